@@ -1,9 +1,9 @@
-//! Bounds the bytes in a queue that several threads share: counted by those that put something in and those that take it out.
+//! Limits the bytes in a queue shared by several threads: producers reserve them, and consumers release them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Clones share the same count.
+/// A limited counter of bytes. Clones share it.
 #[derive(Clone)]
 pub struct ByteBudget {
     used: Arc<AtomicU64>,
@@ -11,6 +11,7 @@ pub struct ByteBudget {
 }
 
 impl ByteBudget {
+    /// Creates a budget of `limit` bytes.
     pub fn new(limit: u64) -> ByteBudget {
         ByteBudget {
             used: Arc::default(),
@@ -18,8 +19,8 @@ impl ByteBudget {
         }
     }
 
-    /// Reserves `bytes`; false if that is too much. An empty queue takes anything, because otherwise an item larger than the
-    /// whole budget could never pass.
+    /// Reserves `bytes` and returns true, or returns false if the limit would be exceeded. An empty queue accepts any
+    /// number, because otherwise an item larger than the limit could never pass.
     #[must_use]
     pub fn try_reserve(&self, bytes: u64) -> bool {
         let before = self.used.fetch_add(bytes, Ordering::Relaxed);
@@ -30,6 +31,7 @@ impl ByteBudget {
         fits
     }
 
+    /// Returns `bytes` that were reserved.
     pub fn release(&self, bytes: u64) {
         self.used.fetch_sub(bytes, Ordering::Relaxed);
     }
@@ -40,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_are_bounded_and_one_large_thing_passes() {
+    fn bytes_are_limited_and_one_large_item_passes() {
         let budget = ByteBudget::new(100);
         assert!(budget.try_reserve(60) && budget.try_reserve(40));
         assert!(!budget.try_reserve(1), "all is taken");

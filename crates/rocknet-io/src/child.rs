@@ -1,4 +1,4 @@
-//! Programs that are started: each leads a group of its own, gives up root where it is told to, and ends with this process.
+//! Child processes: each leads its own process group, can change its user, and ends with the thread that started it.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -11,55 +11,63 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, test_kill_pr
 
 use crate::rights::User;
 
-/// What a program starts with beyond what [`Command`] says.
+/// Settings of a child process beyond those of [`Command`].
 #[derive(Default)]
 pub struct ChildSetup<'a> {
-    /// The account that it becomes. Only root can become another.
+    /// The account under which the program runs. Only root can choose another.
     pub user: Option<&'a User>,
-    /// Sent to it when the thread that started it ends, which it does at the latest with this process, however that ends. Start
-    /// it from a thread that stays. Systems without such a signal leave the program running.
+    /// Signal sent to the program when the thread that started it ends, at the latest with this process. Start it from
+    /// a thread that lives long enough. Systems without such a signal leave the program running.
     pub parent_death_signal: Option<Signal>,
-    /// Its directory, entered as the account that it becomes.
+    /// Working directory, entered as the account under which the program runs.
     pub directory: Option<&'a Path>,
-    /// Descriptors that it gets under the numbers that they have here. All others but the three that are common are closed.
+    /// Descriptors that the program inherits under the same numbers. All others except the standard streams are closed.
     pub inherited: Vec<OwnedFd>,
 }
 
-/// Has `command` lead a process group of its own and start as `setup` says.
+/// Prepares `command` to lead its own process group and to start with `setup`.
+///
+/// # Errors
+///
+/// Fails if the name of the directory contains a NUL byte.
 pub fn prepare(command: &mut Command, setup: ChildSetup<'_>) -> io::Result<()> {
     command.process_group(0);
     system::before_exec(command, setup)
 }
 
-/// Has `command` lead a process group of its own, become `user`, and get `parent_death_signal` when the thread that starts it ends,
-/// which it does at the latest with this process, however that ends. Start it from a thread that stays. No descriptor but
-/// the three that are common is passed on.
+/// Prepares `command` to lead its own process group, to run as `user`, and to get `parent_death_signal` when the thread
+/// that starts it ends, at the latest with this process. Start it from a thread that lives long enough. Only the
+/// standard streams are inherited.
 ///
-/// Only root can become another user. Systems without such a signal leave the program running.
+/// Only root can choose another user. Systems without such a signal leave the program running.
 pub fn bind_to_thread(command: &mut Command, user: Option<&User>, parent_death_signal: Signal) {
     let setup = ChildSetup {
         user,
         parent_death_signal: Some(parent_death_signal),
         ..ChildSetup::default()
     };
-    // Only a directory's name could be refused.
+    // Only the name of a directory can cause an error, and there is none.
     let _ = prepare(command, setup);
 }
 
-/// Sends a signal to all of a group that [`bind`] made; fails where there is none left of it.
+/// Sends a signal to all processes of a group created by [`prepare`] or [`bind_to_thread`].
+///
+/// # Errors
+///
+/// `ESRCH` if no process of the group is left.
 pub fn signal_group(leader: u32, signal: Signal) -> io::Result<()> {
     let pid = i32::try_from(leader).ok().and_then(Pid::from_raw);
     Ok(kill_process_group(pid.ok_or(io::ErrorKind::InvalidInput)?, signal)?)
 }
 
-/// Whether anybody is left of a group whose leader has been waited for. Its number is nobody else's while there is.
+/// Returns whether a group whose leader has been waited for still has members. Until then its number is not reused.
 pub fn group_has_members(leader: u32) -> bool {
     let Some(group) = i32::try_from(leader).ok().and_then(Pid::from_raw) else {
         return false;
     };
-    // The first process of a container inherits what others leave behind, and nobody else waits for it.
+    // The first process of a container becomes the parent of orphans, and no one else reaps them.
     while matches!(waitpgid(group, WaitOptions::NOHANG), Ok(Some(_))) {}
-    // One that has become another user is there as well, and may not be sent anything.
+    // A member that runs as another user may not be signalled, but it exists.
     matches!(test_kill_process_group(group), Ok(()) | Err(Errno::PERM))
 }
 
@@ -103,27 +111,27 @@ mod system {
                 fcntl_setfd(inherited, FdFlags::empty())?;
             }
             if parent_death_signal.is_some() {
-                // After the change of user, which takes it away.
+                // Set after the change of user, which would clear it.
                 set_parent_process_death_signal(parent_death_signal)?;
                 fail_if_orphaned(parent)?;
             }
             Ok(())
         };
-        // SAFETY: between fork and exec only system calls are made, on values that were ready before: nothing is
-        // allocated, locked or freed. The errors are numbers, whose conversion allocates nothing either.
+        // SAFETY: between fork and exec only system calls are made, on values prepared before. Nothing is allocated,
+        // locked or freed; the errors are numbers, whose conversion does not allocate either.
         unsafe { command.pre_exec(prepare) };
         Ok(())
     }
 
-    /// What this process has open closes by itself when another takes its place, but for what it was started with and
-    /// knows nothing of. Kernels before 5.11 cannot be asked.
+    /// Marks all descriptors except the standard streams close-on-exec. Descriptors opened by this process are marked
+    /// already, but those it inherited may not be. Kernels before 5.11 lack the call.
     #[allow(unsafe_code)]
     fn set_close_on_exec() {
-        // SAFETY: only flags of descriptors change, and none is closed before the program is replaced.
+        // SAFETY: only flags of descriptors change; none is closed before the program is replaced.
         let _ = unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) };
     }
 
-    /// Who was left before the signal was asked for is never told.
+    /// Fails if the parent ended before the signal was requested, because then it is never sent.
     fn fail_if_orphaned(parent: Pid) -> io::Result<()> {
         if getppid() == Some(parent) {
             Ok(())
@@ -158,7 +166,7 @@ mod system {
             }
             Ok(())
         };
-        // SAFETY: between fork and exec only system calls are made, on values that were ready before.
+        // SAFETY: between fork and exec only system calls are made, on values prepared before.
         unsafe { command.pre_exec(prepare) };
         Ok(())
     }
@@ -173,7 +181,7 @@ mod tests {
 
     use super::*;
 
-    /// A shell that has started another program, and printed a line.
+    /// Starts a shell that has started another program and printed a line.
     fn spawn_group(user: Option<&User>) -> Child {
         let mut command = Command::new("sh");
         command
@@ -191,19 +199,19 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_ended_whole() {
+    fn a_whole_group_is_killed() {
         let mut child = spawn_group(None);
         let (_, mut reader) = line(&mut child);
         signal_group(child.id(), Signal::KILL).unwrap();
         assert_eq!(child.wait().unwrap().signal(), Some(9));
-        // The end of the pipe, which the other program held too.
+        // End of the pipe, which the other program held open too.
         assert_eq!(reader.read_line(&mut String::new()).unwrap(), 0);
         assert!(signal_group(u32::MAX, Signal::KILL).is_err());
     }
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn it_ends_with_the_thread_that_started_it() {
+    fn a_child_ends_with_the_thread_that_started_it() {
         let mut child = thread::spawn(|| {
             let mut child = spawn_group(None);
             let output = line(&mut child);
@@ -218,7 +226,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn it_gets_what_is_kept_and_nothing_else() {
+    fn only_the_given_descriptors_are_inherited() {
         use std::os::fd::AsRawFd;
         let directory = std::env::temp_dir().canonicalize().unwrap();
         let (given, other) = (io::pipe().unwrap(), io::pipe().unwrap());
@@ -245,7 +253,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn it_becomes_a_user() {
+    fn a_child_runs_as_the_user() {
         if !crate::rights::is_root() {
             return;
         }

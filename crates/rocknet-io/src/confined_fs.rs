@@ -1,8 +1,8 @@
-//! Opening files below a directory so that no path, link or race leads outside it.
+//! Root-confined file system: opens files below a directory so that no path, symbolic link or race leads outside it.
 //!
-//! The directory is opened once and held; every later path is resolved from that descriptor. Where the kernel can keep
-//! a look-up below a directory (`openat2`), it does; elsewhere, and for what the kernel refuses though it is allowed
-//! (absolute links that point back inside), the path is walked component by component over held descriptors.
+//! The directory is opened once, and every path is resolved from that descriptor. On Linux `openat2` with
+//! `RESOLVE_BENEATH` confines the lookup. Other systems, and absolute links that point back inside, which the kernel
+//! refuses, use a walk of the path component by component over open descriptors.
 
 use std::fs::File;
 use std::io;
@@ -30,7 +30,7 @@ mod system;
 #[path = "confined_fs/portable.rs"]
 mod system;
 
-// Swapping two names in one step, which finds the most races, is a call of Linux.
+// Exchanging two names in one step, which finds the most races, is a system call of Linux only.
 #[cfg(all(test, target_os = "linux"))]
 mod races;
 #[cfg(test)]
@@ -44,9 +44,9 @@ pub use symlinks::Symlinks;
 use access::Access;
 use root_directory::RootDirectory;
 
-/// An open directory: the place below which files are looked up.
+/// An open directory below which files are looked up.
 ///
-/// The descriptor is held, so renaming the directory or replacing it by a link changes nothing for look-ups under way.
+/// The descriptor stays open, so that renaming the directory, or replacing it by a link, does not affect lookups.
 #[derive(Debug)]
 pub struct Root {
     directory: RootDirectory,
@@ -54,16 +54,21 @@ pub struct Root {
     lookup: system::KernelLookup,
 }
 
-/// A file or directory opened below a root, with what was true of it when it was opened.
+/// A file or directory opened below a root, with its attributes at the time of opening.
 #[derive(Debug)]
 pub struct OpenedFile {
-    /// A directory that may be entered but not read has a descriptor good for nothing but `fstat`.
+    /// The open descriptor. If the directory may be entered but not read, it is good for `fstat` only.
     pub file: File,
+    /// Attributes of the file, read from the descriptor.
     pub meta: Meta,
 }
 
 impl Root {
-    /// Opens `path`, which may itself be or lead through a link: the operator named it.
+    /// Opens `path` as a root. The path may be or contain a symbolic link, because it comes from the operator.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the directory does not exist or may not be entered.
     pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref();
         let directory = RootDirectory::open(path)?;
@@ -75,16 +80,22 @@ impl Root {
         })
     }
 
-    /// The path as it was given.
+    /// Returns the path given to [`Root::open`].
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Opens a regular file or directory for reading; anything else there is not found. May wait for the disk.
+    /// Opens a regular file or directory for reading. May block on the disk.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError::NotFound`] for other kinds of files too; otherwise the variant that describes the failure. Never
+    /// [`OpenError::WouldBlock`].
     pub fn open_file(&self, relative: &[u8], symlinks: Symlinks) -> Result<OpenedFile, OpenError> {
         let relative = validated(relative)?;
         match self.open_at(relative, symlinks, Access::Read) {
-            // A directory without the read bit can still hold files to serve, so its caller must learn that it is one.
+            // A directory without read permission can still contain files to serve, so the caller has to know that it
+            // is a directory.
             Err(OpenError::Forbidden) => {
                 let opened = into_opened(self.open_at(relative, symlinks, Access::StatOnly)?)?;
                 if opened.meta.kind == FileKind::Directory {
@@ -97,12 +108,18 @@ impl Root {
         }
     }
 
-    /// As `open_file`, if the kernel has every name on the way in memory; else [`OpenError::WouldBlock`].
+    /// Opens like `open_file`, but only if the kernel has every name of the path in its cache.
     ///
-    /// An event loop may call this: it waits for no disk. A file it opens may still have its content on the disk.
+    /// Never blocks on the disk, so that an event loop may call it. The contents of the file may still have to be read
+    /// from disk.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError::WouldBlock`] if a name is not cached, or the check needs more than one call; otherwise as
+    /// `open_file`.
     pub fn open_cached(&self, relative: &[u8], symlinks: Symlinks) -> Result<OpenedFile, OpenError> {
         let relative = validated(relative)?;
-        // Which link belongs to whom is found by many calls, some of which could wait.
+        // Checking the owner of each link takes many system calls, some of which could block.
         if symlinks == Symlinks::Owner {
             return Err(OpenError::WouldBlock);
         }
@@ -111,21 +128,22 @@ impl Root {
             .lookup
             .open_cached(self.directory.as_fd(), relative, beneath, Access::Read.flags())
         {
-            // These have a second look in `open_file`, which may wait.
+            // `open_file`, which may block, tries these again.
             Err(Errno::AGAIN | Errno::XDEV | Errno::ACCESS) => Err(OpenError::WouldBlock),
             Err(error) => Err(error.into()),
             Ok(descriptor) => into_opened(descriptor),
         }
     }
 
-    /// Whether `open_cached` can find anything here. Where it cannot, the file system may be one that asks somebody else, and
-    /// even a look at an open descriptor may wait.
+    /// Returns whether `open_cached` can succeed below this root. If not, the file system may be a remote or FUSE one,
+    /// where even `fstat` of an open descriptor may block.
     pub fn has_cached_lookup(&self) -> bool {
         self.lookup.has_cached()
     }
 
-    /// Has this thread's event loop bring what `open_cached` lacks into the kernel's memory. `None`: it has no means for it,
-    /// or nothing would come of it.
+    /// Starts to load the names that `open_cached` lacks into the kernel's cache, on the event loop of this thread.
+    ///
+    /// Returns `None` if the event loop has no such operation, or if `open_cached` never succeeds here.
     pub fn prefetch_names(self: &Arc<Self>, relative: &[u8], symlinks: Symlinks) -> Option<ReadAhead> {
         if symlinks == Symlinks::Owner {
             return None;
@@ -135,23 +153,32 @@ impl Root {
             .prefetch_names(self.clone(), relative, symlinks == Symlinks::Inside)
     }
 
-    /// What is there, without opening it for reading.
+    /// Returns the attributes of a file without opening it for reading. May block on the disk.
+    ///
+    /// # Errors
+    ///
+    /// As [`Root::open_file`].
     pub fn stat(&self, relative: &[u8], symlinks: Symlinks) -> Result<Meta, OpenError> {
         let found = self.open_at(validated(relative)?, symlinks, Access::StatOnly)?;
         Meta::of(found.as_fd())
     }
 
-    /// Whether it is worth opening `relative`: one system call, no promise.
+    /// Returns whether a regular file seems to exist at `relative`, with a single system call and without a guarantee.
     ///
-    /// Meant for the neighbours `x.br`, `x.zst` and `x.gz` of a file, most of which do not exist. Links are followed
-    /// anywhere, so only the opening that comes after decides what may be served.
+    /// Meant for the variants `x.br`, `x.zst` and `x.gz` of a file, most of which do not exist. Links are followed
+    /// anywhere, so only the following open decides whether the file may be served.
     pub fn may_contain(&self, relative: &[u8]) -> bool {
         validated(relative).is_ok_and(|relative| {
             rustix::fs::statat(&self.directory, relative, AtFlags::empty()).is_ok_and(|stat| meta::is_regular(&stat))
         })
     }
 
-    /// At most `max_entries` of the names in a directory, in no order; names that could not be opened are left out.
+    /// Lists at most `max_entries` names of a directory, in no particular order. Names that could not be opened are
+    /// left out.
+    ///
+    /// # Errors
+    ///
+    /// As [`Root::open_file`]; [`OpenError::NotFound`] if `relative` is not a directory.
     pub fn list(&self, relative: &[u8], symlinks: Symlinks, max_entries: usize) -> Result<Listing, OpenError> {
         let relative = validated(relative)?;
         let directory = self.open_at(relative, symlinks, Access::Read)?;
@@ -166,8 +193,8 @@ impl Root {
             Symlinks::All => Ok(rustix::fs::openat(&self.directory, relative, flags, Mode::empty())?),
             Symlinks::Owner => walk::walk(&self.directory, relative, symlinks, access),
             Symlinks::Inside => match self.lookup.open_beneath(self.directory.as_fd(), relative, flags) {
-                // EXDEV: a link leads out, or is absolute and may lead back in. EAGAIN: something moved meanwhile.
-                // ENOSYS: there is no such call. The walk can tell.
+                // EXDEV: a link leads out, or is absolute and may lead back in. EAGAIN: a concurrent rename. ENOSYS:
+                // the kernel has no `openat2`. The walk handles all three.
                 Err(Errno::XDEV | Errno::AGAIN | Errno::NOSYS) => {
                     walk::walk(&self.directory, relative, symlinks, access)
                 }
@@ -177,7 +204,8 @@ impl Root {
     }
 }
 
-/// What is at a path, if the kernel has all names on the way in memory. A path of the operator: links lead anywhere.
+/// Returns the attributes of the file at `path` if the kernel has all its names in the cache. Links are followed
+/// anywhere, because the path comes from the operator.
 pub fn stat_cached(path: &Path) -> Option<Meta> {
     let found = system::stat_cached(path).ok()?;
     Meta::of(found.as_fd()).ok()
@@ -189,11 +217,11 @@ impl AsFd for Root {
     }
 }
 
-/// The path without slashes at its front, `.` for the root itself.
+/// Strips leading slashes; returns `.` for the root itself.
 fn validated(relative: &[u8]) -> Result<&[u8], OpenError> {
     let start = relative.iter().position(|&byte| byte != b'/').unwrap_or(relative.len());
     let relative = &relative[start..];
-    // A request has lost its `..` long before; one that comes here is a mistake not to be acted upon, and with
+    // Requests have their `..` removed long before. A path that still contains one is a bug in the caller, and with
     // `Symlinks::All` nothing below would stop it.
     if relative.split(|&byte| byte == b'/').any(|part| part == b"..") {
         return Err(OpenError::Escapes);

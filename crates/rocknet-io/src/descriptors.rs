@@ -1,24 +1,26 @@
-//! How many files and sockets the process may have open.
+//! Limit on the number of open files and sockets of the process.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// The limit of open descriptors before and after it was raised.
+/// The limit before and after [`raise`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DescriptorLimit {
+    /// The limit before the call; `u64::MAX` for none.
     pub before: u64,
+    /// The limit in force; `u64::MAX` for none.
     pub now: u64,
 }
 
-/// How many descriptors the process may have open now; `u64::MAX` for no limit.
+/// Returns the number of descriptors that the process may have open; `u64::MAX` for no limit.
 pub fn limit() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
-/// Raises the limit as far as it goes without special rights. Where the system refuses, the limit stays as it was.
+/// Raises the limit as far as possible without privileges. If the system refuses, the limit stays unchanged.
 pub fn raise() -> DescriptorLimit {
     let before = limit();
     let maximum = getrlimit(Resource::Nofile).maximum;
-    // "No limit" is a hard limit that some systems report and yet refuse as a soft one.
+    // Some systems report no hard limit and yet refuse that value as a soft limit.
     for requested in [maximum, Some(FALLBACK_LIMIT)] {
         if requested.unwrap_or(u64::MAX) <= before
             || setrlimit(
@@ -36,7 +38,7 @@ pub fn raise() -> DescriptorLimit {
     DescriptorLimit { before, now: limit() }
 }
 
-/// Enough for a million connections: the most that Linux allows without a change of `fs.nr_open`.
+/// Enough for a million connections: the maximum that Linux allows without a change of `fs.nr_open`.
 const FALLBACK_LIMIT: u64 = 1 << 20;
 
 #[cfg(test)]
@@ -44,7 +46,7 @@ mod tests {
     use super::*;
     use crate::isolated_test::in_own_process;
 
-    /// Runs in a process of its own, because the limit is the whole process's.
+    /// Runs in its own process, because the limit applies to the whole process.
     #[test]
     fn raises_the_soft_limit_to_the_hard_one() {
         if !in_own_process("descriptors::tests::raises_the_soft_limit_to_the_hard_one") {

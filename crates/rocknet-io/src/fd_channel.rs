@@ -1,4 +1,4 @@
-//! Messages between this process and one that it has started, each of which may bring a descriptor along.
+//! Message channel to another process that can pass file descriptors (`SOCK_SEQPACKET` with `SCM_RIGHTS`).
 
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -14,30 +14,42 @@ use rustix::net::{
     SendFlags, Shutdown, SocketFlags, SocketType, recvmsg, sendmsg, shutdown, socketpair,
 };
 
-/// One end. What is sent at once is received at once, whole.
+/// One end of a channel. Each send is received as one message.
 pub struct FdChannel(OwnedFd);
 
-/// A message: its bytes are in the buffer that was given.
+/// A received message. Its bytes are in the buffer passed to [`FdChannel::recv`].
 pub struct Message {
+    /// Number of bytes received.
     pub size: usize,
+    /// The descriptor sent with the message, if any.
     pub fd: Option<OwnedFd>,
 }
 
-/// Whether a call may wait until the other side has taken what was said, or said something.
+/// Whether a call may block until the other end has received, or sent, a message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Blocking {
+    /// The call blocks.
     Yes,
+    /// The call fails with `WouldBlock` instead.
     No,
 }
 
 impl FdChannel {
-    /// Two ends: ours, and one to be the input of a program.
+    /// Creates a connected pair: an end for this process, and a socket to be the standard input of a child process.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no socket can be created.
     pub fn pair() -> io::Result<(FdChannel, OwnedFd)> {
         let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
         Ok((FdChannel(ours), theirs))
     }
 
-    /// The end that was the input of this program, which has none from now on. Fails where the input is something else.
+    /// Takes over the standard input of this process as an end, and replaces it by `/dev/null`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the standard input is not such a socket.
     pub fn from_stdin() -> io::Result<FdChannel> {
         let input = io::stdin();
         if rustix::net::sockopt::socket_type(&input)? != SocketType::SEQPACKET {
@@ -48,7 +60,11 @@ impl FdChannel {
         Ok(channel)
     }
 
-    /// Sends a message that is not empty.
+    /// Sends a message, which must not be empty, with at most one descriptor.
+    ///
+    /// # Errors
+    ///
+    /// `WouldBlock` if the other end is behind and `blocking` is [`Blocking::No`]; `BrokenPipe` if it is closed.
     pub fn send(&self, message: &[u8], with: Option<BorrowedFd<'_>>, blocking: Blocking) -> io::Result<()> {
         let mut flags = SendFlags::NOSIGNAL;
         if blocking == Blocking::No {
@@ -64,7 +80,11 @@ impl FdChannel {
         Ok(())
     }
 
-    /// The next message; `None`: the other side has ended, or has gone.
+    /// Receives the next message. Returns `None` once the other end is closed.
+    ///
+    /// # Errors
+    ///
+    /// `WouldBlock` if there is no message and `blocking` is [`Blocking::No`].
     pub fn recv(&self, buffer: &mut [u8], blocking: Blocking) -> io::Result<Option<Message>> {
         let mut flags = RecvFlags::CMSG_CLOEXEC;
         if blocking == Blocking::No {
@@ -89,7 +109,11 @@ impl FdChannel {
         Ok((size > 0).then_some(Message { size, fd }))
     }
 
-    /// Sends a message that is not empty, with up to [`MAX_FDS`] descriptors.
+    /// Sends a message, which must not be empty, with up to [`MAX_FDS`] descriptors.
+    ///
+    /// # Errors
+    ///
+    /// As [`FdChannel::send`]; `InvalidInput` for more descriptors.
     pub fn send_with_fds(&self, message: &[u8], with: &[BorrowedFd<'_>], blocking: Blocking) -> io::Result<()> {
         if with.len() > MAX_FDS {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -107,7 +131,12 @@ impl FdChannel {
         Ok(())
     }
 
-    /// Waits for the next message, and returns its size and its descriptors, in their order. `None`: the other side has ended.
+    /// Blocks until the next message, and returns its size and its descriptors in order. Returns `None` once the other
+    /// end is closed.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the system call does.
     pub fn recv_with_fds(&self, buffer: &mut [u8]) -> io::Result<Option<(usize, Vec<OwnedFd>)>> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -132,14 +161,14 @@ impl FdChannel {
         Ok((received.bytes > 0).then_some((received.bytes, fds)))
     }
 
-    /// Waits until there is something to receive, up to `timeout`.
+    /// Blocks until a message or the end can be received, for at most `timeout`. Returns false after the timeout.
     pub fn wait_readable(&self, timeout: Duration) -> bool {
         let timeout = Timespec::try_from(timeout).unwrap_or_default();
         let mut polled = [PollFd::new(&self.0, PollFlags::IN)];
         matches!(rustix::io::retry_on_intr(|| poll(&mut polled, Some(&timeout))), Ok(ready) if ready > 0)
     }
 
-    /// Nothing more is said or received, by either side.
+    /// Closes both directions, so that neither end can send or receive any more.
     pub fn shut_down(&self) {
         let _ = shutdown(&self.0, Shutdown::Both);
     }
@@ -159,22 +188,26 @@ impl AsFd for FdChannel {
 
 #[allow(unsafe_code)]
 fn replace_stdin(by: &File) -> io::Result<()> {
-    // SAFETY: only descriptor 0 is closed, which nobody owns: all who use it borrow it as the standard input.
+    // SAFETY: only descriptor 0 is closed, which has no owner: all users borrow it as the standard input.
     match unsafe { libc::dup2(by.as_raw_fd(), libc::STDIN_FILENO) } {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(()),
     }
 }
 
-/// A stream of bytes with two ends, one of which is for the other process.
+/// Creates a connected byte stream, one end of which is meant for the other process.
+///
+/// # Errors
+///
+/// Fails if no socket can be created.
 pub fn stream_pair() -> io::Result<(UnixStream, UnixStream)> {
     UnixStream::pair()
 }
 
-/// Most descriptors of one message.
+/// Maximum number of descriptors in one message.
 pub const MAX_FDS: usize = 6;
 
-/// The three that are common stay what they are.
+/// Keeps the numbers of the standard streams free.
 const FIRST_NON_STANDARD_FD: i32 = 3;
 
 #[cfg(test)]

@@ -1,10 +1,12 @@
-//! Tests that change or need something of the whole process, such as a limit or its streams: each runs in one of its own.
+//! Runs a test in its own process, because it changes or needs state of the whole process, such as a limit or its
+//! streams.
 
 use std::env;
 use std::process::Command;
 
-/// Whether this process was started for `test`, named as the test harness names it. Elsewhere it starts that process, and
-/// asserts that the test ran and passed there. Its input is empty and its outputs are pipes.
+/// Returns true in the process started for `test`, which is the name that the test harness uses. Elsewhere it starts
+/// that process and asserts that the test ran and passed there. The standard input of the process is empty, and its
+/// outputs are pipes.
 pub(crate) fn in_own_process(test: &str) -> bool {
     const CHILD: &str = "ROCKNET_TEST_ISOLATED";
     if env::var_os(CHILD).is_some() {

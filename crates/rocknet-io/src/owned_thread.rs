@@ -1,4 +1,4 @@
-//! A thread that its owner ends and waits for, with a deadline.
+//! A thread that its owner joins with a deadline.
 
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -8,15 +8,20 @@ use std::time::Instant;
 /// A named thread. Dropping this value leaves the thread running.
 pub struct OwnedThread {
     thread: JoinHandle<()>,
-    /// Nothing is ever sent: the channel disconnects when the function of the thread has returned.
+    /// Disconnects when the function of the thread returns or panics; nothing is ever sent.
     ended: Receiver<()>,
 }
 
 impl OwnedThread {
+    /// Starts a thread that runs `run`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the system cannot create a thread.
     pub fn start(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<OwnedThread> {
         let (running, ended) = channel::<()>();
         let run = move || {
-            // Dropped after the call, and by a panic too.
+            // Dropped after the call, also by a panic.
             let _running = running;
             run();
         };
@@ -24,11 +29,12 @@ impl OwnedThread {
         Ok(OwnedThread { thread, ended })
     }
 
+    /// Returns whether the thread has ended.
     pub fn has_ended(&self) -> bool {
         self.thread.is_finished()
     }
 
-    /// Waits until the thread has ended, at most until `deadline`. Returns whether it has.
+    /// Waits for the end of the thread, at most until `deadline`. Returns false if the deadline passed first.
     pub fn join(self, deadline: Instant) -> bool {
         let left = deadline.saturating_duration_since(Instant::now());
         let has_ended = self.ended.recv_timeout(left) == Err(RecvTimeoutError::Disconnected);

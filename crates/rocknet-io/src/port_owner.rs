@@ -1,4 +1,4 @@
-//! Which program holds a port or socket file, so that "address in use" can name it.
+//! Finds the process that listens on a port or socket file, so that "address in use" can name it.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -13,14 +13,15 @@ mod system;
 
 pub use owner::PortOwner;
 
-/// Who listens on a TCP port in the way of `ip`, or of any address where none is given.
+/// Returns a process that listens on TCP `port` at an address that conflicts with `ip`, or at any address for `None`.
 ///
-/// Best effort: other users' programs are seen by root only. Takes milliseconds, so it is for start-up and reload.
+/// Best effort: only root sees the sockets of other users' processes. Takes milliseconds and up to a second, so it is
+/// for startup and reload.
 pub fn of_port(ip: Option<IpAddr>, port: u16) -> Option<PortOwner> {
     system::of_port(ip, port)
 }
 
-/// Who listens on a socket file, by the path it was bound to.
+/// Returns the process that listens on a socket file, by the path to which the socket was bound.
 pub fn of_socket_file(path: &Path) -> Option<PortOwner> {
     system::of_socket_file(path)
 }
@@ -33,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_ourselves() {
+    fn finds_this_process() {
         for (bound, asked, found) in [
             ("127.0.0.1", None, true),
             ("127.0.0.1", Some("127.0.0.1"), true),
@@ -61,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_who_holds_a_socket_file() {
+    fn finds_the_owner_of_a_socket_file() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("name with space.sock");
         assert_eq!(of_socket_file(&path), None);
@@ -70,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn says_name_and_pid() {
+    fn shows_name_and_pid() {
         assert_eq!(
             PortOwner {
                 pid: 812,

@@ -1,4 +1,4 @@
-//! Programs of others that are run to their end: with a deadline, and what they say taken up to a bound.
+//! Runs external programs to their end, with a timeout and a bound on their output.
 
 use std::io::{self, Read};
 use std::process::{Child, Output};
@@ -6,10 +6,14 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What a program said, when it has ended in time; it is killed when it has not. To be called where waiting is allowed.
+/// Waits for a program and returns its output, of which each stream is cut at [`MAX_OUTPUT`] bytes. Blocks.
+///
+/// # Errors
+///
+/// `TimedOut` if the program runs longer than `timeout`; it is then killed.
 pub fn wait_with_output(mut child: Child, timeout: Duration) -> io::Result<Output> {
     let deadline = Instant::now() + timeout;
-    // Read beside the wait: a program whose output nobody takes never ends.
+    // Read concurrently, because a program whose pipe is full never exits.
     let out = child.stdout.take().map(reader);
     let err = child.stderr.take().map(reader);
     let status = loop {
@@ -21,12 +25,12 @@ pub fn wait_with_output(mut child: Child, timeout: Duration) -> io::Result<Outpu
             let _ = child.wait();
             return Err(io::Error::new(
                 io::ErrorKind::TimedOut,
-                "it took too long and was ended",
+                "the program timed out and was killed",
             ));
         }
         thread::sleep(POLL_INTERVAL);
     };
-    // A child of the child may hold the pipe for ever; what it says is not waited for.
+    // A grandchild may keep the pipe open forever, so its output is not waited for.
     let received = |reader: Option<Receiver<Vec<u8>>>| reader.and_then(|reader| reader.recv_timeout(PIPE_TIMEOUT).ok());
     Ok(Output {
         status,
@@ -41,7 +45,7 @@ fn reader(stream: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
     receiver
 }
 
-/// The first [`MAX_OUTPUT`] bytes; the rest is taken and dropped, so that the program can go on.
+/// Reads the first [`MAX_OUTPUT`] bytes and discards the rest, so that the program can continue.
 fn read(mut stream: impl Read) -> Vec<u8> {
     let mut bytes = Vec::new();
     let _ = stream.by_ref().take(MAX_OUTPUT).read_to_end(&mut bytes);
@@ -49,13 +53,13 @@ fn read(mut stream: impl Read) -> Vec<u8> {
     bytes
 }
 
-/// Between two looks whether a program has ended: most run for tens of milliseconds.
+/// Interval between checks for the end of the program. Most run for tens of milliseconds.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// After the end of a program its pipes hold at most 64 KiB that are not read yet.
+/// Time to read what is left in the pipes after the end of a program, at most 64 KiB.
 const PIPE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Listings and messages take some kilobytes.
+/// Maximum output of each stream in bytes. Listings and messages have some kilobytes.
 const MAX_OUTPUT: u64 = 4 << 20;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Files without a name: what they hold is read by the programs that get their descriptors.
+//! Read-only files without a name, whose contents are passed to other programs by descriptor.
 
 use std::fs::File;
 use std::io::{self, Seek, Write};
@@ -12,7 +12,12 @@ mod system;
 #[path = "sealed_file/portable.rs"]
 mod system;
 
-/// Creates a file that holds `content` and is read from its beginning. Nobody can change it, where the system can seal files.
+/// Creates a file with this content, positioned at its start. Where the system can seal files, the content cannot be
+/// changed.
+///
+/// # Errors
+///
+/// Fails if the file cannot be created or written.
 pub fn create(content: &[u8]) -> io::Result<File> {
     let mut file = system::create()?;
     file.write_all(content)?;
@@ -21,7 +26,7 @@ pub fn create(content: &[u8]) -> io::Result<File> {
     Ok(file)
 }
 
-/// Path by which a process opens a descriptor that it has.
+/// Returns the path by which a process opens a descriptor that it has.
 pub fn path(file: BorrowedFd<'_>) -> PathBuf {
     system::path(file.as_raw_fd())
 }
@@ -34,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_read_by_its_descriptor_and_by_its_path() {
+    fn a_file_can_be_read_by_descriptor_and_by_path() {
         let mut file = create(b"content").unwrap();
         let mut text = String::new();
         File::open(path(file.as_fd()))
@@ -49,12 +54,12 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn nobody_who_gets_a_file_can_change_it() {
+    fn receivers_cannot_change_the_file() {
         let mut file = create(b"content").unwrap();
         assert!(file.write_all(b"other").is_err());
         assert!(file.set_len(0).is_err());
         assert!(file.set_len(100).is_err());
-        // By its path the same file, opened anew.
+        // Opens the same file again by its path.
         if let Ok(mut again) = File::options().write(true).open(path(file.as_fd())) {
             assert!(again.write_all(b"other").is_err());
         }

@@ -1,4 +1,4 @@
-//! Temporary files without a name: the system frees them with their last descriptor, also after `kill -9`.
+//! Temporary files without a name: the system frees them with their last descriptor, even after `kill -9`.
 
 use std::fs::{File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
@@ -18,13 +18,18 @@ mod system;
 #[cfg(test)]
 mod tests;
 
-/// Names tried before giving up. Each is 64 random bits, so that a second one is needed only if somebody guesses.
+/// Names tried before giving up. Each has 64 random bits, so a second one is needed only if an attacker guesses the
+/// first.
 const TRIES: usize = 8;
 
-/// Creates an create_unnamed file in `folder`, for reading and writing. Blocks on the disk.
+/// Creates an unnamed file in `folder` for reading and writing. Blocks on the disk.
 ///
-/// Where the file system has no such files, the file is created under a random name, exclusively and for its owner alone, and
-/// create_and_unlink at once.
+/// If the file system does not support unnamed files, the file is created under a random name, exclusively and with
+/// mode 0600, and unlinked at once.
+///
+/// # Errors
+///
+/// Fails if the folder does not exist or cannot be written, or if the disk or the descriptors are exhausted.
 pub fn create_unnamed(folder: &Path) -> io::Result<File> {
     match system::create_unnamed(folder) {
         Some(result) => result,
@@ -32,13 +37,13 @@ pub fn create_unnamed(folder: &Path) -> io::Result<File> {
     }
 }
 
-/// Creates a file under a name that does not exist, and removes the name.
+/// Creates a file under a name that does not exist, and unlinks it.
 fn create_and_unlink(folder: &Path) -> io::Result<File> {
     let mut last = ErrorKind::AlreadyExists.into();
     for number in 0..TRIES {
         let name = format!(".rocknet-{:016x}", RandomState::new().hash_one(number));
         let path = folder.join(name);
-        // `create_new` is O_EXCL: it follows no symbolic link and takes over no file of somebody else.
+        // `create_new` is O_EXCL: it follows no symbolic link and opens no existing file.
         let created = OpenOptions::new()
             .read(true)
             .write(true)
@@ -57,12 +62,12 @@ fn create_and_unlink(folder: &Path) -> io::Result<File> {
     Err(last)
 }
 
-/// Returns whether a write failed because the disk, or what the user may use of it, is full.
+/// Returns whether a write failed because the disk or the user's quota is full.
 pub fn is_full(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::NOSPC | Errno::DQUOT))
 }
 
-/// Returns whether a file could not be opened because descriptors or memory ran out.
+/// Returns whether a file could not be opened because descriptors or memory are exhausted.
 pub fn is_resource_exhausted(error: &io::Error) -> bool {
     let errno = Errno::from_io_error(error);
     matches!(errno, Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS))

@@ -1,15 +1,15 @@
-//! Threads that leave the processor to others.
+//! Scheduling priority of threads that work in the background.
 
-/// Lets this thread run when others do not want to, and now and then even then. There is no way back without rights. Where
-/// niceness belongs to processes and not to threads, nothing happens.
+/// Lowers the priority of the calling thread, so that it gets little time while others want to run. The change is
+/// permanent without privileges. Where niceness belongs to processes, nothing happens.
 pub fn lower() {
-    // Linux gives each thread a niceness of its own, whatever POSIX says. A refusal leaves the thread as it was.
+    // On Linux each thread has its own niceness, contrary to POSIX. On failure the thread keeps its priority.
     #[cfg(target_os = "linux")]
     let _ = rustix::process::setpriority_process(None, BACKGROUND_NICENESS);
 }
 
-/// About a tenth of the weight of other threads: they hardly feel it, and it is not so little that a lock held by such a
-/// thread is held for long.
+/// Gives the thread about a tenth of the weight of others: they hardly notice it. It is not so low that the thread
+/// holds a lock for long.
 #[cfg(target_os = "linux")]
 const BACKGROUND_NICENESS: i32 = 10;
 

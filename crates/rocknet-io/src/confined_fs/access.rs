@@ -1,10 +1,10 @@
-//! What a look-up opens a name for.
+//! Access mode in which a lookup opens the last component.
 
 use rustix::fs::OFlags;
 
 use super::system;
 
-/// What the descriptor is wanted for.
+/// The operations that the descriptor has to permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
     Read,
@@ -14,7 +14,7 @@ pub(super) enum Access {
 impl Access {
     pub fn flags(self) -> OFlags {
         match self {
-            // Non-blocking: opening a FIFO must not wait for a writer before `fstat` can tell that it is one.
+            // Non-blocking, because opening a FIFO must not wait for a writer before `fstat` identifies it.
             Self::Read => OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY,
             Self::StatOnly => system::STAT_ONLY | OFlags::CLOEXEC,
         }

@@ -1,4 +1,4 @@
-//! Why a file could not be opened, told by who can mend it.
+//! Errors of lookups below a root, distinguished by the remedy.
 
 use std::error::Error;
 use std::fmt;
@@ -6,18 +6,18 @@ use std::io;
 
 use rustix::io::Errno;
 
-/// Why a look-up below a root gave no file.
+/// Error of a lookup below a root.
 #[derive(Debug)]
 pub enum OpenError {
-    /// Nothing is there that could be served: no such name, a link to nowhere, or a FIFO, socket or device.
+    /// No file that can be served: the name does not exist, a link is dangling, or it is a FIFO, socket or device.
     NotFound,
-    /// The operator's permissions (or a link between owners) forbid it.
+    /// The permissions set by the operator, or a link between owners, forbid access.
     Forbidden,
     /// The path leads out of the root.
     Escapes,
-    /// The process or the system has no descriptor or memory left; the file may well exist. To be answered with 503.
+    /// The process or the system has no descriptor or memory left; the file may well exist. The response is 503.
     Resources,
-    /// The answer is not in memory; ask again where waiting is allowed. Given by `open_cached` alone.
+    /// The lookup would have to read the disk; repeat it where blocking is allowed. Returned by `open_cached` only.
     WouldBlock,
     /// The disk or file system failed.
     Io(io::Error),
@@ -26,8 +26,8 @@ pub enum OpenError {
 impl From<Errno> for OpenError {
     fn from(errno: Errno) -> Self {
         match errno {
-            // ELOOP: links in a circle. ENAMETOOLONG: no file system here could hold it. ENXIO, ENODEV: a socket, or a
-            // device without a driver. EINVAL, EILSEQ: a name that this file system cannot hold.
+            // ELOOP: circular links. ENAMETOOLONG, EINVAL, EILSEQ: no file can have this name here. ENXIO, ENODEV: a
+            // socket, or a device without a driver.
             Errno::NOENT
             | Errno::NOTDIR
             | Errno::LOOP
@@ -74,10 +74,10 @@ mod tests {
     use crate::confined_fs::tests::{TestTree, outcome};
     use crate::isolated_test::in_own_process;
 
-    /// Runs in a process of its own, because the limit is the whole process's.
+    /// Runs in its own process, because the limit applies to the whole process.
     #[test]
-    fn running_out_of_descriptors_is_not_the_files_fault() {
-        if !in_own_process("confined_fs::error::tests::running_out_of_descriptors_is_not_the_files_fault") {
+    fn running_out_of_descriptors_is_not_reported_as_a_missing_file() {
+        if !in_own_process("confined_fs::error::tests::running_out_of_descriptors_is_not_reported_as_a_missing_file") {
             return;
         }
         let tree = TestTree::new();

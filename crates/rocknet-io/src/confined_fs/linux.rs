@@ -1,4 +1,4 @@
-//! Look-ups that the Linux kernel itself keeps below a directory.
+//! Lookups that the Linux kernel confines to a directory (`openat2`).
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -10,12 +10,12 @@ use rustix::io::Errno;
 use super::symlinks::LinkTarget;
 use crate::read_ahead::ReadAhead;
 
-/// Opens a name without any right to its content.
+/// Opens a name without permission to read its contents.
 pub(super) const STAT_ONLY: OFlags = OFlags::PATH;
-/// Opens a directory to look up names in it, which needs no right to list it.
+/// Opens a directory for lookups below it, which needs no permission to list it.
 pub(super) const TRAVERSE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
 
-/// What of `openat2` this kernel (and the sandbox around us) allows.
+/// Features of `openat2` that this kernel and the sandbox around the process allow.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KernelLookup {
     openat2: bool,
@@ -23,11 +23,12 @@ pub(super) struct KernelLookup {
 }
 
 impl KernelLookup {
-    /// Asked once per root: a container's filter may answer EPERM, which later would look like a file's permission.
+    /// Tests the calls once per root, because a seccomp filter may return EPERM, which later would look like a
+    /// permission of the file.
     pub(super) fn probe(directory: BorrowedFd<'_>) -> Self {
         let works =
             |resolve| match rustix::fs::openat2(directory, c".", STAT_ONLY | OFlags::CLOEXEC, Mode::empty(), resolve) {
-                // A try that failed for want of descriptors or memory says nothing against the call.
+                // A lack of descriptors or memory does not mean that the call is unsupported.
                 Ok(_) | Err(Errno::AGAIN | Errno::MFILE | Errno::NFILE | Errno::NOMEM) => true,
                 Err(_) => false,
             };
@@ -38,7 +39,7 @@ impl KernelLookup {
         }
     }
 
-    /// A look-up by nothing but the walk, so that tests open_at it on every kernel.
+    /// Forces the walk, so that tests cover it on every kernel.
     #[cfg(test)]
     pub(super) const NONE: Self = Self {
         openat2: false,
@@ -107,8 +108,8 @@ fn resolve_flags(beneath: bool) -> ResolveFlags {
     if beneath { BENEATH } else { ResolveFlags::empty() }
 }
 
-/// Whether it lies on a file system that is known to have a disk of this machine, or none. Others may ask somebody else, a program
-/// or another machine, when a file is opened whose names are all known, and when it is asked for its size.
+/// Returns whether the directory is on a file system that is known to be local or in memory. Others (network, FUSE) may
+/// wait for another machine or program, even if all names are cached, both to open a file and to query its size.
 fn is_local(directory: BorrowedFd<'_>) -> bool {
     const LOCAL: &[u64] = &[
         0xef53,      // ext2, ext3, ext4
@@ -125,14 +126,15 @@ fn is_local(directory: BorrowedFd<'_>) -> bool {
         0x2011_bab0, // exFAT
         0x4d44,      // FAT
     ];
-    // The type is a number of 32 bits in a field that some systems sign.
+    // The type is a 32-bit number, stored in a field that is signed on some systems.
     rustix::fs::fstatfs(directory).is_ok_and(|system| LOCAL.contains(&(system.f_type as u64 & 0xffff_ffff)))
 }
 
-/// Not into another file system that is mounted on the way, which may be a far one.
+/// Does not cross into another mounted file system, which may be a remote one.
 const SAME_MOUNT: ResolveFlags = ResolveFlags::NO_XDEV;
 
-/// What a name stands for when it is not followed; a link's owner and target come from one and the same link.
+/// Reads a symbolic link without following it. Owner and target are those of the same link, because both are read from
+/// one descriptor.
 pub(super) fn read_link(directory: BorrowedFd<'_>, name: &[u8]) -> Result<LinkTarget, Errno> {
     let flags = STAT_ONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let found = rustix::fs::openat(directory, name, flags, Mode::empty())?;
@@ -147,13 +149,13 @@ pub(super) fn read_link(directory: BorrowedFd<'_>, name: &[u8]) -> Result<LinkTa
     })
 }
 
-/// Whether an O_PATH descriptor opened with O_NOFOLLOW is a link itself.
+/// Returns whether an O_PATH descriptor opened with O_NOFOLLOW refers to a link.
 pub(super) fn is_link(found: BorrowedFd<'_>) -> Result<bool, Errno> {
     Ok(super::meta::is_link(&rustix::fs::fstat(found)?))
 }
 
-/// Magic links (`/proc/self/fd/3`) are refused by BENEATH today; the manual asks to say it all the same.
+/// BENEATH refuses magic links (`/proc/self/fd/3`) today; the manual page asks for the flag nevertheless.
 const BENEATH: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
-/// The kernel gives up with EAGAIN when anything anywhere is renamed while it resolves a `..`; after these many tries
-/// the walk, which does not care, takes over.
+/// The kernel returns EAGAIN if any name on the system is renamed while it resolves a `..`. After this many attempts
+/// the walk, which is not affected, takes over.
 const MAX_TRIES: u32 = 4;

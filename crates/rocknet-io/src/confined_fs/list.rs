@@ -1,4 +1,4 @@
-//! The names in a directory that could be served, for a listing.
+//! Directory listings with the names that can be served.
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -9,22 +9,25 @@ use rustix::io::Errno;
 
 use super::{Meta, OpenError, meta};
 
-/// A name in a directory and what it stands for; for a link, what the link leads to.
+/// A name in a directory with the attributes of the file; for a link, those of its target.
 #[derive(Clone, Debug)]
 pub struct DirEntry {
+    /// The file name without its directory.
     pub name: OsString,
+    /// Attributes of the file.
     pub meta: Meta,
 }
 
-/// What a directory holds.
+/// Contents of a directory.
 #[derive(Clone, Debug, Default)]
 pub struct Listing {
+    /// The entries, in no particular order.
     pub entries: Vec<DirEntry>,
-    /// The directory holds more names than were asked for.
+    /// True if the directory contains more names than requested.
     pub truncated: bool,
 }
 
-/// At most `max_entries` of the names in `directory`. `look` tells what a link leads to.
+/// Reads at most `max_entries` names of `directory`. `look` returns the attributes of the target of a link.
 pub(super) fn read(
     directory: OwnedFd,
     max_entries: usize,
@@ -39,7 +42,7 @@ pub(super) fn read(
         if name == b"." || name == b".." {
             continue;
         }
-        // Names that are left out count too, so that a directory of a million sockets ends as soon.
+        // Names that are left out count too, so that a directory with a million sockets takes no longer.
         if seen == max_entries {
             listing.truncated = true;
             break;
@@ -48,7 +51,7 @@ pub(super) fn read(
         let meta = match rustix::fs::statat(stream.fd()?, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) if meta::is_link(&stat) => look(name),
             Ok(stat) => Meta::from_stat(&stat),
-            // Removed since it was read.
+            // Removed since the name was read.
             Err(Errno::NOENT) => continue,
             Err(errno) => Err(errno.into()),
         };

@@ -1,4 +1,4 @@
-//! What is known of an opened file: size, times, owner and identity.
+//! Attributes of an opened file: size, times, owner and identity.
 
 use std::os::fd::BorrowedFd;
 
@@ -6,25 +6,31 @@ use rustix::fs::{FileType, Stat};
 
 use super::OpenError;
 
-/// What can be served. Everything else on a file system is treated as if it were not there.
+/// Kind of a file that can be served. All other kinds are treated as if they did not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FileKind {
+    /// A regular file.
     File,
+    /// A directory.
     Directory,
 }
 
-/// A file's attributes at one moment.
+/// Attributes of a file at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Meta {
+    /// Regular file or directory.
     pub kind: FileKind,
+    /// Size in bytes.
     pub size: u64,
-    /// Time of the last change in nanoseconds since 1970; negative before. Wide enough for any time a file system holds.
+    /// Modification time in nanoseconds since 1970, negative before. Its range covers every file system.
     pub modified_ns: i128,
-    /// With `inode`, tells one file from all others that exist at the same time.
+    /// With `inode`, identifies a file among all that exist at the same time.
     pub device: u64,
+    /// Inode number; unique within `device` only.
     pub inode: u64,
-    /// The permission bits.
+    /// Permission bits (the low 12 bits of `st_mode`).
     pub mode: u32,
+    /// User ID of the owner.
     pub uid: u32,
 }
 
@@ -62,5 +68,5 @@ pub(super) fn is_link(stat: &Stat) -> bool {
 }
 
 const NANOSECONDS: i128 = 1_000_000_000;
-/// The part of `st_mode` that is not the kind.
+/// The bits of `st_mode` that do not encode the kind.
 const PERMISSIONS: u32 = 0o7777;

@@ -1,4 +1,4 @@
-//! Look-ups on systems whose kernel does not keep them below a directory: all is left to the walk.
+//! Lookups on systems whose kernel cannot confine them: all of them use the walk.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -10,12 +10,12 @@ use rustix::io::Errno;
 use super::symlinks::LinkTarget;
 use crate::read_ahead::ReadAhead;
 
-/// Opens a name to look at it; there is no O_PATH everywhere, so this needs the right to read.
+/// Opens a name to query its attributes. Needs read permission, because O_PATH does not exist everywhere.
 pub(super) const STAT_ONLY: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
-/// Opens a directory to look up names in it.
+/// Opens a directory for lookups below it.
 pub(super) const TRAVERSE: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 
-/// Nothing to know about the kernel here.
+/// Features of the kernel; there are none here.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KernelLookup;
 
@@ -64,8 +64,9 @@ pub(super) fn stat_cached(_path: &Path) -> Result<OwnedFd, Errno> {
     Err(Errno::AGAIN)
 }
 
-/// What a name stands for when it is not followed. Owner and target are read one after the other; who can swap the
-/// link in between owns the directory, and the target's owner is checked on the opened descriptor in any case.
+/// Reads a symbolic link without following it. Owner and target are read one after the other. Only the owner of the
+/// directory can exchange the link in between, and the owner of the target is checked on the opened descriptor in any
+/// case.
 pub(super) fn read_link(directory: BorrowedFd<'_>, name: &[u8]) -> Result<LinkTarget, Errno> {
     let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
     if !super::meta::is_link(&stat) {

@@ -1,4 +1,4 @@
-//! Others move directories and links about while a path is looked up; nothing outside the root may be seen.
+//! Races: directories and links are exchanged during lookups, and nothing outside the root may be opened.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -9,9 +9,9 @@ use rustix::fs::{CWD, RenameFlags};
 use super::Symlinks;
 use super::tests::{TestTree, outcome};
 
-/// Opens `paths` while another thread moves things between two states; each opening gives "inside" or is refused.
+/// Opens `paths` while another thread exchanges names; each attempt must return "inside" or fail.
 fn race(tree: &TestTree, paths: &[&str], swap: impl Fn() + Sync) {
-    /// Enough that, when the walk is made to follow links, some openings read_link the outside every time.
+    /// Enough attempts that a walk which follows links opens the outside in every run.
     const OPENINGS: usize = 3_000;
     for root in tree.with_both_lookups() {
         for path in paths {
@@ -42,7 +42,7 @@ fn race(tree: &TestTree, paths: &[&str], swap: impl Fn() + Sync) {
 }
 
 #[test]
-fn a_directory_swapped_for_a_link_leads_nowhere() {
+fn a_directory_exchanged_for_a_link_opens_no_way_out() {
     let tree = TestTree::new();
     fs::create_dir(tree.root().join("swapped")).unwrap();
     fs::write(tree.root().join("swapped/secret"), "inside").unwrap();
@@ -56,7 +56,7 @@ fn a_directory_swapped_for_a_link_leads_nowhere() {
 }
 
 #[test]
-fn a_directory_moved_out_takes_no_one_along() {
+fn a_directory_moved_out_opens_no_way_out() {
     let tree = TestTree::new();
     fs::create_dir_all(tree.root().join("one/two")).unwrap();
     fs::create_dir_all(tree.outside().join("one/two")).unwrap();

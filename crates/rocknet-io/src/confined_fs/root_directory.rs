@@ -1,4 +1,4 @@
-//! The directory at which every look-up of a root begins, and the names by which links lead back to it.
+//! The directory at which lookups of a root begin, and the absolute names by which links refer to it.
 
 use std::fs;
 use std::io;
@@ -13,8 +13,8 @@ use super::system;
 #[derive(Debug)]
 pub(super) struct RootDirectory {
     directory: OwnedFd,
-    /// The absolute names of the directory, without a slash at the end: an absolute link that begins with one of them
-    /// is taken to start at `directory`.
+    /// Absolute names of the directory, without a trailing slash. An absolute link that begins with one of them is
+    /// resolved from `directory`.
     names: Vec<Vec<u8>>,
 }
 
@@ -29,7 +29,7 @@ impl RootDirectory {
         Ok(Self { directory, names })
     }
 
-    /// The rest of an absolute path whose beginning is the root, or `None` for a path elsewhere.
+    /// Returns the rest of an absolute path that begins with the root, or `None` for a path outside it.
     pub fn strip_root<'a>(&self, absolute: &'a [u8]) -> Option<&'a [u8]> {
         self.names.iter().find_map(|name| {
             let rest = absolute.strip_prefix(name.as_slice())?;

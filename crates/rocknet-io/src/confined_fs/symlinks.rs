@@ -1,18 +1,18 @@
-//! Symbolic links: which of them are followed, and where one leads.
+//! Symbolic links: the policy that selects those to follow, and the target of one.
 
-/// Which symbolic links below a root are followed.
+/// Policy for symbolic links below a root.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Symlinks {
-    /// Those that stay inside the root.
+    /// Follows links whose target is inside the root.
     #[default]
     Inside,
-    /// Those whose target, wherever it is, belongs to the owner of the link.
+    /// Follows links whose target, wherever it is, has the same owner as the link.
     Owner,
-    /// All of them, wherever they lead.
+    /// Follows all links, wherever they lead.
     All,
 }
 
-/// A name looked at without following it.
+/// Result of examining a name without following it.
 pub(super) enum LinkTarget {
     Link { target: Vec<u8>, uid: u32 },
     NotALink,

@@ -1,4 +1,4 @@
-//! Every way out of a root, tried with the kernel's look-up and with the walk.
+//! Attempts to leave a root, with the lookup by the kernel and with the walk.
 
 use std::fs;
 use std::io::Read;
@@ -10,7 +10,7 @@ use rustix::fs::CWD;
 
 use super::*;
 
-/// Beside the root lies what must not be seen: a directory `outside` with a file of this content.
+/// Content of the file in the directory `outside` next to the root, which must never be read through it.
 const SECRET: &str = "outside the root";
 
 pub(super) struct TestTree {
@@ -42,7 +42,7 @@ impl TestTree {
         symlink(target, self.root().join(name)).unwrap();
     }
 
-    /// The same root, looked up by the kernel and by the walk alone.
+    /// The same root twice: one that uses the kernel, and one that uses the walk only.
     pub(super) fn with_both_lookups(&self) -> [Root; 2] {
         let mut walked = Root::open(self.root()).unwrap();
         walked.lookup = system::KernelLookup::NONE;
@@ -50,7 +50,7 @@ impl TestTree {
     }
 }
 
-/// An outcome in one word: the content of a file, `/` for a directory, else the name of the error.
+/// Describes an outcome in one word: the content of a file, `/` for a directory, or the name of the error.
 pub(super) fn outcome(opened: Result<OpenedFile, OpenError>) -> String {
     match opened {
         Ok(OpenedFile {
@@ -92,7 +92,7 @@ fn check(tree: &TestTree, symlinks: Symlinks, rows: &[(&str, &str)]) {
                 root.open_file(path.as_bytes(), symlinks).is_ok(),
                 "stat of {context}"
             );
-            // The look-up in memory gives the same or puts the question off.
+            // The cached lookup has the same outcome or is postponed.
             let cached = outcome(root.open_cached(path.as_bytes(), symlinks));
             assert!(
                 cached == *expected || cached == "WouldBlock",
@@ -231,7 +231,7 @@ fn follows_as_many_links_as_the_kernel() {
 }
 
 #[test]
-fn a_root_reached_through_a_link_is_known_by_both_names() {
+fn a_root_behind_a_link_has_both_names() {
     let tree = TestTree::new();
     let alias = tree.directory.path().join("alias");
     symlink(tree.root(), &alias).unwrap();
@@ -278,7 +278,7 @@ fn follows_links_to_files_of_the_same_owner() {
         ("own_directory", "/"),
         ("own_directory/secret", SECRET),
     ];
-    // Only root can give a file to somebody else.
+    // Only root can give a file to another user.
     if rustix::process::getuid().is_root() {
         const SOMEBODY: u32 = 65_534;
         rustix::fs::chownat(
@@ -308,7 +308,7 @@ fn follows_links_to_files_of_the_same_owner() {
 }
 
 #[test]
-fn what_is_no_file_is_not_found_and_opening_it_does_not_hang() {
+fn special_files_are_not_found_and_opening_them_does_not_hang() {
     let tree = TestTree::new();
     fifo(&tree.root().join("fifo"));
     let _listener = UnixListener::bind(tree.root().join("socket")).unwrap();
@@ -332,7 +332,7 @@ fn what_is_no_file_is_not_found_and_opening_it_does_not_hang() {
 }
 
 #[test]
-fn tells_size_time_and_identity() {
+fn reports_size_time_and_identity() {
     let tree = TestTree::new();
     let path = tree.root().join("sub/page");
     let modified = std::time::UNIX_EPOCH + std::time::Duration::from_nanos(1_700_000_000_123_456_789);
@@ -381,7 +381,7 @@ fn probes_for_neighbours() {
 
 #[test]
 fn opens_from_memory_what_was_just_looked_up() {
-    /// Only a machine short of memory forgets a name between two calls.
+    /// The kernel drops a name between two calls only if memory is short.
     const TRIES: usize = 100;
     let tree = TestTree::new();
     let [root, walked] = tree.with_both_lookups();
@@ -399,13 +399,13 @@ fn opens_from_memory_what_was_just_looked_up() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn nothing_is_told_from_memory_of_what_may_be_far() {
-    // Neither is on another machine, but they stand for what is not known to be near.
+fn remote_file_systems_have_no_cached_lookup() {
+    // /proc and the file systems below `/` are local, but not on the list of file systems known to be so.
     let known = std::fs::metadata("/proc/version").is_ok() && std::fs::metadata("/proc/self/status").is_ok();
-    assert!(known, "there is no /proc");
-    let far = Root::open("/proc").expect("a folder");
-    assert!(!far.has_cached_lookup());
-    assert_eq!(outcome(far.open_cached(b"version", Symlinks::Inside)), "WouldBlock");
+    assert!(known, "no /proc");
+    let remote = Root::open("/proc").expect("a folder");
+    assert!(!remote.has_cached_lookup());
+    assert_eq!(outcome(remote.open_cached(b"version", Symlinks::Inside)), "WouldBlock");
     let above = Root::open("/").expect("a folder");
     for symlinks in [Symlinks::Inside, Symlinks::All] {
         assert_eq!(outcome(above.open_cached(b"proc/version", symlinks)), "WouldBlock");

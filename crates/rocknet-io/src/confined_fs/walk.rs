@@ -1,8 +1,8 @@
-//! A path walked one component at a time over held descriptors, so that what was checked is what is opened.
+//! Walk of a path, one component at a time over open descriptors, so that the object checked is the object opened.
 //!
-//! No component is ever opened through a link: a link is read, and its target's components take its place in the work
-//! to do. `..` goes back to the descriptor that was held before, never to what the file system calls the parent now,
-//! so moving a directory out of the root while it is walked does not open a way out.
+//! No component is opened through a link: the link is read, and the components of its target are queued in its place.
+//! `..` returns to the descriptor held before, never to the parent in the file system. Moving a directory out of the
+//! root during the walk therefore opens no way out.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,7 +15,7 @@ use super::root_directory::RootDirectory;
 use super::symlinks::{LinkTarget, Symlinks};
 use super::{OpenError, system};
 
-/// Opens `relative` under the rules of `symlinks`, which is not [`Symlinks::All`].
+/// Opens `relative` under the policy `symlinks`, which is not [`Symlinks::All`].
 pub(super) fn walk(
     root: &RootDirectory,
     relative: &[u8],
@@ -41,7 +41,7 @@ pub(super) fn walk(
     }
     match walk.found.take() {
         Some(found) => Ok(found),
-        // The path ended in `.`, `..` or a slash: the directory that was reached is meant.
+        // The path ended in `.`, `..` or a slash, so that it means the directory reached.
         None => Ok(rustix::fs::openat(
             walk.current(),
             c".",
@@ -53,7 +53,7 @@ pub(super) fn walk(
 
 enum WalkStep {
     Name(Vec<u8>),
-    /// What has been reached by now is a link's target, and must belong to the link's owner.
+    /// Requires that the file reached is owned by this user: it is the target of a link with that owner.
     CheckOwner(u32),
 }
 
@@ -61,12 +61,13 @@ struct Walk<'a> {
     root: &'a RootDirectory,
     symlinks: Symlinks,
     access: Access,
-    /// Where the walk stands when nothing is held, if not at the root: only a link under [`Symlinks::Owner`] leads there.
+    /// The position of the walk while `held` is empty, if not the root. Only a link under [`Symlinks::Owner`] leads
+    /// there.
     start: Option<OwnedFd>,
     /// The directories entered from `start`, outermost first.
     held: Vec<OwnedFd>,
     steps: VecDeque<WalkStep>,
-    /// The last component, opened as the caller wants it.
+    /// The last component, opened with the requested access.
     found: Option<OwnedFd>,
     links: u32,
 }
@@ -77,10 +78,10 @@ impl Walk<'_> {
         self.held.last().map_or(start, AsFd::as_fd)
     }
 
-    /// Puts the components of `path` before all other steps.
+    /// Queues the components of `path` before all other steps.
     fn push_components(&mut self, path: &[u8]) {
         for part in path.rsplit(|&byte| byte == b'/') {
-            // Kept at the end only, where it says that a directory is meant.
+            // An empty component matters at the end only, where it requires a directory.
             let is_redundant = part.is_empty() && self.steps.iter().any(|step| matches!(step, WalkStep::Name(_)));
             if !is_redundant {
                 self.steps.push_front(WalkStep::Name(part.to_vec()));
@@ -114,7 +115,7 @@ impl Walk<'_> {
                 }
                 Ok(())
             }
-            // How a system says that O_NOFOLLOW met a link: ELOOP, with O_DIRECTORY also ENOTDIR, on BSD EMLINK.
+            // Errors for a link under O_NOFOLLOW: ELOOP, with O_DIRECTORY also ENOTDIR, on BSD EMLINK.
             Err(errno @ (Errno::LOOP | Errno::NOTDIR | Errno::MLINK)) => self.follow_link(name, errno),
             Err(errno) => Err(errno.into()),
         }
@@ -136,7 +137,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Replaces the link `name` by the way it points; `met` is why it was taken for a link.
+    /// Replaces the link `name` by the components of its target. `met` is the error that suggested a link.
     fn follow_link(&mut self, name: &[u8], met: Errno) -> Result<(), OpenError> {
         self.links += 1;
         if self.links > MAX_LINKS {
@@ -145,7 +146,7 @@ impl Walk<'_> {
         let (target, uid) = match system::read_link(self.current(), name)? {
             LinkTarget::Link { target, uid } => (target, uid),
             LinkTarget::NotALink if met == Errno::NOTDIR => return Err(OpenError::NotFound),
-            // It was a link a moment ago; look again.
+            // It was a link a moment ago; try again.
             LinkTarget::NotALink => {
                 self.steps.push_front(WalkStep::Name(name.to_vec()));
                 return Ok(());
@@ -185,7 +186,8 @@ impl Walk<'_> {
     }
 }
 
-/// As many as Linux follows in one look-up (`MAXSYMLINKS`).
+/// The limit of Linux for one lookup (`MAXSYMLINKS`).
 const MAX_LINKS: u32 = 40;
-/// Directories held open at once by one walk: far deeper than websites are, far below the usual 1,024 descriptors.
+/// Maximum number of directories that one walk holds open. Websites are far less deep, and the usual limit is 1,024
+/// descriptors.
 const MAX_DEPTH: usize = 128;

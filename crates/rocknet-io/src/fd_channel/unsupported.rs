@@ -1,4 +1,4 @@
-//! Systems whose sockets do not keep messages apart (`SOCK_SEQPACKET`) have no couriers, and whoever wants one is told.
+//! Replacement for systems without `SOCK_SEQPACKET` sockets: every constructor fails.
 
 use std::convert::Infallible;
 use std::io::{self, ErrorKind};
@@ -6,48 +6,63 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+/// A channel that cannot be created on this system.
 pub struct FdChannel(Infallible);
 
+/// A received message.
 pub struct Message {
+    /// Number of bytes received.
     pub size: usize,
+    /// The descriptor sent with the message, if any.
     pub fd: Option<OwnedFd>,
 }
 
+/// Whether a call may block.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Blocking {
+    /// The call blocks.
     Yes,
+    /// The call fails with `WouldBlock` instead.
     No,
 }
 
 impl FdChannel {
+    /// Fails with `Unsupported`.
     pub fn pair() -> io::Result<(FdChannel, OwnedFd)> {
         Err(none())
     }
 
+    /// Fails with `Unsupported`.
     pub fn from_stdin() -> io::Result<FdChannel> {
         Err(none())
     }
 
+    /// Cannot be called.
     pub fn send(&self, _: &[u8], _: Option<BorrowedFd<'_>>, _: Blocking) -> io::Result<()> {
         match self.0 {}
     }
 
+    /// Cannot be called.
     pub fn recv(&self, _: &mut [u8], _: Blocking) -> io::Result<Option<Message>> {
         match self.0 {}
     }
 
+    /// Cannot be called.
     pub fn send_with_fds(&self, _: &[u8], _: &[BorrowedFd<'_>], _: Blocking) -> io::Result<()> {
         match self.0 {}
     }
 
+    /// Cannot be called.
     pub fn recv_with_fds(&self, _: &mut [u8]) -> io::Result<Option<(usize, Vec<OwnedFd>)>> {
         match self.0 {}
     }
 
+    /// Cannot be called.
     pub fn wait_readable(&self, _: Duration) -> bool {
         match self.0 {}
     }
 
+    /// Cannot be called.
     pub fn shut_down(&self) {
         match self.0 {}
     }
@@ -62,10 +77,11 @@ impl AsFd for FdChannel {
 fn none() -> io::Error {
     io::Error::new(
         ErrorKind::Unsupported,
-        "this system has no sockets that keep messages to another process apart",
+        "this system has no SOCK_SEQPACKET sockets, which passing descriptors requires",
     )
 }
 
+/// Creates a connected byte stream.
 pub fn stream_pair() -> io::Result<(UnixStream, UnixStream)> {
     UnixStream::pair()
 }

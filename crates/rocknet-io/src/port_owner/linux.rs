@@ -1,4 +1,5 @@
-//! Finds the holder of a socket in `/proc`: the socket's inode in the kernel's tables, then a process with it open.
+//! Finds the owner of a socket in `/proc`: the inode of the socket in the kernel's tables, then a process that has it
+//! open.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
@@ -27,7 +28,7 @@ pub(super) fn of_socket_file(path: &Path) -> Option<PortOwner> {
     process_with(&inodes)
 }
 
-/// A line of `/proc/net/tcp` or `tcp6` that tells of a listening socket.
+/// A listening socket in `/proc/net/tcp` or `tcp6`.
 #[derive(Debug, PartialEq, Eq)]
 struct Listening {
     ip: IpAddr,
@@ -52,7 +53,7 @@ impl Listening {
     }
 }
 
-/// An address as the kernel prints it: words of 32 bits, each in the machine's byte order.
+/// Parses an address as the kernel prints it: 32-bit words, each in the byte order of the machine.
 fn address(hex: &str) -> Option<IpAddr> {
     let word = |index: usize| {
         Some(
@@ -74,8 +75,8 @@ fn address(hex: &str) -> Option<IpAddr> {
     }
 }
 
-/// Whether a socket on `held` keeps another from `wanted`. That `[::]` may be bound for IPv6 alone is not told in the
-/// table; it is taken to hold the port for both.
+/// Returns whether a socket on `held` prevents another from binding `wanted`. The table does not show whether `[::]` is
+/// bound for IPv6 only, so it is assumed to hold the port for both versions.
 fn conflicts(held: IpAddr, wanted: Option<IpAddr>) -> bool {
     match wanted {
         None => true,
@@ -85,12 +86,12 @@ fn conflicts(held: IpAddr, wanted: Option<IpAddr>) -> bool {
     }
 }
 
-/// The inode in a line of `/proc/net/unix` that ends in `path`.
+/// Parses the inode from a line of `/proc/net/unix` that ends in `path`.
 fn unix_inode(line: &[u8], path: &[u8]) -> Option<u64> {
     let fields = line.strip_suffix(path)?.strip_suffix(b" ")?;
     let mut fields = std::str::from_utf8(fields).ok()?.split_ascii_whitespace();
     let inode = fields.nth(6)?.parse().ok()?;
-    // A longer path with a space in it that happens to end like ours leaves a part of itself here.
+    // More fields follow if this is a longer path with a space in it that happens to end like ours.
     fields.next().is_none().then_some(inode)
 }
 
@@ -101,7 +102,8 @@ fn lines(table: &str) -> impl Iterator<Item = Vec<u8>> + use<> {
         .flat_map(|reader| reader.split(b'\n').map_while(Result::ok))
 }
 
-/// The process with the lowest number that has one of the sockets open: of a server that forks, its first process.
+/// Returns the process with the lowest number that has one of the sockets open. For a server that forks, this is its
+/// first process.
 fn process_with(inodes: &[u64]) -> Option<PortOwner> {
     if inodes.is_empty() {
         return None;
@@ -115,7 +117,7 @@ fn process_with(inodes: &[u64]) -> Option<PortOwner> {
         .collect();
     pids.sort_unstable();
     let pid = pids.into_iter().take_while(|_| Instant::now() < deadline).find(|pid| {
-        // Another user's process cannot be looked into; it is passed over.
+        // Skips processes of other users, whose descriptors cannot be read.
         let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else {
             return false;
         };
@@ -126,7 +128,7 @@ fn process_with(inodes: &[u64]) -> Option<PortOwner> {
             .any(|link| links.iter().any(|socket| link.as_os_str() == socket.as_str()))
     })?;
     let name = fs::read(format!("/proc/{pid}/comm")).ok()?;
-    // A process names itself, so its name may hold anything, and it is going to a terminal.
+    // A process chooses its own name, so it may contain anything, and it is printed on a terminal.
     let name = String::from_utf8_lossy(&name)
         .trim()
         .chars()
@@ -137,10 +139,11 @@ fn process_with(inodes: &[u64]) -> Option<PortOwner> {
 
 /// `TCP_LISTEN` as the table prints it.
 const LISTEN: &str = "0A";
-/// What is read of a table. Listening sockets stand at the front of the TCP ones, so that a machine with a million
-/// connections need not be read whole.
+/// Maximum number of bytes read from a table. Listening sockets come first in the TCP tables, so a machine with a
+/// million connections need not be read whole.
 const MAX_TABLE: u64 = 4 * 1024 * 1024;
-/// The name of the holder is a courtesy in an error message; on a machine with very many processes it is gone without.
+/// Maximum time of a search. The name only improves an error message, so it is left out on a machine with very many
+/// processes.
 const MAX_SEARCH: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

@@ -1,17 +1,18 @@
-//! A program that listens, by its number and name.
+//! A process that listens on a socket, with its number and name.
 
 use std::fmt;
 
-/// A program that listens where another wants to.
+/// A process that listens on an address requested by another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortOwner {
+    /// Process ID.
     pub pid: u32,
-    /// The short name that the system keeps of a process, without control characters.
+    /// The short name that the kernel keeps for a process, without control characters.
     pub name: String,
 }
 
 impl PortOwner {
-    /// Whether the holder is this very process.
+    /// Returns whether the owner is the calling process.
     pub fn is_this_process(&self) -> bool {
         self.pid == std::process::id()
     }

@@ -1,4 +1,4 @@
-//! Where the system's tables of sockets cannot be read as files, no holder is named.
+//! Names no owner on systems whose socket tables cannot be read as files.
 
 use std::net::IpAddr;
 use std::path::Path;

@@ -11,7 +11,7 @@ pub(super) fn create() -> io::Result<File> {
     Ok(memfd_create("rocknet", flags)?.into())
 }
 
-/// Makes its content final. The programs that get it open it again by its path, for writing too where they may.
+/// Makes the content final. Receivers can open the file again by its path, also for writing if its mode permits.
 pub(super) fn seal(file: &File) -> io::Result<()> {
     let all = SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL;
     Ok(fcntl_add_seals(file, all)?)

@@ -1,4 +1,4 @@
-//! Files in the folder for temporary ones, whose names are removed at once.
+//! Files in the temporary folder that are unlinked at once.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -21,7 +21,7 @@ pub(super) fn create() -> io::Result<File> {
     Ok(file)
 }
 
-/// Systems without sealed files: the content stays open to whoever gets the descriptor.
+/// Systems without sealed files: each receiver of the descriptor can change the content.
 #[allow(clippy::unnecessary_wraps, reason = "other systems can fail")]
 pub(super) fn seal(_: &File) -> io::Result<()> {
     Ok(())

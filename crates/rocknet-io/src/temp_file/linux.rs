@@ -7,13 +7,13 @@ use std::path::Path;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
 
-/// `None`: the file system, or the kernel, has none.
+/// Returns `None` if the kernel or the file system does not support them.
 pub(super) fn create_unnamed(folder: &Path) -> Option<io::Result<File>> {
-    // O_EXCL: nothing can give the file a name later.
+    // O_EXCL: the file can never be given a name.
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::EXCL | OFlags::CLOEXEC;
     match openat(CWD, folder, flags, Mode::RUSR | Mode::WUSR) {
         Ok(file) => Some(Ok(file.into())),
-        // Old kernels take it for an attempt to write to a folder.
+        // Old kernels treat the call as an attempt to write to a directory.
         Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => None,
         Err(errno) => Some(Err(errno.into())),
     }

@@ -1,4 +1,4 @@
-//! Other systems have no files that never had a name.
+//! Other systems cannot create files without a name.
 
 use std::fs::File;
 use std::io;

@@ -1,4 +1,4 @@
-//! Both ways to a file without a name: nothing is left in the folder, and nobody else may open it.
+//! Both ways to create an unnamed file: the folder stays empty, and other users cannot open the file.
 
 use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -8,7 +8,7 @@ use super::*;
 type Make = fn(&Path) -> io::Result<File>;
 
 #[test]
-fn no_name_is_left() {
+fn the_folder_stays_empty() {
     for make in [create_unnamed as Make, create_and_unlink] {
         let folder = tempfile::tempdir().expect("a folder");
         let file = make(folder.path()).expect("a file");
@@ -23,7 +23,7 @@ fn no_name_is_left() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_used_is_an_error() {
+fn an_unusable_folder_is_an_error() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("file");
     fs::write(&file, "").expect("a file");
@@ -38,7 +38,7 @@ fn a_folder_that_cannot_be_used_is_an_error() {
 }
 
 #[test]
-fn errors_are_told_apart() {
+fn errors_are_classified() {
     for (errno, full, shortage) in [
         (Errno::NOSPC, true, false),
         (Errno::DQUOT, true, false),

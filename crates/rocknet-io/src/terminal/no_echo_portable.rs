@@ -6,6 +6,6 @@ use std::io;
 pub fn read_without_echo(_max_bytes: usize) -> io::Result<Vec<u8>> {
     Err(io::Error::new(
         io::ErrorKind::Unsupported,
-        "it would be shown here; send it through a pipe",
+        "input cannot be hidden on this system; send it through a pipe",
     ))
 }
