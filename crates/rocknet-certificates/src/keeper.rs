@@ -222,7 +222,7 @@ pub fn state_folder(config: &Config) -> PathBuf {
     };
     let system = || PathBuf::from("/var/lib/rocknet");
     config.server.state.clone().unwrap_or_else(|| {
-        if rocknet_io::rights::is_root() {
+        if rocknet_io::privileges::is_root() {
             return system();
         }
         below("XDG_STATE_HOME", "rocknet")

@@ -27,7 +27,7 @@ fn cause<'c>(tree: &'c Tree, level: Level, what: &'static str) -> Cause<'c> {
 pub fn forbidden(tree: &Tree, relative: &[u8]) {
     if cause(tree, Level::WARN, FORBIDDEN).may_be_logged() {
         let file = tree.folder().join(&*String::from_utf8_lossy(relative));
-        let user = rocknet_io::rights::own_uid();
+        let user = rocknet_io::privileges::effective_uid();
         tracing::warn!(
             site = %tree.route.label.site,
             file = %file.display(),

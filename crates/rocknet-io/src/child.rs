@@ -9,7 +9,7 @@ use std::process::Command;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, test_kill_process_group, waitpgid};
 
-use crate::rights::User;
+use crate::privileges::User;
 
 /// Settings of a child process beyond those of [`Command`].
 #[derive(Default)]
@@ -254,7 +254,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn a_child_runs_as_the_user() {
-        if !crate::rights::is_root() {
+        if !crate::privileges::is_root() {
             return;
         }
         let user = User {

@@ -27,11 +27,11 @@ pub mod owned_thread;
 pub mod pipe;
 #[cfg(unix)]
 pub mod port_owner;
+#[cfg(unix)]
+pub mod privileges;
 pub mod program;
 pub mod queue;
 pub mod read_ahead;
-#[cfg(unix)]
-pub mod rights;
 #[cfg(target_os = "linux")]
 pub mod ring;
 pub mod runtime;

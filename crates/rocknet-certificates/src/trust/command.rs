@@ -28,7 +28,7 @@ pub enum Rights {
 
 impl Tools {
     pub fn of_process() -> Tools {
-        let root = rocknet_io::rights::is_root();
+        let root = rocknet_io::privileges::is_root();
         let person = env::var("SUDO_USER")
             .ok()
             .filter(|name| root && name != "root" && !name.is_empty());

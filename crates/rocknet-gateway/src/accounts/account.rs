@@ -2,7 +2,7 @@
 
 use std::io;
 
-use rocknet_io::rights::{self, User};
+use rocknet_io::privileges::{self, User};
 
 /// The accounts that systems have for web applications, in the order in which they are tried.
 pub(super) const FOR_SCRIPTS: [&str; 5] = ["www-data", "nginx", "apache", "http", "nobody"];
@@ -22,10 +22,10 @@ impl Account {
     /// Returns the account of a name.
     pub(super) fn named(name: &str) -> io::Result<Account> {
         let user = User::find(name).map_err(io::Error::other)?;
-        match rights::is_root() {
+        match privileges::is_root() {
             _ if user.uid == 0 => Err(is_root()),
             true => Ok(Account::Other(user)),
-            false if user.uid == rights::own_uid() => Ok(Account::Own),
+            false if user.uid == privileges::effective_uid() => Ok(Account::Own),
             false => {
                 let help = "only root can run scripts as somebody else, and RockNet is not root";
                 Err(io::Error::other(help))
@@ -35,7 +35,7 @@ impl Account {
 
     /// Returns the account of scripts where the configuration names none.
     pub(super) fn default() -> io::Result<Account> {
-        if !rights::is_root() {
+        if !privileges::is_root() {
             return Ok(Account::Own);
         }
         let user = FOR_SCRIPTS.iter().find_map(|name| User::find(name).ok());

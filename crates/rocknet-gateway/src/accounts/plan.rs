@@ -4,7 +4,7 @@ use std::io;
 
 use rocknet_config::Config;
 use rocknet_config::model::Settings;
-use rocknet_io::rights::{self, User};
+use rocknet_io::privileges::{self, User};
 
 use super::account::{FOR_SCRIPTS, is_root, is_servers};
 
@@ -104,7 +104,9 @@ impl Accounts {
 /// stays root.
 pub fn server_account(config: &Config) -> Option<String> {
     let found = || User::find(SERVER).ok().filter(|user| user.uid != 0 && user.gid != 0);
-    chosen(config.server.user.as_deref(), rights::is_root(), || found().is_some())
+    chosen(config.server.user.as_deref(), privileges::is_root(), || {
+        found().is_some()
+    })
 }
 
 fn chosen(written: Option<&str>, is_root: bool, has_package: impl Fn() -> bool) -> Option<String> {

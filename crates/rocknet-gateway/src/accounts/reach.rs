@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rocknet_io::rights::User;
+use rocknet_io::privileges::User;
 
 /// Files and folders that are looked at: a state folder has a few for each site.
 const MAX_LOOKED: usize = 10_000;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use rocknet_config::Config;
-use rocknet_io::rights::{self, User};
+use rocknet_io::privileges::{self, User};
 
 use super::account::{Account, is_root, is_servers};
 use super::helper::Helper;
@@ -64,7 +64,7 @@ fn helper() -> Option<&'static Helper> {
 
 /// Returns whether this process can start programs as other accounts.
 pub fn can_choose() -> bool {
-    helper().is_some() || rights::is_root()
+    helper().is_some() || privileges::is_root()
 }
 
 /// Returns the warning for the operator where scripts and the server share an account although the server was started as root, or where
@@ -144,7 +144,7 @@ impl Account {
                 if user.uid == 0 {
                     return Err(is_root());
                 }
-                if user.uid == rights::own_uid() {
+                if user.uid == privileges::effective_uid() {
                     return Err(is_servers(name));
                 }
                 accounts

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rocknet_config::model::PhpVersion;
-use rocknet_io::rights::User;
+use rocknet_io::privileges::User;
 use rocknet_io::sealed_file;
 use rustix::process::Signal;
 

@@ -30,16 +30,16 @@ impl Address {
         let (
             Self::Tcp { ip, port },
             Self::Tcp {
-                ip: of_other,
-                port: its,
+                ip: other_ip,
+                port: other_port,
             },
         ) = (self, other)
         else {
             return self == other;
         };
         let covers = |all: IpAddr, one: IpAddr| all.is_unspecified() && all.is_ipv4() == one.is_ipv4();
-        port == its
-            && match (*ip, *of_other) {
+        port == other_port
+            && match (*ip, *other_ip) {
                 (None, _) | (_, None) => true,
                 (Some(one), Some(other)) => one == other || covers(one, other) || covers(other, one),
             }

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_teach_the_cure() {
+    fn errors_name_the_remedy() {
         let nginx = || {
             Some(PortOwner {
                 pid: 812,

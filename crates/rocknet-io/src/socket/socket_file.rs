@@ -51,7 +51,7 @@ pub(super) fn bind(path: &Path, backlog: i32) -> io::Result<(OwnedFd, SocketFile
         Mode::empty(),
     )?;
     lock(&directory)?;
-    clear(path, &address)?;
+    remove_stale(path, &address)?;
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.set_nonblocking(true)?;
     // On Linux the file is made with the mode that its socket has; without this, everyone might connect for a moment.
@@ -71,7 +71,7 @@ pub(super) fn bind(path: &Path, backlog: i32) -> io::Result<(OwnedFd, SocketFile
 }
 
 /// Removes the file of a server that is no more; an error if one lives, or if the file is no socket.
-fn clear(path: &Path, address: &SockAddr) -> io::Result<()> {
+fn remove_stale(path: &Path, address: &SockAddr) -> io::Result<()> {
     let stat = match rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) {
         Err(Errno::NOENT) => return Ok(()),
         stat => stat?,

@@ -4,7 +4,7 @@ use rocknet::certificates::Disk;
 use rocknet::server::Server;
 use rocknet_config::model::{self, LogTarget};
 use rocknet_config::{Config, Finding, Loaded, Report};
-use rocknet_io::rights;
+use rocknet_io::privileges;
 use rocknet_io::terminal::{StandardStream, is_terminal};
 
 use super::launch::Origin;
@@ -25,8 +25,8 @@ impl InForce {
     pub fn new(config: &Config) -> InForce {
         InForce {
             server: config.server.clone(),
-            user_ignored: config.server.user.is_some() && !rights::is_root(),
-            script_user_ignored: config.server.script_user.is_some() && !rights::is_root(),
+            user_ignored: config.server.user.is_some() && !privileges::is_root(),
+            script_user_ignored: config.server.script_user.is_some() && !privileges::is_root(),
             at_terminal: is_terminal(StandardStream::Input),
         }
     }

@@ -18,7 +18,7 @@ use rocknet_config::model::LogTarget;
 use rocknet_config::{Code, Config, Report};
 use rocknet_control::SiteSummary;
 use rocknet_io::machine;
-use rocknet_io::rights::{self, User};
+use rocknet_io::privileges::{self, User};
 use rocknet_io::terminal::{StandardStream, is_terminal, shows_colour};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
@@ -163,7 +163,7 @@ impl Running {
         let mut warnings = Vec::new();
         let snapshot = self.server.snapshot();
         let from_file = matches!(self.options.origin, Origin::File(_));
-        match (&snapshot.config.server.user, rights::is_root()) {
+        match (&snapshot.config.server.user, privileges::is_root()) {
             (Some(user), _) if self.in_force.user_ignored => {
                 warnings.push(format!("`user` is ignored: only root can become {user}"));
             }
@@ -209,7 +209,7 @@ struct State {
 }
 
 fn become_user(user: Option<&str>, state: &State, scripts: &accounts::Plan) -> Result<(), String> {
-    let Some(user) = user.filter(|_| rights::is_root()) else {
+    let Some(user) = user.filter(|_| privileges::is_root()) else {
         return Ok(());
     };
     let user = User::find(user).map_err(|error| error.to_string())?;
@@ -221,7 +221,7 @@ fn become_user(user: Option<&str>, state: &State, scripts: &accounts::Plan) -> R
     }
     // Also a helper that waits for scripts needs root's rights to begin with.
     accounts::prepare(scripts, &user).map_err(|error| format!("scripts cannot run: {error}"))?;
-    rights::drop_to(&user).map_err(|error| error.to_string())
+    privileges::drop_to(&user).map_err(|error| error.to_string())
 }
 
 fn open_browser(sites: &[SiteSummary]) {

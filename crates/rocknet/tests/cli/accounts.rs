@@ -122,7 +122,7 @@ fn with_scripts(server: &str, sites: &str) -> Place {
 }
 
 fn uid(name: &str) -> u32 {
-    rocknet_io::rights::User::find(name).expect("a user").uid
+    rocknet_io::privileges::User::find(name).expect("a user").uid
 }
 
 /// What a script said after `name=`.

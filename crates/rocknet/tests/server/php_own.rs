@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rocknet_io::rights::{self, User};
+use rocknet_io::privileges::{self, User};
 use rocknet_testing::{Need, skip};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
@@ -214,7 +214,7 @@ fn each_site_has_its_own_user() {
         let other = format!("[site.\"b.test\"]\nlisten = \"http://127.0.0.1:0\"\nroot = \"www\"\n{keys}{other}\n");
         format!("{SERVER}{}{other}", site(&format!("{keys}{one}")))
     };
-    if !rights::is_root() {
+    if !privileges::is_root() {
         let refused = Running::try_start(folder, &text("user = \"nobody\"", ""), Vec::new());
         let told = refused.err().map(|error| error.to_string()).unwrap_or_default();
         assert!(told.contains("only root can run scripts as somebody else"), "{told}");

@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::FileExt;
 
-use rocknet_io::rights::User;
+use rocknet_io::privileges::User;
 use rustix::process::Signal;
 
 /// First argument of a process that is the helper. No person types it.

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use rocknet_io::fd_channel::{Blocking, FdChannel};
-use rocknet_io::rights::{self, User};
+use rocknet_io::privileges::{self, User};
 use rustix::process::Signal;
 
 use super::protocol::{self, MAX_MESSAGE, Program, RUNNING, Reply, Request};
@@ -45,7 +45,7 @@ pub fn run() -> ExitCode {
     let Ok(channel) = FdChannel::from_stdin() else {
         return ExitCode::FAILURE;
     };
-    if rights::keep_starting_programs().is_err() {
+    if privileges::keep_process_capabilities().is_err() {
         return ExitCode::FAILURE;
     }
     let mut server = Server::default();

@@ -6,7 +6,7 @@ use std::path::Path;
 use rocknet::certificates::state_folder;
 use rocknet::gateway::accounts;
 use rocknet_config::model::{CertificateSource, Config, Settings, Site};
-use rocknet_io::rights::{self, User};
+use rocknet_io::privileges::{self, User};
 
 use super::verdict::Check;
 
@@ -20,7 +20,7 @@ const ROOT: &str = "root";
 
 pub(super) fn look(config: &Config) -> Vec<Check> {
     let has_scripts = accounts::runs_scripts(config);
-    if !rights::is_root() {
+    if !privileges::is_root() {
         let found = "scripts run as this user, who can read the private keys of the server; started as root, RockNet gives them \
                      another account";
         return has_scripts.then(|| Check::fair(WHAT, found)).into_iter().collect();

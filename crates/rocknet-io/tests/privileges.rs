@@ -3,10 +3,10 @@
 use std::process::ExitCode;
 
 #[cfg(target_os = "linux")]
-#[path = "rights/linux.rs"]
+#[path = "privileges/linux.rs"]
 mod system;
 #[cfg(not(target_os = "linux"))]
-#[path = "rights/portable.rs"]
+#[path = "privileges/portable.rs"]
 mod system;
 
 fn main() -> ExitCode {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use rocknet_io::confined_fs::{OpenError, Root, Symlinks};
-use rocknet_io::rights::{User, drop_to, is_root};
+use rocknet_io::privileges::{User, drop_to, is_root};
 use rocknet_io::socket::{Address, BindErrorKind, ListenOptions, Listener};
 use rocknet_testing::{Need, skip};
 use rustix::thread::{CapabilitySet, capabilities};
@@ -26,9 +26,9 @@ const CASES: [(&str, fn()); 5] = [
         denied_ports_and_socket_files_say_so,
     ),
 ];
-const CASE: &str = "ROCKNET_TEST_RIGHTS";
+const CASE: &str = "ROCKNET_TEST_PRIVILEGES";
 /// A directory for the case, made and removed by who started it: without root's rights the case itself could not.
-const PLACE: &str = "ROCKNET_TEST_PLACE";
+const DIRECTORY: &str = "ROCKNET_TEST_DIRECTORY";
 
 pub fn run() -> ExitCode {
     if let Ok(case) = env::var(CASE) {
@@ -49,11 +49,11 @@ pub fn run() -> ExitCode {
     }
     let mut failed = false;
     for (name, _) in CASES {
-        let place = tempfile::tempdir().unwrap();
-        fs::set_permissions(&place, fs::Permissions::from_mode(0o755)).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        fs::set_permissions(&directory, fs::Permissions::from_mode(0o755)).unwrap();
         let status = Command::new(env::current_exe().unwrap())
             .env(CASE, name)
-            .env(PLACE, place.path())
+            .env(DIRECTORY, directory.path())
             .status()
             .unwrap();
         println!("test {name} ... {}", if status.success() { "ok" } else { "FAILED" });
@@ -62,12 +62,12 @@ pub fn run() -> ExitCode {
     if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-fn place() -> PathBuf {
-    env::var_os(PLACE).unwrap().into()
+fn directory() -> PathBuf {
+    env::var_os(DIRECTORY).unwrap().into()
 }
 
 /// No table needs to have it, and no file on the machine is its own.
-fn somebody() -> User {
+fn test_user() -> User {
     User::find("64123:64124").unwrap()
 }
 
@@ -75,7 +75,7 @@ fn becomes_the_user_for_good() {
     let user = User {
         groups: vec![64_124, 64_125],
         home: None,
-        ..somebody()
+        ..test_user()
     };
     drop_to(&user).unwrap();
     assert!(!is_root());
@@ -98,7 +98,7 @@ fn becomes_the_user_for_good() {
 
 fn keeps_the_low_ports_and_nothing_else() {
     let had = capabilities(None).unwrap().permitted;
-    drop_to(&somebody()).unwrap();
+    drop_to(&test_user()).unwrap();
     let now = capabilities(None).unwrap();
     assert_eq!(
         (now.permitted, now.effective),
@@ -123,7 +123,7 @@ fn keeps_the_low_ports_and_nothing_else() {
 }
 
 fn started_programs_have_no_rights() {
-    drop_to(&somebody()).unwrap();
+    drop_to(&test_user()).unwrap();
     let output = Command::new("cat").arg("/proc/self/status").output().unwrap();
     let status = String::from_utf8(output.stdout).unwrap();
     for line in [
@@ -136,7 +136,7 @@ fn started_programs_have_no_rights() {
 }
 
 fn files_of_others_are_forbidden() {
-    let at = |name: &str| place().join(name);
+    let at = |name: &str| directory().join(name);
     let set = |name: &str, mode| fs::set_permissions(at(name), fs::Permissions::from_mode(mode)).unwrap();
     for directory in ["closed", "passage", "theirs"] {
         fs::create_dir(at(directory)).unwrap();
@@ -148,8 +148,8 @@ fn files_of_others_are_forbidden() {
     set("passage", 0o711);
     set("theirs", 0o700);
     chown(at("theirs"), Some(64_123), None).unwrap();
-    drop_to(&somebody()).unwrap();
-    let root = Root::open(place()).unwrap();
+    drop_to(&test_user()).unwrap();
+    let root = Root::open(directory()).unwrap();
     for symlinks in [Symlinks::Inside, Symlinks::Owner, Symlinks::All] {
         for (path, readable) in [
             ("secret", false),
@@ -181,8 +181,8 @@ fn files_of_others_are_forbidden() {
 }
 
 fn denied_ports_and_socket_files_say_so() {
-    drop_to(&somebody()).unwrap();
-    let error = Listener::bind(&Address::Unix(place().join("socket")), ListenOptions::default()).unwrap_err();
+    drop_to(&test_user()).unwrap();
+    let error = Listener::bind(&Address::Unix(directory().join("socket")), ListenOptions::default()).unwrap_err();
     assert!(matches!(error.kind, BindErrorKind::Denied), "{error}");
     let none = rustix::thread::CapabilitySets {
         effective: CapabilitySet::empty(),

@@ -6,15 +6,15 @@ use rustix::io::Errno;
 use rustix::process::{Gid, Uid, getgid, getgroups, getuid};
 use rustix::thread::{self, CapabilitySet, CapabilitySets};
 
-use super::{RightsError, User};
+use super::{PrivilegeError, User};
 
-pub(super) fn drop_to(user: &User) -> Result<(), RightsError> {
+pub(super) fn drop_to(user: &User) -> Result<(), PrivilegeError> {
     if let Some(count) = threads().filter(|&count| count != 1) {
-        return Err(RightsError::Threads(count));
+        return Err(PrivilegeError::Threads(count));
     }
     let (uid, gid) = (Uid::from_raw(user.uid), Gid::from_raw(user.gid));
     let mut groups: Vec<Gid> = user.groups.iter().map(|&group| Gid::from_raw(group)).collect();
-    let kept = named("capget", thread::capabilities(None))?.permitted & KEPT;
+    let kept = named("capget", thread::capabilities(None))?.permitted & KEPT_CAPABILITIES;
 
     // Without this, changing the user takes all capabilities away and there is nothing left to keep.
     named("prctl(PR_SET_KEEPCAPS)", thread::set_keep_capabilities(true))?;
@@ -33,7 +33,7 @@ pub(super) fn drop_to(user: &User) -> Result<(), RightsError> {
     match thread::clear_ambient_capability_set() {
         // A kernel without ambient capabilities; and there are none without inheritable ones in any case.
         Ok(()) | Err(Errno::INVAL) => {}
-        Err(errno) => return Err(RightsError::System("prctl(PR_CAP_AMBIENT)", errno.into())),
+        Err(errno) => return Err(PrivilegeError::System("prctl(PR_CAP_AMBIENT)", errno.into())),
     }
     named("prctl(PR_SET_NO_NEW_PRIVS)", thread::set_no_new_privs(true))?;
 
@@ -48,14 +48,18 @@ pub(super) fn drop_to(user: &User) -> Result<(), RightsError> {
         && capabilities == sets
         && thread::set_thread_res_uid(root.0, root.0, root.0).is_err()
         && thread::set_thread_res_gid(root.1, root.1, root.1).is_err();
-    if closed { Ok(()) } else { Err(RightsError::WayBack) }
+    if closed {
+        Ok(())
+    } else {
+        Err(PrivilegeError::Reversible)
+    }
 }
 
-pub(super) fn keep_starting_programs() -> Result<(), RightsError> {
+pub(super) fn keep_process_capabilities() -> Result<(), PrivilegeError> {
     if let Some(count) = threads().filter(|&count| count != 1) {
-        return Err(RightsError::Threads(count));
+        return Err(PrivilegeError::Threads(count));
     }
-    let kept = named("capget", thread::capabilities(None))?.permitted & FOR_PROGRAMS;
+    let kept = named("capget", thread::capabilities(None))?.permitted & PROCESS_CAPABILITIES;
     let sets = CapabilitySets {
         effective: kept,
         permitted: kept,
@@ -63,7 +67,7 @@ pub(super) fn keep_starting_programs() -> Result<(), RightsError> {
     };
     match thread::clear_ambient_capability_set() {
         Ok(()) | Err(Errno::INVAL) => {}
-        Err(errno) => return Err(RightsError::System("prctl(PR_CAP_AMBIENT)", errno.into())),
+        Err(errno) => return Err(PrivilegeError::System("prctl(PR_CAP_AMBIENT)", errno.into())),
     }
     named("capset", thread::set_capabilities(None, sets))?;
     block_signals();
@@ -90,14 +94,14 @@ fn threads() -> Option<usize> {
     Some(fs::read_dir("/proc/self/task").ok()?.count())
 }
 
-fn named<T>(call: &'static str, result: Result<T, Errno>) -> Result<T, RightsError> {
-    result.map_err(|errno| RightsError::System(call, errno.into()))
+fn named<T>(call: &'static str, result: Result<T, Errno>) -> Result<T, PrivilegeError> {
+    result.map_err(|errno| PrivilegeError::System(call, errno.into()))
 }
 
 /// To start a program as another account, and to end it.
-const FOR_PROGRAMS: CapabilitySet = CapabilitySet::SETUID
+const PROCESS_CAPABILITIES: CapabilitySet = CapabilitySet::SETUID
     .union(CapabilitySet::SETGID)
     .union(CapabilitySet::KILL);
 
 /// A reload may add a site on port 80 long after the start.
-const KEPT: CapabilitySet = CapabilitySet::NET_BIND_SERVICE;
+const KEPT_CAPABILITIES: CapabilitySet = CapabilitySet::NET_BIND_SERVICE;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use super::RightsError;
+use super::PrivilegeError;
 
 /// Whom a process can become.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,49 +20,49 @@ pub struct User {
 impl User {
     /// Finds `name`, `uid`, `name:group` or `uid:gid`. Only `/etc/passwd` and `/etc/group` are read: asking a directory
     /// service would load foreign code into a process that is root.
-    pub fn find(written: &str) -> Result<Self, RightsError> {
-        let read = |path: &'static str| fs::read_to_string(path).map_err(|error| RightsError::System(path, error));
+    pub fn find(spec: &str) -> Result<Self, PrivilegeError> {
+        let read = |path: &'static str| fs::read_to_string(path).map_err(|error| PrivilegeError::System(path, error));
         // A container may have no tables; numbers do without.
         let (passwd, group) = (read("/etc/passwd"), read("/etc/group"));
         let found = Self::look_up(
-            written,
+            spec,
             passwd.as_deref().unwrap_or_default(),
             group.as_deref().unwrap_or_default(),
         );
         match found {
-            Err(RightsError::UnknownUser(_) | RightsError::NoGroup(_)) if passwd.is_err() => passwd.and(found),
-            Err(RightsError::UnknownGroup(_)) if group.is_err() => group.and(found),
+            Err(PrivilegeError::UnknownUser(_) | PrivilegeError::NoGroup(_)) if passwd.is_err() => passwd.and(found),
+            Err(PrivilegeError::UnknownGroup(_)) if group.is_err() => group.and(found),
             found => found,
         }
     }
 
-    fn look_up(written: &str, passwd: &str, group: &str) -> Result<Self, RightsError> {
-        let (who, of_group) = match written.split_once(':') {
-            Some((who, of_group)) => (who, Some(of_group)),
-            None => (written, None),
+    fn look_up(spec: &str, passwd: &str, group: &str) -> Result<Self, PrivilegeError> {
+        let (user, named_group) = match spec.split_once(':') {
+            Some((user, named_group)) => (user, Some(named_group)),
+            None => (spec, None),
         };
-        let entries = || passwd.lines().filter_map(Entry::parse);
+        let entries = || passwd.lines().filter_map(PasswdEntry::parse);
         // A name that looks like a number goes first, as everywhere on Unix.
         let entry = entries()
-            .find(|entry| entry.name == who)
-            .or_else(|| number(who).and_then(|uid| entries().find(|entry| entry.uid == uid)));
+            .find(|entry| entry.name == user)
+            .or_else(|| parse_id(user).and_then(|uid| entries().find(|entry| entry.uid == uid)));
         let uid = match &entry {
             Some(entry) => entry.uid,
-            None => number(who).ok_or_else(|| RightsError::UnknownUser(who.to_owned()))?,
+            None => parse_id(user).ok_or_else(|| PrivilegeError::UnknownUser(user.to_owned()))?,
         };
-        let gid = match (of_group, &entry) {
-            (Some(name), _) => group_number(name, group).ok_or_else(|| RightsError::UnknownGroup(name.to_owned()))?,
+        let gid = match (named_group, &entry) {
+            (Some(name), _) => group_id(name, group).ok_or_else(|| PrivilegeError::UnknownGroup(name.to_owned()))?,
             (None, Some(entry)) => entry.gid,
-            (None, None) => return Err(RightsError::NoGroup(uid)),
+            (None, None) => return Err(PrivilegeError::NoGroup(uid)),
         };
         let home = entry.as_ref().and_then(|entry| entry.home).map(PathBuf::from);
-        let name = entry.map_or_else(|| who.to_owned(), |entry| entry.name.to_owned());
+        let name = entry.map_or_else(|| user.to_owned(), |entry| entry.name.to_owned());
         let mut groups = vec![gid];
         // Who names the group means that group alone.
-        if of_group.is_none() {
+        if named_group.is_none() {
             let others = group
                 .lines()
-                .filter_map(Group::parse)
+                .filter_map(GroupEntry::parse)
                 .filter(|group| group.has(&name))
                 .map(|group| group.gid);
             for other in others {
@@ -82,40 +82,40 @@ impl User {
 }
 
 /// A line of `/etc/passwd`: `name:password:uid:gid:comment:home:shell`.
-struct Entry<'a> {
+struct PasswdEntry<'a> {
     name: &'a str,
     uid: u32,
     gid: u32,
     home: Option<&'a str>,
 }
 
-impl<'a> Entry<'a> {
+impl<'a> PasswdEntry<'a> {
     fn parse(line: &'a str) -> Option<Self> {
         let mut fields = line.split(':');
         let name = fields.next().filter(|name| !name.is_empty())?;
         Some(Self {
             name,
-            uid: number(fields.nth(1)?)?,
-            gid: number(fields.next()?)?,
+            uid: parse_id(fields.nth(1)?)?,
+            gid: parse_id(fields.next()?)?,
             home: fields.nth(1).filter(|home| home.starts_with('/')),
         })
     }
 }
 
 /// A line of `/etc/group`: `name:password:gid:member,member`.
-struct Group<'a> {
+struct GroupEntry<'a> {
     name: &'a str,
     gid: u32,
     members: &'a str,
 }
 
-impl<'a> Group<'a> {
+impl<'a> GroupEntry<'a> {
     fn parse(line: &'a str) -> Option<Self> {
         let mut fields = line.split(':');
         let name = fields.next().filter(|name| !name.is_empty())?;
         Some(Self {
             name,
-            gid: number(fields.nth(1)?)?,
+            gid: parse_id(fields.nth(1)?)?,
             members: fields.next().unwrap_or_default(),
         })
     }
@@ -125,18 +125,18 @@ impl<'a> Group<'a> {
     }
 }
 
-fn group_number(written: &str, group: &str) -> Option<u32> {
+fn group_id(spec: &str, group: &str) -> Option<u32> {
     let named = group
         .lines()
-        .filter_map(Group::parse)
-        .find(|group| group.name == written);
-    named.map(|group| group.gid).or_else(|| number(written))
+        .filter_map(GroupEntry::parse)
+        .find(|group| group.name == spec);
+    named.map(|group| group.gid).or_else(|| parse_id(spec))
 }
 
 /// Digits only; and not the number by which system calls mean "leave as it is", which would keep root.
-fn number(written: &str) -> Option<u32> {
-    let digits = written.bytes().all(|byte| byte.is_ascii_digit());
-    written.parse().ok().filter(|&number| digits && number != u32::MAX)
+fn parse_id(spec: &str) -> Option<u32> {
+    let digits = spec.bytes().all(|byte| byte.is_ascii_digit());
+    spec.parse().ok().filter(|&number| digits && number != u32::MAX)
 }
 
 /// As many as Linux allows a process (`NGROUPS_MAX`).
@@ -168,7 +168,7 @@ mod tests {
                 home,
             })
         };
-        for (written, expected) in [
+        for (spec, expected) in [
             ("www-data", user("www-data", 33, 33, &[33, 110])),
             ("33", user("www-data", 33, 33, &[33, 110])),
             ("web", user("web", 1001, 100, &[100, 110, 4])),
@@ -189,8 +189,8 @@ mod tests {
             ("web:", Err("UnknownGroup(\"\")")),
             ("web:4294967295", Err("UnknownGroup(\"4294967295\")")),
         ] {
-            let found = User::look_up(written, PASSWD, GROUP).map_err(|error| format!("{error:?}"));
-            assert_eq!(found, expected.map_err(str::to_owned), "{written:?}");
+            let found = User::look_up(spec, PASSWD, GROUP).map_err(|error| format!("{error:?}"));
+            assert_eq!(found, expected.map_err(str::to_owned), "{spec:?}");
         }
     }
 
@@ -200,7 +200,7 @@ mod tests {
         assert_eq!((found.uid, found.gid, found.groups), (0, 0, vec![0]));
         assert!(matches!(
             User::find("no such user"),
-            Err(RightsError::UnknownUser(_) | RightsError::System(..))
+            Err(PrivilegeError::UnknownUser(_) | PrivilegeError::System(..))
         ));
     }
 }

@@ -2,16 +2,16 @@
 
 use std::io;
 
-use super::{RightsError, User};
+use super::{PrivilegeError, User};
 
-pub(super) fn drop_to(user: &User) -> Result<(), RightsError> {
+pub(super) fn drop_to(user: &User) -> Result<(), PrivilegeError> {
     let advice = format!("not built for this system; start the server as `{}` instead", user.name);
-    Err(RightsError::System(
+    Err(PrivilegeError::System(
         "setuid",
         io::Error::new(io::ErrorKind::Unsupported, advice),
     ))
 }
 
-pub(super) fn keep_starting_programs() -> Result<(), RightsError> {
-    Err(RightsError::System("capset", io::ErrorKind::Unsupported.into()))
+pub(super) fn keep_process_capabilities() -> Result<(), PrivilegeError> {
+    Err(PrivilegeError::System("capset", io::ErrorKind::Unsupported.into()))
 }

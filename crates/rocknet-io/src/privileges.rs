@@ -4,13 +4,13 @@ mod error;
 mod user;
 
 #[cfg(target_os = "linux")]
-#[path = "rights/linux.rs"]
+#[path = "privileges/linux.rs"]
 mod system;
 #[cfg(not(target_os = "linux"))]
-#[path = "rights/portable.rs"]
+#[path = "privileges/portable.rs"]
 mod system;
 
-pub use error::RightsError;
+pub use error::PrivilegeError;
 pub use user::User;
 
 /// Whether the process has root's rights to give up.
@@ -19,7 +19,7 @@ pub fn is_root() -> bool {
 }
 
 /// Whose rights the process has.
-pub fn own_uid() -> u32 {
+pub fn effective_uid() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
@@ -28,17 +28,17 @@ pub fn own_uid() -> u32 {
 ///
 /// On Linux the capability to bind ports below 1024 is kept, if there was one, so that a reload can add such a port;
 /// programs that are started do not get it. To be called after binding and opening logs, before any thread starts.
-pub fn drop_to(user: &User) -> Result<(), RightsError> {
+pub fn drop_to(user: &User) -> Result<(), PrivilegeError> {
     if user.uid == 0 || user.gid == 0 {
-        return Err(RightsError::StaysRoot);
+        return Err(PrivilegeError::IsRoot);
     }
     system::drop_to(user)
 }
 
 /// Gives up all of root's capabilities but those to start programs as other accounts and to end them, and has signals that end
 /// programs wait: whoever asks for them to be started ends this process by going away. To be called before any thread starts.
-pub fn keep_starting_programs() -> Result<(), RightsError> {
-    system::keep_starting_programs()
+pub fn keep_process_capabilities() -> Result<(), PrivilegeError> {
+    system::keep_process_capabilities()
 }
 
 #[cfg(test)]
@@ -55,7 +55,7 @@ mod tests {
                 groups: Vec::new(),
                 home: None,
             };
-            assert!(matches!(drop_to(&user), Err(RightsError::StaysRoot)), "{uid}:{gid}");
+            assert!(matches!(drop_to(&user), Err(PrivilegeError::IsRoot)), "{uid}:{gid}");
         }
         // The test harness itself has more than one thread.
         let user = User {
@@ -66,8 +66,8 @@ mod tests {
             home: None,
         };
         #[cfg(target_os = "linux")]
-        assert!(matches!(drop_to(&user), Err(RightsError::Threads(count)) if count > 1));
+        assert!(matches!(drop_to(&user), Err(PrivilegeError::Threads(count)) if count > 1));
         #[cfg(not(target_os = "linux"))]
-        assert!(matches!(drop_to(&user), Err(RightsError::System(..))));
+        assert!(matches!(drop_to(&user), Err(PrivilegeError::System(..))));
     }
 }

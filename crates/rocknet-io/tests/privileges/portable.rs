@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use rocknet_io::rights::{User, drop_to};
+use rocknet_io::privileges::{User, drop_to};
 
 pub fn run() -> ExitCode {
     let user = User::find("64123:64124").unwrap();

@@ -6,23 +6,23 @@ use std::io;
 
 /// Why rights could not be given up. A server that was told to must not go on with them.
 #[derive(Debug)]
-pub enum RightsError {
+pub enum PrivilegeError {
     /// Neither `/etc/passwd` has the name, nor is it a number. Users of a directory service (LDAP, NIS) are not seen.
     UnknownUser(String),
     UnknownGroup(String),
     /// A number that is in no table says nothing of its group.
     NoGroup(u32),
     /// `root` itself was named.
-    StaysRoot,
+    IsRoot,
     /// Rights belong to threads; what is given up by one, the others would keep.
     Threads(usize),
     /// The call named by the first field failed.
     System(&'static str, io::Error),
     /// After all calls succeeded, the way back to root was still open.
-    WayBack,
+    Reversible,
 }
 
-impl fmt::Display for RightsError {
+impl fmt::Display for PrivilegeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnknownUser(name) => write!(
@@ -39,18 +39,18 @@ impl fmt::Display for RightsError {
                 f,
                 "user {uid} is not in /etc/passwd, so its group is not known; write `{uid}:gid`"
             ),
-            Self::StaysRoot => f.write_str("`root` keeps all rights; name a user without them, such as `www-data`"),
+            Self::IsRoot => f.write_str("`root` keeps all rights; name a user without them, such as `www-data`"),
             Self::Threads(count) => write!(
                 f,
                 "rights must be given up before threads start, and {count} are running"
             ),
             Self::System(call, error) => write!(f, "the rights could not be given up: {call}: {error}"),
-            Self::WayBack => f.write_str("the rights were given up, but the system would give them back"),
+            Self::Reversible => f.write_str("the rights were given up, but the system would give them back"),
         }
     }
 }
 
-impl Error for RightsError {
+impl Error for PrivilegeError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::System(_, error) => Some(error),
