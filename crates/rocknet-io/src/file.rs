@@ -1,4 +1,4 @@
-//! Reading an opened file: whole, in part, straight into a socket, or only as far as it is in memory.
+//! Reads an opened file: whole, in part, into a socket, or only what is in the page cache.
 
 use std::fmt;
 use std::fs::File;
@@ -17,17 +17,19 @@ mod system;
 #[cfg(test)]
 mod tests;
 
-/// Why promised bytes of a file could not be had.
+/// Error of reading a file whose size is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileError {
-    /// The file ends at `at`, before the promised bytes: it was cut short since its size was told. The answer cannot be
-    /// saved any more; its connection or stream is to be cut, so that the client does not take a part for the whole.
+    /// The file ends at offset `at`, before the expected bytes, because it was truncated after its size was queried.
+    /// The response cannot be completed. Its connection or stream has to be reset, so that the client does not take a
+    /// part for the whole.
     Truncated { at: u64 },
-    /// The system call failed; `AGAIN` says that the socket is full.
+    /// The system call failed; `AGAIN` means that the socket is full.
     System(Errno),
 }
 
 impl FileError {
+    /// Returns whether the socket is full.
     pub fn would_block(self) -> bool {
         self == Self::System(Errno::AGAIN)
     }
@@ -39,7 +41,7 @@ impl From<Errno> for FileError {
     }
 }
 
-/// For callers that treat every failure but a full socket alike; a file cut short becomes EIO.
+/// Conversion for callers that distinguish only a full socket from other errors; a truncated file becomes EIO.
 impl From<FileError> for Errno {
     fn from(error: FileError) -> Self {
         match error {
@@ -69,14 +71,19 @@ impl fmt::Display for FileError {
 
 impl std::error::Error for FileError {}
 
-/// The file from its start to its end, or to `max` bytes if it is longer. The file's own position is neither used nor moved.
+/// Reads the file from its start to its end, but at most `max` bytes. The position of the file is neither used nor
+/// moved.
 ///
-/// Who must know whether the file is longer than `n` asks for `n + 1`.
+/// To learn whether the file is longer than `n` bytes, request `n + 1`.
+///
+/// # Errors
+///
+/// Fails if reading does.
 pub fn read_at_most(file: &File, max: usize) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
     loop {
         let at = content.len();
-        // Doubles with what was found, so that a `max` far above the size costs no more than the file does.
+        // Doubles with the bytes read, so that a `max` far above the size costs no more than the size.
         let room = at.max(FIRST_ALLOCATION).min(max - at);
         content.resize(at + room, 0);
         let read = retry(|| rustix::io::pread(file, &mut content[at..], at as u64))?;
@@ -88,7 +95,11 @@ pub fn read_at_most(file: &File, max: usize) -> io::Result<Vec<u8>> {
     Ok(content)
 }
 
-/// Fills `buffer` with what the file holds from `offset` on; a file that ends before is [`FileError::Truncated`].
+/// Fills `buffer` from `offset`.
+///
+/// # Errors
+///
+/// [`FileError::Truncated`] if the file ends before.
 pub fn read_range(file: &File, offset: u64, buffer: &mut [u8]) -> Result<(), FileError> {
     let mut filled = 0;
     while filled < buffer.len() {
@@ -101,21 +112,29 @@ pub fn read_range(file: &File, offset: u64, buffer: &mut [u8]) -> Result<(), Fil
     Ok(())
 }
 
-/// Reads what is in memory at `offset`, and waits for no disk: `None` says that reading on would have to.
+/// Reads at `offset` without waiting for the disk. Returns `None` if reading would block.
 ///
-/// `Some(0)` is the end of the file. A part of what was wanted is given where only that part is in memory.
+/// `Some(0)` is the end of the file. If only a part is in the page cache, that part is returned.
+///
+/// # Errors
+///
+/// Fails if reading does.
 pub fn read_resident(file: &File, offset: u64, buffer: &mut [u8]) -> io::Result<Option<usize>> {
     some_if_resident(retry(|| system::read_resident(file.as_fd(), offset, buffer)))
 }
 
-/// As `read_resident`, `most` bytes into memory of their own.
+/// Reads like [`read_resident`], at most `most` bytes, into a new vector.
 pub fn read_resident_vec(file: &File, offset: u64, most: usize) -> io::Result<Option<Vec<u8>>> {
     let mut content = Vec::with_capacity(most);
     let read = retry(|| system::append_resident(file.as_fd(), offset, &mut content));
     Ok(some_if_resident(read)?.map(|()| content))
 }
 
-/// As `read_at_most`, and waits for no disk: `None` says that it would have to.
+/// Reads like [`read_at_most`], but without waiting for the disk. Returns `None` if reading would block.
+///
+/// # Errors
+///
+/// Fails if reading does.
 pub fn read_at_most_resident(file: &File, max: usize) -> io::Result<Option<Vec<u8>>> {
     let mut content = Vec::with_capacity(max);
     while content.len() < max {
@@ -134,7 +153,7 @@ pub fn read_at_most_resident(file: &File, max: usize) -> io::Result<Option<Vec<u
             break;
         }
     }
-    // There may be more room than was asked for.
+    // The vector may have more capacity than requested.
     content.truncate(max);
     Ok(Some(content))
 }
@@ -142,20 +161,24 @@ pub fn read_at_most_resident(file: &File, max: usize) -> io::Result<Option<Vec<u
 fn some_if_resident<T>(read: Result<T, Errno>) -> io::Result<Option<T>> {
     match read {
         Ok(read) => Ok(Some(read)),
-        // EOPNOTSUPP, ENOSYS, EINVAL: a file system or kernel that cannot say; then the answer is to take no risk.
+        // EOPNOTSUPP, ENOSYS, EINVAL: the file system or kernel cannot tell, so reading might block.
         Err(Errno::AGAIN | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => Ok(None),
         Err(errno) => Err(errno.into()),
     }
 }
 
-/// Whether the page at `offset` is in memory. A file system that cannot tell, and one that fails, say no: then the
-/// file is read where waiting is allowed, and an error is met there. One that has no disk says yes.
+/// Returns whether the page at `offset` is in memory. If the file system cannot tell, or fails, the result is false:
+/// the file is then read where blocking is allowed, and the error occurs there. Files in memory are always resident.
 pub fn is_resident(file: &File, offset: u64) -> bool {
-    // Of what is not there nothing has to be waited for.
+    // Reading beyond the end never blocks.
     check_resident(file, offset).unwrap_or(true)
 }
 
-/// As `is_resident`, of a byte that must be there: a file that ends before it is [`FileError::Truncated`].
+/// Returns like `is_resident` whether a byte is in memory that has to exist.
+///
+/// # Errors
+///
+/// [`FileError::Truncated`] if the file ends before it.
 pub fn check_resident(file: &File, offset: u64) -> Result<bool, FileError> {
     match retry(|| system::read_resident(file.as_fd(), offset, &mut [0])) {
         Ok(0) => Err(FileError::Truncated { at: offset }),
@@ -165,10 +188,12 @@ pub fn check_resident(file: &File, offset: u64) -> Result<bool, FileError> {
     }
 }
 
-/// Has the kernel bring a range into memory, and waits for it. What goes wrong here shows again when it is sent.
+/// Loads a range into the page cache. Blocks on the disk. Errors are ignored, because they occur again when the range
+/// is sent.
 ///
-/// The file is read from the range's start to its end, so that the kernel reads ahead of us. To advise it of the whole range
-/// before (`POSIX_FADV_WILLNEED`) made a megabyte dearer by half: it is then read into single pages instead of large ones.
+/// The file is read from the start of the range to its end, so that the kernel reads ahead. Announcing the whole range
+/// first (`POSIX_FADV_WILLNEED`) made a megabyte more expensive by half: it is then read into single pages instead of
+/// large ones.
 pub fn load_into_page_cache(file: &File, offset: u64, length: u64) {
     let (mut at, end) = (offset, offset.saturating_add(length));
     while at < end {
@@ -181,7 +206,7 @@ pub fn load_into_page_cache(file: &File, offset: u64, length: u64) {
     }
 }
 
-/// As `load_into_page_cache`, where content cannot be passed by without a copy.
+/// Loads a range like `load_into_page_cache`, where the system cannot discard bytes without a copy.
 fn read_and_discard(file: &File, mut at: u64, end: u64) {
     let mut buffer = vec![0; DISCARD_BUFFER];
     while at < end {
@@ -193,17 +218,19 @@ fn read_and_discard(file: &File, mut at: u64, end: u64) {
     }
 }
 
-/// Stays in the processor's cache.
+/// Fits into the CPU cache.
 const DISCARD_BUFFER: usize = 64 * 1024;
 
-/// Sends at most `count` bytes of a file from `offset` into a stream socket and moves `offset` on by what was taken.
+/// Sends at most `count` bytes of a file from `offset` into a stream socket, and advances `offset` by the number sent.
 ///
-/// An error of `AGAIN` says that the socket is full. A file that ends at `offset` is [`FileError::Truncated`].
+/// # Errors
+///
+/// `AGAIN` if the socket is full; [`FileError::Truncated`] if the file ends at `offset`.
 pub fn sendfile(socket: impl AsFd, file: impl AsFd, offset: &mut u64, count: u64) -> Result<usize, FileError> {
     if count == 0 {
         return Ok(0);
     }
-    // The kernel takes less than 2 GiB a call in any case.
+    // The kernel accepts less than 2 GiB per call in any case.
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     match retry(|| system::sendfile(socket.as_fd(), file.as_fd(), offset, count))? {
         0 => Err(FileError::Truncated { at: *offset }),
@@ -211,7 +238,7 @@ pub fn sendfile(socket: impl AsFd, file: impl AsFd, offset: &mut u64, count: u64
     }
 }
 
-/// A signal that interrupts a call is no reason to give it up.
+/// Repeats a call interrupted by a signal.
 fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     loop {
         match call() {
@@ -221,6 +248,6 @@ fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     }
 }
 
-/// What is allocated before anything is read: holds all that the cache takes by default, and wastes little on a caller
-/// whose `max` is a bound and not the size.
+/// Size of the first allocation: fits every file that the cache accepts by default, and wastes little if `max` is only
+/// a bound.
 const FIRST_ALLOCATION: usize = 64 * 1024;

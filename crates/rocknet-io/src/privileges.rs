@@ -1,4 +1,4 @@
-//! Giving up root: from its start-up rights down to one user and, on Linux, the one capability to bind low ports.
+//! Drops the privileges of root to one user and, on Linux, the single capability to bind ports below 1024.
 
 mod error;
 mod user;
@@ -13,21 +13,25 @@ mod system;
 pub use error::PrivilegeError;
 pub use user::User;
 
-/// Whether the process has root's rights to give up.
+/// Returns whether the process runs as root.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Whose rights the process has.
+/// Returns the effective user ID of the process.
 pub fn effective_uid() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Makes the whole process the user's, for good: its groups, group and user are set, programs it starts cannot gain
-/// rights by their file, and going back to root is tried and must fail.
+/// Changes the whole process to `user` permanently. It sets the supplementary groups, the group and the user. Programs
+/// that it starts cannot gain privileges by set-user-ID files. Finally it checks that returning to root fails.
 ///
-/// On Linux the capability to bind ports below 1024 is kept, if there was one, so that a reload can add such a port;
-/// programs that are started do not get it. To be called after binding and opening logs, before any thread starts.
+/// On Linux the capability to bind ports below 1024 is kept if the process has it, so that a reload can add such a
+/// port; started programs do not inherit it. Call it after binding and opening logs, and before any thread starts.
+///
+/// # Errors
+///
+/// The process must not continue with the old privileges; it may have dropped some of them.
 pub fn drop_to(user: &User) -> Result<(), PrivilegeError> {
     if user.uid == 0 || user.gid == 0 {
         return Err(PrivilegeError::IsRoot);
@@ -35,8 +39,12 @@ pub fn drop_to(user: &User) -> Result<(), PrivilegeError> {
     system::drop_to(user)
 }
 
-/// Gives up all of root's capabilities but those to start programs as other accounts and to end them, and has signals that end
-/// programs wait: whoever asks for them to be started ends this process by going away. To be called before any thread starts.
+/// Drops all capabilities except those to start programs under other accounts and to kill them, and blocks the signals
+/// that end programs. The process ends when its channel to the server closes. Call it before any thread starts.
+///
+/// # Errors
+///
+/// The process must not continue; `Unsupported` on systems other than Linux.
 pub fn keep_process_capabilities() -> Result<(), PrivilegeError> {
     system::keep_process_capabilities()
 }
@@ -46,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refuses_to_stay_root_and_to_part_threads() {
+    fn refuses_root_and_other_threads() {
         for (uid, gid) in [(0, 0), (0, 33), (33, 0)] {
             let user = User {
                 name: "x".into(),

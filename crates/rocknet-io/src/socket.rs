@@ -1,4 +1,4 @@
-//! Listening sockets: where to listen, binding with errors that teach, accepting, and the options of connections.
+//! Listening sockets: addresses, binding with errors that name the remedy, accepting, and options of connections.
 
 mod accept;
 mod address;

@@ -1,4 +1,4 @@
-//! Whether a person sits at the other end of a standard stream.
+//! Standard streams: tells terminals from pipes and files, and reads lines.
 
 #[cfg(unix)]
 mod no_echo;
@@ -15,12 +15,15 @@ pub use no_echo::read_without_echo;
 /// A standard stream of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StandardStream {
+    /// Standard input.
     Input,
+    /// Standard output.
     Output,
+    /// Standard error.
     Error,
 }
 
-/// Whether the stream is a terminal, not a pipe, file or nothing.
+/// Returns whether the stream is a terminal.
 pub fn is_terminal(stream: StandardStream) -> bool {
     match stream {
         StandardStream::Input => io::stdin().is_terminal(),
@@ -29,7 +32,7 @@ pub fn is_terminal(stream: StandardStream) -> bool {
     }
 }
 
-/// Whether to write colour to the stream: a terminal that can show it, and nobody who asked for plain text by `NO_COLOR`.
+/// Returns whether to write colour to the stream: it is a terminal that supports colour, and `NO_COLOR` is not set.
 pub fn shows_colour(stream: StandardStream) -> bool {
     colour(
         is_terminal(stream),
@@ -38,7 +41,12 @@ pub fn shows_colour(stream: StandardStream) -> bool {
     )
 }
 
-/// Reads a line without its end. Longer lines than `max_bytes` are cut one byte after it.
+/// Reads a line without its line ending. A line longer than `max_bytes` is cut to `max_bytes + 1` bytes, so that the
+/// caller notices.
+///
+/// # Errors
+///
+/// Fails if reading does.
 pub fn read_line(input: &mut impl BufRead, max_bytes: usize) -> io::Result<Vec<u8>> {
     let mut line = Vec::with_capacity(max_bytes + 3);
     input.take(max_bytes as u64 + 2).read_until(b'\n', &mut line)?;

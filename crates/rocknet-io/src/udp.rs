@@ -1,7 +1,8 @@
-//! A datagram socket laid out for HTTP/3: many datagrams for one call each way, each with its congestion mark (ECN) and the
-//! address of this machine that it came to or leaves from.
+//! UDP sockets for HTTP/3: each call sends or receives many datagrams, with their congestion mark (ECN) and local
+//! address.
 //!
-//! It waits by the runtime's events, which a ring hears as well, so it is the same under both backends.
+//! They wait for the runtime's readiness events, which the io_uring back end also delivers, so both back ends share
+//! this code.
 
 mod control;
 mod ecn;
@@ -28,23 +29,29 @@ use self::error::last_error;
 pub use self::receive::{RecvBuffers, RecvMeta};
 pub use self::transmit::{MAX_SEGMENTS, MAX_TRANSMIT_BYTES, Transmit};
 
-/// What the kernel is asked to hold for a socket each way: the 200 KiB it gives by itself are full within a few of its
-/// largest batches. It cuts this to `net.core.rmem_max` and `wmem_max`.
+/// Buffer size requested for a socket in each direction. The default of 200 KiB fits only a few of the largest batches.
+/// The kernel limits it to `net.core.rmem_max` and `wmem_max`.
 const SOCKET_BUFFER: usize = 2 << 20;
 
+/// A UDP socket with segmentation offload (GSO and GRO), ECN and local addresses.
 pub struct UdpSocket {
     socket: AsyncFd<OwnedFd>,
-    /// The kernel kernel_segments what is sent into segments; where a device cannot, they are sent one by one.
+    /// Whether the kernel segments what is sent. If the device cannot, datagrams are sent one by one.
     kernel_segments: AtomicBool,
 }
 
 impl UdpSocket {
-    /// Binds a socket. `share`: others may be bound to the same address, and the kernel spreads peers over them.
+    /// Binds a socket. With `share`, others may be bound to the same address, and the kernel distributes peers over
+    /// them.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the address cannot be bound, or if the kernel lacks a required option.
     pub fn bind(address: SocketAddr, share: bool) -> io::Result<UdpSocket> {
         let socket = Socket::new(Domain::for_address(address), Type::DGRAM, None)?;
         socket.set_nonblocking(true)?;
         socket.set_reuse_port(share)?;
-        // Less than asked for is good enough.
+        // A smaller buffer than requested is acceptable.
         let _ = socket.set_recv_buffer_size(SOCKET_BUFFER);
         let _ = socket.set_send_buffer_size(SOCKET_BUFFER);
         control::enable_options(&socket, address.is_ipv6())?;
@@ -55,12 +62,21 @@ impl UdpSocket {
         })
     }
 
+    /// Returns the bound address.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the system call does.
     pub fn local_address(&self) -> io::Result<SocketAddr> {
         let address = socket2::SockRef::from(self.socket.get_ref()).local_addr()?;
         address.as_socket().ok_or_else(|| io::ErrorKind::Unsupported.into())
     }
 
-    /// Fills `buffers` with what has come; never with nothing.
+    /// Fills `buffers` with at least one batch of received datagrams.
+    ///
+    /// # Errors
+    ///
+    /// Fails if receiving does.
     pub fn poll_receive(&self, context: &mut Context<'_>, buffers: &mut RecvBuffers) -> Poll<io::Result<()>> {
         loop {
             let mut readiness = ready!(self.socket.poll_read_ready(context))?;
@@ -73,8 +89,11 @@ impl UdpSocket {
         }
     }
 
-    /// Sends all of it, or tells why nothing more could be sent: an error is that of this transmit alone, and the socket
-    /// goes on. What the network loses is not told.
+    /// Sends all datagrams of `transmit`. Losses on the network are not reported.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the datagrams cannot be sent; the socket stays usable. `InvalidInput` if `transmit` exceeds its limits.
     pub fn poll_send(&self, context: &mut Context<'_>, transmit: &mut Transmit<'_>) -> Poll<io::Result<()>> {
         let Transmit { bytes, segment, .. } = *transmit;
         if segment == 0 || bytes.len() > MAX_TRANSMIT_BYTES || bytes.len().div_ceil(segment) > MAX_SEGMENTS {
@@ -118,7 +137,8 @@ impl UdpSocket {
             message.msg_control = control.as_mut_ptr();
             message.msg_controllen = length;
         }
-        // SAFETY: all that the message points to lives until the call returns, has the lengths told, and is only read.
+        // SAFETY: everything that the message points to lives until the call returns, has the given lengths, and is
+        // only read.
         let sent = unsafe { libc::sendmsg(self.socket.get_ref().as_raw_fd(), ptr::from_ref(&message), 0) };
         if sent < 0 { Err(last_error()) } else { Ok(()) }
     }

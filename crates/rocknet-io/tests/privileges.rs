@@ -1,4 +1,4 @@
-//! Giving up root, tried without the test harness, whose threads would keep their rights.
+//! Dropping privileges, tested without the test harness, whose threads would keep theirs.
 
 use std::process::ExitCode;
 

@@ -1,10 +1,10 @@
-//! Sending files by reading and writing, where the system's own way is not built in.
+//! Sending files by reading and writing, for systems whose own call is not supported here.
 
 use std::os::fd::BorrowedFd;
 
 use rustix::io::Errno;
 
-/// Other systems cannot be asked what is in memory without a mapping.
+/// Other systems report residency only for a mapping.
 pub(super) fn read_resident(_file: BorrowedFd<'_>, _offset: u64, _buffer: &mut [u8]) -> Result<usize, Errno> {
     Err(Errno::NOSYS)
 }
@@ -13,7 +13,7 @@ pub(super) fn append_resident(_file: BorrowedFd<'_>, _offset: u64, _content: &mu
     Err(Errno::NOSYS)
 }
 
-/// Nor where they lie.
+/// Other systems are not asked for the type of the file system.
 pub(super) fn is_memory_backed(_file: BorrowedFd<'_>) -> bool {
     false
 }
@@ -35,11 +35,11 @@ pub(super) fn sendfile(
     if read == 0 {
         return Ok(0);
     }
-    // What the socket does not take is read again next time: `offset` moves by what was sent.
+    // Bytes that the socket does not accept are read again next time, because `offset` advances by the number sent.
     let sent = rustix::io::write(socket, &buffer[..read])?;
     *offset += sent as u64;
     Ok(sent)
 }
 
-/// One read and write: large enough that the two calls weigh little, small enough for the stack.
+/// Size of one read and write: large enough that the two calls cost little, small enough for the stack.
 const CHUNK: usize = 16 * 1024;

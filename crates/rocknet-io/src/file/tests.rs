@@ -1,4 +1,4 @@
-//! Files read and sent whole, in part, past their end, and cut short on the way.
+//! Files read and sent whole, in part, beyond their end, and truncated meanwhile.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -44,7 +44,7 @@ fn reads_at_most() {
 
 #[test]
 fn reads_ranges() {
-    // length of the file, offset, length of the range, where it is cut short
+    // length of the file, offset, length of the range, where it is truncated
     for (length, offset, wanted, cut) in [
         (100, 0, 100, None),
         (100, 99, 1, None),
@@ -65,7 +65,7 @@ fn reads_ranges() {
 }
 
 #[test]
-fn tells_other_errors_from_truncation() {
+fn other_errors_are_not_truncation() {
     let directory = File::open(".").unwrap();
     assert_eq!(
         read_range(&directory, 0, &mut [0]),
@@ -75,9 +75,9 @@ fn tells_other_errors_from_truncation() {
 }
 
 #[test]
-fn what_was_just_written_is_resident_where_the_file_system_can_tell() {
+fn written_bytes_are_resident_if_the_file_system_can_tell() {
     let (named, content) = file_of(10_000);
-    // A file system in memory cannot tell, and need not.
+    // A file system in memory cannot tell, and does not need to.
     let mut buffer = [0; 100];
     if let Some(read) = read_resident(named.as_file(), 50, &mut buffer).unwrap() {
         assert_eq!(buffer[..read], content[50..50 + read]);
@@ -101,20 +101,20 @@ fn what_was_just_written_is_resident_where_the_file_system_can_tell() {
     }
     assert!(
         read_resident_vec(named.as_file(), u64::MAX, 100).unwrap().is_none(),
-        "no place in any file"
+        "beyond any file"
     );
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn what_was_brought_in_is_resident() {
-    type BringIn = fn(&File, u64, u64);
-    let by_reading: BringIn = |file, offset, length| read_and_discard(file, offset, offset + length);
-    for load_into_page_cache in [load_into_page_cache as BringIn, by_reading] {
+fn a_loaded_range_is_resident() {
+    type Load = fn(&File, u64, u64);
+    let by_reading: Load = |file, offset, length| read_and_discard(file, offset, offset + length);
+    for load_into_page_cache in [load_into_page_cache as Load, by_reading] {
         for (length, offset, wanted) in [
             (10, 0, 10),
             (3_000_000, 1 << 20, 1 << 20),
-            // Cut short since it was asked how long it is.
+            // Truncated after its size was queried.
             (300_000, 200_000, 1_000_000),
             (300_000, 400_000, 10),
             (10, 0, 0),
@@ -129,20 +129,20 @@ fn what_was_brought_in_is_resident() {
                 assert!(is_resident(file, at), "byte {at} of {length}");
             }
         }
-        // Nothing that can be read: it ends.
+        // A directory cannot be read; the call must return.
         load_into_page_cache(&File::open(".").unwrap(), 0, 10);
     }
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn what_lies_on_no_disk_is_always_resident() {
+fn files_in_memory_are_always_resident() {
     let file = rustix::fs::memfd_create("file", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
     let file = File::from(file);
     file.set_len(1 << 20).unwrap();
     assert!(is_resident(&file, 0) && is_resident(&file, 1 << 19));
     let (socket, _other) = UnixStream::pair().unwrap();
-    assert!(!is_resident(&File::from(OwnedFd::from(socket)), 0), "no file at all");
+    assert!(!is_resident(&File::from(OwnedFd::from(socket)), 0), "not a file");
 }
 
 #[test]
@@ -168,11 +168,11 @@ fn sends_a_range_into_a_socket_that_fills() {
     drop(ours);
     theirs.read_to_end(&mut received).unwrap();
     assert!(received == content[start as usize..end as usize]);
-    assert!(full > 0, "the socket never filled, so the test proved nothing");
+    assert!(full > 0, "the socket was never full, so the test is void");
 }
 
 #[test]
-fn tells_a_file_cut_short_while_it_is_sent() {
+fn truncation_while_sending_is_reported() {
     let (named, _) = file_of(10_000);
     let (ours, _theirs) = UnixStream::pair().unwrap();
     let mut offset = 0;

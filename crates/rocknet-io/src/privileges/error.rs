@@ -1,24 +1,25 @@
-//! Why rights could not be given up, in words for the operator.
+//! Errors of dropping privileges, worded for operators.
 
 use std::error::Error;
 use std::fmt;
 use std::io;
 
-/// Why rights could not be given up. A server that was told to must not go on with them.
+/// Error of dropping privileges. The server must not continue with the privileges of root.
 #[derive(Debug)]
 pub enum PrivilegeError {
-    /// Neither `/etc/passwd` has the name, nor is it a number. Users of a directory service (LDAP, NIS) are not seen.
+    /// The name is neither in `/etc/passwd` nor a number. Users of directory services (LDAP, NIS) are not looked up.
     UnknownUser(String),
+    /// The name is neither in `/etc/group` nor a number.
     UnknownGroup(String),
-    /// A number that is in no table says nothing of its group.
+    /// The user ID is not in `/etc/passwd`, so its group is unknown.
     NoGroup(u32),
-    /// `root` itself was named.
+    /// The requested user or group is root.
     IsRoot,
-    /// Rights belong to threads; what is given up by one, the others would keep.
+    /// Other threads are running. Privileges belong to threads, so the others would keep theirs.
     Threads(usize),
-    /// The call named by the first field failed.
+    /// The system call with this name failed.
     System(&'static str, io::Error),
-    /// After all calls succeeded, the way back to root was still open.
+    /// All calls succeeded, but the process could return to root.
     Reversible,
 }
 
@@ -27,25 +28,25 @@ impl fmt::Display for PrivilegeError {
         match self {
             Self::UnknownUser(name) => write!(
                 f,
-                "there is no user `{name}` in /etc/passwd; make one with `useradd --system {name}`, or name it by numbers as `uid:gid`"
+                "there is no user `{name}` in /etc/passwd; create it with `useradd --system {name}`, or give numbers as `uid:gid`"
             ),
             Self::UnknownGroup(name) => {
                 write!(
                     f,
-                    "there is no group `{name}` in /etc/group; make one with `groupadd --system {name}`, or name it by number"
+                    "there is no group `{name}` in /etc/group; create it with `groupadd --system {name}`, or give its number"
                 )
             }
             Self::NoGroup(uid) => write!(
                 f,
-                "user {uid} is not in /etc/passwd, so its group is not known; write `{uid}:gid`"
+                "user {uid} is not in /etc/passwd, so its group is unknown; write `{uid}:gid`"
             ),
-            Self::IsRoot => f.write_str("`root` keeps all rights; name a user without them, such as `www-data`"),
+            Self::IsRoot => f.write_str("`root` would keep all privileges; choose another user, such as `www-data`"),
             Self::Threads(count) => write!(
                 f,
-                "rights must be given up before threads start, and {count} are running"
+                "privileges must be dropped before threads start, but {count} are running"
             ),
-            Self::System(call, error) => write!(f, "the rights could not be given up: {call}: {error}"),
-            Self::Reversible => f.write_str("the rights were given up, but the system would give them back"),
+            Self::System(call, error) => write!(f, "cannot drop the privileges of root: {call}: {error}"),
+            Self::Reversible => f.write_str("the privileges were dropped, but the system would permit to regain them"),
         }
     }
 }

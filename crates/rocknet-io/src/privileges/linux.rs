@@ -1,4 +1,4 @@
-//! Giving up root on Linux, where each thread has rights of its own and root is a set of capabilities.
+//! Dropping privileges on Linux, where they are capabilities of each thread.
 
 use std::fs;
 
@@ -16,13 +16,13 @@ pub(super) fn drop_to(user: &User) -> Result<(), PrivilegeError> {
     let mut groups: Vec<Gid> = user.groups.iter().map(|&group| Gid::from_raw(group)).collect();
     let kept = named("capget", thread::capabilities(None))?.permitted & KEPT_CAPABILITIES;
 
-    // Without this, changing the user takes all capabilities away and there is nothing left to keep.
+    // Without this, changing the user would clear all capabilities.
     named("prctl(PR_SET_KEEPCAPS)", thread::set_keep_capabilities(true))?;
-    // Groups first, user last: without root's user the others may not be changed any more.
+    // The user comes last, because only root may change the groups.
     named("setgroups", thread::set_thread_groups(&groups))?;
     named("setresgid", thread::set_thread_res_gid(gid, gid, gid))?;
     named("setresuid", thread::set_thread_res_uid(uid, uid, uid))?;
-    // Nothing inheritable: programs that are started (CGI, say) have no business with low ports.
+    // Nothing is inheritable, because started programs (such as CGI) must not bind low ports.
     let sets = CapabilitySets {
         effective: kept,
         permitted: kept,
@@ -31,7 +31,7 @@ pub(super) fn drop_to(user: &User) -> Result<(), PrivilegeError> {
     named("capset", thread::set_capabilities(None, sets))?;
     named("prctl(PR_SET_KEEPCAPS)", thread::set_keep_capabilities(false))?;
     match thread::clear_ambient_capability_set() {
-        // A kernel without ambient capabilities; and there are none without inheritable ones in any case.
+        // EINVAL: a kernel without ambient capabilities. Without inheritable ones there are none in any case.
         Ok(()) | Err(Errno::INVAL) => {}
         Err(errno) => return Err(PrivilegeError::System("prctl(PR_CAP_AMBIENT)", errno.into())),
     }
@@ -74,11 +74,12 @@ pub(super) fn keep_process_capabilities() -> Result<(), PrivilegeError> {
     Ok(())
 }
 
-/// A service manager that stops the server tells all of its processes. This one ends after the programs that it started.
+/// Blocks the signals that a service manager sends to all processes of the service, because this process has to outlive
+/// the programs that it started.
 #[allow(unsafe_code)]
 fn block_signals() {
-    // SAFETY: the set is initialised by the first call, and the calls touch nothing else. Programs that are started begin with an
-    // empty mask again.
+    // SAFETY: the first call initialises the set, and the calls touch nothing else. Started programs begin with an
+    // empty mask.
     unsafe {
         let mut set = std::mem::zeroed::<libc::sigset_t>();
         libc::sigemptyset(&raw mut set);
@@ -89,7 +90,7 @@ fn block_signals() {
     }
 }
 
-/// How many threads run; unknown where `/proc` is not mounted.
+/// Returns the number of threads; `None` if `/proc` is not mounted.
 fn threads() -> Option<usize> {
     Some(fs::read_dir("/proc/self/task").ok()?.count())
 }
@@ -98,10 +99,10 @@ fn named<T>(call: &'static str, result: Result<T, Errno>) -> Result<T, Privilege
     result.map_err(|errno| PrivilegeError::System(call, errno.into()))
 }
 
-/// To start a program as another account, and to end it.
+/// Capabilities to start a program under another account, and to kill it.
 const PROCESS_CAPABILITIES: CapabilitySet = CapabilitySet::SETUID
     .union(CapabilitySet::SETGID)
     .union(CapabilitySet::KILL);
 
-/// A reload may add a site on port 80 long after the start.
+/// A reload may add a site on port 80 long after startup.
 const KEPT_CAPABILITIES: CapabilitySet = CapabilitySet::NET_BIND_SERVICE;

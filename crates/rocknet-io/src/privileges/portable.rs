@@ -1,4 +1,4 @@
-//! Without Linux's calls the rights are not given up here, and the operator is told to start without them.
+//! Replacement for systems other than Linux: dropping privileges fails, and the message advises to start without them.
 
 use std::io;
 

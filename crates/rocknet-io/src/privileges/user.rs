@@ -1,28 +1,35 @@
-//! A user of the system, looked up by name or number in the system's own tables.
+//! Users of the system, looked up by name or number in `/etc/passwd` and `/etc/group`.
 
 use std::fs;
 use std::path::PathBuf;
 
 use super::PrivilegeError;
 
-/// Whom a process can become.
+/// A user account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
+    /// Login name, or the number as given.
     pub name: String,
+    /// User ID.
     pub uid: u32,
+    /// ID of the primary group.
     pub gid: u32,
-    /// All groups it is in, the main one included.
+    /// IDs of all groups, including the primary one.
     pub groups: Vec<u32>,
-    /// Home directory; `None` for a number that is in no table.
+    /// Home directory; `None` if the account is not in `/etc/passwd`.
     pub home: Option<PathBuf>,
 }
 
 impl User {
-    /// Finds `name`, `uid`, `name:group` or `uid:gid`. Only `/etc/passwd` and `/etc/group` are read: asking a directory
-    /// service would load foreign code into a process that is root.
+    /// Looks up `name`, `uid`, `name:group` or `uid:gid`. Reads `/etc/passwd` and `/etc/group` only, because a query of
+    /// a directory service would load foreign code into a process of root.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the user or group is unknown, or if a file cannot be read.
     pub fn find(spec: &str) -> Result<Self, PrivilegeError> {
         let read = |path: &'static str| fs::read_to_string(path).map_err(|error| PrivilegeError::System(path, error));
-        // A container may have no tables; numbers do without.
+        // A container may have no tables, which numbers do not need.
         let (passwd, group) = (read("/etc/passwd"), read("/etc/group"));
         let found = Self::look_up(
             spec,
@@ -42,7 +49,7 @@ impl User {
             None => (spec, None),
         };
         let entries = || passwd.lines().filter_map(PasswdEntry::parse);
-        // A name that looks like a number goes first, as everywhere on Unix.
+        // A name that looks like a number has precedence, as everywhere on Unix.
         let entry = entries()
             .find(|entry| entry.name == user)
             .or_else(|| parse_id(user).and_then(|uid| entries().find(|entry| entry.uid == uid)));
@@ -58,7 +65,7 @@ impl User {
         let home = entry.as_ref().and_then(|entry| entry.home).map(PathBuf::from);
         let name = entry.map_or_else(|| user.to_owned(), |entry| entry.name.to_owned());
         let mut groups = vec![gid];
-        // Who names the group means that group alone.
+        // A given group replaces all other groups.
         if named_group.is_none() {
             let others = group
                 .lines()
@@ -133,13 +140,13 @@ fn group_id(spec: &str, group: &str) -> Option<u32> {
     named.map(|group| group.gid).or_else(|| parse_id(spec))
 }
 
-/// Digits only; and not the number by which system calls mean "leave as it is", which would keep root.
+/// Parses an ID of digits only. Rejects the value that means "unchanged" in system calls, which would keep root.
 fn parse_id(spec: &str) -> Option<u32> {
     let digits = spec.bytes().all(|byte| byte.is_ascii_digit());
     spec.parse().ok().filter(|&number| digits && number != u32::MAX)
 }
 
-/// As many as Linux allows a process (`NGROUPS_MAX`).
+/// Maximum number of groups of a process on Linux (`NGROUPS_MAX`).
 const MAX_GROUPS: usize = 65_536;
 
 #[cfg(test)]
@@ -195,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_the_real_ones() {
+    fn finds_users_of_this_system() {
         let found = User::find("0:0").unwrap();
         assert_eq!((found.uid, found.gid, found.groups), (0, 0, vec![0]));
         assert!(matches!(

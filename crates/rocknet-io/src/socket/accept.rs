@@ -1,4 +1,4 @@
-//! Taking connections off a listening socket, and what to make of it when that fails.
+//! Accepts connections and classifies the errors.
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,39 +10,46 @@ use socket2::SockRef;
 use super::peer_address::{PeerAddress, canonical};
 use super::{Listener, system};
 
-/// Takes the next connection; it is non-blocking and closed on exec. `WouldBlock` when there is none.
+/// Accepts the next connection. Its descriptor is non-blocking and close-on-exec.
+///
+/// # Errors
+///
+/// `WouldBlock` if no connection is waiting; [`accept_error_kind`] classifies the others.
 pub fn accept(listener: &Listener) -> io::Result<(OwnedFd, PeerAddress)> {
     system::accept(listener.as_fd())
 }
 
-/// The address of this machine that a connection came in on, by which IP-based sites are told apart; `None` for a
-/// socket file.
+/// Returns the local address of a connection, by which IP-based sites are selected; `None` for a Unix socket.
+///
+/// # Errors
+///
+/// Fails if the system call does.
 pub fn local_address(connection: impl AsFd) -> io::Result<Option<SocketAddr>> {
     Ok(SockRef::from(&connection).local_addr()?.as_socket().map(canonical))
 }
 
-/// What a failed `accept` asks of the one who accepts.
+/// The reaction that an error of [`accept`] requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AcceptErrorKind {
-    /// No connection is waiting; wait for the next event.
+    /// No connection is waiting: wait for the next event.
     WouldBlock,
-    /// That connection died in the queue; try the next at once.
+    /// The connection failed while it was queued: accept the next one at once.
     ConnectionLost,
-    /// No descriptor or memory is left (or something unheard of happened): pause, then go on. The waiting connections
-    /// stay in the queue.
+    /// Descriptors or memory are exhausted, or the error is unknown: pause, then continue. Waiting connections stay
+    /// queued.
     Exhausted,
-    /// The socket itself is unfit; its worker is to be started anew.
+    /// The listening socket is unusable: restart its worker.
     ListenerBroken,
 }
 
-/// Sorts an error of [`accept`] by what is to be done.
+/// Classifies an error of [`accept`].
 pub fn accept_error_kind(error: &io::Error) -> AcceptErrorKind {
     let Some(errno) = error.raw_os_error().map(Errno::from_raw_os_error) else {
         return AcceptErrorKind::Exhausted;
     };
     match errno {
         Errno::AGAIN => AcceptErrorKind::WouldBlock,
-        // Linux hands over errors that were already pending on the new connection, and EPERM where a firewall says no.
+        // Linux reports errors that were already pending on the new connection, and EPERM if a firewall rejects it.
         Errno::INTR
         | Errno::CONNABORTED
         | Errno::CONNRESET
@@ -56,7 +63,8 @@ pub fn accept_error_kind(error: &io::Error) -> AcceptErrorKind {
         | Errno::OPNOTSUPP
         | Errno::TIMEDOUT => AcceptErrorKind::ConnectionLost,
         Errno::BADF | Errno::NOTSOCK | Errno::INVAL => AcceptErrorKind::ListenerBroken,
-        // EMFILE, ENFILE, ENOBUFS, ENOMEM; and what is not known must neither spin nor kill a worker.
+        // EMFILE, ENFILE, ENOBUFS and ENOMEM. Unknown errors count as these, so that they neither spin nor stop a
+        // worker.
         _ => AcceptErrorKind::Exhausted,
     }
 }

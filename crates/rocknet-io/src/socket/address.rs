@@ -1,4 +1,4 @@
-//! Where to listen: a TCP port, on one address or on all, or a socket file.
+//! Listening addresses: a TCP port on one address or on all, or a socket file.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -7,17 +7,20 @@ use std::path::PathBuf;
 /// An address to listen on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Address {
-    /// Without an address: all that the machine has, IPv6 and IPv4. `[::]` itself means all of IPv6 and no IPv4, so
-    /// that `0.0.0.0` can stand beside it.
+    /// A TCP port. `ip: None` stands for all addresses of the machine, IPv6 and IPv4. `[::]` stands for all IPv6
+    /// addresses and no IPv4 address, so that `0.0.0.0` can be bound in addition.
+    /// Address, or `None` for all.
     Tcp {
+        /// Port; 0 lets the kernel choose one.
         ip: Option<IpAddr>,
         port: u16,
     },
+    /// A Unix socket bound to this file.
     Unix(PathBuf),
 }
 
 impl Address {
-    /// The TCP port; a socket file has none.
+    /// Returns the TCP port; `None` for a socket file.
     pub fn port(&self) -> Option<u16> {
         match self {
             Self::Tcp { port, .. } => Some(*port),
@@ -25,7 +28,7 @@ impl Address {
         }
     }
 
-    /// Whether one connection could be meant for both.
+    /// Returns whether a connection could match both addresses.
     pub fn overlaps(&self, other: &Self) -> bool {
         let (
             Self::Tcp { ip, port },
@@ -54,8 +57,8 @@ impl Address {
     }
 }
 
-/// As it stands in a URL after the two slashes, so that what is printed at start can be clicked: `localhost:8080` for
-/// all addresses, `[::1]:8080`, `unix:/run/rocknet.sock`.
+/// Formats the address as the authority of a URL, so that a printed URL can be clicked: `localhost:8080` for all
+/// addresses, `[::1]:8080`, `unix:/run/rocknet.sock`.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -80,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_overlap_where_a_connection_could_be_for_both() {
+    fn addresses_overlap_if_one_connection_matches_both() {
         let tcp = |ip: &str, port| Address::Tcp {
             ip: ip.parse().ok(),
             port,

@@ -1,5 +1,5 @@
-//! How many connections may wait to be accepted.
+//! Default length of the accept queue.
 
-/// Connections that the kernel completes and holds until they are accepted. More than the common 511, because all of
-/// a burst of thousands must find room; the kernel cuts it to `net.core.somaxconn` (4,096 on Linux today).
+/// Maximum number of established connections that wait to be accepted. Larger than the common 511, so that a burst of
+/// thousands fits. The kernel limits it to `net.core.somaxconn` (4,096 on Linux today).
 pub const BACKLOG: i32 = 4096;

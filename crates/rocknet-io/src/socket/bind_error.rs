@@ -1,4 +1,4 @@
-//! Why an address could not be listened on, and what to do about it.
+//! Errors of listening, with their remedy.
 
 use std::error::Error;
 use std::fmt;
@@ -9,20 +9,24 @@ use rustix::io::Errno;
 use super::Address;
 use crate::port_owner::{self, PortOwner};
 
-/// An address that could not be listened on. Its message names the cure.
+/// Error of listening on an address. Its message names the remedy.
 #[derive(Debug)]
 pub struct BindError {
+    /// The address that was requested.
     pub address: Address,
+    /// The cause.
     pub kind: BindErrorKind,
 }
 
+/// Cause of a [`BindError`].
 #[derive(Debug)]
 pub enum BindErrorKind {
-    /// Another socket is there; whose, if that could be found.
+    /// Another socket is bound there, owned by this process if it could be found.
     InUse(Option<PortOwner>),
-    /// The operator must grant it: a port below 1024, or a directory that may not be written.
+    /// Permission is missing for a port below 1024, or for the directory of the socket file.
     Denied,
     /// The machine has no such address, or the directory of the socket file does not exist.
+    /// Any other error.
     Unavailable,
     Other(io::Error),
 }
@@ -54,32 +58,32 @@ impl fmt::Display for BindError {
         }
         match (&self.kind, &self.address) {
             (BindErrorKind::InUse(Some(owner)), _) if owner.is_this_process() => {
-                f.write_str("is held by this server already; two `listen` entries overlap: remove one of them")
+                f.write_str("is in use by this server itself: two `listen` entries overlap; remove one of them")
             }
             (BindErrorKind::InUse(Some(owner)), _) => {
-                write!(f, "is held by {owner}; stop it or choose another `listen`")
+                write!(f, "is in use by {owner}; stop it or choose another `listen`")
             }
             (BindErrorKind::InUse(None), Address::Tcp { port, .. }) => write!(
                 f,
-                "is held by another program (`sudo ss -ltnp 'sport = :{port}'` names it); stop it or choose another `listen`"
+                "is in use by another program (`sudo ss -ltnp 'sport = :{port}'` names it); stop it or choose another `listen`"
             ),
             (BindErrorKind::InUse(None), Address::Unix(_)) => {
-                f.write_str("is held by another program; stop it or choose another `listen`")
+                f.write_str("is in use by another program; stop it or choose another `listen`")
             }
             (BindErrorKind::Denied, Address::Tcp { .. }) => f.write_str(
-                "needs root or CAP_NET_BIND_SERVICE: start as root with `user` set (rights are dropped after binding), \
-                 give the program the right with `setcap cap_net_bind_service=+ep`, or choose a port from 1024 on",
+                "needs root or CAP_NET_BIND_SERVICE: start as root with `user` set (privileges are dropped after binding), \
+                 give the program this capability with `setcap cap_net_bind_service=+ep`, or choose port 1024 or above",
             ),
             (BindErrorKind::Denied, Address::Unix(_)) => {
-                f.write_str("may not be made there: let the server's user write to its directory")
+                f.write_str("cannot be created: give the server's user write permission for its directory")
             }
             (BindErrorKind::Unavailable, Address::Tcp { .. }) => f.write_str(
-                "is not an address of this machine (`ip address` lists them); name one, or the port alone for all",
+                "is not an address of this machine (`ip address` lists them); use one of those, or only the port for all",
             ),
             (BindErrorKind::Unavailable, Address::Unix(_)) => {
-                f.write_str("has no directory to be made in: make the directory first")
+                f.write_str("cannot be created, because its directory does not exist: create it first")
             }
-            (BindErrorKind::Other(error), _) => write!(f, "cannot be listened on: {error}"),
+            (BindErrorKind::Other(error), _) => write!(f, "cannot be bound: {error}"),
         }
     }
 }
@@ -112,27 +116,27 @@ mod tests {
             (
                 port(),
                 BindErrorKind::InUse(nginx()),
-                &["port 80 is held by nginx (pid 812); stop it or choose another `listen`"][..],
+                &["port 80 is in use by nginx (pid 812); stop it or choose another `listen`"][..],
             ),
             (
                 Address::from(std::net::SocketAddr::from(([0, 0, 0, 0, 0, 0, 0, 1], 80))),
                 BindErrorKind::InUse(nginx()),
-                &["[::1]:80 is held by nginx"],
+                &["[::1]:80 is in use by nginx"],
             ),
             (
                 port(),
                 BindErrorKind::InUse(None),
-                &["port 80 is held by another program", "sport = :80"],
+                &["port 80 is in use by another program", "sport = :80"],
             ),
             (
                 unix(),
                 BindErrorKind::InUse(nginx()),
-                &["socket /run/x is held by nginx (pid 812)"],
+                &["socket /run/x is in use by nginx (pid 812)"],
             ),
             (
                 unix(),
                 BindErrorKind::InUse(None),
-                &["socket /run/x is held by another program"],
+                &["socket /run/x is in use by another program"],
             ),
             (
                 port(),
@@ -148,9 +152,9 @@ mod tests {
             (
                 unix(),
                 BindErrorKind::Unavailable,
-                &["socket /run/x", "make the directory"],
+                &["socket /run/x", "create it first"],
             ),
-            (port(), full(), &["port 80 cannot be listened on: full"]),
+            (port(), full(), &["port 80 cannot be bound: full"]),
         ] {
             let message = BindError { address, kind }.to_string();
             assert!(words.iter().all(|word| message.contains(word)), "{message}");

@@ -1,4 +1,4 @@
-//! What Linux does in one call, or alone, with sockets.
+//! Socket operations with calls and options of Linux.
 
 use std::io;
 use std::net::SocketAddr;
@@ -38,7 +38,7 @@ pub(super) fn cork(socket: BorrowedFd<'_>, on: bool) -> io::Result<()> {
 #[allow(unsafe_code, reason = "no safe crate at hand knows this option")]
 pub(super) fn defer_accept(listener: BorrowedFd<'_>, wait: Duration) -> io::Result<()> {
     let seconds = libc::c_int::try_from(wait.as_secs()).unwrap_or(libc::c_int::MAX);
-    // SAFETY: the descriptor is borrowed and so open; the value is a live `c_int`, and its size is what is told.
+    // SAFETY: the descriptor is borrowed and so open; the value is a live `c_int` of the size passed.
     let result = unsafe {
         libc::setsockopt(
             listener.as_raw_fd(),

@@ -1,4 +1,4 @@
-//! A bound, listening, non-blocking socket.
+//! Listening sockets, bound and non-blocking.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -11,11 +11,13 @@ use socket2::{Domain, SockRef, Socket, Type};
 use super::socket_file::{self, SocketFile};
 use super::{Address, BACKLOG, BindError, system};
 
-/// How to listen.
+/// Options of a listening socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListenOptions {
+    /// Maximum number of connections that wait to be accepted.
     pub backlog: i32,
-    /// Lets [`Listener::sibling`] put more sockets on the same address, among which the kernel spreads connections.
+    /// Permits [`Listener::sibling`] to bind more sockets to the same address, among which the kernel distributes
+    /// connections (`SO_REUSEPORT`).
     pub reuse_port: bool,
 }
 
@@ -28,31 +30,40 @@ impl Default for ListenOptions {
     }
 }
 
-/// A socket that listens. TCP ones have TCP_NODELAY set, which accepted sockets inherit: an answer leaves whole, in one
-/// write, so waiting for more would only delay it, and setting it on every connection would cost a call each.
+/// A listening socket. TCP sockets have TCP_NODELAY set, which accepted sockets inherit. A response leaves in one
+/// write, so waiting for more data would only delay it, and setting the option on every connection would cost a system
+/// call each.
 #[derive(Debug)]
 pub struct Listener {
     socket: OwnedFd,
-    /// As it is bound: a port given as 0 has become the one that the kernel chose.
+    /// The bound address; port 0 has been replaced by the port that the kernel chose.
     address: Address,
     options: ListenOptions,
-    /// Removed when the last socket on it is dropped.
+    /// Removed when the last socket bound to it is dropped.
     file: Option<Arc<SocketFile>>,
 }
 
 impl Listener {
-    /// Listens on an address that nobody else listens on, whether they would share it or not.
+    /// Listens on an address to which no other socket is bound, not even one that would share it.
+    ///
+    /// # Errors
+    ///
+    /// Returns the cause, and the owner of the port if another socket is bound there.
     pub fn bind(address: &Address, options: ListenOptions) -> Result<Self, BindError> {
         Self::open(address, options, PortSharing::Exclusive).map_err(|error| BindError::new(address, error))
     }
 
-    /// As [`Listener::bind`], but beside those of `held` whose addresses overlap with this one: who moves from one
-    /// address of a port to all of them, or back, holds both for a moment. They have to be this process's own.
+    /// Listens like [`Listener::bind`], but permits overlap with `held`, which have to be sockets of this process. A
+    /// change from one address of a port to all addresses, or back, holds both for a moment.
+    ///
+    /// # Errors
+    ///
+    /// As [`Listener::bind`].
     pub fn bind_overlapping(address: &Address, options: ListenOptions, held: &[&Listener]) -> Result<Self, BindError> {
         let fail = |error| BindError::new(address, error);
         let mut sharing = PortSharing::Exclusive;
         for listener in held.iter().filter(|held| held.address.overlaps(address)) {
-            // The kernel asks both sides, and the newcomer before it is bound.
+            // The kernel requires the option on both sockets, and on the new one before it is bound.
             SockRef::from(&listener.socket).set_reuse_port(true).map_err(fail)?;
             sharing = PortSharing::Shared;
         }
@@ -84,7 +95,11 @@ impl Listener {
         }
     }
 
-    /// A second descriptor of the same socket and queue: what one of them accepts, the other does not.
+    /// Returns a second descriptor of the same socket and accept queue.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no descriptor is left.
     pub fn try_clone(&self) -> io::Result<Self> {
         let socket = self.socket.try_clone()?;
         Ok(Self {
@@ -95,13 +110,16 @@ impl Listener {
         })
     }
 
-    /// Another socket for another event loop: with `reuse_port` one with a queue of its own on the same TCP address;
-    /// otherwise, and for a socket file, as [`Listener::try_clone`].
+    /// Returns a socket on the same address for another event loop. With `reuse_port` it is a TCP socket with its own
+    /// accept queue; otherwise, and for a socket file, as [`Listener::try_clone`].
     ///
-    /// The kernel deals connections out to all queues, attended or not: a sibling that nobody accepts from lets its
-    /// share of the clients hang, and one that is closed resets those that wait in it. So make exactly one for each
-    /// loop but the first, which takes the socket that was bound; and to hold on to one, or to give a restarted loop
-    /// its queue back, clone it.
+    /// The kernel distributes connections over all queues. A sibling from which no thread accepts lets its share of the
+    /// clients hang, and closing one resets the connections queued in it. So create exactly one for each event loop but
+    /// the first, which uses the bound socket. To keep one, or to give a restarted loop its queue back, clone it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Listener::bind`].
     pub fn sibling(&self) -> Result<Self, BindError> {
         let fail = |error| BindError::new(&self.address, error);
         if self.file.is_some() || !self.options.reuse_port || self.address.port().is_none() {
@@ -114,7 +132,11 @@ impl Listener {
             .map_err(fail)
     }
 
-    /// Takes over a listening socket that was handed to this process, by systemd or by the process before it.
+    /// Takes over a listening socket passed to this process, by systemd or by a previous process.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if the socket does not listen.
     pub fn from_descriptor(socket: OwnedFd) -> io::Result<Self> {
         if !system::listens(socket.as_fd())? {
             return Err(Errno::INVAL.into());
@@ -141,16 +163,17 @@ impl Listener {
         Self::tcp(socket, options)
     }
 
+    /// Returns the bound address.
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// The port that is bound, also where port 0 was asked for; a socket file has none.
+    /// Returns the bound TCP port, also if port 0 was requested; `None` for a socket file.
     pub fn local_port(&self) -> Option<u16> {
         self.address.port()
     }
 
-    /// Leaves the socket file in sharing when this listener is dropped, because another process goes on with it.
+    /// Keeps the socket file when this listener is dropped, because another process continues to use it.
     pub fn keep_socket_file(&self) {
         if let Some(file) = &self.file {
             file.keep();
@@ -181,7 +204,11 @@ impl AsRawFd for Listener {
     }
 }
 
-/// Listens on the first free port from `port` on, of at most `tries`; only a port in use makes it try the next.
+/// Listens on the first free port from `port` on, trying at most `tries` ports.
+///
+/// # Errors
+///
+/// As [`Listener::bind`], for the last port tried. Only a port in use makes it try the next one.
 pub fn bind_next_free(
     ip: Option<IpAddr>,
     port: u16,
@@ -193,14 +220,14 @@ pub fn bind_next_free(
     loop {
         let address = Address::Tcp { ip, port: candidate };
         match Listener::open(&address, options, PortSharing::Exclusive) {
-            // Who holds a port is a search through all processes, so it is made for the last one only.
+            // Finding the owner of a port searches all processes, so it is done for the last port only.
             Err(error) if error.kind() == io::ErrorKind::AddrInUse && candidate < last => candidate += 1,
             result => return result.map_err(|error| BindError::new(&address, error)),
         }
     }
 }
 
-/// Whether a socket is the first on its address.
+/// Whether a new socket may share its address with another one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PortSharing {
     Exclusive,
@@ -213,11 +240,11 @@ fn tcp(address: SocketAddr, only_v6: bool, options: ListenOptions, sharing: Port
     if address.is_ipv6() {
         socket.set_only_v6(only_v6)?;
     }
-    // Connections of an earlier process that are still being closed do not hold the port.
+    // Permits binding while connections of a previous process are being closed.
     socket.set_reuse_address(true)?;
     socket.set_tcp_nodelay(true)?;
-    // SO_REUSEPORT also lets a second server of the same user in, unasked, and half of the connections go to it. So
-    // the first socket is bound without it, which fails if anyone is there, and is opened to siblings afterwards.
+    // SO_REUSEPORT would also admit a second server of the same user, which would get half of the connections. So the
+    // first socket is bound without it, which fails if the port is in use, and is opened to siblings afterwards.
     if sharing == PortSharing::Shared {
         socket.set_reuse_port(true)?;
     }
@@ -236,7 +263,7 @@ fn local_address(socket: &OwnedFd) -> io::Result<SocketAddr> {
         .ok_or_else(|| Errno::AFNOSUPPORT.into())
 }
 
-/// Whether binding `[::]` failed because the system has no IPv6.
+/// Returns whether binding `[::]` failed because the system has no IPv6.
 fn lacks_ipv6(error: &io::Error) -> bool {
     [Errno::AFNOSUPPORT, Errno::ADDRNOTAVAIL]
         .iter()

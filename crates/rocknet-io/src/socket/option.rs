@@ -1,4 +1,4 @@
-//! ListenOptions of TCP sockets. Set on a listening socket, all but `defer_accept` pass to the connections it accepts.
+//! Options of TCP sockets. Connections inherit all of them except `defer_accept` from the listening socket.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -8,18 +8,22 @@ use socket2::{SockRef, TcpKeepalive};
 
 use super::system;
 
-/// When a silent peer is asked whether it is still there.
+/// TCP keepalive: when an idle connection is probed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keepalive {
-    /// Silence before the first question.
+    /// Idle time before the first probe.
     pub idle: Duration,
-    /// Between questions.
+    /// Time between probes.
     pub interval: Duration,
-    /// Unanswered questions after which the connection is given up.
+    /// Number of unanswered probes after which the connection is closed.
     pub count: u32,
 }
 
-/// Finds peers that vanished without a word, such as behind a router that forgot them.
+/// Enables keepalive, which finds peers that vanished without closing, such as behind a router that dropped its state.
+///
+/// # Errors
+///
+/// Fails if the system call does.
 pub fn keepalive(socket: impl AsFd, keepalive: Keepalive) -> io::Result<()> {
     let options = TcpKeepalive::new()
         .with_time(keepalive.idle)
@@ -28,25 +32,37 @@ pub fn keepalive(socket: impl AsFd, keepalive: Keepalive) -> io::Result<()> {
     SockRef::from(&socket).set_tcp_keepalive(&options)
 }
 
-/// How long sent bytes may stay unacknowledged before the connection is given up.
+/// Sets the time that sent bytes may stay unacknowledged before the connection is closed (`TCP_USER_TIMEOUT`).
+///
+/// # Errors
+///
+/// Fails if the system call does.
 pub fn user_timeout(socket: impl AsFd, timeout: Duration) -> io::Result<()> {
     system::user_timeout(socket.as_fd(), timeout)
 }
 
-/// How many unsent bytes the kernel may hold before the socket counts as full: less memory per slow client, and later
-/// answers are decided later.
+/// Limits the unsent bytes that the kernel holds before the socket counts as full (`TCP_NOTSENT_LOWAT`). A slow client
+/// then costs less memory, and later responses are chosen later.
+///
+/// # Errors
+///
+/// Fails if the system call does.
 pub fn notsent_lowat(socket: impl AsFd, bytes: u32) -> io::Result<()> {
     system::notsent_lowat(socket.as_fd(), bytes)
 }
 
-/// Lets the kernel hold a new connection back until its first bytes arrive, for about `wait` (in whole seconds).
-/// For protocols where the client speaks first.
+/// Makes the kernel report a new connection only when its first bytes arrive, or after about `wait`, in whole seconds
+/// (`TCP_DEFER_ACCEPT`). For protocols in which the client sends first.
+///
+/// # Errors
+///
+/// Fails if `listener` is not a TCP socket.
 pub fn defer_accept(listener: impl AsFd, wait: Duration) -> io::Result<()> {
     system::defer_accept(listener.as_fd(), wait)
 }
 
-/// While it is on, the kernel sends whole packets alone, whatever calls they were written by; off sends what is left.
-/// It only tunes: a socket that has no such option does without.
+/// While on, the kernel sends only full packets, however the bytes are written; off sends the rest. A mere
+/// optimisation, so errors are ignored.
 pub(crate) fn cork(socket: BorrowedFd<'_>, on: bool) {
     let _ = system::cork(socket, on);
 }

@@ -1,17 +1,18 @@
-//! The other end of a connection.
+//! Address of the peer of a connection.
 
 use std::net::{IpAddr, SocketAddr};
 
-/// Who is at the other end of a connection.
+/// Address of the peer of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PeerAddress {
-    /// An IPv4 client is one also where it came in through an IPv6 socket.
+    /// A TCP peer. The address of an IPv4 client is IPv4 even if it connected to an IPv6 socket.
     Ip(SocketAddr),
-    /// Somebody on this machine, through a socket file.
+    /// A process on this machine, through a Unix socket.
     Unix,
 }
 
 impl PeerAddress {
+    /// Returns the IP address; `None` for a Unix socket.
     pub fn ip(self) -> Option<IpAddr> {
         match self {
             Self::Ip(address) => Some(address.ip()),
@@ -24,7 +25,7 @@ impl PeerAddress {
     }
 }
 
-/// An IPv4 address that is written as an IPv6 one becomes IPv4 again; all others stay, with their scope.
+/// Converts an IPv4-mapped IPv6 address to IPv4, and returns all others unchanged, with their scope.
 pub(super) fn canonical(address: SocketAddr) -> SocketAddr {
     match address.ip().to_canonical() {
         ip @ IpAddr::V4(_) => SocketAddr::new(ip, address.port()),

@@ -1,4 +1,4 @@
-//! Sockets on systems without Linux's calls; options that a system lacks are left out, as they only tune.
+//! Socket operations for systems other than Linux. Options that a system lacks are ignored, because they only tune.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -11,15 +11,14 @@ use super::PeerAddress;
 pub(super) fn accept(listener: BorrowedFd<'_>) -> io::Result<(OwnedFd, PeerAddress)> {
     let (socket, address) = SockRef::from(&listener).accept()?;
     socket.set_nonblocking(true)?;
-    // Not every system hands it down from the listening socket; a socket file has no such option.
+    // Not every system inherits the option from the listening socket; a Unix socket has no such option.
     if address.as_socket().is_some() {
         socket.set_tcp_nodelay(true)?;
     }
     Ok((socket.into(), PeerAddress::of(address.as_socket())))
 }
 
-/// Not every system can be asked. Listening once more changes nothing where it is done already, and fails on a socket
-/// that is connected.
+/// Not every system reports the state. Listening again changes nothing, and fails on a connected socket.
 pub(super) fn listens(socket: BorrowedFd<'_>) -> io::Result<bool> {
     SockRef::from(&socket).listen(super::BACKLOG).map(|()| true)
 }

@@ -1,4 +1,5 @@
-//! A Unix socket bound to a file: a dead server's file is taken over, a living one's is not, and ours is removed at the end.
+//! Unix sockets bound to a file. The file of a server that has ended is replaced, that of a running one is not, and the
+//! own file is removed on drop.
 
 use std::fs;
 use std::io;
@@ -13,11 +14,11 @@ use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use socket2::{Domain, SockAddr, Socket, Type};
 
-/// The file of a listening socket, removed on drop if it is still the one that was made.
+/// The file of a listening socket, removed on drop if it is still the one created.
 #[derive(Debug)]
 pub(super) struct SocketFile {
     path: PathBuf,
-    /// Device and inode: a file that somebody else has put there since is not ours to remove.
+    /// Device and inode, because a file that replaced it must not be removed.
     identity: (u64, u64),
     kept: AtomicBool,
 }
@@ -36,15 +37,15 @@ impl Drop for SocketFile {
     }
 }
 
-/// Listens on a socket file, with the permissions of [`MODE`].
+/// Listens on a socket file with the permissions [`MODE`].
 pub(super) fn bind(path: &Path, backlog: i32) -> io::Result<(OwnedFd, SocketFile)> {
     let address = SockAddr::unix(path)?;
     let directory = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    // Two servers that start at once would both find the dead file, and the second would remove the first one's new
-    // one. The directory itself is the lock, so that nothing is left lying about.
+    // Two servers that start at once would both find the stale file, and the second would remove the new file of the
+    // first. The directory itself serves as the lock, so that no lock file is left behind.
     let directory = rustix::fs::open(
         directory,
         OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
@@ -54,23 +55,24 @@ pub(super) fn bind(path: &Path, backlog: i32) -> io::Result<(OwnedFd, SocketFile
     remove_stale(path, &address)?;
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.set_nonblocking(true)?;
-    // On Linux the file is made with the mode that its socket has; without this, everyone might connect for a moment.
-    // Elsewhere this may fail, and the directory's own mode is what protects that moment.
+    // On Linux the file is created with the mode of its socket; without this, all users could connect for a moment. On
+    // other systems this may fail, and the mode of the directory protects that moment.
     let _ = rustix::fs::fchmod(&socket, Mode::from_raw_mode(MODE as _));
     socket.bind(&address)?;
-    // From here on the file is removed again if anything fails.
+    // From here on the file is removed if a step fails.
     let file = SocketFile {
         path: path.to_path_buf(),
         identity: identity(path)?,
         kept: AtomicBool::new(false),
     };
-    // The umask has taken its part of the mode, and usually the group's right to write, which connecting needs.
+    // The umask has removed bits, usually the write permission of the group, which connecting requires.
     fs::set_permissions(path, fs::Permissions::from_mode(MODE))?;
     socket.listen(backlog)?;
     Ok((socket.into(), file))
 }
 
-/// Removes the file of a server that is no more; an error if one lives, or if the file is no socket.
+/// Removes the socket file of a server that has ended. Fails if a server accepts connections there, or if the file is
+/// not a socket.
 fn remove_stale(path: &Path, address: &SockAddr) -> io::Result<()> {
     let stat = match rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) {
         Err(Errno::NOENT) => return Ok(()),
@@ -79,7 +81,7 @@ fn remove_stale(path: &Path, address: &SockAddr) -> io::Result<()> {
     if FileType::from_raw_mode(stat.st_mode) != FileType::Socket {
         return Err(io::Error::new(
             io::ErrorKind::AlreadyExists,
-            "something that is no socket has that name, and is not removed for it",
+            "a file with this name exists and is not a socket; remove it or choose another name",
         ));
     }
     let probe = Socket::new(Domain::UNIX, Type::STREAM, None)?;
@@ -87,7 +89,7 @@ fn remove_stale(path: &Path, address: &SockAddr) -> io::Result<()> {
     match probe.connect(address) {
         Err(error) if error.raw_os_error() == Some(Errno::CONNREFUSED.raw_os_error()) => fs::remove_file(path),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        // A full queue, a server of another type, or one that we may not connect to: somebody is there.
+        // A full queue, a socket of another type, or one that permits no connection: a server is running.
         _ => Err(Errno::ADDRINUSE.into()),
     }
 }
@@ -101,7 +103,7 @@ fn lock(directory: &OwnedFd) -> io::Result<()> {
     }
     Err(io::Error::new(
         io::ErrorKind::ResourceBusy,
-        "another program keeps its directory locked",
+        "another program has locked its directory",
     ))
 }
 
@@ -112,9 +114,9 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
     Ok((stat.st_dev as u64, stat.st_ino as u64))
 }
 
-/// The server's user and group may connect, nobody else: a proxy in front joins the group, and a stranger on the
-/// machine does not get around what the proxy checks.
+/// Only the server's user and group may connect. A proxy in front joins the group, and other users of the machine
+/// cannot bypass the checks of the proxy.
 const MODE: u32 = 0o660;
-/// Binding takes another server microseconds; who holds the lock for a second holds it for another reason.
+/// Binding takes another server microseconds; a lock held for a second has another purpose.
 const LOCK_TRIES: u32 = 50;
 const LOCK_PAUSE: Duration = Duration::from_millis(20);

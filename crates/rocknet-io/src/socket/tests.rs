@@ -1,4 +1,4 @@
-//! Binding beside others and to dead servers' files, accepting, and what the errors say.
+//! Binding next to other sockets and to stale socket files, accepting, and error messages.
 
 use std::fs;
 use std::io::{self, Write};
@@ -27,7 +27,7 @@ fn tcp(ip: Option<&str>, port: u16) -> Address {
     }
 }
 
-/// Waits until one of the listeners has a connection, and takes it.
+/// Waits until one of the listeners has a connection, and accepts it.
 fn next(listeners: &[&Listener]) -> (OwnedFd, PeerAddress) {
     let mut waiting: Vec<_> = listeners
         .iter()
@@ -46,7 +46,7 @@ fn has_ipv6() -> bool {
 }
 
 #[test]
-fn addresses_read_as_in_a_url() {
+fn addresses_are_formatted_as_in_a_url() {
     for (address, text, port) in [
         (tcp(None, 8080), "localhost:8080", Some(8080)),
         (tcp(Some("127.0.0.1"), 80), "127.0.0.1:80", Some(80)),
@@ -62,8 +62,8 @@ fn addresses_read_as_in_a_url() {
 }
 
 #[test]
-fn accepts_from_where_it_listens() {
-    // where it listens, where the client goes, whom the server sees, whether that needs IPv6
+fn accepts_only_at_the_listening_address() {
+    // where it listens, where the client connects, the address that the server sees, whether that needs IPv6
     for (listen, connect, peer, ipv6) in [
         (Some("127.0.0.1"), "127.0.0.1", Some("127.0.0.1"), false),
         (Some("0.0.0.0"), "127.0.0.1", Some("127.0.0.1"), false),
@@ -107,12 +107,12 @@ fn accepts_from_where_it_listens() {
 }
 
 #[test]
-fn ipv6_for_all_stands_beside_ipv4_for_all() {
+fn the_ipv6_and_ipv4_wildcards_coexist() {
     if !has_ipv6() {
         return;
     }
     let six = Listener::bind(&tcp(Some("::"), 0), ListenOptions::default()).unwrap();
-    // The port might be taken on IPv4 by another program, and by nothing of ours.
+    // Another program may hold the port on IPv4, but no socket of this process does.
     match Listener::bind(
         &tcp(Some("0.0.0.0"), six.local_port().unwrap()),
         ListenOptions::default(),
@@ -127,13 +127,13 @@ fn ipv6_for_all_stands_beside_ipv4_for_all() {
 }
 
 #[test]
-fn a_port_in_use_is_refused_and_its_holder_named() {
+fn a_port_in_use_is_refused_and_its_owner_named() {
     let loopback = Some("127.0.0.1");
     for (first, second) in [
         (ListenOptions::default(), ListenOptions::default()),
         (ListenOptions::default(), SHARED),
         (SHARED, ListenOptions::default()),
-        // What SO_REUSEPORT alone would let in.
+        // SO_REUSEPORT alone would admit this one.
         (SHARED, SHARED),
     ] {
         for (there, wanted) in [(loopback, loopback), (None, None), (None, loopback), (loopback, None)] {
@@ -145,7 +145,7 @@ fn a_port_in_use_is_refused_and_its_holder_named() {
                 panic!("{error:?}")
             };
             assert!(
-                owner.is_this_process() && error.to_string().contains("by this server already"),
+                owner.is_this_process() && error.to_string().contains("by this server itself"),
                 "{error}"
             );
         }
@@ -186,16 +186,17 @@ fn siblings_share_the_connections_of_an_address() {
         let mut seen = taken(&first);
         let at_first = seen.len();
         seen.extend(taken(&second));
-        // A handshake is complete at the server's end when the client's connect returns, so all are there.
+        // The server's end of the handshake is complete when the client's connect returns, so all are queued.
         seen.sort_unstable();
         ports.sort_unstable();
         assert_eq!(seen, ports);
-        // A clone has no queue of its own, so what it would keep is not lost to the one it was cloned from.
+        // A clone has no queue of its own, so no connection is lost when it accepts nothing.
         let (clone, _waiting) = (first.try_clone().unwrap(), TcpStream::connect(to).unwrap());
         assert_eq!(clone.address(), first.address());
         assert_eq!(taken(&first).len() + taken(&second).len(), 1);
         assert_eq!(taken(&clone).len(), 0);
-        // One queue gives all to whoever asks first; that 64 ports hash to one of two queues is not to be expected.
+        // A shared queue gives all connections to the first that accepts. 64 ports do not all hash to one of two
+        // queues.
         assert_eq!(
             at_first == CLIENTS,
             queues == 1,
@@ -205,7 +206,7 @@ fn siblings_share_the_connections_of_an_address() {
 }
 
 #[test]
-fn takes_the_next_free_port() {
+fn binds_the_next_free_port() {
     let held = Listener::bind(&tcp(Some("127.0.0.1"), 0), ListenOptions::default()).unwrap();
     let port = held.local_port().unwrap();
     let ip = Some(IpAddr::from(Ipv4Addr::LOCALHOST));
@@ -215,10 +216,10 @@ fn takes_the_next_free_port() {
     }
     match bind_next_free(ip, port, u16::MAX, ListenOptions::default()) {
         Ok(next) => assert!(next.local_port().unwrap() > port),
-        // Everything above is taken.
+        // All higher ports are in use.
         Err(error) => assert_eq!(error.address.port(), Some(u16::MAX)),
     }
-    // Only a port in use is a reason to go on.
+    // Only a port in use makes it try the next one.
     let error = bind_next_free(Some("192.0.2.1".parse().unwrap()), 8080, 10, ListenOptions::default()).unwrap_err();
     assert!(
         matches!(error.kind, BindErrorKind::Unavailable) && error.address.port() == Some(8080),
@@ -227,7 +228,7 @@ fn takes_the_next_free_port() {
 }
 
 #[test]
-fn takes_over_what_was_handed_down() {
+fn takes_over_inherited_sockets() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("socket");
     let port = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -244,7 +245,7 @@ fn takes_over_what_was_handed_down() {
         );
         assert_eq!(listener.sibling().unwrap().address(), &address);
     }
-    assert!(path.exists(), "a file that another process made is not ours to remove");
+    assert!(path.exists(), "the file of another process is not removed");
     let (client, _) = UnixStream::pair().unwrap();
     for unfit in [OwnedFd::from(client), fs::File::open(".").unwrap().into()] {
         assert!(Listener::from_descriptor(unfit).is_err());
@@ -252,7 +253,7 @@ fn takes_over_what_was_handed_down() {
 }
 
 #[test]
-fn a_socket_file_lives_as_long_as_its_listeners() {
+fn a_socket_file_is_removed_with_its_last_listener() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("socket");
     let address = Address::Unix(path.clone());
@@ -283,7 +284,7 @@ fn a_socket_file_lives_as_long_as_its_listeners() {
 }
 
 #[test]
-fn only_a_dead_servers_socket_file_is_taken_over() {
+fn only_a_stale_socket_file_is_replaced() {
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name);
     let bind = |path: &Path| Listener::bind(&Address::Unix(path.to_path_buf()), ListenOptions::default());
@@ -302,7 +303,7 @@ fn only_a_dead_servers_socket_file_is_taken_over() {
 }
 
 #[test]
-fn of_two_servers_at_once_one_takes_over_a_dead_ones_file() {
+fn one_of_two_concurrent_servers_replaces_a_stale_file() {
     for _ in 0..50 {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("socket");
@@ -328,7 +329,7 @@ fn of_two_servers_at_once_one_takes_over_a_dead_ones_file() {
 }
 
 #[test]
-fn options_reach_the_connections() {
+fn connections_inherit_the_options() {
     let listener = Listener::bind(&tcp(Some("127.0.0.1"), 0), ListenOptions::default()).unwrap();
     let probing = Keepalive {
         idle: Duration::from_secs(70),
@@ -357,7 +358,7 @@ fn options_reach_the_connections() {
 }
 
 #[test]
-fn failed_accepts_are_sorted_by_what_to_do() {
+fn accept_errors_are_classified() {
     for (errno, trouble) in [
         (Errno::AGAIN, AcceptErrorKind::WouldBlock),
         (Errno::CONNABORTED, AcceptErrorKind::ConnectionLost),

@@ -1,4 +1,4 @@
-//! Reads a line that is typed at the terminal without showing it.
+//! Reads a line from the terminal without echo.
 
 use std::io;
 
@@ -6,20 +6,24 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr
 
 use super::read_line;
 
-/// Reads a line from standard input, which is a terminal, without its end. What is typed is not shown; the end of the line
-/// is. Longer lines than `max_bytes` are cut one byte after it, so that the caller sees them.
+/// Reads a line without its line ending from standard input, which has to be a terminal. Only the line ending is
+/// echoed. A line longer than `max_bytes` is cut to `max_bytes + 1` bytes, so that the caller notices.
+///
+/// # Errors
+///
+/// Fails if the mode of the terminal cannot be changed, or if reading fails.
 pub fn read_without_echo(max_bytes: usize) -> io::Result<Vec<u8>> {
     let with_echo = tcgetattr(io::stdin())?;
     let mut without_echo = with_echo.clone();
     without_echo.local_modes.remove(LocalModes::ECHO);
     without_echo.local_modes.insert(LocalModes::ECHONL);
-    // What was typed before the prompt is dropped, because it was shown.
+    // Discards input typed before the prompt, because it was echoed.
     tcsetattr(io::stdin(), OptionalActions::Flush, &without_echo)?;
     let _restore = RestoreEcho(with_echo);
     read_line(&mut io::stdin().lock(), max_bytes)
 }
 
-/// Shows again what is typed, when it is dropped.
+/// Restores the mode of the terminal on drop.
 struct RestoreEcho(Termios);
 
 impl Drop for RestoreEcho {

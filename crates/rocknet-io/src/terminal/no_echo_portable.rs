@@ -1,8 +1,8 @@
-//! Reads a line that is typed at the terminal, where the system has no way to hide it.
+//! Replacement for systems on which RockNet cannot turn the echo off.
 
 use std::io;
 
-/// Refuses, because the line would be shown.
+/// Fails with `Unsupported`, because the line would be echoed.
 pub fn read_without_echo(_max_bytes: usize) -> io::Result<Vec<u8>> {
     Err(io::Error::new(
         io::ErrorKind::Unsupported,

@@ -1,4 +1,4 @@
-//! What the kernel tells and is received beside the bytes of a datagram: control messages.
+//! Control messages: metadata that the kernel exchanges along with datagrams.
 
 use std::io;
 use std::mem::{MaybeUninit, size_of};
@@ -12,15 +12,15 @@ use socket2::Socket;
 use super::ecn::Ecn;
 use super::transmit::Transmit;
 
-/// RecvBuffers for an address, a mark and a length, and to spare.
+/// Capacity in bytes: enough for an address, a mark and a length.
 const CAPACITY: usize = 128;
 
-/// Aligned as control messages have to be.
+/// Aligned as control messages require.
 #[repr(C, align(8))]
 #[derive(Clone, Copy)]
 pub(super) struct ControlBuffer([u8; CAPACITY]);
 
-/// What is received of a datagram that has come.
+/// Metadata of received datagrams.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Received {
     pub destination: Option<IpAddr>,
@@ -28,10 +28,10 @@ pub(super) struct Received {
     pub segment: Option<usize>,
 }
 
-/// Has the kernel tell of each datagram where it was sent to, how it is marked, and put together those that belong
-/// together; and none is cut to pieces on its way (QUIC forbids it, RFC 9000, 14).
+/// Makes the kernel report the destination and the ECN mark of each datagram and coalesce datagrams of one peer (GRO),
+/// and forbids fragmentation, as QUIC requires (RFC 9000 §14).
 pub(super) fn enable_options(socket: &Socket, v6: bool) -> io::Result<()> {
-    // A socket for IPv6 may carry IPv4 too, which has options of its own.
+    // An IPv6 socket may carry IPv4 too, which has its own options.
     for (level, name, value) in [
         (libc::IPPROTO_IP, libc::IP_PKTINFO, 1),
         (libc::IPPROTO_IP, libc::IP_RECVTOS, 1),
@@ -48,14 +48,14 @@ pub(super) fn enable_options(socket: &Socket, v6: bool) -> io::Result<()> {
             set(socket, libc::IPPROTO_IPV6, name, value)?;
         }
     }
-    // A kernel before 5.0 tells of each alone.
+    // Kernels before 5.0 lack GRO and report each datagram separately.
     let _ = set(socket, libc::SOL_UDP, libc::UDP_GRO, 1);
     Ok(())
 }
 
 #[allow(unsafe_code)]
 fn set(socket: &Socket, level: c_int, name: c_int, value: c_int) -> io::Result<()> {
-    // SAFETY: the value is a live int, and its size is what is received.
+    // SAFETY: the value is a live int of the size passed.
     let result = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
@@ -86,7 +86,7 @@ impl ControlBuffer {
         CAPACITY
     }
 
-    /// What is to be received of datagrams that leave; gives its length.
+    /// Writes the metadata of datagrams to send and returns its length in bytes.
     pub fn write(&mut self, transmit: &Transmit<'_>, split: bool) -> usize {
         let mut used = 0;
         let mark = transmit.ecn as c_int;
@@ -97,7 +97,7 @@ impl ControlBuffer {
             used = self.add(used, libc::IPPROTO_IPV6, libc::IPV6_TCLASS, mark);
         }
         match transmit.source {
-            // Through a socket for IPv6 an address of IPv4 is written as one of IPv6.
+            // An IPv6 socket takes IPv4 addresses in their mapped form.
             Some(IpAddr::V4(from)) if transmit.destination.is_ipv6() => used = self.add_v6(used, from.to_ipv6_mapped()),
             Some(IpAddr::V6(from)) => used = self.add_v6(used, from),
             Some(IpAddr::V4(from)) => {
@@ -126,9 +126,9 @@ impl ControlBuffer {
         self.add(used, libc::IPPROTO_IPV6, libc::IPV6_PKTINFO, from)
     }
 
-    /// Writes one message behind those there are.
+    /// Appends one message after `used` bytes.
     fn add<T: Copy>(&mut self, used: usize, level: c_int, kind: c_int, value: T) -> usize {
-        // SAFETY: these only count.
+        // SAFETY: these only compute sizes.
         let (space, length) = unsafe {
             (
                 libc::CMSG_SPACE(size_of::<T>() as u32) as usize,
@@ -136,8 +136,9 @@ impl ControlBuffer {
             )
         };
         assert!(used + space <= CAPACITY, "all messages there are fit");
-        // SAFETY: within the room, as was just asserted, and aligned: the start is, and `space` is a multiple of it. The
-        // data of a message lies behind its head and is written as bytes of any alignment.
+        // SAFETY: within the capacity, as just asserted. It is aligned, because the buffer is, and `space` is a
+        // multiple of the alignment. The data follows the header and is written as bytes, for which any alignment is
+        // valid.
         unsafe {
             let head = self.0.as_mut_ptr().add(used).cast::<libc::cmsghdr>();
             (*head).cmsg_level = level;
@@ -149,14 +150,14 @@ impl ControlBuffer {
     }
 }
 
-/// Reads what the kernel has received in a message whose control memory is still there.
+/// Reads the metadata of a received message, whose control buffer is still valid.
 #[allow(unsafe_code)]
 pub(super) fn read(message: &libc::msghdr) -> Received {
     let mut received = Received::default();
-    // SAFETY: the kernel has written whole messages into the memory that this head names, which the caller keeps.
+    // SAFETY: the kernel has written whole messages into the memory that this header names, which the caller keeps.
     let mut next = unsafe { libc::CMSG_FIRSTHDR(message) };
     while !next.is_null() {
-        // SAFETY: it points to a whole head within that memory.
+        // SAFETY: it points to a whole header within that memory.
         let head = unsafe { ptr::read_unaligned(next) };
         match (head.cmsg_level, head.cmsg_type) {
             (libc::IPPROTO_IP, libc::IP_TOS) => {
@@ -182,23 +183,23 @@ pub(super) fn read(message: &libc::msghdr) -> Received {
             }
             _ => {}
         }
-        // SAFETY: as above; it ends with null.
+        // SAFETY: as above; the last call returns null.
         next = unsafe { libc::CMSG_NXTHDR(message, next) };
     }
     received
 }
 
-/// The data of a message; `None` if it is too short for this type.
+/// Returns the data of a message; `None` if it is too short for the type.
 #[allow(unsafe_code)]
 #[allow(clippy::unnecessary_cast)] // musl counts with 32 bits.
 fn value<T: Copy>(at: *const libc::cmsghdr, head: &libc::cmsghdr) -> Option<T> {
-    // SAFETY: this only counts.
+    // SAFETY: this only computes a size.
     let needed = unsafe { libc::CMSG_LEN(size_of::<T>() as u32) };
     if (head.cmsg_len as usize) < needed as usize {
         return None;
     }
     let mut value = MaybeUninit::<T>::uninit();
-    // SAFETY: so many bytes were written behind the head, and every T used here is whole with any bytes.
+    // SAFETY: so many bytes were written after the header, and every T used here is valid for any bytes.
     unsafe {
         ptr::copy_nonoverlapping(libc::CMSG_DATA(at), value.as_mut_ptr().cast(), size_of::<T>());
         Some(value.assume_init())

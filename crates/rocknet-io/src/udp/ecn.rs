@@ -1,17 +1,21 @@
-//! Marks of congestion that datagrams carry (ECN, RFC 3168).
+//! Explicit congestion notification (ECN, RFC 3168).
 
-/// What routers on the way have to say, or may: explicit congestion notification (RFC 3168).
+/// ECN codepoint of a datagram (RFC 3168 §5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ecn {
+    /// Not ECN-capable.
     #[default]
     None = 0,
+    /// ECT(1): ECN-capable.
     Ect1 = 1,
+    /// ECT(0): ECN-capable.
     Ect0 = 2,
+    /// CE: a router signals congestion.
     Congested = 3,
 }
 
 impl Ecn {
-    /// Of a byte whose upper bits are the class of the traffic.
+    /// Reads the codepoint from the two low bits of the traffic class.
     pub(super) fn of(class: u8) -> Ecn {
         [Ecn::None, Ecn::Ect1, Ecn::Ect0, Ecn::Congested][usize::from(class & 3)]
     }

@@ -1,4 +1,4 @@
-//! The error that the last system call left.
+//! The error of the last system call.
 
 use std::io;
 

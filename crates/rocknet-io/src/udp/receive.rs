@@ -1,4 +1,4 @@
-//! Where datagrams are received: memory for one call's worth of them, and what was info of each.
+//! Buffers for received datagrams and their metadata.
 
 use std::mem::{size_of, zeroed};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -11,24 +11,28 @@ use super::control::{self, ControlBuffer};
 use super::ecn::Ecn;
 use super::error::last_error;
 
-/// Arrivals taken by one call. Each may hold dozens of datagrams, so that more would only make others wait.
+/// Maximum number of batches received by one call. Each can hold dozens of datagrams, so more would only delay other
+/// tasks.
 const BATCH: usize = 8;
-/// RecvBuffers for each: what the kernel puts together has this bound.
+/// Size of the buffer for each batch: the largest that the kernel coalesces.
 const BUFFER_SIZE: usize = 64 * 1024;
 
-/// UdpSocket of one peer that came together.
+/// Metadata of a batch of datagrams received from one peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecvMeta {
+    /// Address of the peer.
     pub source: SocketAddr,
-    /// The address of this machine that they were sent to.
+    /// The local address to which they were sent, if known.
     pub destination: Option<IpAddr>,
+    /// Congestion mark.
     pub ecn: Ecn,
+    /// Total length in bytes.
     pub length: usize,
-    /// The length of each datagram but the last, which may be shorter.
+    /// Length of each datagram except the last, which may be shorter.
     pub segment: usize,
 }
 
-/// Half a megabyte that a worker keeps for all its sockets.
+/// Receive buffers of half a megabyte, which a worker shares among its sockets.
 pub struct RecvBuffers {
     memory: Box<[u8]>,
     batches: Vec<RecvMeta>,
@@ -44,19 +48,19 @@ impl Default for RecvBuffers {
 }
 
 impl RecvBuffers {
-    /// What the last call brought, each with its datagrams.
+    /// Returns the batches of the last call, each with its datagrams.
     pub fn batches(&self) -> impl Iterator<Item = (&RecvMeta, impl Iterator<Item = &[u8]>)> {
         let each = self.batches.iter().zip(self.memory.chunks(BUFFER_SIZE));
         each.map(|(batch, memory)| (batch, memory[..batch.length].chunks(batch.segment.max(1))))
     }
 
-    /// One call; gives how many batches it brought. What it can make nothing of is left out.
+    /// Receives with one call and returns the number of batches. Unusable datagrams are left out.
     #[allow(unsafe_code)]
     pub(super) fn receive(&mut self, socket: &OwnedFd) -> Result<usize, Errno> {
         self.batches.clear();
         let mut addresses: [SockAddrStorage; BATCH] = std::array::from_fn(|_| SockAddrStorage::zeroed());
         let mut controls = [ControlBuffer::new(); BATCH];
-        // SAFETY: all zeros is an empty message and an empty stretch.
+        // SAFETY: all zeros is an empty message and an empty iovec.
         let (mut messages, mut iovecs): ([libc::mmsghdr; BATCH], [libc::iovec; BATCH]) =
             unsafe { (zeroed(), zeroed()) };
         for (number, memory) in self.memory.chunks_mut(BUFFER_SIZE).enumerate() {
@@ -70,7 +74,7 @@ impl RecvBuffers {
             head.msg_control = controls[number].as_mut_ptr();
             head.msg_controllen = ControlBuffer::capacity() as _;
         }
-        // SAFETY: each message addresses memory of its own, of the length info, that lives until the call returns.
+        // SAFETY: each message names its own memory, of the given length, which lives until the call returns.
         let got = unsafe {
             libc::recvmmsg(
                 socket.as_raw_fd(),
@@ -86,7 +90,7 @@ impl RecvBuffers {
             let info = control::read(head);
             // SAFETY: the kernel has written an address of this length.
             let from = unsafe { SockAddr::new(name, head.msg_namelen) }.as_socket();
-            // Cut short, or from nowhere: nothing in UDP, and then an batch of no length keeps the places in order.
+            // Drops a truncated datagram, or one without a source. An empty batch keeps the buffers in order.
             let whole = head.msg_flags & libc::MSG_TRUNC == 0;
             let length = if whole && from.is_some() {
                 message.msg_len as usize
@@ -105,7 +109,7 @@ impl RecvBuffers {
     }
 }
 
-/// An IPv4 peer is one also where it came in through an IPv6 socket.
+/// Converts the IPv4-mapped address of an IPv4 peer of an IPv6 socket.
 fn canonical(address: SocketAddr) -> SocketAddr {
     match address.ip().to_canonical() {
         ip @ IpAddr::V4(_) => SocketAddr::new(ip, address.port()),

@@ -1,4 +1,4 @@
-//! UdpSocket over the loopback, under both backends: whole, marked, from and to the right address, many for a call.
+//! Datagrams over loopback, with both back ends: lengths, marks, addresses, and many datagrams per call.
 
 use std::future::poll_fn;
 use std::io::ErrorKind;
@@ -9,7 +9,7 @@ use rocknet_testing::{Need, skip};
 use super::{Ecn, MAX_SEGMENTS, MAX_TRANSMIT_BYTES, RecvBuffers, Transmit, UdpSocket};
 use crate::runtime::{Runtime, ring_trouble};
 
-/// Runs a test under each backend there is.
+/// Runs a test with each back end available.
 fn on_both(test: impl AsyncFn()) {
     Runtime::new(64).expect("a runtime").block_on(test());
     match ring_trouble() {
@@ -30,7 +30,7 @@ async fn send(socket: &UdpSocket, mut transmit: Transmit<'_>) -> std::io::Result
     poll_fn(|context| socket.poll_send(context, &mut transmit)).await
 }
 
-/// So many datagrams, and how many batches brought them, with what was metas of the first.
+/// Receives `count` datagrams; returns them and the metadata of their batches.
 async fn receive(socket: &UdpSocket, count: usize) -> (Vec<Vec<u8>>, Vec<super::RecvMeta>) {
     let (mut datagrams, mut metas) = (Vec::new(), Vec::new());
     let mut buffers = RecvBuffers::default();
@@ -47,14 +47,14 @@ async fn receive(socket: &UdpSocket, count: usize) -> (Vec<Vec<u8>>, Vec<super::
 }
 
 #[test]
-fn marks_and_addresses_go_both_ways() {
+fn marks_and_addresses_are_sent_and_received() {
     on_both(async || {
         for (ours, theirs, target, from) in [
             ("127.0.0.1:0", "127.0.0.1:0", "127.0.0.1", "127.0.0.1"),
-            // Of several addresses of this machine the one that was chosen.
+            // The chosen one of several local addresses.
             ("0.0.0.0:0", "0.0.0.0:0", "127.0.0.3", "127.0.0.2"),
             ("[::1]:0", "[::1]:0", "::1", "::1"),
-            // IPv4 through sockets for both.
+            // IPv4 through IPv6 sockets.
             ("[::]:0", "127.0.0.1:0", "127.0.0.5", "127.0.0.1"),
             ("127.0.0.1:0", "[::]:0", "::ffff:127.0.0.1", "127.0.0.4"),
         ] {
@@ -81,7 +81,7 @@ fn marks_and_addresses_go_both_ways() {
 }
 
 #[test]
-fn many_datagrams_share_a_call_each_way() {
+fn many_datagrams_share_one_call() {
     on_both(async || {
         for (address, segment, count, last) in [
             ("127.0.0.1:0", 1200, 50, 700),
@@ -113,7 +113,7 @@ fn many_datagrams_share_a_call_each_way() {
                     .iter()
                     .all(|batch| batch.ecn == Ecn::Ect0 && batch.segment <= segment)
             );
-            // The loopback keeps together what was sent together.
+            // Loopback keeps datagrams of one send together.
             assert!(
                 metas.len() * 10 <= count,
                 "{} batches for {count} datagrams",
@@ -124,7 +124,7 @@ fn many_datagrams_share_a_call_each_way() {
 }
 
 #[test]
-fn without_the_kernels_splitting_they_leave_one_by_one() {
+fn without_segmentation_offload_datagrams_are_sent_one_by_one() {
     on_both(async || {
         let (ours, theirs) = (bind("127.0.0.1:0"), bind("127.0.0.1:0"));
         theirs
@@ -146,7 +146,7 @@ fn without_the_kernels_splitting_they_leave_one_by_one() {
 }
 
 #[test]
-fn what_cannot_be_sent_is_refused_and_the_socket_goes_on() {
+fn invalid_sends_fail_and_the_socket_stays_usable() {
     on_both(async || {
         let (ours, theirs) = (bind("127.0.0.1:0"), bind("127.0.0.1:0"));
         let bytes = vec![1; MAX_TRANSMIT_BYTES + 1];
@@ -170,7 +170,7 @@ fn what_cannot_be_sent_is_refused_and_the_socket_goes_on() {
                 "{length} in parts of {segment}"
             );
         }
-        // From an address that is not ours, and to a port where unbound is.
+        // From an address that is not local, and to a port that is not bound.
         let transmit = |to, from| Transmit {
             destination: to,
             source: from,

@@ -1,23 +1,25 @@
-//! UdpSocket on their way out, and the bounds of one send.
+//! Datagrams to send, and the limits of one send.
 
 use std::net::{IpAddr, SocketAddr};
 
 use super::ecn::Ecn;
 
-/// Most datagrams of one send. Linux takes 64, and 128 since 6.9.
+/// Maximum number of datagrams in one send. Linux accepts 64, and 128 since 6.9.
 pub const MAX_SEGMENTS: usize = 64;
-/// Most bytes of one send: what UDP over IPv4 can carry.
+/// Maximum number of bytes in one send: the largest payload of UDP over IPv4.
 pub const MAX_TRANSMIT_BYTES: usize = 65_507;
 
-/// UdpSocket of one peer that leave together.
+/// Datagrams to one peer that are sent together.
 #[derive(Clone, Copy, Debug)]
 pub struct Transmit<'b> {
+    /// Address of the peer.
     pub destination: SocketAddr,
-    /// The address of this machine to send from; the kernel chooses if there is none.
+    /// The local address to send from; `None` lets the kernel choose.
     pub source: Option<IpAddr>,
+    /// Congestion mark.
     pub ecn: Ecn,
-    /// At most [`MAX_TRANSMIT_BYTES`] and [`MAX_SEGMENTS`].
+    /// The datagrams, one after the other: at most [`MAX_TRANSMIT_BYTES`] and [`MAX_SEGMENTS`].
     pub bytes: &'b [u8],
-    /// The length of each datagram but the last, which may be shorter.
+    /// Length of each datagram except the last, which may be shorter.
     pub segment: usize,
 }

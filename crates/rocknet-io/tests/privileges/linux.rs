@@ -1,4 +1,4 @@
-//! What a process can still do after it gave up root on Linux.
+//! Abilities of a process after it dropped the privileges of root on Linux.
 
 use std::env;
 use std::fs;
@@ -12,22 +12,25 @@ use rocknet_io::socket::{Address, BindErrorKind, ListenOptions, Listener};
 use rocknet_testing::{Need, skip};
 use rustix::thread::{CapabilitySet, capabilities};
 
-/// Each runs in a process of its own.
+/// Each case runs in its own process.
 const CASES: [(&str, fn()); 5] = [
-    ("becomes_the_user_for_good", becomes_the_user_for_good),
+    ("becomes_the_user_permanently", becomes_the_user_permanently),
     (
-        "keeps_the_low_ports_and_nothing_else",
-        keeps_the_low_ports_and_nothing_else,
+        "keeps_only_the_capability_for_low_ports",
+        keeps_only_the_capability_for_low_ports,
     ),
-    ("started_programs_have_no_rights", started_programs_have_no_rights),
+    (
+        "started_programs_have_no_capabilities",
+        started_programs_have_no_capabilities,
+    ),
     ("files_of_others_are_forbidden", files_of_others_are_forbidden),
     (
-        "denied_ports_and_socket_files_say_so",
-        denied_ports_and_socket_files_say_so,
+        "denied_ports_and_socket_files_are_reported",
+        denied_ports_and_socket_files_are_reported,
     ),
 ];
 const CASE: &str = "ROCKNET_TEST_PRIVILEGES";
-/// A directory for the case, made and removed by who started it: without root's rights the case itself could not.
+/// A directory for the case, created and removed by the parent, because the case itself has no permission to do so.
 const DIRECTORY: &str = "ROCKNET_TEST_DIRECTORY";
 
 pub fn run() -> ExitCode {
@@ -44,7 +47,7 @@ pub fn run() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if !is_root() {
-        skip(Need::Root, "root is given up here");
+        skip(Need::Root, "the test drops the privileges of root");
         return ExitCode::SUCCESS;
     }
     let mut failed = false;
@@ -66,12 +69,12 @@ fn directory() -> PathBuf {
     env::var_os(DIRECTORY).unwrap().into()
 }
 
-/// No table needs to have it, and no file on the machine is its own.
+/// A user that is in no table and owns no file on the machine.
 fn test_user() -> User {
     User::find("64123:64124").unwrap()
 }
 
-fn becomes_the_user_for_good() {
+fn becomes_the_user_permanently() {
     let user = User {
         groups: vec![64_124, 64_125],
         home: None,
@@ -93,10 +96,10 @@ fn becomes_the_user_for_good() {
             "no {line:?} in\n{status}"
         );
     }
-    drop_to(&user).expect_err("there is nothing left to give up, nor the right to set groups");
+    drop_to(&user).expect_err("privileges are dropped already, and groups cannot be set");
 }
 
-fn keeps_the_low_ports_and_nothing_else() {
+fn keeps_only_the_capability_for_low_ports() {
     let had = capabilities(None).unwrap().permitted;
     drop_to(&test_user()).unwrap();
     let now = capabilities(None).unwrap();
@@ -107,7 +110,7 @@ fn keeps_the_low_ports_and_nothing_else() {
     if !had.contains(CapabilitySet::NET_BIND_SERVICE) {
         return;
     }
-    // Which low ports are free is not known; that all are taken is not to be feared.
+    // Some low ports may be in use, but not all of them.
     let bound = (1..1024).rev().find_map(|port| {
         let address = Address::Tcp {
             ip: Some([127, 0, 0, 1].into()),
@@ -122,7 +125,7 @@ fn keeps_the_low_ports_and_nothing_else() {
     assert!(bound.is_some());
 }
 
-fn started_programs_have_no_rights() {
+fn started_programs_have_no_capabilities() {
     drop_to(&test_user()).unwrap();
     let output = Command::new("cat").arg("/proc/self/status").output().unwrap();
     let status = String::from_utf8(output.stdout).unwrap();
@@ -164,7 +167,7 @@ fn files_of_others_are_forbidden() {
                 Err(error) => panic!("{path} with {symlinks:?}: {error:?}"),
             }
         }
-        // Directories that may be entered but not read are known for what they are, and not listed.
+        // Directories that may be entered but not read are reported as directories, and not listed.
         for directory in ["passage", "closed"] {
             let opened = root.open_file(directory.as_bytes(), symlinks).unwrap();
             assert_eq!(opened.meta.kind, rocknet_io::confined_fs::FileKind::Directory);
@@ -180,7 +183,7 @@ fn files_of_others_are_forbidden() {
     }
 }
 
-fn denied_ports_and_socket_files_say_so() {
+fn denied_ports_and_socket_files_are_reported() {
     drop_to(&test_user()).unwrap();
     let error = Listener::bind(&Address::Unix(directory().join("socket")), ListenOptions::default()).unwrap_err();
     assert!(matches!(error.kind, BindErrorKind::Denied), "{error}");
@@ -190,7 +193,7 @@ fn denied_ports_and_socket_files_say_so() {
         inheritable: CapabilitySet::empty(),
     };
     rustix::thread::set_capabilities(None, none).unwrap();
-    // A machine may let everyone bind the low ports.
+    // The machine may permit all users to bind low ports.
     let first_free = fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start").unwrap();
     if first_free.trim() != "0" {
         let error = Listener::bind(&Address::Tcp { ip: None, port: 1 }, ListenOptions::default()).unwrap_err();

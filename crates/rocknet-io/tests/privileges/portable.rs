@@ -1,4 +1,4 @@
-//! Where rights are not given up, asking for it must fail.
+//! Dropping privileges has to fail on systems that do not support it.
 
 use std::process::ExitCode;
 
