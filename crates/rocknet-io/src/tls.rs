@@ -1,12 +1,12 @@
-//! TLS as a Link over any Link: plain text goes in and comes out, records go over the inner link.
+//! TLS as a [`Link`] over any [`Link`]: the caller exchanges plaintext, and records pass over the inner link.
 //!
 //! ```text
 //! ClientHelloAcceptor ──whole ClientHello──▶ (the server chooses a configuration) ──▶ Tls: handshake ──▶ Tls: a Link
-//!     └──first byte is no TLS──▶ Plain: the inner link and what it said
-//! Tls::connect ──our own ClientHello──▶ Tls: handshake ──▶ Tls: a Link
+//!     └──first byte is not TLS──▶ FirstBytes::NotTls: the inner link and the bytes received
+//! Tls::connect ──own ClientHello──▶ Tls: handshake ──▶ Tls: a Link
 //! ```
-//! An idle connection keeps the keys and nothing else: records are read, opened and written in the worker's
-//! [`TlsBuffers`]. Only the part of a record that has not come whole, and records that the socket did not take, are its own.
+//! An idle connection keeps only its keys: records are received, decrypted and written in the worker's [`TlsBuffers`].
+//! The connection itself stores incomplete records, and records that the socket has not accepted.
 
 mod buffers;
 mod client_hello;
@@ -40,34 +40,37 @@ use record_size::RecordSize;
 use session::Session;
 use side::Side;
 
-/// The side of whoever accepted the connection.
+/// The server side of a session.
 pub type ServerSide = UnbufferedServerConnection;
-/// The side of whoever opened it.
+/// The client side of a session.
 pub type ClientSide = UnbufferedClientConnection;
 
-/// Most plain text of a file sent before other connections get their turn.
+/// Maximum plaintext of a file sent before other connections are served.
 const FILE_BYTES_PER_POLL: u64 = 512 << 10;
-/// What a peer may leave incomplete after the handshake: a record (18 KiB under TLS 1.2), or a handshake message over several.
+/// Maximum size of incomplete data after the handshake: a record (18 KiB in TLS 1.2), or a handshake message spread
+/// over several.
 const MAX_PARTIAL: usize = 40 * 1024;
-/// How an end that was not told is told.
+/// Error text for a connection that ends without close_notify.
 const TRUNCATED: &str = "the connection closed without close_notify";
 
+/// A TLS session over the link `L`, in the role `S`.
 pub struct Tls<L, S = ServerSide> {
     link: L,
     session: Session<S>,
     buffers: Rc<TlsBuffers>,
-    /// Records that have not come whole; empty for an idle connection.
+    /// Incomplete records; empty for an idle connection.
     partial: Vec<u8>,
-    /// Plain text that found no room in the buffer that was offered.
+    /// Plaintext that did not fit into the caller's buffer.
     unread: Vec<u8>,
-    /// Records that the inner link did not take.
+    /// Records that the inner link has not accepted.
     backlog: Option<Box<SendQueue>>,
     record_size: RecordSize,
-    /// Records made before they are handed on: records that the inner link does not take can no longer be overtaken.
+    /// Number of bytes of records written before they are passed on. Records that the inner link has not accepted can
+    /// no longer be overtaken.
     batch: usize,
-    /// Nothing more may be sent: the end was told, or something went wrong.
+    /// Nothing more may be sent: close_notify was sent, or an error occurred.
     closed: bool,
-    /// The inner link takes nothing more.
+    /// The inner link accepts nothing more.
     is_shut_down: bool,
 }
 
@@ -79,8 +82,12 @@ impl<L: Link> Tls<L> {
 }
 
 impl<L: Link> Tls<L, ClientSide> {
-    /// Opens a session with a server of that name, over a link on which nothing was said. The handshake is still to be
-    /// driven; its first words leave with the first poll.
+    /// Starts a session with the server `name` over a link that has not been used. The first poll of the handshake
+    /// sends the ClientHello.
+    ///
+    /// # Errors
+    ///
+    /// Fails if rustls rejects the configuration.
     pub fn connect(
         link: L,
         config: Arc<ClientConfig>,
@@ -114,10 +121,15 @@ impl<L: Link, S: Side> Tls<L, S> {
         }
     }
 
-    /// Drives the handshake to its end. A peer that has done something wrong is sent the alert that says so.
+    /// Drives the handshake until it is complete. After a protocol error the peer gets the matching alert.
+    ///
+    /// # Errors
+    ///
+    /// `ConnectionAborted` if the peer closes the connection; `InvalidData` with the rustls error for a protocol error;
+    /// otherwise the error of the link.
     pub fn poll_handshake(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
-            // What lies there may be the whole hello, or the rest of the handshake behind it.
+            // Processes stored bytes first: they may contain the whole ClientHello, or the rest of the handshake.
             if !self.partial.is_empty() {
                 let buffers = Rc::clone(&self.buffers);
                 let filled = std::mem::take(&mut self.partial);
@@ -141,8 +153,8 @@ impl<L: Link, S: Side> Tls<L, S> {
         }
     }
 
-    /// Gives a handshake up, for instance because its time is over: sends a fatal alert as far as that can be done without
-    /// waiting. Does nothing where an alert was sent already, or the link has failed.
+    /// Aborts a handshake, for example after its timeout, by sending a fatal alert as far as possible without waiting.
+    /// Does nothing if an alert was sent already or the link has failed.
     pub fn abort_handshake(&mut self) {
         if std::mem::replace(&mut self.closed, true) {
             return;
@@ -152,23 +164,23 @@ impl<L: Link, S: Side> Tls<L, S> {
         outgoing.clear();
         let room = &mut buffers.incoming.borrow_mut()[..self.partial.len() + buffers::SPARE];
         if self.session.write_fatal_alert(room, outgoing.buffer()).is_ok() {
-            // Whether the peer hears of it or not, this was all.
+            // Errors are ignored, because the session ends in any case.
             let _ = self.send_records(&mut Context::from_waker(Waker::noop()), outgoing);
         }
     }
 
-    /// Returns the inner link once the handshake has failed, to end it in the clear: nothing can be said under TLS any more.
+    /// Returns the inner link after a failed handshake, so that the connection can be closed without TLS.
     pub fn into_link(self) -> L {
         self.link
     }
 
-    /// What the handshake has settled; of meaning once it is over.
+    /// Returns the results of the handshake; valid once it is complete.
     pub fn negotiated(&self) -> Negotiated<'_> {
         self.session.negotiated()
     }
 
-    /// Receives once and opens what came. `None`: the inner link has ended. Else the bytes put into `plain`; what found
-    /// no room there is `unread`.
+    /// Receives once and decrypts the bytes. Returns `None` at the end of the inner link, otherwise the number of bytes
+    /// written to `plain`. Plaintext that does not fit is kept in `unread`.
     fn receive(&mut self, context: &mut Context<'_>, plain: &mut [u8]) -> Poll<io::Result<Option<usize>>> {
         let buffers = Rc::clone(&self.buffers);
         let incoming = &mut buffers.incoming.borrow_mut()[..];
@@ -193,7 +205,7 @@ impl<L: Link, S: Side> Tls<L, S> {
         Poll::Ready(self.decrypt(context, incoming, at + got, plain).map(Some))
     }
 
-    /// Opens the records in `incoming[..filled]`, keeps what is not whole, and sends what they call for.
+    /// Decrypts the records in `incoming[..filled]`, keeps incomplete ones, and sends the records that they require.
     fn decrypt(
         &mut self,
         context: &mut Context<'_>,
@@ -221,18 +233,18 @@ impl<L: Link, S: Side> Tls<L, S> {
         let decrypted = decrypted.and_then(|used| {
             if filled - used > bound {
                 return Err(rustls::Error::General(format!(
-                    "a message is longer than {bound} bytes"
+                    "an incomplete message is longer than {bound} bytes"
                 )));
             }
             Ok(used)
         });
-        // A peer that has given up itself is not answered (RFC 8446 §6.2). For some faults rustls makes no alert of its own.
+        // An alert of the peer is not answered with another (RFC 8446 §6.2). For some errors rustls creates no alert.
         if let Err(error) = &decrypted
             && !matches!(error, rustls::Error::AlertReceived(_))
             && !self.closed
         {
             let room = &mut incoming[..filled + buffers::SPARE];
-            // What was made before this failed leaves all the same.
+            // Records created before the error are sent nevertheless.
             let _ = self.session.write_fatal_alert(room, outgoing.buffer());
         }
         let sent = self.send_records(context, outgoing);
@@ -254,10 +266,10 @@ impl<L: Link, S: Side> Tls<L, S> {
         Poll::Ready(Ok(()))
     }
 
-    /// Sends records that have been made, behind those that wait already. True if all have left.
+    /// Sends `records` after those that are queued. Returns true if all of them have been sent.
     fn send_records(&mut self, context: &mut Context<'_>, records: &mut SendQueue) -> io::Result<bool> {
         if self.is_shut_down {
-            // Such as the answer to a change of keys, while the peer's last bytes are read.
+            // For example the response to a key update, while the last bytes of the peer are read.
             records.clear();
         }
         if records.is_empty() {
@@ -281,7 +293,7 @@ impl<L: Link, S: Side> Tls<L, S> {
         }
     }
 
-    /// Tells the peer that nothing more will come, as far as that can be done without waiting.
+    /// Sends close_notify as far as possible without waiting.
     fn send_close_notify(&mut self) -> io::Result<()> {
         if std::mem::replace(&mut self.closed, true) || self.session.is_handshaking() {
             return Ok(());
@@ -307,7 +319,7 @@ impl<L: Link, S: Side> Link for Tls<L, S> {
             }
             return Poll::Ready(Ok(Received::Lent(&buffer[..room])));
         }
-        // Tickets, or the answer to a change of keys: nothing else may come along to take them out.
+        // Sends pending session tickets, or the response to a key update, because no other call may send them.
         if self.backlog.is_some()
             && let Poll::Ready(Err(error)) = self.send_backlog(context)
         {
@@ -349,7 +361,7 @@ impl<L: Link, S: Side> Link for Tls<L, S> {
             while !queue.is_empty() && outgoing.buffer().len() < self.batch && file_budget > 0 {
                 let size = self.record_size.next(queue.len());
                 let whole = size.min(usize::try_from(queue.len()).unwrap_or(size));
-                // Sealed where it lies, if a whole record's worth lies together.
+                // Encrypts in place if the plaintext of a whole record is contiguous.
                 let encrypted = match queue.front().filter(|front| front.len() >= whole) {
                     Some(front) => {
                         let encrypted = self
@@ -382,7 +394,8 @@ impl<L: Link, S: Side> Link for Tls<L, S> {
     fn shut_down(&mut self) -> io::Result<()> {
         self.send_close_notify()?;
         self.link.shut_down()?;
-        // What has not left now never will: kept, it would fail every later receive and count as in flight for ever.
+        // The backlog can never be sent now. If kept, it would make every later receive fail, and count as in flight
+        // forever.
         self.is_shut_down = true;
         self.backlog = None;
         Ok(())
@@ -395,7 +408,7 @@ impl<L: Link, S: Side> Link for Tls<L, S> {
     }
 
     fn finish(&mut self) {
-        // Whether the peer hears of it or not, this was all.
+        // Errors are ignored, because the session ends in any case.
         let _ = self.send_close_notify();
         self.link.finish();
     }

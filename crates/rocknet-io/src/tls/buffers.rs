@@ -1,4 +1,4 @@
-//! What the TLS connections of one worker use while they are served, one at a time.
+//! Buffers that the TLS connections of a worker share, because they are served one at a time.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -8,29 +8,32 @@ use crate::wheel::{Tick, Wheel};
 
 use super::record_size::MAX_RECORD_PLAINTEXT;
 
-/// Records made before they are handed to the inner link: enough for a send window, little enough that they are still in
-/// the processor's cache when the kernel copies them.
+/// Size of the records written before they are passed to the inner link: enough for a send window, and small enough to
+/// be in the CPU cache when the kernel copies them.
 pub(super) const BATCH: usize = 64 * 1024;
-/// What a peer may leave incomplete during the handshake: the longest message that rustls takes (64 KiB), such as a second ClientHello or a client's
-/// chain of certificates, with the headers of its records and what encryption adds to each.
+/// Maximum size of incomplete data during the handshake: the longest message that rustls accepts (64 KiB), such as a
+/// second ClientHello or a chain of client certificates, with record headers and encryption overhead.
 pub(super) const MAX_PARTIAL_HANDSHAKE: usize = 80 * 1024;
-/// Records received at once: three of the largest, and what was held before them.
+/// Size of the receive buffer: three of the largest records, after the incomplete data.
 const INCOMING: usize = 64 * 1024 + MAX_PARTIAL_HANDSHAKE + SPARE;
-/// Never received into: room for the header of the record that stands for none, after whatever was received.
+/// Bytes at the end that are never received into. They hold the header of the invalid record that makes rustls create
+/// an alert.
 pub(super) const SPARE: usize = 8;
-/// What sealing adds to plain text: header, nonce, tag, content type.
+/// Maximum overhead of an encrypted record: header, nonce, tag, content type.
 const OVERHEAD: usize = 64;
 
+/// Buffers for receiving, encrypting and sending, shared by all TLS connections of a worker.
 pub struct TlsBuffers {
     pub(super) incoming: RefCell<Box<[u8]>>,
-    /// Plain text of one record, where it does not lie in one piece.
+    /// Plaintext of one record, if it is not contiguous in the queue.
     pub(super) scratch: RefCell<Box<[u8]>>,
-    /// Records on their way out.
+    /// Records to send.
     pub(super) outgoing: RefCell<SendQueue>,
     wheel: Rc<Wheel>,
 }
 
 impl TlsBuffers {
+    /// Allocates the buffers of a worker, which reads the time from `wheel`.
     pub fn new(wheel: &Rc<Wheel>) -> Rc<TlsBuffers> {
         Rc::new(TlsBuffers {
             incoming: RefCell::new(vec![0; INCOMING].into_boxed_slice()),
@@ -40,7 +43,7 @@ impl TlsBuffers {
         })
     }
 
-    /// The wheel's tick: the time as far as record sizes have to know it.
+    /// Returns the current tick, which determines the sizes of records.
     pub(super) fn now(&self) -> Tick {
         self.wheel.now()
     }

@@ -1,4 +1,5 @@
-//! The greeting: what a peer says first. It tells TLS from plain text, and for which name a configuration is wanted.
+//! ClientHello acceptor: receives the first bytes of a connection, distinguishes TLS from plaintext, and reads the
+//! ClientHello so that the server can choose a configuration.
 
 use std::io;
 use std::rc::Rc;
@@ -12,50 +13,52 @@ use super::{Tls, TlsBuffers, session};
 use crate::link::{Link, Received};
 use crate::queue::SendQueue;
 
-/// The content type of a handshake record: the first byte of all who speak TLS.
+/// Content type of a handshake record, which is the first byte of every TLS connection.
 const HANDSHAKE: u8 = 22;
-/// Where the first message of a record says its kind, and where a ClientHello says its version (RFC 5246 §7.4).
+/// Offsets of the type of the first handshake message, and of the version in a ClientHello (RFC 5246 §7.4).
 const MESSAGE_TYPE: usize = 5;
 const CLIENT_HELLO: u8 = 1;
 const CLIENT_VERSION: std::ops::Range<usize> = 9..11;
 const TLS_1_2: [u8; 2] = [3, 3];
-/// RFC 5246 §7.2: a version that nobody speaks any more.
+/// RFC 5246 §7.2: the version offered is no longer supported.
 const PROTOCOL_VERSION: u8 = 70;
-/// RFC 8446 §6.2: a message or record that cannot be decoded, or is longer than allowed.
+/// RFC 8446 §6.2: a message or record cannot be decoded, or is too long.
 const DECODE_ERROR: u8 = 50;
-/// RFC 8446 §6.2: a message that is valid elsewhere, but not in a ClientHello's place.
+/// RFC 8446 §6.2: a message is not allowed at this point.
 const UNEXPECTED_MESSAGE: u8 = 10;
-/// RFC 8446 §6.1: the handshake is given up for a reason that is no fault of the protocol; close_notify follows it.
+/// RFC 8446 §6.1: the handshake is cancelled without a protocol error; close_notify follows.
 const USER_CANCELED: u8 = 90;
 const CLOSE_NOTIFY: u8 = 0;
-/// Levels of alerts.
+/// Alert levels.
 const WARNING: u8 = 1;
 const FATAL: u8 = 2;
-/// Maximum size of a ClientHello with its record headers: as much as rustls's `Acceptor` buffers. Browsers send about 2 KiB,
-/// but a ticket that holds a long client chain, or post-quantum key shares, make more of it.
+/// Maximum size of a ClientHello with its record headers: the limit of rustls's `Acceptor`. Browsers send about 2 KiB.
+/// A ticket with a long client certificate chain, or post-quantum key shares, make it larger.
 pub(super) const MAX_CLIENT_HELLO: usize = 0xffff;
-/// Bytes received at once.
+/// Size of one receive in bytes.
 const RECEIVE_BUFFER: usize = 16 * 1024;
 
+/// Receives the ClientHello of a connection.
 pub struct ClientHelloAcceptor<L> {
     link: L,
     buffers: Rc<TlsBuffers>,
     acceptor: Acceptor,
     accepted: Option<Accepted>,
-    /// All that has come.
+    /// All bytes received.
     bytes: Vec<u8>,
 }
 
-/// What it was.
+/// Kind of the first bytes of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FirstBytes {
-    /// A whole ClientHello.
+    /// A complete ClientHello.
     ClientHello,
-    /// Something else.
+    /// Anything else; the connection does not use TLS.
     NotTls,
 }
 
 impl<L: Link> ClientHelloAcceptor<L> {
+    /// Creates an acceptor for a link from which nothing has been received.
     pub fn new(link: L, buffers: &Rc<TlsBuffers>) -> ClientHelloAcceptor<L> {
         ClientHelloAcceptor {
             link,
@@ -66,19 +69,25 @@ impl<L: Link> ClientHelloAcceptor<L> {
         }
     }
 
-    /// Whether the peer has said anything.
+    /// Returns whether no byte has been received.
     pub fn has_received_nothing(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// Whether what came begins as a request in the clear does: a method in capitals, and a space.
+    /// Returns whether the bytes look like the start of an HTTP request: a method of at most `max_method` uppercase
+    /// letters, then a space.
     pub fn looks_like_http(&self, max_method: usize) -> bool {
         let start = &self.bytes[..self.bytes.len().min(max_method)];
         let method = start.iter().take_while(|byte| byte.is_ascii_uppercase()).count();
         method > 0 && start.get(method).is_none_or(|byte| *byte == b' ')
     }
 
-    /// Receives until it is known what the peer wants. An error ends the connection; the alert for it has been sent.
+    /// Receives until the kind of the connection is known.
+    ///
+    /// # Errors
+    ///
+    /// `UnexpectedEof` if the client sends nothing; `ConnectionAborted` if it stops within the ClientHello;
+    /// `InvalidData` if the ClientHello is invalid or too large. The matching alert has been sent.
     pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<io::Result<FirstBytes>> {
         if self.accepted.is_some() {
             return Poll::Ready(Ok(FirstBytes::ClientHello));
@@ -105,7 +114,7 @@ impl<L: Link> ClientHelloAcceptor<L> {
             }
             let mut rest = got;
             while !rest.is_empty() {
-                // Takes at most 4 KiB at once, and nothing more when its buffer is full.
+                // Reads at most 4 KiB at a time, and nothing once its buffer is full.
                 if self.acceptor.read_tls(&mut rest).is_err() {
                     self.send_fatal_alert(DECODE_ERROR);
                     return Poll::Ready(Err(io::Error::new(
@@ -116,7 +125,7 @@ impl<L: Link> ClientHelloAcceptor<L> {
                 match self.acceptor.accept() {
                     Ok(None) => {}
                     Ok(Some(accepted)) => {
-                        // What follows it is handed on with all other bytes.
+                        // The bytes after it are passed on with the rest.
                         self.accepted = Some(accepted);
                         return Poll::Ready(Ok(FirstBytes::ClientHello));
                     }
@@ -129,7 +138,7 @@ impl<L: Link> ClientHelloAcceptor<L> {
         }
     }
 
-    /// Sends the alert for a ClientHello that rustls did not accept. For some faults it makes none.
+    /// Sends the alert for a ClientHello that rustls rejected. For some errors rustls creates none.
     fn send_alert_for(&mut self, error: &Error, mut alert: AcceptedAlert) {
         let mut records = SendQueue::default();
         let made = alert.write_all(records.buffer());
@@ -145,30 +154,30 @@ impl<L: Link> ClientHelloAcceptor<L> {
         }
     }
 
-    /// Whether the newest version of a client is TLS 1.1 or older: what else is amiss with its hello comes of that, and it
-    /// is to hear which of the two it was (RFC 5246 §E.1).
+    /// Returns whether the newest version of the client is TLS 1.1 or older. Other errors in its ClientHello follow
+    /// from that, and the alert has to name the version (RFC 5246 §E.1).
     fn is_before_tls_1_2(&self) -> bool {
         let version = self.bytes.get(CLIENT_VERSION);
         self.bytes.get(MESSAGE_TYPE) == Some(&CLIENT_HELLO) && version.is_some_and(|version| version < &TLS_1_2[..])
     }
 
-    /// What the client asks for.
+    /// Returns the ClientHello once it has been received.
     pub fn client_hello(&self) -> Option<ClientHello<'_>> {
         self.accepted.as_ref().map(Accepted::client_hello)
     }
 
-    /// Refuses with a fatal alert in the clear, before any key is agreed on.
+    /// Sends a fatal unencrypted alert with this description (RFC 8446 §6), and closes the sending direction.
     pub fn send_fatal_alert(&mut self, alert: u8) {
         self.send_alerts(&[[FATAL, alert]]);
     }
 
-    /// Gives the handshake up in the clear, because the client has used up its time or has ended its side.
+    /// Cancels the handshake with an unencrypted alert, because of a timeout or because the client closed its side.
     pub fn cancel(&mut self) {
         self.send_alerts(&[[WARNING, USER_CANCELED], [WARNING, CLOSE_NOTIFY]]);
     }
 
     fn send_alerts(&mut self, alerts: &[[u8; 2]]) {
-        /// Alert, as TLS 1.2 or an older record version; two bytes.
+        /// Header of an alert record of two bytes, with the record version of TLS 1.2.
         const HEADER: [u8; 5] = [21, 3, 3, 0, 2];
         let mut records = SendQueue::default();
         for alert in alerts {
@@ -178,17 +187,21 @@ impl<L: Link> ClientHelloAcceptor<L> {
         self.send(&mut records);
     }
 
-    /// Goes on with the configuration that was chosen.
+    /// Continues the handshake with the chosen configuration.
+    ///
+    /// # Errors
+    ///
+    /// Fails if rustls rejects the configuration.
     pub fn accept(self, config: Arc<ServerConfig>) -> io::Result<Tls<L>> {
         Tls::accept(self.link, config, self.buffers, self.bytes)
     }
 
-    /// The inner link and what it has said.
+    /// Returns the inner link and the bytes received.
     pub fn into_parts(self) -> (L, Vec<u8>) {
         (self.link, self.bytes)
     }
 
-    /// Sends a few bytes as far as that can be done without waiting: to a peer that has sent a few itself it can.
+    /// Sends a few bytes without waiting. The socket accepts them, because nothing else has been sent.
     fn send(&mut self, records: &mut SendQueue) {
         let _ = self.link.poll_send(&mut Context::from_waker(Waker::noop()), records);
         let _ = self.link.shut_down();

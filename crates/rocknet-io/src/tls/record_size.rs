@@ -1,30 +1,31 @@
-//! How much plain text goes into one record: little at first, so that it can be read as soon as it arrives, then much.
+//! Dynamic record size: small records first, so that the client can decrypt them as soon as they arrive, then large
+//! ones.
 
 use crate::wheel::Tick;
 
-/// RFC 8446 §5.1: the most plain text in a record.
+/// Maximum plaintext of a record in bytes (RFC 8446 §5.1).
 pub const MAX_RECORD_PLAINTEXT: usize = 16 * 1024;
-/// With its overhead it fills three segments of 1,460 bytes: whoever waits for the first bytes of a page has them when
-/// those have come, not when a whole record has.
+/// With its overhead it fills three segments of 1,460 bytes. The client can decrypt the first bytes of a page when
+/// these have arrived, rather than a whole large record.
 const SMALL_RECORD: usize = 4_229;
-/// An answer that fits into the first flight of a fresh connection (ten segments, RFC 6928) arrives at once in any case.
+/// A response that fits into the initial window of a connection (ten segments, RFC 6928) arrives at once in any case.
 const INITIAL_WINDOW: u64 = 14_000;
-/// After so much the window of the connection has grown beyond the largest record.
+/// After this many bytes the congestion window exceeds the largest record.
 const WARM_AFTER: u64 = 256 * 1024;
-/// After a second without sending, the kernel begins with a small window again.
+/// After a second without sending, the kernel shrinks the congestion window again.
 const COLD_AFTER_TICKS: u32 = 4;
 
-/// What a connection remembers of its transfer.
+/// State of the transfer on a connection.
 #[derive(Debug, Default)]
 pub(super) struct RecordSize {
-    /// Bytes sent since it was cold.
+    /// Bytes sent since the window was small.
     sent: u64,
-    /// When something was sent last.
+    /// Tick of the last send.
     last: Option<Tick>,
 }
 
 impl RecordSize {
-    /// Something is to be sent at this tick.
+    /// Notes that bytes are sent at this tick.
     pub fn begin(&mut self, now: Tick) {
         if self.last.is_some_and(|last| now.since(last) > COLD_AFTER_TICKS) {
             self.sent = 0;
@@ -32,7 +33,7 @@ impl RecordSize {
         self.last = Some(now);
     }
 
-    /// The size of the next record, with `waiting` bytes in the queue.
+    /// Returns the plaintext size of the next record, with `waiting` bytes in the queue.
     pub fn next(&self, waiting: u64) -> usize {
         if waiting <= INITIAL_WINDOW || self.sent >= WARM_AFTER {
             MAX_RECORD_PLAINTEXT
@@ -41,6 +42,7 @@ impl RecordSize {
         }
     }
 
+    /// Counts plaintext bytes that were sent.
     pub fn sent(&mut self, bytes: usize) {
         self.sent = self.sent.saturating_add(bytes as u64);
     }
@@ -54,10 +56,10 @@ mod tests {
     use crate::wheel::Wheel;
 
     #[test]
-    fn records_grow_with_the_transfer_and_begin_anew_after_a_rest() {
+    fn records_grow_with_the_transfer_and_restart_small_after_a_pause() {
         let mut size = RecordSize::default();
         let start = Wheel::new(Duration::from_millis(250), 0).now();
-        // Now, bytes in the queue, expected size; all of a record is sent.
+        // Tick, bytes in the queue, expected size; each record is sent completely.
         for (now, waiting, expected) in [
             (1, 13, MAX_RECORD_PLAINTEXT),
             (1, INITIAL_WINDOW, MAX_RECORD_PLAINTEXT),

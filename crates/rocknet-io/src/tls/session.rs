@@ -1,4 +1,4 @@
-//! The session: records to plain text and back, by rustls, in buffers that others hold.
+//! TLS session: converts records to plaintext and back with rustls, in buffers of the caller.
 
 use std::io;
 
@@ -10,28 +10,31 @@ use rustls::{Error, ProtocolVersion, SupportedCipherSuite};
 
 use super::side::Side;
 
-/// Most that sealing adds to a record's plain text: header (5), explicit nonce (8), content type (1), tag (16 to 32).
+/// Maximum overhead of an encrypted record in bytes: header (5), explicit nonce (8), content type (1), tag (16 to 32).
 const OVERHEAD: usize = 64;
 
 pub(super) struct Session<S> {
     connection: S,
     peer_closed: bool,
-    /// A fatal alert was made; rustls makes no second one.
+    /// A fatal alert was created; rustls creates no second one.
     alert_sent: bool,
-    /// Records could not be opened. rustls must see no more of them: it would make a second fatal alert.
+    /// Records could not be decrypted. rustls must not process more of them, because it would create a second fatal
+    /// alert.
     has_failed: bool,
 }
 
-/// What both sides have settled in the handshake.
+/// Results of the handshake.
 #[derive(Debug, Clone, Copy)]
 pub struct Negotiated<'s> {
-    /// The protocol above, if any was offered and taken.
+    /// The application protocol selected by ALPN (RFC 7301), if any.
     pub alpn: Option<&'s [u8]>,
+    /// Protocol version.
     pub version: Option<ProtocolVersion>,
+    /// Cipher suite.
     pub suite: Option<SupportedCipherSuite>,
-    /// The peer's certificate and what signed it.
+    /// Certificate chain of the peer, its own certificate first; `None` if it sent none.
     pub peer: Option<&'s [CertificateDer<'static>]>,
-    /// Whether an earlier session went on.
+    /// True if an earlier session was resumed.
     pub resumed: bool,
 }
 
@@ -49,7 +52,7 @@ impl<S: Side> Session<S> {
         self.connection.state().is_handshaking()
     }
 
-    /// Whether the peer has said that it sends nothing more.
+    /// Returns whether the peer has sent close_notify.
     pub fn peer_has_closed(&self) -> bool {
         self.peer_closed
     }
@@ -65,9 +68,9 @@ impl<S: Side> Session<S> {
         }
     }
 
-    /// Opens the records in `incoming`: what was in them goes to `plain`, what they call for to the end of `outgoing`.
-    /// Returns how many bytes are done with; the rest belongs to a record that has not come whole, and has to stand at
-    /// the front next time. After an error, `outgoing` holds the alert for the peer.
+    /// Decrypts the records in `incoming`. Passes the plaintext to `plain`, and appends the records that they require
+    /// to `outgoing`. Returns the number of bytes consumed. The rest is an incomplete record, which has to be at the
+    /// front next time. After an error, `outgoing` contains the alert for the peer.
     pub fn decrypt(
         &mut self,
         incoming: &mut [u8],
@@ -76,7 +79,7 @@ impl<S: Side> Session<S> {
     ) -> Result<usize, Error> {
         if self.has_failed {
             return Err(Error::General(
-                "records came after one that could not be opened".to_owned(),
+                "received records after one that could not be decrypted".to_owned(),
             ));
         }
         let decrypted = self.decrypt_records(incoming, outgoing, plain);
@@ -110,10 +113,11 @@ impl<S: Side> Session<S> {
                     done = true;
                 }
                 Ok(ConnectionState::BlockedHandshake | ConnectionState::WriteTraffic(_)) => done = true,
-                // Data before the handshake is over was never allowed.
-                Ok(_) => return Err(Error::General("early data".to_owned())),
+                // Early data is never permitted.
+                Ok(_) => return Err(Error::General("received early data".to_owned())),
                 Err(error) => {
-                    // What was made before, and the alert behind it. Not one call more: the record that was wrong would be
+                    // Writes pending records and then the alert. No further call, because rustls would process the
+                    // invalid record again.
                     self.alert_sent = self.flush(&mut incoming[used..], outgoing)?;
                     return Err(error);
                 }
@@ -125,10 +129,11 @@ impl<S: Side> Session<S> {
         }
     }
 
-    /// Makes a fatal alert where none was made, under whatever keys are in use. rustls makes alerts only for what it receives,
-    /// so it is given a record of a type that does not exist, and its alert is decode_error.
+    /// Creates a fatal alert with the keys in use, unless one was created already. rustls creates alerts only for what
+    /// it receives, so it is given a record with an invalid type, and the alert is decode_error.
     ///
-    /// `room` is filled with such records. It has to be longer than all that was given to `open` and not used up by at least
+    /// `room` is filled with such records. It has to be longer than the unconsumed bytes passed to `decrypt` by at
+    /// least a record header, because rustls continues after the bytes that it has seen.
     /// the header of a record, because rustls goes on after the records that it has seen.
     pub fn write_fatal_alert(&mut self, room: &mut [u8], outgoing: &mut Vec<u8>) -> Result<(), Error> {
         const INVALID_TYPE: u8 = 0xff;
@@ -137,7 +142,7 @@ impl<S: Side> Session<S> {
         }
         self.alert_sent = true;
         room.fill(INVALID_TYPE);
-        // What was made before leaves first.
+        // Records created before are sent first.
         self.flush(room, outgoing)?;
         if self.connection.process(room).state.is_err() {
             self.flush(room, outgoing)?;
@@ -145,7 +150,7 @@ impl<S: Side> Session<S> {
         Ok(())
     }
 
-    /// Appends what rustls has made ready; true if there was any.
+    /// Appends the records that rustls has ready; returns true if there were any.
     fn flush(&mut self, incoming: &mut [u8], outgoing: &mut Vec<u8>) -> Result<bool, Error> {
         let at = outgoing.len();
         while self.connection.state().wants_write() {
@@ -158,14 +163,15 @@ impl<S: Side> Session<S> {
         Ok(outgoing.len() > at)
     }
 
-    /// Seals plain text, no more than one record holds, at the end of `outgoing`. `held`: what `open` has left over.
+    /// Encrypts plaintext of at most one record, and appends it to `outgoing`. `partial` holds the bytes that `decrypt`
+    /// left over.
     pub fn encrypt(&mut self, partial: &mut [u8], plain: &[u8], outgoing: &mut Vec<u8>) -> Result<(), Error> {
         self.write(partial, plain.len(), outgoing, |traffic, room| {
             traffic.encrypt(plain, room)
         })
     }
 
-    /// Tells the peer that nothing more will come.
+    /// Writes close_notify.
     pub fn close(&mut self, partial: &mut [u8], outgoing: &mut Vec<u8>) -> Result<(), Error> {
         self.write(partial, 0, outgoing, |traffic, room| traffic.queue_close_notify(room))
     }
@@ -178,7 +184,7 @@ impl<S: Side> Session<S> {
         write: impl FnOnce(&mut WriteTraffic<'_, S::Data>, &mut [u8]) -> Result<usize, EncryptError>,
     ) -> Result<(), Error> {
         loop {
-            // What is held is no whole record, so nothing of it is used up here.
+            // The bytes are an incomplete record, so none of them is consumed here.
             let UnbufferedStatus { state, .. } = self.connection.process(partial);
             match state? {
                 ConnectionState::WriteTraffic(mut traffic) => {
@@ -197,7 +203,7 @@ impl<S: Side> Session<S> {
     }
 }
 
-/// Appends what was made ready; it tells how much room it needs.
+/// Appends data after querying its size with an empty buffer.
 fn encode(
     mut encode: impl FnMut(&mut [u8]) -> Result<usize, EncodeError>,
     outgoing: &mut Vec<u8>,
@@ -215,7 +221,7 @@ fn encode(
     Ok(())
 }
 
-/// What the peer, or we, did wrong.
+/// Converts a TLS error, caused by either side, to an I/O error.
 pub(super) fn to_io_error(error: Error) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, error)
 }

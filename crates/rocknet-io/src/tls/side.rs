@@ -1,16 +1,17 @@
-//! The two sides of a session: whoever accepted the connection, and whoever opened it.
+//! The two sides of a session: server and client.
 
 use rustls::CommonState;
 use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
 use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
 use rustls::unbuffered::UnbufferedStatus;
 
-/// What rustls has a type of its own for on each side, though it does the same on both.
+/// A connection of rustls, which has a separate type for each side with the same operations.
 pub trait Side {
     type Data;
 
-    /// Whether an end that the peer has not told is a cut. Clients leave without a word, and the framing of their requests
-    /// shows what is missing; an answer may end with its connection, and be forged by whoever can end that.
+    /// Whether an end without close_notify is an error. Clients often omit it, and the framing of their requests
+    /// reveals missing bytes. A response may end with its connection, so an attacker who can end the connection could
+    /// truncate it.
     const NEEDS_CLOSE_NOTIFY: bool;
 
     fn process<'c, 'i>(&'c mut self, records: &'i mut [u8]) -> UnbufferedStatus<'c, 'i, Self::Data>;

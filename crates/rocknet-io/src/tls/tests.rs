@@ -1,4 +1,4 @@
-//! TLS over a link in memory: any split of the bytes gives the same conversation.
+//! TLS over a link in memory: the result does not depend on how the bytes are split.
 
 mod client;
 mod client_hello;
@@ -22,7 +22,7 @@ use crate::sim::{self, Peer, Sim};
 use crate::wheel::Wheel;
 
 const NAME: &str = "a.test";
-/// Times that each side may speak until a ClientHello is there: once is enough, as all that came is taken at once.
+/// Attempts until the ClientHello is complete: one suffices, because all available bytes are read.
 const ROUNDS: usize = 10;
 
 struct TlsConfigs {
@@ -34,7 +34,7 @@ fn configs(version: &'static SupportedProtocolVersion) -> TlsConfigs {
     configs_with(version, aws_lc_rs::default_provider())
 }
 
-/// `provider`: what the server can do; the client can do all.
+/// Configurations in which the server uses `provider`; the client supports everything.
 fn configs_with(version: &'static SupportedProtocolVersion, provider: CryptoProvider) -> TlsConfigs {
     let made = rcgen::generate_simple_self_signed([NAME.to_owned()]).unwrap();
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
@@ -59,14 +59,14 @@ fn configs_with(version: &'static SupportedProtocolVersion, provider: CryptoProv
     }
 }
 
-/// Both sides of a conversation, and how the bytes between them are cut.
+/// A client, its connection to the server, and the way in which its bytes are split.
 struct TestClient {
     tls: ClientConnection,
     peer: Peer,
-    /// Most bytes that arrive at once.
+    /// Maximum number of bytes that arrive at once.
     split: usize,
     received: Vec<u8>,
-    /// Lengths of the records of content that came.
+    /// Lengths of the application data records received.
     records: Vec<usize>,
 }
 
@@ -85,7 +85,7 @@ impl TestClient {
         (client, ClientHelloAcceptor::new(link, &TlsBuffers::new(&wheel)))
     }
 
-    /// Takes to each side what the other has said.
+    /// Transfers the bytes that each side has sent to the other.
     fn transfer(&mut self) -> Result<(), rustls::Error> {
         let mut sent = Vec::new();
         while self.tls.wants_write() {
@@ -124,7 +124,7 @@ fn context() -> Context<'static> {
     Context::from_waker(Waker::noop())
 }
 
-/// Runs a greeting and a handshake to their ends.
+/// Completes the ClientHello and the handshake.
 fn handshake(client: &mut TestClient, mut acceptor: ClientHelloAcceptor<Sim>, config: &Arc<ServerConfig>) -> Tls<Sim> {
     let greeted = (0..ROUNDS).find_map(|_| {
         client.transfer().unwrap();
@@ -147,7 +147,7 @@ fn handshake(client: &mut TestClient, mut acceptor: ClientHelloAcceptor<Sim>, co
     tls
 }
 
-/// Receives so many bytes into a buffer of that size.
+/// Receives `count` bytes with a buffer of `room` bytes.
 fn receive(client: &mut TestClient, tls: &mut Tls<Sim>, count: usize, room: usize) -> Vec<u8> {
     let (mut all, mut buffer) = (Vec::new(), vec![0; room]);
     while all.len() < count {
@@ -176,7 +176,7 @@ fn pattern(length: usize) -> Vec<u8> {
     (0..length).map(|at| (at % 251) as u8).collect()
 }
 
-/// A queue of every kind of segment, and what is in it.
+/// A queue with every kind of segment, and its content.
 fn mixed(large: usize) -> (SendQueue, Vec<u8>) {
     let (mut queue, mut expected) = (SendQueue::default(), b"head".to_vec());
     queue.buffer().extend_from_slice(b"head");
@@ -196,7 +196,7 @@ fn mixed(large: usize) -> (SendQueue, Vec<u8>) {
 }
 
 #[test]
-fn any_split_gives_the_same_conversation() {
+fn any_split_gives_the_same_result() {
     for version in [&TLS13, &TLS12] {
         let configs = configs(version);
         for (split, room, large) in [
@@ -222,13 +222,17 @@ fn any_split_gives_the_same_conversation() {
             tls.finish();
             assert!(client.transfer().is_ok());
             let mut rest = [0; 1];
-            assert_eq!(client.tls.reader().read(&mut rest).unwrap(), 0, "the end was told");
+            assert_eq!(
+                client.tls.reader().read(&mut rest).unwrap(),
+                0,
+                "close_notify was received"
+            );
         }
     }
 }
 
 #[test]
-fn records_begin_small_in_a_long_answer_and_one_holds_a_short_one() {
+fn records_start_small_in_a_long_response_and_a_short_one_fits_in_one() {
     let configs = configs(&TLS13);
     let (mut client, acceptor) = TestClient::new(&configs, usize::MAX);
     let mut tls = handshake(&mut client, acceptor, &configs.server);
@@ -253,7 +257,7 @@ fn records_begin_small_in_a_long_answer_and_one_holds_a_short_one() {
 }
 
 #[test]
-fn an_idle_connection_keeps_nothing_but_its_keys() {
+fn an_idle_connection_keeps_only_its_keys() {
     let configs = configs(&TLS13);
     let (mut client, acceptor) = TestClient::new(&configs, usize::MAX);
     let mut tls = handshake(&mut client, acceptor, &configs.server);
@@ -267,9 +271,9 @@ fn an_idle_connection_keeps_nothing_but_its_keys() {
     assert!(tls.backlog.is_none());
 }
 
-/// The end of the session finds no room: it is not kept for a link that takes nothing more.
+/// The close_notify does not fit: it is not kept for a link that accepts nothing more.
 #[test]
-fn what_did_not_leave_before_the_end_is_dropped() {
+fn unsent_records_are_dropped_at_shutdown() {
     let configs = configs(&TLS13);
     let (mut client, acceptor) = TestClient::new(&configs, usize::MAX);
     let mut tls = handshake(&mut client, acceptor, &configs.server);
@@ -280,14 +284,14 @@ fn what_did_not_leave_before_the_end_is_dropped() {
     assert_eq!(tls.in_flight(), 0);
     assert!(tls.poll_recv(&mut context(), &mut [0; 10]).is_pending());
     client.tls.writer().write_all(b"late").unwrap();
-    // The answer to this has no way to leave either.
+    // The response to this cannot be sent either.
     client.tls.refresh_traffic_keys().unwrap();
     client.tls.writer().write_all(b"r").unwrap();
     assert_eq!(receive(&mut client, &mut tls, 5, 100), b"later");
 }
 
 #[test]
-fn what_is_not_tls_is_given_back_and_what_is_broken_ends() {
+fn plaintext_is_returned_and_invalid_records_end_the_session() {
     let configs = configs(&TLS13);
     let (client, mut acceptor) = TestClient::new(&configs, usize::MAX);
     client.peer.say(b"GET / HTTP/1.1\r\n");
@@ -298,7 +302,7 @@ fn what_is_not_tls_is_given_back_and_what_is_broken_ends() {
     assert!(acceptor.looks_like_http(20));
     assert_eq!(acceptor.into_parts().1, b"GET / HTTP/1.1\r\n");
 
-    // A record that was changed on its way: an alert, and no plain text.
+    // A record changed in transit: an alert, and no plaintext.
     let (mut client, acceptor) = TestClient::new(&configs, usize::MAX);
     let mut tls = handshake(&mut client, acceptor, &configs.server);
     client.tls.writer().write_all(b"request").unwrap();
@@ -310,12 +314,12 @@ fn what_is_not_tls_is_given_back_and_what_is_broken_ends() {
         .poll_recv(&mut context(), &mut [0; 100])
         .map(|received| received.map(drop));
     assert!(matches!(received, Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::InvalidData));
-    assert!(client.transfer().is_err(), "the client was told by an alert");
-    // After it nothing more is sent.
+    assert!(client.transfer().is_err(), "the client received an alert");
+    // Nothing is sent after the alert.
     let mut queue = SendQueue::default();
     queue.buffer().extend_from_slice(b"answer");
     assert!(matches!(tls.poll_send(&mut context(), &mut queue), Poll::Ready(Err(_))));
-    // What follows is read no further: rustls would make a second alert for it.
+    // Further records are not processed, because rustls would create a second alert.
     let mut sent = vec![23, 3, 3, 0, 20];
     sent.extend_from_slice(&[0; 20]);
     for _ in 0..3 {

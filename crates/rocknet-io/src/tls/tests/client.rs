@@ -1,4 +1,4 @@
-//! The side that opens a session, against a server of rustls: any split, ends that were told and ends that were not.
+//! The client side of a session against a rustls server: splits of the bytes, and ends with and without close_notify.
 
 use std::io::{self, Read, Write};
 use std::rc::Rc;
@@ -19,7 +19,7 @@ use crate::wheel::Wheel;
 
 type Client = Tls<Sim, ClientSide>;
 
-/// A server, and how what it says is cut.
+/// A server, and the way in which its bytes are split.
 struct Server {
     tls: ServerConnection,
     peer: Peer,
@@ -33,17 +33,17 @@ impl Server {
         let wheel = Wheel::new(Duration::from_millis(250), 1);
         let buffers: Rc<TlsBuffers> = TlsBuffers::new(&wheel);
         let name = ServerName::try_from(NAME).unwrap();
-        let opened = Tls::connect(link, Arc::clone(&configs.client), name, &buffers).unwrap();
+        let client = Tls::connect(link, Arc::clone(&configs.client), name, &buffers).unwrap();
         let server = Server {
             tls: ServerConnection::new(Arc::clone(&configs.server)).unwrap(),
             peer,
             split,
             received: Vec::new(),
         };
-        (server, opened)
+        (server, client)
     }
 
-    /// Takes to each side what the other has said.
+    /// Transfers the bytes that each side has sent to the other.
     fn transfer(&mut self) -> Result<(), rustls::Error> {
         let bytes = self.peer.take_heard();
         let mut rest = &bytes[..];
@@ -69,20 +69,20 @@ impl Server {
         result
     }
 
-    fn handshake(&mut self, opened: &mut Client) -> io::Result<()> {
+    fn handshake(&mut self, client: &mut Client) -> io::Result<()> {
         loop {
-            match opened.poll_handshake(&mut context()) {
+            match client.poll_handshake(&mut context()) {
                 Poll::Ready(done) => return done,
-                // What it does wrong shows at the other side.
+                // The client reports an error of the server.
                 Poll::Pending => drop(self.transfer()),
             }
         }
     }
 
-    fn receive(&mut self, opened: &mut Client, count: usize, room: usize) -> Vec<u8> {
+    fn receive(&mut self, client: &mut Client, count: usize, room: usize) -> Vec<u8> {
         let (mut all, mut buffer) = (Vec::new(), vec![0; room]);
         while all.len() < count {
-            match opened.poll_recv(&mut context(), &mut buffer) {
+            match client.poll_recv(&mut context(), &mut buffer) {
                 Poll::Ready(received) => {
                     let received = received.unwrap();
                     assert!(!received.is_empty(), "ended after {} of {count}", all.len());
@@ -96,19 +96,19 @@ impl Server {
 }
 
 #[test]
-fn any_split_gives_the_same_conversation() {
+fn any_split_gives_the_same_result() {
     for version in [&TLS13, &TLS12] {
         let configs = configs(version);
         for (split, room) in [(1, 7), (5, 64 * 1024), (1000, 100), (usize::MAX, 64 * 1024)] {
-            let (mut server, mut opened) = Server::new(&configs, split);
-            server.handshake(&mut opened).unwrap();
-            assert_eq!(opened.negotiated().alpn, Some(&b"x/1"[..]));
-            assert!(opened.negotiated().peer.is_some_and(|chain| chain.len() == 1));
+            let (mut server, mut client) = Server::new(&configs, split);
+            server.handshake(&mut client).unwrap();
+            assert_eq!(client.negotiated().alpn, Some(&b"x/1"[..]));
+            assert!(client.negotiated().peer.is_some_and(|chain| chain.len() == 1));
             for length in [1, 300, 40_000] {
                 let content = pattern(length);
                 let mut queue = SendQueue::default();
                 queue.buffer().extend_from_slice(&content);
-                while opened
+                while client
                     .poll_send(&mut context(), &mut queue)
                     .map(Result::unwrap)
                     .is_pending()
@@ -119,31 +119,31 @@ fn any_split_gives_the_same_conversation() {
                 assert!(std::mem::take(&mut server.received) == content, "{length} out, {split}");
                 server.tls.writer().write_all(&content).unwrap();
                 assert!(
-                    server.receive(&mut opened, length, room) == content,
+                    server.receive(&mut client, length, room) == content,
                     "{length} in, {split}"
                 );
             }
-            assert!(opened.poll_recv(&mut context(), &mut [0; 10]).is_pending());
-            assert_eq!((opened.partial.capacity(), opened.unread.capacity()), (0, 0));
+            assert!(client.poll_recv(&mut context(), &mut [0; 10]).is_pending());
+            assert_eq!((client.partial.capacity(), client.unread.capacity()), (0, 0));
         }
     }
 }
 
 #[test]
-fn a_second_session_goes_on_with_the_first() {
+fn a_second_session_resumes_the_first() {
     for version in [&TLS13, &TLS12] {
         let configs = configs(version);
         let kinds: Vec<_> = (0..2)
             .map(|_| {
-                let (mut server, mut opened) = Server::new(&configs, usize::MAX);
-                server.handshake(&mut opened).unwrap();
+                let (mut server, mut client) = Server::new(&configs, usize::MAX);
+                server.handshake(&mut client).unwrap();
                 server.tls.writer().write_all(b"x").unwrap();
-                server.receive(&mut opened, 1, 10);
+                server.receive(&mut client, 1, 10);
                 assert_eq!(
-                    opened.negotiated().resumed,
+                    client.negotiated().resumed,
                     server.tls.handshake_kind() == Some(HandshakeKind::Resumed)
                 );
-                opened.negotiated().resumed
+                client.negotiated().resumed
             })
             .collect();
         assert_eq!(kinds, [false, true], "{version:?}");
@@ -151,20 +151,20 @@ fn a_second_session_goes_on_with_the_first() {
 }
 
 #[test]
-fn an_end_is_one_only_if_it_was_told() {
-    for (is_told, expected) in [(true, Ok(0)), (false, Err(io::ErrorKind::UnexpectedEof))] {
-        let (mut server, mut opened) = Server::new(&configs(&TLS13), usize::MAX);
-        server.handshake(&mut opened).unwrap();
+fn an_end_requires_close_notify() {
+    for (has_close_notify, expected) in [(true, Ok(0)), (false, Err(io::ErrorKind::UnexpectedEof))] {
+        let (mut server, mut client) = Server::new(&configs(&TLS13), usize::MAX);
+        server.handshake(&mut client).unwrap();
         server.transfer().unwrap();
         server.tls.writer().write_all(b"answer").unwrap();
-        if is_told {
+        if has_close_notify {
             server.tls.send_close_notify();
         }
         server.transfer().unwrap();
         server.peer.end();
-        assert_eq!(server.receive(&mut opened, 6, 100), b"answer");
+        assert_eq!(server.receive(&mut client, 6, 100), b"answer");
         let mut room = [0; 10];
-        let Poll::Ready(end) = opened.poll_recv(&mut context(), &mut room) else {
+        let Poll::Ready(end) = client.poll_recv(&mut context(), &mut room) else {
             panic!("no end");
         };
         assert_eq!(end.map(|rest| rest.len()).map_err(|error| error.kind()), expected);
@@ -172,11 +172,11 @@ fn an_end_is_one_only_if_it_was_told() {
 }
 
 #[test]
-fn who_is_not_believed_is_told_so_and_hears_nothing() {
+fn an_untrusted_server_gets_an_alert_and_no_data() {
     let (mine, mut theirs) = (configs(&TLS13), configs(&TLS13));
     theirs.client = Arc::clone(&mine.client);
-    let (mut server, mut opened) = Server::new(&theirs, usize::MAX);
-    let error = server.handshake(&mut opened).expect_err("an unknown certificate");
+    let (mut server, mut client) = Server::new(&theirs, usize::MAX);
+    let error = server.handshake(&mut client).expect_err("an unknown certificate");
     assert_eq!(error.kind(), io::ErrorKind::InvalidData);
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     assert!(matches!(inner, Some(rustls::Error::InvalidCertificate(_))), "{inner:?}");
@@ -185,16 +185,16 @@ fn who_is_not_believed_is_told_so_and_hears_nothing() {
 }
 
 #[test]
-fn what_does_not_speak_tls_is_an_error() {
+fn a_peer_without_tls_is_an_error() {
     for sent in [
         &b"HTTP/1.1 400 Bad Request\r\n\r\n"[..],
         b"\x15\x03\x03\x00\x02\x02\x28",
         b"",
     ] {
-        let (server, mut opened) = Server::new(&configs(&TLS13), usize::MAX);
+        let (server, mut client) = Server::new(&configs(&TLS13), usize::MAX);
         server.peer.say(sent);
         server.peer.end();
-        let polled = opened.poll_handshake(&mut context());
+        let polled = client.poll_handshake(&mut context());
         assert!(matches!(polled, Poll::Ready(Err(_))), "{sent:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! ClientHellos of every size, however they are cut, and the alert at the end of every handshake that fails.
+//! ClientHellos of every size and split, and the alert at the end of every failed handshake.
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -12,20 +12,20 @@ use super::{NAME, TestClient, TlsConfigs, configs, configs_with, context, handsh
 use crate::sim::Sim;
 use crate::tls::{ClientHelloAcceptor, Tls};
 
-/// Largest payload of a record.
+/// Maximum payload of a record.
 const RECORD: usize = 16 * 1024;
 const DECODE_ERROR: u8 = 50;
 const UNEXPECTED_MESSAGE: u8 = 10;
 /// user_canceled and close_notify, both as warnings.
 const CANCELED: &[u8] = &[21, 3, 3, 0, 2, 1, 90, 21, 3, 3, 0, 2, 1, 0];
 
-/// A client whose first flight, with the header of one record, has exactly so many bytes.
+/// A client whose first flight has exactly `size` bytes, including the header of one record.
 fn client_of(config: &ClientConfig, size: usize) -> ClientConnection {
     let with = |filler: usize| {
         let mut config = config.clone();
         let mut left = filler;
         while left > 0 {
-            // A name costs its length and a byte; none is empty.
+            // A name costs its length and one byte; none is empty.
             let name = left.min(256) - usize::from(left == 257);
             config.alpn_protocols.push(vec![b'-'; name - 1]);
             left -= name;
@@ -45,7 +45,8 @@ fn first_flight(client: &mut ClientConnection) -> Vec<u8> {
     sent
 }
 
-/// The same handshake bytes in records of at most so many; beyond what a record can hold, a header that says too little.
+/// Repacks the handshake bytes into records of at most `payload` bytes. Beyond the capacity of a record, the length in
+/// the header is truncated.
 fn recut(mut records: &[u8], payload: usize) -> Vec<u8> {
     let mut all = Vec::new();
     while let [22, _, _, high, low, rest @ ..] = records {
@@ -63,7 +64,7 @@ fn in_records(message: &[u8], payload: usize) -> Vec<u8> {
         .collect()
 }
 
-/// A handshake message of that type and length.
+/// A handshake message of this type and length.
 fn message(kind: u8, length: usize) -> Vec<u8> {
     let mut message = vec![kind, (length >> 16) as u8, (length >> 8) as u8, length as u8];
     message.resize(4 + length, 7);
@@ -71,7 +72,7 @@ fn message(kind: u8, length: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_hello_of_any_size_is_taken_however_it_is_cut() {
+fn a_client_hello_of_any_size_and_split_is_accepted() {
     let configs = configs(&TLS13);
     for size in [3_800, 4_095, 4_096, 4_097, 8_192, 16_389, 20_000, 40_000, 60_000] {
         for payload in [RECORD, 1_000, 100] {
@@ -90,10 +91,10 @@ fn a_hello_of_any_size_is_taken_however_it_is_cut() {
 }
 
 #[test]
-fn a_second_hello_may_be_as_large() {
+fn a_second_client_hello_may_be_as_large() {
     for size in [4_097, 60_000] {
         for split in [1, 1_400, usize::MAX] {
-            // The server speaks a group for which the client brings no share, as long as it does not know it.
+            // The server supports only a group for which the client sends no key share in its first ClientHello.
             let mut provider = aws_lc_rs::default_provider();
             provider.kx_groups = vec![aws_lc_rs::kx_group::SECP384R1];
             let configs = configs_with(&TLS13, provider);
@@ -111,7 +112,7 @@ fn a_second_hello_may_be_as_large() {
     }
 }
 
-/// What a greeting sends in reply to these bytes, and then the client's end.
+/// Returns the bytes sent in response to `bytes` followed by the end of the client.
 fn bytes_sent_for(bytes: &[u8]) -> Vec<u8> {
     let (client, mut acceptor) = TestClient::new(&configs(&TLS13), usize::MAX);
     client.peer.say(bytes);
@@ -128,7 +129,7 @@ fn bytes_sent_for(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_greeting_that_fails_ends_with_an_alert() {
+fn an_invalid_client_hello_gets_an_alert() {
     let fatal = |alert: u8| vec![21, 3, 3, 0, 2, 2, alert];
     let hello = {
         let (mut client, _) = TestClient::new(&configs(&TLS13), usize::MAX);
@@ -152,7 +153,7 @@ fn a_greeting_that_fails_ends_with_an_alert() {
             in_records(&message(1, 60_000), 8),
             fatal(DECODE_ERROR),
         ),
-        ("a record in a record", beside, CANCELED.to_vec()),
+        ("a record within a record", beside, CANCELED.to_vec()),
         ("a record between two", interleaved, fatal(UNEXPECTED_MESSAGE)),
         (
             "a record too long",
@@ -160,14 +161,14 @@ fn a_greeting_that_fails_ends_with_an_alert() {
             fatal(DECODE_ERROR),
         ),
         ("no content", vec![22, 3, 1, 0, 0], fatal(DECODE_ERROR)),
-        ("half a hello", hello[..100].to_vec(), CANCELED.to_vec()),
+        ("half a ClientHello", hello[..100].to_vec(), CANCELED.to_vec()),
     ];
     for (what, bytes, expected) in rows {
         assert_eq!(&bytes_sent_for(bytes), expected, "{what}");
     }
 }
 
-/// A handshake that waits for the client's next flight, which it has not sent.
+/// A handshake that waits for the next flight of the client, which has not been sent.
 fn half_done_handshake(configs: &TlsConfigs) -> (TestClient, Tls<Sim>) {
     let (mut client, mut acceptor): (TestClient, ClientHelloAcceptor<Sim>) = TestClient::new(configs, usize::MAX);
     let hello = first_flight(&mut client.tls);
@@ -179,9 +180,9 @@ fn half_done_handshake(configs: &TlsConfigs) -> (TestClient, Tls<Sim>) {
 }
 
 #[test]
-fn a_handshake_that_is_given_up_ends_with_an_alert_that_the_client_can_read() {
+fn an_aborted_handshake_ends_with_an_alert_the_client_can_read() {
     for version in [&TLS13, &TLS12] {
-        // Whole records, and one of which a part has come.
+        // Complete records, and one that is incomplete.
         for rest in [&[][..], &[22, 3, 3, 0, 90, 16]] {
             let (mut client, mut tls) = half_done_handshake(&configs(version));
             if !rest.is_empty() {
@@ -195,11 +196,11 @@ fn a_handshake_that_is_given_up_ends_with_an_alert_that_the_client_can_read() {
                 Error::AlertReceived(AlertDescription::DecodeError),
                 "{version:?}"
             );
-            // Once is enough.
+            // A second call sends nothing.
             tls.abort_handshake();
             assert!(client.peer.heard().is_empty());
         }
-        // The client has ended its side.
+        // The client closes its side.
         let (mut client, mut tls) = half_done_handshake(&configs(version));
         client.peer.end();
         assert!(matches!(tls.poll_handshake(&mut context()), Poll::Ready(Err(_))));
@@ -208,7 +209,7 @@ fn a_handshake_that_is_given_up_ends_with_an_alert_that_the_client_can_read() {
 }
 
 #[test]
-fn what_rustls_has_no_alert_for_gets_one() {
+fn errors_without_an_alert_of_rustls_get_one() {
     let interleaved = [&in_records(&message(16, 70)[..30], RECORD)[..], &[23, 3, 3, 0, 1, b'x']].concat();
     for (what, bytes) in [
         ("a record between two", interleaved),
@@ -227,7 +228,7 @@ fn what_rustls_has_no_alert_for_gets_one() {
 }
 
 #[test]
-fn an_alert_is_not_answered() {
+fn an_alert_gets_no_response() {
     let (client, mut tls) = half_done_handshake(&configs(&TLS12));
     client.peer.take_heard();
     // bad_certificate, fatal.
