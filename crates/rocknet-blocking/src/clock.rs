@@ -1,17 +1,19 @@
-//! The time by which waiting jobs age: the system's, or a test's own.
+//! Clock by which waiting jobs age; tests supply their own.
 
 use std::time::{Duration, Instant};
 
-/// Time since some fixed moment, never going back.
+/// Monotonic time since a fixed moment.
 pub trait Clock: Send + Sync + 'static {
+    /// Returns the time since the moment at which the clock started.
     fn now(&self) -> Duration;
 }
 
-/// The monotonic clock, from when it was made.
+/// The monotonic clock of the system, starting at its creation.
 #[derive(Debug, Clone, Copy)]
 pub struct SystemClock(Instant);
 
 impl SystemClock {
+    /// Creates a clock that starts now.
     pub fn new() -> SystemClock {
         SystemClock(Instant::now())
     }

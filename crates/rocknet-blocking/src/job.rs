@@ -1,4 +1,4 @@
-//! The caller's end of a job: a future for its result, and the power to take it back.
+//! Handle of a submitted job: a future for its result, which also cancels the job.
 
 use std::fmt;
 use std::future::Future;
@@ -8,12 +8,12 @@ use std::task::{Context, Poll, ready};
 
 use tokio::sync::oneshot;
 
-/// Resolves to what the job returned, under any executor. Dropping it takes the job back if it has not begun; one that has
-/// begun runs to its end, and its result is dropped.
-#[must_use = "a job that is dropped before it begins is taken back"]
+/// Resolves to the result of the job, under any executor. Dropping it cancels the job if it has not started. A job that
+/// has started runs to its end, and its result is discarded.
+#[must_use = "dropping a job before it starts cancels it"]
 pub struct Job<R> {
     state: JobState<R>,
-    /// Takes the job out of the queue.
+    /// Removes the job from the queue.
     cancel: Option<Box<dyn FnOnce() + Send>>,
 }
 
@@ -22,14 +22,14 @@ enum JobState<R> {
     Rejected(JobError),
 }
 
-/// Why a job has no result.
+/// The reason why a job has no result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobError {
-    /// It panicked: our mistake, or its author's.
+    /// The job panicked, because of a bug in it.
     Panicked,
-    /// Too many jobs of its priority waited, or the pool has no threads; it may be tried again later.
+    /// The queue of its priority was full, or the pool has no threads. The caller may retry later.
     Rejected,
-    /// The pool stopped before the job began.
+    /// The pool stopped before the job started.
     Stopped,
 }
 
@@ -44,12 +44,12 @@ impl<R> Job<R> {
         }
     }
 
-    /// Whether the pool turned it away: then it never begins.
+    /// Returns whether the pool rejected the job, so that it never starts.
     pub fn is_rejected(&self) -> bool {
         matches!(self.state, JobState::Rejected(_))
     }
 
-    /// Runs the job although nothing waits for its result.
+    /// Runs the job although its result is not awaited.
     pub fn detach(mut self) {
         self.cancel = None;
     }
@@ -68,7 +68,7 @@ impl<R> Future for Job<R> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<R, JobError>> {
         let result = match &mut self.state {
             JobState::Rejected(error) => Err(*error),
-            // The sending end goes away unused only if the job is dropped with the queue.
+            // The sender is dropped unused only if the job is dropped with the queue.
             JobState::Accepted(receiver) => ready!(Pin::new(receiver).poll(context)).unwrap_or(Err(JobError::Stopped)),
         };
         self.cancel = None;
@@ -98,7 +98,7 @@ impl fmt::Display for JobError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             JobError::Panicked => "the job panicked",
-            JobError::Rejected => "no room for another job",
+            JobError::Rejected => "the job queue is full",
             JobError::Stopped => "the pool has stopped",
         })
     }
@@ -106,19 +106,19 @@ impl fmt::Display for JobError {
 
 impl std::error::Error for JobError {}
 
-/// The threads' end of a job, its result type forgotten.
+/// The worker's end of a job, with its result type erased.
 pub(super) type Task = Box<dyn FnOnce() -> TaskOutcome + Send>;
 
-/// How a task ended.
+/// Result of running a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TaskOutcome {
     Done,
     Panicked,
-    /// Nobody waited for it any more when its turn came.
+    /// The job was cancelled before it started.
     Cancelled,
 }
 
-/// Both ends of a job; the receiver goes into [`Job::accepted`] once the task is in the queue.
+/// Creates both ends of a job. The receiver is passed to [`Job::accepted`] once the task is queued.
 pub(super) fn task<R: Send + 'static>(
     job: impl FnOnce() -> R + Send + 'static,
 ) -> (Task, oneshot::Receiver<Result<R, JobError>>) {
@@ -127,14 +127,14 @@ pub(super) fn task<R: Send + 'static>(
         if sender.is_closed() {
             return TaskOutcome::Cancelled;
         }
-        // Whatever the job has left half done is dropped with it: nothing of ours is reachable from inside.
+        // State that the job leaves incomplete is dropped with it, because the job owns everything it can reach.
         match catch_unwind(AssertUnwindSafe(job)) {
             Ok(result) => {
                 drop(sender.send(Ok(result)));
                 TaskOutcome::Done
             }
             Err(payload) => {
-                // Told before the payload is dropped, for that may panic too and take the thread with it.
+                // Sent before the payload is dropped, because that may panic too and end the thread.
                 drop(sender.send(Err(JobError::Panicked)));
                 drop(payload);
                 TaskOutcome::Panicked

@@ -1,4 +1,4 @@
-//! One who waits for something that another task gives him, on whatever thread, or for his deadline.
+//! Slot through which one task passes a value to another, on any thread, with a deadline.
 
 use std::future::poll_fn;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,6 +6,7 @@ use std::task::{Poll, Waker};
 
 use rocknet_io::wheel::Deadline;
 
+/// A slot for one value, with the waker of the task that waits for it.
 pub struct OneshotSlot<T> {
     value: Mutex<Option<T>>,
     waker: Mutex<Option<Waker>>,
@@ -21,18 +22,18 @@ impl<T> Default for OneshotSlot<T> {
 }
 
 impl<T> OneshotSlot<T> {
-    /// Gives it; whom to wake, when no lock is held any more that he might want.
+    /// Stores the value and returns the waker. Call it after releasing your locks, which the woken task may need.
     pub fn set(&self, value: T) -> Option<Waker> {
         *lock(&self.value) = Some(value);
         lock(&self.waker).take()
     }
 
-    /// What was given and not seen yet.
+    /// Takes the value, if one was stored and not taken yet.
     pub fn take(&self) -> Option<T> {
         lock(&self.value).take()
     }
 
-    /// `None`: the deadline came first.
+    /// Waits for the value. Returns `None` if the deadline passes first.
     pub async fn wait(&self, deadline: &Deadline) -> Option<T> {
         poll_fn(|context| {
             *lock(&self.waker) = Some(context.waker().clone());
@@ -48,7 +49,7 @@ impl<T> OneshotSlot<T> {
     }
 }
 
-/// Nothing that can panic runs while one of these is locked.
+/// Nothing that can panic runs while one of these locks is held.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

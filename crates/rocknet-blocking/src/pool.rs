@@ -1,8 +1,7 @@
-//! The threads that run jobs, started again when they die, and what they count.
+//! Worker threads that run jobs, are restarted when they die, and count the results.
 //!
-//! Where there are several threads, jobs of low priority have threads of their own, to which the system gives time when
-//! nobody else wants it: a job that has begun cannot be called back, and those that compute take what a job of high priority
-//! would need, however early that one's turn came.
+//! A pool with several threads has separate ones for low priority, which run at low scheduling priority. A started job
+//! cannot be preempted, so without them long computations of low priority would delay jobs of high priority.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -15,55 +14,61 @@ use super::job::{Job, JobError, Task, TaskOutcome, task};
 use super::queue::{LEVELS, PRIORITIES, Queue, level};
 use rocknet_io::thread_priority;
 
-/// A handle to the pool; all clones are one pool. When the last is dropped, the threads finish what waits and end.
+/// A handle of the pool; clones refer to the same pool. When the last one is dropped, the threads finish the queue and
+/// end.
 #[derive(Clone)]
 pub struct Pool {
     handle: Arc<PoolHandle>,
 }
 
-/// What the pool has done and is doing.
+/// State and counters of the pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PoolStats {
-    /// Threads asked for, and those there are.
+    /// Number of threads requested.
     pub threads: usize,
+    /// Number of threads that are running.
     pub alive: usize,
-    /// Threads that died and were started again.
+    /// Number of threads that died and were restarted.
     pub restarts: u64,
-    /// High, normal, low.
+    /// Counters of the high, normal and low priority.
     pub by_priority: [PriorityCounts; LEVELS],
 }
 
-/// Jobs of one priority. `queued` and `running` are now, the others since the start.
+/// Counters of one priority. `queued` and `running` are current values, the others totals since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PriorityCounts {
+    /// Jobs that wait.
     pub queued: usize,
+    /// Jobs that run.
     pub running: usize,
+    /// Jobs that returned a result.
     pub done: u64,
+    /// Jobs that panicked.
     pub panicked: u64,
-    /// Turned away for want of room or threads.
+    /// Jobs rejected because the queue was full or the pool had no threads.
     pub rejected: u64,
-    /// Taken back before they began.
+    /// Jobs cancelled before they started.
     pub cancelled: u64,
 }
 
-/// How a stop went.
+/// Result of stopping the pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StopReport {
-    /// Jobs that never began; whoever waits for them is told [`JobError::Stopped`].
+    /// Jobs that never started; they resolve to [`JobError::Stopped`].
     pub dropped: usize,
-    /// Jobs that still ran at the deadline and are left to themselves.
+    /// Jobs that were still running at the end of the grace period and continue.
     pub abandoned: usize,
 }
 
 impl Pool {
-    /// Starts the threads `rn-block-0`, `rn-block-1` and so on, [`MAX_THREADS`] at most. With none, every job is rejected,
-    /// which is meant for configurations in which nothing blocks. A thread that the system does not give now is asked for
-    /// again with the next job; [`PoolStats::alive`] tells.
+    /// Starts the threads `rn-block-0`, `rn-block-1` and so on, at most [`MAX_THREADS`]. A pool without threads rejects
+    /// every job; it is meant for configurations in which nothing blocks. If the system cannot create a thread, the
+    /// next job tries again; see [`PoolStats::alive`].
     pub fn new(threads: usize) -> Pool {
         Pool::with_clock(threads, SystemClock::new())
     }
 
-    /// As [`Pool::new`], with a clock to age waiting jobs by.
+    /// Starts a pool like [`Pool::new`], with a clock by which waiting jobs age.
     pub fn with_clock(threads: usize, clock: impl Clock) -> Pool {
         let threads = threads.min(MAX_THREADS);
         let state = PoolState {
@@ -90,8 +95,8 @@ impl Pool {
         }
     }
 
-    /// Hands a job over. The result comes through the [`Job`], as does a refusal: the caller answers
-    /// [`JobError::Rejected`] with 503.
+    /// Submits a job. The [`Job`] resolves to the result or to a rejection; callers respond to [`JobError::Rejected`]
+    /// with 503.
     pub fn spawn<R: Send + 'static>(&self, priority: Priority, job: impl FnOnce() -> R + Send + 'static) -> Job<R> {
         let shared = &self.handle.shared;
         let (task, receiver) = task(job);
@@ -121,7 +126,7 @@ impl Pool {
                         let mut state = shared.lock();
                         let task = state.queue.cancel(ticket);
                         state.counts[level(priority)].cancelled += u64::from(task.is_some());
-                        // What the job holds is dropped without the lock: it may do anything.
+                        // Dropped without the lock, because the destructors of the job may do anything.
                         drop(state);
                         drop(task);
                     };
@@ -138,6 +143,7 @@ impl Pool {
         Job::rejected(rejection)
     }
 
+    /// Returns the state and counters of the pool.
     pub fn stats(&self) -> PoolStats {
         let shared = &self.handle.shared;
         let state = shared.lock();
@@ -153,8 +159,8 @@ impl Pool {
         }
     }
 
-    /// Takes no more jobs, finishes those that wait, and returns when all is done or `grace` is over, whichever comes
-    /// first. It blocks, so it is for the thread that takes the server down, not for an event loop.
+    /// Accepts no more jobs, finishes those that wait, and returns when all are done or after `grace`. It blocks, so it
+    /// is for the thread that shuts the server down, not for an event loop.
     pub fn stop(&self, grace: Duration) -> StopReport {
         let shared = &self.handle.shared;
         let state = shared.close();
@@ -172,7 +178,7 @@ impl Pool {
     }
 }
 
-/// What clones of the pool share: when it goes, nobody can spawn any more.
+/// State shared by the clones of the pool. Once it is dropped, no more jobs can be submitted.
 struct PoolHandle {
     shared: Arc<Shared>,
 }
@@ -188,31 +194,31 @@ impl Drop for PoolHandle {
 
 struct Shared {
     state: Mutex<PoolState>,
-    /// A job has come, or the phase has changed.
+    /// Signalled when a job is queued or the phase changes.
     ready: Condvar,
-    /// The same for jobs of low priority, where they have threads of their own.
+    /// The same for jobs of low priority, if they have separate threads.
     ready_low: Condvar,
-    /// A thread has ended.
+    /// Signalled when a thread ends.
     ended: Condvar,
     clock: Box<dyn Clock>,
     threads: usize,
 }
 
-/// Nothing that can panic runs while it is locked, so a poisoned lock is a sound one.
+/// State behind the lock. Nothing that can panic runs while it is locked, so a poisoned lock is valid.
 struct PoolState {
     queue: Queue<Task>,
     counts: [PriorityCounts; LEVELS],
     phase: Phase,
-    /// Numbers of threads that there should be and are not.
+    /// Numbers of the threads that should run and do not.
     missing: Vec<usize>,
-    /// Whether threads for low priority have been asked for.
+    /// Whether the threads for low priority have been requested.
     has_low_threads: bool,
     alive: usize,
     restarts: u64,
 }
 
 impl PoolState {
-    /// A job that ran is over.
+    /// Counts a job that has ended.
     fn count(&mut self, priority: Priority, outcome: TaskOutcome) {
         let counts = &mut self.counts[level(priority)];
         counts.running -= 1;
@@ -223,7 +229,7 @@ impl PoolState {
         }
     }
 
-    /// What waits though no thread will ever come: those who wait for it are to be told, by dropping it unlocked.
+    /// Takes the queued tasks if no thread will ever run them. Dropping them, without the lock, resolves their jobs.
     fn take_stranded(&mut self) -> Vec<Task> {
         if self.alive == 0 && self.phase != Phase::Open {
             self.queue.drain().collect()
@@ -236,9 +242,9 @@ impl PoolState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Open,
-    /// What waits is finished, nothing new is taken.
+    /// Queued jobs are finished, and new ones rejected.
     Closing,
-    /// Nothing is begun any more.
+    /// No more jobs are started.
     Stopped,
 }
 
@@ -247,7 +253,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From open to closing.
+    /// Changes the phase from open to closing.
     fn close(&self) -> MutexGuard<'_, PoolState> {
         let mut state = self.lock();
         if state.phase == Phase::Open {
@@ -262,7 +268,7 @@ impl Shared {
         self.ready_low.notify_all();
     }
 
-    /// How many threads there are for low priority alone, beside the others; none where there is one thread for all.
+    /// Number of additional threads for low priority; 0 if one thread serves all priorities.
     fn low_threads(&self) -> usize {
         self.threads / 2
     }
@@ -274,7 +280,7 @@ impl Shared {
         }
     }
 
-    /// What the thread of this number does.
+    /// Priorities that the thread with this number serves.
     fn priorities_of(&self, number: usize) -> &'static [Priority] {
         match number < self.threads {
             true if self.low_threads() > 0 => &[Priority::High, Priority::Normal],
@@ -283,7 +289,7 @@ impl Shared {
         }
     }
 
-    /// Starts the threads that are missing, as far as the system gives them.
+    /// Starts the missing threads, as far as the system can create them.
     fn start_missing<'a>(self: &'a Arc<Self>, mut state: MutexGuard<'a, PoolState>) -> MutexGuard<'a, PoolState> {
         let missing = std::mem::take(&mut state.missing);
         state.alive += missing.len();
@@ -294,14 +300,14 @@ impl Shared {
         self.lock()
     }
 
-    /// Starts a thread that is counted as alive already, and no longer if that fails.
+    /// Starts a thread that is already counted as alive; if that fails, the count is corrected.
     fn start(self: &Arc<Self>, number: usize) {
         let slot = ThreadSlot {
             shared: Arc::clone(self),
             number,
             stage: ThreadStage::NotStarted,
         };
-        // Where this fails, the post is dropped with the closure, and so the thread is told missing.
+        // On failure the slot is dropped with the closure, which marks the thread as missing.
         drop(
             thread::Builder::new()
                 .name(format!("{THREAD_NAME}{number}"))
@@ -309,7 +315,7 @@ impl Shared {
         );
     }
 
-    /// Waits for a job of some priorities; `None` when there will be no more.
+    /// Waits for a job of these priorities. Returns `None` once there will be no more.
     fn next(&self, priorities: &[Priority]) -> Option<(Priority, Task)> {
         let ready = priorities.first().map_or(&self.ready, |first| self.ready_for(*first));
         let mut state = self.lock();
@@ -327,7 +333,7 @@ impl Shared {
     }
 }
 
-/// One thread's place in the pool. However the thread ends, dropping it sets the counters right.
+/// The slot of a thread in the pool. Dropping it corrects the counters, however the thread ends.
 struct ThreadSlot {
     shared: Arc<Shared>,
     number: usize,
@@ -336,7 +342,7 @@ struct ThreadSlot {
 
 #[derive(Debug, Clone, Copy)]
 enum ThreadStage {
-    /// The thread has not begun.
+    /// The thread has not started.
     NotStarted,
     Waiting,
     Running(Priority),
@@ -389,11 +395,11 @@ impl Drop for ThreadSlot {
     }
 }
 
-/// With its number it stays within the 15 bytes Linux keeps of a thread's name.
+/// Prefix of thread names. With the number they fit into the 15 bytes that Linux keeps of a thread name.
 const THREAD_NAME: &str = "rn-block-";
 
-/// Far more than disks serve at once; beyond, threads only cost memory. It also keeps names within their 15 bytes, those of
-/// threads for low priority included.
+/// Maximum number of threads: far more than disks serve concurrently, and beyond that threads only cost memory. It also
+/// keeps thread names within 15 bytes, including those of threads for low priority.
 pub const MAX_THREADS: usize = 512;
 
 #[cfg(test)]

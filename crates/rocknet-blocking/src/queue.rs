@@ -1,18 +1,18 @@
-//! Which waiting job is next: high before normal before low, and none for ever.
+//! Priority queue with ageing: high before normal before low, without starvation.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use rocknet_config::model::Priority;
 
-/// Jobs that wait, by priority and age.
+/// Jobs that wait, ordered by priority and age.
 ///
-/// A job waits at the level of its priority and rises one level for every [`AGE_STEP`] of waiting, up to the highest.
-/// The next job is one of the highest level taken, and within a level the one that came first. So a job that has waited
-/// two steps is overtaken by nobody who came after it: what it still waits for is the work that was there before it.
+/// A job starts at the level of its priority and rises one level for every [`AGE_STEP`] of waiting, up to the highest.
+/// The next job is the oldest of the highest occupied level. So a job that has waited two steps is not overtaken by
+/// later jobs: it waits only for jobs queued before it.
 ///
-/// Nothing moves when jobs age. Within one priority the job in front came first, so it has risen highest too, and
-/// comparing the three in front is enough: `push` and `pop` cost the same however many wait.
+/// Ageing moves nothing. Within a priority the front job is the oldest, so it has risen highest, and comparing the
+/// three front jobs suffices. The cost of `push` and `pop` does not depend on the length.
 #[derive(Debug)]
 pub struct Queue<J> {
     levels: [VecDeque<QueuedJob<J>>; LEVELS],
@@ -21,28 +21,31 @@ pub struct Queue<J> {
 
 #[derive(Debug)]
 struct QueuedJob<J> {
-    /// Rises with every push.
+    /// Increases with every push.
     number: u64,
     since: Duration,
     job: J,
 }
 
-/// Names a job in the queue, for [`Queue::cancel`].
+/// Identifies a queued job for [`Queue::cancel`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ticket {
     priority: Priority,
     number: u64,
 }
 
-/// How urgent a job is beside those of other queues: by the level it has risen to, then by its age. What is more urgent is less.
+/// Urgency of a job compared with jobs of other queues: first by the level it has reached, then by age. The smaller
+/// value is more urgent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Urgency {
     level: usize,
     since: Duration,
+    /// Priority with which the job was queued.
     pub priority: Priority,
 }
 
 impl<J> Queue<J> {
+    /// Creates an empty queue.
     pub fn new() -> Queue<J> {
         Queue {
             levels: [const { VecDeque::new() }; LEVELS],
@@ -50,7 +53,11 @@ impl<J> Queue<J> {
         }
     }
 
-    /// Takes a job in, or gives it back when [`LEVEL_LIMIT`] jobs of its priority wait already.
+    /// Queues a job.
+    ///
+    /// # Errors
+    ///
+    /// Returns the job if [`LEVEL_LIMIT`] jobs of its priority are queued.
     pub fn push(&mut self, priority: Priority, job: J, now: Duration) -> Result<Ticket, J> {
         let waiting = &mut self.levels[level(priority)];
         if waiting.len() >= LEVEL_LIMIT {
@@ -66,17 +73,17 @@ impl<J> Queue<J> {
         Ok(Ticket { priority, number })
     }
 
-    /// Takes the next job out.
+    /// Removes and returns the next job.
     pub fn pop(&mut self, now: Duration) -> Option<(Priority, J)> {
         self.pop_of(&PRIORITIES, now)
     }
 
-    /// Takes the next job of some priorities out.
+    /// Removes and returns the next job of these priorities.
     pub fn pop_of(&mut self, priorities: &[Priority], now: Duration) -> Option<(Priority, J)> {
         self.pop_where(priorities, now, |_| true)
     }
 
-    /// Takes the next job of some priorities out that suits.
+    /// Removes and returns the next job of these priorities that is eligible.
     pub fn pop_where(
         &mut self,
         priorities: &[Priority],
@@ -89,7 +96,7 @@ impl<J> Queue<J> {
             .map(|waiting| (priority, waiting.job))
     }
 
-    /// How urgent that one is.
+    /// Returns the urgency of the next eligible job of these priorities.
     pub fn urgency_of(
         &self,
         priorities: &[Priority],
@@ -105,8 +112,8 @@ impl<J> Queue<J> {
         })
     }
 
-    /// The level it has risen to and its number, its priority, and where in its level it waits. Only those in front are looked
-    /// at, where these suit.
+    /// Returns the next eligible job: its current level and its number, its priority, and its index in the queue of
+    /// that priority. Only front jobs are examined if they are eligible.
     fn next_where(
         &self,
         priorities: &[Priority],
@@ -126,7 +133,7 @@ impl<J> Queue<J> {
             .min_by_key(|(rank, ..)| *rank)
     }
 
-    /// Takes a certain job out, if it still waits.
+    /// Removes a job if it is still queued.
     pub fn cancel(&mut self, ticket: Ticket) -> Option<J> {
         let waiting = &mut self.levels[level(ticket.priority)];
         let index = waiting
@@ -135,7 +142,7 @@ impl<J> Queue<J> {
         waiting.remove(index).map(|waiting| waiting.job)
     }
 
-    /// Takes all jobs out.
+    /// Removes all jobs.
     pub fn drain(&mut self) -> impl Iterator<Item = J> + use<J> {
         std::mem::take(self)
             .levels
@@ -144,11 +151,12 @@ impl<J> Queue<J> {
             .map(|waiting| waiting.job)
     }
 
-    /// How many of a priority wait.
+    /// Returns the number of queued jobs of a priority.
     pub fn waiting(&self, priority: Priority) -> usize {
         self.levels[level(priority)].len()
     }
 
+    /// Returns whether no job is queued.
     pub fn is_empty(&self) -> bool {
         self.levels.iter().all(VecDeque::is_empty)
     }
@@ -161,7 +169,7 @@ impl<J> Default for Queue<J> {
 }
 
 impl<J> QueuedJob<J> {
-    /// The level it has risen to from its first one; 0 is the highest.
+    /// The level to which the job has risen from `first`; 0 is the highest.
     fn level(&self, first: usize, now: Duration) -> usize {
         let waited = now.saturating_sub(self.since);
         let mut level = first;
@@ -174,7 +182,7 @@ impl<J> QueuedJob<J> {
     }
 }
 
-/// The level a priority begins at; 0 is the highest.
+/// The level at which a priority starts; 0 is the highest.
 pub(super) fn level(priority: Priority) -> usize {
     match priority {
         Priority::High => 0,
@@ -187,12 +195,13 @@ pub(super) const PRIORITIES: [Priority; LEVELS] = [Priority::High, Priority::Nor
 
 pub(super) const LEVELS: usize = 3;
 
-/// How long a job waits before it rises one level. Jobs take milliseconds, so priorities are strict as long as the pool
-/// keeps up; and a low job is level with high ones after half a second, before a person gives the page up.
+/// Waiting time after which a job rises one level. Jobs take milliseconds, so priorities are strict while the pool
+/// keeps up. A low job reaches the level of high ones after half a second, before users abandon the page.
 pub const AGE_STEP: Duration = Duration::from_millis(250);
 
-/// Most jobs of one priority that wait. It is counted by priority so that a flood of low jobs never shuts out high ones. At
-/// a millisecond a job, four threads work this many off in a second; whoever comes later is better told at once (503).
+/// Maximum number of queued jobs of one priority. Each priority has its own limit, so that a flood of low jobs never
+/// blocks high ones. At one millisecond per job, four threads finish this many in a second; later jobs are better
+/// rejected at once (503).
 pub const LEVEL_LIMIT: usize = 4096;
 
 #[cfg(test)]
@@ -207,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_come_out_by_priority_and_age() {
+    fn jobs_are_popped_by_priority_and_age() {
         #[track_caller]
         fn check(pushes: &[(Priority, u64)], now: u64, expected: &[usize]) {
             let mut queue = Queue::new();
@@ -226,18 +235,18 @@ mod tests {
                 &[1, 3, 4, 0, 2],
             ),
             (&[(Low, 0), (Normal, 1), (High, 2)], STEP - 1, &[2, 1, 0]),
-            // A step up: the normal one is level with high ones, and goes before those that came later.
+            // After one step the normal job has the level of high ones, and precedes later ones.
             (&[(Normal, 0), (High, 1)], STEP, &[0, 1]),
             (&[(High, 0), (Normal, 0)], 10 * STEP, &[0, 1]),
-            // One step makes low normal, not high.
+            // One step raises low to normal, not to high.
             (&[(Low, 0), (Normal, STEP), (High, STEP)], STEP, &[2, 0, 1]),
             (&[(Low, 0), (Normal, 1), (High, STEP)], 2 * STEP - 1, &[1, 2, 0]),
-            // Two make it high.
+            // Two steps raise it to high.
             (&[(Low, 0), (High, 1), (High, 2)], 2 * STEP - 1, &[1, 2, 0]),
             (&[(Low, 0), (High, 1), (High, 2)], 2 * STEP, &[0, 1, 2]),
-            // Nobody rises above the highest.
+            // No job rises above the highest level.
             (&[(High, 0), (Low, 1), (High, 2)], 100 * STEP, &[0, 1, 2]),
-            // A clock that goes back makes nobody younger than new.
+            // If the clock goes back, the age of a job is zero.
             (&[(Low, 5 * STEP), (High, 6 * STEP)], 0, &[1, 0]),
         ] {
             check(pushes, now, expected);
@@ -269,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_is_bounded_and_leaves_the_others_room() {
+    fn a_full_level_does_not_affect_the_others() {
         let mut queue = Queue::new();
         for job in 0..LEVEL_LIMIT {
             assert!(queue.push(Low, job, at(0)).is_ok());
@@ -301,7 +310,7 @@ mod tests {
         assert_eq!(queue.cancel(tickets[3]), Some(Low));
         assert_eq!(queue.pop(at(0)), Some((Low, Low)));
         assert!(queue.is_empty());
-        // Room is room again.
+        // The capacity is available again.
         for _ in 0..LEVEL_LIMIT {
             queue.push(Normal, Normal, at(0)).unwrap();
         }
@@ -315,8 +324,8 @@ mod tests {
     }
 
     #[test]
-    fn low_is_served_under_a_flood_of_high() {
-        // One thread, a job a millisecond, and a new high job every millisecond: as much as it can do, for ever.
+    fn low_is_served_despite_a_flood_of_high() {
+        // One thread, one job per millisecond, and a new high job every millisecond: the thread is saturated.
         let mut queue = Queue::new();
         queue.push(Low, "low", at(0)).unwrap();
         let served = (0..10 * STEP).find(|&ms| {
@@ -345,7 +354,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Against the rule said as a search through all that wait; and the bound on starvation.
+        /// Compares the queue with a linear search through all waiting jobs, and checks the bound on starvation.
         #[test]
         fn agrees_with_a_list(steps in proptest::collection::vec(step(), 0..80)) {
             let mut queue = Queue::new();

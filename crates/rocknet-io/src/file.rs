@@ -23,7 +23,10 @@ pub enum FileError {
     /// The file ends at offset `at`, before the expected bytes, because it was truncated after its size was queried.
     /// The response cannot be completed. Its connection or stream has to be reset, so that the client does not take a
     /// part for the whole.
-    Truncated { at: u64 },
+    Truncated {
+        /// The offset at which the file ends.
+        at: u64,
+    },
     /// The system call failed; `AGAIN` means that the socket is full.
     System(Errno),
 }

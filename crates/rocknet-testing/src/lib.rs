@@ -1,8 +1,9 @@
-//! Records the tests, and the parts of tests, that this machine cannot run. Used by tests alone.
+//! Records the tests, and parts of tests, that this machine cannot run. Used by tests only.
 //!
-//! The test harness of Rust counts a test that returns early as passed and hides what it prints. So that such a test is seen,
-//! [`skip`] appends a line to the file named by [`RECORD`]; `cargo xtask test` sets that variable, and counts and shows the
-//! lines in its summary. In continuous integration (`CI=true`) a skip is a failure, unless a [`Need`] may be missing there.
+//! Rust's test harness counts a test that returns early as passed and hides its output. To make such tests visible,
+//! [`skip`] appends a line to the file named by [`RECORD`]. `cargo xtask test` sets that variable, and counts and shows
+//! the lines in its summary. In continuous integration (`CI=true`) a skip is a failure, unless the [`Need`] may be
+//! missing there.
 
 use std::env;
 use std::fs::OpenOptions;
@@ -10,26 +11,27 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::thread;
 
-/// The environment variable with the path of the file that skips are appended to.
+/// Environment variable with the path of the file to which skips are appended.
 pub const RECORD: &str = "ROCKNET_TEST_SKIPS";
 
-/// Something that a test needs and that a machine may lack.
+/// A requirement of a test that a machine may lack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need<'a> {
-    /// The rights of root.
+    /// The process runs as root.
     Root,
-    /// io_uring with all that the server uses of it.
+    /// io_uring with all features that the server uses.
     IoUring,
-    /// A program that `xtask/src/packages.rs` lists, or one that comes with the toolchain.
+    /// A program listed in `xtask/src/packages.rs`, or part of the toolchain.
     Program(&'a str),
-    /// A file system that drops file contents from memory on request: tmpfs does not, and continuous integration may test on one.
+    /// A file system that evicts file contents from memory on request. tmpfs does not, and continuous integration may
+    /// use it.
     EvictableFiles,
 }
 
 impl Need<'_> {
-    /// Whether every machine of continuous integration has it: the tests run there as root on Debian, with io_uring enabled and
-    /// all programs installed.
-    fn is_had_by_ci(self) -> bool {
+    /// Returns whether every machine of continuous integration meets the requirement. Tests run there as root on
+    /// Debian, with io_uring enabled and all programs installed.
+    fn is_required_in_ci(self) -> bool {
         match self {
             Need::Root | Need::IoUring | Need::Program(_) => true,
             Need::EvictableFiles => false,
@@ -46,16 +48,17 @@ impl Need<'_> {
     }
 }
 
-/// Whether this is a run of continuous integration.
+/// Returns whether the tests run in continuous integration.
 pub fn is_ci() -> bool {
     env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false" && value != "0")
 }
 
-/// Records that the running test, or a part of it, is skipped because this machine lacks `need`; `reason` gives details.
+/// Records that the running test, or a part of it, is skipped because this machine lacks `need`. `reason` gives
+/// details.
 ///
 /// # Panics
 ///
-/// In continuous integration, where the machine is known to have `need`; and if the record cannot be written.
+/// Panics in continuous integration if every machine there has `need`, and if the record cannot be written.
 #[track_caller]
 pub fn skip(need: Need<'_>, reason: &str) {
     let thread = thread::current();
@@ -74,9 +77,9 @@ fn record_skip(
     record: Option<&Path>,
 ) -> Result<(), String> {
     let name = need.name();
-    if is_ci && need.is_had_by_ci() {
+    if is_ci && need.is_required_in_ci() {
         return Err(format!(
-            "continuous integration has to have {name}, and this machine does not: {reason}"
+            "continuous integration requires {name}, which this machine lacks: {reason}"
         ));
     }
     let test = test.unwrap_or("a test");
@@ -89,7 +92,7 @@ fn record_skip(
     .map_err(|error| format!("cannot record a skip in {}: {error}", record.display()))
 }
 
-/// Test programs run one after another, but the threads of one write at the same time: a line is one write.
+/// Appends the line with one write, because the threads of a test program write at the same time.
 fn append(record: &Path, line: &str) -> io::Result<()> {
     let mut file = OpenOptions::new().append(true).create(true).open(record)?;
     file.write_all(line.as_bytes())
@@ -122,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn ci_may_lack_nothing_but_what_depends_on_its_disk() {
+    fn ci_may_lack_only_what_depends_on_its_disk() {
         for (need, may_skip) in [
             (Need::Root, false),
             (Need::IoUring, false),

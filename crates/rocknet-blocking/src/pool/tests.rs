@@ -1,4 +1,4 @@
-//! The pool with real threads: every order is forced by channels, none by waiting.
+//! The pool with real threads. Channels enforce every order; no test relies on sleeping.
 
 use std::pin::pin;
 use std::sync::Barrier;
@@ -11,7 +11,7 @@ use Priority::{High, Low, Normal};
 use super::super::queue::{AGE_STEP, LEVEL_LIMIT};
 use super::*;
 
-/// The smallest executor there is: the pool asks nothing of a runtime.
+/// Minimal executor, because the pool requires no runtime.
 fn wait<F: Future>(future: F) -> F::Output {
     struct Unpark(thread::Thread);
     impl Wake for Unpark {
@@ -29,7 +29,7 @@ fn wait<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// Keeps one thread busy until the sender is dropped; returns when the thread has begun.
+/// Keeps one thread busy until the sender is dropped; returns when the thread has started.
 fn occupy_thread(pool: &Pool) -> (Sender<()>, Job<()>) {
     let (begun, begins) = channel();
     let (release, released) = channel::<()>();
@@ -41,7 +41,7 @@ fn occupy_thread(pool: &Pool) -> (Sender<()>, Job<()>) {
     (release, job)
 }
 
-/// A job that tells its name when it runs.
+/// A job that sends its name when it runs.
 fn logging_job(pool: &Pool, priority: Priority, name: &'static str, log: &Sender<&'static str>) -> Job<()> {
     let log = log.clone();
     pool.spawn(priority, move || log.send(name).unwrap())
@@ -51,7 +51,7 @@ fn counts(pool: &Pool, priority: Priority) -> PriorityCounts {
     pool.stats().by_priority[level(priority)]
 }
 
-/// Ends the pool in good order, so that its counters are final.
+/// Stops the pool regularly, so that its counters are final.
 fn finish(pool: &Pool) {
     assert_eq!(
         pool.stop(LONG),
@@ -178,7 +178,7 @@ fn waiting_jobs_rise() {
 }
 
 #[test]
-fn a_panic_ends_its_job_alone() {
+fn a_panic_ends_only_its_job() {
     let pool = Pool::new(1);
     assert_eq!(
         wait(pool.spawn(Low, || panic!("on purpose"))),
@@ -199,7 +199,7 @@ fn a_panic_ends_its_job_alone() {
 
 #[test]
 fn a_dead_thread_is_replaced() {
-    /// What is thrown panics again when it is dropped, which no catching around the job can hold.
+    /// A panic payload that panics again when it is dropped, outside the `catch_unwind` around the job.
     struct Bomb;
     impl Drop for Bomb {
         fn drop(&mut self) {
@@ -234,7 +234,7 @@ fn a_dead_thread_is_replaced() {
 }
 
 #[test]
-fn a_dropped_job_does_not_begin() {
+fn a_dropped_job_does_not_start() {
     let pool = Pool::new(1);
     let (release, blocker) = occupy_thread(&pool);
     let (log, order) = channel();
@@ -246,7 +246,7 @@ fn a_dropped_job_does_not_begin() {
     drop(holding);
     assert!(
         gone.recv().is_err(),
-        "what a job holds goes with it, though the thread is busy"
+        "the captures of a cancelled job are dropped although the thread is busy"
     );
     assert_eq!((counts(&pool, Low).queued, counts(&pool, Low).cancelled), (1, 2));
     drop((release, log));
@@ -264,7 +264,7 @@ fn a_dropped_job_does_not_begin() {
 }
 
 #[test]
-fn a_job_that_has_begun_runs_to_its_end() {
+fn a_started_job_runs_to_its_end() {
     let pool = Pool::new(1);
     let (release, blocker) = occupy_thread(&pool);
     drop(blocker);
@@ -299,7 +299,7 @@ fn a_full_level_rejects_and_others_do_not() {
 }
 
 #[test]
-fn no_threads_no_jobs() {
+fn a_pool_without_threads_rejects_jobs() {
     let pool = Pool::new(0);
     assert_eq!(wait(pool.spawn(High, || ())), Err(JobError::Rejected));
     assert_eq!(
@@ -314,7 +314,7 @@ fn no_threads_no_jobs() {
 }
 
 #[test]
-fn a_stop_finishes_what_waits() {
+fn a_stop_finishes_queued_jobs() {
     let pool = Pool::new(1);
     let (release, blocker) = occupy_thread(&pool);
     let waiting = pool.spawn(Low, || "done");
@@ -360,7 +360,7 @@ fn a_stop_at_its_deadline_leaves_the_rest() {
 }
 
 #[test]
-fn the_last_handle_gone_ends_the_threads() {
+fn dropping_the_last_handle_ends_the_threads() {
     let pool = Pool::new(1);
     let shared = Arc::downgrade(&pool.handle.shared);
     let (release, blocker) = occupy_thread(&pool);
@@ -369,7 +369,7 @@ fn the_last_handle_gone_ends_the_threads() {
     drop(pool);
     drop(release);
     assert_eq!((wait(blocker), wait(waiting)), (Ok(()), Ok("done")));
-    // Only the thread still has the pool, and it gives it up.
+    // Only the thread still holds the pool, and it releases it.
     if let Some(shared) = shared.upgrade() {
         let state = shared
             .ended
@@ -381,9 +381,9 @@ fn the_last_handle_gone_ends_the_threads() {
 }
 
 #[test]
-fn low_priority_has_threads_of_its_own_where_there_are_several() {
+fn low_priority_has_its_own_threads_in_larger_pools() {
     let pool = Pool::new(2);
-    // More than anybody has threads for, and none comes to an end.
+    // More jobs than there are threads, and none ends.
     let (release, blocker) = channel::<()>();
     let blocker = Arc::new(Mutex::new(blocker));
     let (begun, begins) = channel();
@@ -407,7 +407,7 @@ fn low_priority_has_threads_of_its_own_where_there_are_several() {
     for job in flood {
         assert_eq!(wait(job), Ok(()));
     }
-    // And the other way round: those that are busy with others keep nothing of low priority waiting.
+    // Conversely, threads busy with other priorities do not delay jobs of low priority.
     let holds = [occupy_thread(&pool), occupy_thread(&pool)];
     assert_eq!(wait(pool.spawn(Low, || 7)), Ok(7));
     for (release, job) in holds {

@@ -9,10 +9,10 @@ use std::path::PathBuf;
 pub enum Address {
     /// A TCP port. `ip: None` stands for all addresses of the machine, IPv6 and IPv4. `[::]` stands for all IPv6
     /// addresses and no IPv4 address, so that `0.0.0.0` can be bound in addition.
-    /// Address, or `None` for all.
     Tcp {
-        /// Port; 0 lets the kernel choose one.
+        /// Address, or `None` for all.
         ip: Option<IpAddr>,
+        /// Port; 0 lets the kernel choose one.
         port: u16,
     },
     /// A Unix socket bound to this file.

@@ -26,8 +26,8 @@ pub enum BindErrorKind {
     /// Permission is missing for a port below 1024, or for the directory of the socket file.
     Denied,
     /// The machine has no such address, or the directory of the socket file does not exist.
-    /// Any other error.
     Unavailable,
+    /// Any other error.
     Other(io::Error),
 }
 
