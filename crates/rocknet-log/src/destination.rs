@@ -1,4 +1,4 @@
-//! One log as the logger thread sees it: the open file, the lines that wait for it, and what went wrong.
+//! One log as the log thread sees it: the open file, the lines held for it, and its failures.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -11,20 +11,20 @@ use super::outage::{Health, Outage};
 use super::output::{self, Output, OutputTarget};
 use super::rotation;
 
-/// Bytes that may wait for one log: some ten thousand lines, enough to ride out a restarted reader or a rotated disk.
+/// Maximum bytes held for one log: some ten thousand lines, enough while a reader restarts or a disk is rotated.
 pub(super) const HELD_MAX: usize = 1 << 20;
 
-/// How long a log that failed is left alone: a full disk is not mended sooner, and each try costs system calls.
+/// Time between attempts to write a failed log. A full disk is not fixed sooner, and each attempt costs system calls.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// The same for a rotation that failed, which is tried with lines flowing and costs several renames.
+/// Time between attempts to rotate after a failure. Each is made while lines are written, and costs several renames.
 const ROTATE_RETRY: Duration = Duration::from_secs(60);
 
-/// The shortest age of a rotation: a shorter one would rotate with every look at the clock.
+/// Minimum age of a rotation; with a shorter one, every check of the clock would rotate.
 const AGE_MIN: Duration = Duration::from_secs(1);
 
-/// How long a log that the configuration no longer names stays open without a line: requests that began under the old
-/// configuration end within it, and one that does not opens the file anew.
+/// Time after which a log that the configuration no longer names is closed, counted from its last line. Requests of the
+/// old configuration usually end within it; a later one opens the file again.
 const CLOSE_AFTER: Duration = Duration::from_secs(60);
 
 pub(super) struct Destination {
@@ -36,27 +36,28 @@ pub(super) struct Destination {
     age_when_opened: Duration,
     rotate_not_before: Option<Instant>,
     rotate_error: Option<String>,
-    /// Begins at the start of a line. Its first `sent` bytes, part of one line, are written already.
+    /// Lines held, beginning at the start of a line. Its first `sent` bytes, part of one line, are written already.
     held: Vec<u8>,
     sent: usize,
     failure: Option<WriteFailure>,
     outage: Option<Outage>,
-    /// Lines lost here and not yet asked for.
+    /// Lines lost here since the last `take_dropped`.
     dropped: u64,
-    /// Whether the present configuration names it.
+    /// Whether the current configuration names it.
     in_use: bool,
     last_line: Instant,
 }
 
-/// Why lines wait.
+/// The reason why lines are held.
 struct WriteFailure {
     reason: String,
     retry_at: Instant,
-    /// A pipe or terminal that takes nothing just now, which is no fault yet and ends when it is writable.
+    /// True for a pipe or terminal that is full at the moment. This is not a failure yet, and ends when it becomes
+    /// writable.
     reader_is_slow: bool,
 }
 
-/// The thread's view of the moment: passed in, so that tests choose it.
+/// The current time, passed in so that tests can choose it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Now {
     pub(super) instant: Instant,
@@ -91,7 +92,7 @@ impl Destination {
         self.in_use = in_use;
     }
 
-    /// Writes whole lines, or holds them while the log cannot be written and no more than `room` bytes wait in all.
+    /// Writes whole lines. Holds them if the log cannot be written, as long as no more than `room` bytes are held.
     pub(super) fn push(&mut self, bytes: &[u8], lines: u64, room: usize, rotate: &Rotate, now: Now) {
         self.last_line = now.instant;
         if bytes.is_empty() {
@@ -108,7 +109,7 @@ impl Destination {
             return;
         }
         if written > 0 || self.held.len() + bytes.len() <= HELD_MAX.min(room) {
-            // What is begun must be finished, or the next line would be joined to its half.
+            // A line that is begun has to be finished, because otherwise the next one would be joined to it.
             let from = line_start(&bytes[..written]);
             self.held.extend_from_slice(&bytes[from..]);
             self.sent += written - from;
@@ -122,14 +123,14 @@ impl Destination {
         }
     }
 
-    /// Writes what waits, as far as the log takes it.
+    /// Writes held lines, as far as the log accepts them.
     pub(super) fn drain(&mut self, rotate: &Rotate, now: Now) {
         if self.held.is_empty() || !self.may_try(now) {
             return;
         }
         let held = std::mem::take(&mut self.held);
         if self.output.is_none() {
-            // What is opened next has not seen the first half of the line.
+            // The file opened next does not have the first part of the line.
             self.sent = 0;
         }
         if self.sent == 0 {
@@ -147,14 +148,14 @@ impl Destination {
         }
     }
 
-    /// Lines that were lost before they came here.
+    /// Counts lines lost before they arrived here.
     pub(super) fn count_lost(&mut self, lines: u64, reason: &str, now: Now) {
         if lines > 0 {
             self.outage(reason, now).count_lost(lines, reason);
         }
     }
 
-    /// What time alone brings: a retry, a rotation by age, the end of a log that is no longer named.
+    /// Performs what is due by time: a retry, a rotation by age, closing a log that is no longer named.
     pub(super) fn upkeep(&mut self, rotate: &Rotate, now: Now) {
         self.drain(rotate, now);
         if self.rotates_at(rotate).is_some_and(|at| at <= now.instant) {
@@ -170,7 +171,7 @@ impl Destination {
         }
     }
 
-    /// When `upkeep` is wanted next.
+    /// Returns the time of the next `upkeep`.
     pub(super) fn due(&self, rotate: &Rotate) -> Option<Instant> {
         let retry = match &self.failure {
             Some(failure) if !self.held.is_empty() && !failure.reader_is_slow => Some(failure.retry_at),
@@ -182,7 +183,7 @@ impl Destination {
         [retry, rotation, self.closes_at()].into_iter().flatten().min()
     }
 
-    /// Closes the file and opens it again by its name. On failure the old one stays in use.
+    /// Closes the file and opens it again by its name. On failure the old file stays in use.
     pub(super) fn reopen(&mut self, rotate: &Rotate, now: Now) -> io::Result<()> {
         if let Some(failure) = &mut self.failure {
             failure.retry_at = now.instant;
@@ -199,7 +200,7 @@ impl Destination {
                 }
                 Err(error) => Err(error),
             },
-            // Closed: the next line opens it. Or still the file of that name.
+            // A closed log is opened by its next line; an open file that still has the name stays.
             _ => Ok(()),
         };
         self.drain(rotate, now);
@@ -218,7 +219,7 @@ impl Destination {
         self.failure.is_some()
     }
 
-    /// The descriptor to wait for, while a slow reader is all that is wrong.
+    /// Returns the descriptor to wait for, if a slow reader is the only problem.
     pub(super) fn slow_reader(&self) -> Option<BorrowedFd<'_>> {
         match (&self.failure, &self.output) {
             (Some(failure), Some(output)) if failure.reader_is_slow && !self.held.is_empty() => Some(output.as_fd()),
@@ -226,7 +227,7 @@ impl Destination {
         }
     }
 
-    /// Lines lost here since the last call.
+    /// Returns the number of lines lost here since the last call.
     pub(super) fn take_dropped(&mut self) -> u64 {
         std::mem::take(&mut self.dropped)
     }
@@ -237,13 +238,16 @@ impl Destination {
         self.rotate_error.is_some() || self.outage.as_ref().is_some_and(|outage| outage.has_news(health))
     }
 
-    /// The news in words, and whether they are bad. `time` renders a moment.
+    /// Returns the pending report and whether it is bad news. `time` formats a time in milliseconds.
     pub(super) fn take_report(&mut self, time: impl Fn(u64) -> String) -> Option<(bool, String)> {
         if !self.has_news() {
             return None;
         }
         if let Some(reason) = self.rotate_error.take() {
-            return Some((true, format!("{}: not rotated, grows on: {reason}", self.name())));
+            return Some((
+                true,
+                format!("{}: cannot be rotated and keeps growing: {reason}", self.name()),
+            ));
         }
         let health = self.health();
         let (is_bad, text) = self.outage.as_mut()?.take_report(health, time);
@@ -275,7 +279,7 @@ impl Destination {
             .is_none_or(|failure| failure.reader_is_slow || failure.retry_at <= now.instant)
     }
 
-    /// Writes until the end or the first refusal; says how much.
+    /// Writes until the end or the first error; returns the number of bytes written.
     fn write(&mut self, bytes: &[u8], now: Now) -> usize {
         let mut done = 0;
         while done < bytes.len() {
@@ -327,7 +331,7 @@ impl Destination {
             (0, Duration::ZERO)
         };
         self.opened = now.instant;
-        // A line that the former file has in part begins anew in this one.
+        // A line that is partly in the old file is written again to this one.
         self.sent = 0;
         self.output = Some(output);
     }
@@ -335,7 +339,7 @@ impl Destination {
     fn rotates_at(&self, rotate: &Rotate) -> Option<Instant> {
         let output = self.output.as_ref()?;
         let left = rotate.age?.max(AGE_MIN).saturating_sub(self.age_when_opened);
-        // A half-written line must be finished first.
+        // A partly written line has to be finished first.
         if output.is_regular() && self.held.is_empty() {
             self.opened.checked_add(left)
         } else {
@@ -348,7 +352,7 @@ impl Destination {
         idle.then(|| self.last_line + CLOSE_AFTER)
     }
 
-    /// Only between lines: the caller has none half written.
+    /// Rotates the log if it is too long or too old. Called between lines only.
     fn rotate_if_due(&mut self, more: usize, rotate: &Rotate, now: Now) {
         let (Some(output), OutputTarget::File(path)) = (&self.output, &self.target) else {
             return;
@@ -369,7 +373,7 @@ impl Destination {
                 }
             }
             Err(error) => {
-                // The open file goes on, whatever its name is now: no line is lost.
+                // The open file stays in use, whatever its name is now, so that no line is lost.
                 self.rotate_not_before = now.instant.checked_add(ROTATE_RETRY);
                 self.rotate_error = Some(output::reason(&error));
             }
@@ -377,8 +381,8 @@ impl Destination {
     }
 }
 
-/// Frees the name `path`. If it no longer names the open file, somebody else (logrotate, a second process that writes
-/// the same log) has rotated already, and to do it again would only push out an old one.
+/// Frees the name `path`. If it no longer names the open file, another program (logrotate, or a second process with the
+/// same log) has rotated it already. Rotating again would only discard an old file.
 fn rotated(output: &Output, path: PathBuf, keep: usize) -> io::Result<()> {
     if output.is_at(&path) {
         rotation::set_aside(&real(path), keep)
@@ -387,12 +391,12 @@ fn rotated(output: &Output, path: PathBuf, keep: usize) -> io::Result<()> {
     }
 }
 
-/// Past symbolic links: the file is renamed where it lies, not the link to it.
+/// Resolves symbolic links, so that the file is renamed and not the link.
 fn real(path: PathBuf) -> PathBuf {
     std::fs::canonicalize(&path).unwrap_or(path)
 }
 
-/// Where the line begins that the end of `bytes` is in.
+/// Returns the start of the line that contains the end of `bytes`.
 fn line_start(bytes: &[u8]) -> usize {
     bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)
 }

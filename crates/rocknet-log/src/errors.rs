@@ -1,4 +1,4 @@
-//! The error log: what the code says through `tracing`, as lines that the logger thread writes.
+//! Error log: formats events of `tracing` as lines, which the log thread writes.
 
 use std::fmt::{self, Write as _};
 use std::sync::atomic::Ordering;
@@ -13,17 +13,18 @@ use super::output::{Output, OutputTarget};
 use super::shared::unix_ms;
 use super::{Logger, line};
 
-/// The level from here overrides the configuration's, for a server whose file one cannot or will not change.
+/// Environment variable that overrides the level of the configuration, for servers whose configuration cannot be
+/// changed.
 const LEVEL_VARIABLE: &str = "ROCKNET_LOG";
 
-/// The handle on the error log's level.
+/// Handle for the level of the error log.
 #[derive(Clone)]
 pub struct ErrorLog {
     logger: Logger,
 }
 
-/// Sends what `tracing` hears in this process to the error log of `logger`. Once per process: a second call gets a handle
-/// whose level acts on its own logger only.
+/// Installs the error log of `logger` as the `tracing` subscriber of the process. This works once per process: the
+/// handle of a second call affects the level of its own logger only.
 pub fn init_errors(log: &Log, logger: &Logger) -> ErrorLog {
     let variable = std::env::var_os(LEVEL_VARIABLE).map(|value| value.to_string_lossy().into_owned());
     let choice = LevelChoice::new(variable.as_deref(), log.level);
@@ -34,19 +35,19 @@ pub fn init_errors(log: &Log, logger: &Logger) -> ErrorLog {
     if let Some(value) = choice.unknown {
         tracing::warn!(
             value,
-            "{LEVEL_VARIABLE} is none of error, warn, info, debug, trace: not used"
+            "{LEVEL_VARIABLE} must be one of error, warn, info, debug, trace; this value is ignored"
         );
     }
     ErrorLog { logger: logger.clone() }
 }
 
-/// Which level applies at the start.
+/// The level at the start.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct LevelChoice<'a> {
     pub(super) level: Level,
-    /// Whether a reload leaves it alone.
+    /// Whether a reload keeps the level.
     pub(super) is_fixed: bool,
-    /// What the variable holds instead of a level.
+    /// The value of the variable, if it is not a level.
     pub(super) unknown: Option<&'a str>,
 }
 
@@ -69,11 +70,12 @@ impl<'a> LevelChoice<'a> {
 }
 
 impl ErrorLog {
+    /// Returns the current level.
     pub fn level(&self) -> Level {
         self.logger.shared.level()
     }
 
-    /// Acts at once, on all threads.
+    /// Changes the level at once, for all threads.
     pub fn set_level(&self, level: Level) {
         self.logger.set_level(level);
     }
@@ -92,7 +94,7 @@ fn parse_level(name: &str) -> Option<Level> {
     .map(|(_, level)| level)
 }
 
-/// What `tracing` reports to. Spans are not used in RockNet, and those of other crates leave no trace.
+/// The `tracing` subscriber. RockNet uses no spans, and those of other crates are ignored.
 pub(super) struct TracingSubscriber {
     pub(super) logger: Logger,
 }
@@ -116,7 +118,7 @@ impl Subscriber for TracingSubscriber {
         let shared = &self.logger.shared;
         let level = level_of(event.metadata());
         if !shared.is_enabled(level) {
-            // Its call site was asked before the level changed.
+            // The call site was enabled before the level changed.
             return;
         }
         let colour = shared.errors_have_colour.load(Ordering::Relaxed);
@@ -141,7 +143,7 @@ impl Subscriber for TracingSubscriber {
             &text.fields,
         );
         if shared.stopped.load(Ordering::Acquire) {
-            // The thread has gone: last words go where a person may see them, if that takes them without waiting.
+            // The thread has ended, so the line goes to standard error, if that accepts it without blocking.
             let _ = Output::open(&OutputTarget::Stderr).and_then(|mut stderr| stderr.write(&bytes));
         } else {
             self.logger.push_error(&bytes);
@@ -171,18 +173,18 @@ fn level_of(metadata: &Metadata<'_>) -> Level {
     }
 }
 
-/// Gathers an event's message and fields.
+/// Collects the message and the fields of an event.
 struct EventText {
     message: String,
     fields: Vec<u8>,
     colour: bool,
-    /// The value at hand, unescaped.
+    /// The current value, not escaped.
     value: String,
 }
 
 impl EventText {
     fn put(&mut self, field: &Field, value: fmt::Arguments<'_>) {
-        // A `Debug` that fails leaves its text short; memory does not fail.
+        // A failing `Debug` leaves its text incomplete; writing to memory does not fail.
         if field.name() == "message" {
             let _ = self.message.write_fmt(value);
         } else {

@@ -1,43 +1,45 @@
-//! Escaping: bytes a stranger chose become text that stays within its field and its line.
+//! Escaping: bytes chosen by a client become text that stays within its field and line.
 //!
-//! The text formats of the access log know one form, `\xHH`, for everything that is not printable ASCII and for the quote
-//! and the backslash, so that a reader can turn any field back into its bytes. JSON has its own form, and the error log,
-//! which people read, keeps printable text of any script.
+//! The text formats of the access log use `\xHH` for everything except printable ASCII, and for the quote and the
+//! backslash, so that a reader can restore the bytes of any field. JSON has its own escapes. The error log, which
+//! people read, keeps printable text of any script.
 
 use std::fmt;
 
-/// Longest field, in bytes as received; what follows is cut and marked by [`CUT`]. It is the default limit of a request
-/// target, so only fields that no honest client sends are cut, and one record stays far below a buffer's bound.
+/// Maximum length of a field in bytes, before escaping; the rest is replaced by [`CUT`]. It equals the default limit of
+/// a request target, so only unusual clients exceed it, and a record stays far below the bound of a buffer.
 pub(super) const FIELD_MAX: usize = 8 * 1024;
 
-/// Longest error log message or field value, in bytes: a path of the longest kind fits, a dumped body does not.
+/// Maximum length of a message or field value of the error log in bytes: it fits the longest path, but not a dumped
+/// body.
 pub(super) const MESSAGE_MAX: usize = 8 * 1024;
 
-/// Stands at the end of what was cut.
+/// Marks text that was cut.
 const CUT: &str = "...";
 
 const HEX: &[u8; 16] = b"0123456789ABCDEF";
 
-/// Whether `byte` may stand as it is; `lowest` says whether a space may.
+/// Returns whether `byte` needs no escape; `lowest` determines whether a space does.
 #[inline]
 fn is_plain(byte: u8, lowest: u8) -> bool {
     (byte >= lowest) & (byte < 0x7F) & (byte != b'"') & (byte != b'\\')
 }
 
-/// Whether all of `bytes` may. Without an early way out, so that many bytes are compared at once: on a user agent of a
-/// hundred bytes that took 8 ns, a table of byte classes 32.
+/// Returns whether no byte needs an escape. Without an early exit, so that many bytes are compared at once: for a user
+/// agent of a hundred bytes that took 8 ns, and a table of byte classes 32 ns.
 #[inline]
 fn is_clean(bytes: &[u8], lowest: u8) -> bool {
     bytes.iter().fold(true, |clean, &byte| clean & is_plain(byte, lowest))
 }
 
-/// Appends a field that stands between quotes.
+/// Appends a field between quotes.
 #[inline]
 pub(super) fn quoted(out: &mut Vec<u8>, bytes: &[u8]) {
     text(out, bytes, b' ');
 }
 
-/// Appends a field that ends at the next space: a space in it is escaped too, or it would move the columns after it.
+/// Appends a field that ends at the next space. Spaces in it are escaped too, because they would shift the following
+/// columns.
 #[inline]
 pub(super) fn word(out: &mut Vec<u8>, bytes: &[u8]) {
     text(out, bytes, b'!');
@@ -70,9 +72,9 @@ fn hex_byte(out: &mut Vec<u8>, byte: u8) {
     out.extend_from_slice(&[b'\\', b'x', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
 }
 
-/// Appends a JSON string, quotes included. The output is ASCII: other characters become `\uXXXX`, so that neither a
-/// terminal nor a line-splitting reader (which may know U+2028) is steered by them. A byte that is not UTF-8 becomes the
-/// four characters `\xHH`, its backslash escaped as JSON asks.
+/// Appends a JSON string with its quotes. The output is ASCII: other characters become `\uXXXX`, so that they control
+/// neither a terminal nor a reader that splits lines at U+2028. A byte that is not UTF-8 becomes the four characters
+/// `\xHH`, with the backslash escaped as JSON requires.
 #[inline]
 pub(super) fn json(out: &mut Vec<u8>, bytes: &[u8]) {
     out.push(b'"');
@@ -112,8 +114,8 @@ fn escape_json(out: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
-/// A `fmt::Write` for the error log: control characters, the backslash and everything Unicode calls unprintable (line
-/// separators, direction overrides, zero-width marks) are escaped on the way, and only [`MESSAGE_MAX`] bytes get through.
+/// A `fmt::Write` for the error log. It escapes control characters, the backslash and all characters that Unicode
+/// considers unprintable (line separators, direction overrides, zero-width marks). It accepts [`MESSAGE_MAX`] bytes.
 pub(super) struct Printable<'a> {
     out: &'a mut Vec<u8>,
     left: usize,
@@ -129,7 +131,7 @@ impl<'a> Printable<'a> {
         }
     }
 
-    /// For a value that stands between quotes: a quote in it is escaped.
+    /// For a value between quotes: escapes quotes too.
     pub(super) fn within_quotes(out: &'a mut Vec<u8>) -> Printable<'a> {
         Printable {
             out,
@@ -145,7 +147,7 @@ impl<'a> Printable<'a> {
             ' '..='~' => self.out.push(char as u8),
             '\0'..='\u{FF}' if char.is_control() => hex_byte(self.out, char as u8),
             _ => {
-                // The standard library's escape leaves a character alone if it is printable.
+                // `escape_debug` leaves printable characters unchanged.
                 for part in char.escape_debug() {
                     self.out.extend_from_slice(part.encode_utf8(&mut [0; 4]).as_bytes());
                 }
@@ -171,7 +173,7 @@ impl fmt::Write for Printable<'_> {
     }
 }
 
-/// Whether an error log value needs no quotes to be told from its neighbours.
+/// Returns whether a value of the error log can be read without quotes.
 pub(super) fn is_bare(value: &str) -> bool {
     !value.is_empty()
         && value

@@ -1,8 +1,9 @@
-//! Logs: one thread owns every log file, workers hand it what they have written, and no log ever makes a worker wait.
+//! Logging: one thread owns all log files, workers pass it finished lines, and no log ever blocks a worker.
 //!
-//! Lines go from an [`AccessWriter`] to the thread through a bounded channel, error lines and commands through a mailbox
-//! beside it. What cannot be written waits, within bounds, and past them it is counted; the error log tells how much was
-//! lost, since when and why. Text a client chose is escaped wherever it is written (see `escape`).
+//! Access log lines go from an [`AccessWriter`] to the thread through a bounded channel. Error lines and commands go
+//! through an inbox next to it. Lines that cannot be written are held within bounds, and counted as lost beyond them.
+//! The error log reports how many were lost, since when and why. Text chosen by a client is escaped in every format
+//! (see `escape`).
 #![forbid(unsafe_code)]
 
 mod destination;
@@ -41,27 +42,28 @@ use shared::{Command, Shared, lock};
 use thread::LogThread;
 use writer::Chunk;
 
-/// Buffers on their way to the thread, whose bytes have a bound of their own. The slots are small, the buffers in them are made only when they are needed.
+/// Capacity of the channel in buffers, whose bytes have a separate limit. The slots are small, because buffers are
+/// allocated on demand.
 const CHANNEL: usize = 1024;
 
-/// The thread formats little and calls nothing deep.
+/// Stack size in bytes; the thread formats little and has no deep calls.
 const STACK: usize = 256 * 1024;
 
-/// What goes through the channel.
+/// Message in the channel to the log thread.
 enum Message {
     Lines(Chunk),
-    /// There is something in the inbox.
+    /// The inbox is not empty.
     Wake,
 }
 
-/// A log that records may go to, and the format they have there.
+/// A log for access records, with the format of its lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SinkId {
     destination: u32,
     format: AccessFormat,
 }
 
-/// The handle on the logger thread.
+/// Handle of the log thread.
 #[derive(Clone)]
 pub struct Logger {
     shared: Arc<Shared>,
@@ -70,9 +72,13 @@ pub struct Logger {
 
 impl Logger {
     /// Opens the error log and starts the thread.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the error log cannot be opened, or if the thread cannot be started.
     pub fn start(log: &Log) -> io::Result<Logger> {
         let (messages, receiver) = sync_channel(CHANNEL);
-        // Read here, once: a server that has confined itself may not find the time zone any more.
+        // Reads the time zone once, because a confined server may not find it later.
         let shared = Arc::new(Shared::new(TimeZone::system(), log.level));
         let logger = Logger {
             shared: Arc::clone(&shared),
@@ -87,25 +93,32 @@ impl Logger {
         Ok(logger)
     }
 
-    /// Where records for `target` go; `None` when that is nowhere. The same target, in whatever format, is opened once.
+    /// Returns the sink for `target`, or `None` if the log is off. A target is opened once, whatever the formats.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the path of the file if it cannot be opened.
     pub fn sink(&self, target: &LogTarget, format: AccessFormat) -> io::Result<Option<SinkId>> {
         let destination = self.destination(target)?;
         Ok(destination.map(|destination| SinkId { destination, format }))
     }
 
-    /// A worker's own end of the access logs.
+    /// Creates the access log writer of a worker.
     pub fn writer(&self) -> AccessWriter {
         AccessWriter::new(Arc::clone(&self.shared), self.messages.clone())
     }
 
-    /// Closes every file and opens it again by name, after a program outside has moved it. Returns before it is done.
+    /// Closes every file and opens it again by name, after another program has renamed it. Returns before that is done.
     pub fn reopen(&self) {
         self.command(Command::Reopen);
     }
 
-    /// Takes over level, error log and rotation of a new configuration, whose access logs are then asked for by `sink`.
-    /// A log that is not asked for is closed when it has been silent for a while. Fails, changing nothing, if the error
-    /// log cannot be opened.
+    /// Applies the level, error log and rotation of a new configuration, whose access logs are then opened by
+    /// [`Logger::sink`]. A log that is not requested again is closed after some time without lines.
+    ///
+    /// # Errors
+    ///
+    /// Fails, without changes, if the error log cannot be opened.
     pub fn reconfigure(&self, log: &Log) -> io::Result<()> {
         self.set_errors(&log.errors)?;
         self.command(Command::Begin);
@@ -116,17 +129,17 @@ impl Logger {
         Ok(())
     }
 
-    /// Waits, `limit` at most, until all that was handed over before is written or known to wait for its reader.
-    /// Says whether that was so.
+    /// Waits, for at most `limit`, until everything logged before is written, or held for a slow reader or a failed
+    /// log. Returns false if the time ran out.
     pub fn sync(&self, limit: Duration) -> bool {
         let (done, answer) = sync_channel(1);
         self.command(Command::Sync(done));
         answer.recv_timeout(limit).is_ok()
     }
 
-    /// Writes what there is, gives slow readers until `limit`, and ends the thread. Says whether every line was written.
-    /// Writers must have flushed before; lines that come later are counted as lost, errors go to standard error. A second
-    /// call finds nothing to do.
+    /// Writes everything, gives slow readers until `limit`, and ends the thread. Returns whether every line was
+    /// written. Writers must have flushed before. Later access lines are counted as lost, and error lines go to
+    /// standard error. A second call has no effect.
     pub fn flush_and_stop(&self, limit: Duration) -> bool {
         if self.shared.stopped.load(Ordering::Acquire) {
             return true;
@@ -142,7 +155,7 @@ impl Logger {
         all_written
     }
 
-    /// Lines lost since the start, in all logs.
+    /// Returns the number of lines lost since the start, in all logs.
     pub fn drops(&self) -> u64 {
         self.shared.drops()
     }
@@ -185,7 +198,7 @@ impl Logger {
             LogTarget::Stderr => OutputTarget::Stderr,
             LogTarget::File(path) => OutputTarget::File(std::path::absolute(path)?),
         };
-        // Held while the command is put: the thread numbers destinations in the order of the commands.
+        // Held while the command is queued, because the thread numbers destinations in the order of commands.
         let mut targets = lock(&self.shared.targets);
         if let Some(index) = targets.get(&output_target) {
             self.command(Command::Use(*index));
@@ -193,7 +206,7 @@ impl Logger {
         }
         let output = match Output::open(&output_target) {
             Ok(output) => Some(output),
-            // A reader may come later.
+            // A reader may open the pipe later.
             Err(error) if output::is_unread_pipe(&output_target, &error) => None,
             Err(error) => {
                 let reason = output::reason(&error);
@@ -220,11 +233,12 @@ impl Logger {
         }
     }
 
-    /// A full channel needs none: the thread is not asleep, and looks at the inbox before it is.
+    /// Wakes the thread. Not needed if the channel is full: the thread is awake then, and checks the inbox before it
+    /// sleeps.
     fn wake(&self) {
         let _ = self.messages.try_send(Message::Wake);
     }
 }
 
-/// What the thread may need past its deadline to answer.
+/// Time that the thread may need after its deadline to reply.
 const STOP_GRACE: Duration = Duration::from_millis(100);

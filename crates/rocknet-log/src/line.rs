@@ -1,4 +1,4 @@
-//! A line of the error log: time, level, message, fields, and colours where a terminal shows it.
+//! Lines of the error log: time, level, message, fields, and colours for terminals.
 
 use std::fmt::{self, Write as _};
 
@@ -11,7 +11,7 @@ use super::stamp;
 const RESET: &str = "\x1B[0m";
 const DIM: &str = "\x1B[2m";
 
-/// Appends a line, its newline included. `fields` are written by [`field`].
+/// Appends a line with its newline. `fields` are written by [`field`].
 pub(super) fn render(
     out: &mut Vec<u8>,
     zone: &TimeZone,
@@ -47,13 +47,13 @@ pub(super) fn render(
         out.extend_from_slice(name.as_bytes());
     }
     out.push(b' ');
-    // Neither this writer nor the memory behind it fails; a `Display` that does leaves its text short.
+    // Writing to memory does not fail; a failing `Display` leaves its text incomplete.
     let _ = write!(Printable::new(out), "{message}");
     out.extend_from_slice(fields);
     out.push(b'\n');
 }
 
-/// Appends ` name=value`, the value between quotes unless it is plain.
+/// Appends ` name=value`, with quotes unless the value is plain.
 pub(super) fn field(out: &mut Vec<u8>, colour: bool, name: &str, value: &str) {
     out.push(b' ');
     let (before, after) = if colour { (DIM, RESET) } else { ("", "") };
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_are_only_ours() {
+    fn escape_sequences_come_only_from_the_log() {
         let coloured = line(true, Level::Error, "m\x1B[5m", &[("x", "\x1B[5m")]);
         assert!(coloured.contains("\x1B[1;31mERROR\x1B[0m m\\x1B[5m"), "{coloured:?}");
         assert!(!coloured.contains("\x1B[5m"), "{coloured:?}");

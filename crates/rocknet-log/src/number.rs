@@ -1,6 +1,6 @@
-//! Decimal numbers, written by hand: `format!` costs more than the whole record it would stand in.
+//! Decimal numbers, formatted by hand, because `format!` costs more than a whole record.
 
-/// Digits of the largest `u64`.
+/// Number of digits of the largest `u64`.
 const DIGITS_MAX: usize = 20;
 
 /// Appends `value` without leading zeros.
@@ -19,7 +19,7 @@ pub(super) fn decimal(out: &mut Vec<u8>, mut value: u64) {
     out.extend_from_slice(&digits[at..]);
 }
 
-/// A status of a log line: three digits, `000` where no response began.
+/// Formats a status code with three digits; `000` if no response began.
 #[inline]
 pub(super) fn status(value: u16) -> [u8; 3] {
     let mut digits = [0; 3];

@@ -1,10 +1,10 @@
-//! A spell of trouble with one log, from the first failure until its end was told.
+//! Outage of a log, from the first failure until its end has been reported.
 
-/// How a log is at the moment.
+/// Current state of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Health {
     Healthy,
-    /// Its reader does not keep up: no news until lines are lost.
+    /// Its reader is slow; reported only when lines are lost.
     Slow,
     Failing,
 }
@@ -33,7 +33,7 @@ impl Outage {
         reason.clone_into(&mut self.reason);
     }
 
-    /// Whether it is over without anyone having to know.
+    /// Returns whether the outage ended without anything to report.
     pub(super) fn is_void(&self, health: Health) -> bool {
         health == Health::Healthy && self.lost == 0 && !self.was_reported
     }
@@ -47,15 +47,18 @@ impl Outage {
         is_first_told || self.lost > self.reported_lost
     }
 
-    /// The news in words, and whether they are bad. `time` renders a moment.
+    /// Returns the report and whether it is bad news. `time` formats a time in milliseconds.
     pub(super) fn take_report(&mut self, health: Health, time: impl Fn(u64) -> String) -> (bool, String) {
         let (lost, since) = (lines(self.lost), time(self.since_ms));
         let news = if self.lost > self.reported_lost {
             (true, format!("{lost} lost since {since}: {}", self.reason))
         } else if health == Health::Healthy {
-            (false, format!("written again, {lost} lost since {since}"))
+            (false, format!("recovered, {lost} lost since {since}"))
         } else {
-            (true, format!("lines wait since {since}: {}", self.reason))
+            (
+                true,
+                format!("cannot be written and lines are held since {since}: {}", self.reason),
+            )
         };
         self.was_reported = true;
         self.reported_lost = self.lost;

@@ -1,4 +1,4 @@
-//! An open log: a file, pipe or terminal that is written without ever waiting for its reader.
+//! An open log: a file, pipe or terminal, written without waiting for its reader.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -12,13 +12,14 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 
-/// Readable by the group (an operator, a log shipper), not by the world: logs hold addresses and names.
+/// File mode: readable by the group (an operator, a log shipper) but not by all users, because logs contain addresses
+/// and names.
 const MODE: u32 = 0o640;
 
-/// What POSIX promises a pipe to take at once when it says that it is writable.
+/// Number of bytes that a writable pipe accepts at once according to POSIX.
 const PIPE_CHUNK: usize = 512;
 
-/// Where a log goes, by name.
+/// Destination of a log, by name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum OutputTarget {
     Stdout,
@@ -33,24 +34,24 @@ pub(super) struct Output {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OutputKind {
-    /// A regular file: it may be rotated, and to write it is to fill the page cache.
+    /// A regular file: it can be rotated, and writing fills the page cache without blocking.
     Regular,
-    /// A pipe, terminal or device with O_NONBLOCK on a description of our own.
+    /// A pipe, terminal or device, opened with O_NONBLOCK for this process alone.
     Stream,
     Socket,
-    /// A description shared with other processes, whose flags are not ours to change: asked before each write.
+    /// A file description shared with other processes, whose flags must not be changed: polled before each write.
     Shared,
 }
 
-/// A reader that has gone is an error, and no signal. Rust's programs ignore that anyway, but a library that is loaded may not;
-/// Apple's systems know no such flag.
+/// Non-blocking flags. MSG_NOSIGNAL turns SIGPIPE into an error; Rust ignores the signal, but a loaded library may not.
+/// Apple's systems lack the flag.
 #[cfg(not(target_vendor = "apple"))]
 const NON_BLOCKING: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
 #[cfg(target_vendor = "apple")]
 const NON_BLOCKING: SendFlags = SendFlags::DONTWAIT;
 
 impl Output {
-    /// Opens for appending; a file that is not there is made, its directory is not.
+    /// Opens for appending. Creates the file if it does not exist, but not its directory.
     pub(super) fn open(target: &OutputTarget) -> io::Result<Output> {
         match target {
             OutputTarget::Stdout => Output::standard(io::stdout().as_fd().try_clone_to_owned()?, 1),
@@ -89,8 +90,8 @@ impl Output {
                 kind: OutputKind::Socket,
             });
         }
-        // O_NONBLOCK belongs to the open description, which the shell that started us shares: a second description of the
-        // same pipe or terminal may have it without harm.
+        // O_NONBLOCK belongs to the open file description, which the parent shell shares. A second description of the
+        // same pipe or terminal can be non-blocking without affecting others.
         let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
         let own = OpenOptions::new()
             .write(true)
@@ -108,7 +109,7 @@ impl Output {
         })
     }
 
-    /// Writes what is taken at once; `WouldBlock` when nothing is.
+    /// Writes what is accepted at once; `WouldBlock` if nothing is.
     pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = match self.kind {
             OutputKind::Regular | OutputKind::Stream => self.file.write(bytes)?,
@@ -129,7 +130,7 @@ impl Output {
         self.kind == OutputKind::Regular
     }
 
-    /// Whether `path` still names the file that is open here.
+    /// Returns whether `path` still names the open file.
     pub(super) fn is_at(&self, path: &Path) -> bool {
         match (self.file.metadata(), std::fs::metadata(path)) {
             (Ok(open), Ok(named)) => open.dev() == named.dev() && open.ino() == named.ino(),
@@ -137,13 +138,13 @@ impl Output {
         }
     }
 
-    /// Length, and age since it was made where the file system knows.
+    /// Returns the length, and the age since creation if the file system records it.
     pub(super) fn size_and_age(&self) -> (u64, Duration) {
         let Ok(metadata) = self.file.metadata() else {
             return (0, Duration::ZERO);
         };
         let born = metadata.created().unwrap_or_else(|_| SystemTime::now());
-        // A birth in the future is a clock that was set back: the age is then counted from now.
+        // A creation time in the future means that the clock was set back, so the age is counted from now.
         (
             metadata.len(),
             SystemTime::now().duration_since(born).unwrap_or_default(),
@@ -155,7 +156,7 @@ impl Output {
     }
 }
 
-/// Waits until one of `descriptors` can be written; `WouldBlock` when none can within `limit`.
+/// Waits until one of `descriptors` is writable; `WouldBlock` if none is within `limit`.
 pub(super) fn wait_writable(descriptors: &[BorrowedFd<'_>], limit: Duration) -> io::Result<()> {
     let mut polled: Vec<PollFd<'_>> = descriptors
         .iter()
@@ -169,7 +170,7 @@ pub(super) fn wait_writable(descriptors: &[BorrowedFd<'_>], limit: Duration) -> 
     }
 }
 
-/// Whether an open failed only because the pipe at `path` has no reader yet.
+/// Returns whether opening failed only because the pipe has no reader yet.
 pub(super) fn is_unread_pipe(target: &OutputTarget, error: &io::Error) -> bool {
     match target {
         OutputTarget::File(path) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => {
@@ -179,16 +180,16 @@ pub(super) fn is_unread_pipe(target: &OutputTarget, error: &io::Error) -> bool {
     }
 }
 
-/// Says why a log cannot be written, in words for the error log.
+/// Describes for the error log why a log cannot be written.
 pub(super) fn reason(error: &io::Error) -> String {
     let known = match error.kind() {
         io::ErrorKind::WouldBlock => "its reader does not keep up",
         io::ErrorKind::BrokenPipe => "its reader is gone",
         io::ErrorKind::StorageFull => "no space left on device",
         io::ErrorKind::QuotaExceeded => "disk quota exceeded",
-        _ if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => "nobody reads the pipe",
+        _ if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => "the pipe has no reader",
         _ => {
-            // The operating system's own words, without the number that the standard library adds.
+            // The message of the operating system, without the number that the standard library appends.
             let text = error.to_string();
             let text = text.split(" (os error").next().unwrap_or_default();
             let mut chars = text.chars();
@@ -212,7 +213,7 @@ mod tests {
             (os(Errno::NOSPC), "no space left on device"),
             (os(Errno::AGAIN), "its reader does not keep up"),
             (os(Errno::PIPE), "its reader is gone"),
-            (os(Errno::NXIO), "nobody reads the pipe"),
+            (os(Errno::NXIO), "the pipe has no reader"),
             (os(Errno::IO), "input/output error"),
             (io::Error::other("Plain text"), "plain text"),
         ] {
@@ -234,12 +235,12 @@ mod tests {
         assert_eq!(
             std::fs::metadata(&path).expect("is there").mode() & 0o7137,
             0,
-            "no one else may read or write it"
+            "other users may neither read nor write it"
         );
     }
 
     #[test]
-    fn a_pipe_that_is_not_read_refuses_instead_of_waiting() {
+    fn a_full_pipe_fails_instead_of_blocking() {
         let (reader, writer) = io::pipe().expect("a pipe");
         let mut shared = Output {
             file: File::from(OwnedFd::from(writer)),

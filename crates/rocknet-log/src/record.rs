@@ -1,45 +1,50 @@
-//! An access log record: what is known of one exchange, and its line in each format.
+//! Access log records: the data of one exchange, and its line in each format.
 
 use rocknet_config::model::AccessFormat;
 
 use super::stamp::Stamps;
 use super::{escape, number};
 
-/// One exchange as the access log tells it. Everything is borrowed: a record is formatted at once and not kept.
+/// The data of one exchange for the access log. All of it is borrowed, because a record is formatted at once.
 #[derive(Debug, Clone, Copy)]
 pub struct Record<'a> {
-    /// The client's address as text, made once per connection; empty where there is none (Unix sockets).
+    /// Address of the client as text, formatted once per connection; empty for Unix sockets.
     pub client: &'a str,
-    /// The name of the authenticated user.
+    /// Name of the authenticated user.
     pub user: Option<&'a [u8]>,
-    /// Empty if no request line was understood.
+    /// Method of the request; empty if no request line could be parsed.
     pub method: &'a [u8],
+    /// Request target as received.
     pub target: &'a [u8],
-    /// `HTTP/1.1`, `HTTP/2.0`
+    /// Protocol version, such as `HTTP/1.1` or `HTTP/2.0`.
     pub version: &'a str,
-    /// `TLSv1.3`; `None` in the clear.
+    /// TLS version, such as `TLSv1.3`; `None` without TLS.
     pub tls: Option<&'a str>,
-    /// 0 if no response began.
+    /// Status code; 0 if no response began.
     pub status: u16,
     /// Bytes of the request body that were received.
     pub received_bytes: u64,
     /// Bytes of the response body that were sent, without framing.
-    pub content_bytes: u64,
+    pub sent_bytes: u64,
+    /// The Referer header field.
     pub referer: Option<&'a [u8]>,
+    /// The User-Agent header field.
     pub user_agent: Option<&'a [u8]>,
+    /// The requested host.
     pub host: &'a [u8],
-    /// The server that the response is from, as it is configured.
+    /// The upstream that sent the response, as configured.
     pub upstream: Option<&'a str>,
-    /// From the request to that server until the head of its response.
+    /// Time in microseconds from sending the request to the upstream until the head of its response.
     pub upstream_us: Option<u64>,
-    /// From the head of the request until all of the response was queued for the socket; `None` for what was no request.
+    /// Time in microseconds from the head of the request until the whole response was queued for the socket; `None` if
+    /// there was no valid request.
     pub duration_us: Option<u64>,
 }
 
-/// What the fixed parts of a line need at most: one reservation then covers them all.
+/// Maximum length of the fixed parts of a line, so that one reservation covers them.
 const FIXED_PARTS: usize = 320;
 
-/// Appends the line of `record`, its newline included.
+/// Appends the line of `record` with its newline.
 #[inline]
 pub(super) fn render(format: AccessFormat, stamps: &Stamps, record: &Record<'_>, out: &mut Vec<u8>) {
     out.reserve(FIXED_PARTS + record.target.len());
@@ -58,9 +63,9 @@ pub(super) fn render(format: AccessFormat, stamps: &Stamps, record: &Record<'_>,
     out.push(b'\n');
 }
 
-/// Apache's `%h %l %u %t "%r" %>s %b`.
+/// Common log format: Apache's `%h %l %u %t "%r" %>s %b`.
 fn common(stamps: &Stamps, record: &Record<'_>, out: &mut Vec<u8>) {
-    // An empty address or name would leave a column out.
+    // An empty address or name would omit a column.
     escape::word(
         out,
         if record.client.is_empty() {
@@ -91,14 +96,14 @@ fn common(stamps: &Stamps, record: &Record<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\" ");
     out.extend_from_slice(&number::status(record.status));
     out.push(b' ');
-    if record.content_bytes == 0 {
+    if record.sent_bytes == 0 {
         out.push(b'-');
     } else {
-        number::decimal(out, record.content_bytes);
+        number::decimal(out, record.sent_bytes);
     }
 }
 
-/// One object a line. Every member is always there, `null` where nothing is known, so that columns can be relied on.
+/// One JSON object per line. All members are present, `null` if unknown, so that consumers can rely on the columns.
 fn json(stamps: &Stamps, record: &Record<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"{\"time\":\"");
     out.extend_from_slice(&stamps.rfc3339);
@@ -121,7 +126,7 @@ fn json(stamps: &Stamps, record: &Record<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(b",\"bytes_received\":");
     number::decimal(out, record.received_bytes);
     out.extend_from_slice(b",\"bytes_sent\":");
-    number::decimal(out, record.content_bytes);
+    number::decimal(out, record.sent_bytes);
     out.extend_from_slice(b",\"referer\":");
     json_option(out, record.referer);
     out.extend_from_slice(b",\"user_agent\":");
@@ -135,7 +140,7 @@ fn json(stamps: &Stamps, record: &Record<'_>, out: &mut Vec<u8>) {
     out.push(b'}');
 }
 
-/// The names of protocols since HTTP/2, which have no minor version (RFC 9113 §1).
+/// Returns the name of the protocol, which has no minor version since HTTP/2 (RFC 9113 §1).
 fn protocol(version: &str) -> &str {
     match version {
         "HTTP/2.0" => "HTTP/2",
@@ -174,7 +179,7 @@ mod tests {
         tls: None,
         status: 200,
         received_bytes: 0,
-        content_bytes: 2326,
+        sent_bytes: 2326,
         referer: None,
         user_agent: None,
         host: b"example.com",
@@ -212,7 +217,7 @@ mod tests {
             target: b"",
             version: "",
             status: 400,
-            content_bytes: 0,
+            sent_bytes: 0,
             ..PLAIN
         };
         let hostile = Record {
@@ -226,7 +231,7 @@ mod tests {
             client: "2001:db8::1",
             user: Some(b""),
             status: 0,
-            content_bytes: u64::MAX,
+            sent_bytes: u64::MAX,
             ..PLAIN
         };
         use AccessFormat::{Combined, Common, Json};
@@ -290,12 +295,12 @@ mod tests {
         fn any_record_is_one_line(
             client in any::<String>(), version in any::<String>(), user in prop::option::of(bytes()), method in bytes(),
             target in bytes(), referer in prop::option::of(bytes()), user_agent in prop::option::of(bytes()),
-            host in bytes(), status: u16, content_bytes: u64, duration_us: Option<u64>,
+            host in bytes(), status: u16, sent_bytes: u64, duration_us: Option<u64>,
             upstream in prop::option::of(any::<String>()),
         ) {
             let record = Record {
                 client: &client, user: user.as_deref(), method: &method, target: &target, version: &version, status,
-                content_bytes, referer: referer.as_deref(), user_agent: user_agent.as_deref(), host: &host, duration_us,
+                sent_bytes, referer: referer.as_deref(), user_agent: user_agent.as_deref(), host: &host, duration_us,
                 upstream: upstream.as_deref(), ..PLAIN
             };
             for format in [AccessFormat::Common, AccessFormat::Combined, AccessFormat::Json] {
@@ -309,7 +314,7 @@ mod tests {
             prop_assert_eq!(unquoted.split(' ').count(), 6);
             let value: serde_json::Value = serde_json::from_str(&line(AccessFormat::Json, &record)).expect("valid JSON");
             prop_assert_eq!(value["client"].as_str(), Some(client.as_str()));
-            prop_assert_eq!(value["bytes_sent"].as_u64(), Some(content_bytes));
+            prop_assert_eq!(value["bytes_sent"].as_u64(), Some(sent_bytes));
             prop_assert_eq!(value["duration_us"].as_u64(), duration_us);
             prop_assert_eq!(value["upstream"].as_str(), upstream.as_deref());
             if let Ok(target) = std::str::from_utf8(&target) {

@@ -1,15 +1,15 @@
-//! Setting a full log file aside: `access.log` becomes `access.log.1`, that becomes `access.log.2`, and so on.
+//! Rotation: `access.log` is renamed to `access.log.1`, that to `access.log.2`, and so on.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// Moves `path` out of the way; with `keep` old ones there already, the oldest gives way. Lines are in a file under one
-/// of these names at every moment, whatever fails: each step is one rename.
+/// Renames `path` and shifts the older files. If `keep` old files exist, the oldest is replaced. Each step is one
+/// rename, so that the lines are in a file with one of these names at every moment, even after a failure.
 pub(super) fn set_aside(path: &Path, keep: usize) -> io::Result<()> {
-    // With none to keep there is still one for as long as the next file is not open.
+    // Even with `keep` 0 one old file exists until the next file is open.
     let keep = keep.max(1);
-    // A gap (an old one removed by hand, or a rotation that stopped half-way) is filled rather than pushed along.
+    // A gap (a file removed by hand, or an interrupted rotation) is filled rather than shifted.
     let last = (1..=keep)
         .find(|&number| !exists(&numbered(path, number)))
         .unwrap_or(keep);
@@ -19,7 +19,7 @@ pub(super) fn set_aside(path: &Path, keep: usize) -> io::Result<()> {
     fs::rename(path, numbered(path, 1))
 }
 
-/// Removes what is older than the `keep` youngest, which a larger `keep` left behind.
+/// Removes files older than the `keep` youngest, which a larger `keep` left over.
 pub(super) fn prune(path: &Path, keep: usize) {
     let mut number = keep + 1;
     while fs::remove_file(numbered(path, number)).is_ok() {
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_is_not_there_is_an_error() {
+    fn a_missing_log_is_an_error() {
         let folder = tempfile::tempdir().expect("a folder");
         for keep in [0, 2] {
             assert!(set_aside(&folder.path().join("none"), keep).is_err());

@@ -1,4 +1,4 @@
-//! What the logger's handles and its thread have in common: the mailbox, the counters, the level.
+//! State shared by the handles and the log thread: the inbox, the counters, the level.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -12,36 +12,37 @@ use rocknet_config::model::{Level, Rotate};
 use super::output::{Output, OutputTarget};
 use rocknet_io::byte_budget::ByteBudget;
 
-/// Access log bytes that may wait in the channel: a second and more of a disk that pauses at a hundred thousand requests a
-/// second. Counted beside the buffers, because a client can make the lines of one buffer long.
+/// Maximum bytes of access log lines in the channel: more than a second of a stalled disk at a hundred thousand
+/// requests per second. Bytes are limited in addition to buffers, because a client can make the lines of a buffer long.
 const LINES_MAX: u64 = 32 << 20;
 
-/// Error log bytes that may wait for the thread; past it lines are counted instead. A debug level on a busy server
-/// reaches it, nothing else does.
+/// Maximum bytes of error log lines in the inbox; further lines are counted as lost. Only the debug level on a busy
+/// server reaches it.
 const ERRORS_MAX: usize = 512 * 1024;
 
 pub(super) struct Shared {
     pub(super) zone: TimeZone,
-    /// Set after something was put in the inbox: the thread looks at one word per message instead of at a lock.
+    /// Set after something was put into the inbox, so that the thread checks one atomic per message instead of a lock.
     inbox_is_filled: AtomicBool,
     inbox: Mutex<Inbox>,
-    /// Every log by its name, to its index in the thread's table. Only configuration changes come here.
+    /// Index of each log in the table of the thread, by name. Accessed by configuration changes only.
     pub(super) targets: Mutex<HashMap<OutputTarget, u32>>,
-    /// Of lines in the channel.
+    /// Budget of the lines in the channel.
     pub(super) lines_budget: ByteBudget,
     drops: AtomicU64,
     level: AtomicU8,
-    /// Set by ROCKNET_LOG: a reload then leaves the level alone.
+    /// Set by ROCKNET_LOG; a reload then keeps the level.
     pub(super) level_is_fixed: AtomicBool,
-    /// Set once `tracing` reports to this logger: what it remembers of our answers then has to be renewed with them.
+    /// Set once this logger is the global `tracing` subscriber, whose cached interest then has to be renewed with the
+    /// level.
     pub(super) is_global: AtomicBool,
     pub(super) has_error_log: AtomicBool,
     pub(super) errors_have_colour: AtomicBool,
     pub(super) stopped: AtomicBool,
 }
 
-/// What waits for the thread beside the channel: rare things that must not be lost because the channel is full, and
-/// error lines, which are so gathered into one write.
+/// Messages that bypass the channel: rare commands that must not be lost when the channel is full, and error lines,
+/// which are collected for one write.
 #[derive(Default)]
 pub(super) struct Inbox {
     pub(super) commands: Vec<Command>,
@@ -52,16 +53,16 @@ pub(super) struct Inbox {
 
 pub(super) enum Command {
     Add(OutputTarget, Option<Output>),
-    /// The present configuration names this one.
+    /// The current configuration names this log.
     Use(u32),
-    /// A new configuration begins, which names none yet.
+    /// A new configuration begins, which names no log yet.
     Begin,
     Errors(Option<u32>),
     Rotate(Rotate),
     Reopen,
-    /// Answered when all that was handed over before is written, held or counted.
+    /// Replied to when everything sent before is written, held or counted.
     Sync(SyncSender<()>),
-    /// Answered with whether every line was written.
+    /// Replied to with whether every line was written.
     Stop(Instant, SyncSender<bool>),
 }
 
@@ -88,7 +89,7 @@ impl Shared {
         self.inbox_is_filled.store(true, Ordering::Release);
     }
 
-    /// Whether the thread must be woken: somebody before may have done so already.
+    /// Adds an error line. Returns whether the thread has to be woken; it may have been woken already.
     pub(super) fn push_error(&self, line: &[u8]) -> bool {
         let mut inbox = lock(&self.inbox);
         if inbox.errors.len() + line.len() > ERRORS_MAX {
@@ -136,12 +137,12 @@ impl Shared {
     }
 }
 
-/// A panic elsewhere leaves these tables whole: each change to them is one step.
+/// Locks a mutex. A panic elsewhere leaves the tables consistent, because each change is one step.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Milliseconds since 1970; a clock before that counts as 1970.
+/// Milliseconds since 1970; an earlier clock counts as 1970.
 pub(super) fn unix_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)

@@ -1,4 +1,4 @@
-//! Time stamps: rendered once per tick of a worker, copied into every record until the next.
+//! Time stamps: formatted once per tick of a worker, and copied into every record until the next tick.
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
@@ -10,13 +10,13 @@ const MONTHS: [&[u8; 3]; 12] = [
     b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec",
 ];
 
-/// The present second in the forms that the access log formats use.
+/// The current second in the formats of the access log.
 pub(super) struct Stamps {
     zone: TimeZone,
     second: Option<i64>,
-    /// `[10/Oct/2000:13:55:36 -0700]`
+    /// Common log format: `[10/Oct/2000:13:55:36 -0700]`
     pub(super) clf: [u8; 28],
-    /// `2000-10-10T13:55:36-07:00`
+    /// RFC 3339: `2000-10-10T13:55:36-07:00`
     pub(super) rfc3339: [u8; 25],
 }
 
@@ -58,7 +58,7 @@ impl Stamps {
     }
 }
 
-/// RFC 3339 with milliseconds, for the error log: `2000-10-10T13:55:36.789-07:00`.
+/// Formats RFC 3339 with milliseconds for the error log: `2000-10-10T13:55:36.789-07:00`.
 pub(super) fn rfc3339_millis(zone: &TimeZone, unix_ms: u64) -> [u8; 29] {
     let (local, offset) = local(zone, unix_ms);
     let seconds = rfc3339(local, offset);
@@ -89,7 +89,8 @@ fn rfc3339(local: DateTime, offset: i32) -> [u8; 25] {
     stamp
 }
 
-/// The civil time and its offset in seconds. A time past the year 9999 is shown as 1970: a clock may say anything.
+/// Returns the local time and its offset in seconds. Times after the year 9999 are shown as 1970, because a clock can
+/// have any value.
 fn local(zone: &TimeZone, unix_ms: u64) -> (DateTime, i32) {
     let instant = i64::try_from(unix_ms)
         .ok()
@@ -99,7 +100,8 @@ fn local(zone: &TimeZone, unix_ms: u64) -> (DateTime, i32) {
     (offset.to_datetime(instant), offset.seconds())
 }
 
-/// Offsets of a fraction of a minute (local mean times before 1900 or so) are cut to whole ones, as both formats ask.
+/// Splits an offset into sign, hours and minutes. Seconds (local mean times before about 1900) are cut, because both
+/// formats have minutes only.
 fn split_offset(seconds: i32) -> (u8, u8, u8) {
     let minutes = seconds.unsigned_abs() / 60;
     (

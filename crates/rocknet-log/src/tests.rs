@@ -1,4 +1,4 @@
-//! The logger as a whole: real files, pipes and devices, one thread behind them.
+//! The whole logger with real files, pipes and devices.
 
 mod errors;
 mod stuck;
@@ -11,7 +11,7 @@ use rocknet_config::model::{AccessFormat, AccessLog, Level, Log, LogTarget, Rota
 
 use super::{AccessWriter, Logger, Record, SinkId};
 
-/// Far more than anything here takes: it ends a test that would hang.
+/// Far longer than any test takes: it ends a test that would hang.
 const LIMIT: Duration = Duration::from_secs(20);
 
 const NO_ROTATION: Rotate = Rotate {
@@ -49,7 +49,7 @@ impl TestLog {
     }
 
     fn sync(&self) {
-        assert!(self.logger.sync(LIMIT), "the thread does not answer");
+        assert!(self.logger.sync(LIMIT), "the log thread does not reply");
     }
 }
 
@@ -63,7 +63,7 @@ fn log(folder: &Path, rotate: Rotate) -> Log {
     }
 }
 
-/// A record that bears `number` in its last column.
+/// A record with `number` in its last column.
 fn record(number: u64) -> Record<'static> {
     Record {
         client: "10.0.0.1",
@@ -74,7 +74,7 @@ fn record(number: u64) -> Record<'static> {
         tls: None,
         status: 200,
         received_bytes: 0,
-        content_bytes: number + 1,
+        sent_bytes: number + 1,
         referer: None,
         user_agent: None,
         host: b"h",
@@ -84,7 +84,7 @@ fn record(number: u64) -> Record<'static> {
     }
 }
 
-/// Writes records numbered from `from` and hands them over.
+/// Writes records numbered from `from` and flushes them.
 fn write(writer: &mut AccessWriter, sink: SinkId, from: u64, count: u64) {
     for number in from..from + count {
         writer.record(sink, &record(number));
@@ -92,7 +92,7 @@ fn write(writer: &mut AccessWriter, sink: SinkId, from: u64, count: u64) {
     writer.flush();
 }
 
-/// The numbers of whole lines; a torn or foreign line fails the test.
+/// Returns the numbers of the lines; an incomplete or foreign line fails the test.
 fn numbers(text: &str) -> Vec<u64> {
     text.lines()
         .map(|line| {
@@ -121,7 +121,7 @@ fn lines_arrive_in_order() {
 }
 
 #[test]
-fn a_target_is_opened_once_and_off_is_nowhere() {
+fn a_target_is_opened_once_and_off_has_no_sink() {
     let bench = TestLog::new(NO_ROTATION);
     let target = LogTarget::File(bench.path("a.log"));
     let sink = |format| bench.logger.sink(&target, format).expect("opens").expect("is not off");
@@ -158,7 +158,7 @@ fn a_log_that_cannot_be_opened_names_its_path() {
 }
 
 #[test]
-fn many_writers_lose_and_mix_nothing() {
+fn many_writers_neither_lose_nor_mix_lines() {
     const WRITERS: u64 = 8;
     const EACH: u64 = 2_000;
     let bench = TestLog::new(NO_ROTATION);
@@ -177,7 +177,7 @@ fn many_writers_lose_and_mix_nothing() {
 }
 
 #[test]
-fn a_dropped_writer_hands_its_lines_over() {
+fn a_dropped_writer_sends_its_lines() {
     let bench = TestLog::new(NO_ROTATION);
     let sink = bench.sink("a.log");
     let mut writer = bench.logger.writer();
@@ -197,7 +197,7 @@ fn rotation_by_size_keeps_every_line_of_the_youngest() {
     });
     let sink = bench.sink("a.log");
     let mut writer = bench.logger.writer();
-    // Ten lines are some 700 bytes: every second handover begins a new file.
+    // Ten lines are some 700 bytes, so every second flush begins a new file.
     for part in 0..4 {
         write(&mut writer, sink, part * 10, 10);
         bench.sync();
@@ -213,13 +213,13 @@ fn rotation_by_size_keeps_every_line_of_the_youngest() {
 }
 
 #[test]
-fn a_rotation_that_fails_loses_nothing_and_is_told() {
+fn a_failed_rotation_loses_nothing_and_is_reported() {
     let bench = TestLog::new(Rotate {
         size: Some(1000),
         age: None,
         keep: 1,
     });
-    // A folder in the way of the old log's name.
+    // A folder that has the name of the rotated log.
     fs::create_dir_all(bench.path("a.log.1/x")).expect("makes a folder");
     let sink = bench.sink("a.log");
     let mut writer = bench.logger.writer();
@@ -230,7 +230,10 @@ fn a_rotation_that_fails_loses_nothing_and_is_told() {
     assert_eq!(numbers(&bench.read("a.log")), count_to(40));
     bench.sync();
     assert_eq!(
-        bench.read("error.log").matches("not rotated, grows on").count(),
+        bench
+            .read("error.log")
+            .matches("cannot be rotated and keeps growing")
+            .count(),
         1,
         "{}",
         bench.read("error.log")
@@ -255,7 +258,7 @@ fn reopen_follows_a_rename() {
 }
 
 #[test]
-fn a_reopen_that_fails_keeps_the_old_file_and_is_told() {
+fn a_failed_reopen_keeps_the_old_file_and_is_reported() {
     let bench = TestLog::new(NO_ROTATION);
     fs::create_dir(bench.path("logs")).expect("makes a folder");
     let sink = bench.sink("logs/a.log");
@@ -266,14 +269,14 @@ fn a_reopen_that_fails_keeps_the_old_file_and_is_told() {
     bench.sync();
     assert_eq!(numbers(&bench.read("moved/a.log")), count_to(5));
     assert!(
-        bench.read("error.log").contains("not reopened"),
+        bench.read("error.log").contains("cannot be reopened"),
         "{}",
         bench.read("error.log")
     );
 }
 
 #[test]
-fn stop_writes_what_there_is() {
+fn stop_writes_all_lines() {
     let bench = TestLog::new(NO_ROTATION);
     let sink = bench.sink("a.log");
     let mut writer = bench.logger.writer();
@@ -281,6 +284,6 @@ fn stop_writes_what_there_is() {
     assert!(bench.logger.flush_and_stop(LIMIT));
     assert_eq!(numbers(&bench.read("a.log")), count_to(5_000));
     write(&mut writer, sink, 0, 7);
-    assert_eq!(bench.logger.drops(), 7, "too late is counted");
+    assert_eq!(bench.logger.drops(), 7, "late lines are counted");
     assert!(bench.logger.flush_and_stop(LIMIT), "a second stop finds nothing to do");
 }

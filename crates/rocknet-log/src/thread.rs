@@ -1,4 +1,4 @@
-//! The thread that owns every log file: it alone opens them again, rotates them and waits for them.
+//! Log thread: the only one that reopens, rotates and waits for log files.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -17,32 +17,33 @@ use super::stamp;
 use super::throttle;
 use super::writer::{Chunk, RECYCLED_MAX};
 
-/// Bytes that may wait for all logs together: ten thousand of them on one full disk must not eat the memory.
+/// Maximum bytes held for all logs together, so that thousands of logs on a full disk do not exhaust the memory.
 const HELD_MAX: usize = 16 << 20;
 
-/// How often the error log is told about lines lost: often enough to be seen, too seldom to fill a disk.
+/// Interval between reports of lost lines in the error log: often enough to be noticed, too rare to fill a disk.
 const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 
-/// How long a slow reader is waited for before the channel is looked at again; doubled while nothing moves.
+/// Range of the time to wait for a slow reader before the channel is checked again. The time doubles while nothing is
+/// written.
 const READER_WAIT_MIN: Duration = Duration::from_millis(1);
 const READER_WAIT_MAX: Duration = Duration::from_millis(100);
 
-/// Slow readers waited for at once; others are served when the wait is over.
+/// Maximum number of slow readers waited for at once; the others are tried after the wait.
 const READERS_MAX: usize = 64;
 
 pub(super) struct LogThread {
     messages: Receiver<Message>,
     shared: Arc<Shared>,
     destinations: Vec<Destination>,
-    /// Where the error log goes.
+    /// Index of the error log.
     errors: Option<usize>,
     rotate: Rotate,
-    /// Bytes held by all destinations.
+    /// Bytes held for all destinations.
     held: usize,
-    /// Destinations whose reader was slow when last seen.
+    /// Destinations whose reader was slow at the last attempt.
     slow: Vec<usize>,
     reader_wait: Duration,
-    /// When upkeep is wanted, if ever.
+    /// Time of the next upkeep, if any.
     due: Option<Instant>,
     has_news: bool,
     report_not_before: Option<Instant>,
@@ -67,11 +68,11 @@ impl LogThread {
         }
     }
 
-    /// Runs until `Command::Stop`, or until all handles and writers are gone.
+    /// Runs until `Command::Stop`, or until all handles and writers are dropped.
     pub(super) fn run(mut self) {
         loop {
             let message = self.next_message();
-            // Commands first: the lines may be for a destination that one of them adds.
+            // Commands come first, because the lines may be for a destination that one of them adds.
             let mut stop = None;
             if self.shared.has_inbox() {
                 stop = self.process_inbox();
@@ -83,7 +84,7 @@ impl LogThread {
             }
             if let Some((deadline, done)) = stop {
                 let all_written = self.finish(deadline);
-                // Only then: who sends lines after the answer shall be told that they are lost.
+                // Replies after the channel is closed, so that lines sent after the reply are counted as lost.
                 drop(self);
                 let _ = done.try_send(all_written);
                 return;
@@ -100,7 +101,7 @@ impl LogThread {
             Err(TryRecvError::Empty) => {}
         }
         if self.shared.has_inbox() {
-            // Put there while the channel was full.
+            // Filled while the channel was full.
             return Ok(Message::Wake);
         }
         for done in self.syncing.drain(..) {
@@ -118,7 +119,7 @@ impl LogThread {
         }
     }
 
-    /// Waits for one of the slow readers, not longer than `limit`, and writes what they take.
+    /// Waits for one of the slow readers, for at most `limit`, and writes what they accept.
     fn wait_for_readers(&mut self, limit: Duration) {
         let readers: Vec<BorrowedFd<'_>> = self
             .slow
@@ -127,7 +128,7 @@ impl LogThread {
             .take(READERS_MAX)
             .collect();
         if readers.is_empty() {
-            // Written meanwhile, with later lines.
+            // Everything was written meanwhile, with later lines.
             self.slow.clear();
             return;
         }
@@ -143,7 +144,7 @@ impl LogThread {
         }
     }
 
-    /// Changes a destination, and sees to what follows from it.
+    /// Changes a destination and updates the totals and timers that depend on it.
     fn change<T>(&mut self, index: usize, change: impl FnOnce(&mut Destination, &Rotate, usize) -> T) -> Option<T> {
         let destination = self.destinations.get_mut(index)?;
         let held = destination.held_bytes();
@@ -175,12 +176,12 @@ impl LogThread {
         });
         bytes.clear();
         if bytes.capacity() <= RECYCLED_MAX {
-            // Full or gone: the writer has enough, or is no more.
+            // Fails if the writer has enough buffers or is gone.
             let _ = home.try_send(bytes);
         }
     }
 
-    /// Empties the inbox; answers a wish to stop.
+    /// Processes the inbox; returns a request to stop.
     fn process_inbox(&mut self) -> Option<(Instant, SyncSender<bool>)> {
         let Inbox {
             commands,
@@ -220,7 +221,11 @@ impl LogThread {
         {
             self.change(index, |destination, rotate, room| {
                 destination.push(&errors, error_lines, room, rotate, now);
-                destination.count_lost(errors_lost, "more errors at once than the log thread can take", now);
+                destination.count_lost(
+                    errors_lost,
+                    "errors were logged faster than the log thread writes them",
+                    now,
+                );
             });
         }
         stop
@@ -242,7 +247,7 @@ impl LogThread {
             self.log_own_line(
                 Level::Error,
                 &format!(
-                    "{name}: not reopened, the old file stays in use: {reason}{}",
+                    "{name}: cannot be reopened, the old file stays in use: {reason}{}",
                     others(more)
                 ),
                 now,
@@ -250,7 +255,7 @@ impl LogThread {
         }
     }
 
-    /// What time alone brings, and the news that waited for their turn.
+    /// Performs what is due by time, and writes pending reports.
     fn upkeep(&mut self, now: Now) {
         if self.due.is_some_and(|due| due <= now.instant) {
             self.due = None;
@@ -267,10 +272,10 @@ impl LogThread {
         }
     }
 
-    /// One line for all that happened to any log since the last such line.
+    /// Logs one line for everything that happened to any log since the last such line.
     fn report_news(&mut self, now: Now) {
         if self.errors.is_some_and(|index| self.destinations[index].is_failing()) {
-            // It would be lost itself, and be counted, and so for ever. Its own recovery brings us back here.
+            // The report would be lost and counted itself, endlessly. The recovery of the error log leads back here.
             return;
         }
         self.report_not_before = now.instant.checked_add(REPORT_INTERVAL);
@@ -281,9 +286,9 @@ impl LogThread {
             .iter_mut()
             .filter_map(|destination| destination.take_report(time))
             .collect();
-        // Each tells one thing at a time.
+        // Each destination reports one thing at a time.
         self.has_news = self.destinations.iter_mut().any(Destination::has_news);
-        // Bad news before good, otherwise in the order of the configuration.
+        // Bad news first, otherwise in the order of the configuration.
         news.sort_by_key(|(is_bad, _)| !is_bad);
         if let Some((is_bad, text)) = news.first() {
             let level = if *is_bad { Level::Error } else { Level::Info };
@@ -292,7 +297,7 @@ impl LogThread {
         }
     }
 
-    /// Writes a line of our own to the error log.
+    /// Writes a line of the log thread itself to the error log.
     fn log_own_line(&mut self, level: Level, message: &str, now: Now) {
         if let Some(index) = self.errors
             && self.shared.is_enabled(level)
@@ -306,7 +311,7 @@ impl LogThread {
         }
     }
 
-    /// Takes what is still in the channel and gives the readers until `deadline`. Says whether all was written.
+    /// Writes what is left in the channel and gives readers until `deadline`. Returns whether everything was written.
     fn finish(&mut self, deadline: Instant) -> bool {
         while let Ok(message) = self.messages.try_recv() {
             if let Message::Lines(chunk) = message {

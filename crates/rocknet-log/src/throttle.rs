@@ -1,8 +1,8 @@
-//! Log throttle: one line a second for each cause, and a count of the lines that were left out.
+//! Log throttle: one line per second for each cause, and a count of the lines left out.
 //!
-//! A cause is a kind of failure at a site, with the script, upstream or limit it concerns. None of these is chosen by a
-//! client, so a client can neither fill the table nor push others out of it. The log thread reports what was left out when
-//! the second is over.
+//! A cause is a kind of failure at a site, with the script, upstream or limit concerned. Clients choose none of these,
+//! so a client can neither fill the table nor displace other causes. The log thread reports the lines left out when the
+//! second is over.
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;
@@ -17,52 +17,54 @@ use rocknet_io::uptime::uptime_ms;
 
 /// Time within which further lines of a cause are only counted.
 const WINDOW_MS: u64 = 1_000;
-/// Most causes at once. Beyond that all others share one entry, so that the table stays below 640 KiB.
+/// Maximum number of causes. Beyond it all others share one entry, so that the table stays below 640 KiB.
 const MAX_CAUSES: usize = 1_024;
-/// Longest site and longest subject that are kept for the report, in bytes.
+/// Maximum length in bytes of a site or subject kept for the report.
 const MAX_LABEL: usize = 256;
 
-/// What failed: the same values give the same cause.
+/// Cause of a log line; equal values are the same cause.
 #[derive(Debug, Clone, Copy)]
 pub struct Cause<'c> {
+    /// Level of the line and of the report.
     pub level: Level,
-    /// The kind of failure, as the report names it.
+    /// Kind of failure, as the report names it.
     pub what: &'static str,
+    /// Name of the site.
     pub site: &'c str,
-    /// The script, upstream or limit; never anything that a client sends.
+    /// The script, upstream or limit; never a value sent by a client.
     pub subject: &'c str,
 }
 
 impl Cause<'_> {
-    /// Whether a line may be logged now. One that may not is counted.
+    /// Returns whether a line may be logged now; otherwise counts it.
     pub fn may_be_logged(&self) -> bool {
         self.level <= LevelFilter::current() && lock().admit(self, 1, uptime_ms())
     }
 
-    /// The same for causes of which `burst` lines a second are wanted.
+    /// Returns the same for causes that log `burst` lines per second.
     pub fn may_be_logged_in_burst(&self, burst: u32) -> bool {
         self.level <= LevelFilter::current() && lock().admit(self, burst, uptime_ms())
     }
 }
 
-/// Time of the next report, in milliseconds of uptime; [`NEVER`] if nothing waits for one.
+/// Time of the next report in milliseconds of uptime; [`NEVER`] if none is pending.
 static NEXT: AtomicU64 = AtomicU64::new(NEVER);
 const NEVER: u64 = u64::MAX;
 
-/// Milliseconds until [`report`] has something to do, if anything was logged of late.
+/// Milliseconds until [`report`] has something to do; `None` if nothing was logged recently.
 pub(super) fn due_in_ms() -> Option<u64> {
     let next = NEXT.load(Ordering::Relaxed);
     (next != NEVER).then(|| next.saturating_sub(uptime_ms()))
 }
 
-/// Logs what was left out in windows that are over.
+/// Logs the numbers of lines left out in windows that have ended.
 pub(super) fn report() {
     if due_in_ms() == Some(0) {
         report_at(uptime_ms());
     }
 }
 
-/// Logs what was left out, whether its window is over or not: the log ends.
+/// Logs the numbers of all lines left out, because the log ends.
 pub(super) fn report_all() {
     report_at(NEVER);
 }
@@ -95,7 +97,7 @@ struct Entry {
     left_out: u64,
 }
 
-/// A line of the report: its level and text, the site and the subject.
+/// A line of the report: level, text, site and subject.
 type Line = (Level, String, Box<str>, Box<str>);
 
 static TABLE: Mutex<Option<Table>> = Mutex::new(None);
@@ -143,7 +145,7 @@ impl Table {
             logged: 0,
             left_out: 0,
         });
-        // A window that is over and that nobody has reported yet is taken with the next: nothing is lost.
+        // A window that has ended without a report is merged with the next, so that no count is lost.
         if now_ms.saturating_sub(entry.since_ms) >= WINDOW_MS && entry.left_out == 0 {
             (entry.since_ms, entry.logged) = (now_ms, 0);
         }
@@ -155,7 +157,7 @@ impl Table {
         false
     }
 
-    /// Removes the entries whose window is over, and gives back what they have to report.
+    /// Removes the entries whose window has ended, and returns their reports.
     fn take_over(&mut self, now_ms: u64) -> Vec<Line> {
         let is_over = |entry: &Entry| now_ms.saturating_sub(entry.since_ms) >= WINDOW_MS;
         let over = self.entries.extract_if(|_, entry| is_over(entry));
@@ -168,7 +170,7 @@ impl Table {
     }
 }
 
-/// The key of all causes for which the table has no room.
+/// Key of all causes that have no entry of their own.
 const OTHERS: u64 = 0;
 
 fn cut(label: &str) -> &str {
@@ -193,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn each_cause_has_a_line_a_second_and_what_is_left_out_is_counted() {
+    fn each_cause_logs_a_line_a_second_and_counts_the_rest() {
         let mut table = Table::default();
         for (at, site, subject, admitted) in [
             (0, "a", "/x", true),
@@ -227,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_nobody_has_reported_loses_nothing() {
+    fn an_unreported_window_loses_no_count() {
         let mut table = Table::default();
         assert!(table.admit(&cause("a", ""), 1, 0));
         assert!(!table.admit(&cause("a", ""), 1, 10));

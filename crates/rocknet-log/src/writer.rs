@@ -1,4 +1,4 @@
-//! A worker's end of the access log: records become lines in its own buffers, full buffers go to the logger thread.
+//! Access log writer of a worker: formats records into its own buffers, and passes full buffers to the log thread.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -8,21 +8,21 @@ use super::shared::{Shared, unix_ms};
 use super::stamp::Stamps;
 use super::{Message, SinkId};
 
-/// A buffer goes to the thread when it has this much: some 250 lines for one wake-up and one write.
+/// Size in bytes at which a buffer is sent: some 250 lines for one wake-up and one write.
 const HAND_OVER: usize = 32 * 1024;
 
-/// What a new buffer gets: the hand-over size and one usual record more, so that it is not grown.
+/// Capacity of a new buffer: the sending size and one usual record, so that it does not grow.
 const CAPACITY: usize = HAND_OVER + 4 * 1024;
 
-/// A buffer that a monstrous record grew past this is not used again.
+/// A buffer that an unusually long record made larger than this is not reused.
 pub(super) const RECYCLED_MAX: usize = 2 * CAPACITY;
 
-/// Emptied buffers kept for one worker: more than the thread has in hand unless its disk is slow, and little memory
-/// to keep after a burst.
+/// Maximum number of empty buffers kept by one worker: more than the thread holds unless its disk is slow, and little
+/// memory to keep after a burst.
 const SPARES: usize = 8;
 
-/// Logs with lines in one worker at a time. With thousands of sites logged apart, each its own file, all buffers are
-/// handed over when it is reached: 36 KiB each would otherwise become hundreds of megabytes.
+/// Maximum number of logs with buffers in one worker. When thousands of sites have their own files, all buffers are
+/// sent when it is reached, because 36 KiB for each would become hundreds of megabytes.
 const ACTIVE_MAX: usize = 64;
 
 /// Lines on their way to a log.
@@ -30,20 +30,20 @@ pub(super) struct Chunk {
     pub(super) destination: u32,
     pub(super) bytes: Vec<u8>,
     pub(super) lines: u64,
-    /// Lines for the same log that were lost before these.
+    /// Lines of the same log that were lost before these.
     pub(super) lost: u64,
-    /// Where the emptied buffer goes back to.
+    /// Returns the empty buffer to the writer.
     pub(super) home: SyncSender<Vec<u8>>,
 }
 
-/// The access log as one worker writes it. It never waits, and after its buffers are warm it does not allocate.
+/// Access log writer of one worker. It never blocks, and does not allocate once its buffers exist.
 pub struct AccessWriter {
     shared: Arc<Shared>,
     messages: SyncSender<Message>,
     stamps: Stamps,
-    /// By destination.
+    /// One slot for each destination.
     slots: Vec<Slot>,
-    /// The destinations whose slot is active.
+    /// Destinations with an active slot.
     active: Vec<u32>,
     spares: Receiver<Vec<u8>>,
     home: SyncSender<Vec<u8>>,
@@ -54,7 +54,7 @@ struct Slot {
     bytes: Vec<u8>,
     lines: u64,
     lost: u64,
-    /// Whether it has a buffer and stands in the list of active ones.
+    /// Whether it has a buffer and is in the list of active slots.
     is_active: bool,
 }
 
@@ -88,7 +88,7 @@ impl AccessWriter {
         }
     }
 
-    /// Hands over whatever there is: at each tick of the worker and at its end.
+    /// Sends all buffers. Called at each tick of the worker and at its end.
     pub fn flush(&mut self) {
         for at in (0..self.active.len()).rev() {
             if self.hand_over(self.active[at] as usize) {
@@ -97,7 +97,7 @@ impl AccessWriter {
         }
     }
 
-    /// Sets the time that the following records bear: once per tick.
+    /// Sets the time of the following records, in milliseconds since 1970. Called once per tick.
     pub fn set_time(&mut self, unix_ms: u64) {
         self.stamps.set(unix_ms);
     }
@@ -110,15 +110,15 @@ impl AccessWriter {
         if self.active.len() >= ACTIVE_MAX {
             self.flush();
         }
-        // Only a slot in use has a buffer: thousands of quiet logs cost none.
+        // Only an active slot has a buffer, so thousands of idle logs cost none.
         let slot = &mut self.slots[index];
         slot.bytes = self.spares.try_recv().unwrap_or_else(|_| Vec::with_capacity(CAPACITY));
         slot.is_active = true;
         self.active.push(index as u32);
     }
 
-    /// Sends the slot's lines away and puts it to rest. If the thread has too much to do they are counted as lost, which
-    /// is told with the next that get through, and the slot stays active.
+    /// Sends the lines of a slot and deactivates it. If the thread is overloaded, the lines are counted as lost, which
+    /// the next chunk reports, and the slot stays active.
     #[cold]
     fn hand_over(&mut self, index: usize) -> bool {
         let slot = &mut self.slots[index];
@@ -179,7 +179,7 @@ mod tests {
         tls: None,
         status: 200,
         received_bytes: 0,
-        content_bytes: 1,
+        sent_bytes: 1,
         referer: None,
         user_agent: None,
         host: b"h",
@@ -195,7 +195,7 @@ mod tests {
         }
     }
 
-    /// A writer whose thread is played by the test, with `room` messages between.
+    /// A writer whose log thread is simulated by the test, with a channel of `room` messages.
     fn writer(room: usize) -> (AccessWriter, Receiver<Message>, Arc<Shared>) {
         let shared = Arc::new(Shared::new(TimeZone::UTC, Level::Info));
         let (messages, receiver) = sync_channel(room);
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_goes_when_full_and_comes_back() {
+    fn a_full_buffer_is_sent_and_reused() {
         let (mut writer, receiver, _) = writer(2);
         let mut first = None;
         for _ in 0..3 {
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_a_full_channel_refuses_are_counted_and_told_with_the_next() {
+    fn lines_rejected_by_a_full_channel_are_reported_with_the_next() {
         let (mut writer, receiver, shared) = writer(1);
         for _ in 0..3 {
             writer.record(sink(0), &RECORD);

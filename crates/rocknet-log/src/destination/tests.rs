@@ -1,4 +1,4 @@
-//! One log under chosen times and faults: rotation by age, retries, bounds, and what is told of them.
+//! One log with simulated times and failures: rotation by age, retries, limits, and reports.
 
 use std::fs;
 
@@ -40,7 +40,7 @@ impl TestLog {
         }
     }
 
-    /// On a disk that is full until `mend`.
+    /// A log on a disk that is full until `mend`.
     fn full() -> TestLog {
         let folder = tempfile::tempdir().expect("a folder");
         std::os::unix::fs::symlink("/dev/full", folder.path().join("a.log")).expect("links");
@@ -109,7 +109,7 @@ fn rotation_by_age() {
 }
 
 #[test]
-fn a_log_rotated_by_another_is_only_reopened() {
+fn a_log_rotated_by_another_program_is_only_reopened() {
     let mut bench = TestLog::new();
     let small = Rotate {
         size: Some(4),
@@ -124,7 +124,7 @@ fn a_log_rotated_by_another_is_only_reopened() {
 }
 
 #[test]
-fn keep_none() {
+fn keep_zero() {
     let mut bench = TestLog::new();
     let none = Rotate {
         size: Some(4),
@@ -137,7 +137,7 @@ fn keep_none() {
 }
 
 #[test]
-fn a_silent_log_that_is_not_named_is_closed_and_opens_again() {
+fn an_idle_log_that_is_no_longer_named_is_closed_and_reopens() {
     let mut bench = TestLog::new();
     bench.push("a\n", &NEVER, 0);
     assert_eq!(bench.destination.due(&NEVER), None, "nothing to wait for");
@@ -153,13 +153,16 @@ fn a_silent_log_that_is_not_named_is_closed_and_opens_again() {
 }
 
 #[test]
-fn a_failed_log_is_tried_once_a_second_and_told() {
+fn a_failed_log_is_retried_once_a_second_and_reported() {
     let mut bench = TestLog::full();
     bench.push("a\n", &NEVER, 1);
     assert_eq!(bench.destination.due(&NEVER), Some(bench.at(2).instant));
     assert_eq!(
         bench.take_report(),
-        Some((true, "lines wait since T1: no space left on device".to_owned()))
+        Some((
+            true,
+            "cannot be written and lines are held since T1: no space left on device".to_owned()
+        ))
     );
     bench.push("b\n", &NEVER, 1);
     assert_eq!((bench.take_report(), bench.destination.held_lines()), (None, 2));
@@ -176,13 +179,13 @@ fn a_failed_log_is_tried_once_a_second_and_told() {
     assert_eq!(bench.files(), ["a\nb\n"]);
     assert_eq!(
         bench.take_report(),
-        Some((false, "written again, 1 line lost since T1".to_owned()))
+        Some((false, "recovered, 1 line lost since T1".to_owned()))
     );
     assert_eq!((bench.take_report(), bench.destination.due(&NEVER)), (None, None));
 }
 
 #[test]
-fn a_failed_log_holds_so_much_and_no_more() {
+fn lines_held_for_a_failed_log_are_bounded() {
     for (size, dropped) in [(HELD_MAX, 0), (HELD_MAX + 1, 1)] {
         let mut bench = TestLog::full();
         bench.push(&("x".repeat(size - 1) + "\n"), &NEVER, 1);
@@ -193,7 +196,7 @@ fn a_failed_log_holds_so_much_and_no_more() {
 }
 
 #[test]
-fn trouble_over_before_it_was_told_is_not_told() {
+fn a_failure_that_ends_before_it_is_reported_is_not_reported() {
     let mut bench = TestLog::full();
     bench.push("a\n", &NEVER, 1);
     bench.mend(1);
@@ -207,7 +210,7 @@ fn trouble_over_before_it_was_told_is_not_told() {
 }
 
 #[test]
-fn room_of_all_logs_together_is_kept() {
+fn the_limit_for_all_logs_is_kept() {
     let mut bench = TestLog::full();
     let now = bench.at(0);
     for (room, dropped) in [(4, 0), (4, 0), (4, 1), (5, 1), (6, 0)] {

@@ -1,4 +1,4 @@
-//! Logs that cannot be written: a full disk, a pipe without a reader, a reader that sleeps, leaves, returns.
+//! Logs that cannot be written: a full disk, a pipe without a reader, a reader that is slow, or closes and reopens.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read};
@@ -11,7 +11,7 @@ use rustix::fs::{Mode, OFlags};
 use super::{LIMIT, NO_ROTATION, TestLog, count_to, numbers, write};
 
 #[test]
-fn a_full_disk_is_told_once_and_recovers() {
+fn a_full_disk_is_reported_once_and_recovers() {
     const MORE_THAN_IS_HELD: u64 = 40_000;
     let bench = TestLog::new(NO_ROTATION);
     symlink("/dev/full", bench.path("a.log")).expect("links");
@@ -53,7 +53,7 @@ fn a_full_disk_is_told_once_and_recovers() {
 }
 
 #[test]
-fn a_full_disk_under_one_log_leaves_the_others_alone() {
+fn a_full_disk_of_one_log_does_not_affect_others() {
     let bench = TestLog::new(NO_ROTATION);
     symlink("/dev/full", bench.path("full.log")).expect("links");
     let (full, good) = (bench.sink("full.log"), bench.sink("good.log"));
@@ -82,7 +82,7 @@ fn open_reader(path: &Path) -> fs::File {
 }
 
 #[test]
-fn a_pipe_nobody_opened_holds_and_then_counts() {
+fn lines_for_a_pipe_without_a_reader_are_held_and_then_counted() {
     let bench = TestLog::new(NO_ROTATION);
     make_fifo(&bench.path("pipe"));
     let sink = bench.sink("pipe");
@@ -93,7 +93,7 @@ fn a_pipe_nobody_opened_holds_and_then_counts() {
     }
     assert!(bench.logger.drops() > 0);
     assert!(
-        bench.read("error.log").contains("nobody reads the pipe"),
+        bench.read("error.log").contains("the pipe has no reader"),
         "{}",
         bench.read("error.log")
     );
@@ -105,7 +105,7 @@ fn a_pipe_nobody_opened_holds_and_then_counts() {
 }
 
 #[test]
-fn a_slow_pipe_never_stalls_a_worker_and_is_read_whole_lines() {
+fn a_slow_pipe_never_blocks_a_worker_and_gets_whole_lines() {
     const LINES: u64 = 200_000;
     let bench = TestLog::new(NO_ROTATION);
     make_fifo(&bench.path("pipe"));
@@ -120,7 +120,7 @@ fn a_slow_pipe_never_stalls_a_worker_and_is_read_whole_lines() {
     assert_eq!(numbers(&bench.read("good.log")), count_to(10), "another log goes on");
     assert!(bench.logger.drops() > 0);
 
-    // The reader wakes up: what was held comes out, each line whole, in order, without a gap inside a run.
+    // The reader resumes: the held lines arrive complete and in order.
     let mut text = Vec::new();
     let start = Instant::now();
     while LINES - bench.logger.drops() > text.iter().filter(|byte| **byte == b'\n').count() as u64 {
@@ -137,7 +137,7 @@ fn a_slow_pipe_never_stalls_a_worker_and_is_read_whole_lines() {
 }
 
 #[test]
-fn a_reader_that_leaves_and_returns_sees_whole_lines() {
+fn a_reader_that_reopens_the_pipe_gets_whole_lines() {
     let bench = TestLog::new(NO_ROTATION);
     make_fifo(&bench.path("pipe"));
     let first = open_reader(&bench.path("pipe"));
@@ -145,7 +145,7 @@ fn a_reader_that_leaves_and_returns_sees_whole_lines() {
     let mut writer = bench.logger.writer();
     write(&mut writer, sink, 0, 3_000);
     bench.sync();
-    // The pipe is full, most likely amid a line; its content goes with its reader.
+    // The pipe is full, most likely within a line; its content is lost with its reader.
     drop(first);
     write(&mut writer, sink, 3_000, 10);
     bench.sync();

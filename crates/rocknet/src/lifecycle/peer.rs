@@ -122,7 +122,7 @@ impl Peer {
                 tls: self.secure.as_ref().and_then(|secure| secure.facts().protocol()),
                 status: facts.status.code(),
                 received_bytes: context.map_or(0, |context| context.received.get()),
-                content_bytes: facts.sent,
+                sent_bytes: facts.sent,
                 referer: request.and_then(|request| request.fields.get(Known::Referer)),
                 user_agent: request.and_then(|request| request.fields.get(Known::UserAgent)),
                 host: request.map_or(b"", |request| request.authority),
