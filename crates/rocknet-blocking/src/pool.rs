@@ -211,7 +211,7 @@ struct PoolState {
     phase: Phase,
     /// Numbers of the threads that should run and do not.
     missing: Vec<usize>,
-    /// Whether the threads for low priority have been requested.
+    /// True once the threads for low priority have been requested.
     has_low_threads: bool,
     alive: usize,
     restarts: u64,

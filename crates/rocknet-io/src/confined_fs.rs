@@ -47,6 +47,16 @@ use root_directory::RootDirectory;
 /// An open directory below which files are looked up.
 ///
 /// The descriptor stays open, so that renaming the directory, or replacing it by a link, does not affect lookups.
+///
+/// ```
+/// use rocknet_io::confined_fs::{OpenError, Root, Symlinks};
+///
+/// let root = Root::open(env!("CARGO_MANIFEST_DIR")).unwrap();
+/// let opened = root.open_file(b"src/lib.rs", Symlinks::Inside).unwrap();
+/// assert!(opened.meta.size > 0);
+/// let outside = root.open_file(b"../Cargo.toml", Symlinks::Inside);
+/// assert!(matches!(outside, Err(OpenError::Escapes)));
+/// ```
 #[derive(Debug)]
 pub struct Root {
     directory: RootDirectory,

@@ -25,7 +25,7 @@ pub struct Message {
     pub fd: Option<OwnedFd>,
 }
 
-/// Whether a call may block until the other end has received, or sent, a message.
+/// Blocking mode of a call that waits until the other end has received, or sent, a message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Blocking {
     /// The call blocks.
@@ -64,7 +64,8 @@ impl FdChannel {
     ///
     /// # Errors
     ///
-    /// `WouldBlock` if the other end is behind and `blocking` is [`Blocking::No`]; `BrokenPipe` if it is closed.
+    /// `WouldBlock` if the queue of the other end is full and `blocking` is [`Blocking::No`]; `BrokenPipe` if the other
+    /// end is closed.
     pub fn send(&self, message: &[u8], with: Option<BorrowedFd<'_>>, blocking: Blocking) -> io::Result<()> {
         let mut flags = SendFlags::NOSIGNAL;
         if blocking == Blocking::No {

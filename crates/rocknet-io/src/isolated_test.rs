@@ -17,10 +17,10 @@ pub(crate) fn in_own_process(test: &str) -> bool {
         .env(CHILD, test)
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&child.stdout);
+    let output = String::from_utf8_lossy(&child.stdout);
     assert!(
-        child.status.success() && said.contains("1 passed"),
-        "{said}{}",
+        child.status.success() && output.contains("1 passed"),
+        "{output}{}",
         String::from_utf8_lossy(&child.stderr)
     );
     false

@@ -35,7 +35,7 @@ mod tests {
 
     #[test]
     fn finds_this_process() {
-        for (bound, asked, found) in [
+        for (bound, requested, found) in [
             ("127.0.0.1", None, true),
             ("127.0.0.1", Some("127.0.0.1"), true),
             ("127.0.0.1", Some("0.0.0.0"), true),
@@ -51,11 +51,11 @@ mod tests {
                 continue;
             };
             let port = listener.local_addr().unwrap().port();
-            let owner = of_port(asked.map(|ip| ip.parse().unwrap()), port);
+            let owner = of_port(requested.map(|ip| ip.parse().unwrap()), port);
             assert_eq!(
                 owner.as_ref().is_some_and(PortOwner::is_this_process),
                 found,
-                "{asked:?} for {bound}: {owner:?}"
+                "{requested:?} for {bound}: {owner:?}"
             );
             drop(listener);
         }

@@ -1,4 +1,4 @@
-//! Standard streams: tells terminals from pipes and files, and reads lines.
+//! Standard streams: terminal detection, and reading lines.
 
 #[cfg(unix)]
 mod no_echo;

@@ -36,7 +36,7 @@ const SOCKET_BUFFER: usize = 2 << 20;
 /// A UDP socket with segmentation offload (GSO and GRO), ECN and local addresses.
 pub struct UdpSocket {
     socket: AsyncFd<OwnedFd>,
-    /// Whether the kernel segments what is sent. If the device cannot, datagrams are sent one by one.
+    /// True while the kernel segments the bytes of a send. If the device cannot, datagrams are sent one by one.
     kernel_segments: AtomicBool,
 }
 

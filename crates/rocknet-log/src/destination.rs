@@ -43,7 +43,7 @@ pub(super) struct Destination {
     outage: Option<Outage>,
     /// Lines lost here since the last `take_dropped`.
     dropped: u64,
-    /// Whether the current configuration names it.
+    /// True if the current configuration names it.
     in_use: bool,
     last_line: Instant,
 }

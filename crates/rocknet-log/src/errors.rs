@@ -45,7 +45,7 @@ pub fn init_errors(log: &Log, logger: &Logger) -> ErrorLog {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct LevelChoice<'a> {
     pub(super) level: Level,
-    /// Whether a reload keeps the level.
+    /// True if a reload keeps the level.
     pub(super) is_fixed: bool,
     /// The value of the variable, if it is not a level.
     pub(super) unknown: Option<&'a str>,

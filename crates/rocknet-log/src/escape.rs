@@ -1,8 +1,8 @@
 //! Escaping: bytes chosen by a client become text that stays within its field and line.
 //!
-//! The text formats of the access log use `\xHH` for everything except printable ASCII, and for the quote and the
-//! backslash, so that a reader can restore the bytes of any field. JSON has its own escapes. The error log, which
-//! people read, keeps printable text of any script.
+//! The text formats of the access log escape the quote, the backslash and everything except printable ASCII as `\xHH`.
+//! So a reader can restore the bytes of any field. JSON has its own escapes. The error log, which people read, keeps
+//! printable text of any script.
 
 use std::fmt;
 

@@ -54,7 +54,7 @@ struct Slot {
     bytes: Vec<u8>,
     lines: u64,
     lost: u64,
-    /// Whether it has a buffer and is in the list of active slots.
+    /// True if it has a buffer and is in the list of active slots.
     is_active: bool,
 }
 

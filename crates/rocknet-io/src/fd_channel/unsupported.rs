@@ -17,7 +17,7 @@ pub struct Message {
     pub fd: Option<OwnedFd>,
 }
 
-/// Whether a call may block.
+/// Blocking mode of a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Blocking {
     /// The call blocks.

@@ -1,4 +1,4 @@
-//! Sending files by reading and writing, for systems whose own call is not supported here.
+//! Sends files by reading and writing, on systems other than Linux.
 
 use std::os::fd::BorrowedFd;
 
@@ -13,7 +13,7 @@ pub(super) fn append_resident(_file: BorrowedFd<'_>, _offset: u64, _content: &mu
     Err(Errno::NOSYS)
 }
 
-/// Other systems are not asked for the type of the file system.
+/// The type of the file system is not queried on other systems.
 pub(super) fn is_memory_backed(_file: BorrowedFd<'_>) -> bool {
     false
 }

@@ -227,7 +227,7 @@ pub fn bind_next_free(
     }
 }
 
-/// Whether a new socket may share its address with another one.
+/// Sharing of the address of a new socket with other sockets.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PortSharing {
     Exclusive,

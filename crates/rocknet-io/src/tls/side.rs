@@ -9,7 +9,7 @@ use rustls::unbuffered::UnbufferedStatus;
 pub trait Side {
     type Data;
 
-    /// Whether an end without close_notify is an error. Clients often omit it, and the framing of their requests
+    /// True if an end without close_notify is an error. Clients often omit it, and the framing of their requests
     /// reveals missing bytes. A response may end with its connection, so an attacker who can end the connection could
     /// truncate it.
     const NEEDS_CLOSE_NOTIFY: bool;

@@ -181,7 +181,9 @@ fn invalid_sends_fail_and_the_socket_stays_usable() {
         assert!(send(&theirs, transmit(to, Some(ip("192.0.2.1")))).await.is_err());
         let unbound = bind("127.0.0.1:0").local_address().expect("bound");
         for _ in 0..3 {
-            send(&theirs, transmit(unbound, None)).await.expect("unbound tells");
+            send(&theirs, transmit(unbound, None))
+                .await
+                .expect("sending to an unbound port succeeds");
         }
         send(&theirs, transmit(to, None)).await.expect("sent");
         assert_eq!(receive(&ours, 1).await.0, [b"x"]);
