@@ -110,7 +110,7 @@ impl UdpSocket {
                 Err(Errno::AGAIN) => ready!(self.socket.poll_write_ready(context))?.clear_ready(),
                 // A device on the way without checksums of its own.
                 Err(Errno::IO | Errno::INVAL) if chunk > segment => {
-                    self.kernel_segments.store(false, Ordering::Relaxed)
+                    self.kernel_segments.store(false, Ordering::Relaxed);
                 }
                 Err(error) => return Poll::Ready(Err(error.into())),
             }

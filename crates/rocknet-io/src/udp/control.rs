@@ -161,7 +161,7 @@ pub(super) fn read(message: &libc::msghdr) -> Received {
         let head = unsafe { ptr::read_unaligned(next) };
         match (head.cmsg_level, head.cmsg_type) {
             (libc::IPPROTO_IP, libc::IP_TOS) => {
-                received.ecn = value::<u8>(next, &head).map(Ecn::of).unwrap_or_default()
+                received.ecn = value::<u8>(next, &head).map(Ecn::of).unwrap_or_default();
             }
             (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
                 received.ecn = value::<c_int>(next, &head)
