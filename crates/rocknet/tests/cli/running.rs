@@ -176,7 +176,7 @@ fn without_a_file_there_is_a_page_or_a_folder_on_the_next_free_port() {
     // Whoever holds the port, the first server cannot have it; then the second takes another than the first.
     let _holder = TcpListener::bind("127.0.0.1:8080");
     let folder = place.serve(&["serve", "site/../site"]);
-    assert!(folder.told.contains("Port 8080 is in use by "), "{}", folder.told);
+    assert!(folder.told.contains("Port 8080 is held by "), "{}", folder.told);
     let whole = place.path().canonicalize().unwrap().join("site");
     assert!(
         folder.told.contains(&format!("→  {}\n", whole.display())),
