@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Waits for a program and returns its output, of which each stream is cut at [`MAX_OUTPUT`] bytes. Blocks.
+/// Waits for a program and returns its output, of which each stream is cut at 4 MiB. Blocks.
 ///
 /// # Errors
 ///
