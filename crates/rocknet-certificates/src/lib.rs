@@ -19,7 +19,7 @@ mod pem;
 mod secure_site;
 mod settings;
 mod shelf;
-pub mod store;
+pub mod storage;
 pub mod trust;
 
 pub use disk::Disk;

@@ -7,13 +7,13 @@ use std::process::Command;
 use std::time::SystemTime;
 
 use rocknet::certificates::local::{LocalCa, Reach};
-use rocknet::certificates::store::Folder;
+use rocknet::certificates::storage::FileStorage;
 use rocknet::trust::{Found, Home, Nss, Root, System, Tools, TrustStore, browser_stores};
 
 /// A root in a folder of its own, as the state folder has it.
 fn root(folder: &Path) -> Root {
     let state = folder.join("state");
-    let ca = LocalCa::open_or_make(&Folder::new(&state), Reach::Private, SystemTime::now()).unwrap();
+    let ca = LocalCa::open_or_make(&FileStorage::new(&state), Reach::Private, SystemTime::now()).unwrap();
     Root::new(state.join(Reach::Private.certificate()), ca.root().der.clone()).unwrap()
 }
 

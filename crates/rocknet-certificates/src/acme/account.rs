@@ -9,7 +9,7 @@ use rocknet_config::model::{Acme, AcmeCa};
 use tokio::sync::Mutex;
 
 use super::http::Http;
-use crate::store::{Access, Store};
+use crate::storage::{Access, Storage};
 
 /// A CA that is ready to be asked.
 #[derive(Clone)]
@@ -20,7 +20,7 @@ pub struct Ca {
 
 /// All accounts of this server.
 pub struct Accounts {
-    store: Arc<dyn Store>,
+    storage: Arc<dyn Storage>,
     root: Option<PathBuf>,
     email: Option<String>,
     open: Mutex<HashMap<String, Ca>>,
@@ -34,9 +34,9 @@ pub struct Refused {
 }
 
 impl Accounts {
-    pub fn new(store: Arc<dyn Store>, settings: &Acme) -> Accounts {
+    pub fn new(storage: Arc<dyn Storage>, settings: &Acme) -> Accounts {
         Accounts {
-            store,
+            storage,
             root: settings.ca_root.clone(),
             email: settings.email.clone(),
             open: Mutex::default(),
@@ -67,12 +67,12 @@ impl Accounts {
     /// To be called when a CA says that it does not know the account: the next one asks makes another.
     pub async fn forget(&self, ca: &AcmeCa) {
         self.open.lock().await.remove(&ca.url);
-        let _ = self.store.remove(&piece(&ca.url));
+        let _ = self.storage.remove(&item_name(&ca.url));
     }
 
     async fn account(&self, ca: &AcmeCa, http: &Http) -> Result<Account, Error> {
-        let piece = piece(&ca.url);
-        let kept = self.store.read(&piece).map_err(|error| Error::Other(error.into()))?;
+        let item = item_name(&ca.url);
+        let kept = self.storage.read(&item).map_err(|error| Error::Other(error.into()))?;
         if let Some(credentials) = kept.and_then(|bytes| serde_json::from_slice::<AccountCredentials>(&bytes).ok()) {
             return Account::builder_with_http(Box::new(http.clone()))
                 .from_credentials(credentials)
@@ -92,8 +92,8 @@ impl Accounts {
         let builder = Account::builder_with_http(Box::new(http.clone()));
         let (account, credentials) = builder.create(&new, ca.url.clone(), binding.as_ref()).await?;
         let bytes = serde_json::to_vec(&credentials)?;
-        self.store
-            .write(&piece, &bytes, Access::Owner)
+        self.storage
+            .write(&item, &bytes, Access::Owner)
             .map_err(|error| Error::Other(error.into()))?;
         tracing::info!("a new account at {}", ca.url);
         Ok(account)
@@ -132,14 +132,14 @@ pub fn told(error: &Error) -> String {
 }
 
 /// The directory's URL as the name of a folder.
-fn piece(url: &str) -> String {
+fn item_name(url: &str) -> String {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' };
     format!(
         "acme/accounts/{}.json",
-        rest.chars().take(MAX_PIECE_NAME).map(plain).collect::<String>()
+        rest.chars().take(MAX_ITEM_NAME).map(plain).collect::<String>()
     )
 }
 
 /// Names of files may have 255 bytes.
-const MAX_PIECE_NAME: usize = 200;
+const MAX_ITEM_NAME: usize = 200;

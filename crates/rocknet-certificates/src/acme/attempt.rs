@@ -13,12 +13,12 @@ use super::clock::Clock;
 use super::order::{self, Job, OrderError};
 use super::record::Record;
 use crate::Shelf;
-use crate::store::Store;
+use crate::storage::Storage;
 
 /// What all attempts of one configuration share.
 pub struct Office {
     pub settings: Acme,
-    pub store: Arc<dyn Store>,
+    pub storage: Arc<dyn Storage>,
     pub shelf: Arc<Shelf>,
     pub clock: Clock,
     pub accounts: Accounts,
@@ -66,7 +66,7 @@ impl Office {
                 url: &ca.url,
                 ca: &ready,
                 settings: &self.settings,
-                store: &*self.store,
+                storage: &*self.storage,
                 shelf: &self.shelf,
                 old,
             };

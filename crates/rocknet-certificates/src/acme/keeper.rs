@@ -16,7 +16,7 @@ use super::clock::Clock;
 use super::record::{Failures, Record};
 use super::schedule::{self, Life};
 use crate::Shelf;
-use crate::store::{Lock, Store};
+use crate::storage::{Lock, Storage};
 
 /// What sites want, as of the latest configuration.
 #[derive(Default)]
@@ -38,7 +38,7 @@ impl Wish {
 }
 
 pub struct Keeper {
-    pub store: Arc<dyn Store>,
+    pub storage: Arc<dyn Storage>,
     pub clock: Clock,
     pub shelf: Arc<Shelf>,
     pub wish: watch::Receiver<Arc<Wish>>,
@@ -115,7 +115,7 @@ impl Keeper {
     }
 
     fn lock(&self) -> Option<Lock> {
-        match self.store.lock("acme/acme") {
+        match self.storage.lock("acme/acme") {
             Ok(lock) => lock,
             Err(error) => {
                 tracing::error!("no certificates can be had: the state folder: {error}");
@@ -133,7 +133,7 @@ impl Keeper {
         gone.iter().for_each(|name| drop(self.entries.remove(name)));
         for name in &wish.names {
             if !self.entries.contains_key(name) {
-                let entry = Entry::load(&*self.store, name, self.clock.now());
+                let entry = Entry::load(&*self.storage, name, self.clock.now());
                 self.entries.insert(name.clone(), entry);
             }
         }
@@ -150,10 +150,10 @@ impl Keeper {
     fn office(&self, wish: &Arc<Wish>) -> Arc<Office> {
         Arc::new(Office {
             settings: wish.settings.clone(),
-            store: Arc::clone(&self.store),
+            storage: Arc::clone(&self.storage),
             shelf: Arc::clone(&self.shelf),
             clock: self.clock.clone(),
-            accounts: Accounts::new(Arc::clone(&self.store), &wish.settings),
+            accounts: Accounts::new(Arc::clone(&self.storage), &wish.settings),
             rests: Arc::default(),
         })
     }
@@ -161,7 +161,7 @@ impl Keeper {
     /// What the process that works with CAs has got meanwhile.
     fn look_again(&mut self) {
         for (name, entry) in &mut self.entries {
-            if let Ok(Some(record)) = Record::load(&*self.store, name)
+            if let Ok(Some(record)) = Record::load(&*self.storage, name)
                 && entry.record.as_ref().is_none_or(|old| old.leaf != record.leaf)
             {
                 self.shelf.put(std::slice::from_ref(name), record.set());
@@ -221,11 +221,11 @@ impl Keeper {
                         self.shelf.put(std::slice::from_ref(&name), record.set());
                         entry.take(record);
                         entry.failures = Failures::default();
-                        entry.failures.keep(&*self.store, &name);
+                        entry.failures.keep(&*self.storage, &name);
                         // Whatever the certificate says of its life.
                         entry.failures.next_try = unix(now + AFTER_SUCCESS);
                     }
-                    Err(failed) => entry.fail(&*self.store, &name, &failed, now),
+                    Err(failed) => entry.fail(&*self.storage, &name, &failed, now),
                 }
             }
             Done::Window(name, found) => {
@@ -250,7 +250,7 @@ impl Keeper {
                 };
                 if may && self.wish.borrow().covers(&name) && self.entries.len() < MAX_NAMES {
                     denied.remove(&name);
-                    let entry = Entry::load(&*self.store, &name, now);
+                    let entry = Entry::load(&*self.storage, &name, now);
                     self.entries.insert(name, entry);
                 } else {
                     denied.insert(name, now + DENIAL);
@@ -281,13 +281,13 @@ impl Keeper {
 }
 
 impl Entry {
-    /// As the store has it: what is broken there is had anew.
-    pub fn load(store: &dyn Store, name: &str, now: SystemTime) -> Entry {
-        let record = Record::load(store, name).unwrap_or_else(|error| {
+    /// As the storage has it: what is broken there is had anew.
+    pub fn load(storage: &dyn Storage, name: &str, now: SystemTime) -> Entry {
+        let record = Record::load(storage, name).unwrap_or_else(|error| {
             tracing::warn!("the certificate kept for {name} is of no use: {error}");
             None
         });
-        let mut failures = Failures::load(store, name);
+        let mut failures = Failures::load(storage, name);
         // Whoever starts a server has most likely changed something.
         failures.next_try = failures.next_try.min(unix(now + AFTER_START));
         let chance = chance();
@@ -331,14 +331,14 @@ impl Entry {
         })
     }
 
-    fn fail(&mut self, store: &dyn Store, name: &str, failed: &Failed, now: SystemTime) {
+    fn fail(&mut self, storage: &dyn Storage, name: &str, failed: &Failed, now: SystemTime) {
         if !failed.idle {
             self.failures.count = self.failures.count.saturating_add(1);
         }
         let pause = schedule::pause(self.failures.count, failed.rest, chance());
         self.failures.next_try = unix(now + pause);
         self.failures.last.clone_from(&failed.why);
-        self.failures.keep(store, name);
+        self.failures.keep(storage, name);
         let again = pause.as_secs().div_ceil(60);
         let left = self
             .life()

@@ -34,14 +34,14 @@ pub use clock::Clock;
 use keeper::{Entry, Keeper, Wish};
 use record::Record;
 
-use super::store::{Folder, Store};
+use super::storage::{FileStorage, Storage};
 use super::{Authority, Issuer, Shelf, Wanted};
 use rocknet_io::owned_thread::OwnedThread;
 
 /// The issuer for public names.
 pub struct AcmeIssuer {
     settings: Acme,
-    store: Arc<dyn Store>,
+    storage: Arc<dyn Storage>,
     clock: Clock,
     wish: watch::Sender<Arc<Wish>>,
     /// Taken by the thread once there is something to do.
@@ -59,18 +59,18 @@ struct Seat {
 impl AcmeIssuer {
     pub fn start(state: &Path, tls: &Tls) -> io::Result<AcmeIssuer> {
         Ok(AcmeIssuer::with(
-            Arc::new(Folder::new(state)),
+            Arc::new(FileStorage::new(state)),
             &tls.acme,
             Clock::default(),
         ))
     }
 
-    pub fn with(store: Arc<dyn Store>, settings: &Acme, clock: Clock) -> AcmeIssuer {
+    pub fn with(storage: Arc<dyn Storage>, settings: &Acme, clock: Clock) -> AcmeIssuer {
         let (wish, seen) = watch::channel(Arc::default());
         let (demand, demanded) = mpsc::channel(MAX_DEMAND);
         AcmeIssuer {
             settings: settings.clone(),
-            store,
+            storage,
             clock,
             wish,
             seat: Some(Seat {
@@ -105,18 +105,18 @@ impl AcmeIssuer {
         wish
     }
 
-    /// What the store has for the names that are wanted, those had on demand included.
+    /// What the storage has for the names that are wanted, those had on demand included.
     fn entries(&self, wish: &Wish) -> HashMap<String, Entry> {
         let now = self.clock.now();
         let on_demand = if wish.below.is_empty() {
             Vec::new()
         } else {
-            record::kept(&*self.store)
+            record::kept(&*self.storage)
         };
         let on_demand = on_demand.into_iter().filter(|name| wish.covers(name));
         let names = wish.names.iter().cloned().chain(on_demand);
         names
-            .map(|name| (name.clone(), Entry::load(&*self.store, &name, now)))
+            .map(|name| (name.clone(), Entry::load(&*self.storage, &name, now)))
             .collect()
     }
 
@@ -131,7 +131,7 @@ impl AcmeIssuer {
     fn start_thread(&mut self, entries: HashMap<String, Entry>, shelf: &Arc<Shelf>) {
         let Some(seat) = self.seat.take() else { return };
         let keeper = Keeper {
-            store: Arc::clone(&self.store),
+            storage: Arc::clone(&self.storage),
             clock: self.clock.clone(),
             shelf: Arc::clone(shelf),
             wish: seat.wish,

@@ -14,7 +14,7 @@ use super::account::{Ca, is_rate_limited, told};
 use super::challenge::{self, Proof};
 use super::record::{Pending, Record, RecordError};
 use crate::Shelf;
-use crate::store::Store;
+use crate::storage::Storage;
 
 /// What an order is about, and what it works with.
 pub struct Job<'a> {
@@ -25,7 +25,7 @@ pub struct Job<'a> {
     pub url: &'a str,
     pub ca: &'a Ca,
     pub settings: &'a Acme,
-    pub store: &'a dyn Store,
+    pub storage: &'a dyn Storage,
     pub shelf: &'a Shelf,
     /// The certificate that is to be replaced, for CAs that want to know.
     pub old: Option<&'a Record>,
@@ -54,18 +54,18 @@ pub async fn obtain(job: &Job<'_>) -> Result<Record, OrderError> {
     let lost = match &done {
         Ok(_) | Err(OrderError::NotProven(_) | OrderError::Crypto(_) | OrderError::Ca(Error::Api(_))) => true,
         // A network that fails, a disk that is full: the order is good for another try.
-        Err(OrderError::Ca(_) | OrderError::NotShown(_) | OrderError::Record(RecordError::Store(_))) => false,
+        Err(OrderError::Ca(_) | OrderError::NotShown(_) | OrderError::Record(RecordError::Storage(_))) => false,
         Err(OrderError::Record(_)) => true,
     };
     if lost {
-        Pending::forget(job.store, job.name);
+        Pending::forget(job.storage, job.name);
     }
     done
 }
 
 /// The order that an earlier process placed here, if the CA still has it and it is good for something.
 async fn resume(job: &Job<'_>) -> Option<(Order, String)> {
-    let pending = Pending::load(job.store, job.name).filter(|pending| pending.ca == job.url)?;
+    let pending = Pending::load(job.storage, job.name).filter(|pending| pending.ca == job.url)?;
     let mut order = job.ca.account.order(pending.url).await.ok()?;
     if order.state().status == OrderStatus::Invalid {
         return None;
@@ -102,7 +102,7 @@ async fn place(job: &Job<'_>) -> Result<(Order, String), OrderError> {
         key_pem: key.serialize_pem(),
     };
     // Before anything is spent on it: the key of a certificate that was signed and never fetched would be lost.
-    pending.keep(job.store, job.name).map_err(OrderError::Record)?;
+    pending.keep(job.storage, job.name).map_err(OrderError::Record)?;
     Ok((order, pending.key_pem))
 }
 
@@ -127,7 +127,7 @@ async fn carry_out(job: &Job<'_>, order: &mut Order, key_pem: &str) -> Result<Re
     }
     let policy = RetryPolicy::new().timeout(PATIENCE);
     let chain = order.poll_certificate(&policy).await.map_err(OrderError::Ca)?;
-    Record::keep(job.store, job.name, key_pem, &chain).map_err(OrderError::Record)
+    Record::keep(job.storage, job.name, key_pem, &chain).map_err(OrderError::Record)
 }
 
 /// Shows what the CA wants to see, and waits until it has looked.

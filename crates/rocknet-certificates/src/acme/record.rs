@@ -7,7 +7,7 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use serde::{Deserialize, Serialize};
 
-use crate::store::{Access, Store, file_name};
+use crate::storage::{Access, Storage, file_name};
 use crate::{Certified, KeyError, KeySet};
 
 /// A certificate as it is served and kept.
@@ -40,7 +40,7 @@ pub struct Failures {
 /// Why a certificate is of no use.
 #[derive(Debug)]
 pub enum RecordError {
-    Store(io::Error),
+    Storage(io::Error),
     Pem(rustls_pki_types::pem::Error),
     Key(KeyError),
     /// It is for other names.
@@ -66,21 +66,21 @@ impl Record {
         Ok(Record { certified, leaf })
     }
 
-    pub fn load(store: &dyn Store, name: &str) -> Result<Option<Record>, RecordError> {
-        match store.read(&certificate(name)).map_err(RecordError::Store)? {
+    pub fn load(storage: &dyn Storage, name: &str) -> Result<Option<Record>, RecordError> {
+        match storage.read(&certificate(name)).map_err(RecordError::Storage)? {
             Some(pem) => Record::parse(name, &pem).map(Some),
             None => Ok(None),
         }
     }
 
     /// Checks what a CA sent, keeps it, and gives it back ready to serve.
-    pub fn keep(store: &dyn Store, name: &str, key_pem: &str, chain_pem: &str) -> Result<Record, RecordError> {
+    pub fn keep(storage: &dyn Storage, name: &str, key_pem: &str, chain_pem: &str) -> Result<Record, RecordError> {
         let pem = format!("{key_pem}\n{chain_pem}");
         let record = Record::parse(name, pem.as_bytes())?;
         // One piece, so that no crash leaves the key of one and the chain of another.
-        store
+        storage
             .write(&certificate(name), pem.as_bytes(), Access::Owner)
-            .map_err(RecordError::Store)?;
+            .map_err(RecordError::Storage)?;
         Ok(record)
     }
 
@@ -90,36 +90,36 @@ impl Record {
 }
 
 impl Pending {
-    pub fn load(store: &dyn Store, name: &str) -> Option<Pending> {
-        let bytes = store.read(&pending(name)).ok().flatten()?;
+    pub fn load(storage: &dyn Storage, name: &str) -> Option<Pending> {
+        let bytes = storage.read(&pending(name)).ok().flatten()?;
         serde_json::from_slice(&bytes).ok()
     }
 
-    pub fn keep(&self, store: &dyn Store, name: &str) -> Result<(), RecordError> {
-        let bytes = serde_json::to_vec(self).map_err(|error| RecordError::Store(error.into()))?;
-        store
+    pub fn keep(&self, storage: &dyn Storage, name: &str) -> Result<(), RecordError> {
+        let bytes = serde_json::to_vec(self).map_err(|error| RecordError::Storage(error.into()))?;
+        storage
             .write(&pending(name), &bytes, Access::Owner)
-            .map_err(RecordError::Store)
+            .map_err(RecordError::Storage)
     }
 
     /// What cannot be removed is found useless later.
-    pub fn forget(store: &dyn Store, name: &str) {
-        let _ = store.remove(&pending(name));
+    pub fn forget(storage: &dyn Storage, name: &str) {
+        let _ = storage.remove(&pending(name));
     }
 }
 
 impl Failures {
-    pub fn load(store: &dyn Store, name: &str) -> Failures {
-        let bytes = store.read(&failures(name)).ok().flatten().unwrap_or_default();
+    pub fn load(storage: &dyn Storage, name: &str) -> Failures {
+        let bytes = storage.read(&failures(name)).ok().flatten().unwrap_or_default();
         serde_json::from_slice(&bytes).unwrap_or_default()
     }
 
     /// A disk that does not take it costs no more than the memory of a failure.
-    pub fn keep(&self, store: &dyn Store, name: &str) {
+    pub fn keep(&self, storage: &dyn Storage, name: &str) {
         if self.last.is_empty() {
-            let _ = store.remove(&failures(name));
+            let _ = storage.remove(&failures(name));
         } else if let Ok(bytes) = serde_json::to_vec(self) {
-            let _ = store.write(&failures(name), &bytes, Access::Owner);
+            let _ = storage.write(&failures(name), &bytes, Access::Owner);
         }
     }
 
@@ -128,9 +128,9 @@ impl Failures {
     }
 }
 
-/// The names that have a certificate in the store, as files are called.
-pub fn kept(store: &dyn Store) -> Vec<String> {
-    let mut names = store.names(FOLDER).unwrap_or_default();
+/// The names that have a certificate in the storage, as files are called.
+pub fn kept(storage: &dyn Storage) -> Vec<String> {
+    let mut names = storage.names(FOLDER).unwrap_or_default();
     names.retain(|name| name.ends_with(".pem"));
     names
         .iter()
@@ -156,7 +156,7 @@ fn failures(name: &str) -> String {
 impl std::fmt::Display for RecordError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            RecordError::Store(error) => write!(f, "the state folder: {error}"),
+            RecordError::Storage(error) => write!(f, "the state folder: {error}"),
             RecordError::Pem(error) => write!(f, "no certificate with a key: {error}"),
             RecordError::Key(error) => error.fmt(f),
             RecordError::OtherName => f.write_str("the certificate is for other names"),

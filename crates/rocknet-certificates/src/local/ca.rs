@@ -14,7 +14,7 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::names;
 use crate::KeyError;
-use crate::store::{Access, Store};
+use crate::storage::{Access, Storage};
 
 /// How far the word of a CA goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub struct Leaf {
 #[derive(Debug)]
 pub enum CaError {
     /// The state folder does not take or give what belongs there.
-    Store(io::Error),
+    Storage(io::Error),
     /// Another process has been making the CA for all the time we waited.
     Busy,
     Make(rcgen::Error),
@@ -62,7 +62,7 @@ pub enum CaError {
 impl Reach {
     pub const ALL: [Reach; 2] = [Reach::Private, Reach::AnyName];
 
-    /// The piece of the store that holds the certificate.
+    /// The piece of the storage that holds the certificate.
     pub fn certificate(self) -> &'static str {
         match self {
             Reach::Private => "local/ca.pem",
@@ -87,9 +87,9 @@ impl Reach {
 }
 
 impl Root {
-    /// The certificate in the store, if there is one that can be read.
-    pub fn find(store: &dyn Store, reach: Reach) -> Result<Option<Root>, CaError> {
-        let bytes = store.read(reach.certificate()).map_err(CaError::Store)?;
+    /// The certificate in the storage, if there is one that can be read.
+    pub fn find(storage: &dyn Storage, reach: Reach) -> Result<Option<Root>, CaError> {
+        let bytes = storage.read(reach.certificate()).map_err(CaError::Storage)?;
         Ok(bytes.and_then(|bytes| Root::parse(String::from_utf8(bytes).ok()?)))
     }
 
@@ -106,32 +106,32 @@ impl Root {
 }
 
 impl LocalCa {
-    /// The CA of the store; a new one where there is none, or none that will outlive what it would sign.
-    pub fn open_or_make(store: &dyn Store, reach: Reach, now: SystemTime) -> Result<LocalCa, CaError> {
-        if let Some(ca) = LocalCa::open(store, reach, now)? {
+    /// The CA of the storage; a new one where there is none, or none that will outlive what it would sign.
+    pub fn open_or_make(storage: &dyn Storage, reach: Reach, now: SystemTime) -> Result<LocalCa, CaError> {
+        if let Some(ca) = LocalCa::open(storage, reach, now)? {
             return Ok(ca);
         }
         // A server and `rocknet trust` may come here at once, and both are to know the same CA.
         let mut tries = 0;
         let _alone = loop {
-            match store.lock("local/ca").map_err(CaError::Store)? {
+            match storage.lock("local/ca").map_err(CaError::Storage)? {
                 Some(lock) => break lock,
                 None if tries == LOCK_TRIES => return Err(CaError::Busy),
                 None => std::thread::sleep(LOCK_PAUSE),
             }
             tries += 1;
         };
-        match LocalCa::open(store, reach, now)? {
+        match LocalCa::open(storage, reach, now)? {
             Some(ca) => Ok(ca),
-            None => LocalCa::make(store, reach, now),
+            None => LocalCa::make(storage, reach, now),
         }
     }
 
-    fn open(store: &dyn Store, reach: Reach, now: SystemTime) -> Result<Option<LocalCa>, CaError> {
-        let Some(root) = Root::find(store, reach)?.filter(|root| now + LEAF_LIFE < root.not_after) else {
+    fn open(storage: &dyn Storage, reach: Reach, now: SystemTime) -> Result<Option<LocalCa>, CaError> {
+        let Some(root) = Root::find(storage, reach)?.filter(|root| now + LEAF_LIFE < root.not_after) else {
             return Ok(None);
         };
-        let key = store.read(reach.key()).map_err(CaError::Store)?;
+        let key = storage.read(reach.key()).map_err(CaError::Storage)?;
         let key = key.and_then(|bytes| KeyPair::from_pem(std::str::from_utf8(&bytes).ok()?).ok());
         let Some(key) = key.filter(|key| belongs(key, &root)) else {
             return Ok(None);
@@ -140,7 +140,7 @@ impl LocalCa {
         Ok(Some(LocalCa { root, issuer }))
     }
 
-    fn make(store: &dyn Store, reach: Reach, now: SystemTime) -> Result<LocalCa, CaError> {
+    fn make(storage: &dyn Storage, reach: Reach, now: SystemTime) -> Result<LocalCa, CaError> {
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(CaError::Make)?;
         let mut params = CertificateParams::default();
         set_validity(&mut params, now - CLOCK_SLACK, now + CA_LIFE);
@@ -170,10 +170,10 @@ impl LocalCa {
             not_after: now + CA_LIFE,
         };
         // The key first: a certificate without its key would be taken for a CA that somebody has broken.
-        store
+        storage
             .write(reach.key(), key.serialize_pem().as_bytes(), Access::Owner)
-            .and_then(|()| store.write(reach.certificate(), root.pem.as_bytes(), Access::Everyone))
-            .map_err(CaError::Store)?;
+            .and_then(|()| storage.write(reach.certificate(), root.pem.as_bytes(), Access::Everyone))
+            .map_err(CaError::Storage)?;
         Ok(LocalCa {
             root,
             issuer: Issuer::new(params, key),
@@ -235,7 +235,7 @@ const LOCK_PAUSE: Duration = Duration::from_millis(50);
 impl fmt::Display for CaError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            CaError::Store(error) => write!(f, "the local CA cannot be kept in the state folder: {error}"),
+            CaError::Storage(error) => write!(f, "the local CA cannot be kept in the state folder: {error}"),
             CaError::Busy => f.write_str("another process is making the local CA; try again"),
             CaError::Make(error) => write!(f, "the local CA cannot sign: {error}"),
             CaError::Unusable(error) => write!(f, "the local CA signed what does not serve: {error}"),

@@ -15,7 +15,7 @@ use std::time::{Duration, SystemTime};
 pub use ca::{CaError, Leaf, LocalCa, Reach, Root};
 pub use names::is_private;
 
-use super::store::{Folder, Store};
+use super::storage::{FileStorage, Storage};
 use super::{Authority, Certified, Issuer, KeySet, Shelf, Wanted};
 
 /// The issuer for sites of this machine.
@@ -32,7 +32,7 @@ pub struct LocalIssuer {
 type Due = SystemTime;
 
 struct Shared {
-    store: Arc<dyn Store>,
+    storage: Arc<dyn Storage>,
     cas: Mutex<[Option<LocalCa>; Reach::ALL.len()]>,
     /// Names below the wildcards of sites, signed when a client came for them.
     single: Mutex<Single>,
@@ -48,13 +48,13 @@ struct Single {
 impl LocalIssuer {
     /// Touches nothing yet: the CA is made when a site wants it.
     pub fn open(state: &Path) -> io::Result<LocalIssuer> {
-        Ok(LocalIssuer::with(Arc::new(Folder::new(state))))
+        Ok(LocalIssuer::with(Arc::new(FileStorage::new(state))))
     }
 
-    pub fn with(store: Arc<dyn Store>) -> LocalIssuer {
+    pub fn with(storage: Arc<dyn Storage>) -> LocalIssuer {
         LocalIssuer {
             shared: Arc::new(Shared {
-                store,
+                storage,
                 cas: Mutex::default(),
                 single: Mutex::default(),
             }),
@@ -159,7 +159,7 @@ impl Shared {
             .is_some_and(|ca| now + ca::LEAF_LIFE < ca.root().not_after);
         let ca = match place {
             Some(ca) if usable => ca,
-            _ => place.insert(LocalCa::open_or_make(&*self.store, reach, now)?),
+            _ => place.insert(LocalCa::open_or_make(&*self.storage, reach, now)?),
         };
         let leaf = ca.sign(names, now)?;
         Certified::new(leaf.chain, &leaf.key)
@@ -245,7 +245,7 @@ const MAX_SINGLE: usize = 1_024;
 mod tests {
     use std::sync::atomic::Ordering;
 
-    use super::super::store::memory::Memory;
+    use super::super::storage::memory::MemoryStorage;
     use super::*;
 
     fn wanted(sites: &[&[&str]]) -> Vec<Wanted> {
@@ -265,7 +265,7 @@ mod tests {
     #[test]
     fn sites_get_certificates_at_once_and_lose_them_when_they_go() {
         let shelf = Arc::new(Shelf::default());
-        let mut local = LocalIssuer::with(Arc::new(Memory::default()));
+        let mut local = LocalIssuer::with(Arc::new(MemoryStorage::default()));
         local.want(&wanted(&[&["localhost", "127.0.0.1"], &["a.test", "*.a.test"]]), &shelf);
         for (name, found) in [
             ("localhost", true),
@@ -284,7 +284,7 @@ mod tests {
     #[test]
     fn leaves_are_renewed_before_their_end() {
         let shelf = Arc::new(Shelf::default());
-        let mut local = LocalIssuer::with(Arc::new(Memory::default()));
+        let mut local = LocalIssuer::with(Arc::new(MemoryStorage::default()));
         let start = SystemTime::now();
         local.want(&wanted(&[&["a.test"]]), &shelf);
         let first = serial(&shelf, "a.test");
@@ -305,7 +305,7 @@ mod tests {
     #[test]
     fn names_below_a_wildcard_get_their_own_within_bounds() {
         let shelf = Arc::new(Shelf::default());
-        let mut local = LocalIssuer::with(Arc::new(Memory::default()));
+        let mut local = LocalIssuer::with(Arc::new(MemoryStorage::default()));
         local.want(&wanted(&[&["*.test"]]), &shelf);
         let start = SystemTime::now();
         assert!(shelf.find("a.test").is_none());
@@ -338,12 +338,12 @@ mod tests {
 
     #[test]
     fn a_state_folder_that_takes_nothing_leaves_sites_without_until_it_does() {
-        let (shelf, store) = (Arc::new(Shelf::default()), Arc::new(Memory::default()));
-        let mut local = LocalIssuer::with(Arc::clone(&store) as Arc<dyn Store>);
-        store.full.store(true, Ordering::Relaxed);
+        let (shelf, storage) = (Arc::new(Shelf::default()), Arc::new(MemoryStorage::default()));
+        let mut local = LocalIssuer::with(Arc::clone(&storage) as Arc<dyn Storage>);
+        storage.full.store(true, Ordering::Relaxed);
         local.want(&wanted(&[&["a.test"]]), &shelf);
         assert!(shelf.find("a.test").is_none());
-        store.full.store(false, Ordering::Relaxed);
+        storage.full.store(false, Ordering::Relaxed);
         local.tick(SystemTime::now(), &shelf);
         assert!(shelf.find("a.test").is_some());
     }

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use rocknet::backend::Choice;
-use rocknet::certificates::store::Folder;
+use rocknet::certificates::storage::FileStorage;
 use rocknet::certificates::{Disk, state_folder};
 use rocknet::gateway::php;
 use rocknet::trust::Found;
@@ -123,7 +123,7 @@ fn ports(config: &Config, checks: &mut Vec<Check>) {
 
 fn state(config: &Config, checks: &mut Vec<Check>) {
     let path = state_folder(config);
-    checks.push(match Folder::new(&path).is_writable() {
+    checks.push(match FileStorage::new(&path).check_writable() {
         Ok(()) => Check::good("state", format!("{} can be written", path.display())),
         Err(error) => {
             let found = format!(

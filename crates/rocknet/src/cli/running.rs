@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rocknet::certificates::state_folder;
-use rocknet::certificates::store::Folder;
+use rocknet::certificates::storage::FileStorage;
 use rocknet::gateway::accounts;
 use rocknet::gateway::php;
 use rocknet::log::init_errors;
@@ -213,7 +213,7 @@ fn become_user(user: Option<&str>, state: &State, scripts: &accounts::Plan) -> R
         return Ok(());
     };
     let user = User::find(user).map_err(|error| error.to_string())?;
-    let handed = Folder::new(&state.folder).hand_over(user.uid, user.gid);
+    let handed = FileStorage::new(&state.folder).chown(user.uid, user.gid);
     if let Err(error) = handed
         && state.is_needed
     {

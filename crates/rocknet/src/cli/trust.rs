@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use rocknet::certificates::local::{LocalCa, Reach, Root as LocalRoot};
-use rocknet::certificates::store::Folder;
+use rocknet::certificates::storage::FileStorage;
 use rocknet::trust::{Found, Home, Root, Tools, TrustStore, browser_stores, system_store};
 use rocknet_config::environment::System;
 use rocknet_config::model::{CertificateSource, HostPattern, Mode, Site};
@@ -112,7 +112,7 @@ pub fn state_folder(config: Option<&Path>) -> Result<PathBuf, Failure> {
 
 /// The CAs of a state folder. Trusting makes the one that is missing; looking and removing leave the folder as it is.
 fn roots(state: &Path, reaches: &[Reach], make: bool) -> Result<Vec<Root>, Failure> {
-    let folder = Folder::new(state);
+    let folder = FileStorage::new(state);
     let mut roots = Vec::new();
     for &reach in reaches {
         let failed = |error| Failure::Failed(format!("{}: {error}", state.display()));

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use rocknet::certificates::acme::{AcmeIssuer, Clock};
-use rocknet::certificates::store::Folder;
+use rocknet::certificates::storage::FileStorage;
 use rocknet::certificates::{Authority, Issuer, KeySet, Shelf, Wanted};
 use rocknet_config::model::Acme;
 use rustls::server::{ClientHello, ResolvesServerCert};
@@ -32,7 +32,7 @@ impl Site {
 
     /// As a process that is started with what another one left.
     pub fn in_folder(folder: Arc<tempfile::TempDir>, settings: &Acme, clock: Clock) -> Site {
-        let store = Arc::new(Folder::new(folder.path()));
+        let store = Arc::new(FileStorage::new(folder.path()));
         Site {
             issuer: AcmeIssuer::with(store, settings, clock.clone()),
             folder,

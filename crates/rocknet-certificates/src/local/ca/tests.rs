@@ -8,8 +8,8 @@ use rustls::client::danger::ServerCertVerifier;
 use rustls_pki_types::{ServerName, UnixTime};
 
 use super::*;
-use crate::store::Folder;
-use crate::store::memory::Memory;
+use crate::storage::FileStorage;
+use crate::storage::memory::MemoryStorage;
 
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -33,7 +33,7 @@ fn list(names: &[&str]) -> Vec<String> {
 
 #[test]
 fn clients_that_trust_it_believe_its_sites_and_hold_it_to_private_names() {
-    let store = Memory::default();
+    let storage = MemoryStorage::default();
     let now = SystemTime::now();
     for (reach, names, asked, good) in [
         (
@@ -53,7 +53,7 @@ fn clients_that_trust_it_believe_its_sites_and_hold_it_to_private_names() {
         (Reach::AnyName, &["example.com"], "example.com", true),
         (Reach::AnyName, &["8.8.8.8"], "8.8.8.8", true),
     ] {
-        let ca = LocalCa::open_or_make(&store, reach, now).unwrap();
+        let ca = LocalCa::open_or_make(&storage, reach, now).unwrap();
         let leaf = ca.sign(&list(names), now).unwrap();
         let found = believes(ca.root(), &leaf, asked, now);
         assert_eq!(found.is_ok(), good, "{reach:?} {names:?} as {asked}: {found:?}");
@@ -62,9 +62,9 @@ fn clients_that_trust_it_believe_its_sites_and_hold_it_to_private_names() {
 
 #[test]
 fn leaves_hold_from_a_little_before_now_for_less_than_browsers_allow() {
-    let store = Memory::default();
+    let storage = MemoryStorage::default();
     let now = SystemTime::now();
-    let ca = LocalCa::open_or_make(&store, Reach::Private, now).unwrap();
+    let ca = LocalCa::open_or_make(&storage, Reach::Private, now).unwrap();
     let leaf = ca.sign(&list(&["localhost"]), now).unwrap();
     for (when, good) in [
         (now - CLOCK_SLACK + Duration::from_secs(1), true),
@@ -79,19 +79,19 @@ fn leaves_hold_from_a_little_before_now_for_less_than_browsers_allow() {
 
 #[test]
 fn the_same_ca_is_found_again_until_it_is_too_old_to_sign() {
-    let store = Memory::default();
+    let storage = MemoryStorage::default();
     let now = SystemTime::now();
-    let first = LocalCa::open_or_make(&store, Reach::Private, now).unwrap();
+    let first = LocalCa::open_or_make(&storage, Reach::Private, now).unwrap();
     let young = now + CA_LIFE - LEAF_LIFE - DAY;
-    let again = LocalCa::open_or_make(&store, Reach::Private, young).unwrap();
+    let again = LocalCa::open_or_make(&storage, Reach::Private, young).unwrap();
     assert_eq!(first.root().der, again.root().der);
     // What one signs, clients of the other believe.
     let leaf = again.sign(&list(&["localhost"]), young).unwrap();
     assert_eq!(believes(first.root(), &leaf, "localhost", young), Ok(()));
     let old = now + CA_LIFE - LEAF_LIFE + DAY;
-    let new = LocalCa::open_or_make(&store, Reach::Private, old).unwrap();
+    let new = LocalCa::open_or_make(&storage, Reach::Private, old).unwrap();
     assert_ne!(first.root().der, new.root().der);
-    let other = LocalCa::open_or_make(&store, Reach::AnyName, now).unwrap();
+    let other = LocalCa::open_or_make(&storage, Reach::AnyName, now).unwrap();
     assert_ne!(new.root().der, other.root().der);
 }
 
@@ -100,29 +100,29 @@ fn what_is_broken_is_made_anew_and_what_cannot_be_kept_is_told() {
     let now = SystemTime::now();
     for broken in [Reach::Private.key(), Reach::Private.certificate()] {
         for content in [&b""[..], b"-----BEGIN", &[0xff; 9]] {
-            let store = Memory::default();
-            let first = LocalCa::open_or_make(&store, Reach::Private, now).unwrap();
-            store.write(broken, content, Access::Owner).unwrap();
-            let second = LocalCa::open_or_make(&store, Reach::Private, now).unwrap();
+            let storage = MemoryStorage::default();
+            let first = LocalCa::open_or_make(&storage, Reach::Private, now).unwrap();
+            storage.write(broken, content, Access::Owner).unwrap();
+            let second = LocalCa::open_or_make(&storage, Reach::Private, now).unwrap();
             assert_ne!(first.root().der, second.root().der, "{broken}");
             let leaf = second.sign(&list(&["localhost"]), now).unwrap();
             assert_eq!(believes(second.root(), &leaf, "localhost", now), Ok(()));
         }
     }
     // The key of one, the certificate of another: a crash between two writes.
-    let (store, other) = (Memory::default(), Memory::default());
-    LocalCa::open_or_make(&store, Reach::Private, now).unwrap();
+    let (storage, other) = (MemoryStorage::default(), MemoryStorage::default());
+    LocalCa::open_or_make(&storage, Reach::Private, now).unwrap();
     LocalCa::open_or_make(&other, Reach::Private, now).unwrap();
     let key = other.read(Reach::Private.key()).unwrap().unwrap();
-    store.write(Reach::Private.key(), &key, Access::Owner).unwrap();
-    let mended = LocalCa::open_or_make(&store, Reach::Private, now).unwrap();
+    storage.write(Reach::Private.key(), &key, Access::Owner).unwrap();
+    let mended = LocalCa::open_or_make(&storage, Reach::Private, now).unwrap();
     let leaf = mended.sign(&list(&["localhost"]), now).unwrap();
     assert_eq!(believes(mended.root(), &leaf, "localhost", now), Ok(()));
 
-    let full = Memory::default();
+    let full = MemoryStorage::default();
     full.full.store(true, std::sync::atomic::Ordering::Relaxed);
     let failed = LocalCa::open_or_make(&full, Reach::Private, now);
-    assert!(matches!(failed, Err(CaError::Store(_))));
+    assert!(matches!(failed, Err(CaError::Storage(_))));
 }
 
 #[test]
@@ -131,8 +131,8 @@ fn many_who_come_at_once_get_one_ca() {
     let now = SystemTime::now();
     let roots: Vec<_> = std::thread::scope(|scope| {
         let open = || {
-            let store = Folder::new(folder.path());
-            LocalCa::open_or_make(&store, Reach::Private, now)
+            let storage = FileStorage::new(folder.path());
+            LocalCa::open_or_make(&storage, Reach::Private, now)
                 .unwrap()
                 .root()
                 .der

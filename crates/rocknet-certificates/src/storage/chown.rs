@@ -1,4 +1,4 @@
-//! Gives the folders of a store to another account, as root and before the process becomes that account.
+//! Gives the folders of a storage to another account, as root and before the process becomes that account.
 //!
 //! From the second start on the account owns these folders already, and a process of it may rename what lies in them at any
 //! moment. So every step works on an open descriptor, and no link is followed.
@@ -38,15 +38,15 @@ impl Owner {
     }
 
     /// Gives the folder at `path` itself, which must be no link, closed to all others.
-    pub(super) fn give_folder(self, path: &Path) -> io::Result<()> {
+    pub(super) fn chown_folder(self, path: &Path) -> io::Result<()> {
         let folder = open(path, FLAGS | OFlags::DIRECTORY, Mode::empty())?;
-        self.own(&folder)?;
+        self.chown(&folder)?;
         Ok(fchmod(&folder, Mode::RWXU)?)
     }
 
     /// Makes the folder `name` below `path` where there is none, and gives it with all that lies in it. A link of that name
     /// is left alone: it is the operator's, and leads elsewhere.
-    pub(super) fn give_tree(self, path: &Path, name: &str) -> io::Result<()> {
+    pub(super) fn chown_tree(self, path: &Path, name: &str) -> io::Result<()> {
         let top = open(
             path,
             OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
@@ -63,11 +63,11 @@ impl Owner {
             Err(error) => return Err(error.into()),
         };
         fchmod(&folder, Mode::RWXU)?;
-        self.give_content(&folder, MAX_DEPTH)
+        self.chown_contents(&folder, MAX_DEPTH)
     }
 
-    fn give_content(self, folder: &OwnedFd, depth: u32) -> io::Result<()> {
-        self.own(folder)?;
+    fn chown_contents(self, folder: &OwnedFd, depth: u32) -> io::Result<()> {
+        self.chown(folder)?;
         for entry in Dir::read_from(folder)? {
             let entry = entry?;
             let name = entry.file_name();
@@ -75,7 +75,7 @@ impl Owner {
                 continue;
             }
             match openat(folder, name, FLAGS, Mode::empty()) {
-                Ok(found) => self.give_found(&found, depth)?,
+                Ok(found) => self.chown_entry(&found, depth)?,
                 // A link, or gone meanwhile.
                 Err(Errno::LOOP | Errno::NOENT) => {}
                 // A socket cannot be opened, and has no second name that would matter.
@@ -86,18 +86,18 @@ impl Owner {
         Ok(())
     }
 
-    fn give_found(self, found: &OwnedFd, depth: u32) -> io::Result<()> {
+    fn chown_entry(self, found: &OwnedFd, depth: u32) -> io::Result<()> {
         let about = fstat(found)?;
         match FileType::from_raw_mode(about.st_mode) {
             FileType::Directory if depth == 0 => Err(io::Error::other("folders are too deep within each other")),
-            FileType::Directory => self.give_content(found, depth - 1),
+            FileType::Directory => self.chown_contents(found, depth - 1),
             // A second name would give away a file that lies elsewhere.
-            FileType::RegularFile if about.st_nlink == 1 => self.own(found),
+            FileType::RegularFile if about.st_nlink == 1 => self.chown(found),
             _ => Ok(()),
         }
     }
 
-    fn own(self, found: impl AsFd) -> io::Result<()> {
+    fn chown(self, found: impl AsFd) -> io::Result<()> {
         let about = fstat(found.as_fd())?;
         if (about.st_uid, about.st_gid) == (self.uid.as_raw(), self.gid.as_raw()) {
             return Ok(());

@@ -1,6 +1,6 @@
 //! What certificates must outlive a process: named pieces of bytes, each written whole or not at all.
 
-mod hand_over;
+mod chown;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use rustix::fs::{FlockOperation, flock};
 
-use self::hand_over::Owner;
+use self::chown::Owner;
 
 /// Who may read a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub enum Access {
 }
 
 /// Pieces by name; `/` in a name parts folders. Names are made by [`file_name`] and constants, never taken from a client.
-pub trait Store: Send + Sync {
+pub trait Storage: Send + Sync {
     /// None where there is no such piece.
     fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>>;
 
@@ -45,7 +45,7 @@ pub struct Lock(#[allow(dead_code, reason = "closing the file gives the lock bac
 
 impl Lock {
     /// One that keeps nobody out, for stores that nobody shares.
-    pub fn alone() -> Lock {
+    pub fn unshared() -> Lock {
         Lock(None)
     }
 }
@@ -59,16 +59,16 @@ pub fn file_name(name: &str) -> String {
     }
 }
 
-/// A store in a folder of the file system.
+/// A storage in a folder of the file system.
 #[derive(Debug, Clone)]
-pub struct Folder {
+pub struct FileStorage {
     path: PathBuf,
 }
 
-impl Folder {
+impl FileStorage {
     /// Nothing is made before something is written.
-    pub fn new(path: impl Into<PathBuf>) -> Folder {
-        Folder { path: path.into() }
+    pub fn new(path: impl Into<PathBuf>) -> FileStorage {
+        FileStorage { path: path.into() }
     }
 
     pub fn path(&self) -> &Path {
@@ -80,18 +80,18 @@ impl Folder {
     ///
     /// A folder that holds anything else keeps its owner and mode, because it may be one of the system's. If a third account
     /// could replace what lies in it, this fails.
-    pub fn hand_over(&self, uid: u32, gid: u32) -> io::Result<()> {
+    pub fn chown(&self, uid: u32, gid: u32) -> io::Result<()> {
         make_folder(&self.path)?;
         let owner = Owner::new(uid, gid);
-        if self.is_ours_alone()? {
-            owner.give_folder(&self.path)?;
+        if self.holds_only_own_folders()? {
+            owner.chown_folder(&self.path)?;
         } else {
-            self.refuse_third_writers(uid)?;
+            self.refuse_writable_by_others(uid)?;
         }
-        OWN_FOLDERS.iter().try_for_each(|own| owner.give_tree(&self.path, own))
+        OWN_FOLDERS.iter().try_for_each(|own| owner.chown_tree(&self.path, own))
     }
 
-    fn is_ours_alone(&self) -> io::Result<bool> {
+    fn holds_only_own_folders(&self) -> io::Result<bool> {
         if self.path.symlink_metadata()?.is_symlink() {
             return Ok(false);
         }
@@ -105,7 +105,7 @@ impl Folder {
         Ok(true)
     }
 
-    fn refuse_third_writers(&self, uid: u32) -> io::Result<()> {
+    fn refuse_writable_by_others(&self, uid: u32) -> io::Result<()> {
         const STICKY: u32 = 0o1000;
         let found = fs::metadata(&self.path)?;
         let why = if found.uid() != 0 && found.uid() != uid {
@@ -122,7 +122,7 @@ impl Folder {
     }
 
     /// Says whether this process could keep something here, and leaves nothing behind.
-    pub fn is_writable(&self) -> io::Result<()> {
+    pub fn check_writable(&self) -> io::Result<()> {
         make_folder(&self.path)?;
         let probe = self.path.join(format!(".probe.{}.tmp", std::process::id()));
         OpenOptions::new()
@@ -134,7 +134,7 @@ impl Folder {
     }
 }
 
-impl Store for Folder {
+impl Storage for FileStorage {
     fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
         let file = match File::open(self.path.join(name)) {
             Ok(file) => file,
@@ -142,8 +142,8 @@ impl Store for Folder {
             Err(error) => return Err(error),
         };
         let mut bytes = Vec::new();
-        let read = file.take(MAX_PIECE + 1).read_to_end(&mut bytes)?;
-        if read as u64 > MAX_PIECE {
+        let read = file.take(MAX_ITEM_BYTES + 1).read_to_end(&mut bytes)?;
+        if read as u64 > MAX_ITEM_BYTES {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
                 "the file is larger than any of ours",
@@ -261,7 +261,7 @@ const PRIVATE: u32 = 0o700;
 pub const OWN_FOLDERS: [&str; 3] = ["acme", "local", "php"];
 
 /// A chain with its key takes a few KiB; more is no piece of ours.
-const MAX_PIECE: u64 = 1 << 20;
+const MAX_ITEM_BYTES: u64 = 1 << 20;
 
 /// No write takes that long: whoever began it is gone.
 const LEFTOVER_AGE: Duration = Duration::from_secs(3600);
@@ -288,27 +288,27 @@ mod tests {
     #[test]
     fn a_piece_is_replaced_whole_and_closed_to_others() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Folder::new(folder.path().join("state"));
-        assert_eq!(store.read("a/b").unwrap(), None);
-        assert!(store.names("a").unwrap().is_empty());
-        store.write("a/b", b"one", Access::Owner).unwrap();
-        store.write("a/b", b"two", Access::Owner).unwrap();
-        store.write("a/c", b"three", Access::Everyone).unwrap();
-        assert_eq!(store.read("a/b").unwrap().as_deref(), Some(&b"two"[..]));
-        let mode = |name: &str| fs::metadata(store.path().join(name)).unwrap().mode() & 0o777;
+        let storage = FileStorage::new(folder.path().join("state"));
+        assert_eq!(storage.read("a/b").unwrap(), None);
+        assert!(storage.names("a").unwrap().is_empty());
+        storage.write("a/b", b"one", Access::Owner).unwrap();
+        storage.write("a/b", b"two", Access::Owner).unwrap();
+        storage.write("a/c", b"three", Access::Everyone).unwrap();
+        assert_eq!(storage.read("a/b").unwrap().as_deref(), Some(&b"two"[..]));
+        let mode = |name: &str| fs::metadata(storage.path().join(name)).unwrap().mode() & 0o777;
         assert_eq!((mode("a/b"), mode("a/c")), (0o600, 0o644));
-        let mut names = store.names("a").unwrap();
+        let mut names = storage.names("a").unwrap();
         names.sort();
         assert_eq!(names, ["b", "c"]);
-        store.remove("a/b").unwrap();
-        store.remove("a/b").unwrap();
-        assert_eq!(store.read("a/b").unwrap(), None);
+        storage.remove("a/b").unwrap();
+        storage.remove("a/b").unwrap();
+        assert_eq!(storage.read("a/b").unwrap(), None);
     }
 
     #[test]
     fn what_a_killed_writer_left_is_no_piece_and_goes_in_time() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Folder::new(folder.path());
+        let storage = FileStorage::new(folder.path());
         let (old, new) = (folder.path().join(".b.1.tmp"), folder.path().join(".b.2.tmp"));
         fs::write(&old, "torn").unwrap();
         fs::write(&new, "torn").unwrap();
@@ -319,19 +319,19 @@ mod tests {
             .unwrap()
             .set_modified(long_ago)
             .unwrap();
-        assert!(store.names("").unwrap().is_empty());
-        store.write("b", b"whole", Access::Owner).unwrap();
+        assert!(storage.names("").unwrap().is_empty());
+        storage.write("b", b"whole", Access::Owner).unwrap();
         assert!(!old.exists() && new.exists());
     }
 
     #[test]
     fn one_holder_of_a_lock() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Folder::new(folder.path());
-        let first = store.lock("x").unwrap();
-        assert!(first.is_some() && store.lock("x").unwrap().is_none());
+        let storage = FileStorage::new(folder.path());
+        let first = storage.lock("x").unwrap();
+        assert!(first.is_some() && storage.lock("x").unwrap().is_none());
         drop(first);
-        assert!(store.lock("x").unwrap().is_some());
+        assert!(storage.lock("x").unwrap().is_some());
     }
 
     #[test]
@@ -345,9 +345,9 @@ mod tests {
                 .map(|found| found.uid())
                 .unwrap()
         };
-        let store = Folder::new(folder.path());
-        store.write("local/ca.pem", b"x", Access::Everyone).unwrap();
-        store.write("other/file", b"x", Access::Owner).unwrap();
+        let storage = FileStorage::new(folder.path());
+        storage.write("local/ca.pem", b"x", Access::Everyone).unwrap();
+        storage.write("other/file", b"x", Access::Owner).unwrap();
         fs::hard_link(folder.path().join("other/file"), folder.path().join("local/hard")).unwrap();
         std::os::unix::fs::symlink("../other/file", folder.path().join("local/soft")).unwrap();
         let me = owner("other");
@@ -357,7 +357,7 @@ mod tests {
             rocknet_testing::skip(rocknet_testing::Need::Root, "files are handed to their owner only");
         }
         let to = if is_root { 4242 } else { me };
-        store.hand_over(to, rustix::process::getegid().as_raw()).unwrap();
+        storage.chown(to, rustix::process::getegid().as_raw()).unwrap();
         for name in ["local", "local/ca.pem", "acme"] {
             assert_eq!(owner(name), to, "{name}");
         }
@@ -376,20 +376,20 @@ mod tests {
         fs::create_dir_all(ours.join("local")).unwrap();
         chmod(&ours, 0o777);
         chmod(&ours.join("local"), 0o755);
-        Folder::new(&ours).hand_over(me, group).unwrap();
+        FileStorage::new(&ours).chown(me, group).unwrap();
         assert_eq!((mode(&ours), mode(&ours.join("local"))), (0o700, 0o700));
         let shared = folder.path().join("shared");
         fs::create_dir_all(shared.join("other")).unwrap();
         for (bits, good) in [(0o755, true), (0o1777, true), (0o775, false), (0o757, false)] {
             chmod(&shared, bits);
-            let handed = Folder::new(&shared).hand_over(me, group);
+            let handed = FileStorage::new(&shared).chown(me, group);
             assert_eq!(handed.is_ok(), good, "{bits:o}: {handed:?}");
             assert_eq!(mode(&shared), bits);
         }
         if me == 0 {
             chmod(&shared, 0o755);
             std::os::unix::fs::lchown(&shared, Some(4242), None).unwrap();
-            let refused = Folder::new(&shared).hand_over(33, 33).unwrap_err().to_string();
+            let refused = FileStorage::new(&shared).chown(33, 33).unwrap_err().to_string();
             assert!(refused.contains("uid 4242") && refused.contains("`state`"), "{refused}");
         }
     }
@@ -397,10 +397,10 @@ mod tests {
     #[test]
     fn a_file_too_large_is_none_of_ours() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Folder::new(folder.path());
-        for (size, good) in [(MAX_PIECE, true), (MAX_PIECE + 1, false)] {
+        let storage = FileStorage::new(folder.path());
+        for (size, good) in [(MAX_ITEM_BYTES, true), (MAX_ITEM_BYTES + 1, false)] {
             fs::write(folder.path().join("x"), vec![0; usize::try_from(size).unwrap()]).unwrap();
-            assert_eq!(store.read("x").is_ok(), good, "{size}");
+            assert_eq!(storage.read("x").is_ok(), good, "{size}");
         }
     }
 }
