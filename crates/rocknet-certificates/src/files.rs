@@ -12,7 +12,7 @@ use rocknet_config::environment::CertificateFault;
 use rocknet_config::model::{CertificateFiles, HostPattern};
 
 use super::inspection::{self, Inspected, inspect, is_error};
-use super::{Certified, KeySet};
+use super::{Certificate, CertificateSet};
 
 pub use super::pem::{load, read_any};
 
@@ -24,7 +24,7 @@ const KEPT: &str = "the certificate that was read at start stays in use; after a
 #[derive(Debug)]
 pub struct FileSet {
     files: Vec<CertificateFiles>,
-    set: ArcSwapOption<KeySet>,
+    set: ArcSwapOption<CertificateSet>,
     read: Mutex<LastRead>,
 }
 
@@ -39,7 +39,7 @@ struct LastRead {
 
 /// The result of reading files that have changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reread {
+pub enum Reload {
     Replaced,
     /// The files are the same, and a certificate in them has expired meanwhile.
     Expired,
@@ -64,11 +64,11 @@ impl FileSet {
             set: ArcSwapOption::empty(),
             read: Mutex::default(),
         };
-        set.look_again(SystemTime::now());
+        set.reload_if_changed(SystemTime::now());
         set
     }
 
-    pub fn set(&self) -> Option<Arc<KeySet>> {
+    pub fn set(&self) -> Option<Arc<CertificateSet>> {
         self.set.load_full()
     }
 
@@ -97,7 +97,7 @@ impl FileSet {
 
     /// Reads the files again if one of them has changed or a certificate has expired; those that are broken leave the old
     /// set where it is. `None`: there was no change.
-    pub fn look_again(&self, now: SystemTime) -> Option<Reread> {
+    pub fn reload_if_changed(&self, now: SystemTime) -> Option<Reload> {
         let mut read = self.read();
         let stamps: Vec<_> = self.paths().map(stamp).collect();
         let is_unchanged = read.stamps == stamps;
@@ -110,15 +110,15 @@ impl FileSet {
             mut faults,
             is_denied,
         } = inspect(&self.files, now);
-        let ends = loaded.iter().flatten().map(Certified::not_after);
+        let ends = loaded.iter().flatten().map(Certificate::not_after);
         read.expiry = ends.filter(|end| now <= *end).min();
-        let reread = match &loaded {
-            Some(_) if is_unchanged => Reread::Expired,
-            Some(_) => Reread::Replaced,
-            None => Reread::Kept,
+        let reload = match &loaded {
+            Some(_) if is_unchanged => Reload::Expired,
+            Some(_) => Reload::Replaced,
+            None => Reload::Kept,
         };
         if let Some(all) = loaded {
-            self.set.store(Some(Arc::new(KeySet::new(all))));
+            self.set.store(Some(Arc::new(CertificateSet::new(all))));
         } else if is_denied && self.set.load().is_some() {
             // Read at start with rights that were given up since: nothing says that the files are broken.
             for fault in &mut faults {
@@ -127,7 +127,7 @@ impl FileSet {
             }
         }
         read.faults = faults;
-        Some(reread)
+        Some(reload)
     }
 
     fn paths(&self) -> impl Iterator<Item = &Path> {

@@ -13,8 +13,8 @@ use rocknet_proto::semantics::date;
 use rustls_pki_types::CertificateDer;
 use x509_parser::prelude::{FromDer, GeneralName, ParsedExtension, X509Certificate};
 
-use super::Certified;
-use super::pem::{FileFault, load};
+use super::Certificate;
+use super::pem::{PemFileError, load};
 
 /// Most names that one message lists.
 const MAX_NAMES_SHOWN: usize = 5;
@@ -23,7 +23,7 @@ const MAX_ROOTS: usize = 4_096;
 
 /// Certificates that were loaded, unless one of them has an error, and all faults.
 pub(super) struct Inspected {
-    pub loaded: Option<Vec<Certified>>,
+    pub loaded: Option<Vec<Certificate>>,
     pub faults: Vec<CertificateFault>,
     /// The first error is that this process may not read a file.
     pub is_denied: bool,
@@ -39,9 +39,9 @@ pub(super) fn inspect(files: &[CertificateFiles], now: SystemTime) -> Inspected 
     let mut loaded = Vec::with_capacity(files.len());
     for (at, pair) in files.iter().enumerate() {
         match load(pair) {
-            Ok(certified) => {
-                inspected.faults.extend(warnings(at, pair, &certified, now));
-                loaded.push(certified);
+            Ok(certificate) => {
+                inspected.faults.extend(warnings(at, pair, &certificate, now));
+                loaded.push(certificate);
             }
             Err(fault) => {
                 inspected.is_denied |= inspected.faults.iter().all(|fault| !is_error(fault)) && fault.is_denied();
@@ -57,7 +57,7 @@ pub(super) fn is_error(fault: &CertificateFault) -> bool {
     fault.severity == Severity::Error
 }
 
-fn error(at: usize, fault: &FileFault) -> CertificateFault {
+fn error(at: usize, fault: &PemFileError) -> CertificateFault {
     CertificateFault {
         at,
         part: fault.part(),
@@ -67,7 +67,7 @@ fn error(at: usize, fault: &FileFault) -> CertificateFault {
     }
 }
 
-fn warnings(at: usize, files: &CertificateFiles, certified: &Certified, now: SystemTime) -> Vec<CertificateFault> {
+fn warnings(at: usize, files: &CertificateFiles, certificate: &Certificate, now: SystemTime) -> Vec<CertificateFault> {
     let path = files.cert.display();
     let warning = |message: String, help: &str| CertificateFault {
         at,
@@ -77,21 +77,24 @@ fn warnings(at: usize, files: &CertificateFiles, certified: &Certified, now: Sys
         help: help.to_owned(),
     };
     let mut all = Vec::new();
-    if certified.not_after() < now {
+    if certificate.not_after() < now {
         all.push(warning(
-            format!("{path}: the certificate has expired on {}", day(certified.not_after())),
+            format!(
+                "{path}: the certificate has expired on {}",
+                day(certificate.not_after())
+            ),
             "browsers will refuse it: put a renewed one into the file",
         ));
-    } else if certified.not_before() > now {
+    } else if certificate.not_before() > now {
         all.push(warning(
             format!(
                 "{path}: the certificate is not valid yet, but from {}",
-                day(certified.not_before())
+                day(certificate.not_before())
             ),
             "browsers will refuse it: is the clock right?",
         ));
     }
-    if let Some(gap) = chain_gap(&certified.key().cert) {
+    if let Some(gap) = chain_gap(&certificate.key().cert) {
         all.push(warning(
             format!("{path}: the chain is incomplete: {gap}"),
             "append the intermediate certificates of the authority (often named fullchain.pem): browsers refuse it without",
@@ -104,18 +107,18 @@ fn warnings(at: usize, files: &CertificateFiles, certified: &Certified, now: Sys
 pub(super) fn uncovered(
     at: usize,
     path: &std::path::Path,
-    certified: &Certified,
+    certificate: &Certificate,
     names: &[HostPattern],
 ) -> Option<CertificateFault> {
     let missing: Vec<String> = names
         .iter()
-        .filter(|name| !covers(certified.names(), name))
+        .filter(|name| !covers(certificate.names(), name))
         .map(shown)
         .collect();
     if missing.is_empty() {
         return None;
     }
-    let has = match certified.names() {
+    let has = match certificate.names() {
         [] => "it names no host at all (subjectAltName)".to_owned(),
         names => format!("it is for {}", listed(names)),
     };

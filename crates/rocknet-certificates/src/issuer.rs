@@ -1,11 +1,11 @@
-//! An issuer makes certificates by itself: told what is wanted, it puts what it has on the shelf.
+//! An issuer makes certificates by itself: told what is wanted, it puts what it has on the store.
 
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use rocknet_config::model::Tls;
 
-use super::Shelf;
+use super::CertificateStore;
 
 /// Who is to vouch for a site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -18,7 +18,7 @@ pub enum Authority {
 
 /// A site that wants certificates.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
+pub struct CertificateRequest {
     /// Its name in the configuration, for messages.
     pub site: String,
     pub authority: Authority,
@@ -37,11 +37,11 @@ pub trait Issuer: Send {
     /// All sites that want certificates from this authority, from now on: at the start, and after each reload. Those
     /// wanted before and no longer named are not renewed any more. Called on the main thread: the local CA may make what
     /// is missing at once, nobody may wait for the network.
-    fn want(&mut self, wanted: &[Wanted], shelf: &Arc<Shelf>);
+    fn set_requests(&mut self, requests: &[CertificateRequest], store: &Arc<CertificateStore>);
 
     /// Called every few seconds on the thread `rn-certs`: renews what is due. Work that waits for the network belongs
     /// to a thread of the issuer's own.
-    fn tick(&mut self, now: SystemTime, shelf: &Arc<Shelf>);
+    fn renew_due(&mut self, now: SystemTime, store: &Arc<CertificateStore>);
 
     /// Ends the thread of the issuer, where it has one. Returns whether it had ended at `deadline`.
     fn stop(&mut self, _deadline: Instant) -> bool {

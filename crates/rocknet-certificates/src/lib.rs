@@ -2,30 +2,30 @@
 //!
 //! ```text
 //! files (PEM named in the configuration) ──────────────▶ the site's own set ─┐
-//! issuers (local CA, ACME) ──put──▶ shelf: name → set ───────────────────────┴▶ handshake picks a key
+//! issuers (local CA, ACME) ──put──▶ store: name → set ───────────────────────┴▶ handshake picks a key
 //! ```
-//! Whoever makes certificates implements [`Issuer`] and puts what it made on the [`Shelf`]; nobody waits for it.
+//! Whoever makes certificates implements [`Issuer`] and puts what it made on the [`CertificateStore`]; nobody waits for it.
 #![forbid(unsafe_code)]
 
 pub mod acme;
-mod disk;
+mod certificate;
+mod environment;
 pub mod files;
 mod inspection;
 mod issuer;
-mod keeper;
-mod keyset;
 pub mod local;
+mod manager;
 mod pem;
 mod secure_site;
-mod settings;
-mod shelf;
 pub mod storage;
+mod store;
+mod tls_config;
 pub mod trust;
 
-pub use disk::Disk;
-pub use issuer::{Authority, Issuer, Wanted};
-pub use keeper::{Keeper, state_folder};
-pub use keyset::{Answer, Certified, KeyError, KeySet, subject};
-pub use secure_site::{SecureSite, Trust};
-pub use settings::{ACME_PROTOCOL, HTTP_2, PROTOCOLS, read_roots};
-pub use shelf::Shelf;
+pub use certificate::{Certificate, CertificateError, CertificateSet, SingleCertificate, subject};
+pub use environment::ServerEnvironment;
+pub use issuer::{Authority, CertificateRequest, Issuer};
+pub use manager::{CertificateManager, state_folder};
+pub use secure_site::{SecureSite, TlsPolicy};
+pub use store::CertificateStore;
+pub use tls_config::{ACME_PROTOCOL, HTTP_2, PROTOCOLS, read_roots};

@@ -12,8 +12,8 @@ use rustls_pki_types::pem::{PemObject, SectionKind};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs1KeyDer, PrivatePkcs8KeyDer, PrivateSec1KeyDer};
 use zeroize::{Zeroize, Zeroizing};
 
-use super::keyset::leaf_first;
-use super::{Certified, KeyError};
+use super::certificate::leaf_first;
+use super::{Certificate, CertificateError};
 
 /// Largest file read: a chain with its key has a few kilobytes, a bundle of all public roots about 250.
 const MAX_FILE: u64 = 1 << 20;
@@ -22,26 +22,26 @@ const OTHERS: u32 = 0o007;
 
 /// A file that cannot be used.
 #[derive(Debug)]
-pub struct FileFault {
+pub struct PemFileError {
     path: PathBuf,
     part: CertificatePart,
-    kind: FaultKind,
+    kind: PemErrorKind,
 }
 
 #[derive(Debug)]
-enum FaultKind {
+enum PemErrorKind {
     Io(io::Error),
     TooLarge,
     /// Every user may read it.
     Open,
     NoKey,
     Encrypted,
-    Key(KeyError),
+    Key(CertificateError),
 }
 
 /// Reads a certificate and its key, and checks that they belong together.
-pub fn load(files: &CertificateFiles) -> Result<Certified, FileFault> {
-    let fault = |part, kind| FileFault {
+pub fn load(files: &CertificateFiles) -> Result<Certificate, PemFileError> {
+    let fault = |part, kind| PemFileError {
         path: match (part, &files.ocsp) {
             (CertificatePart::Key, _) => files.key.clone(),
             (CertificatePart::Ocsp, Some(path)) => path.clone(),
@@ -53,42 +53,42 @@ pub fn load(files: &CertificateFiles) -> Result<Certified, FileFault> {
     let of_chain = |kind| fault(CertificatePart::Certificate, kind);
     let of_key = |kind| fault(CertificatePart::Key, kind);
     let chain = read(&files.cert)
-        .map_err(FaultKind::from)
+        .map_err(PemErrorKind::from)
         .and_then(|bytes| chain(&bytes))
         .map_err(of_chain)?;
     let key_file = read_key(&files.key).map_err(of_key)?;
     let mut key = key(&key_file).map_err(of_key)?;
-    let certified = Certified::new(chain, &key);
+    let certificate = Certificate::new(chain, &key);
     // The library has copied it.
     key.zeroize();
-    let certified = certified.map_err(|error| match error {
-        KeyError::Key(_) | KeyError::Mismatch => of_key(FaultKind::Key(error)),
-        error => of_chain(FaultKind::Key(error)),
+    let certificate = certificate.map_err(|error| match error {
+        CertificateError::Key(_) | CertificateError::Mismatch => of_key(PemErrorKind::Key(error)),
+        error => of_chain(PemErrorKind::Key(error)),
     })?;
     let ocsp = match &files.ocsp {
         None => None,
         Some(path) => Some(read(path).map_err(|error| fault(CertificatePart::Ocsp, error.into()))?),
     };
-    Ok(certified.with_origin(&files.cert).with_ocsp(ocsp))
+    Ok(certificate.with_origin(&files.cert).with_ocsp(ocsp))
 }
 
 /// Returns the certificates of a text, the leaf first: some tools write the chain the other way round.
-fn chain(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, FaultKind> {
+fn chain(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, PemErrorKind> {
     let mut all = Vec::new();
     for item in CertificateDer::pem_slice_iter(pem) {
-        all.push(item.map_err(|error| FaultKind::Key(KeyError::Certificate(error.to_string())))?);
+        all.push(item.map_err(|error| PemErrorKind::Key(CertificateError::Certificate(error.to_string())))?);
     }
     if all.is_empty() {
-        return Err(FaultKind::Key(KeyError::NoCertificate));
+        return Err(PemErrorKind::Key(CertificateError::NoCertificate));
     }
     leaf_first(&mut all);
     Ok(all)
 }
 
 /// Returns the first private key of a text.
-fn key(pem: &[u8]) -> Result<PrivateKeyDer<'static>, FaultKind> {
+fn key(pem: &[u8]) -> Result<PrivateKeyDer<'static>, PemErrorKind> {
     for item in <(SectionKind, Vec<u8>)>::pem_slice_iter(pem) {
-        let (kind, mut bytes) = item.map_err(|error| FaultKind::Key(KeyError::Key(error.to_string())))?;
+        let (kind, mut bytes) = item.map_err(|error| PemErrorKind::Key(CertificateError::Key(error.to_string())))?;
         match kind {
             SectionKind::PrivateKey => return Ok(PrivatePkcs8KeyDer::from(bytes).into()),
             SectionKind::RsaPrivateKey => return Ok(PrivatePkcs1KeyDer::from(bytes).into()),
@@ -98,9 +98,9 @@ fn key(pem: &[u8]) -> Result<PrivateKeyDer<'static>, FaultKind> {
     }
     let encrypted = memchr::memmem::find(pem, b"ENCRYPTED").is_some();
     Err(if encrypted {
-        FaultKind::Encrypted
+        PemErrorKind::Encrypted
     } else {
-        FaultKind::NoKey
+        PemErrorKind::NoKey
     })
 }
 
@@ -111,14 +111,14 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// Reads a file that holds a private key; the bytes are wiped when they are dropped.
-fn read_key(path: &Path) -> Result<Zeroizing<Vec<u8>>, FaultKind> {
+fn read_key(path: &Path) -> Result<Zeroizing<Vec<u8>>, PemErrorKind> {
     let file = open(path)?;
     let meta = file.metadata()?;
     if meta.permissions().mode() & OTHERS != 0 {
-        return Err(FaultKind::Open);
+        return Err(PemErrorKind::Open);
     }
     if meta.len() > MAX_FILE {
-        return Err(FaultKind::TooLarge);
+        return Err(PemErrorKind::TooLarge);
     }
     // All of it at once: a buffer that grows would leave copies behind.
     let mut bytes = Zeroizing::new(vec![0; meta.len() as usize]);
@@ -134,56 +134,58 @@ fn open(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-impl From<io::Error> for FaultKind {
-    fn from(error: io::Error) -> FaultKind {
-        FaultKind::Io(error)
+impl From<io::Error> for PemErrorKind {
+    fn from(error: io::Error) -> PemErrorKind {
+        PemErrorKind::Io(error)
     }
 }
 
-impl FileFault {
+impl PemFileError {
     pub fn part(&self) -> CertificatePart {
         self.part
     }
 
     /// Returns whether this process lacks the right to read the file.
     pub fn is_denied(&self) -> bool {
-        matches!(&self.kind, FaultKind::Io(error) if error.kind() == io::ErrorKind::PermissionDenied)
+        matches!(&self.kind, PemErrorKind::Io(error) if error.kind() == io::ErrorKind::PermissionDenied)
     }
 
     /// Returns the help for the operator.
     pub fn help(&self) -> &'static str {
         match &self.kind {
-            FaultKind::Io(error) => match error.kind() {
+            PemErrorKind::Io(error) => match error.kind() {
                 io::ErrorKind::PermissionDenied => {
                     "give the user who starts the server the right to read it; run `rocknet check` as that user"
                 }
                 io::ErrorKind::NotFound => "put the file there, or correct the path",
                 _ => "name a regular file that can be read",
             },
-            FaultKind::TooLarge | FaultKind::NoKey => {
+            PemErrorKind::TooLarge | PemErrorKind::NoKey => {
                 "name the PEM file that holds -----BEGIN PRIVATE KEY----- with `key`"
             }
-            FaultKind::Open => "chmod 600 the file, and replace the key if others could have read it",
-            FaultKind::Encrypted => "decrypt it: openssl pkey -in OLD -out NEW",
-            FaultKind::Key(KeyError::NoCertificate) => {
+            PemErrorKind::Open => "chmod 600 the file, and replace the key if others could have read it",
+            PemErrorKind::Encrypted => "decrypt it: openssl pkey -in OLD -out NEW",
+            PemErrorKind::Key(CertificateError::NoCertificate) => {
                 "name the PEM file that holds -----BEGIN CERTIFICATE----- with `cert`"
             }
-            FaultKind::Key(KeyError::Mismatch) => "name the key that the certificate was ordered with",
-            FaultKind::Key(_) => "copy the file again, whole, from the first -----BEGIN to the last -----END",
+            PemErrorKind::Key(CertificateError::Mismatch) => "name the key that the certificate was ordered with",
+            PemErrorKind::Key(_) => "copy the file again, whole, from the first -----BEGIN to the last -----END",
         }
     }
 }
 
-impl fmt::Display for FileFault {
+impl fmt::Display for PemFileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.path.display())?;
         match &self.kind {
-            FaultKind::Io(error) => write!(f, "cannot be read: {error}"),
-            FaultKind::TooLarge => f.write_str("is larger than any key"),
-            FaultKind::Open => f.write_str("holds a private key that every user may read, and is refused"),
-            FaultKind::NoKey => f.write_str("holds no private key"),
-            FaultKind::Encrypted => f.write_str("holds an encrypted key; RockNet has nobody to ask for its password"),
-            FaultKind::Key(error) => error.fmt(f),
+            PemErrorKind::Io(error) => write!(f, "cannot be read: {error}"),
+            PemErrorKind::TooLarge => f.write_str("is larger than any key"),
+            PemErrorKind::Open => f.write_str("holds a private key that every user may read, and is refused"),
+            PemErrorKind::NoKey => f.write_str("holds no private key"),
+            PemErrorKind::Encrypted => {
+                f.write_str("holds an encrypted key; RockNet has nobody to ask for its password")
+            }
+            PemErrorKind::Key(error) => error.fmt(f),
         }
     }
 }
@@ -193,7 +195,7 @@ impl fmt::Display for FileFault {
 pub fn read_any(bytes: &[u8]) -> bool {
     let (chain, key) = (chain(bytes), key(bytes));
     match (chain, key) {
-        (Ok(chain), Ok(key)) => Certified::new(chain, &key).is_ok(),
+        (Ok(chain), Ok(key)) => Certificate::new(chain, &key).is_ok(),
         _ => false,
     }
 }

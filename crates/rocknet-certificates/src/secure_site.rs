@@ -7,52 +7,52 @@ use rocknet_config::model::{self, CertificateFiles, ClientAuth, TlsVersion};
 use rustls::{ProtocolVersion, ServerConfig};
 
 use super::files::FileSet;
-use super::{KeySet, Shelf};
+use super::{CertificateSet, CertificateStore};
 
 pub struct SecureSite {
-    source: Source,
+    certificates: SiteCertificates,
     /// Everything but the certificates, or why no connection can be secured: what clients must prove cannot be checked.
-    settings: Result<Arc<ServerConfig>, String>,
+    config: Result<Arc<ServerConfig>, String>,
     /// The last set that was asked for, with the configuration made for it: mostly there is only one.
-    ready: ArcSwapOption<(Arc<KeySet>, Arc<ServerConfig>)>,
-    pub trust: Arc<Trust>,
+    ready: ArcSwapOption<(Arc<CertificateSet>, Arc<ServerConfig>)>,
+    pub policy: Arc<TlsPolicy>,
 }
 
 /// Where the certificates come from.
-pub enum Source {
+pub enum SiteCertificates {
     Files(Arc<FileSet>),
-    /// From the shelf; the first of the site's names stands in where a client says none.
-    Shelf {
-        first: String,
+    /// From the store; the first of the site's names stands in where a client says none.
+    Issued {
+        default_name: String,
     },
 }
 
 /// What a connection was told, and what it has proved.
 #[derive(Debug)]
-pub struct Trust {
-    shown: Shown,
+pub struct TlsPolicy {
+    shown: ShownCertificate,
     client: Option<ClientAuth>,
     min: TlsVersion,
 }
 
-impl Trust {
+impl TlsPolicy {
     /// Whether what a client saw and proved here is what it would have seen and proved there.
-    pub fn is_worth(&self, other: &Trust) -> bool {
+    pub fn is_equivalent(&self, other: &TlsPolicy) -> bool {
         self.shown == other.shown && self.client == other.client
     }
 
     /// Whether clients have to show a certificate.
-    pub fn demands_client(&self) -> bool {
+    pub fn requires_client_certificate(&self) -> bool {
         self.client.as_ref().is_some_and(|client| client.required)
     }
 
-    pub fn takes(&self, version: Option<ProtocolVersion>) -> bool {
+    pub fn accepts(&self, version: Option<ProtocolVersion>) -> bool {
         self.min == TlsVersion::V12 || version == Some(ProtocolVersion::TLSv1_3)
     }
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Shown {
+enum ShownCertificate {
     Files(Vec<CertificateFiles>),
     /// The site's own, from an issuer.
     Site(String),
@@ -62,18 +62,18 @@ impl SecureSite {
     pub fn new(
         site: &model::Site,
         tls: &model::SiteTls,
-        source: Source,
-        settings: Result<Arc<ServerConfig>, String>,
+        certificates: SiteCertificates,
+        config: Result<Arc<ServerConfig>, String>,
     ) -> SecureSite {
         let shown = match &tls.source {
-            model::CertificateSource::Files(files) => Shown::Files(files.clone()),
-            _ => Shown::Site(site.name.clone()),
+            model::CertificateSource::Files(files) => ShownCertificate::Files(files.clone()),
+            _ => ShownCertificate::Site(site.name.clone()),
         };
         SecureSite {
-            source,
-            settings,
+            certificates,
+            config,
             ready: ArcSwapOption::empty(),
-            trust: Arc::new(Trust {
+            policy: Arc::new(TlsPolicy {
                 shown,
                 client: tls.client.clone(),
                 min: tls.min,
@@ -83,62 +83,62 @@ impl SecureSite {
 
     /// The configuration for a handshake; `name`: the client's SNI in lower case, if it is a name of this site. `None`:
     /// there is no certificate.
-    pub fn settings(&self, shelf: &Shelf, name: Option<&str>) -> Option<Arc<ServerConfig>> {
-        let settings = self.settings.as_ref().ok()?;
-        let set = self.set(shelf, name)?;
+    pub fn server_config(&self, store: &CertificateStore, name: Option<&str>) -> Option<Arc<ServerConfig>> {
+        let config = self.config.as_ref().ok()?;
+        let set = self.set(store, name)?;
         if let Some(ready) = &*self.ready.load()
             && Arc::ptr_eq(&ready.0, &set)
         {
             return Some(Arc::clone(&ready.1));
         }
-        let mut settings = ServerConfig::clone(settings);
-        settings.cert_resolver = Arc::<KeySet>::clone(&set);
-        let settings = Arc::new(settings);
-        self.ready.store(Some(Arc::new((set, Arc::clone(&settings)))));
-        Some(settings)
+        let mut config = ServerConfig::clone(config);
+        config.cert_resolver = Arc::<CertificateSet>::clone(&set);
+        let config = Arc::new(config);
+        self.ready.store(Some(Arc::new((set, Arc::clone(&config)))));
+        Some(config)
     }
 
     /// Whether there is any certificate to show.
-    pub fn has_certificate(&self, shelf: &Shelf) -> bool {
-        let has_set = match &self.source {
-            Source::Files(files) => files.set().is_some(),
-            Source::Shelf { first } => shelf.find(first).is_some(),
+    pub fn has_certificate(&self, store: &CertificateStore) -> bool {
+        let has_set = match &self.certificates {
+            SiteCertificates::Files(files) => files.set().is_some(),
+            SiteCertificates::Issued { default_name } => store.find(default_name).is_some(),
         };
-        has_set && self.settings.is_ok()
+        has_set && self.config.is_ok()
     }
 
     /// What keeps the site from being served under TLS with the files as they are now.
     pub fn error(&self) -> Option<String> {
-        if let Err(error) = &self.settings {
+        if let Err(error) = &self.config {
             return Some(error.clone());
         }
-        match &self.source {
-            Source::Files(files) => files.error(),
-            Source::Shelf { .. } => None,
+        match &self.certificates {
+            SiteCertificates::Files(files) => files.error(),
+            SiteCertificates::Issued { .. } => None,
         }
     }
 
     /// Whether no handshake can succeed until its files are mended.
-    pub fn is_dark(&self) -> bool {
-        let has_set = match &self.source {
-            Source::Files(files) => files.set().is_some(),
-            Source::Shelf { .. } => true,
+    pub fn is_unavailable(&self) -> bool {
+        let has_set = match &self.certificates {
+            SiteCertificates::Files(files) => files.set().is_some(),
+            SiteCertificates::Issued { .. } => true,
         };
-        !has_set || self.settings.is_err()
+        !has_set || self.config.is_err()
     }
 
-    fn set(&self, shelf: &Shelf, name: Option<&str>) -> Option<Arc<KeySet>> {
-        let first = match &self.source {
-            Source::Files(files) => return files.set(),
-            Source::Shelf { first } => first,
+    fn set(&self, store: &CertificateStore, name: Option<&str>) -> Option<Arc<CertificateSet>> {
+        let default_name = match &self.certificates {
+            SiteCertificates::Files(files) => return files.set(),
+            SiteCertificates::Issued { default_name } => default_name,
         };
         let own = name.and_then(|name| {
-            shelf.find(name).or_else(|| {
-                shelf.is_missing(name);
+            store.find(name).or_else(|| {
+                store.report_missing(name);
                 // An issuer of this machine has made one by now.
-                shelf.find(name)
+                store.find(name)
             })
         });
-        own.or_else(|| shelf.find(first))
+        own.or_else(|| store.find(default_name))
     }
 }

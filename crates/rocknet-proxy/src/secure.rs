@@ -11,7 +11,7 @@ use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
-use rocknet_certificates::{Certified, HTTP_2, files, read_roots};
+use rocknet_certificates::{Certificate, HTTP_2, files, read_roots};
 
 /// A configuration for handshakes with servers. Sessions are remembered in it, so that the next connection costs less.
 pub struct Secure {
@@ -90,7 +90,7 @@ impl Secures {
     }
 }
 
-fn settings(identity: &Identity, own: Option<&Certified>) -> Result<ClientConfig, String> {
+fn settings(identity: &Identity, own: Option<&Certificate>) -> Result<ClientConfig, String> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&[&TLS13, &TLS12])

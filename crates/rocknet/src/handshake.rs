@@ -5,20 +5,20 @@ use std::sync::Arc;
 
 use rocknet_io::tls::Negotiated;
 
-use crate::certificates::{Trust, subject};
+use crate::certificates::{TlsPolicy, subject};
 use crate::exchange::Secure;
 
 /// A handshake that has succeeded.
 pub struct Handshake {
     facts: Rc<Secure>,
-    trust: Arc<Trust>,
+    policy: Arc<TlsPolicy>,
 }
 
 impl Handshake {
-    pub fn new(trust: Arc<Trust>, negotiated: &Negotiated<'_>, server_name: Option<Box<str>>) -> Handshake {
+    pub fn new(policy: Arc<TlsPolicy>, negotiated: &Negotiated<'_>, server_name: Option<Box<str>>) -> Handshake {
         Handshake {
             facts: Rc::new(Secure::new(negotiated, server_name, |leaf| subject(leaf))),
-            trust,
+            policy,
         }
     }
 
@@ -31,8 +31,8 @@ impl Handshake {
     /// Returns whether the connection may carry requests for a site: one that shows the same certificate, trusts the same, and
     /// takes this version.
     #[inline]
-    pub fn may_ask(&self, trust: &Arc<Trust>) -> bool {
+    pub fn may_ask(&self, policy: &Arc<TlsPolicy>) -> bool {
         // A reload makes new ones that are equal.
-        Arc::ptr_eq(&self.trust, trust) || self.trust.is_worth(trust) && trust.takes(self.facts.version)
+        Arc::ptr_eq(&self.policy, policy) || self.policy.is_equivalent(policy) && policy.accepts(self.facts.version)
     }
 }

@@ -117,8 +117,8 @@ fn kind(ready: &Site) -> SiteKind {
 /// What keeps a site from being served as it is configured.
 fn fault(site: &model::Site, ready: &Site, folders: &[(&str, &Path, io::Error)]) -> Option<String> {
     if let Some(error) = ready.secure.as_ref().and_then(SecureSite::error) {
-        let is_dark = ready.secure.as_ref().is_some_and(SecureSite::is_dark);
-        let what = if is_dark {
+        let is_unavailable = ready.secure.as_ref().is_some_and(SecureSite::is_unavailable);
+        let what = if is_unavailable {
             "no TLS"
         } else {
             "the certificate in use cannot be renewed"

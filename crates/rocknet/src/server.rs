@@ -14,7 +14,7 @@ use rocknet_io::socket::{Address, BindError, BindErrorKind, ListenOptions, Liste
 
 use crate::backend::Choice;
 use crate::blocking::Pool;
-use crate::certificates::{Keeper, state_folder};
+use crate::certificates::{CertificateManager, state_folder};
 use crate::clock::uptime_ms;
 use crate::files::cache::{Cache, most_open_files};
 use crate::files::open_folder::most_open_folders;
@@ -86,9 +86,9 @@ impl Server {
         let mut listeners = bind_all(&wanted, worker_count(&config, wanted.len()), &[])?;
         // Decided once: after `before_threads` the default would be another folder.
         let state_folder = state_folder(&config);
-        let keeper = Keeper::start(&config, &state_folder).map_err(StartError::Setup)?;
+        let certificates = CertificateManager::start(&config, &state_folder).map_err(StartError::Setup)?;
         // Keys are read while the rights for it are there.
-        let _files = keeper.read_files(&config);
+        let _files = certificates.read_files(&config);
         before_threads().map_err(StartError::Setup)?;
         // Asked with the rights that the workers will have.
         let backend = Choice::new(config.server.backend).map_err(StartError::Setup)?;
@@ -100,13 +100,14 @@ impl Server {
         let php = php::Keeper::new(state_folder);
         let settled = php.settle(&mut config).map_err(StartError::Setup)?;
         let registries = Arc::new(Registries::new(Arc::clone(php.sockets())));
-        let snapshot = Snapshot::new(config, &mounts, &logger, &keeper, &registries).map_err(StartError::Setup)?;
+        let snapshot =
+            Snapshot::new(config, &mounts, &logger, &certificates, &registries).map_err(StartError::Setup)?;
         let snapshot = Arc::new(snapshot);
         let config = &snapshot.config;
         // Files are opened and read there, and a later configuration may bring some.
         let pool = Pool::new(config.server.blocking_threads.max(1));
         let cache = Cache::start(config.cache.memory.max(NEGATIVE_CACHE), pool.clone()).map_err(StartError::Io)?;
-        keeper.want(config).map_err(StartError::Io)?;
+        certificates.manage(config).map_err(StartError::Io)?;
         php.want(settled).map_err(StartError::Io)?;
         let shared = Shared {
             backend: backend.backend,
@@ -114,7 +115,7 @@ impl Server {
             pool,
             cache,
             logger,
-            keeper,
+            certificates,
             registries,
         };
         let workers = worker_count(config, listeners.len());
@@ -175,8 +176,8 @@ impl Server {
     }
 
     /// Who looks after certificates.
-    pub fn keeper(&self) -> &Arc<Keeper> {
-        &self.shared.keeper
+    pub fn certificates(&self) -> &Arc<CertificateManager> {
+        &self.shared.certificates
     }
 
     /// The registries of this server.
@@ -223,11 +224,11 @@ impl Server {
         let settled = self.php.settle(&mut config).map_err(setup)?;
         let Shared {
             logger,
-            keeper,
+            certificates,
             registries,
             ..
         } = &self.shared;
-        let snapshot = Arc::new(Snapshot::new(config, &self.mounts, logger, keeper, registries).map_err(setup)?);
+        let snapshot = Arc::new(Snapshot::new(config, &self.mounts, logger, certificates, registries).map_err(setup)?);
         // What was served under TLS until now must not go dark: the configuration in use has a certificate that works.
         let errors: Vec<_> = snapshot
             .certificate_errors()
@@ -263,7 +264,10 @@ impl Server {
             StartError::Io(error)
         })?;
 
-        self.shared.keeper.want(&snapshot.config).map_err(StartError::Io)?;
+        self.shared
+            .certificates
+            .manage(&snapshot.config)
+            .map_err(StartError::Io)?;
         self.php.want(settled).map_err(StartError::Io)?;
 
         // Nothing fails from here on.
@@ -318,7 +322,7 @@ impl Server {
         let Shared {
             pool,
             cache,
-            keeper,
+            certificates,
             registries,
             ..
         } = &self.shared;
@@ -330,7 +334,7 @@ impl Server {
         }
         self.php.stop();
         cache.stop(Instant::now() + JOIN_GRACE);
-        keeper.stop(Instant::now() + JOIN_GRACE);
+        certificates.stop(Instant::now() + JOIN_GRACE);
         self.shared.logger.flush_and_stop(JOIN_GRACE);
         clean
     }

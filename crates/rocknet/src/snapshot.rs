@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rocknet_config::model::{Config, Listen, Pattern};
 use rocknet_io::socket::Address;
 
-use crate::certificates::Keeper;
+use crate::certificates::CertificateManager;
 use crate::files::tree::Tree;
 use crate::handler::Handler;
 use crate::log::Logger;
@@ -44,7 +44,7 @@ impl Snapshot {
         config: Config,
         mounts: &[Mount],
         logger: &Logger,
-        keeper: &Keeper,
+        certificates: &CertificateManager,
         registries: &Registries,
     ) -> Result<Snapshot, String> {
         let server = Arc::new(ServerSettings {
@@ -66,7 +66,7 @@ impl Snapshot {
             let access = logger
                 .sink(&site.access.target, site.access.format)
                 .map_err(|error| format!("site {}: cannot open its access log: {error}", site.name))?;
-            let mut ready = Site::new(site, &source, access, keeper.secure(site))?;
+            let mut ready = Site::new(site, &source, access, certificates.secure_site(site))?;
             for mount in mounts.iter().filter(|mount| mount.site == site.name) {
                 ready.mount(site, &mount.pattern, &mount.handler, &source)?;
             }

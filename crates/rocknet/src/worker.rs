@@ -22,7 +22,7 @@ use rocknet_proto::semantics::authority::{Authority, HOST_BUFFER};
 
 use crate::backend::Backend;
 use crate::blocking::Pool;
-use crate::certificates::Keeper;
+use crate::certificates::CertificateManager;
 use crate::clock::{Clock, LONGEST_TICK, ReadyTime};
 use crate::files::cache::{Cache, WorkerCache};
 use crate::log::{AccessWriter, Logger};
@@ -46,7 +46,7 @@ pub struct Shared {
     pub pool: Pool,
     pub cache: Cache,
     pub logger: Logger,
-    pub keeper: Arc<Keeper>,
+    pub certificates: Arc<CertificateManager>,
     /// Request bodies that are received whole.
     pub spool: spool::Store,
     /// Registries of the server.

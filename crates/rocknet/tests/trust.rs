@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
 
-use rocknet::certificates::local::{LocalCa, Reach};
+use rocknet::certificates::local::{CaKind, LocalCa};
 use rocknet::certificates::storage::FileStorage;
-use rocknet::trust::{Found, Home, Nss, Root, System, Tools, TrustStore, browser_stores};
+use rocknet::trust::{Home, Nss, RootCertificate, System, Tools, TrustState, TrustStore, browser_stores};
 
 /// A root in a folder of its own, as the state folder has it.
-fn root(folder: &Path) -> Root {
+fn root(folder: &Path) -> RootCertificate {
     let state = folder.join("state");
-    let ca = LocalCa::open_or_make(&FileStorage::new(&state), Reach::Private, SystemTime::now()).unwrap();
-    Root::new(state.join(Reach::Private.certificate()), ca.root().der.clone()).unwrap()
+    let ca = LocalCa::open_or_make(&FileStorage::new(&state), CaKind::Private, SystemTime::now()).unwrap();
+    RootCertificate::new(state.join(CaKind::Private.certificate_item()), ca.root().der.clone()).unwrap()
 }
 
 /// The programs of this machine.
@@ -35,17 +35,17 @@ fn only(folder: &Path, programs: &[(&str, &str)]) -> Tools {
     Tools::within(vec![path])
 }
 
-fn there_and_back(store: &dyn TrustStore, root: &Root) {
+fn there_and_back(store: &dyn TrustStore, root: &RootCertificate) {
     let reader = store.reader();
-    assert_eq!(store.look(root), Found::NotTrusted, "{reader}");
+    assert_eq!(store.state(root), TrustState::NotTrusted, "{reader}");
     // Twice: whoever types the command again changes nothing.
     for _ in 0..2 {
         store.install(root).unwrap();
-        assert_eq!(store.look(root), Found::Trusted, "{reader}");
+        assert_eq!(store.state(root), TrustState::Trusted, "{reader}");
     }
     for _ in 0..2 {
         store.remove(root).unwrap();
-        assert_eq!(store.look(root), Found::NotTrusted, "{reader}");
+        assert_eq!(store.state(root), TrustState::NotTrusted, "{reader}");
     }
 }
 
@@ -95,14 +95,14 @@ fn browsers() {
                 .unwrap()
                 .success()
         );
-        assert_eq!(firefox.look(&root), Found::NotTrusted);
+        assert_eq!(firefox.state(&root), TrustState::NotTrusted);
         there_and_back_from_odd(firefox, &root);
     }
 }
 
-fn there_and_back_from_odd(store: &dyn TrustStore, root: &Root) {
+fn there_and_back_from_odd(store: &dyn TrustStore, root: &RootCertificate) {
     store.install(root).unwrap();
-    assert_eq!(store.look(root), Found::Trusted);
+    assert_eq!(store.state(root), TrustState::Trusted);
     store.remove(root).unwrap();
 }
 
@@ -135,7 +135,7 @@ fn a_browser_behind_a_password() {
     let store = found.iter().find(|store| store.path() == database).unwrap();
     let trouble = store.install(&root).unwrap_err().to_string();
     assert!(trouble.contains("certutil failed"), "{trouble}");
-    assert_ne!(store.look(&root), Found::Trusted);
+    assert_ne!(store.state(&root), TrustState::Trusted);
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn without_certutil_it_is_said_what_to_install() {
     let all = browser_stores(&home, &only(folder.path(), &[]));
     let store = all.iter().find(|store| store.path() == database).unwrap();
     assert!(store.install(&root).unwrap_err().to_string().contains("libnss3-tools"));
-    assert!(matches!(store.look(&root), Found::Unknown(why) if why.contains("libnss3-tools")));
+    assert!(matches!(store.state(&root), TrustState::Unknown(why) if why.contains("libnss3-tools")));
 }
 
 /// Each family of systems, with a command that gathers roots as theirs does.
@@ -206,7 +206,7 @@ fn systems() {
         let tools = only(folder.path(), &[(command, "exit 0")]);
         let system = System::find(&base, &tools).unwrap();
         system.install(&root).unwrap();
-        assert_eq!(system.look(&root), Found::NotTrusted, "{command}");
+        assert_eq!(system.state(&root), TrustState::NotTrusted, "{command}");
         let tools = only(folder.path(), &[(command, "echo no room >&2; exit 1")]);
         let system = System::find(&base, &tools).unwrap();
         assert_eq!(

@@ -8,14 +8,14 @@ use instant_acme::{Account, AccountCredentials, Error, ExternalAccountKey, NewAc
 use rocknet_config::model::{Acme, AcmeCa};
 use tokio::sync::Mutex;
 
-use super::http::Http;
+use super::https_client::HttpsClient;
 use crate::storage::{Access, Storage};
 
 /// A CA that is ready to be asked.
 #[derive(Clone)]
-pub struct Ca {
+pub struct CaSession {
     pub account: Account,
-    pub http: Http,
+    pub http: HttpsClient,
 }
 
 /// All accounts of this server.
@@ -23,14 +23,14 @@ pub struct Accounts {
     storage: Arc<dyn Storage>,
     root: Option<PathBuf>,
     email: Option<String>,
-    open: Mutex<HashMap<String, Ca>>,
+    sessions: Mutex<HashMap<String, CaSession>>,
 }
 
 /// Why a CA cannot be asked, and how long it wants to be left alone.
 #[derive(Debug)]
-pub struct Refused {
-    pub why: String,
-    pub said: Option<std::time::Duration>,
+pub struct AccountError {
+    pub reason: String,
+    pub retry_after: Option<std::time::Duration>,
 }
 
 impl Accounts {
@@ -39,39 +39,42 @@ impl Accounts {
             storage,
             root: settings.ca_root.clone(),
             email: settings.email.clone(),
-            open: Mutex::default(),
+            sessions: Mutex::default(),
         }
     }
 
     /// The account at a CA; many who ask at once wait for the one that opens it.
-    pub async fn at(&self, ca: &AcmeCa) -> Result<Ca, Refused> {
-        let mut open = self.open.lock().await;
-        if let Some(known) = open.get(&ca.url) {
+    pub async fn session(&self, ca: &AcmeCa) -> Result<CaSession, AccountError> {
+        let mut sessions = self.sessions.lock().await;
+        if let Some(known) = sessions.get(&ca.url) {
             return Ok(known.clone());
         }
-        let http = Http::new(self.root.as_deref()).map_err(|why| Refused { why, said: None })?;
+        let http = HttpsClient::new(self.root.as_deref()).map_err(|reason| AccountError {
+            reason,
+            retry_after: None,
+        })?;
         let account = match self.account(ca, &http).await {
             Ok(account) => account,
             Err(error) => {
-                return Err(Refused {
-                    why: told(&error),
-                    said: http.take_said(),
+                return Err(AccountError {
+                    reason: describe(&error),
+                    retry_after: http.take_retry_after(),
                 });
             }
         };
-        let ready = Ca { account, http };
-        open.insert(ca.url.clone(), ready.clone());
-        Ok(ready)
+        let session = CaSession { account, http };
+        sessions.insert(ca.url.clone(), session.clone());
+        Ok(session)
     }
 
     /// To be called when a CA says that it does not know the account: the next one asks makes another.
     pub async fn forget(&self, ca: &AcmeCa) {
-        self.open.lock().await.remove(&ca.url);
-        let _ = self.storage.remove(&item_name(&ca.url));
+        self.sessions.lock().await.remove(&ca.url);
+        let _ = self.storage.remove(&account_item(&ca.url));
     }
 
-    async fn account(&self, ca: &AcmeCa, http: &Http) -> Result<Account, Error> {
-        let item = item_name(&ca.url);
+    async fn account(&self, ca: &AcmeCa, http: &HttpsClient) -> Result<Account, Error> {
+        let item = account_item(&ca.url);
         let kept = self.storage.read(&item).map_err(|error| Error::Other(error.into()))?;
         if let Some(credentials) = kept.and_then(|bytes| serde_json::from_slice::<AccountCredentials>(&bytes).ok()) {
             return Account::builder_with_http(Box::new(http.clone()))
@@ -116,7 +119,7 @@ fn is_problem(error: &Error, name: &str) -> bool {
 }
 
 /// An error of a CA in one line.
-pub fn told(error: &Error) -> String {
+pub fn describe(error: &Error) -> String {
     match error {
         Error::Api(problem) => {
             let kind = problem.r#type.as_deref().unwrap_or_default();
@@ -132,7 +135,7 @@ pub fn told(error: &Error) -> String {
 }
 
 /// The directory's URL as the name of a folder.
-fn item_name(url: &str) -> String {
+fn account_item(url: &str) -> String {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' };
     format!(

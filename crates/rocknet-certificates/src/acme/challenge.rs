@@ -10,13 +10,13 @@ use rustls::sign::CertifiedKey;
 use rustls_pki_types::PrivatePkcs8KeyDer;
 
 use super::dns::{self, Action};
-use crate::Shelf;
+use crate::CertificateStore;
 
 /// What is up, to be taken down again.
-pub enum Proof {
-    Token(String),
-    Answer(String),
-    Record { name: String, value: String },
+pub enum PresentedChallenge {
+    Http(String),
+    TlsAlpn(String),
+    Dns { name: String, value: String },
 }
 
 /// The kinds to be tried for a name, the first one first: with each failure the next one has its turn.
@@ -24,18 +24,18 @@ pub fn kinds(settings: &Acme, name: &str, failures: u32) -> Vec<Challenge> {
     let is_wildcard = name.starts_with("*.");
     let possible = |kind: &Challenge| match kind {
         Challenge::Dns => settings.dns.is_some() && name.parse::<std::net::IpAddr>().is_err(),
-        // Nobody can show anything at all names below one.
+        // NoCertificate can show anything at all names below one.
         Challenge::Http | Challenge::TlsAlpn => !is_wildcard,
     };
     let mut kinds: Vec<Challenge> = settings.challenges.iter().copied().filter(possible).collect();
     if !kinds.is_empty() {
-        let turn = failures as usize % kinds.len();
-        kinds.rotate_left(turn);
+        let offset = failures as usize % kinds.len();
+        kinds.rotate_left(offset);
     }
     kinds
 }
 
-pub fn acme_kind(kind: Challenge) -> ChallengeType {
+pub fn acme_type(kind: Challenge) -> ChallengeType {
     match kind {
         Challenge::Http => ChallengeType::Http01,
         Challenge::TlsAlpn => ChallengeType::TlsAlpn01,
@@ -44,28 +44,28 @@ pub fn acme_kind(kind: Challenge) -> ChallengeType {
 }
 
 /// Shows the proof for a challenge of this kind. `name` is without `*.`.
-pub async fn show(
+pub async fn present(
     kind: Challenge,
     challenge: &ChallengeHandle<'_>,
     name: &str,
     settings: &Acme,
-    shelf: &Shelf,
-) -> Result<Proof, String> {
-    let proof = challenge.key_authorization();
+    store: &CertificateStore,
+) -> Result<PresentedChallenge, String> {
+    let authorization = challenge.key_authorization();
     match kind {
         Challenge::Http => {
-            shelf.put_token(&challenge.token, proof.as_str());
-            Ok(Proof::Token(challenge.token.clone()))
+            store.insert_http_challenge(&challenge.token, authorization.as_str());
+            Ok(PresentedChallenge::Http(challenge.token.clone()))
         }
         Challenge::TlsAlpn => {
-            shelf.put_answer(name, Arc::new(answer(name, &proof)?));
-            Ok(Proof::Answer(name.to_owned()))
+            store.insert_tls_alpn_challenge(name, Arc::new(tls_alpn_certificate(name, &authorization)?));
+            Ok(PresentedChallenge::TlsAlpn(name.to_owned()))
         }
         Challenge::Dns => {
-            let value = proof.dns_value();
+            let value = authorization.dns_value();
             let settings = settings.dns.as_ref().ok_or("no way to change the DNS is configured")?;
             dns::apply(settings, Action::Present, name, &value).await?;
-            Ok(Proof::Record {
+            Ok(PresentedChallenge::Dns {
                 name: name.to_owned(),
                 value,
             })
@@ -74,23 +74,23 @@ pub async fn show(
 }
 
 /// Takes a proof away. A record that stays harms nobody, and is told.
-pub async fn hide(proof: Proof, settings: &Acme, shelf: &Shelf) {
-    match proof {
-        Proof::Token(token) => shelf.remove_token(&token),
-        Proof::Answer(name) => shelf.remove_answer(&name),
-        Proof::Record { name, value } => {
+pub async fn clean_up(challenge: PresentedChallenge, settings: &Acme, store: &CertificateStore) {
+    match challenge {
+        PresentedChallenge::Http(token) => store.remove_http_challenge(&token),
+        PresentedChallenge::TlsAlpn(name) => store.remove_tls_alpn_challenge(&name),
+        PresentedChallenge::Dns { name, value } => {
             if let Some(dns) = &settings.dns
-                && let Err(why) = dns::apply(dns, Action::Cleanup, &name, &value).await
+                && let Err(reason) = dns::apply(dns, Action::Cleanup, &name, &value).await
             {
-                tracing::warn!("the record _acme-challenge.{name} stays: {why}");
+                tracing::warn!("the record _acme-challenge.{name} stays: {reason}");
             }
         }
     }
 }
 
 /// The certificate that says no more than the proof (RFC 8737 §3).
-fn answer(name: &str, proof: &KeyAuthorization) -> Result<CertifiedKey, String> {
-    let digest = proof.digest();
+fn tls_alpn_certificate(name: &str, authorization: &KeyAuthorization) -> Result<CertifiedKey, String> {
+    let digest = authorization.digest();
     // The extension's maker takes 32 bytes and nothing else.
     if digest.as_ref().len() != 32 {
         return Err("the digest of the proof has an odd length".to_owned());

@@ -13,18 +13,18 @@ pub struct Clock(Arc<Inner>);
 #[derive(Default)]
 struct Inner {
     /// Seconds ahead of the system's clock.
-    ahead: AtomicU64,
+    offset_s: AtomicU64,
     moved: Notify,
 }
 
 impl Clock {
     pub fn now(&self) -> SystemTime {
-        SystemTime::now() + Duration::from_secs(self.0.ahead.load(Ordering::Acquire))
+        SystemTime::now() + Duration::from_secs(self.0.offset_s.load(Ordering::Acquire))
     }
 
     /// Lets time pass at once.
     pub fn advance(&self, by: Duration) {
-        self.0.ahead.fetch_add(by.as_secs(), Ordering::AcqRel);
+        self.0.offset_s.fetch_add(by.as_secs(), Ordering::AcqRel);
         self.0.moved.notify_waiters();
         self.0.moved.notify_one();
     }
@@ -34,11 +34,11 @@ impl Clock {
     pub async fn wait_until(&self, then: SystemTime) {
         let left = then.duration_since(self.now()).unwrap_or_default();
         tokio::select! {
-            () = tokio::time::sleep(left.min(LOOK)) => {}
+            () = tokio::time::sleep(left.min(MAX_SLEEP)) => {}
             () = self.0.moved.notified() => {}
         }
     }
 }
 
 /// Certificates live for days: a minute late is in time.
-const LOOK: Duration = Duration::from_secs(60);
+const MAX_SLEEP: Duration = Duration::from_secs(60);

@@ -21,18 +21,18 @@ pub async fn apply(dns: &Dns, action: Action, name: &str, value: &str) -> Result
             tokio::task::spawn_blocking(run)
                 .await
                 .map_err(|error| error.to_string())??;
-            settle(action, *wait).await;
+            wait_for_propagation(action, *wait).await;
         }
         Dns::Update { zone, wait } => {
             Zone::new(zone).apply(action, &record, value).await?;
-            settle(action, *wait).await;
+            wait_for_propagation(action, *wait).await;
         }
     }
     Ok(())
 }
 
 /// The CA asks the zone's other servers too, and they are told a moment later.
-async fn settle(action: Action, wait: Duration) {
+async fn wait_for_propagation(action: Action, wait: Duration) {
     if action == Action::Present {
         tokio::time::sleep(wait).await;
     }
@@ -49,16 +49,15 @@ fn hook(program: &std::path::Path, action: Action, record: &str, value: &str) ->
         .stderr(Stdio::piped())
         .spawn()
         .map_err(|error| format!("{shown}: {error}"))?;
-    let output =
-        rocknet_io::program::wait_with_output(child, HOOK_PATIENCE).map_err(|error| format!("{shown}: {error}"))?;
+    let output = rocknet_io::program::wait_with_output(child, HOOK_TIMEOUT).map_err(|error| format!("{shown}: {error}"))?;
     if output.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let last = said.trim().lines().next_back().unwrap_or_default();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let last = stderr.trim().lines().next_back().unwrap_or_default();
     // What a program says may be anything; the log escapes it.
     Err(format!("{shown} {} failed ({}): {last}", action.word(), output.status))
 }
 
 /// Interfaces of DNS providers answer in seconds; some wait until the record is out.
-const HOOK_PATIENCE: Duration = Duration::from_secs(300);
+const HOOK_TIMEOUT: Duration = Duration::from_secs(300);

@@ -1,6 +1,6 @@
 //! Automatic HTTPS: certificates of public CAs, had and renewed by ACME (RFC 8555) on a thread of their own.
 //!
-//! Nobody waits for it. Sites are served with what the state folder holds; what comes from a CA is put on the shelf when
+//! NoCertificate waits for it. Sites are served with what the state folder holds; what comes from a CA is put on the store when
 //! it is there.
 //!
 //! ```text
@@ -9,16 +9,16 @@
 //! ```
 
 mod account;
-mod ask;
-mod attempt;
 mod challenge;
-mod chance;
+mod client;
 mod clock;
 pub(crate) mod dns;
-mod http;
-mod keeper;
+mod https_client;
+mod on_demand;
 mod order;
-mod record;
+mod persistence;
+mod random;
+mod renewal;
 mod schedule;
 
 use std::collections::HashMap;
@@ -31,11 +31,11 @@ use rocknet_config::model::{Acme, Challenge, Tls};
 use tokio::sync::{mpsc, watch};
 
 pub use clock::Clock;
-use keeper::{Entry, Keeper, Wish};
-use record::Record;
+use persistence::StoredCertificate;
+use renewal::{DesiredState, NameState, RenewalLoop};
 
 use super::storage::{FileStorage, Storage};
-use super::{Authority, Issuer, Shelf, Wanted};
+use super::{Authority, CertificateRequest, CertificateStore, Issuer};
 use rocknet_io::owned_thread::OwnedThread;
 
 /// The issuer for public names.
@@ -43,58 +43,58 @@ pub struct AcmeIssuer {
     settings: Acme,
     storage: Arc<dyn Storage>,
     clock: Clock,
-    wish: watch::Sender<Arc<Wish>>,
+    desired: watch::Sender<Arc<DesiredState>>,
     /// Taken by the thread once there is something to do.
-    seat: Option<Seat>,
-    demand: mpsc::Sender<String>,
-    listens: bool,
+    receivers: Option<Receivers>,
+    missing_names: mpsc::Sender<String>,
+    is_subscribed: bool,
     thread: Option<OwnedThread>,
 }
 
-struct Seat {
-    wish: watch::Receiver<Arc<Wish>>,
-    demand: mpsc::Receiver<String>,
+struct Receivers {
+    desired: watch::Receiver<Arc<DesiredState>>,
+    missing_names: mpsc::Receiver<String>,
 }
 
 impl AcmeIssuer {
-    pub fn start(state: &Path, tls: &Tls) -> io::Result<AcmeIssuer> {
-        Ok(AcmeIssuer::with(
-            Arc::new(FileStorage::new(state)),
+    pub fn new(state_folder: &Path, tls: &Tls) -> io::Result<AcmeIssuer> {
+        Ok(AcmeIssuer::with_storage(
+            Arc::new(FileStorage::new(state_folder)),
             &tls.acme,
             Clock::default(),
         ))
     }
 
-    pub fn with(storage: Arc<dyn Storage>, settings: &Acme, clock: Clock) -> AcmeIssuer {
-        let (wish, seen) = watch::channel(Arc::default());
-        let (demand, demanded) = mpsc::channel(MAX_DEMAND);
+    pub fn with_storage(storage: Arc<dyn Storage>, settings: &Acme, clock: Clock) -> AcmeIssuer {
+        let (desired, desired_receiver) = watch::channel(Arc::default());
+        let (missing_names, receiver) = mpsc::channel(MAX_MISSING_NAMES);
         AcmeIssuer {
             settings: settings.clone(),
             storage,
             clock,
-            wish,
-            seat: Some(Seat {
-                wish: seen,
-                demand: demanded,
+            desired,
+            receivers: Some(Receivers {
+                desired: desired_receiver,
+                missing_names: receiver,
             }),
-            demand,
-            listens: false,
+            missing_names,
+            is_subscribed: false,
             thread: None,
         }
     }
 
-    fn wish(&self, wanted: &[Wanted]) -> Wish {
-        let mut wish = Wish {
+    fn desired_state(&self, requests: &[CertificateRequest]) -> DesiredState {
+        let mut desired = DesiredState {
             settings: self.settings.clone(),
-            ..Wish::default()
+            ..DesiredState::default()
         };
         let proves_all = self.settings.dns.is_some() && self.settings.challenges.contains(&Challenge::Dns);
-        for site in wanted.iter().filter(|site| site.authority == Authority::Acme) {
+        for site in requests.iter().filter(|site| site.authority == Authority::Acme) {
             for name in &site.names {
                 match name.strip_prefix("*.") {
-                    None => drop(wish.names.insert(name.clone())),
-                    Some(_) if proves_all => drop(wish.names.insert(name.clone())),
-                    Some(below) if self.settings.ask.is_some() => wish.below.push(below.to_owned()),
+                    None => drop(desired.names.insert(name.clone())),
+                    Some(_) if proves_all => drop(desired.names.insert(name.clone())),
+                    Some(parent) if self.settings.ask.is_some() => desired.wildcard_parents.push(parent.to_owned()),
                     Some(_) => tracing::warn!(
                         "no certificate can be had for {name} of site {}: write dns below [tls], or ask",
                         site.site
@@ -102,45 +102,45 @@ impl AcmeIssuer {
                 }
             }
         }
-        wish
+        desired
     }
 
     /// What the storage has for the names that are wanted, those had on demand included.
-    fn entries(&self, wish: &Wish) -> HashMap<String, Entry> {
+    fn entries(&self, desired: &DesiredState) -> HashMap<String, NameState> {
         let now = self.clock.now();
-        let on_demand = if wish.below.is_empty() {
+        let on_demand = if desired.wildcard_parents.is_empty() {
             Vec::new()
         } else {
-            record::kept(&*self.storage)
+            persistence::stored_names(&*self.storage)
         };
-        let on_demand = on_demand.into_iter().filter(|name| wish.covers(name));
-        let names = wish.names.iter().cloned().chain(on_demand);
+        let on_demand = on_demand.into_iter().filter(|name| desired.covers(name));
+        let names = desired.names.iter().cloned().chain(on_demand);
         names
-            .map(|name| (name.clone(), Entry::load(&*self.storage, &name, now)))
+            .map(|name| (name.clone(), NameState::load(&*self.storage, &name, now)))
             .collect()
     }
 
-    fn listen(&mut self, shelf: &Arc<Shelf>) {
-        if !std::mem::replace(&mut self.listens, true) {
-            let demand = self.demand.clone();
+    fn subscribe(&mut self, store: &Arc<CertificateStore>) {
+        if !std::mem::replace(&mut self.is_subscribed, true) {
+            let missing_names = self.missing_names.clone();
             // A name that finds no place is asked for again by the next client.
-            shelf.on_missing(move |name| drop(demand.try_send(name.to_owned())));
+            store.on_missing(move |name| drop(missing_names.try_send(name.to_owned())));
         }
     }
 
-    fn start_thread(&mut self, entries: HashMap<String, Entry>, shelf: &Arc<Shelf>) {
-        let Some(seat) = self.seat.take() else { return };
-        let keeper = Keeper {
+    fn start_thread(&mut self, entries: HashMap<String, NameState>, store: &Arc<CertificateStore>) {
+        let Some(receivers) = self.receivers.take() else { return };
+        let renewal = RenewalLoop {
             storage: Arc::clone(&self.storage),
             clock: self.clock.clone(),
-            shelf: Arc::clone(shelf),
-            wish: seat.wish,
-            demand: seat.demand,
+            store: Arc::clone(store),
+            desired: receivers.desired,
+            missing_names: receivers.missing_names,
             entries,
         };
         let run = move || match tokio::runtime::Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => {
-                runtime.block_on(keeper.run());
+                runtime.block_on(renewal.run());
                 // A lookup of a name cannot be interrupted; its thread ends by itself.
                 runtime.shutdown_background();
             }
@@ -162,43 +162,48 @@ impl Issuer for AcmeIssuer {
         self.settings = tls.acme.clone();
     }
 
-    fn want(&mut self, wanted: &[Wanted], shelf: &Arc<Shelf>) {
-        let wish = self.wish(wanted);
-        let before = Arc::clone(&self.wish.borrow());
-        let gone: Vec<String> = before.names.iter().filter(|name| !wish.covers(name)).cloned().collect();
-        shelf.remove(&gone);
-        if !wish.below.is_empty() {
-            self.listen(shelf);
+    fn set_requests(&mut self, requests: &[CertificateRequest], store: &Arc<CertificateStore>) {
+        let desired = self.desired_state(requests);
+        let before = Arc::clone(&self.desired.borrow());
+        let gone: Vec<String> = before
+            .names
+            .iter()
+            .filter(|name| !desired.covers(name))
+            .cloned()
+            .collect();
+        store.remove(&gone);
+        if !desired.wildcard_parents.is_empty() {
+            self.subscribe(store);
         }
-        let nothing = wish.names.is_empty() && wish.below.is_empty();
-        if self.seat.is_some() && nothing {
+        let nothing = desired.names.is_empty() && desired.wildcard_parents.is_empty();
+        if self.receivers.is_some() && nothing {
             return;
         }
-        // What was wanted before is on the shelf.
-        let mut entries = self.entries(&wish);
+        // What was wanted before is on the store.
+        let mut entries = self.entries(&desired);
         entries.retain(|name, _| !before.names.contains(name));
-        let records: Vec<(&String, &Record)> = entries
+        let records: Vec<(&String, &StoredCertificate)> = entries
             .iter()
             .filter_map(|(name, entry)| Some((name, entry.record()?)))
             .collect();
-        shelf.put_all(
+        store.insert_all(
             records
                 .iter()
                 .map(|(name, record)| (std::slice::from_ref(*name), record.set())),
         );
-        self.wish.send_replace(Arc::new(wish));
-        self.start_thread(entries, shelf);
+        self.desired.send_replace(Arc::new(desired));
+        self.start_thread(entries, store);
     }
 
     /// The thread has a clock of its own.
-    fn tick(&mut self, _: SystemTime, _: &Arc<Shelf>) {}
+    fn renew_due(&mut self, _: SystemTime, _: &Arc<CertificateStore>) {}
 
     fn stop(&mut self, deadline: Instant) -> bool {
         // Without its sender the thread returns, and drops the orders that are under way.
-        self.wish = watch::channel(Arc::default()).0;
+        self.desired = watch::channel(Arc::default()).0;
         self.thread.take().is_none_or(|thread| thread.join(deadline))
     }
 }
 
 /// Names that clients came with and nobody has looked at yet.
-const MAX_DEMAND: usize = 64;
+const MAX_MISSING_NAMES: usize = 64;

@@ -10,25 +10,25 @@ use instant_acme::{
 use rcgen::{CertificateParams, DistinguishedName, KeyPair, PKCS_ECDSA_P256_SHA256};
 use rocknet_config::model::{Acme, Challenge};
 
-use super::account::{Ca, is_rate_limited, told};
-use super::challenge::{self, Proof};
-use super::record::{Pending, Record, RecordError};
-use crate::Shelf;
+use super::account::{CaSession, describe, is_rate_limited};
+use super::challenge::{self, PresentedChallenge};
+use super::persistence::{PendingOrder, StoredCertificate, StoredCertificateError};
+use crate::CertificateStore;
 use crate::storage::Storage;
 
 /// What an order is about, and what it works with.
-pub struct Job<'a> {
+pub struct OrderContext<'a> {
     pub name: &'a str,
     /// The kinds of proof, the most promising first.
     pub kinds: &'a [Challenge],
     /// The directory of the CA.
     pub url: &'a str,
-    pub ca: &'a Ca,
+    pub ca: &'a CaSession,
     pub settings: &'a Acme,
     pub storage: &'a dyn Storage,
-    pub shelf: &'a Shelf,
+    pub store: &'a CertificateStore,
     /// The certificate that is to be replaced, for CAs that want to know.
-    pub old: Option<&'a Record>,
+    pub old: Option<&'a StoredCertificate>,
 }
 
 /// Why an order came to nothing.
@@ -37,138 +37,154 @@ pub enum OrderError {
     /// The CA refused or did not answer.
     Ca(Error),
     /// The CA looked for the proof and was not content, in its words.
-    NotProven(String),
+    ChallengeFailed(String),
     /// The proof could not be shown.
-    NotShown(String),
-    Record(RecordError),
+    ChallengeNotPresented(String),
+    Storage(StoredCertificateError),
     Crypto(rcgen::Error),
 }
 
 /// Places the order, proves the name, fetches the certificate, and keeps it.
-pub async fn obtain(job: &Job<'_>) -> Result<Record, OrderError> {
-    let (mut order, key_pem) = match resume(job).await {
+pub async fn obtain(context: &OrderContext<'_>) -> Result<StoredCertificate, OrderError> {
+    let (mut order, key_pem) = match resume(context).await {
         Some(order) => order,
-        None => place(job).await?,
+        None => create(context).await?,
     };
-    let done = carry_out(job, &mut order, &key_pem).await;
+    let done = complete(context, &mut order, &key_pem).await;
     let lost = match &done {
-        Ok(_) | Err(OrderError::NotProven(_) | OrderError::Crypto(_) | OrderError::Ca(Error::Api(_))) => true,
+        Ok(_) | Err(OrderError::ChallengeFailed(_) | OrderError::Crypto(_) | OrderError::Ca(Error::Api(_))) => true,
         // A network that fails, a disk that is full: the order is good for another try.
-        Err(OrderError::Ca(_) | OrderError::NotShown(_) | OrderError::Record(RecordError::Storage(_))) => false,
-        Err(OrderError::Record(_)) => true,
+        Err(
+            OrderError::Ca(_)
+            | OrderError::ChallengeNotPresented(_)
+            | OrderError::Storage(StoredCertificateError::Storage(_)),
+        ) => false,
+        Err(OrderError::Storage(_)) => true,
     };
     if lost {
-        Pending::forget(job.storage, job.name);
+        PendingOrder::remove(context.storage, context.name);
     }
     done
 }
 
 /// The order that an earlier process placed here, if the CA still has it and it is good for something.
-async fn resume(job: &Job<'_>) -> Option<(Order, String)> {
-    let pending = Pending::load(job.storage, job.name).filter(|pending| pending.ca == job.url)?;
-    let mut order = job.ca.account.order(pending.url).await.ok()?;
+async fn resume(context: &OrderContext<'_>) -> Option<(Order, String)> {
+    let pending = PendingOrder::load(context.storage, context.name).filter(|pending| pending.ca == context.url)?;
+    let mut order = context.ca.account.order(pending.url).await.ok()?;
     if order.state().status == OrderStatus::Invalid {
         return None;
     }
-    tracing::info!("going on with the order for {}", job.name);
+    tracing::info!("going on with the order for {}", context.name);
     Some((order, pending.key_pem))
 }
 
-async fn place(job: &Job<'_>) -> Result<(Order, String), OrderError> {
-    let identifiers = [match job.name.parse::<IpAddr>() {
+async fn create(context: &OrderContext<'_>) -> Result<(Order, String), OrderError> {
+    let identifiers = [match context.name.parse::<IpAddr>() {
         Ok(address) => Identifier::Ip(address),
-        Err(_) => Identifier::Dns(job.name.to_owned()),
+        Err(_) => Identifier::Dns(context.name.to_owned()),
     }];
-    let replaced = job.old.and_then(|old| CertificateIdentifier::try_from(&old.leaf).ok());
+    let replaced = context
+        .old
+        .and_then(|old| CertificateIdentifier::try_from(&old.leaf).ok());
     let order = match replaced {
         // A CA may not know the certificate, as when another one signed it.
-        Some(replaced) => match job
+        Some(replaced) => match context
             .ca
             .account
             .new_order(&NewOrder::new(&identifiers).replaces(replaced))
             .await
         {
             Ok(order) => Ok(order),
-            Err(error) if !is_rate_limited(&error) => job.ca.account.new_order(&NewOrder::new(&identifiers)).await,
+            Err(error) if !is_rate_limited(&error) => context.ca.account.new_order(&NewOrder::new(&identifiers)).await,
             done => done,
         },
-        None => job.ca.account.new_order(&NewOrder::new(&identifiers)).await,
+        None => context.ca.account.new_order(&NewOrder::new(&identifiers)).await,
     }
     .map_err(OrderError::Ca)?;
     let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(OrderError::Crypto)?;
-    let pending = Pending {
-        ca: job.url.to_owned(),
+    let pending = PendingOrder {
+        ca: context.url.to_owned(),
         url: order.url().to_owned(),
         key_pem: key.serialize_pem(),
     };
     // Before anything is spent on it: the key of a certificate that was signed and never fetched would be lost.
-    pending.keep(job.storage, job.name).map_err(OrderError::Record)?;
+    pending
+        .save(context.storage, context.name)
+        .map_err(OrderError::Storage)?;
     Ok((order, pending.key_pem))
 }
 
-async fn carry_out(job: &Job<'_>, order: &mut Order, key_pem: &str) -> Result<Record, OrderError> {
+async fn complete(
+    context: &OrderContext<'_>,
+    order: &mut Order,
+    key_pem: &str,
+) -> Result<StoredCertificate, OrderError> {
     if order.state().status == OrderStatus::Pending {
-        let mut proofs = Vec::new();
-        let proven = prove(job, order, &mut proofs).await;
-        for proof in proofs {
-            challenge::hide(proof, job.settings, job.shelf).await;
+        let mut presented = Vec::new();
+        let result = solve_challenges(context, order, &mut presented).await;
+        for challenge in presented {
+            challenge::clean_up(challenge, context.settings, context.store).await;
         }
-        proven?;
+        result?;
     }
     if order.state().status == OrderStatus::Ready {
         let csr = || {
             let key = KeyPair::from_pem(key_pem)?;
-            let mut params = CertificateParams::new([job.name.to_owned()])?;
+            let mut params = CertificateParams::new([context.name.to_owned()])?;
             params.distinguished_name = DistinguishedName::new();
             params.serialize_request(&key)
         };
         let csr = csr().map_err(OrderError::Crypto)?;
         order.finalize_csr(csr.der()).await.map_err(OrderError::Ca)?;
     }
-    let policy = RetryPolicy::new().timeout(PATIENCE);
+    let policy = RetryPolicy::new().timeout(TIMEOUT);
     let chain = order.poll_certificate(&policy).await.map_err(OrderError::Ca)?;
-    Record::keep(job.storage, job.name, key_pem, &chain).map_err(OrderError::Record)
+    StoredCertificate::save(context.storage, context.name, key_pem, &chain).map_err(OrderError::Storage)
 }
 
 /// Shows what the CA wants to see, and waits until it has looked.
-async fn prove(job: &Job<'_>, order: &mut Order, proofs: &mut Vec<Proof>) -> Result<(), OrderError> {
+async fn solve_challenges(
+    context: &OrderContext<'_>,
+    order: &mut Order,
+    presented: &mut Vec<PresentedChallenge>,
+) -> Result<(), OrderError> {
     let mut all = order.authorizations();
     while let Some(authorization) = all.next().await {
         let mut authorization = authorization.map_err(OrderError::Ca)?;
         match authorization.status {
             AuthorizationStatus::Valid => continue,
             AuthorizationStatus::Pending => {}
-            other => return Err(OrderError::NotProven(format!("the authorization is {other:?}"))),
+            other => return Err(OrderError::ChallengeFailed(format!("the authorization is {other:?}"))),
         }
         let offered = |kind: &&Challenge| {
-            let wanted = challenge::acme_kind(**kind);
+            let wanted = challenge::acme_type(**kind);
             authorization
                 .challenges
                 .iter()
                 .any(|challenge| challenge.r#type == wanted)
         };
-        let Some(&kind) = job.kinds.iter().find(offered) else {
-            let why = "the CA offers no challenge that is configured; wildcards need dns-01".to_owned();
-            return Err(OrderError::NotShown(why));
+        let Some(&kind) = context.kinds.iter().find(offered) else {
+            let reason = "the CA offers no challenge that is configured; wildcards need dns-01".to_owned();
+            return Err(OrderError::ChallengeNotPresented(reason));
         };
-        let Some(mut chosen) = authorization.challenge(challenge::acme_kind(kind)) else {
+        let Some(mut chosen) = authorization.challenge(challenge::acme_type(kind)) else {
             continue;
         };
-        let name = job.name.strip_prefix("*.").unwrap_or(job.name);
-        let shown = challenge::show(kind, &chosen, name, job.settings, job.shelf).await;
-        proofs.push(shown.map_err(OrderError::NotShown)?);
+        let name = context.name.strip_prefix("*.").unwrap_or(context.name);
+        let shown = challenge::present(kind, &chosen, name, context.settings, context.store).await;
+        presented.push(shown.map_err(OrderError::ChallengeNotPresented)?);
         chosen.set_ready().await.map_err(OrderError::Ca)?;
     }
-    let policy = RetryPolicy::new().timeout(PATIENCE);
+    let policy = RetryPolicy::new().timeout(TIMEOUT);
     match order.poll_ready(&policy).await {
-        Ok(OrderStatus::Invalid) => Err(OrderError::NotProven(reasons(order).await)),
+        Ok(OrderStatus::Invalid) => Err(OrderError::ChallengeFailed(failure_reasons(order).await)),
         Ok(_) => Ok(()),
         Err(error @ Error::Api(_)) => {
-            let why = reasons(order).await;
-            Err(if why.is_empty() {
+            let reason = failure_reasons(order).await;
+            Err(if reason.is_empty() {
                 OrderError::Ca(error)
             } else {
-                OrderError::NotProven(why)
+                OrderError::ChallengeFailed(reason)
             })
         }
         Err(error) => Err(OrderError::Ca(error)),
@@ -176,7 +192,7 @@ async fn prove(job: &Job<'_>, order: &mut Order, proofs: &mut Vec<Proof>) -> Res
 }
 
 /// What the CA found where it looked.
-async fn reasons(order: &mut Order) -> String {
+async fn failure_reasons(order: &mut Order) -> String {
     let mut reasons = Vec::new();
     let mut all = order.authorizations();
     while let Some(Ok(mut authorization)) = all.next().await {
@@ -192,7 +208,7 @@ async fn reasons(order: &mut Order) -> String {
                 reasons.push(format!(
                     "{:?}: {}",
                     challenge.r#type,
-                    told(&Error::Api(problem.clone()))
+                    describe(&Error::Api(problem.clone()))
                 ));
             }
         }
@@ -201,15 +217,15 @@ async fn reasons(order: &mut Order) -> String {
 }
 
 /// A CA looks from several places and signs within seconds; some queue for a minute.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 impl std::fmt::Display for OrderError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            OrderError::Ca(error) => f.write_str(&told(error)),
-            OrderError::NotProven(why) => write!(f, "the CA could not see that the name is ours: {why}"),
-            OrderError::NotShown(why) => write!(f, "the proof could not be shown: {why}"),
-            OrderError::Record(error) => error.fmt(f),
+            OrderError::Ca(error) => f.write_str(&describe(error)),
+            OrderError::ChallengeFailed(reason) => write!(f, "the CA could not see that the name is ours: {reason}"),
+            OrderError::ChallengeNotPresented(reason) => write!(f, "the proof could not be shown: {reason}"),
+            OrderError::Storage(error) => error.fmt(f),
             OrderError::Crypto(error) => write!(f, "no key or request could be made: {error}"),
         }
     }

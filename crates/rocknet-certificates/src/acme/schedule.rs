@@ -2,59 +2,59 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::chance::Chance;
+use super::random::Fraction;
 
 /// From when until when a certificate holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Life {
-    pub from: SystemTime,
-    pub to: SystemTime,
+pub struct Validity {
+    pub not_before: SystemTime,
+    pub not_after: SystemTime,
 }
 
-impl Life {
+impl Validity {
     fn length(&self) -> Duration {
-        self.to.duration_since(self.from).unwrap_or_default()
+        self.not_after.duration_since(self.not_before).unwrap_or_default()
     }
 }
 
 /// After two thirds of its life, give or take a little, so that certificates had at once are not renewed at once; or in
 /// the window that its CA suggests (RFC 9773), when it has one. Never so late that no time is left for failures.
-pub fn renew_at(life: Life, suggested: Option<(SystemTime, SystemTime)>, chance: Chance) -> SystemTime {
-    let latest = life.to - life.length() / LAST_PART;
-    let wished = match suggested {
-        Some((start, end)) => start + end.duration_since(start).unwrap_or_default().mul_f64(chance),
+pub fn renew_at(validity: Validity, suggested: Option<(SystemTime, SystemTime)>, jitter: Fraction) -> SystemTime {
+    let latest = validity.not_after - validity.length() / RESERVE_DIVISOR;
+    let preferred = match suggested {
+        Some((start, end)) => start + end.duration_since(start).unwrap_or_default().mul_f64(jitter),
         None => {
-            let jitter = life.length() / JITTER_PART;
-            life.from + life.length() / 3 * 2 - jitter + jitter.mul_f64(2.0 * chance)
+            let spread = validity.length() / JITTER_DIVISOR;
+            validity.not_before + validity.length() / 3 * 2 - spread + spread.mul_f64(2.0 * jitter)
         }
     };
-    wished.min(latest)
+    preferred.min(latest)
 }
 
 /// How long to wait after so many failures in a row: longer each time, and at least as long as the CA said.
-pub fn pause(failures: u32, said: Option<Duration>, chance: Chance) -> Duration {
-    let doubled = FIRST_PAUSE.saturating_mul(PAUSE_FACTOR.saturating_pow(failures.saturating_sub(1)));
-    let own = doubled.min(LONGEST_PAUSE).mul_f64(0.8 + 0.4 * chance);
-    own.max(said.unwrap_or_default().min(LONGEST_SAID))
+pub fn retry_delay(failures: u32, retry_after: Option<Duration>, jitter: Fraction) -> Duration {
+    let doubled = FIRST_DELAY.saturating_mul(DELAY_FACTOR.saturating_pow(failures.saturating_sub(1)));
+    let own = doubled.min(MAX_DELAY).mul_f64(0.8 + 0.4 * jitter);
+    own.max(retry_after.unwrap_or_default().min(MAX_RETRY_AFTER))
 }
 
 /// The first part of a life's end that is kept for failures: nine days of ninety, and half a day of six.
-const LAST_PART: u32 = 10;
+const RESERVE_DIVISOR: u32 = 10;
 
 /// Renewals are spread by this part of a life to both sides of two thirds.
-const JITTER_PART: u32 = 40;
+const JITTER_DIVISOR: u32 = 40;
 
 /// A name that was not yet there, a firewall that was just opened: both are worth a look soon.
-const FIRST_PAUSE: Duration = Duration::from_secs(60);
+const FIRST_DELAY: Duration = Duration::from_secs(60);
 
 /// With it four tries fall into the first hour: public CAs allow five failures of one name.
-const PAUSE_FACTOR: u32 = 4;
+const DELAY_FACTOR: u32 = 4;
 
 /// Whoever mends his DNS is not to wait longer than a day.
-const LONGEST_PAUSE: Duration = Duration::from_secs(86_400);
+const MAX_DELAY: Duration = Duration::from_secs(86_400);
 
 /// Rate limits are counted in weeks at most; whatever asks for more is wrong.
-const LONGEST_SAID: Duration = Duration::from_secs(8 * 86_400);
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(8 * 86_400);
 
 #[cfg(test)]
 mod tests {
@@ -70,11 +70,11 @@ mod tests {
 
     #[test]
     fn renewal_comes_at_two_thirds_or_when_the_ca_says_and_never_at_the_end() {
-        let life = |days: u32| Life {
-            from: day(1000),
-            to: day(1000 + days),
+        let validity = |days: u32| Validity {
+            not_before: day(1000),
+            not_after: day(1000 + days),
         };
-        for (days, suggested, chance, earliest, latest) in [
+        for (days, suggested, jitter, earliest, latest) in [
             (90, None, 0.0, 57.7, 57.8),
             (90, None, 0.5, 59.99, 60.01),
             (90, None, 0.999, 62.2, 62.3),
@@ -88,17 +88,17 @@ mod tests {
             (90, Some((12, 10)), 0.9, 12.0, 12.0),
         ] {
             let window = suggested.map(|(start, end)| (day(1000 + start), day(1000 + end)));
-            let at = renew_at(life(days), window, chance);
+            let at = renew_at(validity(days), window, jitter);
             let after = at.duration_since(day(1000)).unwrap().as_secs_f64() / DAY.as_secs_f64();
             assert!(
                 (earliest..=latest).contains(&after),
-                "{days} {suggested:?} {chance}: {after}"
+                "{days} {suggested:?} {jitter}: {after}"
             );
         }
         // Clocks that make no sense make no panic.
-        let backwards = Life {
-            from: day(5),
-            to: day(3),
+        let backwards = Validity {
+            not_before: day(5),
+            not_after: day(3),
         };
         assert!(renew_at(backwards, None, 0.5) <= day(3));
     }
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn pauses_grow_to_a_day_and_heed_what_the_ca_said() {
         let hours = |hours: u64| Some(Duration::from_secs(hours * 3600));
-        for (failures, said, chance, seconds) in [
+        for (failures, retry_after, jitter, seconds) in [
             (1, None, 0.5, 60),
             (1, None, 0.0, 48),
             (2, None, 0.5, 240),
@@ -118,7 +118,11 @@ mod tests {
             (9, hours(3), 0.5, 86_400),
             (1, hours(24 * 365), 0.5, 8 * 86_400),
         ] {
-            assert_eq!(pause(failures, said, chance).as_secs(), seconds, "{failures} {said:?}");
+            assert_eq!(
+                retry_delay(failures, retry_after, jitter).as_secs(),
+                seconds,
+                "{failures} {retry_after:?}"
+            );
         }
     }
 }

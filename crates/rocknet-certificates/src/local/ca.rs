@@ -13,12 +13,12 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::names;
-use crate::KeyError;
+use crate::CertificateError;
 use crate::storage::{Access, Storage};
 
 /// How far the word of a CA goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reach {
+pub enum CaKind {
     /// Names of this machine and its network alone: clients hold it to that, so whoever stole its key could not pose as
     /// a public site. This one `rocknet trust` installs.
     Private,
@@ -28,7 +28,7 @@ pub enum Reach {
 
 /// What everybody may know of a CA.
 #[derive(Debug, Clone)]
-pub struct Root {
+pub struct CaCertificate {
     pub der: CertificateDer<'static>,
     pub pem: String,
     pub not_after: SystemTime,
@@ -36,7 +36,7 @@ pub struct Root {
 
 /// A CA that can sign.
 pub struct LocalCa {
-    root: Root,
+    root: CaCertificate,
     issuer: Issuer<'static, KeyPair>,
 }
 
@@ -56,48 +56,48 @@ pub enum CaError {
     Busy,
     Make(rcgen::Error),
     /// What was signed does not serve.
-    Unusable(KeyError),
+    Unusable(CertificateError),
 }
 
-impl Reach {
-    pub const ALL: [Reach; 2] = [Reach::Private, Reach::AnyName];
+impl CaKind {
+    pub const ALL: [CaKind; 2] = [CaKind::Private, CaKind::AnyName];
 
     /// The piece of the storage that holds the certificate.
-    pub fn certificate(self) -> &'static str {
+    pub fn certificate_item(self) -> &'static str {
         match self {
-            Reach::Private => "local/ca.pem",
-            Reach::AnyName => "local/ca-any-name.pem",
+            CaKind::Private => "local/ca.pem",
+            CaKind::AnyName => "local/ca-any-name.pem",
         }
     }
 
-    fn key(self) -> &'static str {
+    fn key_item(self) -> &'static str {
         match self {
-            Reach::Private => "local/ca.key",
-            Reach::AnyName => "local/ca-any-name.key",
+            CaKind::Private => "local/ca.key",
+            CaKind::AnyName => "local/ca-any-name.key",
         }
     }
 
     /// What people see in the lists of their systems and browsers.
     pub fn title(self) -> &'static str {
         match self {
-            Reach::Private => "RockNet local CA",
-            Reach::AnyName => "RockNet local CA for any name",
+            CaKind::Private => "RockNet local CA",
+            CaKind::AnyName => "RockNet local CA for any name",
         }
     }
 }
 
-impl Root {
+impl CaCertificate {
     /// The certificate in the storage, if there is one that can be read.
-    pub fn find(storage: &dyn Storage, reach: Reach) -> Result<Option<Root>, CaError> {
-        let bytes = storage.read(reach.certificate()).map_err(CaError::Storage)?;
-        Ok(bytes.and_then(|bytes| Root::parse(String::from_utf8(bytes).ok()?)))
+    pub fn find(storage: &dyn Storage, kind: CaKind) -> Result<Option<CaCertificate>, CaError> {
+        let bytes = storage.read(kind.certificate_item()).map_err(CaError::Storage)?;
+        Ok(bytes.and_then(|bytes| CaCertificate::parse(String::from_utf8(bytes).ok()?)))
     }
 
-    fn parse(pem: String) -> Option<Root> {
+    fn parse(pem: String) -> Option<CaCertificate> {
         let der = CertificateDer::from_pem_slice(pem.as_bytes()).ok()?;
         let (_, parsed) = X509Certificate::from_der(&der).ok()?;
         let not_after = u64::try_from(parsed.validity().not_after.timestamp()).ok()?;
-        Some(Root {
+        Some(CaCertificate {
             der,
             pem,
             not_after: UNIX_EPOCH + Duration::from_secs(not_after),
@@ -107,13 +107,13 @@ impl Root {
 
 impl LocalCa {
     /// The CA of the storage; a new one where there is none, or none that will outlive what it would sign.
-    pub fn open_or_make(storage: &dyn Storage, reach: Reach, now: SystemTime) -> Result<LocalCa, CaError> {
-        if let Some(ca) = LocalCa::open(storage, reach, now)? {
+    pub fn open_or_make(storage: &dyn Storage, kind: CaKind, now: SystemTime) -> Result<LocalCa, CaError> {
+        if let Some(ca) = LocalCa::open(storage, kind, now)? {
             return Ok(ca);
         }
         // A server and `rocknet trust` may come here at once, and both are to know the same CA.
         let mut tries = 0;
-        let _alone = loop {
+        let _lock = loop {
             match storage.lock("local/ca").map_err(CaError::Storage)? {
                 Some(lock) => break lock,
                 None if tries == LOCK_TRIES => return Err(CaError::Busy),
@@ -121,29 +121,29 @@ impl LocalCa {
             }
             tries += 1;
         };
-        match LocalCa::open(storage, reach, now)? {
+        match LocalCa::open(storage, kind, now)? {
             Some(ca) => Ok(ca),
-            None => LocalCa::make(storage, reach, now),
+            None => LocalCa::make(storage, kind, now),
         }
     }
 
-    fn open(storage: &dyn Storage, reach: Reach, now: SystemTime) -> Result<Option<LocalCa>, CaError> {
-        let Some(root) = Root::find(storage, reach)?.filter(|root| now + LEAF_LIFE < root.not_after) else {
+    fn open(storage: &dyn Storage, kind: CaKind, now: SystemTime) -> Result<Option<LocalCa>, CaError> {
+        let Some(root) = CaCertificate::find(storage, kind)?.filter(|root| now + LEAF_LIFETIME < root.not_after) else {
             return Ok(None);
         };
-        let key = storage.read(reach.key()).map_err(CaError::Storage)?;
+        let key = storage.read(kind.key_item()).map_err(CaError::Storage)?;
         let key = key.and_then(|bytes| KeyPair::from_pem(std::str::from_utf8(&bytes).ok()?).ok());
-        let Some(key) = key.filter(|key| belongs(key, &root)) else {
+        let Some(key) = key.filter(|key| matches_certificate(key, &root)) else {
             return Ok(None);
         };
         let issuer = Issuer::from_ca_cert_der(&root.der, key).map_err(CaError::Make)?;
         Ok(Some(LocalCa { root, issuer }))
     }
 
-    fn make(storage: &dyn Storage, reach: Reach, now: SystemTime) -> Result<LocalCa, CaError> {
+    fn make(storage: &dyn Storage, kind: CaKind, now: SystemTime) -> Result<LocalCa, CaError> {
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(CaError::Make)?;
         let mut params = CertificateParams::default();
-        set_validity(&mut params, now - CLOCK_SLACK, now + CA_LIFE);
+        set_validity(&mut params, now - CLOCK_SLACK, now + CA_LIFETIME);
         let mut name = DistinguishedName::new();
         name.push(DnType::OrganizationName, "RockNet");
         // Two machines of one person have two CAs: clients that tell them by name must not mix them up.
@@ -154,25 +154,25 @@ impl LocalCa {
             .take(4)
             .map(|byte| format!("{byte:02x}"))
             .collect();
-        name.push(DnType::CommonName, format!("{} {short}", reach.title()));
+        name.push(DnType::CommonName, format!("{} {short}", kind.title()));
         params.distinguished_name = name;
         // It signs leaves and no further CA.
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        if reach == Reach::Private {
+        if kind == CaKind::Private {
             params.name_constraints = Some(names::constraints());
         }
         let certificate = params.self_signed(&key).map_err(CaError::Make)?;
-        let root = Root {
+        let root = CaCertificate {
             der: certificate.der().clone(),
             pem: certificate.pem(),
-            not_after: now + CA_LIFE,
+            not_after: now + CA_LIFETIME,
         };
         // The key first: a certificate without its key would be taken for a CA that somebody has broken.
         storage
-            .write(reach.key(), key.serialize_pem().as_bytes(), Access::Owner)
-            .and_then(|()| storage.write(reach.certificate(), root.pem.as_bytes(), Access::Everyone))
+            .write(kind.key_item(), key.serialize_pem().as_bytes(), Access::Owner)
+            .and_then(|()| storage.write(kind.certificate_item(), root.pem.as_bytes(), Access::Everyone))
             .map_err(CaError::Storage)?;
         Ok(LocalCa {
             root,
@@ -180,7 +180,7 @@ impl LocalCa {
         })
     }
 
-    pub fn root(&self) -> &Root {
+    pub fn root(&self) -> &CaCertificate {
         &self.root
     }
 
@@ -188,7 +188,7 @@ impl LocalCa {
     pub fn sign(&self, names: &[String], now: SystemTime) -> Result<Leaf, CaError> {
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(CaError::Make)?;
         let mut params = CertificateParams::new(names).map_err(CaError::Make)?;
-        set_validity(&mut params, now - CLOCK_SLACK, now + LEAF_LIFE);
+        set_validity(&mut params, now - CLOCK_SLACK, now + LEAF_LIFETIME);
         // No name stands in the subject: some clients would hold it to be one of the site's.
         params.distinguished_name = DistinguishedName::new();
         params
@@ -206,7 +206,7 @@ impl LocalCa {
 }
 
 /// Whether a key is the one its certificate was made for: a crash between the two writes leaves a pair that is none.
-fn belongs(key: &KeyPair, root: &Root) -> bool {
+fn matches_certificate(key: &KeyPair, root: &CaCertificate) -> bool {
     X509Certificate::from_der(&root.der)
         .is_ok_and(|(_, parsed)| parsed.public_key().subject_public_key.data.as_ref() == key.public_key_raw())
 }
@@ -223,10 +223,10 @@ fn set_validity(params: &mut CertificateParams, from: SystemTime, to: SystemTime
 const CLOCK_SLACK: Duration = Duration::from_secs(3600);
 
 /// Ten years: nobody wants to install a root again on every machine, and nobody keeps one longer than a computer.
-const CA_LIFE: Duration = Duration::from_secs(3650 * 86_400);
+const CA_LIFETIME: Duration = Duration::from_secs(3650 * 86_400);
 
 /// Apple's clients take at most 397 days; browsers move toward 47. Signing anew costs nothing.
-pub const LEAF_LIFE: Duration = Duration::from_secs(90 * 86_400);
+pub const LEAF_LIFETIME: Duration = Duration::from_secs(90 * 86_400);
 
 /// Making a CA takes a few milliseconds; two seconds are waited for who does.
 const LOCK_TRIES: u32 = 40;

@@ -12,9 +12,9 @@ pub struct Home(PathBuf);
 
 impl Home {
     /// None for users without one, as those of services.
-    pub fn of_person(tools: &Tools) -> Option<Home> {
-        let home = match tools.person() {
-            Some(person) => in_passwd(&fs::read_to_string("/etc/passwd").ok()?, person)?,
+    pub fn of_user(tools: &Tools) -> Option<Home> {
+        let home = match tools.sudo_user() {
+            Some(user) => in_passwd(&fs::read_to_string("/etc/passwd").ok()?, user)?,
             None => PathBuf::from(env::var_os("HOME").filter(|home| !home.is_empty())?),
         };
         Some(Home(home))
@@ -30,8 +30,8 @@ impl Home {
 }
 
 /// The sixth field of `name:password:uid:gid:comment:home:shell`.
-fn in_passwd(table: &str, person: &str) -> Option<PathBuf> {
-    let line = table.lines().find(|line| line.split(':').next() == Some(person))?;
+fn in_passwd(table: &str, user: &str) -> Option<PathBuf> {
+    let line = table.lines().find(|line| line.split(':').next() == Some(user))?;
     line.split(':')
         .nth(5)
         .filter(|home| home.starts_with('/'))
@@ -45,13 +45,13 @@ mod tests {
     #[test]
     fn homes_are_found_by_name() {
         let table = "root:x:0:0:root:/root:/bin/sh\nann:x:1000:1000:Ann,,,:/home/ann:/bin/sh\nbad:x:1\n";
-        for (person, home) in [
+        for (user, home) in [
             ("ann", Some("/home/ann")),
             ("an", None),
             ("bad", None),
             ("root", Some("/root")),
         ] {
-            assert_eq!(in_passwd(table, person).as_deref(), home.map(Path::new), "{person}");
+            assert_eq!(in_passwd(table, user).as_deref(), home.map(Path::new), "{user}");
         }
     }
 }

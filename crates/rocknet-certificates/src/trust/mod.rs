@@ -13,7 +13,7 @@ use std::path::Path;
 pub use command::Tools;
 pub use home::Home;
 pub use nss::Nss;
-pub use store::{Found, Root, Trouble, TrustStore};
+pub use store::{RootCertificate, TrustError, TrustState, TrustStore};
 pub use system::System;
 
 /// Returns the store of this system, if it has a known one.

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::command::Rights;
-use super::{Found, Home, Root, Tools, Trouble, TrustStore};
+use super::command::RunAs;
+use super::{Home, RootCertificate, Tools, TrustError, TrustState, TrustStore};
 
 /// A database of one browser.
 pub struct Nss {
@@ -48,15 +48,15 @@ impl Nss {
         let is_database = |folder: &PathBuf| folder.join("cert9.db").is_file();
         let installed = BROWSERS.iter().any(|browser| tools.find(browser).is_some());
         let mut all = Vec::new();
-        for (number, place) in CHROMIUM.iter().enumerate() {
-            let folder = home.path().join(place);
+        for (number, path) in CHROMIUM.iter().enumerate() {
+            let folder = home.path().join(path);
             // A browser that was never started has no database yet, and takes one that is there.
             if is_database(&folder) || number == 0 && installed {
                 all.push(store("Chromium", folder));
             }
         }
-        for place in FIREFOX {
-            let entries = fs::read_dir(home.path().join(place)).into_iter().flatten().flatten();
+        for path in FIREFOX {
+            let entries = fs::read_dir(home.path().join(path)).into_iter().flatten().flatten();
             let mut profiles: Vec<_> = entries.map(|entry| entry.path()).filter(is_database).collect();
             profiles.sort();
             profiles.truncate(MAX_PROFILES);
@@ -66,23 +66,23 @@ impl Nss {
     }
 
     /// Runs `certutil` on the database. A database with a password is not opened: nobody is asked for it here.
-    fn certutil(&self, arguments: &[&str]) -> Result<Vec<u8>, Trouble> {
+    fn certutil(&self, arguments: &[&str]) -> Result<Vec<u8>, TrustError> {
         if self.tools.find("certutil").is_none() {
             let help = "certutil is missing: install libnss3-tools (Debian, Ubuntu), nss-tools (Fedora) or nss (Arch)";
-            return Err(Trouble(help.to_owned()));
+            return Err(TrustError(help.to_owned()));
         }
         let database = format!("sql:{}", self.folder.display());
         let mut all = vec!["-d", &database, "-f", "/dev/null"];
         all.extend(arguments);
         self.tools
-            .run(Rights::Person, "certutil", &all)
+            .run(RunAs::User, "certutil", &all)
             .map(|output| output.stdout)
     }
 
-    fn make(&self) -> Result<(), Trouble> {
+    fn make(&self) -> Result<(), TrustError> {
         if !self.folder.join("cert9.db").is_file() {
             self.tools.run(
-                Rights::Person,
+                RunAs::User,
                 "mkdir",
                 &["-p", "-m", "700", &self.folder.to_string_lossy()],
             )?;
@@ -92,7 +92,7 @@ impl Nss {
     }
 
     /// Whether the certificate under the root's name is this very root.
-    fn holds(&self, root: &Root) -> bool {
+    fn holds(&self, root: &RootCertificate) -> bool {
         self.certutil(&["-L", "-n", &root.name, "-r"])
             .is_ok_and(|der| der == root.der.as_ref())
     }
@@ -107,24 +107,24 @@ impl TrustStore for Nss {
         &self.folder
     }
 
-    fn look(&self, root: &Root) -> Found {
+    fn state(&self, root: &RootCertificate) -> TrustState {
         if !self.folder.join("cert9.db").is_file() {
-            return Found::NotTrusted;
+            return TrustState::NotTrusted;
         }
         match self.certutil(&["-L"]) {
-            Err(Trouble(why)) => Found::Unknown(why),
+            Err(TrustError(why)) => TrustState::Unknown(why),
             Ok(listing) => {
                 let listing = String::from_utf8_lossy(&listing);
                 if flags(&listing, &root.name).is_some_and(trusts_servers) && self.holds(root) {
-                    Found::Trusted
+                    TrustState::Trusted
                 } else {
-                    Found::NotTrusted
+                    TrustState::NotTrusted
                 }
             }
         }
     }
 
-    fn install(&self, root: &Root) -> Result<(), Trouble> {
+    fn install(&self, root: &RootCertificate) -> Result<(), TrustError> {
         self.make()?;
         // One of the same name may be there without being trusted.
         self.remove(root)?;
@@ -132,7 +132,7 @@ impl TrustStore for Nss {
             .map(drop)
     }
 
-    fn remove(&self, root: &Root) -> Result<(), Trouble> {
+    fn remove(&self, root: &RootCertificate) -> Result<(), TrustError> {
         if !self.folder.join("cert9.db").is_file() {
             return Ok(());
         }

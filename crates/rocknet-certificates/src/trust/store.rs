@@ -8,7 +8,7 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 /// A root as it is put into stores.
 #[derive(Debug, Clone)]
-pub struct Root {
+pub struct RootCertificate {
     /// File of the root, which every user may read.
     pub file: PathBuf,
     pub der: CertificateDer<'static>,
@@ -16,12 +16,12 @@ pub struct Root {
     pub name: String,
 }
 
-impl Root {
+impl RootCertificate {
     /// Returns a root; `None` if the certificate has no common name, which each of ours has.
-    pub fn new(file: PathBuf, der: CertificateDer<'static>) -> Option<Root> {
+    pub fn new(file: PathBuf, der: CertificateDer<'static>) -> Option<RootCertificate> {
         let (_, parsed) = X509Certificate::from_der(&der).ok()?;
         let name = parsed.subject().iter_common_name().next()?.as_str().ok()?.to_owned();
-        Some(Root { file, der, name })
+        Some(RootCertificate { file, der, name })
     }
 
     /// Returns a name for its file in a folder of roots.
@@ -39,7 +39,7 @@ impl Root {
 
 /// State of a root in a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Found {
+pub enum TrustState {
     Trusted,
     NotTrusted,
     /// The store cannot be read, with the reason.
@@ -53,22 +53,22 @@ pub trait TrustStore {
 
     fn path(&self) -> &Path;
 
-    fn look(&self, root: &Root) -> Found;
+    fn state(&self, root: &RootCertificate) -> TrustState;
 
-    fn install(&self, root: &Root) -> Result<(), Trouble>;
+    fn install(&self, root: &RootCertificate) -> Result<(), TrustError>;
 
     /// Removes the root; without effect where it is absent.
-    fn remove(&self, root: &Root) -> Result<(), Trouble>;
+    fn remove(&self, root: &RootCertificate) -> Result<(), TrustError>;
 }
 
 /// The reason why a store could not be changed or read, with the help for the operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trouble(pub String);
+pub struct TrustError(pub String);
 
-impl fmt::Display for Trouble {
+impl fmt::Display for TrustError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Trouble {}
+impl std::error::Error for TrustError {}

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 
-use super::command::Rights;
-use super::{Found, Root, Tools, Trouble, TrustStore};
+use super::command::RunAs;
+use super::{RootCertificate, Tools, TrustError, TrustState, TrustStore};
 
 /// How a family of systems keeps its roots.
 struct Family {
@@ -68,14 +68,14 @@ impl System {
         })
     }
 
-    fn anchor(&self, root: &Root) -> PathBuf {
+    fn anchor(&self, root: &RootCertificate) -> PathBuf {
         self.anchors.join(root.file_name(self.family.ending))
     }
 
-    fn gather(&self, more: &[&str]) -> Result<(), Trouble> {
+    fn rebuild_bundle(&self, more: &[&str]) -> Result<(), TrustError> {
         let (program, arguments) = self.family.command.split_first().unwrap_or((&"", &[]));
         let arguments: Vec<_> = arguments.iter().chain(more).copied().collect();
-        self.tools.run(Rights::Root, program, &arguments).map(drop)
+        self.tools.run(RunAs::Root, program, &arguments).map(drop)
     }
 }
 
@@ -88,36 +88,40 @@ impl TrustStore for System {
         &self.bundle
     }
 
-    fn look(&self, root: &Root) -> Found {
+    fn state(&self, root: &RootCertificate) -> TrustState {
         let bundle = match fs::read(&self.bundle) {
             Ok(bundle) => bundle,
-            Err(error) => return Found::Unknown(format!("{}: {error}", self.bundle.display())),
+            Err(error) => return TrustState::Unknown(format!("{}: {error}", self.bundle.display())),
         };
         let has = CertificateDer::pem_slice_iter(&bundle)
             .flatten()
             .any(|der| der == root.der);
-        if has { Found::Trusted } else { Found::NotTrusted }
+        if has {
+            TrustState::Trusted
+        } else {
+            TrustState::NotTrusted
+        }
     }
 
-    fn install(&self, root: &Root) -> Result<(), Trouble> {
+    fn install(&self, root: &RootCertificate) -> Result<(), TrustError> {
         let (from, to) = (root.file.to_string_lossy(), self.anchor(root));
         let arguments = ["-m", "644", &from, &to.to_string_lossy()];
-        self.tools.run(Rights::Root, "install", &arguments)?;
-        self.gather(&[])
+        self.tools.run(RunAs::Root, "install", &arguments)?;
+        self.rebuild_bundle(&[])
     }
 
-    fn remove(&self, root: &Root) -> Result<(), Trouble> {
+    fn remove(&self, root: &RootCertificate) -> Result<(), TrustError> {
         let anchor = self.anchor(root);
         if anchor.exists() {
             self.tools
-                .run(Rights::Root, "rm", &["-f", "--", &anchor.to_string_lossy()])?;
+                .run(RunAs::Root, "rm", &["-f", "--", &anchor.to_string_lossy()])?;
             // Links to what is gone stay behind without it.
             let fresh: &[&str] = if self.family.command == ["update-ca-certificates"] {
                 &["--fresh"]
             } else {
                 &[]
             };
-            self.gather(fresh)?;
+            self.rebuild_bundle(fresh)?;
         }
         Ok(())
     }

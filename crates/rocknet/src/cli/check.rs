@@ -1,6 +1,6 @@
 //! `rocknet check`: finds every mistake in a configuration, and acts on nothing.
 
-use rocknet::certificates::Disk;
+use rocknet::certificates::ServerEnvironment;
 use rocknet::gateway::php;
 use rocknet_config::{Code, Finding, Loaded, Report, Severity};
 
@@ -19,7 +19,7 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<(), Failure> {
     let checked = options.file.named_or_found().and_then(|file| {
         let Loaded { config, mut warnings } =
-            rocknet_config::check(&file, &Disk::new()).map_err(Failure::Configuration)?;
+            rocknet_config::check(&file, &ServerEnvironment::new()).map_err(Failure::Configuration)?;
         warnings.extend(php::missing(&config).into_iter().map(missing));
         Ok((
             file,

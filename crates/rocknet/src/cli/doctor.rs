@@ -9,9 +9,9 @@ use std::path::Path;
 
 use rocknet::backend::Choice;
 use rocknet::certificates::storage::FileStorage;
-use rocknet::certificates::{Disk, state_folder};
+use rocknet::certificates::{ServerEnvironment, state_folder};
 use rocknet::gateway::php;
-use rocknet::trust::Found;
+use rocknet::trust::TrustState;
 use rocknet_config::model::{Config, Listen};
 use rocknet_config::{Code, Finding, Loaded};
 use rocknet_io::descriptors;
@@ -61,7 +61,7 @@ fn configuration(file: Option<&Path>, checks: &mut Vec<Check>) -> Option<Config>
         ));
         return Some(Config::default());
     };
-    match rocknet_config::load(file, &Disk::new()) {
+    match rocknet_config::load(file, &ServerEnvironment::new()) {
         Ok(Loaded { config, warnings }) => {
             let (of_sites, others): (Vec<_>, Vec<_>) = warnings
                 .iter()
@@ -146,9 +146,9 @@ fn local_ca(config: &Config, checks: &mut Vec<Check>) {
             checks.push(Check::fair(WHAT, "this machine has no store that could trust it"));
         }
         Ok(Some(stores)) => checks.extend(stores.into_iter().map(|(store, found)| match found {
-            Found::Trusted => Check::good(WHAT, format!("trusted by {store}")),
-            Found::NotTrusted => Check::fair(WHAT, format!("not trusted by {store}: type `rocknet trust`")),
-            Found::Unknown(why) => Check::fair(WHAT, format!("not known whether {store} trusts it: {why}")),
+            TrustState::Trusted => Check::good(WHAT, format!("trusted by {store}")),
+            TrustState::NotTrusted => Check::fair(WHAT, format!("not trusted by {store}: type `rocknet trust`")),
+            TrustState::Unknown(why) => Check::fair(WHAT, format!("not known whether {store} trusts it: {why}")),
         })),
         Err(Failure::Failed(why)) => checks.push(Check::bad(WHAT, why)),
         Err(_) => {}

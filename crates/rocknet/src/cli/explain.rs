@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rocknet::certificates::Disk;
+use rocknet::certificates::ServerEnvironment;
 use rocknet::endpoint::{Common, Endpoint};
 use rocknet::files::look::Look;
 use rocknet::files::resolve::{self, Target};
@@ -42,7 +42,8 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<(), Failure> {
     let url = Url::parse(&options.url).map_err(|problem| Failure::Usage(format!("{}: {problem}", options.url)))?;
     let file = options.file.named_or_found()?;
-    let Loaded { config, .. } = rocknet_config::load(&file, &Disk::new()).map_err(Failure::Configuration)?;
+    let Loaded { config, .. } =
+        rocknet_config::load(&file, &ServerEnvironment::new()).map_err(Failure::Configuration)?;
     let answer = answer(&config, &url, &file)?;
     print(shown(&answer.found, &answer.leads_to, &problems(answer.found.site)));
     Ok(())
@@ -123,12 +124,12 @@ fn problems(site: &Site) -> Vec<String> {
     if let Some(fault) = tls
         .client
         .as_ref()
-        .and_then(|client| Disk::new().authorities_fault(&client.ca))
+        .and_then(|client| ServerEnvironment::new().authorities_fault(&client.ca))
     {
         problems.push(format!("not served under TLS: {fault}"));
     }
     if let CertificateSource::Files(files) = &tls.source {
-        for fault in Disk::new().certificate_faults(files, &site.names) {
+        for fault in ServerEnvironment::new().certificate_faults(files, &site.names) {
             let what = match fault.severity {
                 Severity::Error => "not served under TLS: ",
                 Severity::Warning => "",

@@ -1,6 +1,6 @@
 //! Reading the configuration again: checked whole, then swapped, and told in the log and on the terminal.
 
-use rocknet::certificates::Disk;
+use rocknet::certificates::ServerEnvironment;
 use rocknet::server::Server;
 use rocknet_config::model::{self, LogTarget};
 use rocknet_config::{Config, Finding, Loaded, Report};
@@ -65,21 +65,22 @@ pub fn reload(server: &Server, origin: &Origin, in_force: &InForce) -> Option<St
             return screen.refuse(&what);
         }
     };
-    let Loaded { config, warnings } = match rocknet_config::check(file, &Disk::of(server.keeper())) {
-        Ok(loaded) => loaded,
-        Err(report) => {
-            server.reload_failed(report.to_string());
-            screen.show(&report);
-            let errors = match report.errors() {
-                1 => "1 error".to_owned(),
-                errors => format!("{errors} errors"),
-            };
-            return screen.refuse(&format!(
-                "{} is not reloaded, nothing has changed: {errors}",
-                file.display()
-            ));
-        }
-    };
+    let Loaded { config, warnings } =
+        match rocknet_config::check(file, &ServerEnvironment::with_manager(server.certificates())) {
+            Ok(loaded) => loaded,
+            Err(report) => {
+                server.reload_failed(report.to_string());
+                screen.show(&report);
+                let errors = match report.errors() {
+                    1 => "1 error".to_owned(),
+                    errors => format!("{errors} errors"),
+                };
+                return screen.refuse(&format!(
+                    "{} is not reloaded, nothing has changed: {errors}",
+                    file.display()
+                ));
+            }
+        };
     let waiting = in_force.waiting(&config);
     if let Err(error) = server.reload(config) {
         return screen.refuse(&format!(

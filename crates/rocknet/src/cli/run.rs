@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use rocknet::certificates::Disk;
+use rocknet::certificates::ServerEnvironment;
 use rocknet_config::{Config, Loaded};
 
 use super::launch::{Console, LaunchOptions, Origin};
@@ -43,7 +43,7 @@ fn run_file(named: Option<&Path>, console: bool) -> Result<(), Failure> {
     match named.map(Path::to_path_buf).or_else(search::find) {
         Some(file) => {
             let Loaded { config, warnings } =
-                rocknet_config::load(&file, &Disk::new()).map_err(Failure::Configuration)?;
+                rocknet_config::load(&file, &ServerEnvironment::new()).map_err(Failure::Configuration)?;
             let options = LaunchOptions {
                 warnings,
                 origin: Origin::File(search::absolute(&file)),

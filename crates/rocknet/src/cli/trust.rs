@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use rocknet::certificates::local::{LocalCa, Reach, Root as LocalRoot};
+use rocknet::certificates::local::{CaCertificate, CaKind, LocalCa};
 use rocknet::certificates::storage::FileStorage;
-use rocknet::trust::{Found, Home, Root, Tools, TrustStore, browser_stores, system_store};
+use rocknet::trust::{Home, RootCertificate, Tools, TrustState, TrustStore, browser_stores, system_store};
 use rocknet_config::environment::System;
 use rocknet_config::model::{CertificateSource, HostPattern, Mode, Site};
 use rocknet_config::{Config, Loaded, is_local_name};
@@ -65,20 +65,20 @@ struct Row {
     reader: &'static str,
     path: PathBuf,
     root: String,
-    found: Found,
+    found: TrustState,
     /// Why the deed was not done.
     trouble: Option<String>,
 }
 
 pub fn run(options: &Options) -> Result<(), Failure> {
     let deed = if options.look { Deed::Look } else { Deed::Install };
-    let wide = options.dangerous_any_name.then_some(Reach::AnyName);
-    let reaches: Vec<_> = [Some(Reach::Private), wide].into_iter().flatten().collect();
+    let wide = options.dangerous_any_name.then_some(CaKind::AnyName);
+    let kinds: Vec<_> = [Some(CaKind::Private), wide].into_iter().flatten().collect();
     let state = state_folder(options.which.config.as_deref())?;
-    let roots = roots(&state, &reaches, deed == Deed::Install)?;
+    let roots = roots(&state, &kinds, deed == Deed::Install)?;
     let rows = go(&roots, deed, options.which.browsers);
     tell(&rows, &roots, options.which.json);
-    let good = !rows.is_empty() && rows.iter().all(|row| row.found == Found::Trusted);
+    let good = !rows.is_empty() && rows.iter().all(|row| row.found == TrustState::Trusted);
     if good {
         Ok(())
     } else {
@@ -88,10 +88,10 @@ pub fn run(options: &Options) -> Result<(), Failure> {
 
 pub fn run_untrust(options: &UntrustOptions) -> Result<(), Failure> {
     let state = state_folder(options.which.config.as_deref())?;
-    let roots = roots(&state, &Reach::ALL, false)?;
+    let roots = roots(&state, &CaKind::ALL, false)?;
     let rows = go(&roots, Deed::Remove, options.which.browsers);
     tell(&rows, &roots, options.which.json);
-    let good = rows.iter().all(|row| row.found == Found::NotTrusted);
+    let good = rows.iter().all(|row| row.found == TrustState::NotTrusted);
     if good {
         Ok(())
     } else {
@@ -111,30 +111,30 @@ pub fn state_folder(config: Option<&Path>) -> Result<PathBuf, Failure> {
 }
 
 /// The CAs of a state folder. Trusting makes the one that is missing; looking and removing leave the folder as it is.
-fn roots(state: &Path, reaches: &[Reach], make: bool) -> Result<Vec<Root>, Failure> {
+fn roots(state: &Path, kinds: &[CaKind], make: bool) -> Result<Vec<RootCertificate>, Failure> {
     let folder = FileStorage::new(state);
     let mut roots = Vec::new();
-    for &reach in reaches {
+    for &kind in kinds {
         let failed = |error| Failure::Failed(format!("{}: {error}", state.display()));
         let found = if make {
             Some(
-                LocalCa::open_or_make(&folder, reach, SystemTime::now())
+                LocalCa::open_or_make(&folder, kind, SystemTime::now())
                     .map_err(failed)?
                     .root()
                     .clone(),
             )
         } else {
-            LocalRoot::find(&folder, reach).map_err(failed)?
+            CaCertificate::find(&folder, kind).map_err(failed)?
         };
-        roots.extend(found.and_then(|found| Root::new(state.join(reach.certificate()), found.der)));
+        roots.extend(found.and_then(|found| RootCertificate::new(state.join(kind.certificate_item()), found.der)));
     }
     Ok(roots)
 }
 
-fn go(roots: &[Root], deed: Deed, browsers: bool) -> Vec<Row> {
+fn go(roots: &[RootCertificate], deed: Deed, browsers: bool) -> Vec<Row> {
     let tools = Tools::of_process();
     // A user without a home has no browsers.
-    let home = Home::of_person(&tools);
+    let home = Home::of_user(&tools);
     let mut stores = home.map(|home| browser_stores(&home, &tools)).unwrap_or_default();
     if !browsers {
         stores.splice(0..0, system_store(&tools));
@@ -146,10 +146,10 @@ fn go(roots: &[Root], deed: Deed, browsers: bool) -> Vec<Row> {
     rows
 }
 
-fn apply(store: &dyn TrustStore, root: &Root, deed: Deed) -> Row {
-    let before = store.look(root);
+fn apply(store: &dyn TrustStore, root: &RootCertificate, deed: Deed) -> Row {
+    let before = store.state(root);
     let done = match (deed, &before) {
-        (Deed::Install, Found::Trusted) | (Deed::Look, _) => Ok(()),
+        (Deed::Install, TrustState::Trusted) | (Deed::Look, _) => Ok(()),
         (Deed::Install, _) => store.install(root),
         (Deed::Remove, _) => store.remove(root),
     };
@@ -157,7 +157,7 @@ fn apply(store: &dyn TrustStore, root: &Root, deed: Deed) -> Row {
         reader: store.reader(),
         path: store.path().to_owned(),
         root: root.name.clone(),
-        found: if deed == Deed::Look { before } else { store.look(root) },
+        found: if deed == Deed::Look { before } else { store.state(root) },
         trouble: done.err().map(|trouble| trouble.to_string()),
     }
 }
@@ -188,17 +188,17 @@ pub fn hint(config: &Config, file: Option<&Path>) -> Option<String> {
 /// Whether the store of this system trusts the local CA: not, where it has none that is known; `None` if there is no CA yet
 /// or the store cannot be read. Reads two files and runs no program, so that start-up may ask.
 fn is_trusted_by_system(state: &Path) -> Option<bool> {
-    let root = roots(state, &[Reach::Private], false).ok()?.pop()?;
-    match system_store(&Tools::of_process()).map(|store| store.look(&root)) {
-        Some(Found::Trusted) => Some(true),
-        Some(Found::NotTrusted) | None => Some(false),
-        Some(Found::Unknown(_)) => None,
+    let root = roots(state, &[CaKind::Private], false).ok()?.pop()?;
+    match system_store(&Tools::of_process()).map(|store| store.state(&root)) {
+        Some(TrustState::Trusted) => Some(true),
+        Some(TrustState::NotTrusted) | None => Some(false),
+        Some(TrustState::Unknown(_)) => None,
     }
 }
 
 /// Whether each store of this person trusts the local CA, without changing anything: for `rocknet doctor`.
-pub fn look(state: &Path) -> Result<Option<Vec<(String, Found)>>, Failure> {
-    let roots = roots(state, &[Reach::Private], false)?;
+pub fn look(state: &Path) -> Result<Option<Vec<(String, TrustState)>>, Failure> {
+    let roots = roots(state, &[CaKind::Private], false)?;
     if roots.is_empty() {
         return Ok(None);
     }
@@ -210,16 +210,16 @@ pub fn look(state: &Path) -> Result<Option<Vec<(String, Found)>>, Failure> {
     ))
 }
 
-fn tell(rows: &[Row], roots: &[Root], json: bool) {
+fn tell(rows: &[Row], roots: &[RootCertificate], json: bool) {
     if json {
-        let state = |found: &Found| match found {
-            Found::Trusted => "trusted",
-            Found::NotTrusted => "not trusted",
-            Found::Unknown(_) => "unknown",
+        let state = |found: &TrustState| match found {
+            TrustState::Trusted => "trusted",
+            TrustState::NotTrusted => "not trusted",
+            TrustState::Unknown(_) => "unknown",
         };
         let row = |row: &Row| {
             let why = match &row.found {
-                Found::Unknown(why) => Some(why),
+                TrustState::Unknown(why) => Some(why),
                 _ => None,
             };
             json!({
@@ -237,7 +237,7 @@ fn tell(rows: &[Row], roots: &[Root], json: bool) {
     print(text(rows, roots));
 }
 
-fn text(rows: &[Row], roots: &[Root]) -> String {
+fn text(rows: &[Row], roots: &[RootCertificate]) -> String {
     let mut out = String::new();
     if roots.is_empty() {
         out.push_str("There is no local CA yet: `rocknet trust` makes it.\n");
@@ -246,9 +246,9 @@ fn text(rows: &[Row], roots: &[Root]) -> String {
         let _ = writeln!(out, "{}, {}", root.name, root.file.display());
         for row in rows.iter().filter(|row| row.root == root.name) {
             let verdict = match &row.found {
-                Found::Trusted => "trusted".to_owned(),
-                Found::NotTrusted => "not trusted".to_owned(),
-                Found::Unknown(why) => format!("not known: {why}"),
+                TrustState::Trusted => "trusted".to_owned(),
+                TrustState::NotTrusted => "not trusted".to_owned(),
+                TrustState::Unknown(why) => format!("not known: {why}"),
             };
             let _ = writeln!(out, "  {:9} {verdict}  ({})", row.reader, row.path.display());
             if let Some(trouble) = row.trouble.as_ref().filter(|trouble| !verdict.contains(*trouble)) {
@@ -273,7 +273,7 @@ mod tests {
             .cert
             .der()
             .clone();
-        let root = Root {
+        let root = RootCertificate {
             file: "/s/local/ca.pem".into(),
             der,
             name: "CA 1".to_owned(),
@@ -286,14 +286,14 @@ mod tests {
             trouble: trouble.map(str::to_owned),
         };
         for (found, trouble, expected) in [
-            (Found::Trusted, None, "  system    trusted  (/b)\n"),
+            (TrustState::Trusted, None, "  system    trusted  (/b)\n"),
             (
-                Found::NotTrusted,
+                TrustState::NotTrusted,
                 Some("no sudo"),
                 "  system    not trusted  (/b)\n            no sudo\n",
             ),
             (
-                Found::Unknown("locked".to_owned()),
+                TrustState::Unknown("locked".to_owned()),
                 Some("locked"),
                 "  system    not known: locked  (/b)\n",
             ),

@@ -37,7 +37,7 @@ pub fn check(
     let site = site.and_then(|number| view.snapshot.sites.get(number as usize));
     match secure {
         Some(secure) => {
-            let trust = site.and_then(|site| site.secure.as_ref()).map(|site| &site.trust);
+            let trust = site.and_then(|site| site.secure.as_ref()).map(|site| &site.policy);
             if trust.is_some_and(|trust| secure.may_ask(trust)) {
                 return None;
             }
@@ -52,7 +52,11 @@ fn challenge(worker: &Worker, request: &Request<'_>) -> Option<Response> {
     if !matches!(request.method, Method::Get | Method::Head) {
         return None;
     }
-    let answer = worker.shared.keeper.shelf.token(std::str::from_utf8(token).ok()?)?;
+    let answer = worker
+        .shared
+        .certificates
+        .store
+        .http_challenge(std::str::from_utf8(token).ok()?)?;
     let content = answer.as_bytes().to_vec();
     Some(
         Response::new(Status::OK)
@@ -70,8 +74,8 @@ fn to_https(worker: &Worker, site: &Site, request: &Request<'_>) -> Option<Respo
     }
     // A site that demands something of its clients can demand it under TLS only. Any other without a certificate is better
     // served in the clear than not at all.
-    let demands_client = secure.trust.demands_client();
-    if !demands_client && !secure.has_certificate(&worker.shared.keeper.shelf) {
+    let demands_client = secure.policy.requires_client_certificate();
+    if !demands_client && !secure.has_certificate(&worker.shared.certificates.store) {
         return None;
     }
     match location(port, request) {

@@ -16,7 +16,7 @@ use rocknet_proto::status::Status;
 use rustls::ServerConfig;
 use tracing::Level;
 
-use crate::certificates::{ACME_PROTOCOL, Answer, HTTP_2, SecureSite, Trust};
+use crate::certificates::{ACME_PROTOCOL, HTTP_2, SecureSite, SingleCertificate, TlsPolicy};
 use crate::exchange::Client;
 use crate::handshake::Handshake;
 use crate::lifecycle::connection::ConnectionCore;
@@ -47,7 +47,7 @@ pub struct Opening<L> {
 struct Chosen {
     settings: Arc<ServerConfig>,
     /// `None`: it came for the answer to a challenge.
-    trust: Option<Arc<Trust>>,
+    trust: Option<Arc<TlsPolicy>>,
     /// What the client calls the server.
     name: Option<Box<str>>,
 }
@@ -155,16 +155,16 @@ impl<L: Link + Unpin + 'static> Opening<L> {
 
     /// The configuration for what the client asks for.
     fn choose(&self, worker: &Worker) -> Option<Chosen> {
-        let keeper = &worker.shared.keeper;
+        let certificates = &worker.shared.certificates;
         let hello = self.greeting.client_hello()?;
         let name = hello.server_name().map(str::to_ascii_lowercase);
         if hello
             .alpn()
             .is_some_and(|mut all| all.any(|name| name == ACME_PROTOCOL))
         {
-            let key = keeper.shelf.answer(&name?)?;
-            let mut settings = ServerConfig::clone(&keeper.challenge);
-            settings.cert_resolver = Arc::new(Answer(key));
+            let key = certificates.store.tls_alpn_challenge(&name?)?;
+            let mut settings = ServerConfig::clone(&certificates.challenge_config);
+            settings.cert_resolver = Arc::new(SingleCertificate(key));
             return Some(Chosen {
                 settings: Arc::new(settings),
                 trust: None,
@@ -175,13 +175,13 @@ impl<L: Link + Unpin + 'static> Opening<L> {
         let (site, is_own) = view.site_of_name(self.local, name.as_deref())?;
         let site = view.snapshot.sites.get(site as usize)?;
         let secure = site.secure.as_ref()?;
-        let Some(settings) = secure.settings(&keeper.shelf, name.as_deref().filter(|_| is_own)) else {
+        let Some(settings) = secure.server_config(&certificates.store, name.as_deref().filter(|_| is_own)) else {
             log_dark(site, secure);
             return None;
         };
         Some(Chosen {
             settings,
-            trust: Some(Arc::clone(&secure.trust)),
+            trust: Some(Arc::clone(&secure.policy)),
             name: name.map(Into::into),
         })
     }

@@ -1,4 +1,4 @@
-//! Each way to prove a name, up to a certificate that lies on the shelf and on the disk.
+//! Each way to prove a name, up to a certificate that is in the store and on disk.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -24,7 +24,7 @@ fn a_text_in_the_clear() {
     site.want(&names);
     // Three nonces forgotten in a row end an attempt, and the next one is to come at once.
     until(|| {
-        let all = names.iter().all(|name| site.shelf.find(name).is_some());
+        let all = names.iter().all(|name| site.store.find(name).is_some());
         if !all {
             site.clock.advance(Duration::from_secs(1));
         }
@@ -45,7 +45,7 @@ fn a_text_in_the_clear() {
     assert!(text.contains("PRIVATE KEY") && text.contains("CERTIFICATE"));
     for target in site.asked.lock().unwrap().iter() {
         let token = target.rsplit('/').next().unwrap();
-        assert_eq!(site.shelf.token(token), None);
+        assert_eq!(site.store.http_challenge(token), None);
     }
     until(|| fs::read_dir(site.folder.path().join("acme/orders")).unwrap().count() == 0);
     // The next process serves at once what this one got, whether or not there is a CA.
@@ -54,7 +54,7 @@ fn a_text_in_the_clear() {
     drop((site, pebble));
     let mut next = Site::in_folder(folder, &settings, Clock::default());
     next.want(&["a.example.com"]);
-    assert_eq!(leaf(&next.shelf.find("a.example.com").unwrap()), first);
+    assert_eq!(leaf(&next.store.find("a.example.com").unwrap()), first);
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn a_certificate_in_the_handshake() {
     site.listen(pebble.ip());
     site.want(&["a.example.com"]);
     site.wait_for("a.example.com");
-    assert!(site.shelf.answer("a.example.com").is_none());
+    assert!(site.store.tls_alpn_challenge("a.example.com").is_none());
     assert!(site.asked.lock().unwrap().is_empty());
 }
 
@@ -179,7 +179,7 @@ fn on_demand_only_what_the_operator_says() {
         "yes.example.com",
         "no.example.com",
     ] {
-        site.shelf.is_missing(name);
+        site.store.report_missing(name);
     }
     site.wait_for("yes.example.com");
     let mut lines = asked.lock().unwrap().clone();
@@ -191,9 +191,9 @@ fn on_demand_only_what_the_operator_says() {
             "GET /may?from=rocknet&domain=yes.example.com HTTP/1.1"
         ]
     );
-    assert!(site.shelf.find("no.example.com").is_none());
+    assert!(site.store.find("no.example.com").is_none());
     // A new process keeps what clients have come for.
     let mut next = Site::in_folder(Arc::clone(&site.folder), &settings, Clock::default());
     next.want(&["*.example.com"]);
-    assert!(next.shelf.find("yes.example.com").is_some());
+    assert!(next.store.find("yes.example.com").is_some());
 }

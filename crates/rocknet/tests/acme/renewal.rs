@@ -39,12 +39,12 @@ fn one_that_is_nearly_over_is_served_until_the_new_one_is_there() {
     let clock = Clock::default();
     let left = ends(&old).duration_since(SystemTime::now()).unwrap();
     clock.advance(left - Duration::from_secs(3600));
-    let (folder, shelf) = (Arc::clone(&site.folder), Arc::clone(&site.shelf));
+    let (folder, store) = (Arc::clone(&site.folder), Arc::clone(&site.store));
     drop(site);
     let mut next = Site::in_folder(folder, &settings, clock);
-    // The listeners of the first go on: they show what lies on its shelf.
-    next.shelf = shelf;
+    // The listeners of the first go on: they show what lies in its store.
+    next.store = store;
     next.want(&["a.example.com"]);
-    assert!(next.shelf.find("a.example.com").is_some());
+    assert!(next.store.find("a.example.com").is_some());
     until(|| leaf(&next.wait_for("a.example.com")) != leaf(&old));
 }

@@ -1,4 +1,4 @@
-//! A site that waits for its certificate: the issuer with its shelf, and the listeners that show what lies there.
+//! A site that waits for its certificate: the issuer with its store, and the listeners that show what lies there.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use rocknet::certificates::acme::{AcmeIssuer, Clock};
 use rocknet::certificates::storage::FileStorage;
-use rocknet::certificates::{Authority, Issuer, KeySet, Shelf, Wanted};
+use rocknet::certificates::{Authority, CertificateRequest, CertificateSet, CertificateStore, Issuer};
 use rocknet_config::model::Acme;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
@@ -19,7 +19,7 @@ use crate::pebble::{HTTP_PORT, PATIENCE, TLS_PORT};
 pub struct Site {
     pub folder: Arc<tempfile::TempDir>,
     pub clock: Clock,
-    pub shelf: Arc<Shelf>,
+    pub store: Arc<CertificateStore>,
     pub issuer: AcmeIssuer,
     /// What was asked for by the CA in the clear.
     pub asked: Arc<Mutex<Vec<String>>>,
@@ -32,30 +32,30 @@ impl Site {
 
     /// As a process that is started with what another one left.
     pub fn in_folder(folder: Arc<tempfile::TempDir>, settings: &Acme, clock: Clock) -> Site {
-        let store = Arc::new(FileStorage::new(folder.path()));
+        let storage = Arc::new(FileStorage::new(folder.path()));
         Site {
-            issuer: AcmeIssuer::with(store, settings, clock.clone()),
+            issuer: AcmeIssuer::with_storage(storage, settings, clock.clone()),
             folder,
             clock,
-            shelf: Arc::default(),
+            store: Arc::default(),
             asked: Arc::default(),
         }
     }
 
     pub fn want(&mut self, names: &[&str]) {
-        let wanted = Wanted {
+        let wanted = CertificateRequest {
             site: names[0].to_owned(),
             authority: Authority::Acme,
             names: names.iter().map(|name| (*name).to_owned()).collect(),
         };
-        self.issuer.want(&[wanted], &self.shelf);
+        self.issuer.set_requests(&[wanted], &self.store);
     }
 
     /// The certificate of a name, once it is there.
-    pub fn wait_for(&self, name: &str) -> Arc<KeySet> {
+    pub fn wait_for(&self, name: &str) -> Arc<CertificateSet> {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            if let Some(set) = self.shelf.find(name) {
+            if let Some(set) = self.store.find(name) {
                 return set;
             }
             let kept = self.failures(name);
@@ -72,7 +72,7 @@ impl Site {
 
     /// Serves the proofs at this address, as the server does on its ports.
     pub fn listen(&self, ip: Ipv4Addr) {
-        let (shelf, asked) = (Arc::clone(&self.shelf), Arc::clone(&self.asked));
+        let (store, asked) = (Arc::clone(&self.store), Arc::clone(&self.asked));
         let clear = TcpListener::bind((ip, HTTP_PORT)).unwrap();
         thread::spawn(move || {
             for mut stream in clear.incoming().flatten() {
@@ -81,7 +81,7 @@ impl Site {
                 let target = String::from_utf8_lossy(&head[..read]);
                 let target = target.split(' ').nth(1).unwrap_or_default().to_owned();
                 let token = target.strip_prefix("/.well-known/acme-challenge/").unwrap_or_default();
-                let answer = match shelf.token(token) {
+                let answer = match store.http_challenge(token) {
                     Some(text) => format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{text}", text.len()),
                     None => "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_owned(),
                 };
@@ -94,7 +94,7 @@ impl Site {
         let builder = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .unwrap();
-        let resolver = Arc::new(Answers(Arc::clone(&self.shelf)));
+        let resolver = Arc::new(Answers(Arc::clone(&self.store)));
         let mut config = builder.with_no_client_auth().with_cert_resolver(resolver);
         config.alpn_protocols = vec![b"acme-tls/1".to_vec()];
         let config = Arc::new(config);
@@ -108,19 +108,19 @@ impl Site {
 }
 
 #[derive(Debug)]
-struct Answers(Arc<Shelf>);
+struct Answers(Arc<CertificateStore>);
 
 impl ResolvesServerCert for Answers {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        self.0.answer(hello.server_name()?)
+        self.0.tls_alpn_challenge(hello.server_name()?)
     }
 }
 
 /// The leaf of a set, to tell one certificate from another.
-pub fn leaf(set: &KeySet) -> Vec<u8> {
+pub fn leaf(set: &CertificateSet) -> Vec<u8> {
     set.certificates()[0].key().cert[0].to_vec()
 }
 
-pub fn ends(set: &KeySet) -> SystemTime {
+pub fn ends(set: &CertificateSet) -> SystemTime {
     set.certificates()[0].not_after()
 }

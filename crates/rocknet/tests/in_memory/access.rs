@@ -147,7 +147,8 @@ fn swap(world: &World, site: &str) {
         .unwrap_or_else(|report| panic!("{report:?}"))
         .config;
     let shared = &world.worker.shared;
-    let snapshot = Snapshot::new(config, &[], &shared.logger, &shared.keeper, &shared.registries).expect("a snapshot");
+    let snapshot =
+        Snapshot::new(config, &[], &shared.logger, &shared.certificates, &shared.registries).expect("a snapshot");
     world.worker.swap(&Arc::new(snapshot));
 }
 

@@ -37,7 +37,12 @@ fn world(keys: &str, with_certificate: bool) -> World {
 #[test]
 fn visitors_are_sent_to_the_same_place_under_https() {
     let world = world("", true);
-    world.worker.shared.keeper.shelf.put_token("token", "token.thumb");
+    world
+        .worker
+        .shared
+        .certificates
+        .store
+        .insert_http_challenge("token", "token.thumb");
     for (request, expected) in [
         (
             "GET /small.txt HTTP/1.1\r\nHost: a.test\r\n\r\n",

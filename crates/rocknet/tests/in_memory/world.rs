@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use rocknet::backend::Backend;
 use rocknet::blocking::Pool;
-use rocknet::certificates::Keeper;
+use rocknet::certificates::CertificateManager;
 use rocknet::exchange::{Client, Exchange};
 use rocknet::files::cache::Cache;
 use rocknet::handler::{Answering, Handler, answer_with};
@@ -248,9 +248,10 @@ impl World {
             mount("/panic", Arc::new(Panics { at_once: false })),
         ];
         let logger = Logger::start(&config.log).expect("a log");
-        let keeper = Keeper::new(Vec::new()).expect("a keeper");
+        let certificates = CertificateManager::new(Vec::new()).expect("a certificate manager");
         let registries = Arc::new(registries);
-        let snapshot = Arc::new(Snapshot::new(config, &mounts, &logger, &keeper, &registries).expect("a snapshot"));
+        let snapshot =
+            Arc::new(Snapshot::new(config, &mounts, &logger, &certificates, &registries).expect("a snapshot"));
         let pool = Pool::new(2);
         let cache = Cache::start(64 << 20, pool.clone()).expect("a cache");
         let address = snapshot.listeners.keys().next().expect("an address").clone();
@@ -260,7 +261,7 @@ impl World {
             pool,
             cache,
             logger,
-            keeper,
+            certificates,
             registries,
         };
         let worker = Worker::new(address, shared, Metrics::default().enrol(), &snapshot);

@@ -1,7 +1,7 @@
 //! Certificates in files: their orders and kinds, what is wrong with them, and what happens when they change.
 
-use rocknet::certificates::Certified;
-use rocknet::certificates::files::{FileSet, Reread};
+use rocknet::certificates::Certificate;
+use rocknet::certificates::files::{FileSet, Reload};
 use rocknet_config::model::CertificateFiles;
 use std::time::SystemTime;
 
@@ -25,7 +25,7 @@ fn check(what: &str, cert: &str, key: &str, expected: Result<&[&str], &str>) {
     let set = set(&folder, "x.pem", "x.key");
     match (set.set(), expected) {
         (Some(found), Ok(names)) => {
-            let found = found.certificates().first().map(Certified::names).unwrap_or_default();
+            let found = found.certificates().first().map(Certificate::names).unwrap_or_default();
             assert_eq!(found, names, "{what}");
             assert_eq!(set.error(), None, "{what}");
         }
@@ -122,7 +122,7 @@ fn keys_that_all_may_read_are_refused_until_they_may_not() {
             "{mode:o}"
         );
         set_mode(&folder, "x.key", 0o600);
-        set.look_again(SystemTime::now());
+        set.reload_if_changed(SystemTime::now());
         assert!(set.set().is_some(), "{mode:o}: {:?}", set.error());
     }
 }
@@ -134,23 +134,23 @@ fn each_change_is_judged_once_and_a_broken_one_keeps_what_was_read() {
     authority.leaf(Kind::Ecdsa, &["a.test"]).write(&folder, "x");
     let set = set(&folder, "x.pem", "x.key");
     let now = SystemTime::now();
-    assert_eq!(set.look_again(now), None);
+    assert_eq!(set.reload_if_changed(now), None);
     folder.write("x.pem", "nothing");
-    assert_eq!(set.look_again(now), Some(Reread::Kept));
-    assert_eq!(set.look_again(now), None);
+    assert_eq!(set.reload_if_changed(now), Some(Reload::Kept));
+    assert_eq!(set.reload_if_changed(now), None);
     assert!(set.set().is_some() && set.error().is_some());
     authority.leaf(Kind::Rsa, &["a.test"]).write(&folder, "x");
-    assert_eq!(set.look_again(now), Some(Reread::Replaced));
-    assert_eq!((set.look_again(now), set.error()), (None, None));
+    assert_eq!(set.reload_if_changed(now), Some(Reload::Replaced));
+    assert_eq!((set.reload_if_changed(now), set.error()), (None, None));
     // In the year 4096 it is over, which is noticed once, and it is shown all the same.
     let later = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(100 * 366 * 24 * 3600 * 25);
-    assert_eq!(set.look_again(later), Some(Reread::Expired));
+    assert_eq!(set.reload_if_changed(later), Some(Reload::Expired));
     let faults = set.faults_for(&[]);
     assert!(
         faults.iter().any(|fault| fault.message.contains("has expired")),
         "{faults:?}"
     );
-    assert_eq!((set.look_again(later), set.error()), (None, None));
+    assert_eq!((set.reload_if_changed(later), set.error()), (None, None));
     assert!(set.set().is_some());
 }
 
@@ -184,7 +184,7 @@ fn a_changed_file_is_taken_up_and_a_broken_one_is_not() {
         folder,
         "[site.\"a.test\"]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\ntls = { cert = \"x.pem\", key = \"x.key\" }",
     );
-    let keeper = std::sync::Arc::clone(server.server().keeper());
+    let certificates = std::sync::Arc::clone(server.server().certificates());
     let shown = || {
         Wish::new(authority.roots(), "a.test")
             .open(server.address())
@@ -198,7 +198,7 @@ fn a_changed_file_is_taken_up_and_a_broken_one_is_not() {
 
     let second = authority.leaf(Kind::Rsa, &["a.test"]);
     second.write(&server.folder, "x");
-    keeper.tick();
+    certificates.maintain();
     assert_eq!(shown(), second.der);
     old.get("/").expect("meanwhile", 200, &[]);
 
@@ -208,7 +208,7 @@ fn a_changed_file_is_taken_up_and_a_broken_one_is_not() {
         &first.cert,
     ] {
         server.folder.write("x.pem", broken);
-        keeper.tick();
+        certificates.maintain();
         assert_eq!(shown(), second.der, "{broken:?}");
         let refused = server.server().reload(server.server().snapshot().config.clone());
         let why = refused.expect_err("broken files").to_string();
@@ -221,10 +221,10 @@ fn a_changed_file_is_taken_up_and_a_broken_one_is_not() {
         assert_eq!(snapshot.certificate_errors().count(), 1, "{broken:?}");
     }
     server.folder.remove("x.pem");
-    keeper.tick();
+    certificates.maintain();
     assert_eq!(shown(), second.der);
     first.write(&server.folder, "x");
-    keeper.tick();
+    certificates.maintain();
     assert_eq!(shown(), first.der);
     assert_eq!(server.server().snapshot().certificate_errors().count(), 0);
 }
@@ -259,11 +259,11 @@ fn ocsp_responses_go_with_their_certificates_and_change_with_their_files() {
     };
     check(["first of ecdsa", "first of rsa"]);
     server.folder.write("ecdsa.der", "then of ecdsa");
-    server.server().keeper().tick();
+    server.server().certificates().maintain();
     check(["then of ecdsa", "first of rsa"]);
     // What cannot be read leaves all as it was.
     server.folder.remove("rsa.der");
-    server.server().keeper().tick();
+    server.server().certificates().maintain();
     check(["then of ecdsa", "first of rsa"]);
     let snapshot = server.server().snapshot();
     let faults: Vec<_> = snapshot.certificate_errors().map(|(_, fault)| fault).collect();

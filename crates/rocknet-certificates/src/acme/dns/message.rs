@@ -12,7 +12,7 @@ const ANY: u16 = 255;
 
 /// A shared secret and its name.
 #[derive(Clone)]
-pub struct Key {
+pub struct TsigKey {
     pub name: String,
     pub secret: Vec<u8>,
 }
@@ -45,7 +45,7 @@ pub fn update(id: u16, zone: &str, change: Change, name: &str, text: &str) -> Op
 }
 
 /// Signs a message that has no additional record yet (RFC 8945 §4.3.3).
-pub fn sign(message: &mut Vec<u8>, key: &Key, unix: u64) -> Option<()> {
+pub fn sign(message: &mut Vec<u8>, key: &TsigKey, unix: u64) -> Option<()> {
     let id = *message.first_chunk::<2>()?;
     let mut signed = message.clone();
     let mut variables = Vec::new();
@@ -76,15 +76,15 @@ pub fn sign(message: &mut Vec<u8>, key: &Key, unix: u64) -> Option<()> {
 }
 
 /// What an answer says, if it is one to the message of this number: its code, and whether it holds an answer record.
-pub fn outcome(answer: &[u8], id: u16) -> Option<(u8, bool)> {
-    let head = answer.first_chunk::<12>()?;
-    let is_answer = head[2] & 0x80 != 0;
+pub fn parse_response(response: &[u8], id: u16) -> Option<(u8, bool)> {
+    let head = response.first_chunk::<12>()?;
+    let is_response = head[2] & 0x80 != 0;
     let own = u16::from_be_bytes([head[0], head[1]]) == id;
-    (is_answer && own).then(|| (head[3] & 0x0f, head[6] != 0 || head[7] != 0))
+    (is_response && own).then(|| (head[3] & 0x0f, head[6] != 0 || head[7] != 0))
 }
 
 /// What a code means, for people (RFC 1035 §4.1.1, RFC 2136 §2.2, RFC 8945 §5.2).
-pub fn code(code: u8) -> &'static str {
+pub fn describe_code(code: u8) -> &'static str {
     match code {
         1 => "it could not read the update (FORMERR)",
         2 => "it failed (SERVFAIL)",
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_signature_covers_message_key_and_time() {
-        let key = |secret: &[u8]| Key {
+        let key = |secret: &[u8]| TsigKey {
             name: "k".to_owned(),
             secret: secret.to_vec(),
         };
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn answers_count_when_they_are_ours() {
-        for (answer, expected) in [
+        for (response, expected) in [
             (&[0, 7, 0x80, 0, 0, 0, 0, 1, 0, 0, 0, 0][..], Some((0, true))),
             (&[0, 7, 0xa8, 9, 0, 0, 0, 0, 0, 0, 0, 0], Some((9, false))),
             (&[0, 8, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0], None),
@@ -200,7 +200,7 @@ mod tests {
             (&[0, 7, 0x80], None),
             (&[], None),
         ] {
-            assert_eq!(outcome(answer, 7), expected, "{answer:?}");
+            assert_eq!(parse_response(response, 7), expected, "{response:?}");
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::storage::memory::MemoryStorage;
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// Whether a client that trusts `root` believes that `leaf` is `name`.
-fn believes(root: &Root, leaf: &Leaf, name: &str, now: SystemTime) -> Result<(), String> {
+fn verify(root: &CaCertificate, leaf: &Leaf, name: &str, now: SystemTime) -> Result<(), String> {
     let mut roots = RootCertStore::empty();
     roots.add(root.der.clone()).unwrap();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -35,28 +35,28 @@ fn list(names: &[&str]) -> Vec<String> {
 fn clients_that_trust_it_believe_its_sites_and_hold_it_to_private_names() {
     let storage = MemoryStorage::default();
     let now = SystemTime::now();
-    for (reach, names, asked, good) in [
+    for (kind, names, asked, good) in [
         (
-            Reach::Private,
+            CaKind::Private,
             &["localhost", "127.0.0.1", "::1"][..],
             "localhost",
             true,
         ),
-        (Reach::Private, &["localhost", "127.0.0.1", "::1"], "127.0.0.1", true),
-        (Reach::Private, &["localhost", "127.0.0.1", "::1"], "::1", true),
-        (Reach::Private, &["shop.test", "*.shop.test"], "a.shop.test", true),
-        (Reach::Private, &["shop.test"], "other.test", false),
-        (Reach::Private, &["192.168.1.9"], "192.168.1.9", true),
-        (Reach::Private, &["example.com"], "example.com", false),
-        (Reach::Private, &["shop.test", "example.com"], "shop.test", false),
-        (Reach::Private, &["8.8.8.8"], "8.8.8.8", false),
-        (Reach::AnyName, &["example.com"], "example.com", true),
-        (Reach::AnyName, &["8.8.8.8"], "8.8.8.8", true),
+        (CaKind::Private, &["localhost", "127.0.0.1", "::1"], "127.0.0.1", true),
+        (CaKind::Private, &["localhost", "127.0.0.1", "::1"], "::1", true),
+        (CaKind::Private, &["shop.test", "*.shop.test"], "a.shop.test", true),
+        (CaKind::Private, &["shop.test"], "other.test", false),
+        (CaKind::Private, &["192.168.1.9"], "192.168.1.9", true),
+        (CaKind::Private, &["example.com"], "example.com", false),
+        (CaKind::Private, &["shop.test", "example.com"], "shop.test", false),
+        (CaKind::Private, &["8.8.8.8"], "8.8.8.8", false),
+        (CaKind::AnyName, &["example.com"], "example.com", true),
+        (CaKind::AnyName, &["8.8.8.8"], "8.8.8.8", true),
     ] {
-        let ca = LocalCa::open_or_make(&storage, reach, now).unwrap();
+        let ca = LocalCa::open_or_make(&storage, kind, now).unwrap();
         let leaf = ca.sign(&list(names), now).unwrap();
-        let found = believes(ca.root(), &leaf, asked, now);
-        assert_eq!(found.is_ok(), good, "{reach:?} {names:?} as {asked}: {found:?}");
+        let found = verify(ca.root(), &leaf, asked, now);
+        assert_eq!(found.is_ok(), good, "{kind:?} {names:?} as {asked}: {found:?}");
     }
 }
 
@@ -64,64 +64,64 @@ fn clients_that_trust_it_believe_its_sites_and_hold_it_to_private_names() {
 fn leaves_hold_from_a_little_before_now_for_less_than_browsers_allow() {
     let storage = MemoryStorage::default();
     let now = SystemTime::now();
-    let ca = LocalCa::open_or_make(&storage, Reach::Private, now).unwrap();
+    let ca = LocalCa::open_or_make(&storage, CaKind::Private, now).unwrap();
     let leaf = ca.sign(&list(&["localhost"]), now).unwrap();
     for (when, good) in [
         (now - CLOCK_SLACK + Duration::from_secs(1), true),
         (now - CLOCK_SLACK - Duration::from_secs(2), false),
-        (now + LEAF_LIFE - Duration::from_secs(1), true),
-        (now + LEAF_LIFE + Duration::from_secs(2), false),
+        (now + LEAF_LIFETIME - Duration::from_secs(1), true),
+        (now + LEAF_LIFETIME + Duration::from_secs(2), false),
     ] {
-        assert_eq!(believes(ca.root(), &leaf, "localhost", when).is_ok(), good);
+        assert_eq!(verify(ca.root(), &leaf, "localhost", when).is_ok(), good);
     }
-    assert!(LEAF_LIFE + CLOCK_SLACK <= 397 * DAY);
+    assert!(LEAF_LIFETIME + CLOCK_SLACK <= 397 * DAY);
 }
 
 #[test]
 fn the_same_ca_is_found_again_until_it_is_too_old_to_sign() {
     let storage = MemoryStorage::default();
     let now = SystemTime::now();
-    let first = LocalCa::open_or_make(&storage, Reach::Private, now).unwrap();
-    let young = now + CA_LIFE - LEAF_LIFE - DAY;
-    let again = LocalCa::open_or_make(&storage, Reach::Private, young).unwrap();
+    let first = LocalCa::open_or_make(&storage, CaKind::Private, now).unwrap();
+    let young = now + CA_LIFETIME - LEAF_LIFETIME - DAY;
+    let again = LocalCa::open_or_make(&storage, CaKind::Private, young).unwrap();
     assert_eq!(first.root().der, again.root().der);
     // What one signs, clients of the other believe.
     let leaf = again.sign(&list(&["localhost"]), young).unwrap();
-    assert_eq!(believes(first.root(), &leaf, "localhost", young), Ok(()));
-    let old = now + CA_LIFE - LEAF_LIFE + DAY;
-    let new = LocalCa::open_or_make(&storage, Reach::Private, old).unwrap();
+    assert_eq!(verify(first.root(), &leaf, "localhost", young), Ok(()));
+    let old = now + CA_LIFETIME - LEAF_LIFETIME + DAY;
+    let new = LocalCa::open_or_make(&storage, CaKind::Private, old).unwrap();
     assert_ne!(first.root().der, new.root().der);
-    let other = LocalCa::open_or_make(&storage, Reach::AnyName, now).unwrap();
+    let other = LocalCa::open_or_make(&storage, CaKind::AnyName, now).unwrap();
     assert_ne!(new.root().der, other.root().der);
 }
 
 #[test]
 fn what_is_broken_is_made_anew_and_what_cannot_be_kept_is_told() {
     let now = SystemTime::now();
-    for broken in [Reach::Private.key(), Reach::Private.certificate()] {
+    for broken in [CaKind::Private.key_item(), CaKind::Private.certificate_item()] {
         for content in [&b""[..], b"-----BEGIN", &[0xff; 9]] {
             let storage = MemoryStorage::default();
-            let first = LocalCa::open_or_make(&storage, Reach::Private, now).unwrap();
+            let first = LocalCa::open_or_make(&storage, CaKind::Private, now).unwrap();
             storage.write(broken, content, Access::Owner).unwrap();
-            let second = LocalCa::open_or_make(&storage, Reach::Private, now).unwrap();
+            let second = LocalCa::open_or_make(&storage, CaKind::Private, now).unwrap();
             assert_ne!(first.root().der, second.root().der, "{broken}");
             let leaf = second.sign(&list(&["localhost"]), now).unwrap();
-            assert_eq!(believes(second.root(), &leaf, "localhost", now), Ok(()));
+            assert_eq!(verify(second.root(), &leaf, "localhost", now), Ok(()));
         }
     }
     // The key of one, the certificate of another: a crash between two writes.
     let (storage, other) = (MemoryStorage::default(), MemoryStorage::default());
-    LocalCa::open_or_make(&storage, Reach::Private, now).unwrap();
-    LocalCa::open_or_make(&other, Reach::Private, now).unwrap();
-    let key = other.read(Reach::Private.key()).unwrap().unwrap();
-    storage.write(Reach::Private.key(), &key, Access::Owner).unwrap();
-    let mended = LocalCa::open_or_make(&storage, Reach::Private, now).unwrap();
+    LocalCa::open_or_make(&storage, CaKind::Private, now).unwrap();
+    LocalCa::open_or_make(&other, CaKind::Private, now).unwrap();
+    let key = other.read(CaKind::Private.key_item()).unwrap().unwrap();
+    storage.write(CaKind::Private.key_item(), &key, Access::Owner).unwrap();
+    let mended = LocalCa::open_or_make(&storage, CaKind::Private, now).unwrap();
     let leaf = mended.sign(&list(&["localhost"]), now).unwrap();
-    assert_eq!(believes(mended.root(), &leaf, "localhost", now), Ok(()));
+    assert_eq!(verify(mended.root(), &leaf, "localhost", now), Ok(()));
 
     let full = MemoryStorage::default();
     full.full.store(true, std::sync::atomic::Ordering::Relaxed);
-    let failed = LocalCa::open_or_make(&full, Reach::Private, now);
+    let failed = LocalCa::open_or_make(&full, CaKind::Private, now);
     assert!(matches!(failed, Err(CaError::Storage(_))));
 }
 
@@ -132,7 +132,7 @@ fn many_who_come_at_once_get_one_ca() {
     let roots: Vec<_> = std::thread::scope(|scope| {
         let open = || {
             let storage = FileStorage::new(folder.path());
-            LocalCa::open_or_make(&storage, Reach::Private, now)
+            LocalCa::open_or_make(&storage, CaKind::Private, now)
                 .unwrap()
                 .root()
                 .der

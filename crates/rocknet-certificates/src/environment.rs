@@ -6,37 +6,37 @@ use std::time::SystemTime;
 use rocknet_config::environment::{CertificateFault, Environment, Kind, PasswordFileFault, System};
 use rocknet_config::model::{CertificateFiles, HostPattern};
 
-use super::Keeper;
+use super::CertificateManager;
 use super::files::FileSet;
-use super::settings::roots;
+use super::tls_config::roots;
 
 /// The machine, with certificates loaded as the server loads them.
-pub struct Disk<'k> {
-    keeper: Option<&'k Keeper>,
+pub struct ServerEnvironment<'m> {
+    manager: Option<&'m CertificateManager>,
 }
 
-impl Disk<'static> {
+impl ServerEnvironment<'static> {
     /// Returns an environment that reads files as a server that starts now would.
-    pub fn new() -> Disk<'static> {
-        Disk { keeper: None }
+    pub fn new() -> ServerEnvironment<'static> {
+        ServerEnvironment { manager: None }
     }
 }
 
-impl Default for Disk<'static> {
+impl Default for ServerEnvironment<'static> {
     fn default() -> Self {
-        Disk::new()
+        ServerEnvironment::new()
     }
 }
 
-impl<'k> Disk<'k> {
+impl<'m> ServerEnvironment<'m> {
     /// Returns an environment that reads files as a running server does, which may have read some with rights that it has
     /// given up since.
-    pub fn of(keeper: &'k Keeper) -> Disk<'k> {
-        Disk { keeper: Some(keeper) }
+    pub fn with_manager(manager: &'m CertificateManager) -> ServerEnvironment<'m> {
+        ServerEnvironment { manager: Some(manager) }
     }
 }
 
-impl Environment for Disk<'_> {
+impl Environment for ServerEnvironment<'_> {
     fn variable(&self, name: &str) -> Option<String> {
         System.variable(name)
     }
@@ -58,10 +58,10 @@ impl Environment for Disk<'_> {
     }
 
     fn certificate_faults(&self, files: &[CertificateFiles], names: &[HostPattern]) -> Vec<CertificateFault> {
-        let held = self.keeper.and_then(|keeper| keeper.held(files));
+        let held = self.manager.and_then(|manager| manager.loaded_files(files));
         match held {
             Some(set) => {
-                set.look_again(SystemTime::now());
+                set.reload_if_changed(SystemTime::now());
                 set.faults_for(names)
             }
             None => FileSet::new(files.to_vec()).faults_for(names),

@@ -1,10 +1,10 @@
 //! Random numbers that spread in time what many servers do.
 
 /// A number from 0 up to but without 1.
-pub type Chance = f64;
+pub type Fraction = f64;
 
 /// Returns a random number from 0 up to but without 1, which spreads what many servers do at once.
-pub fn chance() -> Chance {
+pub fn random_fraction() -> Fraction {
     let mut bytes = [0; 4];
     // Without randomness nothing is spread, and no harm is done.
     let _ = aws_lc_rs::rand::fill(&mut bytes);

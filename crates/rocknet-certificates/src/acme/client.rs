@@ -10,40 +10,45 @@ use rocknet_config::model::{Acme, AcmeCa};
 use super::account::{Accounts, is_unknown_account};
 use super::challenge;
 use super::clock::Clock;
-use super::order::{self, Job, OrderError};
-use super::record::Record;
-use crate::Shelf;
+use super::order::{self, OrderContext, OrderError};
+use super::persistence::StoredCertificate;
+use crate::CertificateStore;
 use crate::storage::Storage;
 
 /// What all attempts of one configuration share.
-pub struct Office {
+pub struct AcmeClient {
     pub settings: Acme,
     pub storage: Arc<dyn Storage>,
-    pub shelf: Arc<Shelf>,
+    pub store: Arc<CertificateStore>,
     pub clock: Clock,
     pub accounts: Accounts,
     /// CAs that want to be left alone, and until when.
-    pub rests: Arc<Mutex<HashMap<String, SystemTime>>>,
+    pub paused_until: Arc<Mutex<HashMap<String, SystemTime>>>,
 }
 
 /// Why no CA signed.
 #[derive(Debug)]
-pub struct Failed {
+pub struct IssuanceError {
     /// By CA, in one line.
-    pub why: String,
+    pub reason: String,
     /// No CA may be asked before.
-    pub rest: Option<Duration>,
+    pub retry_after: Option<Duration>,
     /// No CA was asked at all.
-    pub idle: bool,
+    pub all_paused: bool,
 }
 
-impl Office {
-    pub async fn obtain(&self, name: &str, failures: u32, old: Option<&Record>) -> Result<Record, Failed> {
+impl AcmeClient {
+    pub async fn obtain(
+        &self,
+        name: &str,
+        failures: u32,
+        old: Option<&StoredCertificate>,
+    ) -> Result<StoredCertificate, IssuanceError> {
         let kinds = challenge::kinds(&self.settings, name, failures);
         let mut reasons = Vec::new();
-        let mut idle = true;
+        let mut all_paused = true;
         for ca in &self.settings.cas {
-            if let Some(left) = self.rest_of(ca) {
+            if let Some(left) = self.remaining_pause(ca) {
                 reasons.push(format!(
                     "{} wants to be left alone for {} s",
                     host(&ca.url),
@@ -51,26 +56,26 @@ impl Office {
                 ));
                 continue;
             }
-            idle = false;
-            let ready = match self.accounts.at(ca).await {
-                Ok(ready) => ready,
-                Err(refused) => {
-                    self.note_rest(ca, refused.said);
-                    reasons.push(format!("{}: {}", host(&ca.url), refused.why));
+            all_paused = false;
+            let session = match self.accounts.session(ca).await {
+                Ok(session) => session,
+                Err(error) => {
+                    self.pause(ca, error.retry_after);
+                    reasons.push(format!("{}: {}", host(&ca.url), error.reason));
                     continue;
                 }
             };
-            let job = Job {
+            let context = OrderContext {
                 name,
                 kinds: &kinds,
                 url: &ca.url,
-                ca: &ready,
+                ca: &session,
                 settings: &self.settings,
                 storage: &*self.storage,
-                shelf: &self.shelf,
+                store: &self.store,
                 old,
             };
-            match order::obtain(&job).await {
+            match order::obtain(&context).await {
                 Ok(record) => return Ok(record),
                 Err(error) => {
                     if let OrderError::Ca(error) = &error
@@ -78,30 +83,30 @@ impl Office {
                     {
                         self.accounts.forget(ca).await;
                     }
-                    self.note_rest(ca, ready.http.take_said());
+                    self.pause(ca, session.http.take_retry_after());
                     reasons.push(format!("{}: {error}", host(&ca.url)));
                 }
             }
         }
-        let rests: Vec<_> = self.settings.cas.iter().map(|ca| self.rest_of(ca)).collect();
-        Err(Failed {
-            why: reasons.join("; "),
-            rest: rests
+        let pauses: Vec<_> = self.settings.cas.iter().map(|ca| self.remaining_pause(ca)).collect();
+        Err(IssuanceError {
+            reason: reasons.join("; "),
+            retry_after: pauses
                 .into_iter()
                 .collect::<Option<Vec<_>>>()
                 .and_then(|all| all.into_iter().min()),
-            idle,
+            all_paused,
         })
     }
 
     /// When the CA would like a certificate to be renewed, and when to ask again (RFC 9773).
-    pub async fn window(&self, record: &Record) -> Option<((SystemTime, SystemTime), Duration)> {
+    pub async fn renewal_window(&self, record: &StoredCertificate) -> Option<((SystemTime, SystemTime), Duration)> {
         let id = CertificateIdentifier::try_from(&record.leaf).ok()?;
-        for ca in self.settings.cas.iter().filter(|ca| self.rest_of(ca).is_none()) {
-            let Ok(ready) = self.accounts.at(ca).await else {
+        for ca in self.settings.cas.iter().filter(|ca| self.remaining_pause(ca).is_none()) {
+            let Ok(session) = self.accounts.session(ca).await else {
                 continue;
             };
-            if let Ok((info, again)) = ready.account.renewal_info(&id).await {
+            if let Ok((info, again)) = session.account.renewal_info(&id).await {
                 let window = info.suggested_window;
                 let time = |unix: i64| SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(unix).unwrap_or(0));
                 let (start, end) = (window.start.unix_timestamp(), window.end.unix_timestamp());
@@ -111,16 +116,16 @@ impl Office {
         None
     }
 
-    fn rest_of(&self, ca: &AcmeCa) -> Option<Duration> {
-        let rests = self.rests.lock().unwrap_or_else(PoisonError::into_inner);
-        let left = rests.get(&ca.url)?.duration_since(self.clock.now()).ok()?;
+    fn remaining_pause(&self, ca: &AcmeCa) -> Option<Duration> {
+        let paused_until = self.paused_until.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = paused_until.get(&ca.url)?.duration_since(self.clock.now()).ok()?;
         Some(left).filter(|left| !left.is_zero())
     }
 
-    fn note_rest(&self, ca: &AcmeCa, said: Option<Duration>) {
-        if let Some(said) = said {
-            let until = self.clock.now() + said.min(LONGEST_REST);
-            self.rests
+    fn pause(&self, ca: &AcmeCa, retry_after: Option<Duration>) {
+        if let Some(retry_after) = retry_after {
+            let until = self.clock.now() + retry_after.min(MAX_PAUSE);
+            self.paused_until
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .insert(ca.url.clone(), until);
@@ -135,4 +140,4 @@ pub fn host(url: &str) -> &str {
 }
 
 /// Rate limits are counted in weeks at most.
-const LONGEST_REST: Duration = Duration::from_secs(8 * 86_400);
+const MAX_PAUSE: Duration = Duration::from_secs(8 * 86_400);

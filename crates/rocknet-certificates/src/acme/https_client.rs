@@ -24,15 +24,15 @@ type Hyper = Client<HttpsConnector<HttpConnector>, BodyWrapper<Bytes>>;
 
 /// A client for one CA.
 #[derive(Clone)]
-pub struct Http {
+pub struct HttpsClient {
     client: Hyper,
     /// How long the last refusal said to stay away.
-    said: Arc<Mutex<Option<Duration>>>,
+    retry_after: Arc<Mutex<Option<Duration>>>,
 }
 
-impl Http {
+impl HttpsClient {
     /// `root`: a PEM file with the roots of a private CA; without one, what the system trusts.
-    pub fn new(root: Option<&Path>) -> Result<Http, String> {
+    pub fn new(root: Option<&Path>) -> Result<HttpsClient, String> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let builder = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -49,15 +49,15 @@ impl Http {
             .https_only()
             .enable_http1()
             .build();
-        Ok(Http {
+        Ok(HttpsClient {
             client: Client::builder(TokioExecutor::new()).build(connector),
-            said: Arc::default(),
+            retry_after: Arc::default(),
         })
     }
 
     /// What the CA said about coming back, since this was last asked.
-    pub fn take_said(&self) -> Option<Duration> {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner).take()
+    pub fn take_retry_after(&self) -> Option<Duration> {
+        self.retry_after.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
@@ -74,14 +74,14 @@ fn roots(path: &Path) -> Result<RootCertStore, String> {
     Ok(roots)
 }
 
-impl HttpClient for Http {
+impl HttpClient for HttpsClient {
     fn request(
         &self,
         request: Request<BodyWrapper<Bytes>>,
     ) -> Pin<Box<dyn Future<Output = Result<BytesResponse, Error>> + Send>> {
-        let (sent, said) = (self.client.request(request), Arc::clone(&self.said));
+        let (sent, retry_after) = (self.client.request(request), Arc::clone(&self.retry_after));
         Box::pin(async move {
-            let answer = tokio::time::timeout(PATIENCE, async {
+            let answer = tokio::time::timeout(TIMEOUT, async {
                 let (parts, body) = sent.await.map_err(|error| other(&error))?.into_parts();
                 let body = Limited::new(body, MAX_ANSWER).collect().await;
                 let body = body.map_err(Error::Other)?.to_bytes();
@@ -93,8 +93,8 @@ impl HttpClient for Http {
                 StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
             ) {
                 let value = parts.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
-                let after = value.and_then(|value| retry_after(value, SystemTime::now()));
-                *said.lock().unwrap_or_else(PoisonError::into_inner) = after;
+                let after = value.and_then(|value| parse_retry_after(value, SystemTime::now()));
+                *retry_after.lock().unwrap_or_else(PoisonError::into_inner) = after;
             }
             parts.headers.remove(CONTENT_LENGTH);
             Ok(BytesResponse::from(http::Response::from_parts(parts, Full::new(body))))
@@ -114,7 +114,7 @@ fn other(error: &dyn std::error::Error) -> Error {
 }
 
 /// RFC 9110 §10.2.3: seconds, or a date.
-fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
+fn parse_retry_after(value: &str, now: SystemTime) -> Option<Duration> {
     let value = value.trim();
     u64::from_str(value).map(Duration::from_secs).ok().or_else(|| {
         let unix = rocknet_proto::semantics::date::parse(value.as_bytes())?;
@@ -124,7 +124,7 @@ fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
 }
 
 /// One request: CAs that sign within an answer take a few seconds.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Chains and problem documents take some kilobytes.
 const MAX_ANSWER: usize = 1 << 20;
@@ -146,7 +146,7 @@ mod tests {
             ("soon", None),
         ] {
             assert_eq!(
-                retry_after(value, now).map(|after| after.as_secs()),
+                parse_retry_after(value, now).map(|after| after.as_secs()),
                 expected,
                 "{value:?}"
             );

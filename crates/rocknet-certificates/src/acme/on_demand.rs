@@ -6,7 +6,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// `http://host[:port]/path[?query]`; anything else was refused when the configuration was read.
-pub async fn may_have(url: &str, name: &str) -> Result<bool, String> {
+pub async fn is_allowed(url: &str, name: &str) -> Result<bool, String> {
     let asked = async {
         let (host, port, target) = parts(url).ok_or_else(|| format!("{url} is no address to ask at"))?;
         let joint = if target.contains('?') { '&' } else { '?' };
@@ -28,7 +28,7 @@ pub async fn may_have(url: &str, name: &str) -> Result<bool, String> {
         }
         status(&head[..read]).ok_or_else(|| format!("{url} does not answer in HTTP"))
     };
-    let status = tokio::time::timeout(PATIENCE, asked)
+    let status = tokio::time::timeout(TIMEOUT, asked)
         .await
         .map_err(|_| format!("{url} does not answer"))??;
     Ok((200..300).contains(&status))
@@ -56,7 +56,7 @@ fn status(head: &[u8]) -> Option<u16> {
 const STATUS_LINE: usize = 13;
 
 /// It looks into a table; nobody waits for the answer but the next client.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 #[cfg(test)]
 mod tests {

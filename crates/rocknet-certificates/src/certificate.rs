@@ -17,7 +17,7 @@ const MAX_NAMES: usize = 1_000;
 
 /// A certificate with its chain and key, looked at once.
 #[derive(Debug, Clone)]
-pub struct Certified {
+pub struct Certificate {
     key: Arc<CertifiedKey>,
     algorithm: SignatureAlgorithm,
     names: Vec<String>,
@@ -29,7 +29,7 @@ pub struct Certified {
 
 /// Why a certificate and a key cannot serve.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum KeyError {
+pub enum CertificateError {
     NoCertificate,
     /// The certificate cannot be read.
     Certificate(String),
@@ -39,27 +39,31 @@ pub enum KeyError {
     Mismatch,
 }
 
-impl Certified {
+impl Certificate {
     /// `chain`: the leaf first, then what signed it, up to but without the root.
-    pub fn new(chain: Vec<CertificateDer<'static>>, key: &PrivateKeyDer<'static>) -> Result<Certified, KeyError> {
-        let leaf = chain.first().ok_or(KeyError::NoCertificate)?;
-        let (_, parsed) = X509Certificate::from_der(leaf).map_err(|error| KeyError::Certificate(error.to_string()))?;
+    pub fn new(
+        chain: Vec<CertificateDer<'static>>,
+        key: &PrivateKeyDer<'static>,
+    ) -> Result<Certificate, CertificateError> {
+        let leaf = chain.first().ok_or(CertificateError::NoCertificate)?;
+        let (_, parsed) =
+            X509Certificate::from_der(leaf).map_err(|error| CertificateError::Certificate(error.to_string()))?;
         let names = names(&parsed);
         let validity = parsed.validity();
         let (not_before, not_after) = (
             time(validity.not_before.timestamp()),
             time(validity.not_after.timestamp()),
         );
-        let signing = any_supported_type(key).map_err(|error| KeyError::Key(error.to_string()))?;
+        let signing = any_supported_type(key).map_err(|error| CertificateError::Key(error.to_string()))?;
         let algorithm = signing.algorithm();
         let key = CertifiedKey::new(chain, signing);
         match key.keys_match() {
             // Unknown: a key that does not tell its public half; the handshake will.
             Ok(()) | Err(rustls::Error::InconsistentKeys(rustls::InconsistentKeys::Unknown)) => {}
-            Err(rustls::Error::InconsistentKeys(_)) => return Err(KeyError::Mismatch),
-            Err(error) => return Err(KeyError::Certificate(error.to_string())),
+            Err(rustls::Error::InconsistentKeys(_)) => return Err(CertificateError::Mismatch),
+            Err(error) => return Err(CertificateError::Certificate(error.to_string())),
         }
-        Ok(Certified {
+        Ok(Certificate {
             key: Arc::new(key),
             algorithm,
             names,
@@ -69,7 +73,7 @@ impl Certified {
         })
     }
 
-    pub(super) fn with_origin(mut self, path: &Path) -> Certified {
+    pub(super) fn with_origin(mut self, path: &Path) -> Certificate {
         self.origin = Some(path.into());
         self
     }
@@ -79,7 +83,7 @@ impl Certified {
     }
 
     /// With a stapled OCSP response, which goes out with the certificate as it is.
-    pub fn with_ocsp(mut self, response: Option<Vec<u8>>) -> Certified {
+    pub fn with_ocsp(mut self, response: Option<Vec<u8>>) -> Certificate {
         let mut key = CertifiedKey::clone(&self.key);
         key.ocsp = response;
         self.key = Arc::new(key);
@@ -106,16 +110,16 @@ impl Certified {
 
 /// One certificate for each kind of key, the most wished for first.
 #[derive(Debug, Clone)]
-pub struct KeySet(Vec<Certified>);
+pub struct CertificateSet(Vec<Certificate>);
 
-impl KeySet {
-    pub fn new(mut all: Vec<Certified>) -> KeySet {
+impl CertificateSet {
+    pub fn new(mut all: Vec<Certificate>) -> CertificateSet {
         // ECDSA signs many times faster than RSA, and its chains are shorter: whoever can takes it.
-        all.sort_by_key(|certified| rank(certified.algorithm));
-        KeySet(all)
+        all.sort_by_key(|certificate| rank(certificate.algorithm));
+        CertificateSet(all)
     }
 
-    pub fn certificates(&self) -> &[Certified] {
+    pub fn certificates(&self) -> &[Certificate] {
         &self.0
     }
 
@@ -123,31 +127,31 @@ impl KeySet {
     pub fn choose(&self, offered: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
         self.0
             .iter()
-            .find(|certified| certified.key.key.choose_scheme(offered).is_some())
-            .map(|certified| Arc::clone(&certified.key))
+            .find(|certificate| certificate.key.key.choose_scheme(offered).is_some())
+            .map(|certificate| Arc::clone(&certificate.key))
     }
 }
 
-impl From<Certified> for KeySet {
-    fn from(certified: Certified) -> KeySet {
-        KeySet(vec![certified])
+impl From<Certificate> for CertificateSet {
+    fn from(certificate: Certificate) -> CertificateSet {
+        CertificateSet(vec![certificate])
     }
 }
 
-impl ResolvesServerCert for KeySet {
+impl ResolvesServerCert for CertificateSet {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         // With none rustls would deny access (alert 49). That a handshake of nothing in common fails (alert 40) is what it
         // finds out by itself, with any certificate.
         self.choose(hello.signature_schemes())
-            .or_else(|| self.0.first().map(|certified| Arc::clone(&certified.key)))
+            .or_else(|| self.0.first().map(|certificate| Arc::clone(&certificate.key)))
     }
 }
 
 /// The answer to a challenge: one certificate, whoever asks.
 #[derive(Debug)]
-pub struct Answer(pub Arc<CertifiedKey>);
+pub struct SingleCertificate(pub Arc<CertifiedKey>);
 
-impl ResolvesServerCert for Answer {
+impl ResolvesServerCert for SingleCertificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         Some(Arc::clone(&self.0))
     }
@@ -205,15 +209,15 @@ fn time(unix: i64) -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(u64::try_from(unix).unwrap_or(0))
 }
 
-impl fmt::Display for KeyError {
+impl fmt::Display for CertificateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            KeyError::NoCertificate => f.write_str("there is no certificate"),
-            KeyError::Certificate(error) => write!(f, "the certificate cannot be read: {error}"),
-            KeyError::Key(error) => write!(f, "the key cannot be used: {error}"),
-            KeyError::Mismatch => f.write_str("the key belongs to another certificate"),
+            CertificateError::NoCertificate => f.write_str("there is no certificate"),
+            CertificateError::Certificate(error) => write!(f, "the certificate cannot be read: {error}"),
+            CertificateError::Key(error) => write!(f, "the key cannot be used: {error}"),
+            CertificateError::Mismatch => f.write_str("the key belongs to another certificate"),
         }
     }
 }
 
-impl std::error::Error for KeyError {}
+impl std::error::Error for CertificateError {}

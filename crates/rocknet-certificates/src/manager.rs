@@ -11,59 +11,59 @@ use rocknet_config::model::{CertificateFiles, CertificateSource, Config, HostPat
 use rustls::ServerConfig;
 
 use super::acme::AcmeIssuer;
-use super::files::{FileSet, Reread};
+use super::files::{FileSet, Reload};
 use super::inspection::{is_error, listed};
 use super::local::LocalIssuer;
-use super::secure_site::{SecureSite, Source};
-use super::settings::SettingsMaker;
-use super::{Authority, Issuer, Shelf, Wanted};
+use super::secure_site::{SecureSite, SiteCertificates};
+use super::tls_config::TlsConfigBuilder;
+use super::{Authority, CertificateRequest, CertificateStore, Issuer};
 use rocknet_io::owned_thread::OwnedThread;
 
 /// Between two looks at files and at what is due: a certificate that was replaced is shown within this time.
-const TICK: Duration = Duration::from_secs(5);
+const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// All that has to do with certificates in one server.
-pub struct Keeper {
-    pub shelf: Arc<Shelf>,
-    settings: SettingsMaker,
+pub struct CertificateManager {
+    pub store: Arc<CertificateStore>,
+    tls_configs: TlsConfigBuilder,
     /// For the answers to challenges.
-    pub challenge: Arc<ServerConfig>,
-    care: Arc<Mutex<Care>>,
+    pub challenge_config: Arc<ServerConfig>,
+    state: Arc<Mutex<ManagerState>>,
     /// Its thread, once there is anything to look after; it ends when this goes.
-    keeping: Mutex<Option<(SyncSender<()>, OwnedThread)>>,
+    thread: Mutex<Option<(SyncSender<()>, OwnedThread)>>,
 }
 
 /// What is looked after.
 #[derive(Default)]
-struct Care {
+struct ManagerState {
     issuers: Vec<Box<dyn Issuer>>,
     files: HashMap<Vec<CertificateFiles>, Weak<FileSet>>,
     /// The sites that show each set of files, and their names.
-    users: HashMap<Vec<CertificateFiles>, Vec<(String, Vec<HostPattern>)>>,
+    sites: HashMap<Vec<CertificateFiles>, Vec<(String, Vec<HostPattern>)>>,
 }
 
-impl Keeper {
+impl CertificateManager {
     /// With the issuers there are: this machine's own CA, and public ones by ACME.
-    pub fn start(config: &Config, state: &Path) -> Result<Arc<Keeper>, String> {
-        let told = |error: std::io::Error| format!("{}: {error}", state.display());
-        let local = LocalIssuer::open(state).map_err(told)?;
-        let acme = AcmeIssuer::start(state, &config.tls).map_err(told)?;
-        Keeper::new(vec![Box::new(local), Box::new(acme)])
+    pub fn start(config: &Config, state_folder: &Path) -> Result<Arc<CertificateManager>, String> {
+        let describe = |error: std::io::Error| format!("{}: {error}", state_folder.display());
+        let local = LocalIssuer::new(state_folder).map_err(describe)?;
+        let acme = AcmeIssuer::new(state_folder, &config.tls).map_err(describe)?;
+        CertificateManager::new(vec![Box::new(local), Box::new(acme)])
     }
 
-    pub fn new(issuers: Vec<Box<dyn Issuer>>) -> Result<Arc<Keeper>, String> {
-        let settings = SettingsMaker::new();
-        let challenge = Arc::new(settings.challenge()?);
-        let care = Care {
+    pub fn new(issuers: Vec<Box<dyn Issuer>>) -> Result<Arc<CertificateManager>, String> {
+        let tls_configs = TlsConfigBuilder::new();
+        let challenge_config = Arc::new(tls_configs.challenge()?);
+        let state = ManagerState {
             issuers,
-            ..Care::default()
+            ..ManagerState::default()
         };
-        Ok(Arc::new(Keeper {
-            shelf: Arc::default(),
-            settings,
-            challenge,
-            care: Arc::new(Mutex::new(care)),
-            keeping: Mutex::default(),
+        Ok(Arc::new(CertificateManager {
+            store: Arc::default(),
+            tls_configs,
+            challenge_config,
+            state: Arc::new(Mutex::new(state)),
+            thread: Mutex::default(),
         }))
     }
 
@@ -80,108 +80,108 @@ impl Keeper {
     }
 
     fn files(&self, files: &[CertificateFiles]) -> Arc<FileSet> {
-        let mut care = lock(&self.care);
-        if let Some(set) = care.files.get(files).and_then(Weak::upgrade) {
-            set.look_again(SystemTime::now());
+        let mut state = lock(&self.state);
+        if let Some(set) = state.files.get(files).and_then(Weak::upgrade) {
+            set.reload_if_changed(SystemTime::now());
             return set;
         }
         let set = Arc::new(FileSet::new(files.to_vec()));
-        care.files.insert(files.to_vec(), Arc::downgrade(&set));
+        state.files.insert(files.to_vec(), Arc::downgrade(&set));
         set
     }
 
     /// A site made ready; `None` if it is in the clear.
-    pub fn secure(&self, site: &Site) -> Option<SecureSite> {
+    pub fn secure_site(&self, site: &Site) -> Option<SecureSite> {
         let tls = site.tls.as_ref()?;
-        let source = match &tls.source {
-            CertificateSource::Files(files) => Source::Files(self.files(files)),
-            CertificateSource::Auto | CertificateSource::Local => Source::Shelf {
-                first: names(site).swap_remove(0),
+        let certificates = match &tls.source {
+            CertificateSource::Files(files) => SiteCertificates::Files(self.files(files)),
+            CertificateSource::Auto | CertificateSource::Local => SiteCertificates::Issued {
+                default_name: names(site).swap_remove(0),
             },
         };
-        let settings = self.settings.make(tls.min, tls.client.as_ref()).map(Arc::new);
-        Some(SecureSite::new(site, tls, source, settings))
+        let config = self.tls_configs.build(tls.min, tls.client.as_ref()).map(Arc::new);
+        Some(SecureSite::new(site, tls, certificates, config))
     }
 
     /// The files of a configuration in use, as they were read last.
-    pub(super) fn held(&self, files: &[CertificateFiles]) -> Option<Arc<FileSet>> {
-        lock(&self.care).files.get(files).and_then(Weak::upgrade)
+    pub(super) fn loaded_files(&self, files: &[CertificateFiles]) -> Option<Arc<FileSet>> {
+        lock(&self.state).files.get(files).and_then(Weak::upgrade)
     }
 
     /// Tells the issuers what a configuration wants, and begins to look after it.
-    pub fn want(&self, config: &Config) -> std::io::Result<()> {
-        let wanted = wanted(config);
-        let mut care = lock(&self.care);
-        for issuer in &mut care.issuers {
+    pub fn manage(&self, config: &Config) -> std::io::Result<()> {
+        let requests = requests(config);
+        let mut state = lock(&self.state);
+        for issuer in &mut state.issuers {
             issuer.configure(&config.tls);
             let authority = issuer.authority();
-            let own: Vec<_> = wanted
+            let own: Vec<_> = requests
                 .iter()
                 .filter(|one| one.authority == authority)
                 .cloned()
                 .collect();
-            issuer.want(&own, &self.shelf);
+            issuer.set_requests(&own, &self.store);
         }
-        care.users.clear();
+        state.sites.clear();
         for site in &config.sites {
             if let Some(CertificateSource::Files(files)) = site.tls.as_ref().map(|tls| &tls.source) {
-                let users = care.users.entry(files.clone()).or_default();
-                users.push((site.name.clone(), site.names.clone()));
+                let sites = state.sites.entry(files.clone()).or_default();
+                sites.push((site.name.clone(), site.names.clone()));
             }
         }
-        drop(care);
+        drop(state);
         if config.sites.iter().any(|site| site.tls.is_some()) {
-            self.keep()?;
+            self.start_thread()?;
         }
         Ok(())
     }
 
-    fn keep(&self) -> std::io::Result<()> {
-        let mut running = lock(&self.keeping);
-        if running.is_some() {
+    fn start_thread(&self) -> std::io::Result<()> {
+        let mut slot = lock(&self.thread);
+        if slot.is_some() {
             return Ok(());
         }
         let (stop, stopped) = sync_channel(0);
-        let (care, shelf) = (Arc::clone(&self.care), Arc::clone(&self.shelf));
+        let (state, store) = (Arc::clone(&self.state), Arc::clone(&self.store));
         let thread = OwnedThread::start("rn-certs", move || {
-            while stopped.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
-                lock(&care).tick(SystemTime::now(), &shelf);
+            while stopped.recv_timeout(CHECK_INTERVAL) == Err(RecvTimeoutError::Timeout) {
+                lock(&state).maintain(SystemTime::now(), &store);
             }
         })?;
-        *running = Some((stop, thread));
+        *slot = Some((stop, thread));
         Ok(())
     }
 
     /// Ends the threads that look after certificates. Returns whether they had ended at `deadline`.
     pub fn stop(&self, deadline: Instant) -> bool {
-        let keeping = lock(&self.keeping).take();
-        let has_ended = keeping.is_none_or(|(stop, thread)| {
+        let thread = lock(&self.thread).take();
+        let has_ended = thread.is_none_or(|(stop, thread)| {
             drop(stop);
             thread.join(deadline)
         });
-        let mut care = lock(&self.care);
-        let issuers = care.issuers.iter_mut();
+        let mut state = lock(&self.state);
+        let issuers = state.issuers.iter_mut();
         issuers.fold(has_ended, |ended, issuer| issuer.stop(deadline) && ended)
     }
 
     /// What the thread does every few seconds, at once: for tests.
     #[doc(hidden)]
-    pub fn tick(&self) {
-        lock(&self.care).tick(SystemTime::now(), &self.shelf);
+    pub fn maintain(&self) {
+        lock(&self.state).maintain(SystemTime::now(), &self.store);
     }
 }
 
-impl Care {
-    fn tick(&mut self, now: SystemTime, shelf: &Arc<Shelf>) {
+impl ManagerState {
+    fn maintain(&mut self, now: SystemTime, store: &Arc<CertificateStore>) {
         for issuer in &mut self.issuers {
-            issuer.tick(now, shelf);
+            issuer.renew_due(now, store);
         }
-        let users = &self.users;
+        let sites = &self.sites;
         self.files.retain(|files, set| {
             let Some(set) = set.upgrade() else { return false };
-            if let Some(reread) = set.look_again(now) {
-                let users = users.get(files).map(Vec::as_slice).unwrap_or_default();
-                report_change(&set, reread, users);
+            if let Some(reload) = set.reload_if_changed(now) {
+                let sites = sites.get(files).map(Vec::as_slice).unwrap_or_default();
+                report_change(&set, reload, sites);
             }
             true
         });
@@ -189,10 +189,10 @@ impl Care {
 }
 
 /// Logs what a change of certificate files has led to: once, until they change again.
-fn report_change(set: &FileSet, reread: Reread, users: &[(String, Vec<HostPattern>)]) {
-    let mut names: Vec<HostPattern> = users.iter().flat_map(|(_, names)| names).cloned().collect();
+fn report_change(set: &FileSet, reload: Reload, sites: &[(String, Vec<HostPattern>)]) {
+    let mut names: Vec<HostPattern> = sites.iter().flat_map(|(_, names)| names).cloned().collect();
     names.dedup();
-    let sites: Vec<String> = users.iter().map(|(site, _)| site.clone()).collect();
+    let sites: Vec<String> = sites.iter().map(|(site, _)| site.clone()).collect();
     let sites = listed(&sites);
     let faults = set.faults_for(&names);
     if faults.iter().any(is_error) {
@@ -208,7 +208,7 @@ fn report_change(set: &FileSet, reread: Reread, users: &[(String, Vec<HostPatter
     for fault in &faults {
         tracing::warn!(site = sites, help = fault.help, "{}", fault.message);
     }
-    if reread == Reread::Replaced {
+    if reload == Reload::Replaced {
         tracing::info!(site = sites, "a certificate was replaced, and is shown from now on");
     }
 }
@@ -232,7 +232,7 @@ pub fn state_folder(config: &Config) -> PathBuf {
 }
 
 /// Each site's names, by who is to vouch for them.
-fn wanted(config: &Config) -> Vec<Wanted> {
+fn requests(config: &Config) -> Vec<CertificateRequest> {
     let mut all = Vec::new();
     for site in &config.sites {
         let Some(tls) = &site.tls else { continue };
@@ -246,7 +246,7 @@ fn wanted(config: &Config) -> Vec<Wanted> {
             .partition(|name| always_local || is_local_name(name));
         for (authority, names) in [(Authority::Local, local), (Authority::Acme, public)] {
             if !names.is_empty() {
-                all.push(Wanted {
+                all.push(CertificateRequest {
                     site: site.name.clone(),
                     authority,
                     names,

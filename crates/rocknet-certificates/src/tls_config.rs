@@ -24,29 +24,29 @@ pub const ACME_PROTOCOL: &[u8] = b"acme-tls/1";
 type Roots = (bool, Vec<CertificateDer<'static>>);
 
 /// Makes configurations. Keys of tickets are shared by all workers, and by all sites that trust the same.
-pub struct SettingsMaker {
+pub struct TlsConfigBuilder {
     provider: Arc<CryptoProvider>,
     tickets: Mutex<HashMap<Option<Roots>, Arc<dyn ProducesTickets>>>,
 }
 
-impl SettingsMaker {
-    pub fn new() -> SettingsMaker {
-        SettingsMaker {
+impl TlsConfigBuilder {
+    pub fn new() -> TlsConfigBuilder {
+        TlsConfigBuilder {
             provider: Arc::new(aws_lc_rs::default_provider()),
             tickets: Mutex::default(),
         }
     }
 
     /// A configuration that has everything but a certificate. Told in words for whoever wrote the configuration.
-    pub fn make(&self, min: TlsVersion, client: Option<&ClientAuth>) -> Result<ServerConfig, String> {
+    pub fn build(&self, min: TlsVersion, client: Option<&ClientAuth>) -> Result<ServerConfig, String> {
         let versions: &[_] = match min {
             TlsVersion::V12 => &[&TLS13, &TLS12],
             TlsVersion::V13 => &[&TLS13],
         };
-        let told = |error: rustls::Error| error.to_string();
+        let describe = |error: rustls::Error| error.to_string();
         let builder = ServerConfig::builder_with_provider(Arc::clone(&self.provider))
             .with_protocol_versions(versions)
-            .map_err(told)?;
+            .map_err(describe)?;
         let roots = client
             .map(|client| Ok::<Roots, String>((client.required, roots(&client.ca)?)))
             .transpose()?;
@@ -54,7 +54,7 @@ impl SettingsMaker {
             None => builder.with_no_client_auth(),
             Some(roots) => builder.with_client_cert_verifier(self.verifier(roots)?),
         };
-        let mut config = builder.with_cert_resolver(Arc::new(Nobody));
+        let mut config = builder.with_cert_resolver(Arc::new(NoCertificate));
         config.alpn_protocols = PROTOCOLS.iter().map(|name| name.to_vec()).collect();
         // Sessions are kept by the client, in tickets: nothing here grows with the number of clients.
         config.session_storage = Arc::new(NoServerSessionStorage {});
@@ -65,7 +65,7 @@ impl SettingsMaker {
 
     /// For the answer to a challenge: nothing but that is spoken.
     pub fn challenge(&self) -> Result<ServerConfig, String> {
-        let mut config = self.make(TlsVersion::V12, None)?;
+        let mut config = self.build(TlsVersion::V12, None)?;
         config.alpn_protocols = vec![ACME_PROTOCOL.to_vec()];
         config.send_tls13_tickets = 0;
         Ok(config)
@@ -98,9 +98,9 @@ impl SettingsMaker {
     }
 }
 
-impl Default for SettingsMaker {
-    fn default() -> SettingsMaker {
-        SettingsMaker::new()
+impl Default for TlsConfigBuilder {
+    fn default() -> TlsConfigBuilder {
+        TlsConfigBuilder::new()
     }
 }
 
@@ -128,18 +128,18 @@ pub(super) fn roots(files: &[PathBuf]) -> Result<Vec<CertificateDer<'static>>, S
 
 /// The certificates of a file.
 pub fn read_roots(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
-    let told = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-    let bytes = super::pem::read(path).map_err(|error| told(&error))?;
+    let describe = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    let bytes = super::pem::read(path).map_err(|error| describe(&error))?;
     CertificateDer::pem_slice_iter(&bytes)
         .collect::<Result<_, _>>()
-        .map_err(|error| told(&error))
+        .map_err(|error| describe(&error))
 }
 
 /// Stands where a certificate is put in later.
 #[derive(Debug)]
-struct Nobody;
+struct NoCertificate;
 
-impl ResolvesServerCert for Nobody {
+impl ResolvesServerCert for NoCertificate {
     fn resolve(&self, _: rustls::server::ClientHello<'_>) -> Option<Arc<rustls::sign::CertifiedKey>> {
         None
     }

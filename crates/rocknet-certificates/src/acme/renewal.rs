@@ -9,101 +9,101 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use super::account::Accounts;
-use super::ask;
-use super::attempt::{Failed, Office};
-use super::chance::chance;
+use super::client::{AcmeClient, IssuanceError};
 use super::clock::Clock;
-use super::record::{Failures, Record};
-use super::schedule::{self, Life};
-use crate::Shelf;
+use super::on_demand;
+use super::persistence::{FailureRecord, StoredCertificate};
+use super::random::random_fraction;
+use super::schedule::{self, Validity};
+use crate::CertificateStore;
 use crate::storage::{Lock, Storage};
 
 /// What sites want, as of the latest configuration.
 #[derive(Default)]
-pub struct Wish {
+pub struct DesiredState {
     pub settings: Acme,
     pub names: BTreeSet<String>,
     /// What follows `*.` where names below it are had one by one, when somebody comes for them.
-    pub below: Vec<String>,
+    pub wildcard_parents: Vec<String>,
 }
 
-impl Wish {
+impl DesiredState {
     pub fn covers(&self, name: &str) -> bool {
-        let below = |below: &String| {
-            name.strip_suffix(below.as_str())
+        let is_below = |parent: &String| {
+            name.strip_suffix(parent.as_str())
                 .is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
         };
-        self.names.contains(name) || self.below.iter().any(below)
+        self.names.contains(name) || self.wildcard_parents.iter().any(is_below)
     }
 }
 
-pub struct Keeper {
+pub struct RenewalLoop {
     pub storage: Arc<dyn Storage>,
     pub clock: Clock,
-    pub shelf: Arc<Shelf>,
-    pub wish: watch::Receiver<Arc<Wish>>,
+    pub store: Arc<CertificateStore>,
+    pub desired: watch::Receiver<Arc<DesiredState>>,
     /// Names that clients came with.
-    pub demand: mpsc::Receiver<String>,
-    pub entries: HashMap<String, Entry>,
+    pub missing_names: mpsc::Receiver<String>,
+    pub entries: HashMap<String, NameState>,
 }
 
 /// A name and where its certificate stands.
-pub struct Entry {
-    record: Option<Record>,
+pub struct NameState {
+    record: Option<StoredCertificate>,
     renew_at: SystemTime,
     /// What the CA suggests, and when it is asked again.
     window: Option<(SystemTime, SystemTime)>,
-    ask_window_at: SystemTime,
-    failures: Failures,
+    query_window_at: SystemTime,
+    failures: FailureRecord,
     busy: bool,
     /// Drawn once for each certificate, so that its renewal does not move to and fro.
-    chance: f64,
+    jitter: f64,
 }
 
 /// What a task brings back.
-enum Done {
-    Obtained(String, Result<Record, Failed>),
+enum TaskResult {
+    Obtained(String, Result<StoredCertificate, IssuanceError>),
     Window(String, Option<((SystemTime, SystemTime), Duration)>),
-    Asked(String, Result<bool, String>),
+    Permission(String, Result<bool, String>),
 }
 
-impl Keeper {
+impl RenewalLoop {
     pub async fn run(mut self) {
         let mut running = JoinSet::new();
-        let mut office = self.office(&Arc::default());
+        let mut client = self.client(&Arc::default());
         let mut denied: HashMap<String, SystemTime> = HashMap::new();
         let mut lock = None;
-        self.wish.mark_changed();
+        self.desired.mark_changed();
         loop {
-            if self.wish.has_changed().unwrap_or(false) {
-                office = self.take_wish(&office);
+            if self.desired.has_changed().unwrap_or(false) {
+                client = self.apply_desired(&client);
                 denied.clear();
             }
             // One process of those that share a state folder works with CAs; the others serve what it gets.
             if lock.is_none() {
-                lock = self.lock();
+                lock = self.try_lock();
                 if lock.is_none() {
-                    self.look_again();
+                    self.load_renewed();
                 }
             }
             let now = self.clock.now();
             let next = match &lock {
-                Some(_) => self.start_due(&office, &mut running, now),
-                None => now + NEXT_LOCK,
+                Some(_) => self.start_due(&client, &mut running, now),
+                None => now + LOCK_RETRY,
             };
             tokio::select! {
-                changed = self.wish.changed() => match changed {
-                    Ok(()) => self.wish.mark_changed(),
+                changed = self.desired.changed() => match changed {
+                    Ok(()) => self.desired.mark_changed(),
                     // The server has stopped.
                     Err(_) => return,
                 },
-                Some(name) = self.demand.recv() => {
+                Some(name) = self.missing_names.recv() => {
                     if lock.is_some() {
-                        self.demanded(name, &mut denied, &mut running);
+                        self.request_permission(name, &mut denied, &mut running);
                     }
                 }
-                Some(done) = running.join_next(), if !running.is_empty() => match done {
-                    Ok(done) => self.finish(done, &mut denied),
+                Some(result) = running.join_next(), if !running.is_empty() => match result {
+                    Ok(result) => self.finish(result, &mut denied),
                     Err(error) => {
                         tracing::error!("an attempt at a certificate died: {error}");
                         self.entries.values_mut().for_each(|entry| entry.busy = false);
@@ -114,7 +114,7 @@ impl Keeper {
         }
     }
 
-    fn lock(&self) -> Option<Lock> {
+    fn try_lock(&self) -> Option<Lock> {
         match self.storage.lock("acme/acme") {
             Ok(lock) => lock,
             Err(error) => {
@@ -125,81 +125,86 @@ impl Keeper {
     }
 
     /// Accounts stay open as long as what they are opened with stays.
-    fn take_wish(&mut self, old: &Arc<Office>) -> Arc<Office> {
-        let wish = Arc::clone(&self.wish.borrow_and_update());
-        let gone = self.entries.keys().filter(|name| !wish.covers(name));
-        let gone: Vec<String> = gone.cloned().collect();
-        self.shelf.remove(&gone);
-        gone.iter().for_each(|name| drop(self.entries.remove(name)));
-        for name in &wish.names {
+    fn apply_desired(&mut self, old: &Arc<AcmeClient>) -> Arc<AcmeClient> {
+        let desired = Arc::clone(&self.desired.borrow_and_update());
+        let removed = self.entries.keys().filter(|name| !desired.covers(name));
+        let removed: Vec<String> = removed.cloned().collect();
+        self.store.remove(&removed);
+        removed.iter().for_each(|name| drop(self.entries.remove(name)));
+        for name in &desired.names {
             if !self.entries.contains_key(name) {
-                let entry = Entry::load(&*self.storage, name, self.clock.now());
+                let entry = NameState::load(&*self.storage, name, self.clock.now());
                 self.entries.insert(name.clone(), entry);
             }
         }
-        if old.settings == wish.settings {
+        if old.settings == desired.settings {
             return Arc::clone(old);
         }
         // What was in the way may have been put right: nobody who reloads wants to wait.
         for entry in self.entries.values_mut() {
             entry.failures.next_try = 0;
         }
-        self.office(&wish)
+        self.client(&desired)
     }
 
-    fn office(&self, wish: &Arc<Wish>) -> Arc<Office> {
-        Arc::new(Office {
-            settings: wish.settings.clone(),
+    fn client(&self, desired: &Arc<DesiredState>) -> Arc<AcmeClient> {
+        Arc::new(AcmeClient {
+            settings: desired.settings.clone(),
             storage: Arc::clone(&self.storage),
-            shelf: Arc::clone(&self.shelf),
+            store: Arc::clone(&self.store),
             clock: self.clock.clone(),
-            accounts: Accounts::new(Arc::clone(&self.storage), &wish.settings),
-            rests: Arc::default(),
+            accounts: Accounts::new(Arc::clone(&self.storage), &desired.settings),
+            paused_until: Arc::default(),
         })
     }
 
     /// What the process that works with CAs has got meanwhile.
-    fn look_again(&mut self) {
+    fn load_renewed(&mut self) {
         for (name, entry) in &mut self.entries {
-            if let Ok(Some(record)) = Record::load(&*self.storage, name)
+            if let Ok(Some(record)) = StoredCertificate::load(&*self.storage, name)
                 && entry.record.as_ref().is_none_or(|old| old.leaf != record.leaf)
             {
-                self.shelf.put(std::slice::from_ref(name), record.set());
+                self.store.insert(std::slice::from_ref(name), record.set());
                 entry.take(record);
             }
         }
     }
 
     /// Starts what is due, a few at a time, and says when to look again.
-    fn start_due(&mut self, office: &Arc<Office>, running: &mut JoinSet<Done>, now: SystemTime) -> SystemTime {
-        let mut next = now + NEXT_LOOK;
+    fn start_due(
+        &mut self,
+        client: &Arc<AcmeClient>,
+        running: &mut JoinSet<TaskResult>,
+        now: SystemTime,
+    ) -> SystemTime {
+        let mut next = now + MAX_WAIT;
         for (name, entry) in &mut self.entries {
             if entry.busy {
                 continue;
             }
             let due = entry.renew_at.max(entry.failures.next_try());
-            let asks = entry.record.is_some() && entry.ask_window_at < due;
-            let at = if asks { entry.ask_window_at } else { due };
+            let queries_window = entry.record.is_some() && entry.query_window_at < due;
+            let at = if queries_window { entry.query_window_at } else { due };
             if at > now {
                 next = next.min(at);
                 continue;
             }
-            if running.len() >= MAX_AT_ONCE {
+            if running.len() >= MAX_TASKS {
                 // The end of one wakes us.
                 break;
             }
             entry.busy = true;
-            let (office, name, old) = (Arc::clone(office), name.clone(), entry.record.clone());
-            match (asks, old) {
+            let (client, name, old) = (Arc::clone(client), name.clone(), entry.record.clone());
+            match (queries_window, old) {
                 (true, Some(record)) => running.spawn(async move {
-                    let window = office.window(&record).await;
-                    Done::Window(name, window)
+                    let window = client.renewal_window(&record).await;
+                    TaskResult::Window(name, window)
                 }),
                 (_, old) => {
                     let failures = entry.failures.count;
                     running.spawn(async move {
-                        let done = office.obtain(&name, failures, old.as_ref()).await;
-                        Done::Obtained(name, done)
+                        let result = client.obtain(&name, failures, old.as_ref()).await;
+                        TaskResult::Obtained(name, result)
                     })
                 }
             };
@@ -207,64 +212,71 @@ impl Keeper {
         next
     }
 
-    fn finish(&mut self, done: Done, denied: &mut HashMap<String, SystemTime>) {
+    fn finish(&mut self, result: TaskResult, denied: &mut HashMap<String, SystemTime>) {
         let now = self.clock.now();
-        match done {
-            Done::Obtained(name, done) => {
+        match result {
+            TaskResult::Obtained(name, result) => {
                 let Some(entry) = self.entries.get_mut(&name) else {
                     return;
                 };
                 entry.busy = false;
-                match done {
+                match result {
                     Ok(record) => {
                         tracing::info!("a new certificate for {name}");
-                        self.shelf.put(std::slice::from_ref(&name), record.set());
+                        self.store.insert(std::slice::from_ref(&name), record.set());
                         entry.take(record);
-                        entry.failures = Failures::default();
-                        entry.failures.keep(&*self.storage, &name);
+                        entry.failures = FailureRecord::default();
+                        entry.failures.save(&*self.storage, &name);
                         // Whatever the certificate says of its life.
-                        entry.failures.next_try = unix(now + AFTER_SUCCESS);
+                        entry.failures.next_try = unix(now + MIN_RENEWAL_INTERVAL);
                     }
                     Err(failed) => entry.fail(&*self.storage, &name, &failed, now),
                 }
             }
-            Done::Window(name, found) => {
+            TaskResult::Window(name, found) => {
                 let Some(entry) = self.entries.get_mut(&name) else {
                     return;
                 };
                 entry.busy = false;
-                let again = found.map_or(LONGEST_WINDOW_PAUSE, |(_, again)| again);
-                entry.ask_window_at = now + again.clamp(SHORTEST_WINDOW_PAUSE, LONGEST_WINDOW_PAUSE);
+                let again = found.map_or(MAX_WINDOW_INTERVAL, |(_, again)| again);
+                entry.query_window_at = now + again.clamp(MIN_WINDOW_INTERVAL, MAX_WINDOW_INTERVAL);
                 if let Some((window, _)) = found {
                     entry.window = Some(window);
                 }
                 entry.plan();
             }
-            Done::Asked(name, answer) => {
-                let may = match answer {
-                    Ok(may) => may,
-                    Err(why) => {
-                        tracing::warn!("no certificate for {name}: {why}");
+            TaskResult::Permission(name, answer) => {
+                let is_allowed = match answer {
+                    Ok(is_allowed) => is_allowed,
+                    Err(reason) => {
+                        tracing::warn!("no certificate for {name}: {reason}");
                         false
                     }
                 };
-                if may && self.wish.borrow().covers(&name) && self.entries.len() < MAX_NAMES {
+                if is_allowed && self.desired.borrow().covers(&name) && self.entries.len() < MAX_NAMES {
                     denied.remove(&name);
-                    let entry = Entry::load(&*self.storage, &name, now);
+                    let entry = NameState::load(&*self.storage, &name, now);
                     self.entries.insert(name, entry);
                 } else {
-                    denied.insert(name, now + DENIAL);
+                    denied.insert(name, now + DENIAL_TTL);
                 }
             }
         }
     }
 
     /// A client came with a name that there is no certificate for.
-    fn demanded(&mut self, name: String, denied: &mut HashMap<String, SystemTime>, running: &mut JoinSet<Done>) {
-        let wish = Arc::clone(&self.wish.borrow());
+    fn request_permission(
+        &mut self,
+        name: String,
+        denied: &mut HashMap<String, SystemTime>,
+        running: &mut JoinSet<TaskResult>,
+    ) {
+        let desired = Arc::clone(&self.desired.borrow());
         let now = self.clock.now();
-        let Some(url) = wish.settings.ask.clone() else { return };
-        if self.entries.contains_key(&name) || !wish.covers(&name) || running.len() >= MAX_AT_ONCE {
+        let Some(url) = desired.settings.ask.clone() else {
+            return;
+        };
+        if self.entries.contains_key(&name) || !desired.covers(&name) || running.len() >= MAX_TASKS {
             return;
         }
         denied.retain(|_, until| *until > now);
@@ -272,34 +284,34 @@ impl Keeper {
             return;
         }
         // Noted until the answer is there, so that it is asked for once.
-        denied.insert(name.clone(), now + DENIAL);
+        denied.insert(name.clone(), now + DENIAL_TTL);
         running.spawn(async move {
-            let answer = ask::may_have(&url, &name).await;
-            Done::Asked(name, answer)
+            let answer = on_demand::is_allowed(&url, &name).await;
+            TaskResult::Permission(name, answer)
         });
     }
 }
 
-impl Entry {
+impl NameState {
     /// As the storage has it: what is broken there is had anew.
-    pub fn load(storage: &dyn Storage, name: &str, now: SystemTime) -> Entry {
-        let record = Record::load(storage, name).unwrap_or_else(|error| {
+    pub fn load(storage: &dyn Storage, name: &str, now: SystemTime) -> NameState {
+        let record = StoredCertificate::load(storage, name).unwrap_or_else(|error| {
             tracing::warn!("the certificate kept for {name} is of no use: {error}");
             None
         });
-        let mut failures = Failures::load(storage, name);
+        let mut failures = FailureRecord::load(storage, name);
         // Whoever starts a server has most likely changed something.
-        failures.next_try = failures.next_try.min(unix(now + AFTER_START));
-        let chance = chance();
-        let mut entry = Entry {
+        failures.next_try = failures.next_try.min(unix(now + MAX_DELAY_AT_START));
+        let jitter = random_fraction();
+        let mut entry = NameState {
             record: None,
             renew_at: UNIX_EPOCH,
             window: None,
             // Not all at once, and not anew with each of many starts.
-            ask_window_at: now + SHORTEST_WINDOW_PAUSE.mul_f64(chance),
+            query_window_at: now + MIN_WINDOW_INTERVAL.mul_f64(jitter),
             failures,
             busy: false,
-            chance,
+            jitter,
         };
         if let Some(record) = record {
             entry.take(record);
@@ -307,54 +319,54 @@ impl Entry {
         entry
     }
 
-    pub fn record(&self) -> Option<&Record> {
+    pub fn record(&self) -> Option<&StoredCertificate> {
         self.record.as_ref()
     }
 
-    fn take(&mut self, record: Record) {
+    fn take(&mut self, record: StoredCertificate) {
         self.record = Some(record);
         self.window = None;
-        self.chance = chance();
+        self.jitter = random_fraction();
         self.plan();
     }
 
     fn plan(&mut self) {
-        self.renew_at = self
-            .life()
-            .map_or(UNIX_EPOCH, |life| schedule::renew_at(life, self.window, self.chance));
+        self.renew_at = self.validity().map_or(UNIX_EPOCH, |validity| {
+            schedule::renew_at(validity, self.window, self.jitter)
+        });
     }
 
-    fn life(&self) -> Option<Life> {
-        self.record.as_ref().map(|record| Life {
-            from: record.certified.not_before(),
-            to: record.certified.not_after(),
+    fn validity(&self) -> Option<Validity> {
+        self.record.as_ref().map(|record| Validity {
+            not_before: record.certificate.not_before(),
+            not_after: record.certificate.not_after(),
         })
     }
 
-    fn fail(&mut self, storage: &dyn Storage, name: &str, failed: &Failed, now: SystemTime) {
-        if !failed.idle {
+    fn fail(&mut self, storage: &dyn Storage, name: &str, failed: &IssuanceError, now: SystemTime) {
+        if !failed.all_paused {
             self.failures.count = self.failures.count.saturating_add(1);
         }
-        let pause = schedule::pause(self.failures.count, failed.rest, chance());
+        let pause = schedule::retry_delay(self.failures.count, failed.retry_after, random_fraction());
         self.failures.next_try = unix(now + pause);
-        self.failures.last.clone_from(&failed.why);
-        self.failures.keep(storage, name);
+        self.failures.last.clone_from(&failed.reason);
+        self.failures.save(storage, name);
         let again = pause.as_secs().div_ceil(60);
         let left = self
-            .life()
-            .map(|life| life.to.duration_since(now).unwrap_or_default().as_secs() / 86_400);
+            .validity()
+            .map(|validity| validity.not_after.duration_since(now).unwrap_or_default().as_secs() / 86_400);
         match left {
-            Some(days) if days > FEW_DAYS => {
+            Some(days) if days > ERROR_DAYS => {
                 tracing::warn!(
                     "the certificate for {name} is not renewed, next try in {again} min: {}",
-                    failed.why
+                    failed.reason
                 );
             }
             Some(days) => tracing::error!(
                 "the certificate for {name} has {days} days left and is not renewed, next try in {again} min: {}",
-                failed.why
+                failed.reason
             ),
-            None => tracing::error!("no certificate for {name}, next try in {again} min: {}", failed.why),
+            None => tracing::error!("no certificate for {name}, next try in {again} min: {}", failed.reason),
         }
     }
 }
@@ -364,31 +376,31 @@ fn unix(time: SystemTime) -> u64 {
 }
 
 /// Orders under way at once: a server with a thousand sites is done in half an hour, and no CA takes offence.
-const MAX_AT_ONCE: usize = 4;
+const MAX_TASKS: usize = 4;
 
 /// How long nothing may be due.
-const NEXT_LOOK: Duration = Duration::from_secs(60);
+const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// How often it is tried to follow a process that worked with CAs.
-const NEXT_LOCK: Duration = Duration::from_secs(5);
+const LOCK_RETRY: Duration = Duration::from_secs(5);
 
 /// A CA that signs what is nearly over is not asked again at once.
-const AFTER_SUCCESS: Duration = Duration::from_secs(3600);
+const MIN_RENEWAL_INTERVAL: Duration = Duration::from_secs(3600);
 
 /// What a failure of an earlier process keeps a new one waiting.
-const AFTER_START: Duration = Duration::from_secs(300);
+const MAX_DELAY_AT_START: Duration = Duration::from_secs(300);
 
 /// RFC 9773 §4.3.3 leaves it to us within reason: a CA that has to revoke says so hours before.
-const SHORTEST_WINDOW_PAUSE: Duration = Duration::from_secs(3600);
-const LONGEST_WINDOW_PAUSE: Duration = Duration::from_secs(86_400);
+const MIN_WINDOW_INTERVAL: Duration = Duration::from_secs(3600);
+const MAX_WINDOW_INTERVAL: Duration = Duration::from_secs(86_400);
 
 /// When failures to renew become errors.
-const FEW_DAYS: u64 = 9;
+const ERROR_DAYS: u64 = 9;
 
 /// Names of one server, those had on demand included.
 const MAX_NAMES: usize = 100_000;
 
 /// How long a name that may not have a certificate is not asked for again, and how many are remembered: with more
 /// coming, none is asked for until some are forgotten.
-const DENIAL: Duration = Duration::from_secs(300);
+const DENIAL_TTL: Duration = Duration::from_secs(300);
 const MAX_DENIED: usize = 10_000;
