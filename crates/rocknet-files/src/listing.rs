@@ -6,7 +6,7 @@ use rocknet_proto::status::Status;
 use crate::resolve::status_of;
 use crate::tree::Tree;
 use rocknet_handler::response::Response;
-use rocknet_pages::listing::{self, Entry, Kind, Listing, MAX_ENTRIES};
+use rocknet_pages::listing::{self, EntryKind, Listing, ListingEntry, MAX_ENTRIES};
 
 /// A listing, written.
 pub struct Page {
@@ -28,11 +28,11 @@ pub fn list(tree: &Tree, path: &str, relative: &[u8], query: &[u8], accept: Opti
             // A name that is not UTF-8 has no URL here, and dotfiles are not served.
             let name = entry.name.into_string().ok().filter(|name| !name.starts_with('.'))?;
             let kind = match entry.meta.kind {
-                rocknet_io::confined_fs::FileKind::File => Kind::File,
-                rocknet_io::confined_fs::FileKind::Directory => Kind::Directory,
+                rocknet_io::confined_fs::FileKind::File => EntryKind::File,
+                rocknet_io::confined_fs::FileKind::Directory => EntryKind::Directory,
             };
             let seconds = entry.meta.modified_ns.div_euclid(1_000_000_000);
-            Some(Entry {
+            Some(ListingEntry {
                 name,
                 kind,
                 size: entry.meta.size,

@@ -6,7 +6,7 @@ use super::text::{push_html, push_template};
 ///
 /// `hint` is a further sentence for the visitor; it may quote the request, for it is escaped and cut at [`HINT_CHARS`].
 pub fn render(status: u16, reason: &str, hint: Option<&str>, out: &mut Vec<u8>) {
-    let parts = Parts {
+    let parts = ErrorPageParts {
         meaning: &|out| push_html(out, meaning(status)),
         hint: &|out| {
             if let Some(hint) = hint {
@@ -22,7 +22,7 @@ pub fn render(status: u16, reason: &str, hint: Option<&str>, out: &mut Vec<u8>) 
 type Push<'a> = &'a dyn Fn(&mut Vec<u8>);
 
 /// The parts of a page that are not those of its status.
-pub(super) struct Parts<'a> {
+pub(super) struct ErrorPageParts<'a> {
     /// The content of the first paragraph.
     pub meaning: Push<'a>,
     /// Elements that follow it.
@@ -31,7 +31,7 @@ pub(super) struct Parts<'a> {
     pub style: &'static str,
 }
 
-pub(super) fn render_parts(status: u16, reason: &str, parts: &Parts<'_>, out: &mut Vec<u8>) {
+pub(super) fn render_parts(status: u16, reason: &str, parts: &ErrorPageParts<'_>, out: &mut Vec<u8>) {
     out.reserve(PAGE.len() + RESERVE);
     push_template(out, PAGE, |key, out| match key {
         "status" => out.extend_from_slice(status.to_string().as_bytes()),

@@ -1,6 +1,6 @@
 //! What a directory holds, as a page to look at and as JSON for programs.
 
-mod figures;
+mod format;
 mod html;
 mod natural;
 
@@ -14,26 +14,26 @@ pub use html::html;
 pub struct Listing<'a> {
     /// The request's path, decoded; begins and ends with `/`.
     pub path: &'a str,
-    pub entries: Vec<Entry>,
-    pub sort: Sort,
-    pub order: Order,
+    pub entries: Vec<ListingEntry>,
+    pub sort: SortKey,
+    pub order: SortOrder,
     /// The directory holds more than `entries`, and the page says so.
     pub truncated: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct ListingEntry {
     /// One path segment, as in the file system.
     pub name: String,
-    pub kind: Kind,
-    /// Bytes; counts for a [`Kind::File`] only.
+    pub kind: EntryKind,
+    /// Bytes; counts for a [`EntryKind::File`] only.
     pub size: u64,
     /// Seconds since 1970-01-01T00:00:00Z.
     pub modified_unix: Option<i64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum EntryKind {
     Directory,
     File,
     /// A socket, pipe, device or broken link: named, never linked, for the server will not serve it.
@@ -41,7 +41,7 @@ pub enum Kind {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Sort {
+pub enum SortKey {
     #[default]
     Name,
     Size,
@@ -49,7 +49,7 @@ pub enum Sort {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Order {
+pub enum SortOrder {
     #[default]
     Asc,
     Desc,
@@ -59,21 +59,21 @@ pub enum Order {
 pub const MAX_ENTRIES: usize = 10_000;
 
 /// Reads `sort=name|size|time` and `order=asc|desc` from a query; the first of each counts, anything else is ignored.
-pub fn parse_query(query: &[u8]) -> (Sort, Order) {
+pub fn parse_query(query: &[u8]) -> (SortKey, SortOrder) {
     let value = |key: &[u8]| {
         query
             .split(|&byte| byte == b'&')
             .find_map(|pair| pair.strip_prefix(key).and_then(|rest| rest.strip_prefix(b"=")))
     };
     let sort = match value(b"sort") {
-        Some(b"size") => Sort::Size,
-        Some(b"time") => Sort::Time,
-        _ => Sort::Name,
+        Some(b"size") => SortKey::Size,
+        Some(b"time") => SortKey::Time,
+        _ => SortKey::Name,
     };
     let order = if value(b"order") == Some(b"desc") {
-        Order::Desc
+        SortOrder::Desc
     } else {
-        Order::Asc
+        SortOrder::Asc
     };
     (sort, order)
 }
@@ -89,21 +89,21 @@ pub fn json(listing: &Listing<'_>) -> Vec<u8> {
         out.extend_from_slice(if index == 0 { b"\n{\"name\":" } else { b",\n{\"name\":" });
         push_json(&mut out, &entry.name);
         out.extend_from_slice(match entry.kind {
-            Kind::Directory => b",\"type\":\"directory\",\"size\":".as_slice(),
-            Kind::File => b",\"type\":\"file\",\"size\":",
-            Kind::Other => b",\"type\":\"other\",\"size\":",
+            EntryKind::Directory => b",\"type\":\"directory\",\"size\":".as_slice(),
+            EntryKind::File => b",\"type\":\"file\",\"size\":",
+            EntryKind::Other => b",\"type\":\"other\",\"size\":",
         });
         match entry.kind {
-            Kind::File => out.extend_from_slice(entry.size.to_string().as_bytes()),
-            Kind::Directory | Kind::Other => out.extend_from_slice(b"null"),
+            EntryKind::File => out.extend_from_slice(entry.size.to_string().as_bytes()),
+            EntryKind::Directory | EntryKind::Other => out.extend_from_slice(b"null"),
         }
         out.extend_from_slice(b",\"modified\":");
         match entry.modified_unix {
-            Some(seconds) => push_json(&mut out, &figures::Civil::from_unix(seconds).rfc3339()),
+            Some(seconds) => push_json(&mut out, &format::UtcDateTime::from_unix(seconds).rfc3339()),
             None => out.extend_from_slice(b"null"),
         }
         out.extend_from_slice(b",\"url\":");
-        if entry.kind == Kind::Other {
+        if entry.kind == EntryKind::Other {
             out.extend_from_slice(b"null");
         } else {
             out.push(b'"');
@@ -118,18 +118,22 @@ pub fn json(listing: &Listing<'_>) -> Vec<u8> {
 
 impl Listing<'_> {
     /// The entries in the order asked for, at most [`MAX_ENTRIES`]. Directories always come first; equals by name.
-    fn sorted(&self) -> Vec<&Entry> {
-        let mut entries: Vec<&Entry> = self.entries.iter().collect();
+    fn sorted(&self) -> Vec<&ListingEntry> {
+        let mut entries: Vec<&ListingEntry> = self.entries.iter().collect();
         entries.sort_unstable_by(|a, b| {
             let by_name = || natural::compare(&a.name, &b.name);
             let (key, then) = match self.sort {
-                Sort::Name => (by_name(), Ordering::Equal),
-                Sort::Size => (a.counted_size().cmp(&b.counted_size()), by_name()),
-                Sort::Time => (a.modified_unix.cmp(&b.modified_unix), by_name()),
+                SortKey::Name => (by_name(), Ordering::Equal),
+                SortKey::Size => (a.counted_size().cmp(&b.counted_size()), by_name()),
+                SortKey::Time => (a.modified_unix.cmp(&b.modified_unix), by_name()),
             };
-            let key = if self.order == Order::Desc { key.reverse() } else { key };
-            (a.kind != Kind::Directory)
-                .cmp(&(b.kind != Kind::Directory))
+            let key = if self.order == SortOrder::Desc {
+                key.reverse()
+            } else {
+                key
+            };
+            (a.kind != EntryKind::Directory)
+                .cmp(&(b.kind != EntryKind::Directory))
                 .then(key)
                 .then(then)
         });
@@ -143,9 +147,9 @@ impl Listing<'_> {
     }
 }
 
-impl Entry {
+impl ListingEntry {
     fn counted_size(&self) -> u64 {
-        if self.kind == Kind::File { self.size } else { 0 }
+        if self.kind == EntryKind::File { self.size } else { 0 }
     }
 
     /// The relative URL of the entry. `./` keeps a name such as `javascript:x` from being read as a scheme, and `//x` or
@@ -153,27 +157,27 @@ impl Entry {
     fn push_href(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"./");
         push_segment(out, &self.name);
-        if self.kind == Kind::Directory {
+        if self.kind == EntryKind::Directory {
             out.push(b'/');
         }
     }
 }
 
-impl Sort {
+impl SortKey {
     const fn word(self) -> &'static str {
         match self {
-            Sort::Name => "name",
-            Sort::Size => "size",
-            Sort::Time => "time",
+            SortKey::Name => "name",
+            SortKey::Size => "size",
+            SortKey::Time => "time",
         }
     }
 }
 
-impl Order {
+impl SortOrder {
     const fn word(self) -> &'static str {
         match self {
-            Order::Asc => "asc",
-            Order::Desc => "desc",
+            SortOrder::Asc => "asc",
+            SortOrder::Desc => "desc",
         }
     }
 }

@@ -12,7 +12,7 @@ pub fn push_html(out: &mut Vec<u8>, text: &str) {
             '>' => out.extend_from_slice(b"&gt;"),
             '"' => out.extend_from_slice(b"&quot;"),
             '\'' => out.extend_from_slice(b"&#39;"),
-            c if deceives(c) => push_char(out, char::REPLACEMENT_CHARACTER),
+            c if is_deceptive(c) => push_char(out, char::REPLACEMENT_CHARACTER),
             c => push_char(out, c),
         }
     }
@@ -40,7 +40,7 @@ pub fn push_json(out: &mut Vec<u8>, text: &str) {
             '"' => out.extend_from_slice(b"\\\""),
             '\\' => out.extend_from_slice(b"\\\\"),
             '<' | '>' | '&' | '\'' => push_unicode_escape(out, c),
-            c if deceives(c) => push_unicode_escape(out, c),
+            c if is_deceptive(c) => push_unicode_escape(out, c),
             c => push_char(out, c),
         }
     }
@@ -65,7 +65,7 @@ pub fn push_template(out: &mut Vec<u8>, template: &str, mut value: impl FnMut(&s
 }
 
 /// Whether a character shows as nothing, moves the line, or turns the reading direction of what follows.
-fn deceives(c: char) -> bool {
+fn is_deceptive(c: char) -> bool {
     c.is_control()
         || matches!(c,
             '\u{61C}' | '\u{200B}' | '\u{200E}' | '\u{200F}'   // marks, zero width space (joiners stay: scripts need them)

@@ -1,11 +1,11 @@
 //! The page for a request that names a site this server does not have.
 
-use super::error::{Parts, render_parts};
+use super::error::{ErrorPageParts, render_parts};
 use super::text::push_html;
 
 /// A site as it is shown in development: its URL, and whether a browser can open it. A wildcard has no URL of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Link {
+pub struct SiteLink {
     pub url: String,
     pub is_open: bool,
 }
@@ -16,7 +16,7 @@ pub struct UnknownSite<'a> {
     /// The host of the request; `None` if it names none.
     pub host: Option<&'a str>,
     /// Sites of this server: shown in development only.
-    pub sites: &'a [Link],
+    pub sites: &'a [SiteLink],
     /// Sites that are not among them.
     pub omitted: usize,
 }
@@ -57,7 +57,7 @@ pub fn render(status: u16, reason: &str, page: &UnknownSite<'_>, out: &mut Vec<u
             push(out, &format!("<p>and {} more</p>", page.omitted));
         }
     };
-    let parts = Parts {
+    let parts = ErrorPageParts {
         meaning: &meaning,
         hint: &sites,
         style: STYLE,
@@ -75,7 +75,7 @@ const STYLE: &str = "ul{margin:.4em 0;padding-left:1.2em;overflow-wrap:anywhere}
 mod tests {
     use super::*;
 
-    fn page(host: Option<&str>, sites: &[Link], omitted: usize) -> String {
+    fn page(host: Option<&str>, sites: &[SiteLink], omitted: usize) -> String {
         let mut out = Vec::new();
         render(404, "Not Found", &UnknownSite { host, sites, omitted }, &mut out);
         let page = String::from_utf8(out).unwrap();
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn sites_are_links_and_nothing_is_obeyed() {
-        let link = |url: &str, is_open| Link {
+        let link = |url: &str, is_open| SiteLink {
             url: url.to_owned(),
             is_open,
         };

@@ -26,17 +26,17 @@ pub fn html(welcome: &Welcome<'_>) -> Vec<u8> {
         "listen" => push_html(out, welcome.listen),
         "url" => push_url(out, welcome.listen),
         "root" => match welcome.root {
-            Some(root) => push_around(out, "", root, ": an <code>index.html</code> there takes the place of this page."),
+            Some(root) => push_code(out, "", root, ": an <code>index.html</code> there takes the place of this page."),
             None => out.extend_from_slice(b"none yet. This page is part of the program."),
         },
         "config" => match welcome.config_path {
-            Some(path) => push_around(out, "", path, ""),
+            Some(path) => push_code(out, "", path, ""),
             None => out.extend_from_slice(
                 b"none yet. RockNet looks for <code>./rocknet.toml</code>, then <code>/etc/rocknet/rocknet.toml</code>.",
             ),
         },
         "place" => match welcome.config_path {
-            Some(path) => push_around(out, "Add this to ", path, ", then reload:"),
+            Some(path) => push_code(out, "Add this to ", path, ", then reload:"),
             None => out.extend_from_slice(
                 b"Save this as <code>rocknet.toml</code> where you are, then stop the server and type <code>rocknet</code>:",
             ),
@@ -47,7 +47,7 @@ pub fn html(welcome: &Welcome<'_>) -> Vec<u8> {
     out
 }
 
-fn push_around(out: &mut Vec<u8>, before: &str, path: &str, after: &str) {
+fn push_code(out: &mut Vec<u8>, before: &str, path: &str, after: &str) {
     out.extend_from_slice(before.as_bytes());
     out.extend_from_slice(b"<code>");
     push_html(out, path);

@@ -1,7 +1,7 @@
 //! The listing as a page: breadcrumbs, a table whose headers sort by plain links, a sum.
 
-use super::figures::{Civil, counted, grouped, size};
-use super::{Entry, Kind, Listing, Order, Sort};
+use super::format::{UtcDateTime, counted, grouped, size};
+use super::{EntryKind, Listing, ListingEntry, SortKey, SortOrder};
 use crate::text::push_html;
 
 /// The whole page, at most [`super::MAX_ENTRIES`] rows.
@@ -72,14 +72,14 @@ fn push_up(out: &mut Vec<u8>, levels: usize) {
 }
 
 /// `3 folders, 12 files, 4.2 MiB`
-fn push_sum(out: &mut Vec<u8>, entries: &[&Entry]) {
+fn push_sum(out: &mut Vec<u8>, entries: &[&ListingEntry]) {
     let count = |kind| entries.iter().filter(|entry| entry.kind == kind).count() as u64;
-    let files = count(Kind::File);
+    let files = count(EntryKind::File);
     let mut parts = Vec::new();
     for (number, one, many) in [
-        (count(Kind::Directory), "folder", "folders"),
+        (count(EntryKind::Directory), "folder", "folders"),
         (files, "file", "files"),
-        (count(Kind::Other), "special file", "special files"),
+        (count(EntryKind::Other), "special file", "special files"),
     ] {
         if number > 0 {
             parts.push(counted(number, one, many));
@@ -111,15 +111,15 @@ fn push_empty(out: &mut Vec<u8>, has_parent: bool, keep: &str) {
     push(out, "</p>\n");
 }
 
-fn push_table(out: &mut Vec<u8>, listing: &Listing<'_>, entries: &[&Entry], has_parent: bool, keep: &str) {
+fn push_table(out: &mut Vec<u8>, listing: &Listing<'_>, entries: &[&ListingEntry], has_parent: bool, keep: &str) {
     push(
         out,
         "<table>\n<caption class=\"vh\">Files and folders; the column headers sort them</caption>\n<thead><tr>",
     );
     for (sort, title) in [
-        (Sort::Name, "Name"),
-        (Sort::Size, "Size"),
-        (Sort::Time, "Modified<i> (UTC)</i>"),
+        (SortKey::Name, "Name"),
+        (SortKey::Size, "Size"),
+        (SortKey::Time, "Modified<i> (UTC)</i>"),
     ] {
         push_header(out, listing, sort, title);
     }
@@ -137,12 +137,12 @@ fn push_table(out: &mut Vec<u8>, listing: &Listing<'_>, entries: &[&Entry], has_
 
 /// A header that sorts: the column in force turns round; a new one starts where its answer is, names at A, sizes and
 /// times at the largest and latest.
-fn push_header(out: &mut Vec<u8>, listing: &Listing<'_>, sort: Sort, title: &str) {
+fn push_header(out: &mut Vec<u8>, listing: &Listing<'_>, sort: SortKey, title: &str) {
     let (state, next) = match (listing.sort == sort, listing.order) {
-        (true, Order::Asc) => (" aria-sort=\"ascending\"", Order::Desc),
-        (true, Order::Desc) => (" aria-sort=\"descending\"", Order::Asc),
-        (false, _) if sort == Sort::Name => ("", Order::Asc),
-        (false, _) => ("", Order::Desc),
+        (true, SortOrder::Asc) => (" aria-sort=\"ascending\"", SortOrder::Desc),
+        (true, SortOrder::Desc) => (" aria-sort=\"descending\"", SortOrder::Asc),
+        (false, _) if sort == SortKey::Name => ("", SortOrder::Asc),
+        (false, _) => ("", SortOrder::Desc),
     };
     push(out, "<th scope=\"col\"");
     push(out, state);
@@ -153,16 +153,16 @@ fn push_header(out: &mut Vec<u8>, listing: &Listing<'_>, sort: Sort, title: &str
     push(out, "</a></th>");
 }
 
-fn push_row(out: &mut Vec<u8>, entry: &Entry, keep: &str) {
+fn push_row(out: &mut Vec<u8>, entry: &ListingEntry, keep: &str) {
     push(out, "<tr><td>");
-    if entry.kind == Kind::Other {
+    if entry.kind == EntryKind::Other {
         push(out, "<span class=\"o\"><bdi>");
     } else {
         push(out, "<a class=\"");
         push(out, icon(entry));
         push(out, "\" href=\"");
         entry.push_href(out);
-        if entry.kind == Kind::Directory {
+        if entry.kind == EntryKind::Directory {
             push(out, keep);
         }
         push(out, "\"><bdi>");
@@ -171,31 +171,31 @@ fn push_row(out: &mut Vec<u8>, entry: &Entry, keep: &str) {
     push(
         out,
         match entry.kind {
-            Kind::Directory => "</bdi>/</a></td><td>",
-            Kind::File => "</bdi></a></td><td>",
-            Kind::Other => "</bdi></span></td><td>",
+            EntryKind::Directory => "</bdi>/</a></td><td>",
+            EntryKind::File => "</bdi></a></td><td>",
+            EntryKind::Other => "</bdi></span></td><td>",
         },
     );
-    if entry.kind == Kind::File {
+    if entry.kind == EntryKind::File {
         push(out, &size(entry.size));
     }
     push(out, "</td><td>");
     if let Some(seconds) = entry.modified_unix {
-        let civil = Civil::from_unix(seconds);
+        let date_time = UtcDateTime::from_unix(seconds);
         push(out, "<time datetime=\"");
-        push(out, &civil.rfc3339());
+        push(out, &date_time.rfc3339());
         push(out, "\">");
-        push(out, &civil.date());
+        push(out, &date_time.date());
         push(out, "<i> ");
-        push(out, &civil.clock());
+        push(out, &date_time.clock());
         push(out, "</i></time>");
     }
     push(out, "</td></tr>\n");
 }
 
 /// The class of the entry's icon in `assets/listing.css`.
-fn icon(entry: &Entry) -> &'static str {
-    if entry.kind == Kind::Directory {
+fn icon(entry: &ListingEntry) -> &'static str {
+    if entry.kind == EntryKind::Directory {
         return "d";
     }
     let extension = entry.name.rsplit_once('.').map_or("", |(_, extension)| extension);
@@ -220,12 +220,12 @@ fn icon(entry: &Entry) -> &'static str {
 /// What links to other folders carry, so that a chosen order stays; nothing for the default one.
 fn kept_query(listing: &Listing<'_>) -> String {
     match (listing.sort, listing.order) {
-        (Sort::Name, Order::Asc) => String::new(),
+        (SortKey::Name, SortOrder::Asc) => String::new(),
         (sort, order) => query(sort, order),
     }
 }
 
-fn query(sort: Sort, order: Order) -> String {
+fn query(sort: SortKey, order: SortOrder) -> String {
     format!("?sort={}&amp;order={}", sort.word(), order.word())
 }
 

@@ -4,20 +4,20 @@ use std::cmp::Ordering;
 
 /// A total order: names that read the same (`a01`, `A1`) are told apart by their bytes.
 pub fn compare(a: &str, b: &str) -> Ordering {
-    Parts(a).cmp(Parts(b)).then_with(|| a.cmp(b))
+    NameParts(a).cmp(NameParts(b)).then_with(|| a.cmp(b))
 }
 
 /// A name cut into what is compared at a time: one letter, or one whole run of digits.
-struct Parts<'a>(&'a str);
+struct NameParts<'a>(&'a str);
 
 /// Letter, and for a number its length and digits without leading zeros. A number sorts where the digits do, and no
 /// letter is `0`, so that the tuple's own order is the order wanted; numbers of any length compare without overflow.
-type Part<'a> = (char, usize, &'a str);
+type NamePart<'a> = (char, usize, &'a str);
 
-impl<'a> Iterator for Parts<'a> {
-    type Item = Part<'a>;
+impl<'a> Iterator for NameParts<'a> {
+    type Item = NamePart<'a>;
 
-    fn next(&mut self) -> Option<Part<'a>> {
+    fn next(&mut self) -> Option<NamePart<'a>> {
         let first = self.0.chars().next()?;
         if first.is_ascii_digit() {
             let end = self.0.find(|c: char| !c.is_ascii_digit()).unwrap_or(self.0.len());

@@ -4,8 +4,8 @@ use super::*;
 
 mod names;
 
-fn entry(name: &str, kind: Kind, size: u64, modified_unix: Option<i64>) -> Entry {
-    Entry {
+fn entry(name: &str, kind: EntryKind, size: u64, modified_unix: Option<i64>) -> ListingEntry {
+    ListingEntry {
         name: name.to_owned(),
         kind,
         size,
@@ -13,20 +13,20 @@ fn entry(name: &str, kind: Kind, size: u64, modified_unix: Option<i64>) -> Entry
     }
 }
 
-fn file(name: &str) -> Entry {
-    entry(name, Kind::File, 0, None)
+fn file(name: &str) -> ListingEntry {
+    entry(name, EntryKind::File, 0, None)
 }
 
-fn folder(name: &str) -> Entry {
-    entry(name, Kind::Directory, 4096, None)
+fn folder(name: &str) -> ListingEntry {
+    entry(name, EntryKind::Directory, 4096, None)
 }
 
-fn listing(path: &str, entries: Vec<Entry>) -> Listing<'_> {
+fn listing(path: &str, entries: Vec<ListingEntry>) -> Listing<'_> {
     Listing {
         path,
         entries,
-        sort: Sort::Name,
-        order: Order::Asc,
+        sort: SortKey::Name,
+        order: SortOrder::Asc,
         truncated: false,
     }
 }
@@ -42,32 +42,32 @@ fn body(listing: &Listing<'_>) -> String {
 
 #[test]
 fn queries_are_read_leniently() {
-    let rows: [(&str, Sort, Order); 14] = [
-        ("", Sort::Name, Order::Asc),
-        ("sort=name&order=asc", Sort::Name, Order::Asc),
-        ("sort=size", Sort::Size, Order::Asc),
-        ("sort=time&order=desc", Sort::Time, Order::Desc),
-        ("order=desc&sort=time", Sort::Time, Order::Desc),
-        ("order=desc", Sort::Name, Order::Desc),
-        ("sort=colour&order=up", Sort::Name, Order::Asc),
-        ("sort=size&sort=time", Sort::Size, Order::Asc),
-        ("SORT=size", Sort::Name, Order::Asc),
-        ("xsort=size", Sort::Name, Order::Asc),
-        ("sort=sizes", Sort::Name, Order::Asc),
-        ("sort", Sort::Name, Order::Asc),
-        ("&&=&sort=size&", Sort::Size, Order::Asc),
-        ("a=1&sort=time&b", Sort::Time, Order::Asc),
+    let rows: [(&str, SortKey, SortOrder); 14] = [
+        ("", SortKey::Name, SortOrder::Asc),
+        ("sort=name&order=asc", SortKey::Name, SortOrder::Asc),
+        ("sort=size", SortKey::Size, SortOrder::Asc),
+        ("sort=time&order=desc", SortKey::Time, SortOrder::Desc),
+        ("order=desc&sort=time", SortKey::Time, SortOrder::Desc),
+        ("order=desc", SortKey::Name, SortOrder::Desc),
+        ("sort=colour&order=up", SortKey::Name, SortOrder::Asc),
+        ("sort=size&sort=time", SortKey::Size, SortOrder::Asc),
+        ("SORT=size", SortKey::Name, SortOrder::Asc),
+        ("xsort=size", SortKey::Name, SortOrder::Asc),
+        ("sort=sizes", SortKey::Name, SortOrder::Asc),
+        ("sort", SortKey::Name, SortOrder::Asc),
+        ("&&=&sort=size&", SortKey::Size, SortOrder::Asc),
+        ("a=1&sort=time&b", SortKey::Time, SortOrder::Asc),
     ];
     for (query, sort, order) in rows {
         assert_eq!(parse_query(query.as_bytes()), (sort, order), "{query:?}");
     }
-    assert_eq!(parse_query(b"\xFF=\0&sort=size"), (Sort::Size, Order::Asc));
+    assert_eq!(parse_query(b"\xFF=\0&sort=size"), (SortKey::Size, SortOrder::Asc));
 }
 
 #[test]
 fn links_written_are_links_understood() {
-    for sort in [Sort::Name, Sort::Size, Sort::Time] {
-        for order in [Order::Asc, Order::Desc] {
+    for sort in [SortKey::Name, SortKey::Size, SortKey::Time] {
+        for order in [SortOrder::Asc, SortOrder::Desc] {
             let query = format!("sort={}&order={}", sort.word(), order.word());
             assert_eq!(parse_query(query.as_bytes()), (sort, order));
         }
@@ -77,20 +77,44 @@ fn links_written_are_links_understood() {
 #[test]
 fn entries_come_in_the_order_asked_for() {
     let entries = vec![
-        entry("img10.png", Kind::File, 5, Some(300)),
-        entry("zoo", Kind::Directory, 1 << 40, Some(1)),
-        entry("img2.png", Kind::File, 70, None),
-        entry("pipe", Kind::Other, 99, Some(200)),
-        entry("attic", Kind::Directory, 0, Some(900)),
-        entry("IMG1.png", Kind::File, 5, Some(100)),
+        entry("img10.png", EntryKind::File, 5, Some(300)),
+        entry("zoo", EntryKind::Directory, 1 << 40, Some(1)),
+        entry("img2.png", EntryKind::File, 70, None),
+        entry("pipe", EntryKind::Other, 99, Some(200)),
+        entry("attic", EntryKind::Directory, 0, Some(900)),
+        entry("IMG1.png", EntryKind::File, 5, Some(100)),
     ];
     let rows = [
-        (Sort::Name, Order::Asc, "attic zoo IMG1.png img2.png img10.png pipe"),
-        (Sort::Name, Order::Desc, "zoo attic pipe img10.png img2.png IMG1.png"),
-        (Sort::Size, Order::Asc, "attic zoo pipe IMG1.png img10.png img2.png"),
-        (Sort::Size, Order::Desc, "attic zoo img2.png IMG1.png img10.png pipe"),
-        (Sort::Time, Order::Asc, "zoo attic img2.png IMG1.png pipe img10.png"),
-        (Sort::Time, Order::Desc, "attic zoo img10.png pipe IMG1.png img2.png"),
+        (
+            SortKey::Name,
+            SortOrder::Asc,
+            "attic zoo IMG1.png img2.png img10.png pipe",
+        ),
+        (
+            SortKey::Name,
+            SortOrder::Desc,
+            "zoo attic pipe img10.png img2.png IMG1.png",
+        ),
+        (
+            SortKey::Size,
+            SortOrder::Asc,
+            "attic zoo pipe IMG1.png img10.png img2.png",
+        ),
+        (
+            SortKey::Size,
+            SortOrder::Desc,
+            "attic zoo img2.png IMG1.png img10.png pipe",
+        ),
+        (
+            SortKey::Time,
+            SortOrder::Asc,
+            "zoo attic img2.png IMG1.png pipe img10.png",
+        ),
+        (
+            SortKey::Time,
+            SortOrder::Desc,
+            "attic zoo img10.png pipe IMG1.png img2.png",
+        ),
     ];
     for (sort, order, wanted) in rows {
         let listing = Listing {
@@ -118,23 +142,23 @@ fn headers_sort_by_plain_links() {
     let desc = " aria-sort=\"descending\"";
     let rows = [
         (
-            Sort::Name,
-            Order::Asc,
+            SortKey::Name,
+            SortOrder::Asc,
             [(asc, "name", "desc"), ("", "size", "desc"), ("", "time", "desc")],
         ),
         (
-            Sort::Name,
-            Order::Desc,
+            SortKey::Name,
+            SortOrder::Desc,
             [(desc, "name", "asc"), ("", "size", "desc"), ("", "time", "desc")],
         ),
         (
-            Sort::Size,
-            Order::Desc,
+            SortKey::Size,
+            SortOrder::Desc,
             [("", "name", "asc"), (desc, "size", "asc"), ("", "time", "desc")],
         ),
         (
-            Sort::Time,
-            Order::Asc,
+            SortKey::Time,
+            SortOrder::Asc,
             [("", "name", "asc"), ("", "size", "desc"), (asc, "time", "desc")],
         ),
     ];
@@ -155,8 +179,8 @@ fn headers_sort_by_plain_links() {
 #[test]
 fn a_chosen_order_goes_along_into_other_folders_only() {
     let chosen = Listing {
-        sort: Sort::Size,
-        order: Order::Desc,
+        sort: SortKey::Size,
+        order: SortOrder::Desc,
         ..listing("/a/b/", vec![folder("c"), file("d")])
     };
     let page = body(&chosen);
@@ -233,7 +257,7 @@ fn breadcrumbs_are_evenly_spaced() {
 
 #[test]
 fn sums_count_what_is_shown() {
-    let sized = |name: &str, size| entry(name, Kind::File, size, None);
+    let sized = |name: &str, size| entry(name, EntryKind::File, size, None);
     let rows = [
         (vec![folder("a")], "1 folder"),
         (vec![sized("a", 0)], "1 file, 0 B"),
@@ -241,7 +265,7 @@ fn sums_count_what_is_shown() {
             vec![folder("a"), folder("b"), sized("c", 1000), sized("d", 434)],
             "2 folders, 2 files, 1.4 KiB",
         ),
-        (vec![entry("p", Kind::Other, 7, None)], "1 special file"),
+        (vec![entry("p", EntryKind::Other, 7, None)], "1 special file"),
         (vec![sized("a", u64::MAX), sized("b", u64::MAX)], "2 files, 16 EiB"),
     ];
     for (entries, wanted) in rows {
@@ -301,9 +325,9 @@ fn a_list_cut_short_says_so() {
 #[test]
 fn json_tells_what_the_page_tells() {
     let entries = vec![
-        entry("b.txt", Kind::File, 1434, Some(1_795_264_267)),
-        entry("a b", Kind::Directory, 4096, None),
-        entry("socket", Kind::Other, 5, Some(0)),
+        entry("b.txt", EntryKind::File, 1434, Some(1_795_264_267)),
+        entry("a b", EntryKind::Directory, 4096, None),
+        entry("socket", EntryKind::Other, 5, Some(0)),
     ];
     let parsed: serde_json::Value = serde_json::from_slice(&json(&listing("/x/", entries))).unwrap();
     assert_eq!(
@@ -319,9 +343,9 @@ fn json_tells_what_the_page_tells() {
 #[test]
 fn a_page_stands_as_written() {
     let entries = vec![
-        entry("photo.JPG", Kind::File, 2_097_152, Some(1_795_264_267)),
-        entry("music", Kind::Directory, 4096, Some(0)),
-        entry("notes.tar.gz", Kind::File, 10, None),
+        entry("photo.JPG", EntryKind::File, 2_097_152, Some(1_795_264_267)),
+        entry("music", EntryKind::Directory, 4096, Some(0)),
+        entry("notes.tar.gz", EntryKind::File, 10, None),
     ];
     let wanted = r#"
 <main>

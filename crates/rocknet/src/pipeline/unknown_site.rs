@@ -6,7 +6,7 @@ use rocknet_proto::semantics::authority::{Authority, HOST_BUFFER};
 use rocknet_proto::status::Status;
 
 use crate::pages;
-use crate::pages::unknown_site::{Link, UnknownSite};
+use crate::pages::unknown_site::{SiteLink, UnknownSite};
 use crate::report;
 use crate::response::Response;
 use crate::snapshot::Snapshot;
@@ -21,8 +21,8 @@ pub(super) fn respond(snapshot: &Snapshot, address: &Address, authority: &[u8]) 
         Mode::Dev => report::first_urls(snapshot, address, port, MAX_LINKS),
         Mode::Prod => Vec::new(),
     };
-    let sites: Vec<Link> = (urls.into_iter())
-        .map(|url| Link {
+    let sites: Vec<SiteLink> = (urls.into_iter())
+        .map(|url| SiteLink {
             is_open: !url.contains('*'),
             url,
         })

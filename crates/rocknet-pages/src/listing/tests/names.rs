@@ -44,7 +44,7 @@ fn no_name_can_act() {
         ("שלום.txt", "./%D7%A9%D7%9C%D7%95%D7%9D.txt", "שלום.txt"),
     ];
     for (name, href, text) in rows {
-        for (kind, slash) in [(Kind::File, ""), (Kind::Directory, "/")] {
+        for (kind, slash) in [(EntryKind::File, ""), (EntryKind::Directory, "/")] {
             let listing = listing("/", vec![entry(name, kind, 0, None)]);
             let page = body(&listing);
             let wanted = format!(" href=\"{href}{slash}\"><bdi>{text}</bdi>{slash}</a>");
@@ -53,7 +53,7 @@ fn no_name_can_act() {
             assert_eq!(parsed[0]["name"], name);
             assert_eq!(parsed[0]["url"], format!("{href}{slash}"));
         }
-        let page = body(&listing("/", vec![entry(name, Kind::Other, 0, None)]));
+        let page = body(&listing("/", vec![entry(name, EntryKind::Other, 0, None)]));
         assert!(
             page.contains(&format!("<span class=\"o\"><bdi>{text}</bdi></span>")),
             "{page}"
@@ -77,14 +77,14 @@ proptest! {
     #[test]
     fn names_add_text_but_no_markup(name in "[<>\"'&=/ a\\u{202E}\\u{2066}\\n\\x00%?#:.]{1,12}|.{1,8}") {
         let markup = |page: &str| page.matches(['<', '>', '"', '\'']).count();
-        for kind in [Kind::File, Kind::Directory, Kind::Other] {
+        for kind in [EntryKind::File, EntryKind::Directory, EntryKind::Other] {
             let of = |name: &str| body(&listing("/", vec![entry(name, kind, 0, None)]));
             let page = of(&name);
             prop_assert_eq!(markup(&page), markup(&of("x")), "{}", page);
             let disguised = page.contains(['\u{202E}', '\u{2066}', '\0']);
             prop_assert!(!disguised, "{}", page);
         }
-        let listing = listing("/", vec![entry(&name, Kind::File, 1, Some(0))]);
+        let listing = listing("/", vec![entry(&name, EntryKind::File, 1, Some(0))]);
         let parsed: serde_json::Value = serde_json::from_slice(&json(&listing)).unwrap();
         prop_assert_eq!(parsed[0]["name"].as_str(), Some(name.as_str()));
     }

@@ -41,7 +41,7 @@ pub fn counted(number: u64, one: &str, many: &str) -> String {
 
 /// A moment in the Gregorian calendar, UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Civil {
+pub struct UtcDateTime {
     year: u32,
     month: u32,
     day: u32,
@@ -49,9 +49,9 @@ pub struct Civil {
     second_of_day: u32,
 }
 
-impl Civil {
+impl UtcDateTime {
     /// A time outside the years 0000 to 9999, which RFC 3339 cannot write, becomes the nearest it can.
-    pub fn from_unix(seconds: i64) -> Civil {
+    pub fn from_unix(seconds: i64) -> UtcDateTime {
         let since_year_0 = seconds.clamp(YEAR_0, YEAR_9999_END) - YEAR_0;
         let days = since_year_0 / DAY;
         // Years are counted from 1 March, so that the leap day ends them; 60 days (31 + 29) went before it in year 0,
@@ -71,7 +71,7 @@ impl Civil {
             month_from_march - 9
         };
         let year = (cycle - 1) * 400 + year_of_cycle + i64::from(month <= 2);
-        Civil {
+        UtcDateTime {
             year: year as u32,
             month: month as u32,
             day: day as u32,
@@ -168,15 +168,15 @@ mod tests {
             (i64::MAX, "9999-12-31T23:59:59Z"),
         ];
         for (seconds, wanted) in rows {
-            assert_eq!(Civil::from_unix(seconds).rfc3339(), wanted, "{seconds}");
+            assert_eq!(UtcDateTime::from_unix(seconds).rfc3339(), wanted, "{seconds}");
         }
     }
 
     #[test]
     fn every_day_follows_the_one_before() {
-        let mut before = Civil::from_unix(YEAR_0);
+        let mut before = UtcDateTime::from_unix(YEAR_0);
         for day in 1..=(YEAR_9999_END - YEAR_0) / DAY {
-            let today = Civil::from_unix(YEAR_0 + day * DAY);
+            let today = UtcDateTime::from_unix(YEAR_0 + day * DAY);
             let leap =
                 before.year.is_multiple_of(4) && (!before.year.is_multiple_of(100) || before.year.is_multiple_of(400));
             let length = match before.month {
