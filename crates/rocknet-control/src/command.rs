@@ -71,7 +71,7 @@ impl Command {
             return Ok(None);
         }
         let unknown = |suggestions| UnknownCommand {
-            word: text::shown(word, MAX_SHOWN),
+            word: text::sanitized(word, MAX_SHOWN),
             suggestions,
         };
         if word.len() > MAX_LINE {
@@ -157,7 +157,7 @@ fn nearest(word: &str) -> Vec<Command> {
     let distance = |command: Command| strsim::damerau_levenshtein(word, command.name());
     let mut near: Vec<_> = Command::ALL
         .into_iter()
-        .filter(|&command| distance(command) <= MAX_SLIPS)
+        .filter(|&command| distance(command) <= MAX_TYPOS)
         .collect();
     near.sort_by_key(|&command| distance(command));
     let least = near.first().map(|&command| distance(command));
@@ -166,7 +166,7 @@ fn nearest(word: &str) -> Vec<Command> {
 }
 
 /// Letters wrong, missing, too many or swapped in a slip: with more, words of four to six letters all look alike.
-const MAX_SLIPS: usize = 2;
+const MAX_TYPOS: usize = 2;
 
 /// Longer than any command with every slip: such a line is pasted text, and is not measured against the commands.
 const MAX_LINE: usize = 64;

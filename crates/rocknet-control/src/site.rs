@@ -85,7 +85,7 @@ impl fmt::Display for SiteList<'_> {
             return writeln!(f, "no sites");
         }
         let rows: Vec<_> = self.0.iter().map(cells).collect();
-        let mut widths = [0; CELLS];
+        let mut widths = [0; COLUMNS];
         for row in &rows {
             for (width, cell) in widths.iter_mut().zip(row) {
                 *width = cell.chars().count().max(*width);
@@ -103,26 +103,26 @@ impl fmt::Display for SiteList<'_> {
     }
 }
 
-fn cells(site: &SiteSummary) -> [String; CELLS] {
+fn cells(site: &SiteSummary) -> [String; COLUMNS] {
     let urls = match &site.urls[..] {
         [] => "–".into(),
-        [first] => text::shown(first, MAX_SHOWN),
-        [first, rest @ ..] => format!("{} and {} more", text::shown(first, MAX_SHOWN), rest.len()),
+        [first] => text::sanitized(first, MAX_SHOWN),
+        [first, rest @ ..] => format!("{} and {} more", text::sanitized(first, MAX_SHOWN), rest.len()),
     };
     let root = site
         .root
         .as_ref()
-        .map_or("–".into(), |root| text::shown(&root.to_string_lossy(), MAX_SHOWN));
+        .map_or("–".into(), |root| text::sanitized(&root.to_string_lossy(), MAX_SHOWN));
     let routes = match site.routes {
         0 => String::new(),
         1 => "1 route".into(),
         routes => format!("{routes} routes"),
     };
     let fault = site.fault.as_ref().map_or(String::new(), |fault| {
-        format!("ERROR: {}", text::shown(fault, MAX_FAULT))
+        format!("ERROR: {}", text::sanitized(fault, MAX_FAULT))
     });
     [
-        text::shown(&site.name, MAX_SHOWN),
+        text::sanitized(&site.name, MAX_SHOWN),
         site.kind.name().into(),
         urls,
         root,
@@ -131,7 +131,7 @@ fn cells(site: &SiteSummary) -> [String; CELLS] {
     ]
 }
 
-const CELLS: usize = 6;
+const COLUMNS: usize = 6;
 
 /// Longest fault that is shown, in characters: two paths and a sentence.
 const MAX_FAULT: usize = 400;

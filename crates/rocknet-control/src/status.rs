@@ -98,7 +98,7 @@ impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Status { cache, responses, .. } = self;
         let mut row = |name: &str, value: String| writeln!(f, "{name:NAME_WIDTH$}{value}");
-        let version = text::shown(&self.version, MAX_SHOWN);
+        let version = text::sanitized(&self.version, MAX_SHOWN);
         row(
             "RockNet",
             format!("{version}, {} mode, process {}", self.mode.name(), self.pid),
@@ -113,7 +113,7 @@ impl fmt::Display for Status {
         for (index, listener) in self.listeners.iter().enumerate() {
             row(
                 if index == 0 { "listening" } else { "" },
-                text::shown(listener, MAX_SHOWN),
+                text::sanitized(listener, MAX_SHOWN),
             )?;
         }
         let (open, total) = (text::count(self.connections_open), text::count(self.connections_total));
@@ -145,7 +145,11 @@ impl fmt::Display for Status {
             let SiteDurations {
                 site, p50_us, p99_us, ..
             } = durations;
-            let (site, p50, p99) = (text::shown(site, MAX_SHOWN), text::short(*p50_us), text::short(*p99_us));
+            let (site, p50, p99) = (
+                text::sanitized(site, MAX_SHOWN),
+                text::short_duration(*p50_us),
+                text::short_duration(*p99_us),
+            );
             row(
                 if index == 0 { "durations" } else { "" },
                 format!("{site}: 50 % within {p50}, 99 % within {p99}"),

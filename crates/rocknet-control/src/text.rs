@@ -46,7 +46,7 @@ pub fn duration(seconds: u64) -> String {
 }
 
 /// A short time in the largest unit that leaves at least one: `850 µs`, `12.3 ms`.
-pub fn short(microseconds: u64) -> String {
+pub fn short_duration(microseconds: u64) -> String {
     match microseconds {
         0..1_000 => format!("{microseconds} µs"),
         1_000..1_000_000 => format!("{}.{} ms", microseconds / 1_000, microseconds / 100 % 10),
@@ -65,22 +65,22 @@ pub fn share(part: u64, whole: u64) -> String {
 
 /// A word from elsewhere: cut after `most` characters, its control characters (an escape could redraw the terminal)
 /// replaced.
-pub fn shown(word: &str, most: usize) -> String {
-    let mut text: String = word.chars().take(most).map(plain).collect();
+pub fn sanitized(word: &str, most: usize) -> String {
+    let mut text: String = word.chars().take(most).map(without_control).collect();
     if word.chars().nth(most).is_some() {
         text.push('…');
     }
     text
 }
 
-fn plain(character: char) -> char {
+fn without_control(character: char) -> char {
     if character.is_control() { '?' } else { character }
 }
 
 /// Each line of a foreign text, indented and without control characters.
 pub fn indented(text: &str, by: usize) -> String {
     text.lines()
-        .map(|line| format!("{:by$}{}\n", "", line.chars().map(plain).collect::<String>()))
+        .map(|line| format!("{:by$}{}\n", "", line.chars().map(without_control).collect::<String>()))
         .collect()
 }
 
@@ -131,7 +131,7 @@ mod tests {
             (12_287, "12.2 ms"),
             (1_572_863, "1.5 s"),
         ] {
-            assert_eq!(short(microseconds), expected);
+            assert_eq!(short_duration(microseconds), expected);
         }
         for (part, whole, expected) in [
             (0, 0, "–"),
@@ -146,9 +146,9 @@ mod tests {
 
     #[test]
     fn foreign_words_are_tamed() {
-        assert_eq!(shown("short", 5), "short");
-        assert_eq!(shown("longer", 5), "longe…");
-        assert_eq!(shown("\u{1b}[31m\n", 10), "?[31m?");
+        assert_eq!(sanitized("short", 5), "short");
+        assert_eq!(sanitized("longer", 5), "longe…");
+        assert_eq!(sanitized("\u{1b}[31m\n", 10), "?[31m?");
         assert_eq!(indented("a\n\u{7}b\r\n", 2), "  a\n  ?b\n");
         assert_eq!(indented("", 2), "");
     }
