@@ -11,7 +11,7 @@ use crate::credentials::Credentials;
 use crate::fingerprint::Fingerprint;
 use crate::password;
 use crate::state::{Permit, State};
-use crate::users::{Found, User, Users};
+use crate::users::{User, UserLookup, Users};
 
 /// The access control of one route, shared by all workers.
 pub struct Access {
@@ -131,8 +131,8 @@ impl Basic {
         if let Some(retry_after_s) = self.state.attempts.throttled_s(client, now_ms) {
             return Check::Decided(Decision::Throttled { retry_after_s });
         }
-        let step = if self.users.take_look(now_ms) {
-            Step::Look
+        let step = if self.users.claim_check(now_ms) {
+            Step::CheckFile
         } else {
             self.step(now_ms, client, &credentials)
         };
@@ -145,7 +145,7 @@ impl Basic {
         Check::Verify(Pending {
             step,
             credentials,
-            request: Request {
+            request: PendingRequest {
                 basic: Arc::clone(self),
                 client,
                 now_ms,
@@ -156,10 +156,10 @@ impl Basic {
 
     /// Returns the user if the credentials were verified lately and nothing else has to be done first.
     fn granted(&self, now_ms: u64, client: Client, credentials: &Credentials) -> Option<Arc<str>> {
-        if self.users.is_look_due(now_ms) || self.state.attempts.throttled_s(client, now_ms).is_some() {
+        if self.users.is_check_due(now_ms) || self.state.attempts.throttled_s(client, now_ms).is_some() {
             return None;
         }
-        let Found::User(user) = self.users.find(credentials.user()) else {
+        let UserLookup::User(user) = self.users.find(credentials.user()) else {
             return None;
         };
         let fingerprint = self.state.fingerprints.of(credentials, &user.hash);
@@ -170,9 +170,9 @@ impl Basic {
     /// Decides what is known without a verification.
     fn step(self: &Arc<Self>, now_ms: u64, client: Client, credentials: &Credentials) -> Step {
         let (user, is_known) = match self.users.find(credentials.user()) {
-            Found::User(user) => (user, true),
-            Found::Unknown(stand_in) => (stand_in, false),
-            Found::Unavailable => return Step::Decided(UNREADABLE),
+            UserLookup::User(user) => (user, true),
+            UserLookup::Unknown(decoy) => (decoy, false),
+            UserLookup::Unavailable => return Step::Decided(UNREADABLE),
         };
         let fingerprint = self.state.fingerprints.of(credentials, &user.hash);
         if is_known && self.state.verified.contains(&fingerprint, now_ms) {
@@ -222,7 +222,7 @@ fn tag(fingerprint: &Fingerprint) -> u64 {
 pub struct Pending {
     step: Step,
     credentials: Credentials,
-    request: Request,
+    request: PendingRequest,
     _permit: Permit,
 }
 
@@ -230,11 +230,11 @@ pub struct Pending {
 enum Step {
     Decided(Decision),
     /// The file of users is looked at first.
-    Look,
+    CheckFile,
     Verify(Attempt),
 }
 
-struct Request {
+struct PendingRequest {
     basic: Arc<Basic>,
     client: Client,
     now_ms: u64,
@@ -243,17 +243,17 @@ struct Request {
 impl Pending {
     /// Does the work: tens of milliseconds to about a second of a core, and a look at a file.
     pub fn run(self) -> Decision {
-        let Request { basic, client, now_ms } = self.request;
+        let PendingRequest { basic, client, now_ms } = self.request;
         let step = match self.step {
-            Step::Look => {
-                basic.users.look();
+            Step::CheckFile => {
+                basic.users.check_file();
                 basic.step(now_ms, client, &self.credentials)
             }
             step => step,
         };
         match step {
             Step::Decided(decision) => decision,
-            Step::Look => BUSY,
+            Step::CheckFile => BUSY,
             Step::Verify(attempt) => match attempt.run(&self.credentials, now_ms) {
                 Some(user) => granted(&user),
                 None => basic.challenge(),

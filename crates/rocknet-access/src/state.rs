@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::attempts::Attempts;
 use crate::fingerprint::Fingerprints;
-use crate::users::Files;
+use crate::users::UserFiles;
 use crate::verified::Verified;
 
 /// Most verifications that wait or run at once, in the whole server. Beyond, credentials that are not known get 503. Each
@@ -17,7 +17,7 @@ pub struct State {
     pub(crate) fingerprints: Fingerprints,
     pub(crate) verified: Verified,
     pub(crate) attempts: Attempts,
-    pub(crate) files: Files,
+    pub(crate) files: UserFiles,
     pending: AtomicUsize,
 }
 
@@ -28,7 +28,7 @@ impl State {
             fingerprints: Fingerprints::new(key),
             verified: Verified::default(),
             attempts: Attempts::default(),
-            files: Files::default(),
+            files: UserFiles::default(),
             pending: AtomicUsize::new(0),
         })
     }

@@ -10,7 +10,7 @@ use rocknet_config::htpasswd::{self, FileFault, Stamp};
 use rocknet_config::model::{self, PasswordHash};
 
 /// Time between two looks at a file. Editing it takes longer, and more looks would cost system calls.
-const LOOK_MS: u64 = 1_000;
+const CHECK_INTERVAL_MS: u64 = 1_000;
 
 /// One user that may enter.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(crate) struct User {
 }
 
 /// Result of the lookup of a user name.
-pub(crate) enum Found {
+pub(crate) enum UserLookup {
     User(Arc<User>),
     /// No user has the name. The hash of another is verified in its place, so that the time does not tell.
     Unknown(Arc<User>),
@@ -33,14 +33,14 @@ pub(crate) struct Users {
     configured: Table,
     file: Option<Arc<UserFile>>,
     /// The stand-in where there is no user.
-    nobody: Arc<User>,
+    no_user: Arc<User>,
 }
 
 #[derive(Debug, Default)]
 struct Table {
     users: HashMap<Box<str>, Arc<User>>,
     /// A user whose hash stands for those of unknown names.
-    stand_in: Option<Arc<User>>,
+    decoy: Option<Arc<User>>,
 }
 
 #[derive(Debug)]
@@ -48,7 +48,7 @@ struct UserFile {
     path: PathBuf,
     /// The last version that could be used.
     table: ArcSwapOption<Table>,
-    next_look_ms: AtomicU64,
+    next_check_ms: AtomicU64,
     /// Stamp of the file at the last check; an unchanged file is not read again. `None`: the file was not readable.
     seen: Mutex<Option<Stamp>>,
 }
@@ -56,14 +56,14 @@ struct UserFile {
 /// The files of one server. Routes that name the same file share it, and so do the configurations before and after a reload:
 /// its users are in memory once, and it is read and reported once.
 #[derive(Debug, Default)]
-pub(crate) struct Files(Mutex<HashMap<PathBuf, Weak<UserFile>>>);
+pub(crate) struct UserFiles(Mutex<HashMap<PathBuf, Weak<UserFile>>>);
 
-impl Files {
+impl UserFiles {
     /// Returns a file as it is now. Blocks on the disk.
     fn open(&self, path: &Path) -> Arc<UserFile> {
         let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(file) = files.get(path).and_then(Weak::upgrade) {
-            file.look();
+            file.check_file();
             return file;
         }
         files.retain(|_, file| file.strong_count() > 0);
@@ -75,7 +75,7 @@ impl Files {
 
 impl Users {
     /// Reads the file. A file that cannot be used is reported by the check of the configuration and in the log.
-    pub fn new(auth: &model::Auth, files: &Files) -> Users {
+    pub fn new(auth: &model::Auth, files: &UserFiles) -> Users {
         let configured = auth
             .users
             .iter()
@@ -83,49 +83,49 @@ impl Users {
         Users {
             configured: Table::new(configured),
             file: auth.file.as_deref().map(|path| files.open(path)),
-            nobody: nobody(),
+            no_user: no_user(),
         }
     }
 
-    pub fn find(&self, name: &str) -> Found {
+    pub fn find(&self, name: &str) -> UserLookup {
         if let Some(user) = self.configured.users.get(name) {
-            return Found::User(Arc::clone(user));
+            return UserLookup::User(Arc::clone(user));
         }
-        let mut stand_in = self.configured.stand_in.clone();
+        let mut decoy = self.configured.decoy.clone();
         if let Some(file) = &self.file {
             let table = file.table.load();
             let Some(table) = &*table else {
-                return Found::Unavailable;
+                return UserLookup::Unavailable;
             };
             if let Some(user) = table.users.get(name) {
-                return Found::User(Arc::clone(user));
+                return UserLookup::User(Arc::clone(user));
             }
-            stand_in = stand_in.or_else(|| table.stand_in.clone());
+            decoy = decoy.or_else(|| table.decoy.clone());
         }
-        Found::Unknown(stand_in.unwrap_or_else(|| Arc::clone(&self.nobody)))
+        UserLookup::Unknown(decoy.unwrap_or_else(|| Arc::clone(&self.no_user)))
     }
 
     /// Returns true if the file has to be looked at before a user of it is believed.
-    pub fn is_look_due(&self, now_ms: u64) -> bool {
-        let due_ms = |file: &Arc<UserFile>| file.next_look_ms.load(Ordering::Relaxed);
+    pub fn is_check_due(&self, now_ms: u64) -> bool {
+        let due_ms = |file: &Arc<UserFile>| file.next_check_ms.load(Ordering::Relaxed);
         self.file.as_ref().is_some_and(|file| now_ms >= due_ms(file))
     }
 
     /// Returns true if the caller is the one that has to call [`Users::look`] now: the first in every second.
-    pub fn take_look(&self, now_ms: u64) -> bool {
+    pub fn claim_check(&self, now_ms: u64) -> bool {
         let Some(file) = &self.file else { return false };
-        let due_ms = file.next_look_ms.load(Ordering::Relaxed);
-        let next_ms = now_ms.saturating_add(LOOK_MS);
+        let due_ms = file.next_check_ms.load(Ordering::Relaxed);
+        let next_ms = now_ms.saturating_add(CHECK_INTERVAL_MS);
         now_ms >= due_ms
-            && (file.next_look_ms)
+            && (file.next_check_ms)
                 .compare_exchange(due_ms, next_ms, Ordering::Relaxed, Ordering::Relaxed)
                 .is_ok()
     }
 
     /// Reads the file again if it has changed. Blocks on the disk.
-    pub fn look(&self) {
+    pub fn check_file(&self) {
         if let Some(file) = &self.file {
-            file.look();
+            file.check_file();
         }
     }
 }
@@ -135,14 +135,14 @@ impl UserFile {
         let file = UserFile {
             path: path.to_owned(),
             table: ArcSwapOption::empty(),
-            next_look_ms: AtomicU64::new(0),
+            next_check_ms: AtomicU64::new(0),
             seen: Mutex::new(None),
         };
         file.read();
         file
     }
 
-    fn look(&self) {
+    fn check_file(&self) {
         let stamp = Stamp::of(&self.path).ok();
         let seen = *self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if stamp != seen {
@@ -186,14 +186,14 @@ impl Table {
             })
             .collect();
         // The first by name, so that it is the same one after a reload.
-        let stand_in = users.values().min_by(|a, b| a.name.cmp(&b.name)).cloned();
-        Table { users, stand_in }
+        let decoy = users.values().min_by(|a, b| a.name.cmp(&b.name)).cloned();
+        Table { users, decoy }
     }
 }
 
 /// Stands in where there is no user at all: argon2id at the cost of `rocknet hash-password`, with a digest that no password
 /// is known for.
-fn nobody() -> Arc<User> {
+fn no_user() -> Arc<User> {
     let text = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
     let hash = PasswordHash::parse(text).expect("a constant that a test reads");
     let name = Arc::from("");

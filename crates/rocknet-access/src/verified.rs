@@ -24,7 +24,7 @@ type Entries = HashMap<Fingerprint, u64>;
 pub(crate) struct Verified {
     entries: ArcSwap<Entries>,
     /// Held while a copy is made, so that none is lost.
-    writing: Mutex<()>,
+    write_lock: Mutex<()>,
 }
 
 impl Verified {
@@ -34,7 +34,7 @@ impl Verified {
     }
 
     pub fn insert(&self, fingerprint: Fingerprint, now_ms: u64) {
-        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _guard = self.write_lock.lock().unwrap_or_else(PoisonError::into_inner);
         let mut entries = Entries::clone(&self.entries.load());
         if entries.len() >= MAX_ENTRIES && !entries.contains_key(&fingerprint) {
             entries.retain(|_, expires_ms| now_ms < *expires_ms);

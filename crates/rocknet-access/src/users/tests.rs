@@ -17,7 +17,7 @@ fn users(configured: &[&str], file: Option<PathBuf>) -> Users {
             .collect::<BTreeMap<_, _>>(),
         file,
     };
-    Users::new(&auth, &Files::default())
+    Users::new(&auth, &UserFiles::default())
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn routes_and_configurations_share_a_file() {
         users: BTreeMap::new(),
         file: Some(path.clone()),
     };
-    let files = Files::default();
+    let files = UserFiles::default();
     let before = Users::new(&auth, &files);
     fs::write(&path, format!("cat:{HASH}\n\n")).unwrap();
     let after = Users::new(&auth, &files);
@@ -48,12 +48,12 @@ fn routes_and_configurations_share_a_file() {
 
 fn found(users: &Users, name: &str) -> &'static str {
     match users.find(name) {
-        Found::User(user) => {
+        UserLookup::User(user) => {
             assert_eq!(&*user.name, name);
             "user"
         }
-        Found::Unknown(_) => "unknown",
-        Found::Unavailable => "unavailable",
+        UserLookup::Unknown(_) => "unknown",
+        UserLookup::Unavailable => "unavailable",
     }
 }
 
@@ -70,22 +70,22 @@ fn a_file_is_read_again_when_it_has_changed() {
 
     fs::write(&path, format!("cat:{HASH}\n\n")).unwrap();
     assert_eq!(found(&users, "cat"), "unknown");
-    users.look();
+    users.check_file();
     assert_eq!((found(&users, "ann"), found(&users, "cat")), ("unknown", "user"));
 
     // What cannot be used changes nothing, and neither does a missing file.
     fs::write(&path, "dan:secret\n").unwrap();
-    users.look();
+    users.check_file();
     assert_eq!((found(&users, "cat"), found(&users, "dan")), ("user", "unknown"));
     fs::remove_file(&path).unwrap();
-    users.look();
+    users.check_file();
     assert_eq!(found(&users, "cat"), "user");
 
     // A file put in place by a rename, with the size of the one before.
     let other = folder.path().join("new");
     fs::write(&other, format!("eve:{HASH}\n")).unwrap();
     fs::rename(&other, &path).unwrap();
-    users.look();
+    users.check_file();
     assert_eq!((found(&users, "cat"), found(&users, "eve")), ("unknown", "user"));
 }
 
@@ -96,32 +96,32 @@ fn a_file_that_was_never_readable_lets_in_the_users_of_the_configuration_alone()
     let users = users(&["bob"], Some(path.clone()));
     assert_eq!((found(&users, "bob"), found(&users, "ann")), ("user", "unavailable"));
     fs::write(&path, format!("ann:{HASH}\n")).unwrap();
-    users.look();
+    users.check_file();
     assert_eq!((found(&users, "ann"), found(&users, "cat")), ("user", "unknown"));
 }
 
 #[test]
 fn one_caller_a_second_looks() {
     let none = users(&["bob"], None);
-    assert!(!none.take_look(0) && !none.is_look_due(10_000));
+    assert!(!none.claim_check(0) && !none.is_check_due(10_000));
     let some = users(&[], Some("/nowhere/htpasswd".into()));
-    assert!(some.take_look(5_000));
-    assert!(!some.take_look(5_000) && !some.is_look_due(5_999));
-    assert!(some.take_look(6_000));
-    assert!(!some.take_look(6_001));
+    assert!(some.claim_check(5_000));
+    assert!(!some.claim_check(5_000) && !some.is_check_due(5_999));
+    assert!(some.claim_check(6_000));
+    assert!(!some.claim_check(6_001));
 }
 
 #[test]
 fn unknown_names_have_the_hash_of_another_user() {
-    let Found::Unknown(stand_in) = users(&["ann", "bob"], None).find("cat") else {
+    let UserLookup::Unknown(decoy) = users(&["ann", "bob"], None).find("cat") else {
         panic!("cat is no user");
     };
-    assert_eq!(stand_in.hash.text(), HASH);
+    assert_eq!(decoy.hash.text(), HASH);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("htpasswd");
     fs::write(&path, "").unwrap();
-    let Found::Unknown(stand_in) = users(&[], Some(path)).find("cat") else {
+    let UserLookup::Unknown(decoy) = users(&[], Some(path)).find("cat") else {
         panic!("cat is no user");
     };
-    assert!(stand_in.hash.text().starts_with("$argon2id$"));
+    assert!(decoy.hash.text().starts_with("$argon2id$"));
 }
