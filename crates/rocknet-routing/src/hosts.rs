@@ -47,10 +47,10 @@ impl<T: Copy> HostTable<T> {
         let new = match pattern {
             HostPattern::Exact(name) => match ipv6(name) {
                 Some(address) => insert_new(&mut self.ipv6, address, value),
-                None => insert_new(&mut self.exact, normal(name), value),
+                None => insert_new(&mut self.exact, normalized(name), value),
             },
             HostPattern::Wildcard(suffix) => {
-                let suffix = normal(suffix);
+                let suffix = normalized(suffix);
                 self.wildcard_depths |= bit(labels(&suffix));
                 insert_new(&mut self.wildcards, suffix, value)
             }
@@ -73,11 +73,11 @@ impl<T: Copy> HostTable<T> {
 
     /// What answers to `host`, given in lower case and without a port.
     pub fn lookup(&self, host: &str) -> Option<T> {
-        self.named(host).or(self.default)
+        self.lookup_named(host).or(self.default)
     }
 
     /// As [`HostTable::lookup`], without the default.
-    pub fn named(&self, host: &str) -> Option<T> {
+    pub fn lookup_named(&self, host: &str) -> Option<T> {
         let host = host.strip_suffix('.').unwrap_or(host);
         if host.len() > MAX_NAME {
             return None;
@@ -151,7 +151,7 @@ fn insert_new<K: Hash + Eq, T>(map: &mut HashMap<K, T, RandomState>, key: K, val
     }
 }
 
-fn normal(name: &str) -> Box<str> {
+fn normalized(name: &str) -> Box<str> {
     name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase().into()
 }
 
@@ -262,7 +262,7 @@ mod tests {
         ] {
             assert_eq!(table.lookup(host), Some(expected), "{host:?}");
         }
-        assert_eq!(table.named("nobody.test"), None);
+        assert_eq!(table.lookup_named("nobody.test"), None);
     }
 
     #[test]
@@ -287,12 +287,12 @@ mod tests {
     fn names_beyond_dns_lead_nowhere_and_harm_nothing() {
         let mut table = sample();
         let longest = format!("{}.example.com", "a".repeat(MAX_NAME - ".example.com".len()));
-        assert_eq!(table.named(&longest), Some("*.example"));
-        assert_eq!(table.named(&format!("a{longest}")), None);
+        assert_eq!(table.lookup_named(&longest), Some("*.example"));
+        assert_eq!(table.lookup_named(&format!("a{longest}")), None);
         // More labels than a depth has bits, all empty, on both sides of the table.
         table.insert(&wildcard(&".".repeat(200)), "dots").unwrap();
-        assert_eq!(table.named(&".".repeat(MAX_NAME)), None);
-        assert_eq!(table.named(&"a.".repeat(120)), None);
+        assert_eq!(table.lookup_named(&".".repeat(MAX_NAME)), None);
+        assert_eq!(table.lookup_named(&"a.".repeat(120)), None);
     }
 
     #[test]

@@ -15,7 +15,7 @@ mod wildcard;
 
 pub use glob::Glob;
 pub use hosts::{DuplicateHost, HostTable};
-pub use redirects::{BadRedirect, Redirects};
-pub use rules::{BadRule, Ruled, Rules};
-pub use target::{Asked, Problem};
-pub use trie::{DuplicatePattern, Kind, Matched, RouteTrie};
+pub use redirects::{RedirectError, Redirects};
+pub use rules::{RuleError, RuleOutcome, Rules};
+pub use target::{RequestTarget, TargetError};
+pub use trie::{DuplicatePattern, MatchKind, RouteMatch, RouteTrie};

@@ -8,7 +8,7 @@ use rocknet_proto::request::{Request, split_target};
 use rocknet_proto::semantics::safe_path::{PathError, SafePath};
 
 use super::glob::Glob;
-use super::target::{Asked, Problem, Target};
+use super::target::{RequestTarget, Target, TargetError};
 use super::wildcard::Wildcard;
 
 /// What requests of a site meet before its routes.
@@ -17,7 +17,7 @@ pub struct Rules(Box<[Rule]>);
 
 /// What became of a request that met the rules.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Ruled {
+pub enum RuleOutcome {
     /// It is looked up as it is.
     Untouched,
     /// It is looked up under this path, with what stands behind a `?` for its query.
@@ -34,15 +34,15 @@ pub enum Ruled {
 
 /// A rule whose target cannot be.
 #[derive(Debug)]
-pub struct BadRule {
+pub struct RuleError {
     /// From 1.
     number: usize,
-    problem: Problem,
+    error: TargetError,
 }
 
 #[derive(Debug)]
 struct Rule {
-    paths: Box<[Path]>,
+    paths: Box<[PathPattern]>,
     hosts: Box<[HostPattern]>,
     methods: Box<[Box<[u8]>]>,
     headers: Box<[(Box<[u8]>, Wildcard)]>,
@@ -61,14 +61,14 @@ enum Action {
 }
 
 #[derive(Debug)]
-enum Path {
+enum PathPattern {
     Exact(Box<str>),
     Prefix(Box<str>),
     Glob(Glob),
 }
 
 /// The request as far as rules have led it: rewriting changes it for those that follow.
-struct Led {
+struct CurrentTarget {
     /// Decoded and normalised.
     path: String,
     /// Path and query; `None`: as they were sent.
@@ -77,30 +77,30 @@ struct Led {
 
 impl Rules {
     /// `None`: there are none.
-    pub fn new(rules: &[model::Rule]) -> Result<Option<Rules>, BadRule> {
+    pub fn new(rules: &[model::Rule]) -> Result<Option<Rules>, RuleError> {
         if rules.is_empty() {
             return Ok(None);
         }
         let ready = rules.iter().zip(1..).map(|(rule, number)| {
-            let bad = |problem| BadRule { number, problem };
+            let bad = |error| RuleError { number, error };
             Rule::new(rule).map_err(bad)
         });
         Ok(Some(Rules(ready.collect::<Result<_, _>>()?)))
     }
 
     /// Has a request meet them.
-    pub fn lead(&self, request: &Request<'_>, is_secure: bool) -> Ruled {
+    pub fn apply(&self, request: &Request<'_>, is_secure: bool) -> RuleOutcome {
         let Some(path) = decoded(request.path) else {
-            return Ruled::Untouched;
+            return RuleOutcome::Untouched;
         };
-        let mut led = Led { path, target: None };
+        let mut current = CurrentTarget { path, target: None };
         for rule in &self.0 {
-            let (raw_path, query) = led.raw(request);
-            let Some(star) = rule.holds(request, &led.path, query, is_secure) else {
+            let (raw_path, query) = current.raw(request);
+            let Some(star) = rule.matches(request, &current.path, query, is_secure) else {
                 continue;
             };
-            let asked = Asked {
-                path: &led.path,
+            let target = RequestTarget {
+                path: &current.path,
                 raw_path,
                 query,
             };
@@ -108,11 +108,11 @@ impl Rules {
             match &rule.action {
                 Action::Pass => {}
                 Action::Rewrite(to) => {
-                    to.write(&asked, star, &mut written);
+                    to.write(&target, star, &mut written);
                     // What is no path any more is refused by whoever looks it up, not led any further.
                     let path = decoded(split_target(&written).0);
                     let is_path = path.is_some();
-                    led = Led {
+                    current = CurrentTarget {
                         path: path.unwrap_or_default(),
                         target: Some(written),
                     };
@@ -121,20 +121,20 @@ impl Rules {
                     }
                 }
                 Action::Redirect { to, status } => {
-                    to.write(&asked, star, &mut written);
+                    to.write(&target, star, &mut written);
                     let (status, location) = (*status, written);
-                    return Ruled::Redirect { status, location };
+                    return RuleOutcome::Redirect { status, location };
                 }
                 Action::Respond { status, body } => {
                     let (status, body) = (*status, body.clone());
-                    return Ruled::Respond { status, body };
+                    return RuleOutcome::Respond { status, body };
                 }
             }
             if rule.last {
                 break;
             }
         }
-        led.target.map_or(Ruled::Untouched, Ruled::Rewritten)
+        current.target.map_or(RuleOutcome::Untouched, RuleOutcome::Rewritten)
     }
 }
 
@@ -147,7 +147,7 @@ fn decoded(raw: &[u8]) -> Option<String> {
     }
 }
 
-impl Led {
+impl CurrentTarget {
     fn raw<'a>(&'a self, request: &Request<'a>) -> (&'a [u8], Option<&'a [u8]>) {
         match &self.target {
             Some(target) => split_target(target),
@@ -157,7 +157,7 @@ impl Led {
 }
 
 impl Rule {
-    fn new(rule: &model::Rule) -> Result<Rule, Problem> {
+    fn new(rule: &model::Rule) -> Result<Rule, TargetError> {
         let Conditions {
             paths,
             hosts,
@@ -173,7 +173,7 @@ impl Rule {
                 .collect()
         };
         Ok(Rule {
-            paths: paths.iter().map(Path::new).collect(),
+            paths: paths.iter().map(PathPattern::new).collect(),
             hosts: hosts.as_slice().into(),
             methods: methods.iter().map(|method| method.as_bytes().into()).collect(),
             headers: patterns(headers, true),
@@ -196,35 +196,41 @@ impl Rule {
     }
 
     /// What the star stands for, if all conditions hold: a range of the decoded path.
-    fn holds(&self, request: &Request<'_>, path: &str, query: Option<&[u8]>, is_secure: bool) -> Option<Range<usize>> {
+    fn matches(
+        &self,
+        request: &Request<'_>,
+        path: &str,
+        query: Option<&[u8]>,
+        is_secure: bool,
+    ) -> Option<Range<usize>> {
         let star = match &*self.paths {
             // Behind the first slash.
             [] => 1.min(path.len())..path.len(),
             paths => paths.iter().find_map(|pattern| pattern.matches(path))?,
         };
-        let holds = (self.methods.is_empty() || self.methods.iter().any(|method| **method == *request.method_name))
+        let is_match = (self.methods.is_empty() || self.methods.iter().any(|method| **method == *request.method_name))
             && (self.hosts.is_empty() || has_host(&self.hosts, request.authority))
             && self.secure.is_none_or(|secure| secure == is_secure)
             && self.headers.iter().all(|(name, value)| has_field(request, name, value))
             && self.query.iter().all(|(name, value)| has_parameter(query, name, value));
-        holds.then_some(star)
+        is_match.then_some(star)
     }
 }
 
-impl Path {
-    fn new(pattern: &Pattern) -> Path {
+impl PathPattern {
+    fn new(pattern: &Pattern) -> PathPattern {
         match pattern {
-            Pattern::Exact(path) => Path::Exact(path.as_str().into()),
-            Pattern::Prefix(path) => Path::Prefix(path.as_str().into()),
-            Pattern::Glob(text) => Path::Glob(Glob::new(text)),
+            Pattern::Exact(path) => PathPattern::Exact(path.as_str().into()),
+            Pattern::Prefix(path) => PathPattern::Prefix(path.as_str().into()),
+            Pattern::Glob(text) => PathPattern::Glob(Glob::new(text)),
         }
     }
 
     fn matches(&self, path: &str) -> Option<Range<usize>> {
         match self {
-            Path::Exact(exact) => (**exact == *path).then_some(path.len()..path.len()),
-            Path::Prefix(prefix) => path.starts_with(&**prefix).then_some(prefix.len()..path.len()),
-            Path::Glob(glob) => glob.matches(path),
+            PathPattern::Exact(exact) => (**exact == *path).then_some(path.len()..path.len()),
+            PathPattern::Prefix(prefix) => path.starts_with(&**prefix).then_some(prefix.len()..path.len()),
+            PathPattern::Glob(glob) => glob.matches(path),
         }
     }
 }
@@ -277,13 +283,13 @@ fn has_parameter(query: Option<&[u8]>, name: &[u8], value: &Wildcard) -> bool {
     }
 }
 
-impl fmt::Display for BadRule {
+impl fmt::Display for RuleError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "rule {}: {}", self.number, self.problem)
+        write!(f, "rule {}: {}", self.number, self.error)
     }
 }
 
-impl std::error::Error for BadRule {}
+impl std::error::Error for RuleError {}
 
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// The request, as a target sees it.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked<'a> {
+pub struct RequestTarget<'a> {
     /// Decoded and normalised: what patterns are held against.
     pub path: &'a str,
     /// As it was sent, without the query.
@@ -15,13 +15,13 @@ pub struct Asked<'a> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Problem {
+pub enum TargetError {
     /// Another redirect has the same pattern.
-    Twice,
+    Duplicate,
     /// Neither a path beginning with `/` nor an absolute `http` or `https` URL.
-    NotAPlace,
+    NotPathOrUrl,
     /// Begins with `//` or `/\`: another host in disguise.
-    TwoSlashes,
+    SchemeRelative,
     /// The host is missing, or has characters that no host has.
     BadHost,
     /// `{*}` in the host: whoever asks would choose where the redirect leads.
@@ -34,21 +34,23 @@ pub enum Problem {
     BadStatus,
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for TargetError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Problem::Twice => "there is another one with this pattern; keep one of them",
-            Problem::NotAPlace => "the target must begin with `/`, `http://` or `https://`",
-            Problem::TwoSlashes => {
+            TargetError::Duplicate => "there is another one with this pattern; keep one of them",
+            TargetError::NotPathOrUrl => "the target must begin with `/`, `http://` or `https://`",
+            TargetError::SchemeRelative => {
                 "a target beginning with `//` or `/\\` leads to another host; write `https://` and the host"
             }
-            Problem::BadHost => "the target's host is missing or not well-formed; write it as `https://example.com/…`",
-            Problem::StarInHost => "`{*}` may not be part of the host; put a `/` before it",
-            Problem::NoStar => {
+            TargetError::BadHost => {
+                "the target's host is missing or not well-formed; write it as `https://example.com/…`"
+            }
+            TargetError::StarInHost => "`{*}` may not be part of the host; put a `/` before it",
+            TargetError::NoStar => {
                 "`{*}` stands for what a `*` matched, and the pattern has none; write one, or leave `{*}` out"
             }
-            Problem::TooManyStars => "`{*}` is there too often",
-            Problem::BadStatus => "the status must be 301, 302, 303, 307 or 308",
+            TargetError::TooManyStars => "`{*}` is there too often",
+            TargetError::BadStatus => "the status must be 301, 302, 303, 307 or 308",
         })
     }
 }
@@ -58,21 +60,21 @@ impl fmt::Display for Problem {
 pub(super) struct Target {
     pieces: Box<[Piece]>,
     /// A path on the same host: the only kind that could begin with `//`.
-    local: bool,
+    is_local: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Piece {
     /// Percent-encoded already.
     Literal(Box<[u8]>),
-    Star(Part),
+    Star(UrlPart),
     /// Where the request's query goes; not there when the target has its own.
     Query,
 }
 
 /// The part of a URL something stands in: each reads other characters as its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum UrlPart {
     Path,
     Query,
     Fragment,
@@ -80,52 +82,52 @@ enum Part {
 
 impl Target {
     /// `has_star`: whether there is something that `{*}` can stand for.
-    pub(super) fn new(to: &str, has_star: bool) -> Result<Target, Problem> {
+    pub(super) fn new(to: &str, has_star: bool) -> Result<Target, TargetError> {
         let stars = to.matches(STAR).count();
         if stars > 0 && !has_star {
-            return Err(Problem::NoStar);
+            return Err(TargetError::NoStar);
         }
         if stars > MAX_STARS {
-            return Err(Problem::TooManyStars);
+            return Err(TargetError::TooManyStars);
         }
-        let authority = authority(to)?;
+        let authority = authority_length(to)?;
         let mut pieces = Vec::new();
         if authority > 0 {
             pieces.push(Piece::Literal(to[..authority].to_ascii_lowercase().into_bytes().into()));
         }
-        let (rest, fragment) = cut(&to[authority..], '#');
-        let (path, query) = cut(rest, '?');
-        push_part(&mut pieces, path, Part::Path);
+        let (rest, fragment) = split_at_mark(&to[authority..], '#');
+        let (path, query) = split_at_mark(rest, '?');
+        push_part(&mut pieces, path, UrlPart::Path);
         match query {
-            Some(query) => push_part(&mut pieces, query, Part::Query),
+            Some(query) => push_part(&mut pieces, query, UrlPart::Query),
             None => pieces.push(Piece::Query),
         }
         if let Some(fragment) = fragment {
-            push_part(&mut pieces, fragment, Part::Fragment);
+            push_part(&mut pieces, fragment, UrlPart::Fragment);
         }
         Ok(Target {
             pieces: pieces.into(),
-            local: authority == 0,
+            is_local: authority == 0,
         })
     }
 
     /// Appends it to `location`. What `star`, a range of the decoded path, stands for keeps the percent-encoding of the
     /// request, as long as the path was not normalised on the way (`//`, `..`); then it is encoded anew.
-    pub(super) fn write(&self, asked: &Asked<'_>, star: Range<usize>, location: &mut Vec<u8>) {
+    pub(super) fn write(&self, request: &RequestTarget<'_>, star: Range<usize>, location: &mut Vec<u8>) {
         let start = location.len();
         for piece in &self.pieces {
             match piece {
                 Piece::Literal(bytes) => location.extend_from_slice(bytes),
-                Piece::Star(part) => push_star(location, asked, &star, *part),
+                Piece::Star(part) => push_star(location, request, &star, *part),
                 Piece::Query => {
-                    if let Some(query) = asked.query {
+                    if let Some(query) = request.query {
                         location.push(b'?');
                         push_encoded(location, query, is_sent_query, true);
                     }
                 }
             }
         }
-        if self.local {
+        if self.is_local {
             let slashes = location[start..].iter().take_while(|&&byte| byte == b'/').count();
             if slashes > 1 {
                 location.drain(start + 1..start + slashes);
@@ -135,10 +137,10 @@ impl Target {
 }
 
 /// How long the scheme and host of the target are: 0 for a path.
-fn authority(to: &str) -> Result<usize, Problem> {
+fn authority_length(to: &str) -> Result<usize, TargetError> {
     if let Some(rest) = to.strip_prefix('/') {
         return if rest.starts_with(['/', '\\']) {
-            Err(Problem::TwoSlashes)
+            Err(TargetError::SchemeRelative)
         } else {
             Ok(0)
         };
@@ -150,41 +152,45 @@ fn authority(to: &str) -> Result<usize, Problem> {
     let scheme = [HTTP, HTTPS]
         .into_iter()
         .find(|scheme| lower.starts_with(scheme))
-        .ok_or(Problem::NotAPlace)?;
+        .ok_or(TargetError::NotPathOrUrl)?;
     let host = &to[scheme.len()..];
     let host = &host[..host.find(['/', '?', '#']).unwrap_or(host.len())];
     if host.contains(STAR) {
-        return Err(Problem::StarInHost);
+        return Err(TargetError::StarInHost);
     }
     // No user and password either: they only serve to dress one host up as another.
     let known = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
     if host.is_empty() || host.starts_with(':') || !host.bytes().all(known) {
-        return Err(Problem::BadHost);
+        return Err(TargetError::BadHost);
     }
     Ok(scheme.len() + host.len())
 }
 
 /// Before the mark, and from the mark on.
-fn cut(text: &str, mark: char) -> (&str, Option<&str>) {
+fn split_at_mark(text: &str, mark: char) -> (&str, Option<&str>) {
     match text.find(mark) {
-        Some(place) => (&text[..place], Some(&text[place..])),
+        Some(at) => (&text[..at], Some(&text[at..])),
         None => (text, None),
     }
 }
 
 /// A query comes with its `?` and a fragment with its `#`.
-fn push_part(pieces: &mut Vec<Piece>, text: &str, part: Part) {
+fn push_part(pieces: &mut Vec<Piece>, text: &str, part: UrlPart) {
     let mark = match part {
-        Part::Path => "",
-        Part::Query => "?",
-        Part::Fragment => "#",
+        UrlPart::Path => "",
+        UrlPart::Query => "?",
+        UrlPart::Fragment => "#",
     };
     let mut literal = mark.as_bytes().to_vec();
     for (index, text) in text.strip_prefix(mark).unwrap_or(text).split(STAR).enumerate() {
         if index > 0 {
             pieces.push(Piece::Star(part));
         }
-        let keep = if part == Part::Path { is_path } else { is_written_query };
+        let keep = if part == UrlPart::Path {
+            is_path
+        } else {
+            is_written_query
+        };
         push_encoded(&mut literal, text.as_bytes(), keep, true);
         if !literal.is_empty() {
             pieces.push(Piece::Literal(std::mem::take(&mut literal).into()));
@@ -192,12 +198,12 @@ fn push_part(pieces: &mut Vec<Piece>, text: &str, part: Part) {
     }
 }
 
-fn push_star(out: &mut Vec<u8>, asked: &Asked<'_>, star: &Range<usize>, part: Part) {
+fn push_star(out: &mut Vec<u8>, request: &RequestTarget<'_>, star: &Range<usize>, part: UrlPart) {
     // In a query `+`, `&` and `=` mean something of their own, so there only what means nothing anywhere stays.
-    let keep = if part == Part::Query { is_unreserved } else { is_path };
-    let decoded = asked.path.as_bytes();
-    match raw_range(asked.raw_path, decoded, star) {
-        Some(range) => push_encoded(out, asked.raw_path.get(range).unwrap_or_default(), keep, true),
+    let keep = if part == UrlPart::Query { is_unreserved } else { is_path };
+    let decoded = request.path.as_bytes();
+    match raw_range(request.raw_path, decoded, star) {
+        Some(range) => push_encoded(out, request.raw_path.get(range).unwrap_or_default(), keep, true),
         None => push_encoded(out, decoded.get(star.clone()).unwrap_or_default(), keep, false),
     }
 }

@@ -26,15 +26,15 @@ pub struct RouteTrie<T> {
 
 /// How a path met its route.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Matched {
-    pub kind: Kind,
+pub struct RouteMatch {
+    pub kind: MatchKind,
     /// Where in the path lies what the (first) `*` of the pattern stands for; empty, at the end, where it has none.
     pub star: Range<usize>,
 }
 
 /// In order of rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum MatchKind {
     Exact,
     Prefix,
     Glob,
@@ -55,8 +55,8 @@ impl<T> RouteTrie<T> {
     pub fn insert(&mut self, pattern: &Pattern, value: T) -> Result<(), DuplicatePattern> {
         let index = self.values.len();
         let new = match pattern {
-            Pattern::Exact(path) => put(&mut self.node_at(path).exact, index),
-            Pattern::Prefix(path) => put(&mut self.node_at(path).prefix, index),
+            Pattern::Exact(path) => set_if_empty(&mut self.node_at(path).exact, index),
+            Pattern::Prefix(path) => set_if_empty(&mut self.node_at(path).prefix, index),
             Pattern::Glob(text) => {
                 let glob = Glob::new(text);
                 self.node_at(glob.literal_prefix()).put_glob(glob, index)
@@ -70,7 +70,7 @@ impl<T> RouteTrie<T> {
     }
 
     /// The most specific route that holds the path.
-    pub fn find(&self, path: &str) -> Option<(&T, Matched)> {
+    pub fn find(&self, path: &str) -> Option<(&T, RouteMatch)> {
         if self.values.is_empty() {
             return None;
         }
@@ -78,7 +78,7 @@ impl<T> RouteTrie<T> {
         let mut globs = false;
         for (node, depth) in self.descend(path) {
             if let (true, Some(index)) = (depth == path.len(), node.exact) {
-                return self.found(index, Kind::Exact, depth..depth);
+                return self.found(index, MatchKind::Exact, depth..depth);
             }
             if let Some(index) = node.prefix {
                 prefix = Some((index, depth));
@@ -86,30 +86,30 @@ impl<T> RouteTrie<T> {
             globs |= !node.globs.is_empty();
         }
         match prefix {
-            Some((index, depth)) => self.found(index, Kind::Prefix, depth..path.len()),
+            Some((index, depth)) => self.found(index, MatchKind::Prefix, depth..path.len()),
             None if globs => self.find_glob(path),
             None => None,
         }
     }
 
-    fn find_glob(&self, path: &str) -> Option<(&T, Matched)> {
-        let mut best: Option<(&Hung, Range<usize>)> = None;
+    fn find_glob(&self, path: &str) -> Option<(&T, RouteMatch)> {
+        let mut best: Option<(&RankedGlob, Range<usize>)> = None;
         for (node, _) in self.descend(path) {
             // Those at one node are in order of rank: the first match, or the first of lower rank than the best, ends it.
             let better = node
                 .globs
                 .iter()
-                .take_while(|hung| best.as_ref().is_none_or(|(best, _)| hung.rank() < best.rank()));
-            if let Some(found) = { better }.find_map(|hung| Some((hung, hung.matches(path)?))) {
+                .take_while(|glob| best.as_ref().is_none_or(|(best, _)| glob.rank() < best.rank()));
+            if let Some(found) = { better }.find_map(|glob| Some((glob, glob.matches(path)?))) {
                 best = Some(found);
             }
         }
-        let (hung, star) = best?;
-        self.found(hung.index, Kind::Glob, star)
+        let (glob, star) = best?;
+        self.found(glob.index, MatchKind::Glob, star)
     }
 
-    fn found(&self, index: usize, kind: Kind, star: Range<usize>) -> Option<(&T, Matched)> {
-        Some((self.values.get(index)?, Matched { kind, star }))
+    fn found(&self, index: usize, kind: MatchKind, star: Range<usize>) -> Option<(&T, RouteMatch)> {
+        Some((self.values.get(index)?, RouteMatch { kind, star }))
     }
 
     /// All values, in the order in which they were added.
@@ -140,7 +140,7 @@ impl<T> RouteTrie<T> {
         let mut rest = path.as_bytes();
         let mut at = ROOT;
         while let Some(&first) = rest.first() {
-            let child = match self.nodes[at].slot(first) {
+            let child = match self.nodes[at].child_index(first) {
                 Err(slot) => {
                     let child = self.add(Node::new(rest));
                     self.nodes[at].children.insert(slot, (first, child));
@@ -148,7 +148,7 @@ impl<T> RouteTrie<T> {
                 }
                 Ok(slot) => {
                     let (_, child) = self.nodes[at].children[slot];
-                    let common = common(&self.nodes[child].label, rest);
+                    let common = common_prefix_length(&self.nodes[child].label, rest);
                     if common < self.nodes[child].label.len() {
                         self.split(child, common);
                     }
@@ -204,7 +204,7 @@ struct Node {
     exact: Option<usize>,
     prefix: Option<usize>,
     /// Globs whose literal prefix ends here, in order of rank.
-    globs: Vec<Hung>,
+    globs: Vec<RankedGlob>,
 }
 
 impl Node {
@@ -218,16 +218,16 @@ impl Node {
         }
     }
 
-    fn slot(&self, first: u8) -> Result<usize, usize> {
+    fn child_index(&self, first: u8) -> Result<usize, usize> {
         self.children.binary_search_by_key(&first, |&(byte, _)| byte)
     }
 
     fn put_glob(&mut self, glob: Glob, index: usize) -> bool {
-        let hung = Hung { glob, index };
-        match self.globs.binary_search_by(|other| other.rank().cmp(&hung.rank())) {
+        let glob = RankedGlob { glob, index };
+        match self.globs.binary_search_by(|other| other.rank().cmp(&glob.rank())) {
             Ok(_) => false,
             Err(place) => {
-                self.globs.insert(place, hung);
+                self.globs.insert(place, glob);
                 true
             }
         }
@@ -236,12 +236,12 @@ impl Node {
 
 /// A glob at its node.
 #[derive(Debug, Clone)]
-struct Hung {
+struct RankedGlob {
     glob: Glob,
     index: usize,
 }
 
-impl Hung {
+impl RankedGlob {
     /// Smaller goes first.
     fn rank(&self) -> (std::cmp::Reverse<usize>, &str) {
         (std::cmp::Reverse(self.glob.literals()), self.glob.text())
@@ -272,7 +272,7 @@ impl<'a> Iterator for Descent<'a> {
         // The label is compared before the child is entered, so that every node given out is truly on the path.
         let child = rest
             .first()
-            .and_then(|&first| node.slot(first).ok())
+            .and_then(|&first| node.child_index(first).ok())
             .map(|slot| node.children[slot].1);
         self.next = child.filter(|&child| rest.starts_with(&self.nodes[child].label));
         let depth = self.depth;
@@ -282,13 +282,13 @@ impl<'a> Iterator for Descent<'a> {
 }
 
 /// Whether the place was free; what is there stays.
-fn put(place: &mut Option<usize>, index: usize) -> bool {
-    let free = place.is_none();
-    place.get_or_insert(index);
-    free
+fn set_if_empty(slot: &mut Option<usize>, index: usize) -> bool {
+    let is_free = slot.is_none();
+    slot.get_or_insert(index);
+    is_free
 }
 
-fn common(a: &[u8], b: &[u8]) -> usize {
+fn common_prefix_length(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 

@@ -27,14 +27,14 @@ impl Wildcard {
 
     pub(super) fn matches(&self, value: &[u8]) -> bool {
         if self.folds_case && value.iter().any(u8::is_ascii_uppercase) {
-            return self.holds(&value.to_ascii_lowercase());
+            return self.matches_bytes(&value.to_ascii_lowercase());
         }
-        self.holds(value)
+        self.matches_bytes(value)
     }
 
     /// Pieces between the first and the last are looked for from left to right, each where it first occurs: an earlier
     /// place leaves more room for what follows, so going back could not help.
-    fn holds(&self, value: &[u8]) -> bool {
+    fn matches_bytes(&self, value: &[u8]) -> bool {
         let [first, between @ .., last] = &*self.pieces else {
             return self.pieces.first().is_some_and(|only| **only == *value);
         };

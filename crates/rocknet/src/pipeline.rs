@@ -57,7 +57,7 @@ use crate::handler::OnTheSpot;
 use crate::interim::Interim;
 use crate::preload;
 use crate::response::Response;
-use crate::routing::Ruled;
+use crate::routing::RuleOutcome;
 use crate::site::Places;
 use crate::worker::{View, Worker};
 
@@ -175,11 +175,11 @@ where
         return answer(worker, view, incoming, number, places, resolved, decisions.user, reply);
     };
     let behind = number | BEHIND_RULES;
-    let response = match rules.lead(request, incoming.is_secure()) {
-        Ruled::Untouched => {
+    let response = match rules.apply(request, incoming.is_secure()) {
+        RuleOutcome::Untouched => {
             return answer(worker, view, incoming, behind, places, resolved, decisions.user, reply);
         }
-        Ruled::Rewritten(target) => {
+        RuleOutcome::Rewritten(target) => {
             let rewritten = request.looked_up_as(&target);
             let before = incoming;
             let incoming = incoming.with(&rewritten, || Rc::new((incoming.owned)().looked_up_as(&target)));
@@ -209,12 +209,12 @@ where
                 }
             };
         }
-        Ruled::Redirect { status, location } => on_the_spot::redirect(status, &location),
+        RuleOutcome::Redirect { status, location } => on_the_spot::redirect(status, &location),
         // Success would tell a client that the tunnel it has asked for stands.
-        Ruled::Respond { status: 200..=299, .. } if request.method == Method::Connect => {
+        RuleOutcome::Respond { status: 200..=299, .. } if request.method == Method::Connect => {
             fixed::error(Status::NOT_IMPLEMENTED)
         }
-        Ruled::Respond { status, body } => rules::response(status, body),
+        RuleOutcome::Respond { status, body } => rules::response(status, body),
     };
     let route = Some(resolved.endpoint);
     let going = stop(worker, view, incoming, Some(number), route, response, reply);

@@ -16,7 +16,7 @@ use crate::handler::Handler;
 use crate::log::SinkId;
 use crate::registries::Registries;
 use crate::route::{Label, ServerSettings};
-use crate::routing::{Kind, RouteTrie, Rules};
+use crate::routing::{MatchKind, RouteTrie, Rules};
 
 pub struct Site {
     pub name: String,
@@ -194,9 +194,9 @@ impl Places {
     fn named(&self, path: &str) -> Option<&Arc<Endpoint>> {
         let (endpoint, matched) = self.routes.find(path)?;
         let is_named = match matched.kind {
-            Kind::Exact => true,
-            Kind::Prefix => matched.star.is_empty(),
-            Kind::Glob => false,
+            MatchKind::Exact => true,
+            MatchKind::Prefix => matched.star.is_empty(),
+            MatchKind::Glob => false,
         };
         is_named.then_some(endpoint)
     }
@@ -204,7 +204,7 @@ impl Places {
     /// Whether a route is for this decoded path alone.
     pub fn names(&self, path: &str) -> bool {
         let found = self.routes.find(path);
-        found.is_some_and(|(_, matched)| matched.kind == Kind::Exact)
+        found.is_some_and(|(_, matched)| matched.kind == MatchKind::Exact)
     }
 
     pub fn endpoints(&self) -> impl Iterator<Item = &Arc<Endpoint>> {

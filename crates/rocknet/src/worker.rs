@@ -318,7 +318,7 @@ impl View {
     pub fn site_of_name(&self, local: Option<IpAddr>, name: Option<&str>) -> Option<(u32, bool)> {
         let own = local.and_then(|local| self.by_ip.iter().find(|(ip, _)| *ip == local));
         let tables = own.map(|(_, hosts)| hosts).into_iter().chain([&self.hosts]);
-        let named = name.and_then(|name| tables.clone().find_map(|hosts| hosts.named(name)));
+        let named = name.and_then(|name| tables.clone().find_map(|hosts| hosts.lookup_named(name)));
         let default = || tables.clone().find_map(HostTable::default_value);
         named
             .map(|site| (site, true))

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::super::target::{Problem, is_path, push_encoded, triplet};
+use super::super::target::{TargetError, is_path, push_encoded, triplet};
 use super::*;
 
 /// As the configuration writes them: `/x`, `/x/*`, and a star elsewhere.
@@ -22,10 +22,10 @@ fn redirect(from: &str, to: &str) -> Redirect {
     }
 }
 
-fn location(from: &str, to: &str, asked: &Asked<'_>) -> Option<String> {
+fn location(from: &str, to: &str, request: &RequestTarget<'_>) -> Option<String> {
     let redirects = Redirects::new(&[redirect(from, to)]).unwrap_or_else(|bad| panic!("{bad}"));
     let mut location = Vec::new();
-    let status = redirects.find(asked, &mut location)?;
+    let status = redirects.find(request, &mut location)?;
     assert_eq!(status, 308);
     Some(String::from_utf8(location).expect("a location is ASCII"))
 }
@@ -51,15 +51,15 @@ fn moved_paths_lead_where_they_should() {
             .split_once('?')
             .map_or((target, None), |(raw, query)| (raw, Some(query)));
         let path = decoded(raw);
-        let asked = Asked {
+        let request = RequestTarget {
             path: &path,
             raw_path: raw.as_bytes(),
             query: query.map(str::as_bytes),
         };
         assert_eq!(
-            location(from, to, &asked).as_deref(),
+            location(from, to, &request).as_deref(),
             expected,
-            "{from} = {to}, asked for {target}"
+            "{from} = {to}, requested {target}"
         );
     }
     for (from, to, target, expected) in [
@@ -131,13 +131,13 @@ fn moved_paths_lead_where_they_should() {
 fn no_request_picks_the_host() {
     #[track_caller]
     fn check(path: &str, raw: &str, expected: &str) {
-        let asked = Asked {
+        let request = RequestTarget {
             path,
             raw_path: raw.as_bytes(),
             query: None,
         };
         assert_eq!(
-            location("/go/*", "/{*}", &asked).as_deref(),
+            location("/go/*", "/{*}", &request).as_deref(),
             Some(expected),
             "{path:?} from {raw:?}"
         );
@@ -172,46 +172,46 @@ fn no_request_picks_the_host() {
 #[test]
 fn what_cannot_be_a_redirect_is_refused() {
     #[track_caller]
-    fn check(from: &str, to: &str, problem: Problem) {
+    fn check(from: &str, to: &str, error: TargetError) {
         let bad = Redirects::new(&[redirect(from, to)]).err();
         assert_eq!(
             bad,
-            Some(BadRedirect {
+            Some(RedirectError {
                 from: pattern(from),
-                problem
+                error
             }),
             "{from} = {to}"
         );
     }
-    for (from, to, problem) in [
-        ("/a", "", Problem::NotAPlace),
-        ("/a", "b", Problem::NotAPlace),
-        ("/a/*", "{*}", Problem::NotAPlace),
-        ("/a", "javascript:alert(1)", Problem::NotAPlace),
-        ("/a", "ftp://example.com/", Problem::NotAPlace),
-        ("/a", "https:/example.com", Problem::NotAPlace),
-        ("/a", "ééééé", Problem::NotAPlace),
-        ("/a", "//example.com", Problem::TwoSlashes),
-        ("/a", "/\\example.com", Problem::TwoSlashes),
-        ("/a", "https://", Problem::BadHost),
-        ("/a", "https:///x", Problem::BadHost),
-        ("/a", "https://:80/x", Problem::BadHost),
-        ("/a", "https://good@evil.com/", Problem::BadHost),
-        ("/a", "https://exa mple.com/", Problem::BadHost),
-        ("/a", "http://münchen.example/", Problem::BadHost),
-        ("/a/*", "https://{*}/", Problem::StarInHost),
-        ("/a/*", "https://example.com{*}", Problem::StarInHost),
-        ("/a", "/b/{*}", Problem::NoStar),
-        ("/a/*", "/{*}{*}{*}{*}{*}", Problem::TooManyStars),
+    for (from, to, error) in [
+        ("/a", "", TargetError::NotPathOrUrl),
+        ("/a", "b", TargetError::NotPathOrUrl),
+        ("/a/*", "{*}", TargetError::NotPathOrUrl),
+        ("/a", "javascript:alert(1)", TargetError::NotPathOrUrl),
+        ("/a", "ftp://example.com/", TargetError::NotPathOrUrl),
+        ("/a", "https:/example.com", TargetError::NotPathOrUrl),
+        ("/a", "ééééé", TargetError::NotPathOrUrl),
+        ("/a", "//example.com", TargetError::SchemeRelative),
+        ("/a", "/\\example.com", TargetError::SchemeRelative),
+        ("/a", "https://", TargetError::BadHost),
+        ("/a", "https:///x", TargetError::BadHost),
+        ("/a", "https://:80/x", TargetError::BadHost),
+        ("/a", "https://good@evil.com/", TargetError::BadHost),
+        ("/a", "https://exa mple.com/", TargetError::BadHost),
+        ("/a", "http://münchen.example/", TargetError::BadHost),
+        ("/a/*", "https://{*}/", TargetError::StarInHost),
+        ("/a/*", "https://example.com{*}", TargetError::StarInHost),
+        ("/a", "/b/{*}", TargetError::NoStar),
+        ("/a/*", "/{*}{*}{*}{*}{*}", TargetError::TooManyStars),
     ] {
-        check(from, to, problem);
-        let words = problem.to_string();
+        check(from, to, error);
+        let words = error.to_string();
         assert!(words.len() > 20 && !words.contains('\n'), "{words}");
     }
     let twice = [redirect("/a/*", "/b"), redirect("/c", "/d"), redirect("/a/*", "/e")];
-    let bad = BadRedirect {
+    let bad = RedirectError {
         from: pattern("/a/*"),
-        problem: Problem::Twice,
+        error: TargetError::Duplicate,
     };
     assert_eq!(Redirects::new(&twice).err(), Some(bad.clone()));
     assert!(bad.to_string().contains("`/a/*`"));
@@ -226,16 +226,16 @@ fn the_status_is_one_that_redirects() {
         }]);
         match redirects {
             Ok(redirects) => {
-                let asked = Asked {
+                let request = RequestTarget {
                     path: "/a",
                     raw_path: b"/a",
                     query: None,
                 };
-                assert_eq!(redirects.find(&asked, &mut Vec::new()), Some(status));
+                assert_eq!(redirects.find(&request, &mut Vec::new()), Some(status));
                 assert!([301, 302, 303, 307, 308].contains(&status));
             }
             Err(bad) => {
-                assert_eq!(bad.problem, Problem::BadStatus);
+                assert_eq!(bad.error, TargetError::BadStatus);
                 assert!(![301, 302, 303, 307, 308].contains(&status));
             }
         }
@@ -260,7 +260,7 @@ fn redirects_are_ranked_as_routes_are_and_append() {
     ] {
         let mut location = b"Location: ".to_vec();
         redirects.find(
-            &Asked {
+            &RequestTarget {
                 path,
                 raw_path: path.as_bytes(),
                 query: None,
@@ -272,7 +272,7 @@ fn redirects_are_ranked_as_routes_are_and_append() {
     let mut location = Vec::new();
     assert_eq!(
         redirects.find(
-            &Asked {
+            &RequestTarget {
                 path: "/none",
                 raw_path: b"/none",
                 query: None
@@ -299,8 +299,8 @@ proptest! {
     ) {
         let path = format!("/go/{path}");
         let raw = if same { path.as_bytes().to_vec() } else { raw };
-        let asked = Asked { path: &path, raw_path: &raw, query: query.as_deref() };
-        let location = location("/go/*", to, &asked).expect("the prefix holds the path");
+        let request = RequestTarget { path: &path, raw_path: &raw, query: query.as_deref() };
+        let location = location("/go/*", to, &request).expect("the prefix holds the path");
         prop_assert!(location.bytes().all(|byte| byte.is_ascii_graphic()), "{location:?}");
         if to.starts_with('/') {
             prop_assert!(location.starts_with('/'), "{location:?}");
@@ -316,10 +316,10 @@ proptest! {
         let path = format!("/b/{path}");
         let mut raw = Vec::new();
         push_encoded(&mut raw, path.as_bytes(), if encode_all { |byte| byte == b'/' } else { is_path }, false);
-        let asked = Asked { path: &path, raw_path: &raw, query: None };
-        let kept = location("/b/*", "/n/{*}", &asked).unwrap();
+        let request = RequestTarget { path: &path, raw_path: &raw, query: None };
+        let kept = location("/b/*", "/n/{*}", &request).unwrap();
         prop_assert_eq!(kept.as_bytes()[3..].to_vec(), raw[if encode_all { 5 } else { 3 }..].to_vec());
-        let anew = location("/b/*", "/n/{*}", &Asked { raw_path: b"/", ..asked }).unwrap();
+        let anew = location("/b/*", "/n/{*}", &RequestTarget { raw_path: b"/", ..request }).unwrap();
         for location in [kept, anew] {
             prop_assert_eq!(&decoded(&location)[2..], &path[2..]);
         }

@@ -37,21 +37,25 @@ fn rewrite(path: &str, to: &str) -> model::Rule {
     rule(when, RuleAction::Rewrite(to.into()), false)
 }
 
-fn lead(rules: &[model::Rule], target: &str) -> Ruled {
+fn apply(rules: &[model::Rule], target: &str) -> RuleOutcome {
     let rules = Rules::new(rules).expect("the rules can be").expect("there are some");
     let fields = [(Known::UserAgent, &b"Googlebot/2.1"[..])];
     let request = OwnedRequest::get(Version::Http11, b"WWW.Example.com:8080", target.as_bytes(), &fields);
-    rules.lead(&request.view(), false)
+    rules.apply(&request.view(), false)
 }
 
 #[test]
 fn paths_are_rewritten() {
     #[track_caller]
-    fn check(path: &str, to: &str, asked: &str, expected: Option<&str>) {
-        let expected = expected.map_or(Ruled::Untouched, |target| Ruled::Rewritten(target.into()));
-        assert_eq!(lead(&[rewrite(path, to)], asked), expected, "{path} to {to}: {asked}");
+    fn check(path: &str, to: &str, request: &str, expected: Option<&str>) {
+        let expected = expected.map_or(RuleOutcome::Untouched, |target| RuleOutcome::Rewritten(target.into()));
+        assert_eq!(
+            apply(&[rewrite(path, to)], request),
+            expected,
+            "{path} to {to}: {request}"
+        );
     }
-    for (path, to, asked, expected) in [
+    for (path, to, request, expected) in [
         ("/a", "/b", "/a", Some("/b")),
         ("/a", "/b", "/a?q=1", Some("/b?q=1")),
         ("/a", "/b?x", "/a?q=1", Some("/b?x")),
@@ -74,7 +78,7 @@ fn paths_are_rewritten() {
         ("", "/site/{*}", "/%00", None),
         ("", "/site/{*}", "/../a", None),
     ] {
-        check(path, to, asked, expected);
+        check(path, to, request, expected);
     }
 }
 
@@ -141,26 +145,26 @@ fn all_conditions_have_to_hold() {
             false,
         )];
         let expected = match holds {
-            true => Ruled::Respond {
+            true => RuleOutcome::Respond {
                 status: 410,
                 body: None,
             },
-            false => Ruled::Untouched,
+            false => RuleOutcome::Untouched,
         };
-        assert_eq!(lead(&rules, "/x?a=1&b&a=2"), expected, "{when:?}");
+        assert_eq!(apply(&rules, "/x?a=1&b&a=2"), expected, "{when:?}");
     }
 }
 
 #[test]
 fn rules_are_met_in_order_and_once() {
     let chain = [rewrite("/a", "/b"), rewrite("/b", "/c"), rewrite("/a", "/never")];
-    assert_eq!(lead(&chain, "/a"), Ruled::Rewritten(b"/c".to_vec()));
+    assert_eq!(apply(&chain, "/a"), RuleOutcome::Rewritten(b"/c".to_vec()));
     let round = [rewrite("/a", "/b"), rewrite("/b", "/a")];
-    assert_eq!(lead(&round, "/a?q"), Ruled::Rewritten(b"/a?q".to_vec()));
+    assert_eq!(apply(&round, "/a?q"), RuleOutcome::Rewritten(b"/a?q".to_vec()));
 
     let mut ended = chain;
     ended[0].last = true;
-    assert_eq!(lead(&ended, "/a"), Ruled::Rewritten(b"/b".to_vec()));
+    assert_eq!(apply(&ended, "/a"), RuleOutcome::Rewritten(b"/b".to_vec()));
 
     let spared = [
         rule(rewrite("/static/*", "/").when, RuleAction::Pass, true),
@@ -173,9 +177,9 @@ fn rules_are_met_in_order_and_once() {
             false,
         ),
     ];
-    assert_eq!(lead(&spared, "/static/logo.svg"), Ruled::Untouched);
+    assert_eq!(apply(&spared, "/static/logo.svg"), RuleOutcome::Untouched);
     let body = Some("Back soon.".into());
-    assert_eq!(lead(&spared, "/"), Ruled::Respond { status: 503, body });
+    assert_eq!(apply(&spared, "/"), RuleOutcome::Respond { status: 503, body });
 
     let moved = [
         rewrite("/a/*", "/b/{*}"),
@@ -189,7 +193,10 @@ fn rules_are_met_in_order_and_once() {
         ),
     ];
     let location = b"https://example.org/c%20d?e".to_vec();
-    assert_eq!(lead(&moved, "/a/c%20d?e"), Ruled::Redirect { status: 302, location });
+    assert_eq!(
+        apply(&moved, "/a/c%20d?e"),
+        RuleOutcome::Redirect { status: 302, location }
+    );
 }
 
 #[test]
@@ -203,9 +210,9 @@ fn a_rule_that_cannot_be_is_told_by_its_number() {
 proptest::proptest! {
     /// Whatever is asked, what comes out can be taken for a path of this site and for nothing else.
     #[test]
-    fn a_rewritten_target_is_a_path(asked in "/[a-z/.%0-9:?&=\\\\]{0,24}", to in "/[a-z/]{0,4}\\{\\*\\}[a-z?=]{0,4}") {
+    fn a_rewritten_target_is_a_path(request in "/[a-z/.%0-9:?&=\\\\]{0,24}", to in "/[a-z/]{0,4}\\{\\*\\}[a-z?=]{0,4}") {
         if to.starts_with("//") { return Ok(()); }
-        if let Ruled::Rewritten(target) = lead(&[rewrite("", &to)], &asked) {
+        if let RuleOutcome::Rewritten(target) = apply(&[rewrite("", &to)], &request) {
             proptest::prop_assert!(target.starts_with(b"/") && !target.starts_with(b"//"), "{:?}", target);
             proptest::prop_assert!(target.iter().all(|byte| byte.is_ascii_graphic() && *byte != b'#'));
         }

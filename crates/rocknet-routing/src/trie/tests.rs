@@ -106,14 +106,18 @@ fn paths_find_their_most_specific_route() {
 #[test]
 fn the_kind_of_match_is_told() {
     let trie = trie(&["/a", "/b/*", "/c*d"]);
-    for (path, expected) in [("/a", Kind::Exact), ("/b/", Kind::Prefix), ("/cd", Kind::Glob)] {
+    for (path, expected) in [
+        ("/a", MatchKind::Exact),
+        ("/b/", MatchKind::Prefix),
+        ("/cd", MatchKind::Glob),
+    ] {
         assert_eq!(
             trie.find(path).map(|(_, matched)| matched.kind),
             Some(expected),
             "{path:?}"
         );
     }
-    assert!(Kind::Exact < Kind::Prefix && Kind::Prefix < Kind::Glob);
+    assert!(MatchKind::Exact < MatchKind::Prefix && MatchKind::Prefix < MatchKind::Glob);
 }
 
 #[test]
@@ -212,20 +216,20 @@ fn no_path_visits_more_nodes_than_it_has_bytes() {
 }
 
 /// The ranking, said as a search through a list.
-fn naive(patterns: &[Pattern], path: &str) -> Option<(usize, Matched)> {
+fn naive(patterns: &[Pattern], path: &str) -> Option<(usize, RouteMatch)> {
     let ranked = patterns.iter().enumerate().filter_map(|(index, pattern)| {
         let (kind, weight, star) = match pattern {
-            Pattern::Exact(text) => (text == path).then_some((Kind::Exact, 0, path.len()..path.len()))?,
+            Pattern::Exact(text) => (text == path).then_some((MatchKind::Exact, 0, path.len()..path.len()))?,
             Pattern::Prefix(text) => {
                 path.starts_with(text.as_str())
-                    .then_some((Kind::Prefix, text.len(), text.len()..path.len()))?
+                    .then_some((MatchKind::Prefix, text.len(), text.len()..path.len()))?
             }
             Pattern::Glob(text) => {
                 let literals = text.chars().filter(|&character| character != '*').count();
-                (Kind::Glob, literals, super::super::glob::tests::naive(text, path)?)
+                (MatchKind::Glob, literals, super::super::glob::tests::naive(text, path)?)
             }
         };
-        Some(((kind, usize::MAX - weight, pattern), index, Matched { kind, star }))
+        Some(((kind, usize::MAX - weight, pattern), index, RouteMatch { kind, star }))
     });
     ranked
         .min_by(|(a, ..), (b, ..)| a.cmp(b))

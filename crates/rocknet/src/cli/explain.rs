@@ -16,7 +16,7 @@ use rocknet::gateway::php;
 use rocknet::handlers;
 use rocknet::registries::Registries;
 use rocknet::route::{Label, ServerSettings};
-use rocknet::routing::{Asked, Ruled, Rules};
+use rocknet::routing::{RequestTarget, RuleOutcome, Rules};
 use rocknet_config::environment::Environment;
 use rocknet_config::explain::{self, Explanation};
 use rocknet_config::model::{CertificateSource, Listen, Php, PhpVersion, Place, Settings, Site};
@@ -71,14 +71,14 @@ fn answer<'c>(config: &'c Config, url: &Url<'_>, file: &Path) -> Result<Answer<'
         return Ok(Answer { found, leads_to });
     }
     let leads_to = match ruled(found.site, url)? {
-        Ruled::Untouched => behind_rules(&found, url)?,
-        Ruled::Respond { status: code, .. } => {
+        RuleOutcome::Untouched => behind_rules(&found, url)?,
+        RuleOutcome::Respond { status: code, .. } => {
             format!("{}, by a rule", Status::new(code).map_or(code.to_string(), status))
         }
-        Ruled::Redirect { status, location } => {
+        RuleOutcome::Redirect { status, location } => {
             format!("redirect {status} to {}, by a rule", String::from_utf8_lossy(&location))
         }
-        Ruled::Rewritten(target) => {
+        RuleOutcome::Rewritten(target) => {
             let target = String::from_utf8_lossy(&target).into_owned();
             let (path, query) = target
                 .split_once('?')
@@ -152,9 +152,9 @@ fn decoded(path: &str) -> Result<String, PathError> {
 }
 
 /// Has the rules of a site look at a GET for the URL.
-fn ruled(site: &Site, url: &Url<'_>) -> Result<Ruled, Failure> {
+fn ruled(site: &Site, url: &Url<'_>) -> Result<RuleOutcome, Failure> {
     let Some(rules) = Rules::new(&site.rules).map_err(|error| Failure::Failed(error.to_string()))? else {
-        return Ok(Ruled::Untouched);
+        return Ok(RuleOutcome::Untouched);
     };
     let target = url
         .query
@@ -167,7 +167,7 @@ fn ruled(site: &Site, url: &Url<'_>) -> Result<Ruled, Failure> {
         .iter()
         .find(is_asked)
         .is_some_and(|listen| site.secure.contains(listen));
-    Ok(rules.lead(&request.view(), is_secure))
+    Ok(rules.apply(&request.view(), is_secure))
 }
 
 /// Says what answers a URL that no rule answers.
@@ -217,7 +217,7 @@ fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result<String, Fa
         ));
     }
     let mut location = Vec::new();
-    let asked = Asked {
+    let asked = RequestTarget {
         path,
         raw_path: url.path.as_bytes(),
         query: url.query.map(str::as_bytes),

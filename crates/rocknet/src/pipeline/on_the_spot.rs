@@ -14,7 +14,7 @@ use crate::files::cache::front::{Lead, Place};
 use crate::fixed;
 use crate::handler::OnTheSpot;
 use crate::response::Response;
-use crate::routing::Asked;
+use crate::routing::RequestTarget;
 use crate::site::Places;
 use crate::worker::Worker;
 
@@ -24,7 +24,7 @@ pub(super) fn of_route(endpoint: &Endpoint, request: &Request<'_>, path: &str) -
         return Some(fixed::error(Status::NOT_FOUND));
     }
     let mut location = Vec::new();
-    let asked = Asked {
+    let asked = RequestTarget {
         path,
         raw_path: request.path,
         query: request.query,

@@ -14,7 +14,7 @@ use crate::files::cache::front::{BEHIND_RULES, Known, Lead};
 use crate::files::entry::{Found, REFRESH_AFTER_MS, STALE_AFTER_MS};
 use crate::fixed;
 use crate::preload;
-use crate::routing::Ruled;
+use crate::routing::RuleOutcome;
 use crate::worker::{View, Worker};
 use rocknet_proto::PreparedHeads;
 
@@ -52,15 +52,15 @@ where
 {
     let rules = view.snapshot.sites[site as usize].rules.as_ref()?;
     let behind = site | BEHIND_RULES;
-    match rules.lead(incoming.request, incoming.is_secure()) {
-        Ruled::Untouched => remembered(worker, view, behind, incoming, reply),
-        Ruled::Rewritten(target) if view.snapshot.sites[site as usize].is_open() => {
+    match rules.apply(incoming.request, incoming.is_secure()) {
+        RuleOutcome::Untouched => remembered(worker, view, behind, incoming, reply),
+        RuleOutcome::Rewritten(target) if view.snapshot.sites[site as usize].is_open() => {
             let rewritten = incoming.request.looked_up_as(&target);
             let owned = || Rc::new((incoming.owned)().looked_up_as(&target));
             remembered(worker, view, behind, &incoming.with(&rewritten, owned), reply)
         }
         // Handled by the slow path, like rewritten paths of a site with guards, where two routes are checked.
-        Ruled::Rewritten(_) | Ruled::Redirect { .. } | Ruled::Respond { .. } => None,
+        RuleOutcome::Rewritten(_) | RuleOutcome::Redirect { .. } | RuleOutcome::Respond { .. } => None,
     }
 }
 

@@ -12,7 +12,7 @@ use crate::endpoint::Endpoint;
 use crate::exchange::Client;
 use crate::files::serve::NAMELESS;
 use crate::log::throttle::Cause;
-use crate::routing::Ruled;
+use crate::routing::RuleOutcome;
 use crate::site::Places;
 use crate::worker::View;
 use rocknet_proto::status::Status;
@@ -67,8 +67,8 @@ pub fn body_limit(view: &View, site: Option<u32>, request: &Request<'_>, is_secu
     };
     let site = &view.snapshot.sites[number as usize];
     let places = site.places(is_secure);
-    match site.rules.as_ref().map(|rules| rules.lead(request, is_secure)) {
-        Some(Ruled::Rewritten(target)) => resolve_or_root(places, split_target(&target).0).route.body_size,
+    match site.rules.as_ref().map(|rules| rules.apply(request, is_secure)) {
+        Some(RuleOutcome::Rewritten(target)) => resolve_or_root(places, split_target(&target).0).route.body_size,
         _ => resolve_or_root(places, request.path).route.body_size,
     }
 }
