@@ -1,4 +1,5 @@
-//! A set of certificates for the same names, one for each kind of key: the client's signature schemes choose.
+//! Certificates with their keys, and sets of certificates for the same names, one for each kind of key. The client's
+//! signature schemes select the certificate.
 
 use std::fmt;
 use std::path::Path;
@@ -12,10 +13,10 @@ use rustls::{SignatureAlgorithm, SignatureScheme};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
-/// Most names read from one certificate; CAs put a hundred into one at most.
+/// Most names read from one certificate. Public CAs allow about 100.
 const MAX_NAMES: usize = 1_000;
 
-/// A certificate with its chain and key, looked at once.
+/// A certificate with its chain and private key, parsed and checked once.
 #[derive(Debug, Clone)]
 pub struct Certificate {
     key: Arc<CertifiedKey>,
@@ -23,24 +24,29 @@ pub struct Certificate {
     names: Vec<String>,
     not_before: SystemTime,
     not_after: SystemTime,
-    /// The file it was read from, if any.
+    /// File from which the certificate was read, if any.
     origin: Option<Arc<Path>>,
 }
 
-/// Why a certificate and a key cannot serve.
+/// The reason why a certificate and key cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CertificateError {
+    /// The chain is empty.
     NoCertificate,
     /// The certificate cannot be read.
     Certificate(String),
-    /// The key cannot be read, or is of a kind that TLS does not use.
+    /// The key cannot be read, or its kind is not supported by TLS.
     Key(String),
     /// The key belongs to another certificate.
     Mismatch,
 }
 
 impl Certificate {
-    /// `chain`: the leaf first, then what signed it, up to but without the root.
+    /// Checks that the key belongs to the first certificate. `chain` begins with the leaf, continues with its issuers
+    /// in order, and omits the root.
+    ///
+    /// # Errors
+    /// Returns the reason why the certificate and key cannot be used.
     pub fn new(
         chain: Vec<CertificateDer<'static>>,
         key: &PrivateKeyDer<'static>,
@@ -58,7 +64,8 @@ impl Certificate {
         let algorithm = signing.algorithm();
         let key = CertifiedKey::new(chain, signing);
         match key.keys_match() {
-            // Unknown: a key that does not tell its public half; the handshake will.
+            // `Unknown` means that the public half of this key cannot be compared here; the handshake fails if it does
+            // not match.
             Ok(()) | Err(rustls::Error::InconsistentKeys(rustls::InconsistentKeys::Unknown)) => {}
             Err(rustls::Error::InconsistentKeys(_)) => return Err(CertificateError::Mismatch),
             Err(error) => return Err(CertificateError::Certificate(error.to_string())),
@@ -82,7 +89,7 @@ impl Certificate {
         self.origin.as_deref()
     }
 
-    /// With a stapled OCSP response, which goes out with the certificate as it is.
+    /// Adds an OCSP response (DER), which is stapled unchanged.
     pub fn with_ocsp(mut self, response: Option<Vec<u8>>) -> Certificate {
         let mut key = CertifiedKey::clone(&self.key);
         key.ocsp = response;
@@ -90,40 +97,45 @@ impl Certificate {
         self
     }
 
+    /// Returns the chain and signing key in the form that rustls takes.
     pub fn key(&self) -> &Arc<CertifiedKey> {
         &self.key
     }
 
-    /// The DNS names and addresses it vouches for, lower case.
+    /// Returns the DNS names and addresses of the certificate (subjectAltName), in lower case.
     pub fn names(&self) -> &[String] {
         &self.names
     }
 
+    /// Returns the start of the validity period.
     pub fn not_before(&self) -> SystemTime {
         self.not_before
     }
 
+    /// Returns the end of the validity period.
     pub fn not_after(&self) -> SystemTime {
         self.not_after
     }
 }
 
-/// One certificate for each kind of key, the most wished for first.
+/// Certificates for the same names, one for each kind of key, most preferred first.
 #[derive(Debug, Clone)]
 pub struct CertificateSet(Vec<Certificate>);
 
 impl CertificateSet {
+    /// Sorts the certificates by preference: ECDSA, EdDSA, RSA.
     pub fn new(mut all: Vec<Certificate>) -> CertificateSet {
-        // ECDSA signs many times faster than RSA, and its chains are shorter: whoever can takes it.
+        // ECDSA signs many times faster than RSA, and its chains are shorter, so every client that supports it gets it.
         all.sort_by_key(|certificate| rank(certificate.algorithm));
         CertificateSet(all)
     }
 
+    /// Returns the certificates, most preferred first.
     pub fn certificates(&self) -> &[Certificate] {
         &self.0
     }
 
-    /// The certificate whose key can sign in one of these schemes.
+    /// Returns the first certificate whose key can sign with one of the offered schemes.
     pub fn choose(&self, offered: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
         self.0
             .iter()
@@ -140,14 +152,14 @@ impl From<Certificate> for CertificateSet {
 
 impl ResolvesServerCert for CertificateSet {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        // With none rustls would deny access (alert 49). That a handshake of nothing in common fails (alert 40) is what it
-        // finds out by itself, with any certificate.
+        // Without a certificate rustls sends access_denied (49). With any certificate it finds out itself that no
+        // scheme is shared and sends handshake_failure (40).
         self.choose(hello.signature_schemes())
             .or_else(|| self.0.first().map(|certificate| Arc::clone(&certificate.key)))
     }
 }
 
-/// The answer to a challenge: one certificate, whoever asks.
+/// Resolver that returns the same certificate to every client, for challenges.
 #[derive(Debug)]
 pub struct SingleCertificate(pub Arc<CertifiedKey>);
 
@@ -165,13 +177,13 @@ fn rank(algorithm: SignatureAlgorithm) -> u8 {
     }
 }
 
-/// Whom a certificate names.
+/// Returns the subject of a DER certificate; `None` if it cannot be parsed.
 pub fn subject(der: &[u8]) -> Option<String> {
     let (_, certificate) = X509Certificate::from_der(der).ok()?;
     Some(certificate.subject().to_string())
 }
 
-/// Puts the leaf to the front: the one certificate that signed none of the others.
+/// Moves the leaf to the front: the first certificate that issued none of the others.
 pub(super) fn leaf_first(chain: &mut [CertificateDer<'static>]) {
     let parsed: Vec<_> = chain.iter().map(|der| X509Certificate::from_der(der).ok()).collect();
     let signed_none = |at: usize| {

@@ -1,4 +1,4 @@
-//! The machine as a configuration sees it, with certificates loaded as the server loads them.
+//! The environment in which a configuration is checked: certificates are loaded as the server loads them.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -10,13 +10,13 @@ use super::CertificateManager;
 use super::files::FileSet;
 use super::tls_config::roots;
 
-/// The machine, with certificates loaded as the server loads them.
+/// The file system and environment variables of this machine, with certificates loaded as the server loads them.
 pub struct ServerEnvironment<'m> {
     manager: Option<&'m CertificateManager>,
 }
 
 impl ServerEnvironment<'static> {
-    /// Returns an environment that reads files as a server that starts now would.
+    /// Returns an environment that reads files as a starting server would.
     pub fn new() -> ServerEnvironment<'static> {
         ServerEnvironment { manager: None }
     }
@@ -29,8 +29,8 @@ impl Default for ServerEnvironment<'static> {
 }
 
 impl<'m> ServerEnvironment<'m> {
-    /// Returns an environment that reads files as a running server does, which may have read some with rights that it has
-    /// given up since.
+    /// Returns an environment that reuses the files of a running server, which may have read some with rights that it
+    /// has given up since.
     pub fn with_manager(manager: &'m CertificateManager) -> ServerEnvironment<'m> {
         ServerEnvironment { manager: Some(manager) }
     }

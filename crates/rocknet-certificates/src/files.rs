@@ -1,4 +1,4 @@
-//! Sets of certificate files that the configuration names: read whole, inspected, and read again when they change.
+//! Certificate files named in the configuration: read, inspected, and read again when they change.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -16,11 +16,11 @@ use super::{Certificate, CertificateSet};
 
 pub use super::pem::{load, read_any};
 
-/// What to do about files that may not be read any more.
-const KEPT: &str = "the certificate that was read at start stays in use; after a renewal restart the server, or let its user \
-                    read the file";
+/// Help for files that the process may no longer read.
+const KEPT: &str = "the certificate read at start stays in use; after a renewal restart the server, or give its user the right \
+                    to read the file";
 
-/// The certificates of one site, as they stand in its files.
+/// The certificates of one site, read from its files.
 #[derive(Debug)]
 pub struct FileSet {
     files: Vec<CertificateFiles>,
@@ -30,24 +30,25 @@ pub struct FileSet {
 
 #[derive(Debug, Default)]
 struct LastRead {
-    /// State of each file at the last reading.
+    /// Stamps of the files at the last read; `None` for a file that could not be examined.
     stamps: Vec<Option<Stamp>>,
-    /// Time at which the first of the certificates expires, while that lies ahead.
+    /// Time at which the first certificate expires, as long as it is in the future.
     expiry: Option<SystemTime>,
     faults: Vec<CertificateFault>,
 }
 
-/// The result of reading files that have changed.
+/// The result of reading files again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reload {
+    /// The files have changed, and the new certificates are in use.
     Replaced,
-    /// The files are the same, and a certificate in them has expired meanwhile.
+    /// The files are unchanged, but a certificate has expired since the last read.
     Expired,
-    /// They cannot be used: the set that was read before stays, if there is one.
+    /// The files cannot be used. The previous set stays in use, if there is one.
     Kept,
 }
 
-/// A file that was replaced or written has another one of these.
+/// Identifies a version of a file: it changes when the file is replaced, written, or gets another mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     inode: u64,
@@ -57,7 +58,7 @@ struct Stamp {
 }
 
 impl FileSet {
-    /// Reads the files. What is wrong with them is a fault of the set, which then has no certificates.
+    /// Reads the files. If one has an error, the set has no certificates; see [`FileSet::faults_for`].
     pub fn new(files: Vec<CertificateFiles>) -> FileSet {
         let set = FileSet {
             files,
@@ -68,17 +69,18 @@ impl FileSet {
         set
     }
 
+    /// Returns the certificates of the last successful read.
     pub fn set(&self) -> Option<Arc<CertificateSet>> {
         self.set.load_full()
     }
 
-    /// The error of the last reading: with it the files cannot serve, and a set that was read before stays in use.
+    /// Returns the first error of the last read. The files are then unusable, and a previous set stays in use.
     pub fn error(&self) -> Option<String> {
         let read = self.read();
         read.faults.iter().find(|fault| is_error(fault)).map(text)
     }
 
-    /// All faults of the last reading, and the names of a site that the certificates are not for.
+    /// Returns all faults of the last read, and a warning for each of `names` that the certificates do not cover.
     pub fn faults_for(&self, names: &[HostPattern]) -> Vec<CertificateFault> {
         let mut faults = self.read().faults.clone();
         if !faults.iter().any(is_error)
@@ -95,8 +97,8 @@ impl FileSet {
         faults
     }
 
-    /// Reads the files again if one of them has changed or a certificate has expired; those that are broken leave the old
-    /// set where it is. `None`: there was no change.
+    /// Reads the files again if one has changed or a certificate has expired. Files with an error leave the previous
+    /// set in use. Returns `None` if nothing has changed.
     pub fn reload_if_changed(&self, now: SystemTime) -> Option<Reload> {
         let mut read = self.read();
         let stamps: Vec<_> = self.paths().map(stamp).collect();
@@ -120,7 +122,7 @@ impl FileSet {
         if let Some(all) = loaded {
             self.set.store(Some(Arc::new(CertificateSet::new(all))));
         } else if is_denied && self.set.load().is_some() {
-            // Read at start with rights that were given up since: nothing says that the files are broken.
+            // The files were read at start with rights given up since, which does not mean that they are broken.
             for fault in &mut faults {
                 fault.severity = Severity::Warning;
                 fault.help = KEPT.to_owned();
@@ -156,7 +158,7 @@ fn stamp(path: &Path) -> Option<Stamp> {
     })
 }
 
-/// A fault in one line, for the log.
+/// Formats a fault as one line for the log.
 pub(super) fn text(fault: &CertificateFault) -> String {
     format!("{}; {}", fault.message, fault.help)
 }

@@ -1,6 +1,6 @@
-//! Inspection of certificate files: loads them as a site would and lists what is wrong.
+//! Inspection of certificate files: loads them as a site would and lists the faults.
 //!
-//! The one place that judges: `check`, start, reload, the watcher of the files and `doctor` all call it.
+//! All callers share this code: `check`, start, reload, the file watcher and `doctor`.
 
 use std::collections::HashSet;
 use std::sync::OnceLock;
@@ -16,20 +16,21 @@ use x509_parser::prelude::{FromDer, GeneralName, ParsedExtension, X509Certificat
 use super::Certificate;
 use super::pem::{PemFileError, load};
 
-/// Most names that one message lists.
+/// Most names listed in one message.
 const MAX_NAMES_SHOWN: usize = 5;
-/// Most roots of the system that are remembered, by name: the lists of browsers hold about 150.
+/// Most system roots whose names are kept. Browser root programs contain about 150.
 const MAX_ROOTS: usize = 4_096;
 
-/// Certificates that were loaded, unless one of them has an error, and all faults.
+/// The loaded certificates, unless one has an error, and all faults.
 pub(super) struct Inspected {
     pub loaded: Option<Vec<Certificate>>,
     pub faults: Vec<CertificateFault>,
-    /// The first error is that this process may not read a file.
+    /// The first error is a lack of read permission.
     pub is_denied: bool,
 }
 
-/// Loads pairs of files and judges each: errors where it cannot be served, warnings where clients will refuse it.
+/// Loads pairs of files and inspects each. An error prevents serving; a warning means that clients will reject the
+/// certificate.
 pub(super) fn inspect(files: &[CertificateFiles], now: SystemTime) -> Inspected {
     let mut inspected = Inspected {
         loaded: None,
@@ -103,7 +104,7 @@ fn warnings(at: usize, files: &CertificateFiles, certificate: &Certificate, now:
     all
 }
 
-/// Names of a site that a certificate is not for.
+/// Returns a warning that lists the names of a site that the certificate does not cover.
 pub(super) fn uncovered(
     at: usize,
     path: &std::path::Path,
@@ -136,7 +137,7 @@ pub(super) fn uncovered(
     })
 }
 
-/// Whether one of the names of a certificate is this name, or a wildcard for it (RFC 6125 §6.4.3).
+/// Returns true if one of the certificate's names equals this name or is a wildcard that covers it (RFC 6125 §6.4.3).
 fn covers(certificate: &[String], name: &HostPattern) -> bool {
     match name {
         HostPattern::Exact(name) => {
@@ -167,7 +168,7 @@ pub(super) fn listed(names: &[String]) -> String {
     }
 }
 
-/// The link that is missing between a certificate and a root, if one is. The root itself need not be in the file.
+/// Describes the missing link between a certificate and a root, if any. The root itself need not be in the file.
 fn chain_gap(chain: &[CertificateDer<'_>]) -> Option<String> {
     let parsed: Vec<_> = chain
         .iter()
@@ -189,7 +190,8 @@ fn chain_gap(chain: &[CertificateDer<'_>]) -> Option<String> {
         return None;
     }
     let is_known = match roots_of_system() {
-        // No list to compare with: public authorities say in a certificate where its issuer can be had, private ones rarely.
+        // Without a root list, heuristics decide: public CAs put the URL of the issuer into a certificate, private CAs
+        // rarely do.
         known if known.is_empty() => parsed.len() > 1 || !names_its_issuer(last),
         known => known.contains(issuer),
     };
@@ -201,7 +203,7 @@ fn chain_gap(chain: &[CertificateDer<'_>]) -> Option<String> {
     })
 }
 
-/// Whether a certificate has the URL of its issuer (RFC 5280 §4.2.2.1).
+/// Returns true if the certificate contains the URL of its issuer (RFC 5280 §4.2.2.1).
 fn names_its_issuer(certificate: &X509Certificate<'_>) -> bool {
     certificate.extensions().iter().any(|extension| {
         let ParsedExtension::AuthorityInfoAccess(access) = extension.parsed_extension() else {
@@ -213,9 +215,10 @@ fn names_its_issuer(certificate: &X509Certificate<'_>) -> bool {
     })
 }
 
+/// OID of id-ad-caIssuers (RFC 5280 §4.2.2.1).
 const CA_ISSUERS: &str = "1.3.6.1.5.5.7.48.2";
 
-/// The names of the roots that this machine trusts, read once: about 20 KB.
+/// Returns the subject names of the roots that this machine trusts. Read once; about 20 KB.
 fn roots_of_system() -> &'static HashSet<Vec<u8>> {
     static ROOTS: OnceLock<HashSet<Vec<u8>>> = OnceLock::new();
     ROOTS.get_or_init(|| {

@@ -1,4 +1,4 @@
-//! An issuer makes certificates by itself: told what is wanted, it puts what it has on the store.
+//! The interface of issuers, which make certificates on request and insert them into the certificate store.
 
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
@@ -7,43 +7,48 @@ use rocknet_config::model::Tls;
 
 use super::CertificateStore;
 
-/// Who is to vouch for a site.
+/// The certificate authority that signs for a site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Authority {
-    /// The CA of this machine.
+    /// The local CA of this machine.
     Local,
-    /// A public CA, by ACME.
+    /// A public CA, reached by ACME (RFC 8555).
     Acme,
 }
 
-/// A site that wants certificates.
+/// The certificates that one site needs from one authority.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CertificateRequest {
-    /// Its name in the configuration, for messages.
+    /// Name of the site in the configuration, for log messages.
     pub site: String,
+    /// Authority that signs these names.
     pub authority: Authority,
-    /// Lower case, never empty; `*.example.com` for all names below one, addresses as text without brackets. The first
-    /// one is also what a client gets that names nobody.
+    /// Names in lower case, at least one: host names, `*.example.com` for a wildcard, and addresses as text without
+    /// brackets. The first name also serves clients that send no SNI.
     pub names: Vec<String>,
 }
 
-/// Makes certificates for sites of one authority and keeps them young.
+/// Makes certificates for the sites of one authority and renews them before they expire.
 pub trait Issuer: Send {
+    /// Returns the authority whose requests this issuer handles.
     fn authority(&self) -> Authority;
 
-    /// What `[tls]` says, from the next `want` on: at the start, and before each reload.
+    /// Takes the `[tls]` table, which applies from the next call of [`Issuer::set_requests`]. Called at start and
+    /// before each reload.
     fn configure(&mut self, _: &Tls) {}
 
-    /// All sites that want certificates from this authority, from now on: at the start, and after each reload. Those
-    /// wanted before and no longer named are not renewed any more. Called on the main thread: the local CA may make what
-    /// is missing at once, nobody may wait for the network.
+    /// Replaces all requests of this authority. Called at start and after each reload; sites that are no longer
+    /// requested are not renewed any more.
+    ///
+    /// Runs on the main thread. The local CA may sign missing certificates in this call, but the call must not wait for
+    /// the network.
     fn set_requests(&mut self, requests: &[CertificateRequest], store: &Arc<CertificateStore>);
 
-    /// Called every few seconds on the thread `rn-certs`: renews what is due. Work that waits for the network belongs
-    /// to a thread of the issuer's own.
+    /// Renews certificates that are due. Called every few seconds on the thread `rn-certs`, so work that waits for the
+    /// network belongs on a thread of the issuer's own.
     fn renew_due(&mut self, now: SystemTime, store: &Arc<CertificateStore>);
 
-    /// Ends the thread of the issuer, where it has one. Returns whether it had ended at `deadline`.
+    /// Stops the issuer's own thread, if it has one. Returns whether the thread had ended at `deadline`.
     fn stop(&mut self, _deadline: Instant) -> bool {
         true
     }

@@ -1,10 +1,11 @@
-//! Certificates: what proves a site's name under TLS, where it comes from, and how it is found in a handshake.
+//! TLS certificates of sites: their sources, their storage, and the lookup during a handshake.
 //!
 //! ```text
-//! files (PEM named in the configuration) ──────────────▶ the site's own set ─┐
-//! issuers (local CA, ACME) ──put──▶ store: name → set ───────────────────────┴▶ handshake picks a key
+//! files (PEM named in the configuration) ────────────────▶ the site's own set ─┐
+//! issuers (local CA, ACME) ──insert──▶ store: name → set ──────────────────────┴▶ handshake picks a key
 //! ```
-//! Whoever makes certificates implements [`Issuer`] and puts what it made on the [`CertificateStore`]; nobody waits for it.
+//! An [`Issuer`] makes certificates and inserts them into the [`CertificateStore`]. Neither a start nor a request waits
+//! for an issuer.
 #![forbid(unsafe_code)]
 
 pub mod acme;

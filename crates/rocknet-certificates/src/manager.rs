@@ -1,4 +1,5 @@
-//! The keeper: owns the issuers and the files, and looks after both while the server runs.
+//! The certificate manager: owns the issuers and the certificate files, and renews and reloads them while the server
+//! runs.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -19,31 +20,35 @@ use super::tls_config::TlsConfigBuilder;
 use super::{Authority, CertificateRequest, CertificateStore, Issuer};
 use rocknet_io::owned_thread::OwnedThread;
 
-/// Between two looks at files and at what is due: a certificate that was replaced is shown within this time.
+/// Interval between checks of the files and of due renewals. A replaced certificate is in use within this time.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// All that has to do with certificates in one server.
+/// Manages all certificates of one server.
 pub struct CertificateManager {
+    /// The certificates that issuers made, for lookups during handshakes.
     pub store: Arc<CertificateStore>,
     tls_configs: TlsConfigBuilder,
-    /// For the answers to challenges.
+    /// Configuration of handshakes that only respond to a TLS-ALPN-01 challenge.
     pub challenge_config: Arc<ServerConfig>,
     state: Arc<Mutex<ManagerState>>,
-    /// Its thread, once there is anything to look after; it ends when this goes.
+    /// The thread that renews and reloads, once a site uses TLS. Dropping the sender ends it.
     thread: Mutex<Option<(SyncSender<()>, OwnedThread)>>,
 }
 
-/// What is looked after.
+/// State shared with the thread.
 #[derive(Default)]
 struct ManagerState {
     issuers: Vec<Box<dyn Issuer>>,
     files: HashMap<Vec<CertificateFiles>, Weak<FileSet>>,
-    /// The sites that show each set of files, and their names.
+    /// For each set of files, the sites that use it and their names.
     sites: HashMap<Vec<CertificateFiles>, Vec<(String, Vec<HostPattern>)>>,
 }
 
 impl CertificateManager {
-    /// With the issuers there are: this machine's own CA, and public ones by ACME.
+    /// Creates a manager with the issuers for the local CA and for ACME. Starts no thread.
+    ///
+    /// # Errors
+    /// Describes a state folder that cannot be used or a TLS library that cannot be set up.
     pub fn start(config: &Config, state_folder: &Path) -> Result<Arc<CertificateManager>, String> {
         let describe = |error: std::io::Error| format!("{}: {error}", state_folder.display());
         let local = LocalIssuer::new(state_folder).map_err(describe)?;
@@ -51,6 +56,10 @@ impl CertificateManager {
         CertificateManager::new(vec![Box::new(local), Box::new(acme)])
     }
 
+    /// Creates a manager with the given issuers.
+    ///
+    /// # Errors
+    /// Describes a TLS library that cannot be set up.
     pub fn new(issuers: Vec<Box<dyn Issuer>>) -> Result<Arc<CertificateManager>, String> {
         let tls_configs = TlsConfigBuilder::new();
         let challenge_config = Arc::new(tls_configs.challenge()?);
@@ -67,8 +76,8 @@ impl CertificateManager {
         }))
     }
 
-    /// The files of a configuration, read while the process may: it may have fewer rights later. They stay for as long
-    /// as anybody holds what is returned.
+    /// Reads the certificate files of a configuration. Call it before the process gives up rights that it needs to read
+    /// them. The contents stay in memory as long as the returned values live.
     pub fn read_files(&self, config: &Config) -> Vec<Arc<FileSet>> {
         let sources = config.sites.iter().filter_map(|site| Some(&site.tls.as_ref()?.source));
         sources
@@ -90,7 +99,7 @@ impl CertificateManager {
         set
     }
 
-    /// A site made ready; `None` if it is in the clear.
+    /// Prepares the TLS side of a site; `None` if the site is served only in clear text.
     pub fn secure_site(&self, site: &Site) -> Option<SecureSite> {
         let tls = site.tls.as_ref()?;
         let certificates = match &tls.source {
@@ -103,12 +112,15 @@ impl CertificateManager {
         Some(SecureSite::new(site, tls, certificates, config))
     }
 
-    /// The files of a configuration in use, as they were read last.
+    /// Returns files that are in use, with their last contents.
     pub(super) fn loaded_files(&self, files: &[CertificateFiles]) -> Option<Arc<FileSet>> {
         lock(&self.state).files.get(files).and_then(Weak::upgrade)
     }
 
-    /// Tells the issuers what a configuration wants, and begins to look after it.
+    /// Passes the certificate requests of a configuration to the issuers. Starts the thread if a site uses TLS.
+    ///
+    /// # Errors
+    /// Returns the error of the operating system if the thread cannot be started.
     pub fn manage(&self, config: &Config) -> std::io::Result<()> {
         let requests = requests(config);
         let mut state = lock(&self.state);
@@ -152,7 +164,7 @@ impl CertificateManager {
         Ok(())
     }
 
-    /// Ends the threads that look after certificates. Returns whether they had ended at `deadline`.
+    /// Stops the thread and the issuers. Returns whether all had ended at `deadline`.
     pub fn stop(&self, deadline: Instant) -> bool {
         let thread = lock(&self.thread).take();
         let has_ended = thread.is_none_or(|(stop, thread)| {
@@ -164,7 +176,7 @@ impl CertificateManager {
         issuers.fold(has_ended, |ended, issuer| issuer.stop(deadline) && ended)
     }
 
-    /// What the thread does every few seconds, at once: for tests.
+    /// Renews and reloads once, as the thread does every few seconds; for tests.
     #[doc(hidden)]
     pub fn maintain(&self) {
         lock(&self.state).maintain(SystemTime::now(), &self.store);
@@ -188,7 +200,7 @@ impl ManagerState {
     }
 }
 
-/// Logs what a change of certificate files has led to: once, until they change again.
+/// Logs the result of a change of certificate files: once for each change.
 fn report_change(set: &FileSet, reload: Reload, sites: &[(String, Vec<HostPattern>)]) {
     let mut names: Vec<HostPattern> = sites.iter().flat_map(|(_, names)| names).cloned().collect();
     names.dedup();
@@ -197,8 +209,8 @@ fn report_change(set: &FileSet, reload: Reload, sites: &[(String, Vec<HostPatter
     let faults = set.faults_for(&names);
     if faults.iter().any(is_error) {
         let kept = match set.set() {
-            Some(_) => "the certificate that was read before stays in use",
-            None => "there is no certificate, and handshakes are refused",
+            Some(_) => "the previous certificate stays in use",
+            None => "no certificate was loaded before, so handshakes are refused",
         };
         for fault in faults.iter().filter(|fault| is_error(fault)) {
             tracing::error!(site = sites, help = fault.help, "{}: {kept}", fault.message);
@@ -209,12 +221,14 @@ fn report_change(set: &FileSet, reload: Reload, sites: &[(String, Vec<HostPatter
         tracing::warn!(site = sites, help = fault.help, "{}", fault.message);
     }
     if reload == Reload::Replaced {
-        tracing::info!(site = sites, "a certificate was replaced, and is shown from now on");
+        tracing::info!(site = sites, "certificate files reloaded; new handshakes use them");
     }
 }
 
-/// The state folder: `server.state`, or the default for the account of this process. Call it once, before root's rights are
-/// given up, and pass the result on: afterwards the account and the `HOME` of the process belong to different users.
+/// Returns the state folder: `server.state`, or the default for the account of this process.
+///
+/// Call it once, before root's rights are given up, and pass the result on. Afterwards the account and the `HOME` of
+/// the process belong to different users.
 pub fn state_folder(config: &Config) -> PathBuf {
     let below = |variable: &str, path: &str| {
         let base = std::env::var_os(variable).filter(|value| !value.is_empty())?;
@@ -231,7 +245,7 @@ pub fn state_folder(config: &Config) -> PathBuf {
     })
 }
 
-/// Each site's names, by who is to vouch for them.
+/// Returns the requests of all sites: local names go to the local CA, public names to ACME.
 fn requests(config: &Config) -> Vec<CertificateRequest> {
     let mut all = Vec::new();
     for site in &config.sites {
@@ -257,7 +271,7 @@ fn requests(config: &Config) -> Vec<CertificateRequest> {
     all
 }
 
-/// What a certificate for the site has to name: its names, or where there are none the addresses it is reached by.
+/// Returns the names a site's certificate must cover: the site's names or, without any, its addresses.
 fn names(site: &Site) -> Vec<String> {
     let text = |name: &HostPattern| match name {
         HostPattern::Exact(name) => name.clone(),

@@ -1,4 +1,4 @@
-//! Certificates and private keys in PEM files: read with a bound, and checked to belong together.
+//! PEM files with certificates and private keys: read with a size limit and checked to belong together.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -15,12 +15,12 @@ use zeroize::{Zeroize, Zeroizing};
 use super::certificate::leaf_first;
 use super::{Certificate, CertificateError};
 
-/// Largest file read: a chain with its key has a few kilobytes, a bundle of all public roots about 250.
+/// Maximum size of a file in bytes. A chain with its key takes a few kilobytes, a bundle of all public roots about 250.
 const MAX_FILE: u64 = 1 << 20;
-/// Rights of users other than the owner and the group: a key with any of these is not private.
+/// Permission bits of other users. A key file with any of them is refused.
 const OTHERS: u32 = 0o007;
 
-/// A file that cannot be used.
+/// An error of one file.
 #[derive(Debug)]
 pub struct PemFileError {
     path: PathBuf,
@@ -32,7 +32,7 @@ pub struct PemFileError {
 enum PemErrorKind {
     Io(io::Error),
     TooLarge,
-    /// Every user may read it.
+    /// Every user may read, write or execute the file.
     Open,
     NoKey,
     Encrypted,
@@ -40,6 +40,9 @@ enum PemErrorKind {
 }
 
 /// Reads a certificate and its key, and checks that they belong together.
+///
+/// # Errors
+/// Returns the file that cannot be used and the reason.
 pub fn load(files: &CertificateFiles) -> Result<Certificate, PemFileError> {
     let fault = |part, kind| PemFileError {
         path: match (part, &files.ocsp) {
@@ -59,7 +62,7 @@ pub fn load(files: &CertificateFiles) -> Result<Certificate, PemFileError> {
     let key_file = read_key(&files.key).map_err(of_key)?;
     let mut key = key(&key_file).map_err(of_key)?;
     let certificate = Certificate::new(chain, &key);
-    // The library has copied it.
+    // The signing key in rustls is a copy, so this one is erased.
     key.zeroize();
     let certificate = certificate.map_err(|error| match error {
         CertificateError::Key(_) | CertificateError::Mismatch => of_key(PemErrorKind::Key(error)),
@@ -72,7 +75,8 @@ pub fn load(files: &CertificateFiles) -> Result<Certificate, PemFileError> {
     Ok(certificate.with_origin(&files.cert).with_ocsp(ocsp))
 }
 
-/// Returns the certificates of a text, the leaf first: some tools write the chain the other way round.
+/// Parses the certificates of a PEM text and moves the leaf to the front, because some tools write the chain in
+/// reverse.
 fn chain(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, PemErrorKind> {
     let mut all = Vec::new();
     for item in CertificateDer::pem_slice_iter(pem) {
@@ -85,7 +89,7 @@ fn chain(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, PemErrorKind> {
     Ok(all)
 }
 
-/// Returns the first private key of a text.
+/// Parses the first private key of a PEM text.
 fn key(pem: &[u8]) -> Result<PrivateKeyDer<'static>, PemErrorKind> {
     for item in <(SectionKind, Vec<u8>)>::pem_slice_iter(pem) {
         let (kind, mut bytes) = item.map_err(|error| PemErrorKind::Key(CertificateError::Key(error.to_string())))?;
@@ -110,7 +114,7 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads a file that holds a private key; the bytes are wiped when they are dropped.
+/// Reads a file with a private key. The returned bytes are erased when they are dropped.
 fn read_key(path: &Path) -> Result<Zeroizing<Vec<u8>>, PemErrorKind> {
     let file = open(path)?;
     let meta = file.metadata()?;
@@ -120,13 +124,13 @@ fn read_key(path: &Path) -> Result<Zeroizing<Vec<u8>>, PemErrorKind> {
     if meta.len() > MAX_FILE {
         return Err(PemErrorKind::TooLarge);
     }
-    // All of it at once: a buffer that grows would leave copies behind.
+    // Allocated in full, because a buffer that grows would leave copies of the key in freed memory.
     let mut bytes = Zeroizing::new(vec![0; meta.len() as usize]);
     (&file).read_exact(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Opens a regular file only, because a FIFO would block for ever.
+/// Opens regular files only, because opening a FIFO could block indefinitely.
 fn open(path: &Path) -> io::Result<File> {
     if !fs::metadata(path)?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
@@ -141,16 +145,17 @@ impl From<io::Error> for PemErrorKind {
 }
 
 impl PemFileError {
+    /// Returns which of the files has the error.
     pub fn part(&self) -> CertificatePart {
         self.part
     }
 
-    /// Returns whether this process lacks the right to read the file.
+    /// Returns true if the process lacks the right to read the file.
     pub fn is_denied(&self) -> bool {
         matches!(&self.kind, PemErrorKind::Io(error) if error.kind() == io::ErrorKind::PermissionDenied)
     }
 
-    /// Returns the help for the operator.
+    /// Returns advice for the operator.
     pub fn help(&self) -> &'static str {
         match &self.kind {
             PemErrorKind::Io(error) => match error.kind() {
@@ -182,15 +187,13 @@ impl fmt::Display for PemFileError {
             PemErrorKind::TooLarge => f.write_str("is larger than any key"),
             PemErrorKind::Open => f.write_str("holds a private key that every user may read, and is refused"),
             PemErrorKind::NoKey => f.write_str("holds no private key"),
-            PemErrorKind::Encrypted => {
-                f.write_str("holds an encrypted key; RockNet has nobody to ask for its password")
-            }
+            PemErrorKind::Encrypted => f.write_str("holds an encrypted key, and RockNet cannot prompt for a password"),
             PemErrorKind::Key(error) => error.fmt(f),
         }
     }
 }
 
-/// Reads any bytes as a chain and as a key, for fuzzing.
+/// Parses arbitrary bytes as a chain and a key, for fuzzing. Returns whether both parse and belong together.
 #[doc(hidden)]
 pub fn read_any(bytes: &[u8]) -> bool {
     let (chain, key) = (chain(bytes), key(bytes));

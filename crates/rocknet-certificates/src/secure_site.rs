@@ -1,4 +1,4 @@
-//! A site under TLS: which certificates it shows, and whom it trusts.
+//! The TLS side of a site: its certificates, its TLS configuration, and its client authentication.
 
 use std::sync::Arc;
 
@@ -9,25 +9,26 @@ use rustls::{ProtocolVersion, ServerConfig};
 use super::files::FileSet;
 use super::{CertificateSet, CertificateStore};
 
+/// A site that is served over TLS.
 pub struct SecureSite {
     certificates: SiteCertificates,
-    /// Everything but the certificates, or why no connection can be secured: what clients must prove cannot be checked.
+    /// TLS configuration without certificates, or the reason why client authentication cannot be set up.
     config: Result<Arc<ServerConfig>, String>,
-    /// The last set that was asked for, with the configuration made for it: mostly there is only one.
+    /// The last certificate set with the configuration built for it. Most sites have only one set.
     ready: ArcSwapOption<(Arc<CertificateSet>, Arc<ServerConfig>)>,
     pub policy: Arc<TlsPolicy>,
 }
 
-/// Where the certificates come from.
+/// Source of a site's certificates.
 pub enum SiteCertificates {
+    /// Files named in the configuration.
     Files(Arc<FileSet>),
-    /// From the store; the first of the site's names stands in where a client says none.
-    Issued {
-        default_name: String,
-    },
+    /// An issuer. `default_name`, the site's first name, is looked up for clients that send no SNI.
+    Issued { default_name: String },
 }
 
-/// What a connection was told, and what it has proved.
+/// The TLS parameters of a site that decide whether a connection may also carry requests to another site: the
+/// certificate shown, the client authentication, and the minimum TLS version.
 #[derive(Debug)]
 pub struct TlsPolicy {
     shown: ShownCertificate,
@@ -36,16 +37,17 @@ pub struct TlsPolicy {
 }
 
 impl TlsPolicy {
-    /// Whether what a client saw and proved here is what it would have seen and proved there.
+    /// Returns true if a client of `self` has seen and proved the same as a client of `other`.
     pub fn is_equivalent(&self, other: &TlsPolicy) -> bool {
         self.shown == other.shown && self.client == other.client
     }
 
-    /// Whether clients have to show a certificate.
+    /// Returns true if clients must present a certificate.
     pub fn requires_client_certificate(&self) -> bool {
         self.client.as_ref().is_some_and(|client| client.required)
     }
 
+    /// Returns true if the site accepts this TLS version.
     pub fn accepts(&self, version: Option<ProtocolVersion>) -> bool {
         self.min == TlsVersion::V12 || version == Some(ProtocolVersion::TLSv1_3)
     }
@@ -54,11 +56,12 @@ impl TlsPolicy {
 #[derive(Debug, PartialEq, Eq)]
 enum ShownCertificate {
     Files(Vec<CertificateFiles>),
-    /// The site's own, from an issuer.
+    /// Certificates of an issuer, identified by the site's name.
     Site(String),
 }
 
 impl SecureSite {
+    /// Creates the TLS side of a site. `config` holds the reason if client authentication cannot be set up.
     pub fn new(
         site: &model::Site,
         tls: &model::SiteTls,
@@ -81,8 +84,8 @@ impl SecureSite {
         }
     }
 
-    /// The configuration for a handshake; `name`: the client's SNI in lower case, if it is a name of this site. `None`:
-    /// there is no certificate.
+    /// Returns the configuration for a handshake. `name` is the client's SNI in lower case if it is a name of this
+    /// site. Returns `None` if there is no certificate.
     pub fn server_config(&self, store: &CertificateStore, name: Option<&str>) -> Option<Arc<ServerConfig>> {
         let config = self.config.as_ref().ok()?;
         let set = self.set(store, name)?;
@@ -98,7 +101,7 @@ impl SecureSite {
         Some(config)
     }
 
-    /// Whether there is any certificate to show.
+    /// Returns true if handshakes can succeed, at least for the site's default name.
     pub fn has_certificate(&self, store: &CertificateStore) -> bool {
         let has_set = match &self.certificates {
             SiteCertificates::Files(files) => files.set().is_some(),
@@ -107,7 +110,7 @@ impl SecureSite {
         has_set && self.config.is_ok()
     }
 
-    /// What keeps the site from being served under TLS with the files as they are now.
+    /// Returns the reason why the site cannot be served over TLS with its files as they are.
     pub fn error(&self) -> Option<String> {
         if let Err(error) = &self.config {
             return Some(error.clone());
@@ -118,7 +121,7 @@ impl SecureSite {
         }
     }
 
-    /// Whether no handshake can succeed until its files are mended.
+    /// Returns true if no handshake can succeed until the site's files are corrected.
     pub fn is_unavailable(&self) -> bool {
         let has_set = match &self.certificates {
             SiteCertificates::Files(files) => files.set().is_some(),
@@ -135,7 +138,7 @@ impl SecureSite {
         let own = name.and_then(|name| {
             store.find(name).or_else(|| {
                 store.report_missing(name);
-                // An issuer of this machine has made one by now.
+                // The local CA signs in the callback, so the certificate may exist now.
                 store.find(name)
             })
         });

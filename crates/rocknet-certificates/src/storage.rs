@@ -1,4 +1,4 @@
-//! What certificates must outlive a process: named pieces of bytes, each written whole or not at all.
+//! Persistent storage of certificates, keys and ACME state: named items, each written in full or not at all.
 
 mod chown;
 
@@ -12,74 +12,92 @@ use rustix::fs::{FlockOperation, flock};
 
 use self::chown::Owner;
 
-/// Who may read a piece.
+/// The accounts that may read an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Keys, and whatever tells of them.
+    /// The account of the server only: keys and everything that reveals them.
     Owner,
-    /// What anybody may be shown, such as the certificate of the local CA.
+    /// Every account: public data such as the certificate of the local CA.
     Everyone,
 }
 
-/// Pieces by name; `/` in a name parts folders. Names are made by [`file_name`] and constants, never taken from a client.
+/// Items by name; `/` separates folders. Names come from [`file_name`] and constants, never from a client.
 pub trait Storage: Send + Sync {
-    /// None where there is no such piece.
+    /// Reads an item; `None` if it does not exist.
+    ///
+    /// # Errors
+    /// Returns the error of the file system, or `InvalidData` for an item larger than 1 MiB.
     fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>>;
 
-    /// Replaces a piece. Whoever reads it, also after a crash, finds the old bytes or the new ones.
+    /// Replaces an item. A reader sees the old bytes or the new ones, also after a crash.
+    ///
+    /// # Errors
+    /// Returns the error of the file system; the old item stays.
     fn write(&self, name: &str, bytes: &[u8], access: Access) -> io::Result<()>;
 
-    /// A piece that is not there is removed already.
+    /// Removes an item. Succeeds if it does not exist.
+    ///
+    /// # Errors
+    /// Returns the error of the file system.
     fn remove(&self, name: &str) -> io::Result<()>;
 
-    /// What lies in a folder, in no order; nothing where there is no such folder.
+    /// Lists the items of a folder, in no order; empty if the folder does not exist.
+    ///
+    /// # Errors
+    /// Returns the error of the file system.
     fn names(&self, folder: &str) -> io::Result<Vec<String>>;
 
-    /// Keeps other processes out of what `name` stands for, as long as the guard lives. None: another one has it.
+    /// Locks `name` against other processes until the guard is dropped. `None`: another process holds the lock.
+    ///
+    /// # Errors
+    /// Returns the error of the file system.
     fn lock(&self, name: &str) -> io::Result<Option<Lock>>;
 }
 
-/// Held by one process at a time; the system takes it back when that one dies.
+/// A lock held by one process at a time. The kernel releases it when the process ends.
 #[derive(Debug)]
 pub struct Lock(#[allow(dead_code, reason = "closing the file gives the lock back")] Option<File>);
 
 impl Lock {
-    /// One that keeps nobody out, for stores that nobody shares.
+    /// Creates a lock without effect, for storage that no other process uses.
     pub fn unshared() -> Lock {
         Lock(None)
     }
 }
 
-/// The name of the piece that belongs to a host name, a wildcard or an address: a file name on every system.
+/// Returns the item name for a host name, wildcard or address. It is a valid file name on every system.
 pub fn file_name(name: &str) -> String {
     match name.parse::<std::net::IpAddr>() {
-        // `+` stands in no host name, so nothing else is called so.
+        // No host name contains `+`, so the result is unique.
         Ok(address) => format!("+{}", address.to_string().replace(':', "-")),
         Err(_) => name.replace('*', "+"),
     }
 }
 
-/// A storage in a folder of the file system.
+/// Storage in a folder of the file system.
 #[derive(Debug, Clone)]
 pub struct FileStorage {
     path: PathBuf,
 }
 
 impl FileStorage {
-    /// Nothing is made before something is written.
+    /// Creates a storage in this folder. The folder itself is created by the first write.
     pub fn new(path: impl Into<PathBuf>) -> FileStorage {
         FileStorage { path: path.into() }
     }
 
+    /// Returns the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Makes our folders in it and gives them to an account, closed to all others. Call it as root, before the process
-    /// becomes that account.
+    /// Creates RockNet's own folders and gives them to an account, with mode 0700. Call it as root, before the process
+    /// changes to that account.
     ///
-    /// A folder that holds anything else keeps its owner and mode, because it may be one of the system's. If a third account
-    /// could replace what lies in it, this fails.
+    /// A folder that also holds other entries keeps its owner and mode, because it may belong to the system.
+    ///
+    /// # Errors
+    /// Returns an error if a third account could replace entries of the folder, or the error of the file system.
     pub fn chown(&self, uid: u32, gid: u32) -> io::Result<()> {
         make_folder(&self.path)?;
         let owner = Owner::new(uid, gid);
@@ -115,13 +133,16 @@ impl FileStorage {
         } else {
             return Ok(());
         };
-        let help = "write a folder of RockNet's own as `state` below [server]";
+        let help = "set `state` in [server] to a folder that RockNet alone uses";
         Err(io::Error::other(format!(
-            "{why}, and private keys in it could be replaced: {help}"
+            "{why}, so private keys in it could be replaced; {help}"
         )))
     }
 
-    /// Says whether this process could keep something here, and leaves nothing behind.
+    /// Checks that this process can write here, and leaves no file behind.
+    ///
+    /// # Errors
+    /// Returns the error of the file system.
     pub fn check_writable(&self) -> io::Result<()> {
         make_folder(&self.path)?;
         let probe = self.path.join(format!(".probe.{}.tmp", std::process::id()));
@@ -146,7 +167,7 @@ impl Storage for FileStorage {
         if read as u64 > MAX_ITEM_BYTES {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
-                "the file is larger than any of ours",
+                "the file is larger than 1 MiB",
             ));
         }
         Ok(Some(bytes))
@@ -164,7 +185,7 @@ impl Storage for FileStorage {
             let _ = fs::remove_file(&temporary);
             return Err(error);
         }
-        // The name is in the folder, and the folder is a file too.
+        // The rename is durable only after the folder itself is synchronized.
         File::open(folder)?.sync_all()?;
         remove_leftovers(folder);
         Ok(())
@@ -185,7 +206,7 @@ impl Storage for FileStorage {
         };
         let mut names = Vec::new();
         for entry in entries {
-            // Anything not of our making is left alone.
+            // Entries that RockNet did not create are skipped.
             if let Ok(name) = entry?.file_name().into_string()
                 && !name.starts_with('.')
             {
@@ -214,7 +235,7 @@ impl Storage for FileStorage {
     }
 }
 
-/// Creates a folder that is closed to all other accounts, and the folders above it.
+/// Creates a folder with mode 0700, and its parents.
 fn make_folder(path: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(PRIVATE).create(path)
 }
@@ -230,13 +251,13 @@ fn write_whole(path: &Path, bytes: &[u8], access: Access) -> io::Result<()> {
         .truncate(true)
         .mode(0o600)
         .open(path)?;
-    // Neither a umask nor a file that was here before decides.
+    // Set explicitly, because the umask or an older file could have given another mode.
     file.set_permissions(fs::Permissions::from_mode(mode))?;
     file.write_all(bytes)?;
     file.sync_all()
 }
 
-/// What a process that was killed in the middle of a write has left.
+/// Removes temporary files of processes that were killed during a write.
 fn remove_leftovers(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -254,16 +275,16 @@ fn remove_leftovers(folder: &Path) {
     }
 }
 
-/// Mode of the state folder and of the folders in it.
+/// Mode of the state folder and its subfolders.
 const PRIVATE: u32 = 0o700;
 
-/// What we make in a state folder.
+/// Folders that RockNet creates in the state folder.
 pub const OWN_FOLDERS: [&str; 3] = ["acme", "local", "php"];
 
-/// A chain with its key takes a few KiB; more is no piece of ours.
+/// Maximum size of an item in bytes. A chain with its key takes a few KiB.
 const MAX_ITEM_BYTES: u64 = 1 << 20;
 
-/// No write takes that long: whoever began it is gone.
+/// Age after which a temporary file is removed. No write takes that long, so its process is gone.
 const LEFTOVER_AGE: Duration = Duration::from_secs(3600);
 
 #[cfg(test)]
@@ -274,7 +295,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_become_names_of_files() {
+    fn names_become_file_names() {
         for (name, expected) in [
             ("example.com", "example.com"),
             ("*.example.com", "+.example.com"),
@@ -286,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_piece_is_replaced_whole_and_closed_to_others() {
+    fn an_item_is_replaced_atomically_and_readable_by_its_owner_only() {
         let folder = tempfile::tempdir().unwrap();
         let storage = FileStorage::new(folder.path().join("state"));
         assert_eq!(storage.read("a/b").unwrap(), None);
@@ -306,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_writer_left_is_no_piece_and_goes_in_time() {
+    fn temporary_files_of_a_killed_writer_are_ignored_and_later_removed() {
         let folder = tempfile::tempdir().unwrap();
         let storage = FileStorage::new(folder.path());
         let (old, new) = (folder.path().join(".b.1.tmp"), folder.path().join(".b.2.tmp"));
@@ -325,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn one_holder_of_a_lock() {
+    fn a_lock_has_one_holder() {
         let folder = tempfile::tempdir().unwrap();
         let storage = FileStorage::new(folder.path());
         let first = storage.lock("x").unwrap();
@@ -335,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn only_our_folders_are_handed_over() {
+    fn only_own_folders_change_their_owner() {
         let folder = tempfile::tempdir().unwrap();
         let owner = |name: &str| {
             folder
@@ -351,7 +372,7 @@ mod tests {
         fs::hard_link(folder.path().join("other/file"), folder.path().join("local/hard")).unwrap();
         std::os::unix::fs::symlink("../other/file", folder.path().join("local/soft")).unwrap();
         let me = owner("other");
-        // Only root can give anything to another user.
+        // Only root can change the owner of a file.
         let is_root = rustix::process::geteuid().is_root();
         if !is_root {
             rocknet_testing::skip(rocknet_testing::Need::Root, "files are handed to their owner only");
@@ -367,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_of_ours_alone_is_closed_and_one_of_others_is_refused() {
+    fn a_private_folder_is_closed_and_a_folder_writable_by_others_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let (me, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
         let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o7777;
@@ -395,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_too_large_is_none_of_ours() {
+    fn a_file_above_the_size_limit_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let storage = FileStorage::new(folder.path());
         for (size, good) in [(MAX_ITEM_BYTES, true), (MAX_ITEM_BYTES + 1, false)] {

@@ -1,4 +1,4 @@
-//! The store: certificates that were made by themselves, by the names they are for, and the answers to ACME's challenges.
+//! The certificate store: issued certificates by name, and the responses to pending ACME challenges.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,33 +10,34 @@ use rustls::sign::CertifiedKey;
 use super::CertificateSet;
 
 type Table<T> = HashMap<Box<str>, Arc<T>, RandomState>;
-/// Called with a name for which a client came and there is no certificate.
+/// Callback for a server name that a site has but no certificate covers.
 type MissingCallback = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// Most challenges at once, of each kind: an issuer works on a few orders at a time.
+/// Most pending challenges of each kind. An issuer works on a few orders at a time, so more of them are an error.
 const MAX_CHALLENGES: usize = 1_024;
 
-/// Found by handshakes without a lock, changed by issuers one name at a time or all at once.
+/// Certificates and challenges that handshakes look up without a lock. Issuers replace one name or many names at a
+/// time.
 #[derive(Default)]
 pub struct CertificateStore {
     sets: ArcSwap<Table<CertificateSet>>,
-    /// HTTP-01: token → key authorization.
+    /// HTTP-01 (RFC 8555 §8.3): token → key authorization.
     http_challenges: ArcSwap<Table<str>>,
-    /// TLS-ALPN-01: name → the certificate that answers.
+    /// TLS-ALPN-01 (RFC 8737): name → challenge certificate.
     tls_alpn_challenges: ArcSwap<Table<CertifiedKey>>,
     on_missing: ArcSwap<Vec<MissingCallback>>,
-    /// Held while one of the tables is replaced, so that no change is lost.
+    /// Held while a table is copied and replaced, so that no concurrent change is lost.
     write_lock: Mutex<()>,
 }
 
 impl CertificateStore {
-    /// Puts a set under all of its names; what was there before goes, handshakes under way keep it. Names are lower
-    /// case, `*.example.com` stands for one label more.
+    /// Inserts a set under each of its names and replaces older sets; handshakes in progress keep the set they found.
+    /// Names are lower case, and `*.example.com` stands for exactly one more label.
     pub fn insert(&self, names: &[String], set: CertificateSet) {
         self.insert_all(std::iter::once((names, set)));
     }
 
-    /// Many at once: the table is copied once for all of them, not for each.
+    /// Inserts many sets. The table is copied once for all of them, not once for each.
     pub fn insert_all<'a>(&self, sets: impl IntoIterator<Item = (&'a [String], CertificateSet)>) {
         self.change(&self.sets, |table| {
             for (names, set) in sets {
@@ -48,6 +49,7 @@ impl CertificateStore {
         });
     }
 
+    /// Removes the sets of these names.
     pub fn remove(&self, names: &[String]) {
         self.change(&self.sets, |table| {
             for name in names {
@@ -56,7 +58,7 @@ impl CertificateStore {
         });
     }
 
-    /// The set for a name in lower case: its own, or that of `*.` and what follows its first label.
+    /// Returns the set for a name in lower case: its own, or else that of the wildcard for its parent.
     pub fn find(&self, name: &str) -> Option<Arc<CertificateSet>> {
         let table = self.sets.load();
         if let Some(set) = table.get(name) {
@@ -66,36 +68,42 @@ impl CertificateStore {
         table.get(format!("*.{parent}").as_str()).map(Arc::clone)
     }
 
-    /// The answer to an HTTP-01 challenge, served at `/.well-known/acme-challenge/TOKEN` of every name in the clear.
+    /// Publishes the response to an HTTP-01 challenge at `/.well-known/acme-challenge/TOKEN` of every clear-text site.
+    /// A new token is dropped when `MAX_CHALLENGES` are pending.
     pub fn insert_http_challenge(&self, token: &str, key_authorization: &str) {
         self.change(&self.http_challenges, |table| {
             insert(table, token, key_authorization.into())
         });
     }
 
+    /// Withdraws an HTTP-01 response.
     pub fn remove_http_challenge(&self, token: &str) {
         self.change(&self.http_challenges, |table| drop(table.remove(token)));
     }
 
+    /// Returns the key authorization for a token.
     pub fn http_challenge(&self, token: &str) -> Option<Arc<str>> {
         self.http_challenges.load().get(token).map(Arc::clone)
     }
 
-    /// The answer to a TLS-ALPN-01 challenge: who offers `acme-tls/1` alone gets this certificate for the name.
+    /// Publishes the challenge certificate for a name. A client that offers `acme-tls/1` alone receives it (RFC 8737
+    /// §3). A new name is dropped when `MAX_CHALLENGES` are pending.
     pub fn insert_tls_alpn_challenge(&self, name: &str, key: Arc<CertifiedKey>) {
         self.change(&self.tls_alpn_challenges, |table| insert(table, name, key));
     }
 
+    /// Withdraws a challenge certificate.
     pub fn remove_tls_alpn_challenge(&self, name: &str) {
         self.change(&self.tls_alpn_challenges, |table| drop(table.remove(name)));
     }
 
+    /// Returns the challenge certificate for a name.
     pub fn tls_alpn_challenge(&self, name: &str) -> Option<Arc<CertifiedKey>> {
         self.tls_alpn_challenges.load().get(name).map(Arc::clone)
     }
 
-    /// Whom else to tell of names that clients ask for in vain. It is called in the handshake, so it must not wait; it may
-    /// be called many times for one name. An issuer comes here once.
+    /// Registers a callback for names that clients request and no certificate covers. It runs during the handshake, so
+    /// it must not wait, and it may run many times for one name. Each issuer registers at most once.
     pub fn on_missing(&self, callback: impl Fn(&str) + Send + Sync + 'static) {
         let _guard = self.write_lock.lock().unwrap_or_else(PoisonError::into_inner);
         let mut all = Vec::clone(&self.on_missing.load());
@@ -103,7 +111,7 @@ impl CertificateStore {
         self.on_missing.store(Arc::new(all));
     }
 
-    /// A client came for this name, which a site has and no certificate is for.
+    /// Reports that a client requested this name, which belongs to a site but has no certificate.
     pub fn report_missing(&self, name: &str) {
         for callback in &**self.on_missing.load() {
             callback(name);
@@ -125,7 +133,7 @@ fn insert<T: ?Sized>(table: &mut Table<T>, name: &str, value: Arc<T>) {
 }
 
 impl std::fmt::Debug for CertificateStore {
-    /// Names alone: what is under them is secret in part.
+    /// Shows only the names, because keys and tokens are secret.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_set().entries(self.sets.load().keys()).finish()
     }

@@ -1,4 +1,5 @@
-//! What sites ask of TLS, as configurations of rustls: few, shared by all sites that ask for the same.
+//! TLS configurations of sites, built for rustls. Session ticket keys are shared by sites with the same client
+//! authentication.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -13,23 +14,26 @@ use rustls::{RootCertStore, ServerConfig};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 
-/// The protocols above TLS that are spoken, the most wished for first.
+/// ALPN protocols of a site, most preferred first.
 pub const PROTOCOLS: &[&[u8]] = &[HTTP_2, b"http/1.1"];
-/// RFC 9113 §3.2.
+/// ALPN name of HTTP/2 (RFC 9113 §3.2).
 pub const HTTP_2: &[u8] = b"h2";
-/// RFC 8737: who offers it wants to see the answer to a challenge.
+/// ALPN name that a CA offers to validate a TLS-ALPN-01 challenge (RFC 8737 §3).
 pub const ACME_PROTOCOL: &[u8] = b"acme-tls/1";
 
-/// Whose certificates a client may show, by content: a ticket is worth what the handshake before it proved.
+/// Client authentication, compared by content, because a session ticket vouches for what its handshake verified:
+/// whether a certificate is required, and the accepted root certificates.
 type Roots = (bool, Vec<CertificateDer<'static>>);
 
-/// Makes configurations. Keys of tickets are shared by all workers, and by all sites that trust the same.
+/// Builds TLS configurations. Ticket keys are shared by all workers, and by all sites with the same client
+/// authentication.
 pub struct TlsConfigBuilder {
     provider: Arc<CryptoProvider>,
     tickets: Mutex<HashMap<Option<Roots>, Arc<dyn ProducesTickets>>>,
 }
 
 impl TlsConfigBuilder {
+    /// Creates a builder without ticket keys.
     pub fn new() -> TlsConfigBuilder {
         TlsConfigBuilder {
             provider: Arc::new(aws_lc_rs::default_provider()),
@@ -37,7 +41,10 @@ impl TlsConfigBuilder {
         }
     }
 
-    /// A configuration that has everything but a certificate. Told in words for whoever wrote the configuration.
+    /// Builds a configuration without a certificate.
+    ///
+    /// # Errors
+    /// Describes for the operator why the configuration cannot be built.
     pub fn build(&self, min: TlsVersion, client: Option<&ClientAuth>) -> Result<ServerConfig, String> {
         let versions: &[_] = match min {
             TlsVersion::V12 => &[&TLS13, &TLS12],
@@ -56,14 +63,17 @@ impl TlsConfigBuilder {
         };
         let mut config = builder.with_cert_resolver(Arc::new(NoCertificate));
         config.alpn_protocols = PROTOCOLS.iter().map(|name| name.to_vec()).collect();
-        // Sessions are kept by the client, in tickets: nothing here grows with the number of clients.
+        // Session state lives in tickets at the clients, so server memory does not grow with the number of clients.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.ticketer = self.tickets(roots)?;
         config.max_early_data_size = 0;
         Ok(config)
     }
 
-    /// For the answer to a challenge: nothing but that is spoken.
+    /// Builds the configuration for TLS-ALPN-01, which negotiates no other protocol.
+    ///
+    /// # Errors
+    /// Describes why the configuration cannot be built.
     pub fn challenge(&self) -> Result<ServerConfig, String> {
         let mut config = self.build(TlsVersion::V12, None)?;
         config.alpn_protocols = vec![ACME_PROTOCOL.to_vec()];
@@ -104,7 +114,7 @@ impl Default for TlsConfigBuilder {
     }
 }
 
-/// The certificates of authorities that clients are to be vouched for by.
+/// Reads the root certificates of client authentication.
 pub(super) fn roots(files: &[PathBuf]) -> Result<Vec<CertificateDer<'static>>, String> {
     let mut store = RootCertStore::empty();
     let mut roots = Vec::new();
@@ -126,7 +136,10 @@ pub(super) fn roots(files: &[PathBuf]) -> Result<Vec<CertificateDer<'static>>, S
     Ok(roots)
 }
 
-/// The certificates of a file.
+/// Reads all certificates of a PEM file.
+///
+/// # Errors
+/// Names the file and the reason why it cannot be read.
 pub fn read_roots(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let describe = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let bytes = super::pem::read(path).map_err(|error| describe(&error))?;
@@ -135,7 +148,7 @@ pub fn read_roots(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
         .map_err(|error| describe(&error))
 }
 
-/// Stands where a certificate is put in later.
+/// Placeholder that [`super::SecureSite`] replaces with its certificates.
 #[derive(Debug)]
 struct NoCertificate;
 

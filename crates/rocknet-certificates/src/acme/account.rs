@@ -1,4 +1,4 @@
-//! Accounts at CAs: made when first needed, one for each CA, and kept.
+//! ACME accounts: created when first needed, one for each CA, and stored.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -11,14 +11,14 @@ use tokio::sync::Mutex;
 use super::https_client::HttpsClient;
 use crate::storage::{Access, Storage};
 
-/// A CA that is ready to be asked.
+/// A CA with an open account and an HTTPS client.
 #[derive(Clone)]
 pub struct CaSession {
     pub account: Account,
     pub http: HttpsClient,
 }
 
-/// All accounts of this server.
+/// All ACME accounts of this server.
 pub struct Accounts {
     storage: Arc<dyn Storage>,
     root: Option<PathBuf>,
@@ -26,14 +26,17 @@ pub struct Accounts {
     sessions: Mutex<HashMap<String, CaSession>>,
 }
 
-/// Why a CA cannot be asked, and how long it wants to be left alone.
+/// The reason why an account cannot be used.
 #[derive(Debug)]
 pub struct AccountError {
+    /// Reason, in one line.
     pub reason: String,
+    /// Delay requested by the CA (`Retry-After`).
     pub retry_after: Option<std::time::Duration>,
 }
 
 impl Accounts {
+    /// Creates the accounts of a configuration. Opens none yet.
     pub fn new(storage: Arc<dyn Storage>, settings: &Acme) -> Accounts {
         Accounts {
             storage,
@@ -43,7 +46,10 @@ impl Accounts {
         }
     }
 
-    /// The account at a CA; many who ask at once wait for the one that opens it.
+    /// Opens the account at a CA, or returns the open one. Concurrent callers wait for the first.
+    ///
+    /// # Errors
+    /// Returns the reason why the account cannot be opened.
     pub async fn session(&self, ca: &AcmeCa) -> Result<CaSession, AccountError> {
         let mut sessions = self.sessions.lock().await;
         if let Some(known) = sessions.get(&ca.url) {
@@ -67,7 +73,7 @@ impl Accounts {
         Ok(session)
     }
 
-    /// To be called when a CA says that it does not know the account: the next one asks makes another.
+    /// Discards the account of a CA that reports it as unknown. The next [`Accounts::session`] creates another.
     pub async fn forget(&self, ca: &AcmeCa) {
         self.sessions.lock().await.remove(&ca.url);
         let _ = self.storage.remove(&account_item(&ca.url));
@@ -98,27 +104,27 @@ impl Accounts {
         self.storage
             .write(&item, &bytes, Access::Owner)
             .map_err(|error| Error::Other(error.into()))?;
-        tracing::info!("a new account at {}", ca.url);
+        tracing::info!("created an ACME account at {}", ca.url);
         Ok(account)
     }
 }
 
-/// Whether a CA says that it has no such account.
+/// Returns true if the CA does not know the account (RFC 8555 §6.7).
 pub fn is_unknown_account(error: &Error) -> bool {
     is_problem(error, "accountDoesNotExist")
 }
 
-/// Whether a CA has had enough of us.
+/// Returns true if a rate limit of the CA is exceeded (RFC 8555 §6.6).
 pub fn is_rate_limited(error: &Error) -> bool {
     is_problem(error, "rateLimited")
 }
 
-/// RFC 8555 §6.7.
+/// Compares the problem type without its URN prefix (RFC 8555 §6.7).
 fn is_problem(error: &Error, name: &str) -> bool {
     matches!(error, Error::Api(Problem { r#type: Some(kind), .. }) if kind.rsplit(':').next() == Some(name))
 }
 
-/// An error of a CA in one line.
+/// Formats an error of a CA as one line.
 pub fn describe(error: &Error) -> String {
     match error {
         Error::Api(problem) => {
@@ -134,7 +140,7 @@ pub fn describe(error: &Error) -> String {
     }
 }
 
-/// The directory's URL as the name of a folder.
+/// Returns the item name for the account at a directory URL.
 fn account_item(url: &str) -> String {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' };
@@ -144,5 +150,5 @@ fn account_item(url: &str) -> String {
     )
 }
 
-/// Names of files may have 255 bytes.
+/// Maximum characters of the URL in an item name, because file names are limited to 255 bytes.
 const MAX_ITEM_NAME: usize = 200;

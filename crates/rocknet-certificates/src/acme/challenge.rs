@@ -1,4 +1,4 @@
-//! Proofs that a name is ours: shown where the CA looks, taken away when it has.
+//! ACME challenges: publishes the response where the CA looks for it, and removes it afterwards.
 
 use std::sync::Arc;
 
@@ -12,14 +12,18 @@ use rustls_pki_types::PrivatePkcs8KeyDer;
 use super::dns::{self, Action};
 use crate::CertificateStore;
 
-/// What is up, to be taken down again.
+/// A published challenge response, to be removed.
 pub enum PresentedChallenge {
+    /// Token of an HTTP-01 challenge.
     Http(String),
+    /// Name of a TLS-ALPN-01 challenge.
     TlsAlpn(String),
+    /// TXT record of a DNS-01 challenge, at `_acme-challenge.` and `name`.
     Dns { name: String, value: String },
 }
 
-/// The kinds to be tried for a name, the first one first: with each failure the next one has its turn.
+/// Returns the challenge types that are possible for a name, in order of preference. Each failure moves the next type
+/// to the front.
 pub fn kinds(settings: &Acme, name: &str, failures: u32) -> Vec<Challenge> {
     let is_wildcard = name.starts_with("*.");
     let possible = |kind: &Challenge| match kind {
@@ -35,6 +39,7 @@ pub fn kinds(settings: &Acme, name: &str, failures: u32) -> Vec<Challenge> {
     kinds
 }
 
+/// Converts a configured challenge to its ACME type.
 pub fn acme_type(kind: Challenge) -> ChallengeType {
     match kind {
         Challenge::Http => ChallengeType::Http01,
@@ -43,7 +48,10 @@ pub fn acme_type(kind: Challenge) -> ChallengeType {
     }
 }
 
-/// Shows the proof for a challenge of this kind. `name` is without `*.`.
+/// Publishes the response to a challenge. `name` is without `*.`.
+///
+/// # Errors
+/// Describes why the response cannot be published.
 pub async fn present(
     kind: Challenge,
     challenge: &ChallengeHandle<'_>,
@@ -63,7 +71,7 @@ pub async fn present(
         }
         Challenge::Dns => {
             let value = authorization.dns_value();
-            let settings = settings.dns.as_ref().ok_or("no way to change the DNS is configured")?;
+            let settings = settings.dns.as_ref().ok_or("`dns` is not set in [tls]")?;
             dns::apply(settings, Action::Present, name, &value).await?;
             Ok(PresentedChallenge::Dns {
                 name: name.to_owned(),
@@ -73,7 +81,7 @@ pub async fn present(
     }
 }
 
-/// Takes a proof away. A record that stays harms nobody, and is told.
+/// Removes a response. A DNS record that cannot be removed does no harm and is logged.
 pub async fn clean_up(challenge: PresentedChallenge, settings: &Acme, store: &CertificateStore) {
     match challenge {
         PresentedChallenge::Http(token) => store.remove_http_challenge(&token),
@@ -82,18 +90,18 @@ pub async fn clean_up(challenge: PresentedChallenge, settings: &Acme, store: &Ce
             if let Some(dns) = &settings.dns
                 && let Err(reason) = dns::apply(dns, Action::Cleanup, &name, &value).await
             {
-                tracing::warn!("the record _acme-challenge.{name} stays: {reason}");
+                tracing::warn!("the TXT record _acme-challenge.{name} could not be removed: {reason}");
             }
         }
     }
 }
 
-/// The certificate that says no more than the proof (RFC 8737 §3).
+/// Creates the challenge certificate (RFC 8737 §3).
 fn tls_alpn_certificate(name: &str, authorization: &KeyAuthorization) -> Result<CertifiedKey, String> {
     let digest = authorization.digest();
-    // The extension's maker takes 32 bytes and nothing else.
+    // `new_acme_identifier` panics unless it gets 32 bytes.
     if digest.as_ref().len() != 32 {
-        return Err("the digest of the proof has an odd length".to_owned());
+        return Err("the digest of the key authorization is not 32 bytes long".to_owned());
     }
     let make = || {
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
@@ -104,7 +112,8 @@ fn tls_alpn_certificate(name: &str, authorization: &KeyAuthorization) -> Result<
         Ok::<_, rcgen::Error>((certificate.der().clone(), PrivatePkcs8KeyDer::from(key.serialize_der())))
     };
     let (der, key) = make().map_err(|error| error.to_string())?;
-    // Not looked at as certificates of sites are: the proof stands in an extension that clients have to refuse.
+    // Not checked as certificates of sites are, because the acmeIdentifier extension is critical and unknown to
+    // clients.
     let key = any_supported_type(&key.into()).map_err(|error| error.to_string())?;
     Ok(CertifiedKey::new(vec![der], key))
 }

@@ -1,4 +1,4 @@
-//! One attempt at a certificate: the CAs are asked in their order until one signs.
+//! The ACME client: tries the configured CAs in order until one issues the certificate.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,29 +15,34 @@ use super::persistence::StoredCertificate;
 use crate::CertificateStore;
 use crate::storage::Storage;
 
-/// What all attempts of one configuration share.
+/// State shared by all orders of one configuration.
 pub struct AcmeClient {
     pub settings: Acme,
     pub storage: Arc<dyn Storage>,
     pub store: Arc<CertificateStore>,
     pub clock: Clock,
     pub accounts: Accounts,
-    /// CAs that want to be left alone, and until when.
+    /// CAs that sent `Retry-After`, by directory URL, with the end of the pause.
     pub paused_until: Arc<Mutex<HashMap<String, SystemTime>>>,
 }
 
-/// Why no CA signed.
+/// The reason why no CA issued a certificate.
 #[derive(Debug)]
 pub struct IssuanceError {
-    /// By CA, in one line.
+    /// Reasons by CA, in one line.
     pub reason: String,
-    /// No CA may be asked before.
+    /// Shortest remaining pause, if all CAs are paused.
     pub retry_after: Option<Duration>,
-    /// No CA was asked at all.
+    /// All CAs were paused, so none was contacted.
     pub all_paused: bool,
 }
 
 impl AcmeClient {
+    /// Obtains a certificate for `name` from the first CA that issues one. `failures` is the number of preceding
+    /// failures, which selects the challenge; `old` is the certificate to be replaced.
+    ///
+    /// # Errors
+    /// Returns the reasons of all CAs.
     pub async fn obtain(
         &self,
         name: &str,
@@ -50,7 +55,7 @@ impl AcmeClient {
         for ca in &self.settings.cas {
             if let Some(left) = self.remaining_pause(ca) {
                 reasons.push(format!(
-                    "{} wants to be left alone for {} s",
+                    "{} is paused for {} s by Retry-After",
                     host(&ca.url),
                     left.as_secs()
                 ));
@@ -99,7 +104,7 @@ impl AcmeClient {
         })
     }
 
-    /// When the CA would like a certificate to be renewed, and when to ask again (RFC 9773).
+    /// Queries the suggested renewal window of a certificate, and the delay before the next query (ARI, RFC 9773).
     pub async fn renewal_window(&self, record: &StoredCertificate) -> Option<((SystemTime, SystemTime), Duration)> {
         let id = CertificateIdentifier::try_from(&record.leaf).ok()?;
         for ca in self.settings.cas.iter().filter(|ca| self.remaining_pause(ca).is_none()) {
@@ -133,11 +138,11 @@ impl AcmeClient {
     }
 }
 
-/// What people call a CA.
+/// Returns the host of a CA's directory URL, for messages.
 pub fn host(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     rest.split('/').next().unwrap_or(rest)
 }
 
-/// Rate limits are counted in weeks at most.
+/// Maximum pause. Rate limits of CAs are counted in weeks at most.
 const MAX_PAUSE: Duration = Duration::from_secs(8 * 86_400);

@@ -1,4 +1,4 @@
-//! The time that renewals go by: the system's, or one that a test moves.
+//! The clock of renewals: the system clock, which a test can move forward.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,31 +6,32 @@ use std::time::{Duration, SystemTime};
 
 use tokio::sync::Notify;
 
-/// A clock that all who share it read alike.
+/// A clock; clones share their offset.
 #[derive(Clone, Default)]
 pub struct Clock(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    /// Seconds ahead of the system's clock.
+    /// Offset from the system clock in seconds.
     offset_s: AtomicU64,
     moved: Notify,
 }
 
 impl Clock {
+    /// Returns the current time.
     pub fn now(&self) -> SystemTime {
         SystemTime::now() + Duration::from_secs(self.0.offset_s.load(Ordering::Acquire))
     }
 
-    /// Lets time pass at once.
+    /// Moves the clock forward and wakes all waiting tasks.
     pub fn advance(&self, by: Duration) {
         self.0.offset_s.fetch_add(by.as_secs(), Ordering::AcqRel);
         self.0.moved.notify_waiters();
         self.0.moved.notify_one();
     }
 
-    /// Waits until it is `then`, but not much longer than [`LOOK`]: a clock that was set, and a machine that slept, are
-    /// noticed. So whoever waits looks at the clock again.
+    /// Waits until `then`, but at most `MAX_SLEEP`, so that a changed system clock or a suspended machine is noticed.
+    /// Callers therefore check the clock again.
     pub async fn wait_until(&self, then: SystemTime) {
         let left = then.duration_since(self.now()).unwrap_or_default();
         tokio::select! {
@@ -40,5 +41,5 @@ impl Clock {
     }
 }
 
-/// Certificates live for days: a minute late is in time.
+/// Maximum time between two checks of the clock. Certificates live for days, so a minute late is soon enough.
 const MAX_SLEEP: Duration = Duration::from_secs(60);

@@ -1,4 +1,4 @@
-//! DNS-01: a TXT record that comes and goes, by a program of the operator's or by an update of the zone itself.
+//! DNS-01: publishes and removes a TXT record, by a program of the operator's or by a dynamic update (RFC 2136).
 
 mod action;
 pub(crate) mod message;
@@ -11,7 +11,10 @@ use rocknet_config::model::Dns;
 pub use action::Action;
 pub use update::Zone;
 
-/// `name`: the domain that is proven, without `*.`.
+/// Publishes or removes the TXT record for `name`, the domain to be validated without `*.`.
+///
+/// # Errors
+/// Describes why the program or the update failed.
 pub async fn apply(dns: &Dns, action: Action, name: &str, value: &str) -> Result<(), String> {
     let record = format!("_acme-challenge.{name}");
     match dns {
@@ -31,7 +34,7 @@ pub async fn apply(dns: &Dns, action: Action, name: &str, value: &str) -> Result
     Ok(())
 }
 
-/// The CA asks the zone's other servers too, and they are told a moment later.
+/// Waits after publishing, because the CA also queries secondary servers, which are updated a moment later.
 async fn wait_for_propagation(action: Action, wait: Duration) {
     if action == Action::Present {
         tokio::time::sleep(wait).await;
@@ -55,9 +58,10 @@ fn hook(program: &std::path::Path, action: Action, record: &str, value: &str) ->
     }
     let stderr = String::from_utf8_lossy(&output.stderr);
     let last = stderr.trim().lines().next_back().unwrap_or_default();
-    // What a program says may be anything; the log escapes it.
+    // The text may contain anything; the log escapes it.
     Err(format!("{shown} {} failed ({}): {last}", action.word(), output.status))
 }
 
-/// Interfaces of DNS providers answer in seconds; some wait until the record is out.
+/// Timeout of the program. APIs of DNS providers respond in seconds, but some programs wait until the record is
+/// visible.
 const HOOK_TIMEOUT: Duration = Duration::from_secs(300);

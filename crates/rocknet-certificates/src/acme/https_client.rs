@@ -1,4 +1,4 @@
-//! The way to a CA: HTTPS with a deadline and a bound on answers, and a memory for when it said to come back.
+//! HTTPS client for CAs, with a timeout, a limit on response sizes, and a record of the last `Retry-After`.
 
 use std::future::Future;
 use std::path::Path;
@@ -22,16 +22,19 @@ use rustls_pki_types::pem::PemObject;
 
 type Hyper = Client<HttpsConnector<HttpConnector>, BodyWrapper<Bytes>>;
 
-/// A client for one CA.
+/// An HTTPS client for one CA.
 #[derive(Clone)]
 pub struct HttpsClient {
     client: Hyper,
-    /// How long the last refusal said to stay away.
+    /// Delay of the last 429 or 503 response (`Retry-After`).
     retry_after: Arc<Mutex<Option<Duration>>>,
 }
 
 impl HttpsClient {
-    /// `root`: a PEM file with the roots of a private CA; without one, what the system trusts.
+    /// Creates a client. `root` is a PEM file with the roots of a private CA; without it the system's roots apply.
+    ///
+    /// # Errors
+    /// Describes why the roots cannot be read.
     pub fn new(root: Option<&Path>) -> Result<HttpsClient, String> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let builder = ClientConfig::builder_with_provider(provider)
@@ -55,7 +58,7 @@ impl HttpsClient {
         })
     }
 
-    /// What the CA said about coming back, since this was last asked.
+    /// Returns the `Retry-After` of the last 429 or 503 response since the previous call.
     pub fn take_retry_after(&self) -> Option<Duration> {
         self.retry_after.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -81,13 +84,15 @@ impl HttpClient for HttpsClient {
     ) -> Pin<Box<dyn Future<Output = Result<BytesResponse, Error>> + Send>> {
         let (sent, retry_after) = (self.client.request(request), Arc::clone(&self.retry_after));
         Box::pin(async move {
-            let answer = tokio::time::timeout(TIMEOUT, async {
+            let exchange = tokio::time::timeout(TIMEOUT, async {
                 let (parts, body) = sent.await.map_err(|error| other(&error))?.into_parts();
                 let body = Limited::new(body, MAX_ANSWER).collect().await;
                 let body = body.map_err(Error::Other)?.to_bytes();
                 Ok::<_, Error>((parts, body))
             });
-            let (mut parts, body) = answer.await.map_err(|_| Error::Str("the CA does not answer"))??;
+            let (mut parts, body) = exchange
+                .await
+                .map_err(|_| Error::Str("the CA did not respond within 30 s"))??;
             if matches!(
                 parts.status,
                 StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
@@ -102,7 +107,7 @@ impl HttpClient for HttpsClient {
     }
 }
 
-/// With the causes behind it: the outermost says no more than "client error".
+/// Includes the causes, because the outermost error is only "client error".
 fn other(error: &dyn std::error::Error) -> Error {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -113,7 +118,7 @@ fn other(error: &dyn std::error::Error) -> Error {
     Error::Other(text.into())
 }
 
-/// RFC 9110 §10.2.3: seconds, or a date.
+/// Parses `Retry-After` (RFC 9110 §10.2.3): seconds or a date.
 fn parse_retry_after(value: &str, now: SystemTime) -> Option<Duration> {
     let value = value.trim();
     u64::from_str(value).map(Duration::from_secs).ok().or_else(|| {
@@ -123,10 +128,10 @@ fn parse_retry_after(value: &str, now: SystemTime) -> Option<Duration> {
     })
 }
 
-/// One request: CAs that sign within an answer take a few seconds.
+/// Timeout of one request. CAs that sign while the client waits take a few seconds.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Chains and problem documents take some kilobytes.
+/// Maximum response body in bytes. Chains and problem documents take a few kilobytes.
 const MAX_ANSWER: usize = 1 << 20;
 
 #[cfg(test)]
@@ -134,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ca_says_when_to_come_back_in_seconds_or_as_a_date() {
+    fn retry_after_is_seconds_or_a_date() {
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
         for (value, expected) in [
             ("120", Some(120)),

@@ -1,11 +1,11 @@
-//! Automatic HTTPS: certificates of public CAs, had and renewed by ACME (RFC 8555) on a thread of their own.
+//! Automatic HTTPS: certificates of public CAs, ordered and renewed by ACME (RFC 8555) on a thread of its own.
 //!
-//! NoCertificate waits for it. Sites are served with what the state folder holds; what comes from a CA is put on the store when
-//! it is there.
+//! Neither start nor reload waits for it. Sites are served with the certificates in the state folder, and new
+//! certificates are inserted into the store when they arrive.
 //!
 //! ```text
-//! want ──watch──▶ keeper: what is due? ──▶ attempt: one CA after the other ──▶ order: place, prove, fetch, keep
-//! a client came ──queue──▶ ask ──▶ keeper                                        └▶ challenge: http, tls-alpn, dns
+//! set_requests ──watch──▶ renewal: what is due? ──▶ client: one CA after the other ──▶ order: create, validate, fetch, save
+//! missing name ──queue──▶ on_demand ──▶ renewal                                          └▶ challenge: http, tls-alpn, dns
 //! ```
 
 mod account;
@@ -38,25 +38,29 @@ use super::storage::{FileStorage, Storage};
 use super::{Authority, CertificateRequest, CertificateStore, Issuer};
 use rocknet_io::owned_thread::OwnedThread;
 
-/// The issuer for public names.
+/// Issuer for public names, by ACME.
 pub struct AcmeIssuer {
     settings: Acme,
     storage: Arc<dyn Storage>,
     clock: Clock,
     desired: watch::Sender<Arc<DesiredState>>,
-    /// Taken by the thread once there is something to do.
+    /// Receivers for the thread, until it is started.
     receivers: Option<Receivers>,
+    /// Names that clients requested without a certificate.
     missing_names: mpsc::Sender<String>,
+    /// The store reports missing names to this issuer.
     is_subscribed: bool,
     thread: Option<OwnedThread>,
 }
 
+/// Receiving ends for the thread.
 struct Receivers {
     desired: watch::Receiver<Arc<DesiredState>>,
     missing_names: mpsc::Receiver<String>,
 }
 
 impl AcmeIssuer {
+    /// Creates an issuer that keeps its state below `state_folder`. Starts no thread.
     pub fn new(state_folder: &Path, tls: &Tls) -> io::Result<AcmeIssuer> {
         Ok(AcmeIssuer::with_storage(
             Arc::new(FileStorage::new(state_folder)),
@@ -65,6 +69,7 @@ impl AcmeIssuer {
         ))
     }
 
+    /// Creates an issuer with this storage and clock.
     pub fn with_storage(storage: Arc<dyn Storage>, settings: &Acme, clock: Clock) -> AcmeIssuer {
         let (desired, desired_receiver) = watch::channel(Arc::default());
         let (missing_names, receiver) = mpsc::channel(MAX_MISSING_NAMES);
@@ -96,7 +101,7 @@ impl AcmeIssuer {
                     Some(_) if proves_all => drop(desired.names.insert(name.clone())),
                     Some(parent) if self.settings.ask.is_some() => desired.wildcard_parents.push(parent.to_owned()),
                     Some(_) => tracing::warn!(
-                        "no certificate can be had for {name} of site {}: write dns below [tls], or ask",
+                        "site {}: no certificate can be ordered for {name}; set `dns` or `ask` in [tls]",
                         site.site
                     ),
                 }
@@ -105,7 +110,7 @@ impl AcmeIssuer {
         desired
     }
 
-    /// What the storage has for the names that are wanted, those had on demand included.
+    /// Loads the state of all requested names, including those ordered on demand.
     fn entries(&self, desired: &DesiredState) -> HashMap<String, NameState> {
         let now = self.clock.now();
         let on_demand = if desired.wildcard_parents.is_empty() {
@@ -123,7 +128,7 @@ impl AcmeIssuer {
     fn subscribe(&mut self, store: &Arc<CertificateStore>) {
         if !std::mem::replace(&mut self.is_subscribed, true) {
             let missing_names = self.missing_names.clone();
-            // A name that finds no place is asked for again by the next client.
+            // If the queue is full, the next client reports the name again.
             store.on_missing(move |name| drop(missing_names.try_send(name.to_owned())));
         }
     }
@@ -141,14 +146,14 @@ impl AcmeIssuer {
         let run = move || match tokio::runtime::Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => {
                 runtime.block_on(renewal.run());
-                // A lookup of a name cannot be interrupted; its thread ends by itself.
+                // A DNS lookup cannot be interrupted; its thread ends by itself.
                 runtime.shutdown_background();
             }
-            Err(error) => tracing::error!("no certificates can be had: {error}"),
+            Err(error) => tracing::error!("certificates cannot be ordered: {error}"),
         };
         match OwnedThread::start("rn-acme", run) {
             Ok(thread) => self.thread = Some(thread),
-            Err(error) => tracing::error!("no certificates can be had: {error}"),
+            Err(error) => tracing::error!("certificates cannot be ordered: {error}"),
         }
     }
 }
@@ -179,7 +184,7 @@ impl Issuer for AcmeIssuer {
         if self.receivers.is_some() && nothing {
             return;
         }
-        // What was wanted before is on the store.
+        // Names that were requested before are in the store already.
         let mut entries = self.entries(&desired);
         entries.retain(|name, _| !before.names.contains(name));
         let records: Vec<(&String, &StoredCertificate)> = entries
@@ -195,15 +200,15 @@ impl Issuer for AcmeIssuer {
         self.start_thread(entries, store);
     }
 
-    /// The thread has a clock of its own.
+    /// Does nothing, because the thread has a timer of its own.
     fn renew_due(&mut self, _: SystemTime, _: &Arc<CertificateStore>) {}
 
     fn stop(&mut self, deadline: Instant) -> bool {
-        // Without its sender the thread returns, and drops the orders that are under way.
+        // Dropping the sender ends the thread, which drops the orders in progress.
         self.desired = watch::channel(Arc::default()).0;
         self.thread.take().is_none_or(|thread| thread.join(deadline))
     }
 }
 
-/// Names that clients came with and nobody has looked at yet.
+/// Maximum number of requested names in the queue.
 const MAX_MISSING_NAMES: usize = 64;

@@ -1,19 +1,24 @@
-//! The question whether a certificate may be had for a name that a client came with: put to a program of the operator's.
+//! Permission for on-demand certificates: queries the operator's program (`tls.ask`) before a name is ordered.
 
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// `http://host[:port]/path[?query]`; anything else was refused when the configuration was read.
+/// Queries `url` with `domain=NAME`. A 2xx response permits the certificate.
+///
+/// `url` has the form `http://host[:port]/path[?query]`; the check of the configuration refuses any other.
+///
+/// # Errors
+/// Describes why there was no HTTP response.
 pub async fn is_allowed(url: &str, name: &str) -> Result<bool, String> {
-    let asked = async {
-        let (host, port, target) = parts(url).ok_or_else(|| format!("{url} is no address to ask at"))?;
+    let query = async {
+        let (host, port, target) = parts(url).ok_or_else(|| format!("{url} is not an http:// URL"))?;
         let joint = if target.contains('?') { '&' } else { '?' };
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         let failed = |error: std::io::Error| format!("{url}: {error}");
         let mut stream = TcpStream::connect((bare, port)).await.map_err(failed)?;
-        // A name came through the handshake, where it was held to letters, digits, dots, `-` and `_`.
+        // The name was validated during the handshake: letters, digits, dots, `-` and `_`.
         let request = format!(
             "GET {target}{joint}domain={name} HTTP/1.1\r\nHost: {host}:{port}\r\nUser-Agent: RockNet\r\nConnection: close\r\n\r\n"
         );
@@ -26,11 +31,11 @@ pub async fn is_allowed(url: &str, name: &str) -> Result<bool, String> {
                 more => read += more,
             }
         }
-        status(&head[..read]).ok_or_else(|| format!("{url} does not answer in HTTP"))
+        status(&head[..read]).ok_or_else(|| format!("{url} did not send an HTTP response"))
     };
-    let status = tokio::time::timeout(TIMEOUT, asked)
+    let status = tokio::time::timeout(TIMEOUT, query)
         .await
-        .map_err(|_| format!("{url} does not answer"))??;
+        .map_err(|_| format!("{url} did not respond within {TIMEOUT:?}"))??;
     Ok((200..300).contains(&status))
 }
 
@@ -52,10 +57,10 @@ fn status(head: &[u8]) -> Option<u16> {
     std::str::from_utf8(rest.get(2..5)?).ok()?.parse().ok()
 }
 
-/// `HTTP/1.1 200` and the space behind it.
+/// Length of `HTTP/1.1 200` and the following space.
 const STATUS_LINE: usize = 13;
 
-/// It looks into a table; nobody waits for the answer but the next client.
+/// Timeout of a query. The program only looks up a name, and no client waits for the response.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 #[cfg(test)]
@@ -63,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_have_parts() {
+    fn urls_are_split() {
         for (url, expected) in [
             ("http://localhost:9123/ask", Some(("localhost", 9123, "/ask"))),
             ("http://10.0.0.1", Some(("10.0.0.1", 80, "/"))),
@@ -79,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_have_a_status() {
+    fn status_lines_are_parsed() {
         for (head, expected) in [
             (&b"HTTP/1.1 200 "[..], Some(200)),
             (b"HTTP/1.0 404\r", Some(404)),

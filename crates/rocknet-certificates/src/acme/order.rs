@@ -1,4 +1,4 @@
-//! One order at one CA, from placing it to the certificate on the disk; picked up where a killed process left it.
+//! One order at one CA, from its creation to the stored certificate. Resumes an order that an earlier process created.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -16,35 +16,40 @@ use super::persistence::{PendingOrder, StoredCertificate, StoredCertificateError
 use crate::CertificateStore;
 use crate::storage::Storage;
 
-/// What an order is about, and what it works with.
+/// The subject of an order and the resources it uses.
 pub struct OrderContext<'a> {
     pub name: &'a str,
-    /// The kinds of proof, the most promising first.
+    /// Challenge types, most preferred first.
     pub kinds: &'a [Challenge],
-    /// The directory of the CA.
+    /// Directory URL of the CA.
     pub url: &'a str,
     pub ca: &'a CaSession,
     pub settings: &'a Acme,
     pub storage: &'a dyn Storage,
     pub store: &'a CertificateStore,
-    /// The certificate that is to be replaced, for CAs that want to know.
+    /// The certificate to be replaced, which some CAs exempt from rate limits (RFC 9773 §5).
     pub old: Option<&'a StoredCertificate>,
 }
 
-/// Why an order came to nothing.
+/// The reason why an order failed.
 #[derive(Debug)]
 pub enum OrderError {
-    /// The CA refused or did not answer.
+    /// The CA refused the request or did not respond.
     Ca(Error),
-    /// The CA looked for the proof and was not content, in its words.
+    /// The CA could not validate the challenge, in its words.
     ChallengeFailed(String),
-    /// The proof could not be shown.
+    /// The response to the challenge could not be published.
     ChallengeNotPresented(String),
+    /// The certificate could not be used or saved.
     Storage(StoredCertificateError),
+    /// The key or the signing request could not be created.
     Crypto(rcgen::Error),
 }
 
-/// Places the order, proves the name, fetches the certificate, and keeps it.
+/// Creates or resumes an order, validates the name, and fetches and saves the certificate.
+///
+/// # Errors
+/// Returns the reason of the failure. The order is kept for another attempt if the network or the disk failed.
 pub async fn obtain(context: &OrderContext<'_>) -> Result<StoredCertificate, OrderError> {
     let (mut order, key_pem) = match resume(context).await {
         Some(order) => order,
@@ -53,7 +58,7 @@ pub async fn obtain(context: &OrderContext<'_>) -> Result<StoredCertificate, Ord
     let done = complete(context, &mut order, &key_pem).await;
     let lost = match &done {
         Ok(_) | Err(OrderError::ChallengeFailed(_) | OrderError::Crypto(_) | OrderError::Ca(Error::Api(_))) => true,
-        // A network that fails, a disk that is full: the order is good for another try.
+        // The network or the disk failed, so the order can be used again.
         Err(
             OrderError::Ca(_)
             | OrderError::ChallengeNotPresented(_)
@@ -67,14 +72,14 @@ pub async fn obtain(context: &OrderContext<'_>) -> Result<StoredCertificate, Ord
     done
 }
 
-/// The order that an earlier process placed here, if the CA still has it and it is good for something.
+/// Returns the order that an earlier process created here, if the CA still knows it as valid.
 async fn resume(context: &OrderContext<'_>) -> Option<(Order, String)> {
     let pending = PendingOrder::load(context.storage, context.name).filter(|pending| pending.ca == context.url)?;
     let mut order = context.ca.account.order(pending.url).await.ok()?;
     if order.state().status == OrderStatus::Invalid {
         return None;
     }
-    tracing::info!("going on with the order for {}", context.name);
+    tracing::info!("resuming the order for {}", context.name);
     Some((order, pending.key_pem))
 }
 
@@ -87,7 +92,7 @@ async fn create(context: &OrderContext<'_>) -> Result<(Order, String), OrderErro
         .old
         .and_then(|old| CertificateIdentifier::try_from(&old.leaf).ok());
     let order = match replaced {
-        // A CA may not know the certificate, as when another one signed it.
+        // The CA may not know the certificate, for example because another one issued it.
         Some(replaced) => match context
             .ca
             .account
@@ -107,7 +112,7 @@ async fn create(context: &OrderContext<'_>) -> Result<(Order, String), OrderErro
         url: order.url().to_owned(),
         key_pem: key.serialize_pem(),
     };
-    // Before anything is spent on it: the key of a certificate that was signed and never fetched would be lost.
+    // Saved first, because otherwise the key of a certificate that is issued but not fetched would be lost.
     pending
         .save(context.storage, context.name)
         .map_err(OrderError::Storage)?;
@@ -142,7 +147,7 @@ async fn complete(
     StoredCertificate::save(context.storage, context.name, key_pem, &chain).map_err(OrderError::Storage)
 }
 
-/// Shows what the CA wants to see, and waits until it has looked.
+/// Publishes the responses to all challenges, and waits until the CA has validated them.
 async fn solve_challenges(
     context: &OrderContext<'_>,
     order: &mut Order,
@@ -171,8 +176,8 @@ async fn solve_challenges(
             continue;
         };
         let name = context.name.strip_prefix("*.").unwrap_or(context.name);
-        let shown = challenge::present(kind, &chosen, name, context.settings, context.store).await;
-        presented.push(shown.map_err(OrderError::ChallengeNotPresented)?);
+        let result = challenge::present(kind, &chosen, name, context.settings, context.store).await;
+        presented.push(result.map_err(OrderError::ChallengeNotPresented)?);
         chosen.set_ready().await.map_err(OrderError::Ca)?;
     }
     let policy = RetryPolicy::new().timeout(TIMEOUT);
@@ -191,7 +196,7 @@ async fn solve_challenges(
     }
 }
 
-/// What the CA found where it looked.
+/// Returns the errors that the CA reports for its validation attempts.
 async fn failure_reasons(order: &mut Order) -> String {
     let mut reasons = Vec::new();
     let mut all = order.authorizations();
@@ -216,17 +221,20 @@ async fn failure_reasons(order: &mut Order) -> String {
     reasons.join("; ")
 }
 
-/// A CA looks from several places and signs within seconds; some queue for a minute.
+/// Timeout of validation and of issuance. A CA validates from several places and signs within seconds; some queue for a
+/// minute.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
 impl std::fmt::Display for OrderError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             OrderError::Ca(error) => f.write_str(&describe(error)),
-            OrderError::ChallengeFailed(reason) => write!(f, "the CA could not see that the name is ours: {reason}"),
-            OrderError::ChallengeNotPresented(reason) => write!(f, "the proof could not be shown: {reason}"),
+            OrderError::ChallengeFailed(reason) => write!(f, "the CA could not validate the challenge: {reason}"),
+            OrderError::ChallengeNotPresented(reason) => {
+                write!(f, "the challenge response could not be published: {reason}")
+            }
             OrderError::Storage(error) => error.fmt(f),
-            OrderError::Crypto(error) => write!(f, "no key or request could be made: {error}"),
+            OrderError::Crypto(error) => write!(f, "the key or the signing request could not be created: {error}"),
         }
     }
 }

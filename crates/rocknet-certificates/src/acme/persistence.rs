@@ -1,4 +1,4 @@
-//! What is kept of a name: its certificate with the key in one piece, and an order under way with the key it is for.
+//! Stored ACME state of a name: the certificate with its key in one item, the order in progress, and recent failures.
 
 use std::io;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -10,45 +10,51 @@ use serde::{Deserialize, Serialize};
 use crate::storage::{Access, Storage, file_name};
 use crate::{Certificate, CertificateError, CertificateSet};
 
-/// A certificate as it is served and kept.
+/// A certificate as it is served and stored.
 #[derive(Clone)]
 pub struct StoredCertificate {
     pub certificate: Certificate,
-    /// The leaf itself, by which its CA knows it.
+    /// DER of the leaf, which identifies the certificate to its CA.
     pub leaf: CertificateDer<'static>,
 }
 
-/// An order that was placed and not yet fetched: with it a process that was killed is followed by one that goes on.
+/// An order that is not yet fulfilled. A process that starts after a crash resumes it.
 #[derive(Serialize, Deserialize)]
 pub struct PendingOrder {
-    /// The directory of the CA.
+    /// Directory URL of the CA.
     pub ca: String,
+    /// URL of the order.
     pub url: String,
+    /// Private key of the certificate, in PEM.
     pub key_pem: String,
 }
 
-/// What went wrong with a name, kept so that a server that is started again and again does not wear out its CA.
+/// Failures of a name, stored so that frequent restarts do not exceed the CA's rate limits.
 #[derive(Default, Clone, Serialize, Deserialize)]
 pub struct FailureRecord {
+    /// Consecutive failures.
     pub count: u32,
-    /// Seconds since 1970.
+    /// Time of the next attempt, in seconds since 1970.
     pub next_try: u64,
-    /// In the CA's words or ours.
+    /// Last error. Empty: there was no failure.
     pub last: String,
 }
 
-/// Why a certificate is of no use.
+/// The reason why a stored certificate cannot be used.
 #[derive(Debug)]
 pub enum StoredCertificateError {
     Storage(io::Error),
     Pem(rustls_pki_types::pem::Error),
     Key(CertificateError),
-    /// It is for other names.
+    /// The certificate does not cover the name.
     OtherName,
 }
 
 impl StoredCertificate {
-    /// `pem`: key and chain, in any order.
+    /// Parses key and chain in PEM, in any order, and checks that the certificate covers `name`.
+    ///
+    /// # Errors
+    /// Returns the reason why the certificate cannot be used.
     pub fn parse(name: &str, pem: &[u8]) -> Result<StoredCertificate, StoredCertificateError> {
         let mut chain = Vec::new();
         for item in CertificateDer::pem_slice_iter(pem) {
@@ -66,6 +72,10 @@ impl StoredCertificate {
         Ok(StoredCertificate { certificate, leaf })
     }
 
+    /// Loads the certificate of a name; `None` if there is none.
+    ///
+    /// # Errors
+    /// Returns the reason why the certificate cannot be used.
     pub fn load(storage: &dyn Storage, name: &str) -> Result<Option<StoredCertificate>, StoredCertificateError> {
         match storage
             .read(&certificate_item(name))
@@ -76,7 +86,10 @@ impl StoredCertificate {
         }
     }
 
-    /// Checks what a CA sent, keeps it, and gives it back ready to serve.
+    /// Checks a certificate from a CA, saves it, and returns it ready for use.
+    ///
+    /// # Errors
+    /// Returns the reason why the certificate cannot be used or saved.
     pub fn save(
         storage: &dyn Storage,
         name: &str,
@@ -85,24 +98,30 @@ impl StoredCertificate {
     ) -> Result<StoredCertificate, StoredCertificateError> {
         let pem = format!("{key_pem}\n{chain_pem}");
         let record = StoredCertificate::parse(name, pem.as_bytes())?;
-        // One piece, so that no crash leaves the key of one and the chain of another.
+        // One item, so that no crash can combine one certificate's key with another's chain.
         storage
             .write(&certificate_item(name), pem.as_bytes(), Access::Owner)
             .map_err(StoredCertificateError::Storage)?;
         Ok(record)
     }
 
+    /// Returns the certificate as a set.
     pub fn set(&self) -> CertificateSet {
         CertificateSet::from(self.certificate.clone())
     }
 }
 
 impl PendingOrder {
+    /// Loads the order of a name, if there is one that can be parsed.
     pub fn load(storage: &dyn Storage, name: &str) -> Option<PendingOrder> {
         let bytes = storage.read(&pending_item(name)).ok().flatten()?;
         serde_json::from_slice(&bytes).ok()
     }
 
+    /// Saves the order.
+    ///
+    /// # Errors
+    /// Returns the error of the storage.
     pub fn save(&self, storage: &dyn Storage, name: &str) -> Result<(), StoredCertificateError> {
         let bytes = serde_json::to_vec(self).map_err(|error| StoredCertificateError::Storage(error.into()))?;
         storage
@@ -110,19 +129,21 @@ impl PendingOrder {
             .map_err(StoredCertificateError::Storage)
     }
 
-    /// What cannot be removed is found useless later.
+    /// Removes the order. If that fails, the CA reports the order as invalid later.
     pub fn remove(storage: &dyn Storage, name: &str) {
         let _ = storage.remove(&pending_item(name));
     }
 }
 
 impl FailureRecord {
+    /// Loads the failures of a name; the default if there are none or they cannot be read.
     pub fn load(storage: &dyn Storage, name: &str) -> FailureRecord {
         let bytes = storage.read(&failures_item(name)).ok().flatten().unwrap_or_default();
         serde_json::from_slice(&bytes).unwrap_or_default()
     }
 
-    /// A disk that does not take it costs no more than the memory of a failure.
+    /// Saves the failures, or removes the item if there are none. Errors are ignored: only the memory of a failure is
+    /// lost.
     pub fn save(&self, storage: &dyn Storage, name: &str) {
         if self.last.is_empty() {
             let _ = storage.remove(&failures_item(name));
@@ -131,12 +152,13 @@ impl FailureRecord {
         }
     }
 
+    /// Returns the time of the next attempt.
     pub fn next_try(&self) -> SystemTime {
         UNIX_EPOCH + Duration::from_secs(self.next_try.min(u64::from(u32::MAX)))
     }
 }
 
-/// The names that have a certificate in the storage, as files are called.
+/// Returns the names that have a stored certificate, in the form of [`file_name`].
 pub fn stored_names(storage: &dyn Storage) -> Vec<String> {
     let mut names = storage.names(FOLDER).unwrap_or_default();
     names.retain(|name| name.ends_with(".pem"));
@@ -165,7 +187,7 @@ impl std::fmt::Display for StoredCertificateError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             StoredCertificateError::Storage(error) => write!(f, "the state folder: {error}"),
-            StoredCertificateError::Pem(error) => write!(f, "no certificate with a key: {error}"),
+            StoredCertificateError::Pem(error) => write!(f, "the certificate or its key cannot be parsed: {error}"),
             StoredCertificateError::Key(error) => error.fmt(f),
             StoredCertificateError::OtherName => f.write_str("the certificate is for other names"),
         }

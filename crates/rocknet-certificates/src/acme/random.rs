@@ -1,12 +1,12 @@
-//! Random numbers that spread in time what many servers do.
+//! Random numbers for jitter.
 
-/// A number from 0 up to but without 1.
+/// A number in 0..1, without 1.
 pub type Fraction = f64;
 
-/// Returns a random number from 0 up to but without 1, which spreads what many servers do at once.
+/// Returns a random number in 0..1, which spreads in time what many servers do.
 pub fn random_fraction() -> Fraction {
     let mut bytes = [0; 4];
-    // Without randomness nothing is spread, and no harm is done.
+    // If no randomness is available, the result is 0: nothing is spread, which does no harm.
     let _ = aws_lc_rs::rand::fill(&mut bytes);
     f64::from(u32::from_le_bytes(bytes)) / (f64::from(u32::MAX) + 1.0)
 }

@@ -1,4 +1,4 @@
-//! The thread that keeps certificates of public CAs: what is wanted, what is due, what is under way.
+//! The renewal loop: orders certificates that are missing or due, and queries permissions and renewal windows.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -18,16 +18,18 @@ use super::schedule::{self, Validity};
 use crate::CertificateStore;
 use crate::storage::{Lock, Storage};
 
-/// What sites want, as of the latest configuration.
+/// Names that need certificates, according to the latest configuration.
 #[derive(Default)]
 pub struct DesiredState {
     pub settings: Acme,
+    /// Names to be ordered in any case.
     pub names: BTreeSet<String>,
-    /// What follows `*.` where names below it are had one by one, when somebody comes for them.
+    /// Parents of wildcards whose names are ordered one by one, when a client requests them.
     pub wildcard_parents: Vec<String>,
 }
 
 impl DesiredState {
+    /// Returns true if the name is requested or lies below one of the wildcard parents.
     pub fn covers(&self, name: &str) -> bool {
         let is_below = |parent: &String| {
             name.strip_suffix(parent.as_str())
@@ -37,37 +39,44 @@ impl DesiredState {
     }
 }
 
+/// State of the thread `rn-acme`.
 pub struct RenewalLoop {
     pub storage: Arc<dyn Storage>,
     pub clock: Clock,
     pub store: Arc<CertificateStore>,
     pub desired: watch::Receiver<Arc<DesiredState>>,
-    /// Names that clients came with.
+    /// Names that clients requested without a certificate.
     pub missing_names: mpsc::Receiver<String>,
     pub entries: HashMap<String, NameState>,
 }
 
-/// A name and where its certificate stands.
+/// State of one name's certificate.
 pub struct NameState {
     record: Option<StoredCertificate>,
     renew_at: SystemTime,
-    /// What the CA suggests, and when it is asked again.
+    /// Renewal window that the CA suggests (RFC 9773).
     window: Option<(SystemTime, SystemTime)>,
+    /// Time of the next query of the window.
     query_window_at: SystemTime,
     failures: FailureRecord,
+    /// A task works on this name.
     busy: bool,
-    /// Drawn once for each certificate, so that its renewal does not move to and fro.
+    /// Random fraction, drawn once for each certificate so that its renewal time does not change.
     jitter: f64,
 }
 
-/// What a task brings back.
+/// The result of a task.
 enum TaskResult {
+    /// An order for this name has ended.
     Obtained(String, Result<StoredCertificate, IssuanceError>),
+    /// A query of the renewal window has ended: the window, and the delay before the next query.
     Window(String, Option<((SystemTime, SystemTime), Duration)>),
+    /// A permission query for an on-demand name has ended.
     Permission(String, Result<bool, String>),
 }
 
 impl RenewalLoop {
+    /// Runs until the sender of `desired` is dropped.
     pub async fn run(mut self) {
         let mut running = JoinSet::new();
         let mut client = self.client(&Arc::default());
@@ -79,7 +88,7 @@ impl RenewalLoop {
                 client = self.apply_desired(&client);
                 denied.clear();
             }
-            // One process of those that share a state folder works with CAs; the others serve what it gets.
+            // Among processes that share a state folder, one orders certificates and the others serve what it stores.
             if lock.is_none() {
                 lock = self.try_lock();
                 if lock.is_none() {
@@ -94,7 +103,7 @@ impl RenewalLoop {
             tokio::select! {
                 changed = self.desired.changed() => match changed {
                     Ok(()) => self.desired.mark_changed(),
-                    // The server has stopped.
+                    // The issuer was stopped.
                     Err(_) => return,
                 },
                 Some(name) = self.missing_names.recv() => {
@@ -105,7 +114,7 @@ impl RenewalLoop {
                 Some(result) = running.join_next(), if !running.is_empty() => match result {
                     Ok(result) => self.finish(result, &mut denied),
                     Err(error) => {
-                        tracing::error!("an attempt at a certificate died: {error}");
+                        tracing::error!("an ACME task panicked: {error}");
                         self.entries.values_mut().for_each(|entry| entry.busy = false);
                     }
                 },
@@ -114,17 +123,19 @@ impl RenewalLoop {
         }
     }
 
+    /// Returns the lock on ACME, unless another process holds it.
     fn try_lock(&self) -> Option<Lock> {
         match self.storage.lock("acme/acme") {
             Ok(lock) => lock,
             Err(error) => {
-                tracing::error!("no certificates can be had: the state folder: {error}");
+                tracing::error!("certificates cannot be ordered: the state folder: {error}");
                 None
             }
         }
     }
 
-    /// Accounts stay open as long as what they are opened with stays.
+    /// Applies the latest configuration. The client, with its open accounts, is kept if the ACME settings are
+    /// unchanged.
     fn apply_desired(&mut self, old: &Arc<AcmeClient>) -> Arc<AcmeClient> {
         let desired = Arc::clone(&self.desired.borrow_and_update());
         let removed = self.entries.keys().filter(|name| !desired.covers(name));
@@ -140,7 +151,7 @@ impl RenewalLoop {
         if old.settings == desired.settings {
             return Arc::clone(old);
         }
-        // What was in the way may have been put right: nobody who reloads wants to wait.
+        // The operator may have fixed the cause, so a reload with new settings retries immediately.
         for entry in self.entries.values_mut() {
             entry.failures.next_try = 0;
         }
@@ -158,7 +169,7 @@ impl RenewalLoop {
         })
     }
 
-    /// What the process that works with CAs has got meanwhile.
+    /// Loads certificates that another process has ordered.
     fn load_renewed(&mut self) {
         for (name, entry) in &mut self.entries {
             if let Ok(Some(record)) = StoredCertificate::load(&*self.storage, name)
@@ -170,7 +181,7 @@ impl RenewalLoop {
         }
     }
 
-    /// Starts what is due, a few at a time, and says when to look again.
+    /// Starts due tasks, a few at a time. Returns the time of the next check.
     fn start_due(
         &mut self,
         client: &Arc<AcmeClient>,
@@ -190,7 +201,7 @@ impl RenewalLoop {
                 continue;
             }
             if running.len() >= MAX_TASKS {
-                // The end of one wakes us.
+                // The end of a task wakes the loop.
                 break;
             }
             entry.busy = true;
@@ -222,12 +233,12 @@ impl RenewalLoop {
                 entry.busy = false;
                 match result {
                     Ok(record) => {
-                        tracing::info!("a new certificate for {name}");
+                        tracing::info!("new certificate for {name}");
                         self.store.insert(std::slice::from_ref(&name), record.set());
                         entry.take(record);
                         entry.failures = FailureRecord::default();
                         entry.failures.save(&*self.storage, &name);
-                        // Whatever the certificate says of its life.
+                        // Prevents immediate renewal, however short the validity is.
                         entry.failures.next_try = unix(now + MIN_RENEWAL_INTERVAL);
                     }
                     Err(failed) => entry.fail(&*self.storage, &name, &failed, now),
@@ -249,7 +260,7 @@ impl RenewalLoop {
                 let is_allowed = match answer {
                     Ok(is_allowed) => is_allowed,
                     Err(reason) => {
-                        tracing::warn!("no certificate for {name}: {reason}");
+                        tracing::warn!("no certificate for {name}: the permission query failed: {reason}");
                         false
                     }
                 };
@@ -264,7 +275,7 @@ impl RenewalLoop {
         }
     }
 
-    /// A client came with a name that there is no certificate for.
+    /// Queries the permission for a name that a client requested without a certificate.
     fn request_permission(
         &mut self,
         name: String,
@@ -283,7 +294,7 @@ impl RenewalLoop {
         if denied.contains_key(&name) || denied.len() >= MAX_DENIED {
             return;
         }
-        // Noted until the answer is there, so that it is asked for once.
+        // Denied until the response arrives, so that there is one query at a time.
         denied.insert(name.clone(), now + DENIAL_TTL);
         running.spawn(async move {
             let answer = on_demand::is_allowed(&url, &name).await;
@@ -293,21 +304,21 @@ impl RenewalLoop {
 }
 
 impl NameState {
-    /// As the storage has it: what is broken there is had anew.
+    /// Loads the state of a name. A corrupt certificate is discarded and ordered again.
     pub fn load(storage: &dyn Storage, name: &str, now: SystemTime) -> NameState {
         let record = StoredCertificate::load(storage, name).unwrap_or_else(|error| {
-            tracing::warn!("the certificate kept for {name} is of no use: {error}");
+            tracing::warn!("the stored certificate for {name} is unusable and will be ordered again: {error}");
             None
         });
         let mut failures = FailureRecord::load(storage, name);
-        // Whoever starts a server has most likely changed something.
+        // The operator has probably changed something before starting the server.
         failures.next_try = failures.next_try.min(unix(now + MAX_DELAY_AT_START));
         let jitter = random_fraction();
         let mut entry = NameState {
             record: None,
             renew_at: UNIX_EPOCH,
             window: None,
-            // Not all at once, and not anew with each of many starts.
+            // Spread in time, so that many names or frequent restarts do not query at once.
             query_window_at: now + MIN_WINDOW_INTERVAL.mul_f64(jitter),
             failures,
             busy: false,
@@ -319,6 +330,7 @@ impl NameState {
         entry
     }
 
+    /// Returns the stored certificate.
     pub fn record(&self) -> Option<&StoredCertificate> {
         self.record.as_ref()
     }
@@ -358,12 +370,12 @@ impl NameState {
         match left {
             Some(days) if days > ERROR_DAYS => {
                 tracing::warn!(
-                    "the certificate for {name} is not renewed, next try in {again} min: {}",
+                    "renewing the certificate for {name} failed, next attempt in {again} min: {}",
                     failed.reason
                 );
             }
             Some(days) => tracing::error!(
-                "the certificate for {name} has {days} days left and is not renewed, next try in {again} min: {}",
+                "renewing the certificate for {name} failed with {days} days left, next attempt in {again} min: {}",
                 failed.reason
             ),
             None => tracing::error!("no certificate for {name}, next try in {again} min: {}", failed.reason),
@@ -375,32 +387,34 @@ fn unix(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
-/// Orders under way at once: a server with a thousand sites is done in half an hour, and no CA takes offence.
+/// Maximum number of concurrent tasks. A server with a thousand sites finishes in half an hour without exceeding rate
+/// limits.
 const MAX_TASKS: usize = 4;
 
-/// How long nothing may be due.
+/// Maximum time between two checks of what is due.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
-/// How often it is tried to follow a process that worked with CAs.
+/// Interval between attempts to take the lock from a process that has ended.
 const LOCK_RETRY: Duration = Duration::from_secs(5);
 
-/// A CA that signs what is nearly over is not asked again at once.
+/// Minimum time between two orders for a name, in case a CA issues certificates that are nearly expired.
 const MIN_RENEWAL_INTERVAL: Duration = Duration::from_secs(3600);
 
-/// What a failure of an earlier process keeps a new one waiting.
+/// Maximum delay after a restart, whatever failures are recorded.
 const MAX_DELAY_AT_START: Duration = Duration::from_secs(300);
 
-/// RFC 9773 §4.3.3 leaves it to us within reason: a CA that has to revoke says so hours before.
+/// Bounds of the interval between queries of the renewal window. RFC 9773 §4.3.3 leaves it to clients within reason; a
+/// CA that has to revoke announces it hours before.
 const MIN_WINDOW_INTERVAL: Duration = Duration::from_secs(3600);
 const MAX_WINDOW_INTERVAL: Duration = Duration::from_secs(86_400);
 
-/// When failures to renew become errors.
+/// Remaining days below which a failed renewal is logged as an error.
 const ERROR_DAYS: u64 = 9;
 
-/// Names of one server, those had on demand included.
+/// Maximum number of names, including those ordered on demand.
 const MAX_NAMES: usize = 100_000;
 
-/// How long a name that may not have a certificate is not asked for again, and how many are remembered: with more
-/// coming, none is asked for until some are forgotten.
+/// Time for which a denial is remembered, and the maximum number of remembered denials. When the table is full, no
+/// permission is queried until denials expire.
 const DENIAL_TTL: Duration = Duration::from_secs(300);
 const MAX_DENIED: usize = 10_000;

@@ -1,10 +1,10 @@
-//! When a certificate is renewed, and when a failure is tried again: arithmetic on times, with chance as an argument.
+//! Times of renewals and of retries after failures: pure arithmetic, with jitter as an argument.
 
 use std::time::{Duration, SystemTime};
 
 use super::random::Fraction;
 
-/// From when until when a certificate holds.
+/// Validity period of a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Validity {
     pub not_before: SystemTime,
@@ -17,8 +17,9 @@ impl Validity {
     }
 }
 
-/// After two thirds of its life, give or take a little, so that certificates had at once are not renewed at once; or in
-/// the window that its CA suggests (RFC 9773), when it has one. Never so late that no time is left for failures.
+/// Returns the time of renewal: after two thirds of the validity period, spread so that certificates issued together
+/// are not renewed together, or within the window that the CA suggests (RFC 9773). Never in the last tenth, which is
+/// kept for failures.
 pub fn renew_at(validity: Validity, suggested: Option<(SystemTime, SystemTime)>, jitter: Fraction) -> SystemTime {
     let latest = validity.not_after - validity.length() / RESERVE_DIVISOR;
     let preferred = match suggested {
@@ -31,29 +32,30 @@ pub fn renew_at(validity: Validity, suggested: Option<(SystemTime, SystemTime)>,
     preferred.min(latest)
 }
 
-/// How long to wait after so many failures in a row: longer each time, and at least as long as the CA said.
+/// Returns the delay after a number of consecutive failures: it grows with each failure, and is at least the CA's
+/// `Retry-After`.
 pub fn retry_delay(failures: u32, retry_after: Option<Duration>, jitter: Fraction) -> Duration {
     let doubled = FIRST_DELAY.saturating_mul(DELAY_FACTOR.saturating_pow(failures.saturating_sub(1)));
     let own = doubled.min(MAX_DELAY).mul_f64(0.8 + 0.4 * jitter);
     own.max(retry_after.unwrap_or_default().min(MAX_RETRY_AFTER))
 }
 
-/// The first part of a life's end that is kept for failures: nine days of ninety, and half a day of six.
+/// Fraction (one over this) of the validity period that is kept for failures: nine days of ninety, half a day of six.
 const RESERVE_DIVISOR: u32 = 10;
 
-/// Renewals are spread by this part of a life to both sides of two thirds.
+/// Renewals are spread by this fraction (one over this) of the validity period to both sides of two thirds.
 const JITTER_DIVISOR: u32 = 40;
 
-/// A name that was not yet there, a firewall that was just opened: both are worth a look soon.
+/// Delay after the first failure. A DNS name or firewall rule that was just added is worth an early retry.
 const FIRST_DELAY: Duration = Duration::from_secs(60);
 
-/// With it four tries fall into the first hour: public CAs allow five failures of one name.
+/// Growth of the delay. Four attempts fall into the first hour, and public CAs allow five failures of a name.
 const DELAY_FACTOR: u32 = 4;
 
-/// Whoever mends his DNS is not to wait longer than a day.
+/// Maximum delay, so that a corrected DNS record takes effect within a day.
 const MAX_DELAY: Duration = Duration::from_secs(86_400);
 
-/// Rate limits are counted in weeks at most; whatever asks for more is wrong.
+/// Maximum `Retry-After` that is honoured. Rate limits are counted in weeks at most.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(8 * 86_400);
 
 #[cfg(test)]
@@ -69,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn renewal_comes_at_two_thirds_or_when_the_ca_says_and_never_at_the_end() {
+    fn renewal_happens_after_two_thirds_or_in_the_suggested_window_and_never_at_the_end() {
         let validity = |days: u32| Validity {
             not_before: day(1000),
             not_after: day(1000 + days),
@@ -81,9 +83,9 @@ mod tests {
             (6, None, 0.5, 3.99, 4.01),
             (90, Some((10, 12)), 0.0, 10.0, 10.0),
             (90, Some((10, 12)), 0.5, 11.0, 11.0),
-            // A window in the past: at once.
+            // A window in the past means immediate renewal.
             (90, Some((0, 0)), 0.9, 0.0, 0.0),
-            // One that is too late, or turned round.
+            // Windows that are too late or reversed.
             (90, Some((89, 90)), 0.9, 81.0, 81.0),
             (90, Some((12, 10)), 0.9, 12.0, 12.0),
         ] {
@@ -95,7 +97,7 @@ mod tests {
                 "{days} {suggested:?} {jitter}: {after}"
             );
         }
-        // Clocks that make no sense make no panic.
+        // A reversed validity period does not panic.
         let backwards = Validity {
             not_before: day(5),
             not_after: day(3),
@@ -104,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_grow_to_a_day_and_heed_what_the_ca_said() {
+    fn delays_grow_to_a_day_and_respect_retry_after() {
         let hours = |hours: u64| Some(Duration::from_secs(hours * 3600));
         for (failures, retry_after, jitter, seconds) in [
             (1, None, 0.5, 60),

@@ -1,4 +1,4 @@
-//! A CA of this machine: made once, kept ten years, its key never leaves the state folder.
+//! The local CA: created once, valid for ten years, with a key that never leaves the state folder.
 
 use std::fmt;
 use std::io;
@@ -16,53 +16,59 @@ use super::names;
 use crate::CertificateError;
 use crate::storage::{Access, Storage};
 
-/// How far the word of a CA goes.
+/// The names for which a local CA may sign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CaKind {
-    /// Names of this machine and its network alone: clients hold it to that, so whoever stole its key could not pose as
-    /// a public site. This one `rocknet trust` installs.
+    /// Names of this machine and its network only. Name constraints make clients enforce this, so a stolen key cannot
+    /// impersonate a public site. `rocknet trust` installs this CA.
     Private,
-    /// Any name, for public sites tried out on a developer's machine. Trusted only where that is asked for.
+    /// Any name, for public sites that are tested on a developer's machine. Installed only on explicit request.
     AnyName,
 }
 
-/// What everybody may know of a CA.
+/// The public part of a CA.
 #[derive(Debug, Clone)]
 pub struct CaCertificate {
+    /// The certificate in DER.
     pub der: CertificateDer<'static>,
+    /// The certificate in PEM.
     pub pem: String,
+    /// End of its validity period.
     pub not_after: SystemTime,
 }
 
-/// A CA that can sign.
+/// A local CA with its signing key.
 pub struct LocalCa {
     root: CaCertificate,
     issuer: Issuer<'static, KeyPair>,
 }
 
-/// A certificate for a site, with its key.
+/// A leaf certificate with its key.
 pub struct Leaf {
-    /// The leaf alone: clients that trust the root have it.
+    /// The leaf only, because clients that trust the CA already have its root.
     pub chain: Vec<CertificateDer<'static>>,
+    /// Private key.
     pub key: PrivateKeyDer<'static>,
 }
 
-/// Why there is no local CA, or no certificate of it.
+/// The reason why the local CA cannot be used or cannot sign.
 #[derive(Debug)]
 pub enum CaError {
-    /// The state folder does not take or give what belongs there.
+    /// The state folder cannot be read or written.
     Storage(io::Error),
-    /// Another process has been making the CA for all the time we waited.
+    /// Another process is creating the CA, and did not finish in time.
     Busy,
+    /// A key or certificate cannot be created.
     Make(rcgen::Error),
-    /// What was signed does not serve.
+    /// The signed certificate cannot be used.
     Unusable(CertificateError),
 }
 
 impl CaKind {
+    /// All kinds, in the order of their discriminants.
     pub const ALL: [CaKind; 2] = [CaKind::Private, CaKind::AnyName];
 
-    /// The piece of the storage that holds the certificate.
+    /// Returns the item that holds the certificate.
     pub fn certificate_item(self) -> &'static str {
         match self {
             CaKind::Private => "local/ca.pem",
@@ -77,7 +83,7 @@ impl CaKind {
         }
     }
 
-    /// What people see in the lists of their systems and browsers.
+    /// Returns the name shown in certificate lists of systems and browsers.
     pub fn title(self) -> &'static str {
         match self {
             CaKind::Private => "RockNet local CA",
@@ -87,7 +93,10 @@ impl CaKind {
 }
 
 impl CaCertificate {
-    /// The certificate in the storage, if there is one that can be read.
+    /// Reads the certificate from the storage; `None` if there is none that can be parsed.
+    ///
+    /// # Errors
+    /// Returns the error of the storage.
     pub fn find(storage: &dyn Storage, kind: CaKind) -> Result<Option<CaCertificate>, CaError> {
         let bytes = storage.read(kind.certificate_item()).map_err(CaError::Storage)?;
         Ok(bytes.and_then(|bytes| CaCertificate::parse(String::from_utf8(bytes).ok()?)))
@@ -106,12 +115,15 @@ impl CaCertificate {
 }
 
 impl LocalCa {
-    /// The CA of the storage; a new one where there is none, or none that will outlive what it would sign.
+    /// Opens the CA, or creates one if there is none or it would expire before a new leaf.
+    ///
+    /// # Errors
+    /// Returns the reason why the CA cannot be opened or created.
     pub fn open_or_make(storage: &dyn Storage, kind: CaKind, now: SystemTime) -> Result<LocalCa, CaError> {
         if let Some(ca) = LocalCa::open(storage, kind, now)? {
             return Ok(ca);
         }
-        // A server and `rocknet trust` may come here at once, and both are to know the same CA.
+        // A server and `rocknet trust` may do this at once, and both must use the same CA.
         let mut tries = 0;
         let _lock = loop {
             match storage.lock("local/ca").map_err(CaError::Storage)? {
@@ -146,7 +158,7 @@ impl LocalCa {
         set_validity(&mut params, now - CLOCK_SLACK, now + CA_LIFETIME);
         let mut name = DistinguishedName::new();
         name.push(DnType::OrganizationName, "RockNet");
-        // Two machines of one person have two CAs: clients that tell them by name must not mix them up.
+        // Clients that identify CAs by name must distinguish the CAs of two machines.
         let short: String = key
             .public_key_raw()
             .iter()
@@ -156,7 +168,7 @@ impl LocalCa {
             .collect();
         name.push(DnType::CommonName, format!("{} {short}", kind.title()));
         params.distinguished_name = name;
-        // It signs leaves and no further CA.
+        // It signs leaf certificates but no further CA.
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
@@ -169,7 +181,7 @@ impl LocalCa {
             pem: certificate.pem(),
             not_after: now + CA_LIFETIME,
         };
-        // The key first: a certificate without its key would be taken for a CA that somebody has broken.
+        // The key is written first, because a certificate without its key would look like a damaged CA.
         storage
             .write(kind.key_item(), key.serialize_pem().as_bytes(), Access::Owner)
             .and_then(|()| storage.write(kind.certificate_item(), root.pem.as_bytes(), Access::Everyone))
@@ -180,16 +192,20 @@ impl LocalCa {
         })
     }
 
+    /// Returns the certificate of the CA.
     pub fn root(&self) -> &CaCertificate {
         &self.root
     }
 
-    /// A certificate for host names, wildcards and addresses.
+    /// Signs a certificate for host names, wildcards and addresses.
+    ///
+    /// # Errors
+    /// Returns the reason why no certificate can be created.
     pub fn sign(&self, names: &[String], now: SystemTime) -> Result<Leaf, CaError> {
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(CaError::Make)?;
         let mut params = CertificateParams::new(names).map_err(CaError::Make)?;
         set_validity(&mut params, now - CLOCK_SLACK, now + LEAF_LIFETIME);
-        // No name stands in the subject: some clients would hold it to be one of the site's.
+        // The subject has no host name, because some clients would treat the common name as one.
         params.distinguished_name = DistinguishedName::new();
         params
             .distinguished_name
@@ -205,13 +221,13 @@ impl LocalCa {
     }
 }
 
-/// Whether a key is the one its certificate was made for: a crash between the two writes leaves a pair that is none.
+/// Returns true if the key belongs to the certificate. A crash between the two writes can leave a mismatched pair.
 fn matches_certificate(key: &KeyPair, root: &CaCertificate) -> bool {
     X509Certificate::from_der(&root.der)
         .is_ok_and(|(_, parsed)| parsed.public_key().subject_public_key.data.as_ref() == key.public_key_raw())
 }
 
-/// To the second, as certificates have it.
+/// Sets the validity period, which certificates store in seconds.
 fn set_validity(params: &mut CertificateParams, from: SystemTime, to: SystemTime) {
     let since_epoch = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let epoch = rcgen::date_time_ymd(1970, 1, 1);
@@ -219,26 +235,27 @@ fn set_validity(params: &mut CertificateParams, from: SystemTime, to: SystemTime
     params.not_after = epoch + Duration::from_secs(since_epoch(to));
 }
 
-/// Clients whose clock is a little behind are to believe what was just signed.
+/// Time by which the validity starts in the past, so that clients with a slow clock accept new certificates.
 const CLOCK_SLACK: Duration = Duration::from_secs(3600);
 
-/// Ten years: nobody wants to install a root again on every machine, and nobody keeps one longer than a computer.
+/// Lifetime of a CA: ten years, so that a root is rarely installed again, and no longer than the life of a computer.
 const CA_LIFETIME: Duration = Duration::from_secs(3650 * 86_400);
 
-/// Apple's clients take at most 397 days; browsers move toward 47. Signing anew costs nothing.
+/// Lifetime of a leaf. Apple's clients accept at most 397 days, and browsers move toward 47. Signing again costs
+/// nothing.
 pub const LEAF_LIFETIME: Duration = Duration::from_secs(90 * 86_400);
 
-/// Making a CA takes a few milliseconds; two seconds are waited for who does.
+/// Creating a CA takes a few milliseconds; another process gets two seconds.
 const LOCK_TRIES: u32 = 40;
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
 
 impl fmt::Display for CaError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            CaError::Storage(error) => write!(f, "the local CA cannot be kept in the state folder: {error}"),
-            CaError::Busy => f.write_str("another process is making the local CA; try again"),
+            CaError::Storage(error) => write!(f, "the state folder of the local CA cannot be read or written: {error}"),
+            CaError::Busy => f.write_str("another process is creating the local CA; try again"),
             CaError::Make(error) => write!(f, "the local CA cannot sign: {error}"),
-            CaError::Unusable(error) => write!(f, "the local CA signed what does not serve: {error}"),
+            CaError::Unusable(error) => write!(f, "the certificate signed by the local CA cannot be used: {error}"),
         }
     }
 }

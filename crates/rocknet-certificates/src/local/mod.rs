@@ -1,7 +1,7 @@
-//! Local HTTPS: certificates of a CA of this machine, made in a moment and kept young without anybody's doing.
+//! Local HTTPS: certificates signed by a CA of this machine, issued immediately and renewed automatically.
 //!
-//! Leaves live in memory alone. They cost less to sign than to read, so there is nothing on the disk to protect, to lose
-//! or to tidy away but the CA itself.
+//! Leaf certificates are kept in memory only. Signing one costs less than reading it, so the disk holds only the CA,
+//! and there are no further keys to protect or files to clean up.
 
 mod ca;
 mod names;
@@ -18,39 +18,43 @@ pub use names::is_private;
 use super::storage::{FileStorage, Storage};
 use super::{Authority, Certificate, CertificateRequest, CertificateSet, CertificateStore, Issuer};
 
-/// The issuer for sites of this machine.
+/// Issuer that signs with the local CA.
 pub struct LocalIssuer {
     shared: Arc<Shared>,
     sites: HashMap<Vec<String>, RenewAt>,
-    /// Whether the store knows whom to ask for names below wildcards.
+    /// The store reports missing names to this issuer.
     is_subscribed: bool,
-    /// A failure is told once, not every few seconds.
+    /// A failure was logged; it is not logged again every few seconds.
     error_logged: bool,
 }
 
-/// When a certificate is to be replaced.
+/// Time at which a certificate is renewed.
 type RenewAt = SystemTime;
 
 struct Shared {
     storage: Arc<dyn Storage>,
     cas: Mutex<[Option<LocalCa>; CaKind::ALL.len()]>,
-    /// Names below the wildcards of sites, signed when a client came for them.
+    /// Names below the wildcards of sites, signed when a client requests them.
     on_demand: Mutex<OnDemand>,
 }
 
 #[derive(Default)]
 struct OnDemand {
-    /// What follows `*.` in names of sites.
+    /// Parents of the wildcards of all sites.
     wildcard_parents: Vec<String>,
     issued: HashMap<String, RenewAt>,
 }
 
 impl LocalIssuer {
-    /// Touches nothing yet: the CA is made when a site wants it.
+    /// Creates an issuer that keeps its CA below `state_folder`. The CA is created when the first site needs it.
+    ///
+    /// # Errors
+    /// Currently returns none.
     pub fn new(state_folder: &Path) -> io::Result<LocalIssuer> {
         Ok(LocalIssuer::with_storage(Arc::new(FileStorage::new(state_folder))))
     }
 
+    /// Creates an issuer with this storage.
     pub fn with_storage(storage: Arc<dyn Storage>) -> LocalIssuer {
         LocalIssuer {
             shared: Arc::new(Shared {
@@ -64,8 +68,8 @@ impl LocalIssuer {
         }
     }
 
-    /// Browsers take no wildcard directly below a top-level name, and those are just what local sites have:
-    /// `*.localhost`, `*.test`. Names below one get a certificate of their own when a client comes for them.
+    /// Subscribes to missing names. Browsers reject wildcards directly below a top-level domain, which local sites
+    /// often use: `*.localhost`, `*.test`. Names below them get certificates of their own when a client requests them.
     fn subscribe(&mut self, store: &Arc<CertificateStore>) {
         if !std::mem::replace(&mut self.is_subscribed, true) {
             let (shared, weak) = (Arc::clone(&self.shared), Arc::downgrade(store));
@@ -77,7 +81,7 @@ impl LocalIssuer {
         }
     }
 
-    /// Signs for all of `due`, and puts what was signed on the store in one go.
+    /// Signs certificates for all of `due` and inserts them into the store at once.
     fn renew(&mut self, due: Vec<Vec<String>>, now: SystemTime, store: &CertificateStore) {
         let mut made = Vec::with_capacity(due.len());
         for names in due {
@@ -90,7 +94,7 @@ impl LocalIssuer {
                     if !std::mem::replace(&mut self.error_logged, true) {
                         tracing::error!("no certificate for {}: {error}", names.join(", "));
                     }
-                    // Tried again with the next tick.
+                    // Retried by the next `renew_due`.
                     self.sites.insert(names, now);
                 }
             }
@@ -194,7 +198,7 @@ impl Shared {
             {
                 return;
             }
-            // Noted before it is made: clients that come at once must not make several.
+            // Recorded before signing, so that concurrent clients do not cause several certificates.
             on_demand.issued.insert(name.to_owned(), now + RENEW_AFTER);
         }
         let names = [name.to_owned()];
@@ -208,7 +212,7 @@ impl Shared {
         }
     }
 
-    /// They are made anew when a client comes again.
+    /// Removes certificates that are due for renewal. They are signed again when a client requests them.
     fn remove_expired(&self, now: SystemTime, store: &CertificateStore) {
         let mut on_demand = self.on_demand();
         let old = on_demand.issued.iter().filter(|(_, due)| **due <= now);
@@ -233,16 +237,16 @@ impl OnDemand {
     }
 }
 
-/// All but the wildcards that browsers would refuse.
+/// Returns the names without wildcards that browsers would reject.
 fn accepted_by_browsers(names: &[String]) -> Vec<String> {
     let refused = |name: &&String| name.strip_prefix("*.").is_some_and(|parent| !parent.contains('.'));
     names.iter().filter(|name| !refused(name)).cloned().collect()
 }
 
-/// Two thirds of a leaf's life.
+/// Age at which leaf certificates are renewed: two thirds of their lifetime.
 const RENEW_AFTER: Duration = Duration::from_secs(ca::LEAF_LIFETIME.as_secs() / 3 * 2);
 
-/// Names below wildcards that are signed for: more than a developer has, and no client can fill the memory by asking.
+/// Maximum number of names below wildcards. A developer has fewer, and clients cannot fill the memory with requests.
 const MAX_ON_DEMAND: usize = 1_024;
 
 #[cfg(test)]
@@ -267,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn sites_get_certificates_at_once_and_lose_them_when_they_go() {
+    fn sites_get_certificates_at_once_and_lose_them_when_removed() {
         let store = Arc::new(CertificateStore::default());
         let mut local = LocalIssuer::with_storage(Arc::new(MemoryStorage::default()));
         local.set_requests(
@@ -284,12 +288,16 @@ mod tests {
         }
         let before = serial(&store, "a.test");
         local.set_requests(&requests(&[&["a.test", "*.a.test"], &["b.test"]]), &store);
-        assert_eq!(serial(&store, "a.test"), before, "what stays is not made anew");
+        assert_eq!(
+            serial(&store, "a.test"),
+            before,
+            "a certificate of an unchanged site stays"
+        );
         assert!(store.find("b.test").is_some() && store.find("localhost").is_none());
     }
 
     #[test]
-    fn leaves_are_renewed_before_their_end() {
+    fn leaves_are_renewed_before_they_expire() {
         let store = Arc::new(CertificateStore::default());
         let mut local = LocalIssuer::with_storage(Arc::new(MemoryStorage::default()));
         let start = SystemTime::now();
@@ -302,7 +310,7 @@ mod tests {
         assert_ne!(serial(&store, "a.test"), first);
         let set = store.find("a.test").unwrap();
         assert!(set.certificates()[0].not_after() > later + RENEW_AFTER);
-        // Years on, the CA itself is replaced.
+        // After ten years the CA itself is replaced.
         let years = start + Duration::from_secs(3640 * 86_400);
         local.renew_due(years, &store);
         let set = store.find("a.test").unwrap();
@@ -335,7 +343,7 @@ mod tests {
         }
         store.report_missing("z.test");
         assert!(store.find("z.test").is_none(), "no more than {MAX_ON_DEMAND}");
-        // Old ones make room, and a site that goes takes all of its own along.
+        // Expired entries make room, and removing a site removes its names.
         local.renew_due(start + Duration::from_secs(60), &store);
         store.report_missing("z.test");
         assert!(store.find("z.test").is_some() && store.find("a.test").is_some());
@@ -344,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_folder_that_takes_nothing_leaves_sites_without_until_it_does() {
+    fn a_full_disk_delays_certificates_until_there_is_room() {
         let (store, storage) = (
             Arc::new(CertificateStore::default()),
             Arc::new(MemoryStorage::default()),

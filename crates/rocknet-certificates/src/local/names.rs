@@ -1,11 +1,11 @@
-//! Names that mean this machine or this network: no public CA vouches for them, the local one does.
+//! Private names: those of this machine or network, for which no public CA issues certificates.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use rcgen::{CidrSubnet, GeneralSubtree, NameConstraints};
 
-/// Domains kept for private use, with all names below them: RFC 6761 and 6762, RFC 8375, ICANN's `internal`, and what
-/// routers at home have always called theirs.
+/// Domains reserved for private use, with all names below them: RFC 6761 and 6762, RFC 8375, ICANN's `internal`, and
+/// the names that home routers have always used.
 const DOMAINS: [&str; 9] = [
     "localhost",
     "test",
@@ -32,7 +32,7 @@ const V6: [(Ipv6Addr, u8); 3] = [
     (Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0), 10),
 ];
 
-/// Whether the local CA that systems are told to trust may sign this name: host name, `*.` and one, or an address.
+/// Returns true if the constrained local CA may sign this name: a host name, a wildcard, or an address.
 pub fn is_private(name: &str) -> bool {
     if let Ok(address) = name.parse() {
         return is_private_address(address);
@@ -55,7 +55,7 @@ fn is_private_address(address: IpAddr) -> bool {
     }
 }
 
-/// The same rule, as clients hold the CA to it.
+/// Returns the same rule as name constraints (RFC 5280 §4.2.1.10), which clients enforce.
 pub fn constraints() -> NameConstraints {
     let domains = DOMAINS
         .iter()
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_configuration_takes_for_local_by_its_domain_is_private_here() {
+    fn local_names_of_the_configuration_are_private() {
         for name in [
             "localhost",
             "a.test",

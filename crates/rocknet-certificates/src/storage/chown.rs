@@ -1,7 +1,7 @@
-//! Gives the folders of a storage to another account, as root and before the process becomes that account.
+//! Changes the owner of the storage folders, as root and before the process changes its account.
 //!
-//! From the second start on the account owns these folders already, and a process of it may rename what lies in them at any
-//! moment. So every step works on an open descriptor, and no link is followed.
+//! From the second start on, the account owns these folders already, and one of its processes may rename entries at any
+//! moment. So every step works on an open descriptor and follows no link.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -12,17 +12,17 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-/// Folders within each other. RockNet makes three levels.
+/// Maximum folder depth. RockNet creates three levels.
 const MAX_DEPTH: u32 = 16;
 
-/// No link, no terminal that becomes ours, and no wait for the other end of a FIFO.
+/// Flags that follow no link, acquire no controlling terminal, and do not wait for the other end of a FIFO.
 const FLAGS: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY)
     .union(OFlags::CLOEXEC);
 
-/// The account that gets the folders.
+/// The account that becomes the owner.
 #[derive(Clone, Copy)]
 pub(super) struct Owner {
     uid: Uid,
@@ -37,15 +37,15 @@ impl Owner {
         }
     }
 
-    /// Gives the folder at `path` itself, which must be no link, closed to all others.
+    /// Changes the owner of the folder at `path`, which must not be a link, and sets mode 0700.
     pub(super) fn chown_folder(self, path: &Path) -> io::Result<()> {
         let folder = open(path, FLAGS | OFlags::DIRECTORY, Mode::empty())?;
         self.chown(&folder)?;
         Ok(fchmod(&folder, Mode::RWXU)?)
     }
 
-    /// Makes the folder `name` below `path` where there is none, and gives it with all that lies in it. A link of that name
-    /// is left alone: it is the operator's, and leads elsewhere.
+    /// Creates the folder `name` in `path` if it does not exist, and changes the owner of its whole tree. A link of
+    /// that name is left alone, because it is the operator's and leads elsewhere.
     pub(super) fn chown_tree(self, path: &Path, name: &str) -> io::Result<()> {
         let top = open(
             path,
@@ -58,7 +58,7 @@ impl Owner {
         }
         let folder = match openat(&top, name, FLAGS | OFlags::DIRECTORY, Mode::empty()) {
             Ok(folder) => folder,
-            // What opening a link as a folder without following it fails with.
+            // Opening a link as a folder without following it fails with these errors.
             Err(Errno::LOOP | Errno::NOTDIR) => return Ok(()),
             Err(error) => return Err(error.into()),
         };
@@ -76,9 +76,9 @@ impl Owner {
             }
             match openat(folder, name, FLAGS, Mode::empty()) {
                 Ok(found) => self.chown_entry(&found, depth)?,
-                // A link, or gone meanwhile.
+                // The entry is a link, or it was removed meanwhile.
                 Err(Errno::LOOP | Errno::NOENT) => {}
-                // A socket cannot be opened, and has no second name that would matter.
+                // A socket cannot be opened, and hard links to sockets do no harm.
                 Err(Errno::NXIO) => chownat(folder, name, Some(self.uid), Some(self.gid), AtFlags::SYMLINK_NOFOLLOW)?,
                 Err(error) => return Err(error.into()),
             }
@@ -89,9 +89,9 @@ impl Owner {
     fn chown_entry(self, found: &OwnedFd, depth: u32) -> io::Result<()> {
         let about = fstat(found)?;
         match FileType::from_raw_mode(about.st_mode) {
-            FileType::Directory if depth == 0 => Err(io::Error::other("folders are too deep within each other")),
+            FileType::Directory if depth == 0 => Err(io::Error::other("folders are nested too deeply")),
             FileType::Directory => self.chown_contents(found, depth - 1),
-            // A second name would give away a file that lies elsewhere.
+            // With a second hard link, this would give away a file that is stored elsewhere.
             FileType::RegularFile if about.st_nlink == 1 => self.chown(found),
             _ => Ok(()),
         }

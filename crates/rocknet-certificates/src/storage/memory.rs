@@ -1,4 +1,4 @@
-//! A storage in memory for tests, which can be told to fail.
+//! Storage in memory for tests, which can simulate a full disk.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{Access, Lock, Storage};
 
+/// Items in memory.
 #[derive(Default)]
 pub struct MemoryStorage {
     items: Mutex<BTreeMap<String, Vec<u8>>>,
-    /// The disk is full.
+    /// Lets every write fail as on a full disk.
     pub full: AtomicBool,
 }
 

@@ -1,4 +1,4 @@
-//! Programs of the system that stores are changed with: found on the path, run with a deadline, nothing typed into them.
+//! External programs that change trust stores: found on the path and run with a timeout and without standard input.
 
 use std::env;
 use std::path::PathBuf;
@@ -8,32 +8,33 @@ use std::time::Duration;
 use super::TrustError;
 use rocknet_io::program as child;
 
-/// How programs are found and with whose rights they run.
+/// Finds programs and runs them as the right user.
 #[derive(Debug, Clone)]
 pub struct Tools {
     path: Vec<PathBuf>,
-    /// Whether this process is root itself.
+    /// True if this process runs as root.
     is_root: bool,
-    /// The person behind `sudo`, whose browsers are meant.
+    /// User who called `sudo`, whose browsers are changed.
     sudo_user: Option<String>,
 }
 
-/// With whose rights a program is to run.
+/// The user that a program runs as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunAs {
-    /// The person's whose browser it is.
+    /// The user whose browsers are changed.
     User,
     Root,
 }
 
 impl Tools {
+    /// Takes the path, the rights and `SUDO_USER` from this process.
     pub fn of_process() -> Tools {
         let is_root = rocknet_io::privileges::is_root();
         let sudo_user = env::var("SUDO_USER")
             .ok()
             .filter(|name| is_root && name != "root" && !name.is_empty());
         let path = env::var_os("PATH").unwrap_or_default();
-        // The sbin folders hold what updates the system's store, and a plain user's path leaves them out.
+        // The sbin folders contain the tools that update the system's store, and the path of a normal user omits them.
         let path = env::split_paths(&path)
             .chain(["/usr/sbin".into(), "/sbin".into()])
             .collect();
@@ -44,7 +45,7 @@ impl Tools {
         }
     }
 
-    /// Looks for programs in these folders alone, and runs them as they are.
+    /// Looks for programs in these folders only, and runs them without `sudo`; for tests.
     pub fn within(path: Vec<PathBuf>) -> Tools {
         Tools {
             path,
@@ -53,20 +54,25 @@ impl Tools {
         }
     }
 
+    /// Returns the first file of that name on the path.
     pub fn find(&self, program: &str) -> Option<PathBuf> {
         let file = |folder: &PathBuf| Some(folder.join(program)).filter(|file| file.is_file());
         self.path.iter().find_map(file)
     }
 
+    /// Returns the user who called `sudo`, if any.
     pub fn sudo_user(&self) -> Option<&str> {
         self.sudo_user.as_deref()
     }
 
-    /// Runs a program to its end; what it says on failure is in the trouble.
+    /// Runs a program and waits for its end, at most 300 s.
+    ///
+    /// # Errors
+    /// Contains the last line of the program's standard error, or the reason why it did not run.
     pub fn run(&self, rights: RunAs, program: &str, arguments: &[&str]) -> Result<Output, TrustError> {
         let found = self
             .find(program)
-            .ok_or_else(|| TrustError(format!("there is no {program} on this machine")))?;
+            .ok_or_else(|| TrustError(format!("{program} is not installed")))?;
         let mut command = match (rights, self.is_root, &self.sudo_user) {
             (RunAs::Root, false, _) => {
                 let sudo = self.find("sudo").ok_or_else(|| {
@@ -110,5 +116,5 @@ impl Tools {
     }
 }
 
-/// A person may have to type a password for `sudo`, and gathering all roots anew takes minutes on a machine that is busy.
+/// Timeout of a program. `sudo` may prompt for a password, and rebuilding the bundle takes minutes on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(300);

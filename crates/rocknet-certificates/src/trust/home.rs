@@ -1,4 +1,4 @@
-//! The person whose browsers are meant: the one who types, also behind `sudo`.
+//! Home folder of the user whose browsers are changed: the caller of `sudo`, or else the user of this process.
 
 use std::env;
 use std::fs;
@@ -11,7 +11,7 @@ use super::Tools;
 pub struct Home(PathBuf);
 
 impl Home {
-    /// None for users without one, as those of services.
+    /// Finds the home folder; `None` for users without one, such as service accounts.
     pub fn of_user(tools: &Tools) -> Option<Home> {
         let home = match tools.sudo_user() {
             Some(user) => in_passwd(&fs::read_to_string("/etc/passwd").ok()?, user)?,
@@ -20,16 +20,18 @@ impl Home {
         Some(Home(home))
     }
 
+    /// Uses this folder.
     pub fn at(path: impl Into<PathBuf>) -> Home {
         Home(path.into())
     }
 
+    /// Returns the folder.
     pub fn path(&self) -> &Path {
         &self.0
     }
 }
 
-/// The sixth field of `name:password:uid:gid:comment:home:shell`.
+/// Returns the sixth field of a line `name:password:uid:gid:comment:home:shell`.
 fn in_passwd(table: &str, user: &str) -> Option<PathBuf> {
     let line = table.lines().find(|line| line.split(':').next() == Some(user))?;
     line.split(':')

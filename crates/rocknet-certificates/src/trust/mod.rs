@@ -1,6 +1,6 @@
-//! Trust in the local CA: stores of roots of the system and of browsers.
+//! Trust stores of the system and of browsers, into which the local CA is installed.
 //!
-//! No tool's report is relied on: after each change the store itself is read.
+//! The reports of external tools are not relied on: after each change the store itself is read.
 
 mod command;
 mod home;
@@ -22,7 +22,7 @@ pub fn system_store(tools: &Tools) -> Option<Box<dyn TrustStore>> {
     Some(Box::new(system))
 }
 
-/// Returns the stores of this person's browsers.
+/// Returns the stores of the user's browsers.
 pub fn browser_stores(home: &Home, tools: &Tools) -> Vec<Box<dyn TrustStore>> {
     let all = Nss::find_all(home, tools).into_iter();
     all.map(|store| Box::new(store) as Box<dyn TrustStore>).collect()

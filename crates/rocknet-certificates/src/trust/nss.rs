@@ -1,4 +1,4 @@
-//! Stores of NSS, the library whose roots Chromium and Firefox trust on Linux: databases in folders of a person's home.
+//! Trust stores of NSS, which Chromium and Firefox use on Linux: databases in folders below the user's home.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,21 +6,21 @@ use std::path::{Path, PathBuf};
 use super::command::RunAs;
 use super::{Home, RootCertificate, Tools, TrustError, TrustState, TrustStore};
 
-/// A database of one browser.
+/// The NSS database of one browser or profile.
 pub struct Nss {
     reader: &'static str,
     folder: PathBuf,
     tools: Tools,
 }
 
-/// Folders that are databases of Chromium and its kin, by installation.
+/// Database folders of Chromium and its derivatives, by kind of installation.
 const CHROMIUM: [&str; 3] = [
     ".pki/nssdb",
     "snap/chromium/current/.pki/nssdb",
     ".var/app/org.chromium.Chromium/data/pki/nssdb",
 ];
 
-/// Folders that hold profiles of Firefox, each a database.
+/// Folders with Firefox profiles, each of which is a database.
 const FIREFOX: [&str; 4] = [
     ".mozilla/firefox",
     ".config/mozilla/firefox",
@@ -28,7 +28,7 @@ const FIREFOX: [&str; 4] = [
     ".var/app/org.mozilla.firefox/.mozilla/firefox",
 ];
 
-/// Programs that read the first of [`CHROMIUM`]'s folders, and make it when they first need it.
+/// Browsers that use the first folder of [`CHROMIUM`] and create it on first use.
 const BROWSERS: [&str; 6] = [
     "chromium",
     "chromium-browser",
@@ -39,6 +39,7 @@ const BROWSERS: [&str; 6] = [
 ];
 
 impl Nss {
+    /// Finds the databases of all browsers below a home folder.
     pub fn find_all(home: &Home, tools: &Tools) -> Vec<Nss> {
         let store = |reader, folder| Nss {
             reader,
@@ -50,7 +51,7 @@ impl Nss {
         let mut all = Vec::new();
         for (number, path) in CHROMIUM.iter().enumerate() {
             let folder = home.path().join(path);
-            // A browser that was never started has no database yet, and takes one that is there.
+            // A browser that was never started has no database yet, and will use one that exists.
             if is_database(&folder) || number == 0 && installed {
                 all.push(store("Chromium", folder));
             }
@@ -65,7 +66,7 @@ impl Nss {
         all
     }
 
-    /// Runs `certutil` on the database. A database with a password is not opened: nobody is asked for it here.
+    /// Runs `certutil` on the database. A database with a password is not opened, because there is no prompt.
     fn certutil(&self, arguments: &[&str]) -> Result<Vec<u8>, TrustError> {
         if self.tools.find("certutil").is_none() {
             let help = "certutil is missing: install libnss3-tools (Debian, Ubuntu), nss-tools (Fedora) or nss (Arch)";
@@ -91,7 +92,7 @@ impl Nss {
         Ok(())
     }
 
-    /// Whether the certificate under the root's name is this very root.
+    /// Returns true if the certificate stored under the root's name is this root.
     fn holds(&self, root: &RootCertificate) -> bool {
         self.certutil(&["-L", "-n", &root.name, "-r"])
             .is_ok_and(|der| der == root.der.as_ref())
@@ -126,7 +127,7 @@ impl TrustStore for Nss {
 
     fn install(&self, root: &RootCertificate) -> Result<(), TrustError> {
         self.make()?;
-        // One of the same name may be there without being trusted.
+        // A certificate of the same name may exist without being trusted.
         self.remove(root)?;
         self.certutil(&["-A", "-t", "C,,", "-n", &root.name, "-i", &root.file.to_string_lossy()])
             .map(drop)
@@ -144,7 +145,8 @@ impl TrustStore for Nss {
     }
 }
 
-/// The trust of a certificate in `certutil -L`: lines of a name and three groups of flags, for TLS, mail and code.
+/// Returns the trust flags of a certificate in the output of `certutil -L`: each line has a name and three groups of
+/// flags, for TLS, mail and code signing.
 fn flags<'l>(listing: &'l str, name: &str) -> Option<&'l str> {
     listing.lines().find_map(|line| {
         let (own, flags) = line.trim_end().rsplit_once(char::is_whitespace)?;
@@ -152,12 +154,12 @@ fn flags<'l>(listing: &'l str, name: &str) -> Option<&'l str> {
     })
 }
 
-/// `C`: a CA that is trusted to vouch for servers.
+/// Returns true if the TLS flags contain `C`, which marks a CA trusted to issue server certificates.
 fn trusts_servers(flags: &str) -> bool {
     flags.split(',').next().is_some_and(|tls| tls.contains('C'))
 }
 
-/// Profiles of Firefox that are looked at; people have a few.
+/// Maximum number of Firefox profiles that are checked; users have a few.
 const MAX_PROFILES: usize = 100;
 
 #[cfg(test)]
@@ -165,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn listings_tell_who_is_trusted_for_servers() {
+    fn listings_show_the_trust_of_servers() {
         let listing = "\nCertificate Nickname                                         Trust Attributes\n\
                        \x20                                                            SSL,S/MIME,JAR/XPI\n\n\
                        RockNet local CA 01                                          C,,  \n\

@@ -1,4 +1,4 @@
-//! Stores of roots: how each is read, and a root is put into it and removed.
+//! Interface of trust stores: reading their state, installing a root certificate, and removing it.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -6,25 +6,26 @@ use std::path::{Path, PathBuf};
 use rustls_pki_types::CertificateDer;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-/// A root as it is put into stores.
+/// A root certificate to be installed.
 #[derive(Debug, Clone)]
 pub struct RootCertificate {
-    /// File of the root, which every user may read.
+    /// File with the certificate, readable by every user.
     pub file: PathBuf,
+    /// The certificate in DER.
     pub der: CertificateDer<'static>,
-    /// Common name, under which the root stands in lists.
+    /// Common name, under which stores list the certificate.
     pub name: String,
 }
 
 impl RootCertificate {
-    /// Returns a root; `None` if the certificate has no common name, which each of ours has.
+    /// Creates a root from its file and DER; `None` if the certificate has no common name, which RockNet's always has.
     pub fn new(file: PathBuf, der: CertificateDer<'static>) -> Option<RootCertificate> {
         let (_, parsed) = X509Certificate::from_der(&der).ok()?;
         let name = parsed.subject().iter_common_name().next()?.as_str().ok()?.to_owned();
         Some(RootCertificate { file, der, name })
     }
 
-    /// Returns a name for its file in a folder of roots.
+    /// Returns a file name for a folder of roots.
     pub(super) fn file_name(&self, ending: &str) -> String {
         let plain = |c: char| {
             if c.is_ascii_alphanumeric() {
@@ -37,31 +38,42 @@ impl RootCertificate {
     }
 }
 
-/// State of a root in a store.
+/// The state of a root certificate in a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TrustState {
+    /// The store contains the root and trusts it.
     Trusted,
+    /// The store does not trust the root.
     NotTrusted,
-    /// The store cannot be read, with the reason.
+    /// The store cannot be read; contains the reason.
     Unknown(String),
 }
 
-/// A place where clients look for roots.
+/// A store in which clients look for root certificates.
 pub trait TrustStore {
-    /// Returns the reader of the store: "system", "Chromium", "Firefox".
+    /// Returns the user of the store: "system", "Chromium" or "Firefox".
     fn reader(&self) -> &'static str;
 
+    /// Returns the file or folder of the store.
     fn path(&self) -> &Path;
 
+    /// Reads whether the store trusts the root.
     fn state(&self, root: &RootCertificate) -> TrustState;
 
+    /// Installs the root.
+    ///
+    /// # Errors
+    /// Returns the reason and advice for the operator.
     fn install(&self, root: &RootCertificate) -> Result<(), TrustError>;
 
-    /// Removes the root; without effect where it is absent.
+    /// Removes the root. Does nothing if it is not installed.
+    ///
+    /// # Errors
+    /// Returns the reason and advice for the operator.
     fn remove(&self, root: &RootCertificate) -> Result<(), TrustError>;
 }
 
-/// The reason why a store could not be changed or read, with the help for the operator.
+/// The reason why a store cannot be changed or read, with advice for the operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustError(pub String);
 

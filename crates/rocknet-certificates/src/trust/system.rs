@@ -1,4 +1,4 @@
-//! The store of the system: a folder of roots, a command that gathers them, and the bundle that programs read.
+//! The system's trust store: a folder of root certificates, a command that combines them, and the resulting bundle.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,17 +9,20 @@ use rustls_pki_types::pem::PemObject;
 use super::command::RunAs;
 use super::{RootCertificate, Tools, TrustError, TrustState, TrustStore};
 
-/// How a family of systems keeps its roots.
+/// Locations and commands of a family of Linux distributions.
 struct Family {
-    /// Where an operator puts roots of his own.
+    /// Folder for the operator's own root certificates.
     anchors: &'static str,
+    /// File name extension that the command requires.
     ending: &'static str,
+    /// Command and arguments that rebuild the bundle.
     command: &'static [&'static str],
-    /// What the command writes, and OpenSSL reads.
+    /// Bundle that the command writes and OpenSSL reads.
     bundle: &'static str,
 }
 
-/// The first whose folder and command are there. Debian's name of the command is SUSE's too, so folders decide.
+/// Families in the order in which they are tried: the first whose folder and command exist. Debian and SUSE use the
+/// same command, so folders decide.
 const FAMILIES: [Family; 4] = [
     Family {
         anchors: "usr/local/share/ca-certificates",
@@ -47,7 +50,7 @@ const FAMILIES: [Family; 4] = [
     },
 ];
 
-/// What programs that use OpenSSL, GnuTLS and rustls trust.
+/// The trust store used by OpenSSL, GnuTLS and rustls.
 pub struct System {
     anchors: PathBuf,
     bundle: PathBuf,
@@ -56,7 +59,7 @@ pub struct System {
 }
 
 impl System {
-    /// `base` is `/` but in tests.
+    /// Finds the store of this system; `None` if it is unknown. `base` is `/` except in tests.
     pub fn find(base: &Path, tools: &Tools) -> Option<System> {
         let here = |family: &&Family| base.join(family.anchors).is_dir() && tools.find(family.command[0]).is_some();
         let family = FAMILIES.iter().find(here)?;
@@ -115,7 +118,7 @@ impl TrustStore for System {
         if anchor.exists() {
             self.tools
                 .run(RunAs::Root, "rm", &["-f", "--", &anchor.to_string_lossy()])?;
-            // Links to what is gone stay behind without it.
+            // Without `--fresh`, links to removed certificates remain.
             let fresh: &[&str] = if self.family.command == ["update-ca-certificates"] {
                 &["--fresh"]
             } else {

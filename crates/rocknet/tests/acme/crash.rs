@@ -59,7 +59,7 @@ fn killed_between_order_and_certificate() {
     until(|| certificate.is_file());
     until(|| !order.exists());
     let log = fs::read_to_string(folder.path().join("errors.log")).unwrap();
-    assert!(log.contains("going on with the order for a.example.com"), "{log}");
+    assert!(log.contains("resuming the order for a.example.com"), "{log}");
     // The key is the one that the order was placed with.
     let key: serde_json::Value = serde_json::from_str(&placed).unwrap();
     let pem = fs::read_to_string(&certificate).unwrap();

@@ -73,7 +73,7 @@ fn a_rate_limit_is_heeded_to_the_second() {
         site.failures("b.example.com").unwrap()["last"]
             .as_str()
             .unwrap()
-            .contains("left alone")
+            .contains("is paused")
     );
     assert_eq!(scripted.orders(), 1);
     site.clock.advance(Duration::from_secs(700));
@@ -127,7 +127,7 @@ fn a_name_that_is_not_ours_is_told_in_the_words_of_the_ca() {
     let mut site = Site::new(&pebble.settings(&[Challenge::Http]));
     site.want(&["a.example.com", "blocked.example.com"]);
     for (name, words) in [
-        ("a.example.com", "could not see"),
+        ("a.example.com", "could not validate"),
         ("blocked.example.com", "rejectedIdentifier"),
     ] {
         until(|| site.failures(name).is_some());

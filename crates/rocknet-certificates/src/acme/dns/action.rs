@@ -1,6 +1,6 @@
-//! The two actions of a DNS-01 proof.
+//! The two actions of a DNS-01 challenge.
 
-/// Puts a record up or takes it down.
+/// Publishes or removes a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     Present,
@@ -8,7 +8,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// Returns the word that a program is called with.
+    /// Returns the first argument of the operator's program.
     pub fn word(self) -> &'static str {
         match self {
             Action::Present => "present",

@@ -1,30 +1,31 @@
-//! Messages of the DNS as far as updates need them (RFC 1035 §4, RFC 2136), signed by TSIG (RFC 8945).
+//! DNS messages for updates (RFC 1035 §4, RFC 2136), signed by TSIG (RFC 8945).
 
 use aws_lc_rs::hmac;
 use rocknet_proto::dns::{IN, header, put_name, put_u16s};
 
-/// The kinds of records that are spoken of.
+/// Types of records.
 pub const TXT: u16 = 16;
 pub const SOA: u16 = 6;
 const TSIG: u16 = 250;
 const NONE: u16 = 254;
 const ANY: u16 = 255;
 
-/// A shared secret and its name.
+/// A TSIG key: a shared secret and its name.
 #[derive(Clone)]
 pub struct TsigKey {
     pub name: String,
     pub secret: Vec<u8>,
 }
 
-/// What becomes of a record.
+/// The change of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
     Add { ttl: u32 },
     Delete,
 }
 
-/// An update of one TXT record of a zone.
+/// Builds an update of one TXT record of a zone. `None`: a name is not a valid domain name, or the text is longer than
+/// 255 bytes.
 pub fn update(id: u16, zone: &str, change: Change, name: &str, text: &str) -> Option<Vec<u8>> {
     let text_length = u8::try_from(text.len()).ok()?;
     let mut message = header(id, UPDATE, [1, 0, 1, 0]);
@@ -33,7 +34,7 @@ pub fn update(id: u16, zone: &str, change: Change, name: &str, text: &str) -> Op
     put_name(&mut message, name)?;
     let (class, ttl) = match change {
         Change::Add { ttl } => (IN, ttl),
-        // RFC 2136 §2.5.4: this very record, and none that others put beside it.
+        // RFC 2136 §2.5.4: deletes this record only, not other TXT records of the name.
         Change::Delete => (NONE, 0),
     };
     put_u16s(&mut message, [TXT, class]);
@@ -44,7 +45,8 @@ pub fn update(id: u16, zone: &str, change: Change, name: &str, text: &str) -> Op
     Some(message)
 }
 
-/// Signs a message that has no additional record yet (RFC 8945 §4.3.3).
+/// Signs a message that has no additional record yet (RFC 8945 §4.3.3). `None`: the key's name is not a domain name, or
+/// the message has no header.
 pub fn sign(message: &mut Vec<u8>, key: &TsigKey, unix: u64) -> Option<()> {
     let id = *message.first_chunk::<2>()?;
     let mut signed = message.clone();
@@ -75,7 +77,8 @@ pub fn sign(message: &mut Vec<u8>, key: &TsigKey, unix: u64) -> Option<()> {
     Some(())
 }
 
-/// What an answer says, if it is one to the message of this number: its code, and whether it holds an answer record.
+/// Parses the response to the message with this ID: the response code, and whether there is an answer record. `None`:
+/// it is not a response to that message.
 pub fn parse_response(response: &[u8], id: u16) -> Option<(u8, bool)> {
     let head = response.first_chunk::<12>()?;
     let is_response = head[2] & 0x80 != 0;
@@ -83,32 +86,32 @@ pub fn parse_response(response: &[u8], id: u16) -> Option<(u8, bool)> {
     (is_response && own).then(|| (head[3] & 0x0f, head[6] != 0 || head[7] != 0))
 }
 
-/// What a code means, for people (RFC 1035 §4.1.1, RFC 2136 §2.2, RFC 8945 §5.2).
+/// Describes a response code (RFC 1035 §4.1.1, RFC 2136 §2.2, RFC 8945 §5.2).
 pub fn describe_code(code: u8) -> &'static str {
     match code {
-        1 => "it could not read the update (FORMERR)",
+        1 => "it could not parse the update (FORMERR)",
         2 => "it failed (SERVFAIL)",
-        3 => "it knows no such name (NXDOMAIN)",
-        4 => "it takes no updates (NOTIMP)",
+        3 => "the name does not exist (NXDOMAIN)",
+        4 => "it does not support updates (NOTIMP)",
         5 => "it refused the update: the key may not change this zone (REFUSED)",
-        9 => "it is no authority for the zone, or does not accept the key (NOTAUTH)",
+        9 => "it is not authoritative for the zone, or does not accept the key (NOTAUTH)",
         10 => "the name is outside of the zone (NOTZONE)",
         _ => "it refused",
     }
 }
 
-/// 48 bits of seconds.
+/// Writes a time as 48 bits of seconds.
 fn put_time(out: &mut Vec<u8>, unix: u64) {
     out.extend(&unix.to_be_bytes()[2..]);
 }
 
-/// RFC 2136 §1.3.
+/// Opcode of an update (RFC 2136 §1.3).
 const UPDATE: u8 = 5;
 
-/// The one algorithm of TSIG that every server has and nobody has doubts about (RFC 8945 §6).
+/// TSIG algorithm that every implementation must support (RFC 8945 §6).
 const ALGORITHM: &str = "hmac-sha256";
 
-/// Seconds that clocks may differ (RFC 8945 §10 recommends this).
+/// Allowed difference of clocks in seconds, as RFC 8945 §10 recommends.
 const FUDGE: u16 = 300;
 
 #[cfg(test)]
@@ -120,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn an_update_is_laid_out_as_the_standard_says() {
+    fn an_update_has_the_layout_of_the_standard() {
         let add = update(
             0x1234,
             "Example.com.",
@@ -148,12 +151,12 @@ mod tests {
             hex(&delete),
             format!("{head}{zone}00060001{name}001000fe000000000003026162")
         );
-        let asked = rocknet_proto::dns::question(1, "example.com", SOA).unwrap();
-        assert_eq!(hex(&asked), format!("000100000001000000000000{zone}00060001"));
+        let question = rocknet_proto::dns::question(1, "example.com", SOA).unwrap();
+        assert_eq!(hex(&question), format!("000100000001000000000000{zone}00060001"));
     }
 
     #[test]
-    fn names_and_texts_that_no_message_holds_are_refused() {
+    fn names_and_texts_that_do_not_fit_are_refused() {
         let long = "a".repeat(64);
         let whole = vec!["a".repeat(63); 4].join(".");
         for name in ["a..b", ".a", long.as_str(), whole.as_str()] {
@@ -191,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_count_when_they_are_ours() {
+    fn only_responses_to_the_own_message_are_parsed() {
         for (response, expected) in [
             (&[0, 7, 0x80, 0, 0, 0, 0, 1, 0, 0, 0, 0][..], Some((0, true))),
             (&[0, 7, 0xa8, 9, 0, 0, 0, 0, 0, 0, 0, 0], Some((9, false))),

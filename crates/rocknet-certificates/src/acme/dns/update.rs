@@ -1,4 +1,4 @@
-//! An update of a zone at its server, by UDP (RFC 2136).
+//! Dynamic updates of a zone at its server, by UDP (RFC 2136).
 
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -10,15 +10,16 @@ use super::action::Action;
 use super::message::{self, Change, SOA, TsigKey};
 use crate::acme::random::random_fraction;
 
-/// The server of a zone, and the key that may change it.
+/// The server of a zone and the key that may change the zone.
 pub struct Zone {
     server: SocketAddr,
-    /// None: asked for.
+    /// `None`: the zone is found by SOA queries.
     name: Option<String>,
     key: Option<TsigKey>,
 }
 
 impl Zone {
+    /// Takes server, zone and key from the configuration.
     pub fn new(zone: &model::DnsZone) -> Zone {
         Zone {
             server: zone.server,
@@ -30,6 +31,10 @@ impl Zone {
         }
     }
 
+    /// Adds or deletes a TXT record.
+    ///
+    /// # Errors
+    /// Describes why the server did not update the zone.
     pub async fn apply(&self, action: Action, record: &str, text: &str) -> Result<(), String> {
         let zone = match &self.name {
             Some(name) => name.clone(),
@@ -41,13 +46,14 @@ impl Zone {
         };
         let id = random_id();
         let mut update = message::update(id, &zone, change, record, text)
-            .ok_or_else(|| format!("{record} in {zone} makes no update"))?;
+            .ok_or_else(|| format!("{record} in {zone} is not a valid domain name"))?;
         if let Some(key) = &self.key {
             let unix = SystemTime::now()
                 .duration_since(UNIX_EPOCH)
                 .unwrap_or_default()
                 .as_secs();
-            message::sign(&mut update, key, unix).ok_or_else(|| format!("the key's name {} is none", key.name))?;
+            message::sign(&mut update, key, unix)
+                .ok_or_else(|| format!("the key name {} is not a domain name", key.name))?;
         }
         match self.query(&update, id).await? {
             (0, _) => Ok(()),
@@ -59,20 +65,22 @@ impl Zone {
         }
     }
 
-    /// The zone that a name lies in: the first above it that has an SOA record of its own.
+    /// Finds the zone of a name: the closest parent that has an SOA record.
     async fn find_zone(&self, record: &str) -> Result<String, String> {
         let mut name = record;
         while let Some((_, parent)) = name.split_once('.') {
             name = parent;
             let id = random_id();
-            let question = rocknet_proto::dns::question(id, name, SOA).ok_or_else(|| format!("{name} is no name"))?;
+            let question =
+                rocknet_proto::dns::question(id, name, SOA).ok_or_else(|| format!("{name} is not a domain name"))?;
             if let (0, true) = self.query(&question, id).await? {
                 return Ok(name.to_owned());
             }
         }
-        Err(format!("{} holds no zone for {record}; name it by `zone`", self.server))
+        Err(format!("{} serves no zone for {record}; set `zone`", self.server))
     }
 
+    /// Sends a message and waits for its response, up to three times.
     async fn query(&self, question: &[u8], id: u16) -> Result<(u8, bool), String> {
         let failed = |error: std::io::Error| format!("{}: {error}", self.server);
         let any: SocketAddr = if self.server.is_ipv4() {
@@ -81,7 +89,7 @@ impl Zone {
             ([0u16; 8], 0).into()
         };
         let socket = UdpSocket::bind(any).await.map_err(failed)?;
-        // Answers of others do not reach it.
+        // A connected socket receives no responses from other addresses.
         socket.connect(self.server).await.map_err(failed)?;
         let mut response = [0; rocknet_proto::dns::MAX_ANSWER];
         for _ in 0..TRIES {
@@ -99,19 +107,20 @@ impl Zone {
                 Err(_) => continue,
             }
         }
-        Err(format!("{} does not answer", self.server))
+        Err(format!("{} did not respond to {TRIES} queries", self.server))
     }
 }
 
-/// A number that others cannot guess.
+/// Returns an unpredictable message ID.
 fn random_id() -> u16 {
-    // From the upper half of what chance gives, without loss.
+    // The product is below 65,535, so the conversion drops only its fraction.
     (random_fraction() * f64::from(u16::MAX)) as u16
 }
 
-/// Seconds that others may keep the record: it is gone in a minute.
+/// TTL of the record in seconds: resolvers forget it within a minute.
 const TTL: u32 = 60;
 
-/// UDP may be lost.
+/// Attempts, because datagrams may be lost.
 const TRIES: u32 = 3;
+/// Timeout of one attempt.
 const TIMEOUT: Duration = Duration::from_secs(5);

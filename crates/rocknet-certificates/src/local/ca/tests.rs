@@ -1,4 +1,4 @@
-//! A local CA as clients see it, and what becomes of one that is broken, old or made by two at once.
+//! Tests of the local CA: verification by clients, recovery of a damaged CA, expiry, and concurrent creation.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::storage::memory::MemoryStorage;
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// Whether a client that trusts `root` believes that `leaf` is `name`.
+/// Verifies `leaf` for `name`, as a client that trusts `root`.
 fn verify(root: &CaCertificate, leaf: &Leaf, name: &str, now: SystemTime) -> Result<(), String> {
     let mut roots = RootCertStore::empty();
     roots.add(root.der.clone()).unwrap();
@@ -32,10 +32,10 @@ fn list(names: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn clients_that_trust_it_believe_its_sites_and_hold_it_to_private_names() {
+fn clients_accept_its_certificates_and_enforce_private_names() {
     let storage = MemoryStorage::default();
     let now = SystemTime::now();
-    for (kind, names, asked, good) in [
+    for (kind, names, requested, good) in [
         (
             CaKind::Private,
             &["localhost", "127.0.0.1", "::1"][..],
@@ -55,13 +55,13 @@ fn clients_that_trust_it_believe_its_sites_and_hold_it_to_private_names() {
     ] {
         let ca = LocalCa::open_or_make(&storage, kind, now).unwrap();
         let leaf = ca.sign(&list(names), now).unwrap();
-        let found = verify(ca.root(), &leaf, asked, now);
-        assert_eq!(found.is_ok(), good, "{kind:?} {names:?} as {asked}: {found:?}");
+        let found = verify(ca.root(), &leaf, requested, now);
+        assert_eq!(found.is_ok(), good, "{kind:?} {names:?} as {requested}: {found:?}");
     }
 }
 
 #[test]
-fn leaves_hold_from_a_little_before_now_for_less_than_browsers_allow() {
+fn leaves_are_valid_from_before_now_and_for_less_than_browsers_allow() {
     let storage = MemoryStorage::default();
     let now = SystemTime::now();
     let ca = LocalCa::open_or_make(&storage, CaKind::Private, now).unwrap();
@@ -78,14 +78,14 @@ fn leaves_hold_from_a_little_before_now_for_less_than_browsers_allow() {
 }
 
 #[test]
-fn the_same_ca_is_found_again_until_it_is_too_old_to_sign() {
+fn the_ca_is_reused_until_it_is_too_old_to_sign() {
     let storage = MemoryStorage::default();
     let now = SystemTime::now();
     let first = LocalCa::open_or_make(&storage, CaKind::Private, now).unwrap();
     let young = now + CA_LIFETIME - LEAF_LIFETIME - DAY;
     let again = LocalCa::open_or_make(&storage, CaKind::Private, young).unwrap();
     assert_eq!(first.root().der, again.root().der);
-    // What one signs, clients of the other believe.
+    // A certificate signed by the reopened CA verifies against the first.
     let leaf = again.sign(&list(&["localhost"]), young).unwrap();
     assert_eq!(verify(first.root(), &leaf, "localhost", young), Ok(()));
     let old = now + CA_LIFETIME - LEAF_LIFETIME + DAY;
@@ -96,7 +96,7 @@ fn the_same_ca_is_found_again_until_it_is_too_old_to_sign() {
 }
 
 #[test]
-fn what_is_broken_is_made_anew_and_what_cannot_be_kept_is_told() {
+fn a_damaged_ca_is_replaced_and_a_full_disk_is_an_error() {
     let now = SystemTime::now();
     for broken in [CaKind::Private.key_item(), CaKind::Private.certificate_item()] {
         for content in [&b""[..], b"-----BEGIN", &[0xff; 9]] {
@@ -109,7 +109,7 @@ fn what_is_broken_is_made_anew_and_what_cannot_be_kept_is_told() {
             assert_eq!(verify(second.root(), &leaf, "localhost", now), Ok(()));
         }
     }
-    // The key of one, the certificate of another: a crash between two writes.
+    // The key of one CA with the certificate of another, as after a crash between two writes.
     let (storage, other) = (MemoryStorage::default(), MemoryStorage::default());
     LocalCa::open_or_make(&storage, CaKind::Private, now).unwrap();
     LocalCa::open_or_make(&other, CaKind::Private, now).unwrap();
@@ -126,7 +126,7 @@ fn what_is_broken_is_made_anew_and_what_cannot_be_kept_is_told() {
 }
 
 #[test]
-fn many_who_come_at_once_get_one_ca() {
+fn concurrent_callers_get_one_ca() {
     let folder = tempfile::tempdir().unwrap();
     let now = SystemTime::now();
     let roots: Vec<_> = std::thread::scope(|scope| {
