@@ -16,6 +16,7 @@ pub struct SecureSite {
     config: Result<Arc<ServerConfig>, String>,
     /// The last certificate set with the configuration built for it. Most sites have only one set.
     ready: ArcSwapOption<(Arc<CertificateSet>, Arc<ServerConfig>)>,
+    /// Parameters that decide which other sites a connection may serve.
     pub policy: Arc<TlsPolicy>,
 }
 

@@ -1,10 +1,11 @@
-//! The page a visitor sees when there is no content to send: the status, and what it means in plain words.
+//! Error pages: the status and its meaning in plain words.
 
 use super::text::{push_html, push_template};
 
 /// Appends the page for `status` to `out`.
 ///
-/// `hint` is a further sentence for the visitor; it may quote the request, for it is escaped and cut at [`HINT_CHARS`].
+/// `hint` is one more sentence for the visitor. It may quote the request, because it is escaped and cut after 240
+/// characters.
 pub fn render(status: u16, reason: &str, hint: Option<&str>, out: &mut Vec<u8>) {
     let parts = ErrorPageParts {
         meaning: &|out| push_html(out, meaning(status)),
@@ -18,19 +19,20 @@ pub fn render(status: u16, reason: &str, hint: Option<&str>, out: &mut Vec<u8>) 
     render_parts(status, reason, &parts, out);
 }
 
-/// Appends HTML that is safe to show.
+/// A function that appends escaped HTML.
 type Push<'a> = &'a dyn Fn(&mut Vec<u8>);
 
-/// The parts of a page that are not those of its status.
+/// The parts of a page that do not depend on its status alone.
 pub(super) struct ErrorPageParts<'a> {
-    /// The content of the first paragraph.
+    /// Content of the first paragraph.
     pub meaning: Push<'a>,
-    /// Elements that follow it.
+    /// Elements after the first paragraph.
     pub hint: Push<'a>,
-    /// Further rules of the style sheet.
+    /// Additional rules for the style sheet.
     pub style: &'static str,
 }
 
+/// Appends the page for `status` with these parts.
 pub(super) fn render_parts(status: u16, reason: &str, parts: &ErrorPageParts<'_>, out: &mut Vec<u8>) {
     out.reserve(PAGE.len() + RESERVE);
     push_template(out, PAGE, |key, out| match key {
@@ -55,7 +57,7 @@ fn push_hint(out: &mut Vec<u8>, hint: &str) {
     out.extend_from_slice(b"</p>");
 }
 
-/// What the status means for the person in front of the browser, and what that person can do.
+/// Returns the meaning of a status for a visitor, and what the visitor can do.
 fn meaning(status: u16) -> &'static str {
     match status {
         400 => "The browser sent something this server could not read as a request.",
@@ -66,23 +68,23 @@ fn meaning(status: u16) -> &'static str {
         408 => "The request took too long to arrive, so the server stopped waiting. Try again.",
         413 => "What you sent is larger than this site accepts.",
         414 => "The address is too long. Try it without the part after the question mark.",
-        416 => "The part of the file that was asked for does not exist. Try the download from its start.",
+        416 => "The requested part of the file does not exist. Restart the download from the beginning.",
         421 => "This connection belongs to another site. Open the page in a new window.",
-        429 => "That was more requests than this site allows for now. Wait a moment, then try again.",
+        429 => "You sent more requests than this site allows for now. Wait a moment, then try again.",
         431 => "The browser sent too much with the request. Clearing this site's cookies often helps.",
         500 => "Something went wrong on the server. It is not your fault; try again in a while.",
-        502 => "The program behind this page gave no proper answer. Try again in a while.",
+        502 => "The program behind this page sent no valid response. Try again in a while.",
         503 => "The server is too busy or under repair. Try again in a moment.",
-        504 => "The program behind this page took too long to answer. Try again in a while.",
-        status if status >= 500 => "The server could not do what was asked. Try again in a while.",
-        _ => "The server could not answer this request as it was sent.",
+        504 => "The program behind this page took too long to respond. Try again in a while.",
+        status if status >= 500 => "The server could not complete the request. Try again in a while.",
+        _ => "The server could not handle this request as it was sent.",
     }
 }
 
-/// Longest hint, in characters: two sentences. A hint may quote a target of 8 KiB, which nobody wants to read.
+/// Maximum length of a hint in characters: about two sentences. A hint may quote a request target of 8 KiB.
 const HINT_CHARS: usize = 240;
 
-/// Room for the words, so that the page is built in one allocation.
+/// Bytes reserved for the text, so that a page takes one allocation.
 const RESERVE: usize = 256;
 
 const PAGE: &str = include_str!("assets/error.html");
@@ -91,7 +93,7 @@ const PAGE: &str = include_str!("assets/error.html");
 mod tests {
     use super::*;
 
-    /// A page must fit the first flight of a connection together with its header section, with room to spare.
+    /// A page must fit into the first flight of a connection, together with its header section and room to spare.
     const PAGE_LIMIT: usize = 1536;
 
     fn page(status: u16, reason: &str, hint: Option<&str>) -> String {
@@ -101,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn common_statuses_have_words_of_their_own() {
+    fn common_statuses_have_specific_texts() {
         let generic = [meaning(418), meaning(599)];
         let rows = [
             (400, "Bad Request"),
@@ -123,7 +125,7 @@ mod tests {
         ];
         for (status, reason) in rows {
             let page = page(status, reason, None);
-            assert!(!generic.contains(&meaning(status)), "{status} has only generic words");
+            assert!(!generic.contains(&meaning(status)), "{status} has only a generic text");
             assert!(
                 page.contains(&format!("<title>{status} {reason}</title>")),
                 "{status}: {page}"

@@ -1,7 +1,8 @@
-//! The pages RockNet writes itself: errors, directory listings and the welcome of a fresh install.
+//! The pages that RockNet generates: errors, directory listings, and the welcome page of a new installation.
 //!
-//! Pure functions: HTML or JSON out, no I/O, no clock. Each page stands alone: style inside, no script, no request to
-//! anywhere, so that it also works on a machine without a network and under the strictest policy.
+//! Pure functions that return HTML or JSON, without I/O or a clock. Each page is self-contained, with inline styles and
+//! no scripts, and causes no further requests. It therefore works without a network and under the strictest content
+//! security policy.
 #![forbid(unsafe_code)]
 
 pub mod error;
@@ -10,9 +11,9 @@ mod text;
 pub mod unknown_site;
 pub mod welcome;
 
-/// `Content-Security-Policy` under which every page here works, and an injected script would not.
+/// `Content-Security-Policy` of every page here, which blocks injected scripts.
 ///
-/// `data:` images are the empty or drawn icons that spare the server a request for `/favicon.ico`.
+/// `data:` images are inline icons that save a request for `/favicon.ico`.
 pub const CONTENT_SECURITY_POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
 

@@ -1,4 +1,4 @@
-//! What a directory holds, as a page to look at and as JSON for programs.
+//! Directory listings, as an HTML page and as JSON.
 
 mod format;
 mod html;
@@ -9,56 +9,73 @@ use std::cmp::Ordering;
 use super::text::{push_json, push_segment};
 pub use html::html;
 
-/// A directory to show. The order of `entries` does not matter: the answer sorts them.
+/// A directory to list. The order of `entries` does not matter, because the listing sorts them.
 #[derive(Debug, Clone)]
 pub struct Listing<'a> {
-    /// The request's path, decoded; begins and ends with `/`.
+    /// Decoded path of the request; begins and ends with `/`.
     pub path: &'a str,
+    /// Entries of the directory.
     pub entries: Vec<ListingEntry>,
+    /// Key by which entries are sorted.
     pub sort: SortKey,
+    /// Direction in which entries are sorted.
     pub order: SortOrder,
-    /// The directory holds more than `entries`, and the page says so.
+    /// The directory has more entries than `entries`, and the listing reports it.
     pub truncated: bool,
 }
 
+/// One entry of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListingEntry {
-    /// One path segment, as in the file system.
+    /// File name: one path segment.
     pub name: String,
+    /// Kind of the entry.
     pub kind: EntryKind,
-    /// Bytes; counts for a [`EntryKind::File`] only.
+    /// Size in bytes; used for [`EntryKind::File`] only.
     pub size: u64,
-    /// Seconds since 1970-01-01T00:00:00Z.
+    /// Time of the last change, in seconds since 1970-01-01T00:00:00Z.
     pub modified_unix: Option<i64>,
 }
 
+/// The kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryKind {
+    /// A directory, whose URL ends in `/`.
     Directory,
+    /// A regular file.
     File,
-    /// A socket, pipe, device or broken link: named, never linked, for the server will not serve it.
+    /// A socket, pipe, device or broken link: listed without a link, because the server does not serve it.
     Other,
 }
 
+/// The key by which entries are sorted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SortKey {
+    /// Name, in natural order.
     #[default]
     Name,
+    /// Size, then name.
     Size,
+    /// Time of the last change, then name.
     Time,
 }
 
+/// The direction in which entries are sorted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SortOrder {
+    /// Ascending.
     #[default]
     Asc,
+    /// Descending.
     Desc,
 }
 
-/// Most entries in one answer: about 2 MB of page, which a phone still scrolls and a core renders in some 20 ms.
+/// Maximum number of entries in one response: about 2 MB of HTML, which a phone can still scroll and a core renders in
+/// about 20 ms.
 pub const MAX_ENTRIES: usize = 10_000;
 
-/// Reads `sort=name|size|time` and `order=asc|desc` from a query; the first of each counts, anything else is ignored.
+/// Parses `sort=name|size|time` and `order=asc|desc` from a query. The first of each key counts; anything else is
+/// ignored.
 pub fn parse_query(query: &[u8]) -> (SortKey, SortOrder) {
     let value = |key: &[u8]| {
         query
@@ -78,9 +95,9 @@ pub fn parse_query(query: &[u8]) -> (SortKey, SortOrder) {
     (sort, order)
 }
 
-/// The listing as a JSON array of `{name, type, size, modified, url}`, in the order asked for.
+/// Renders the listing as a JSON array of `{name, type, size, modified, url}`, in the requested order.
 ///
-/// `size` is null for what is not a file, `modified` where it is not known, `url` where there is nothing to fetch.
+/// `size` is null except for files, `modified` is null if unknown, and `url` is null if the entry is not served.
 pub fn json(listing: &Listing<'_>) -> Vec<u8> {
     let entries = listing.sorted();
     let mut out = Vec::with_capacity(2 + entries.len() * JSON_ENTRY_RESERVE);
@@ -117,7 +134,8 @@ pub fn json(listing: &Listing<'_>) -> Vec<u8> {
 }
 
 impl Listing<'_> {
-    /// The entries in the order asked for, at most [`MAX_ENTRIES`]. Directories always come first; equals by name.
+    /// Returns the entries in the requested order, at most [`MAX_ENTRIES`]. Directories always come first; ties are
+    /// sorted by name.
     fn sorted(&self) -> Vec<&ListingEntry> {
         let mut entries: Vec<&ListingEntry> = self.entries.iter().collect();
         entries.sort_unstable_by(|a, b| {
@@ -141,7 +159,7 @@ impl Listing<'_> {
         entries
     }
 
-    /// Whether the directory holds more than the answer shows.
+    /// Returns true if the directory has more entries than the listing shows.
     fn is_cut(&self) -> bool {
         self.truncated || self.entries.len() > MAX_ENTRIES
     }
@@ -152,8 +170,8 @@ impl ListingEntry {
         if self.kind == EntryKind::File { self.size } else { 0 }
     }
 
-    /// The relative URL of the entry. `./` keeps a name such as `javascript:x` from being read as a scheme, and `//x` or
-    /// an absolute path from leaving the directory.
+    /// Appends the relative URL of the entry. `./` prevents a name such as `javascript:x` from being read as a scheme,
+    /// and `//x` or an absolute path from leaving the directory.
     fn push_href(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"./");
         push_segment(out, &self.name);
@@ -182,7 +200,7 @@ impl SortOrder {
     }
 }
 
-/// A JSON entry with a name of ordinary length.
+/// Bytes reserved for a JSON entry with a name of ordinary length.
 const JSON_ENTRY_RESERVE: usize = 128;
 
 #[cfg(test)]

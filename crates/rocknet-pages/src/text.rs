@@ -1,9 +1,9 @@
-//! Text made safe for the place it goes to: HTML, a URL, JSON.
+//! Escaping of text for HTML, URLs and JSON, and filling of templates.
 
-/// Appends `text` as HTML content or as a quoted attribute value.
+/// Appends `text` as HTML text or as a quoted attribute value.
 ///
-/// Characters that would reorder or hide what follows (bidirectional controls) and control characters become U+FFFD:
-/// `photo<U+202E>gpj.exe` must not read as `photoexe.jpg`.
+/// Control characters, and bidirectional controls that would reorder or hide the following text, become U+FFFD:
+/// `photo<U+202E>gpj.exe` must not appear as `photoexe.jpg`.
 pub fn push_html(out: &mut Vec<u8>, text: &str) {
     for c in text.chars() {
         match c {
@@ -18,7 +18,7 @@ pub fn push_html(out: &mut Vec<u8>, text: &str) {
     }
 }
 
-/// Appends `text` as one path segment of a URL: everything but the unreserved characters (RFC 3986 §2.3) as `%XX`.
+/// Appends `text` as one path segment of a URL: all but unreserved characters (RFC 3986 §2.3) become `%XX`.
 pub fn push_segment(out: &mut Vec<u8>, text: &str) {
     for &byte in text.as_bytes() {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
@@ -29,10 +29,10 @@ pub fn push_segment(out: &mut Vec<u8>, text: &str) {
     }
 }
 
-/// Appends `text` as a JSON string with its quotes.
+/// Appends `text` as a quoted JSON string.
 ///
-/// What HTML would act on, and what an eye or a terminal would be misled by, is written `\uXXXX`: the value stays exact,
-/// and the bytes are harmless where a program mistakes them for a page or prints them.
+/// Characters with a meaning in HTML, and characters that mislead readers or terminals, are written as `\uXXXX`. The
+/// value stays exact, and the bytes are harmless if a program shows them as HTML or prints them.
 pub fn push_json(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
     for c in text.chars() {
@@ -47,9 +47,9 @@ pub fn push_json(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
 }
 
-/// Appends `template` with each `{{key}}` replaced by what `value` appends for that key.
+/// Appends `template` with each `{{key}}` replaced by the text that `value` appends for that key.
 ///
-/// One pass: a value that itself looks like `{{key}}` is not looked at again.
+/// Takes one pass: a `{{key}}` inside a value is not replaced.
 pub fn push_template(out: &mut Vec<u8>, template: &str, mut value: impl FnMut(&str, &mut Vec<u8>)) {
     let mut rest = template;
     while let Some((before, after)) = rest.split_once("{{") {
@@ -64,7 +64,8 @@ pub fn push_template(out: &mut Vec<u8>, template: &str, mut value: impl FnMut(&s
     out.extend_from_slice(rest.as_bytes());
 }
 
-/// Whether a character shows as nothing, moves the line, or turns the reading direction of what follows.
+/// Returns true for characters that are invisible, break the line, or change the reading direction of the following
+/// text.
 fn is_deceptive(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -78,7 +79,8 @@ fn push_char(out: &mut Vec<u8>, c: char) {
     out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
 }
 
-/// All characters escaped here lie in the basic plane, so one unit is enough; `encode_utf16` keeps it right if not.
+/// Appends UTF-16 escapes. All characters escaped here lie in the basic plane, so one unit suffices; `encode_utf16`
+/// handles any others.
 fn push_unicode_escape(out: &mut Vec<u8>, c: char) {
     for unit in c.encode_utf16(&mut [0; 2]) {
         out.extend_from_slice(b"\\u");
@@ -103,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn html_keeps_no_markup_and_no_disguise() {
+    fn html_contains_no_markup_and_no_deceptive_characters() {
         check(
             push_html,
             &[
@@ -126,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_hold_unreserved_characters_only() {
+    fn segments_contain_unreserved_characters_only() {
         check(
             push_segment,
             &[

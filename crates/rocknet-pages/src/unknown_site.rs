@@ -1,27 +1,29 @@
-//! The page for a request that names a site this server does not have.
+//! The page for a request to a site that this server does not have.
 
 use super::error::{ErrorPageParts, render_parts};
 use super::text::push_html;
 
-/// A site as it is shown in development: its URL, and whether a browser can open it. A wildcard has no URL of its own.
+/// A site listed in development mode.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SiteLink {
+    /// URL of the site.
     pub url: String,
+    /// True if a browser can open the URL; false for wildcards.
     pub is_open: bool,
 }
 
-/// What the page shows.
+/// The content of the page.
 #[derive(Debug, Clone, Copy)]
 pub struct UnknownSite<'a> {
-    /// The host of the request; `None` if it names none.
+    /// Host of the request; `None` if the request names none.
     pub host: Option<&'a str>,
-    /// Sites of this server: shown in development only.
+    /// Sites of this server; given in development mode only.
     pub sites: &'a [SiteLink],
-    /// Sites that are not among them.
+    /// Number of sites that are not in `sites`.
     pub omitted: usize,
 }
 
-/// Appends the page.
+/// Appends the page to `out`.
 pub fn render(status: u16, reason: &str, page: &UnknownSite<'_>, out: &mut Vec<u8>) {
     let meaning = |out: &mut Vec<u8>| match page.host {
         Some(host) => {
@@ -96,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn sites_are_links_and_nothing_is_obeyed() {
+    fn sites_are_links_and_text_is_escaped() {
         let link = |url: &str, is_open| SiteLink {
             url: url.to_owned(),
             is_open,

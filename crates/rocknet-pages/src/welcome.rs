@@ -1,20 +1,21 @@
-//! The page of a fresh install: that RockNet runs, where its files are, and what to type next.
+//! The welcome page of a new installation: addresses, folders, and the next commands.
 
 use super::text::{push_html, push_template};
 
-/// What the page tells about the server it comes from.
+/// The server's data shown on the page.
 #[derive(Debug, Clone, Copy)]
 pub struct Welcome<'a> {
-    /// Where it listens, as a URL (`http://127.0.0.1:8080`) or an address (`127.0.0.1:8080`).
+    /// Listening address, as a URL (`http://127.0.0.1:8080`) or an address (`127.0.0.1:8080`).
     pub listen: &'a str,
-    /// The configuration it reads; `None`: it found none.
+    /// Configuration file; `None` if none was found.
     pub config_path: Option<&'a str>,
-    /// The folder whose files take this page's place; `None`: there is none yet.
+    /// Folder whose `index.html` replaces this page; `None` if there is none yet.
     pub root: Option<&'a str>,
+    /// Version of RockNet.
     pub version: &'a str,
 }
 
-/// The whole page.
+/// Renders the page.
 pub fn html(welcome: &Welcome<'_>) -> Vec<u8> {
     let mut out = Vec::with_capacity(PAGE.len() + STYLE.len() + 2 * LOGO.len() + RESERVE);
     push_template(&mut out, PAGE, |key, out| {
@@ -55,7 +56,7 @@ fn push_code(out: &mut Vec<u8>, before: &str, path: &str, after: &str) {
     out.extend_from_slice(after.as_bytes());
 }
 
-/// The address as `rocknet explain` takes it.
+/// Appends the address as a URL for `rocknet explain`.
 fn push_url(out: &mut Vec<u8>, listen: &str) {
     if !listen.contains("://") {
         out.extend_from_slice(b"http://");
@@ -68,7 +69,7 @@ fn push_logo(out: &mut Vec<u8>, class: &str) {
     push_template(out, LOGO.trim_end(), |_, out| out.extend_from_slice(class.as_bytes()));
 }
 
-/// Room for paths and addresses of ordinary length, some of them shown twice.
+/// Bytes reserved for paths and addresses of ordinary length, some of which appear twice.
 const RESERVE: usize = 1024;
 
 const PAGE: &str = include_str!("assets/welcome.html");
@@ -79,7 +80,7 @@ const STYLE: &str = concat!(include_str!("assets/base.css"), include_str!("asset
 mod tests {
     use super::*;
 
-    /// With its header section the page stays within the ten segments a new connection may send at once.
+    /// Together with its header section, the page fits into the ten segments that a new connection may send at once.
     const PAGE_LIMIT: usize = 12 * 1024;
 
     const FRESH: Welcome<'_> = Welcome {
@@ -94,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_tells_what_is_known() {
+    fn the_page_shows_the_server_data() {
         let rows = [
             (FRESH, "<dd><code>http://127.0.0.1:8080</code></dd>"),
             (FRESH, "<small>0.1.0</small>"),
@@ -161,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_stands_alone() {
+    fn the_page_is_self_contained() {
         let page = page(&Welcome {
             root: Some("/srv/www"),
             config_path: Some("/etc/rocknet/rocknet.toml"),
@@ -176,7 +177,7 @@ mod tests {
         assert_eq!(page.matches("<main>").count(), 1);
     }
 
-    /// On a phone nothing is wider than the screen: long paths break, and the drawing is cut off at the edge.
+    /// On a phone nothing is wider than the screen: long paths break, and the drawing is clipped.
     #[test]
     fn the_page_fits_a_phone() {
         let page = page(&FRESH);
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_shown_not_obeyed() {
+    fn paths_are_escaped() {
         let evil = "/srv/<script>alert(1)</script>{{style}}";
         let page = page(&Welcome {
             listen: evil,

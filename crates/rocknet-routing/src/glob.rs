@@ -1,29 +1,30 @@
-//! Path patterns with stars, each standing for any run of characters without `/`, matched in linear time.
+//! Path patterns in which each star matches any run of characters without `/`. Matching takes linear time.
 
 use std::ops::Range;
 
 use memchr::memmem::Finder;
 
-/// A pattern taken apart once, so that matching only searches.
+/// A parsed pattern.
 ///
-/// A pattern that begins with `/` is held against the whole path. One that does not (`*.zip`, `thumbs/*.png`) is held
-/// against the end of the path: as many last segments as the pattern has, in whatever folder. The nothing before the first
-/// slash counts as a segment, so `*/a` holds `/a` as well as `/x/a`.
+/// A pattern that begins with `/` matches the whole path. Any other pattern (`*.zip`, `thumbs/*.png`) matches the end
+/// of the path: as many of its last segments as the pattern has, in any folder. The empty text before the first slash
+/// counts as a segment, so `*/a` matches `/a` as well as `/x/a`.
 ///
-/// Matching cannot blow up: since a star never crosses a `/`, a segment of the pattern meets one segment of the path
-/// only, and within it the literals between stars are looked for from left to right, each where it first occurs, without
-/// ever going back. An earlier place leaves more room for what follows, so going back could not help.
+/// Matching never backtracks. Because a star does not cross a `/`, each segment of the pattern is compared with one
+/// segment of the path. Within it, the literals between stars are searched from left to right, each at its first
+/// occurrence. An earlier occurrence leaves more room for the rest, so backtracking could not find further matches.
 #[derive(Debug, Clone)]
 pub struct Glob {
     text: Box<str>,
-    /// Whether it begins with `/`.
+    /// The pattern begins with `/`.
     rooted: bool,
     segments: Box<[Segment]>,
-    /// Characters other than stars.
+    /// Number of characters other than stars.
     literals: usize,
 }
 
 impl Glob {
+    /// Parses a pattern. Every text is a valid pattern.
     pub fn new(pattern: &str) -> Glob {
         Glob {
             text: pattern.into(),
@@ -33,17 +34,17 @@ impl Glob {
         }
     }
 
-    /// The pattern as written.
+    /// Returns the pattern as written.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// How many characters of the pattern are not stars: the more, the more specific.
+    /// Returns the number of characters that are not stars: the more, the more specific.
     pub fn literals(&self) -> usize {
         self.literals
     }
 
-    /// What every path that matches begins with: nothing for a pattern that may match in any folder.
+    /// Returns the text with which every matching path begins; empty for a pattern that matches in any folder.
     pub fn literal_prefix(&self) -> &str {
         if !self.rooted {
             return "";
@@ -51,8 +52,8 @@ impl Glob {
         self.text.find(STAR).map_or(&self.text, |star| &self.text[..star])
     }
 
-    /// Whether the path matches, and where in it lies what the first star stands for: the shortest run that lets the rest
-    /// match. Without a star in the pattern that is the empty range at the end of the path.
+    /// Matches a path. Returns the range that the first star matched: the shortest that lets the rest match. Without a
+    /// star it is the empty range at the end of the path.
     pub fn matches(&self, path: &str) -> Option<Range<usize>> {
         let mut start = if self.rooted {
             0
@@ -73,20 +74,20 @@ impl Glob {
     }
 }
 
-/// What stands between two slashes of a pattern.
+/// A segment of a pattern, between two slashes.
 #[derive(Debug, Clone)]
 struct Segment {
-    /// Before the first star, or all of it.
+    /// Text before the first star, or the whole segment.
     head: Box<[u8]>,
-    /// From the first star on; without a star, nothing.
+    /// The part from the first star on, if there is a star.
     rest: Option<Rest>,
 }
 
 #[derive(Debug, Clone)]
 struct Rest {
-    /// Between the stars, none empty: neighbouring stars are one.
+    /// Texts between stars, not empty, because neighbouring stars are one.
     between: Box<[Finder<'static>]>,
-    /// After the last star.
+    /// Text after the last star.
     tail: Box<[u8]>,
 }
 
@@ -104,7 +105,7 @@ impl Segment {
         Segment { head, rest }
     }
 
-    /// Outer: whether it matches. Inner: what the first star stands for, if there is one.
+    /// Returns `None` if the segment does not match, and otherwise the range of its first star, if it has one.
     fn matches(&self, part: &[u8]) -> Option<Option<Range<usize>>> {
         let after_head = part.strip_prefix(&*self.head)?;
         let Some(rest) = &self.rest else {
@@ -123,7 +124,7 @@ impl Segment {
     }
 }
 
-/// Where the last `segments` segments of a path begin, if it has that many.
+/// Returns the offset of the last `segments` segments of a path, if it has that many.
 fn tail(path: &str, segments: usize) -> Option<usize> {
     let mut slashes = memchr::memrchr_iter(b'/', path.as_bytes());
     for _ in 1..segments {
@@ -139,8 +140,8 @@ pub(super) mod tests {
     use super::*;
 
     #[test]
-    fn patterns_match_what_they_say() {
-        /// The captured text, or `None` where the path does not match.
+    fn patterns_match_as_documented() {
+        /// Compares the captured text; `None` if the path does not match.
         fn check(pattern: &str, path: &str, expected: Option<&str>) {
             let captured = Glob::new(pattern).matches(path).map(|range| &path[range]);
             assert_eq!(captured, expected, "{pattern:?} on {path:?}");
@@ -156,7 +157,7 @@ pub(super) mod tests {
             ("/a*b", "/axb", Some("x")),
             ("/a*b", "/a", None),
             ("/a*b", "/abbb", Some("bb")),
-            // Head and tail may not share a byte.
+            // Head and tail must not overlap.
             ("/ab*ba", "/aba", None),
             ("/ab*ba", "/abba", Some("")),
             ("/a*-*-*z", "/a1-2-3-4z", Some("1")),
@@ -186,7 +187,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn patterns_know_their_weight_and_their_place() {
+    fn patterns_report_literals_and_prefix() {
         for (pattern, literals, prefix) in [
             ("/users/*/photo", 13, "/users/"),
             ("/a*b*c", 4, "/a"),
@@ -205,14 +206,14 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn many_stars_on_a_long_path_end_at_once() {
-        // With going back, 32 stars on 8,000 bytes would outlast the test run; without, it is 32 searches.
+    fn many_stars_on_a_long_path_take_linear_time() {
+        // With backtracking, 32 stars on 8,000 bytes would outlast the test run; without it, there are 32 searches.
         let path = format!("/{}", "a".repeat(8_000));
         assert_eq!(Glob::new(&format!("/{}b", "*a".repeat(32))).matches(&path), None);
         assert_eq!(Glob::new(&format!("/{}*", "*a".repeat(32))).matches(&path), Some(1..1));
     }
 
-    /// The rule, said without any care for cost: what the first star captures, shortest first.
+    /// The rule in its simplest form: the range of the first star, shortest first.
     pub(in super::super) fn naive(pattern: &str, path: &str) -> Option<Range<usize>> {
         fn matches(pattern: &[u8], path: &[u8]) -> bool {
             match pattern.split_first() {
@@ -240,7 +241,7 @@ pub(super) mod tests {
         let Some(star) = pattern.iter().position(|&byte| byte == b'*') else {
             return (pattern == path).then_some(path.len()..path.len());
         };
-        // Neighbouring stars are one, so that the first takes what the group takes.
+        // Neighbouring stars are one, so the first star matches for the whole group.
         let group = pattern[star..].iter().take_while(|&&byte| byte == b'*').count();
         let rest = &pattern[star + group..];
         if !path.starts_with(&pattern[..star]) {

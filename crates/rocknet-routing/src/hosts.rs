@@ -1,4 +1,4 @@
-//! The names one listener answers to: exact ones, wildcards, and a default for all others.
+//! Host tables: exact names, wildcards, and the default site of one listener.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -9,29 +9,30 @@ use std::net::Ipv6Addr;
 use foldhash::fast::RandomState;
 use rocknet_config::model::HostPattern;
 
-/// What each host name of a listener leads to.
+/// Maps the host names of a listener to values.
 ///
-/// An exact name goes before a wildcard, a longer wildcard before a shorter one, and the default comes last. One look-up
-/// costs one hash, and one more for every *depth* at which a wildcard exists (`*.example.com` has depth two), however
-/// many names there are. Names come from the configuration and never from clients, so nobody can fill a bucket; the
-/// hash is keyed by chance all the same.
+/// An exact name precedes a wildcard, a longer wildcard precedes a shorter one, and the default comes last. A lookup
+/// computes one hash, and one more for each *depth* at which a wildcard exists (`*.example.com` has depth two),
+/// regardless of the number of names. Names come from the configuration and never from clients, so clients cannot cause
+/// collisions; the hash is randomly keyed all the same.
 #[derive(Debug, Clone)]
 pub struct HostTable<T> {
     exact: HashMap<Box<str>, T, RandomState>,
-    /// By address, since one IPv6 address has many spellings.
+    /// Keyed by address, because one IPv6 address has many spellings.
     ipv6: HashMap<Ipv6Addr, T, RandomState>,
-    /// Keyed by what follows `*.`.
+    /// Keyed by the name after `*.`.
     wildcards: HashMap<Box<str>, T, RandomState>,
-    /// Bit n is set when a wildcard with n labels after the star exists.
+    /// Bit n is set if a wildcard with n labels after the star exists.
     wildcard_depths: u128,
     default: Option<T>,
 }
 
-/// The name is in the table already.
+/// The name is already in the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DuplicateHost(pub HostPattern);
 
 impl<T: Copy> HostTable<T> {
+    /// Creates an empty table.
     pub fn new() -> HostTable<T> {
         HostTable {
             exact: HashMap::default(),
@@ -42,7 +43,10 @@ impl<T: Copy> HostTable<T> {
         }
     }
 
-    /// Adds a name. Case and one dot at the end mean nothing; an IPv6 address may stand in brackets or not.
+    /// Adds a name. Case and one trailing dot are ignored; an IPv6 address may be written with or without brackets.
+    ///
+    /// # Errors
+    /// Returns the name if it is already in the table, which is then unchanged.
     pub fn insert(&mut self, pattern: &HostPattern, value: T) -> Result<(), DuplicateHost> {
         let new = match pattern {
             HostPattern::Exact(name) => match ipv6(name) {
@@ -62,21 +66,22 @@ impl<T: Copy> HostTable<T> {
         }
     }
 
-    /// Sets what answers to every name that is not in the table, and tells what did before.
+    /// Sets the value for all names that are not in the table, and returns the previous one.
     pub fn set_default(&mut self, value: T) -> Option<T> {
         self.default.replace(value)
     }
 
+    /// Returns the value for names that are not in the table.
     pub fn default_value(&self) -> Option<T> {
         self.default
     }
 
-    /// What answers to `host`, given in lower case and without a port.
+    /// Returns the value for `host`, which is in lower case and without a port.
     pub fn lookup(&self, host: &str) -> Option<T> {
         self.lookup_named(host).or(self.default)
     }
 
-    /// As [`HostTable::lookup`], without the default.
+    /// Returns the value for `host` like [`HostTable::lookup`], but without the default.
     pub fn lookup_named(&self, host: &str) -> Option<T> {
         let host = host.strip_suffix('.').unwrap_or(host);
         if host.len() > MAX_NAME {
@@ -96,7 +101,7 @@ impl<T: Copy> HostTable<T> {
         self.wildcard(host)
     }
 
-    /// Goes from the longest suffix to the shortest, and hashes only those whose depth some wildcard has.
+    /// Tries suffixes from the longest to the shortest, and hashes only those whose depth some wildcard has.
     fn wildcard(&self, host: &str) -> Option<T> {
         let bytes = host.as_bytes();
         let mut depth = labels(host);
@@ -113,11 +118,12 @@ impl<T: Copy> HostTable<T> {
         None
     }
 
-    /// Names and wildcards, the default not counted.
+    /// Returns the number of names and wildcards, without the default.
     pub fn len(&self) -> usize {
         self.exact.len() + self.ipv6.len() + self.wildcards.len()
     }
 
+    /// Returns true if there are no names; the default does not count.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -132,15 +138,15 @@ impl<T: Copy> Default for HostTable<T> {
 impl fmt::Display for DuplicateHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            HostPattern::Exact(name) => write!(f, "two sites on one listener answer to `{name}`"),
-            HostPattern::Wildcard(suffix) => write!(f, "two sites on one listener answer to `*.{suffix}`"),
+            HostPattern::Exact(name) => write!(f, "two sites on one listener have the name `{name}`"),
+            HostPattern::Wildcard(suffix) => write!(f, "two sites on one listener have the name `*.{suffix}`"),
         }
     }
 }
 
 impl std::error::Error for DuplicateHost {}
 
-/// Whether the key was new; the value of an old one stays.
+/// Inserts a value unless the key exists. Returns true if it was inserted.
 fn insert_new<K: Hash + Eq, T>(map: &mut HashMap<K, T, RandomState>, key: K, value: T) -> bool {
     match map.entry(key) {
         Entry::Occupied(_) => false,
@@ -159,7 +165,8 @@ fn labels(name: &str) -> usize {
     memchr::memchr_iter(b'.', name.as_bytes()).count() + 1
 }
 
-/// No bit for a depth that no name of [`MAX_NAME`] characters reaches, but one made of empty labels does.
+/// Returns the bit for a depth, or 0 for a depth that no name within [`MAX_NAME`] reaches, such as one made of empty
+/// labels.
 fn bit(depth: usize) -> u128 {
     u32::try_from(depth)
         .ok()
@@ -167,7 +174,7 @@ fn bit(depth: usize) -> u128 {
         .unwrap_or(0)
 }
 
-/// A host with a colon in it can be nothing else, since the port has been taken off.
+/// Parses an IPv6 address. A host with a colon can be nothing else, because the port is removed before.
 fn ipv6(host: &str) -> Option<Ipv6Addr> {
     memchr::memchr(b':', host.as_bytes())?;
     let bare = host
@@ -177,8 +184,8 @@ fn ipv6(host: &str) -> Option<Ipv6Addr> {
     bare.parse().ok()
 }
 
-/// The longest name that is looked up: RFC 1035 §2.3.4 allows 255 octets on the wire, which are 253 characters. It bounds
-/// the labels to 127, so that a depth always fits the bits of a `u128`.
+/// Maximum length of a name in characters. RFC 1035 §2.3.4 allows 255 octets on the wire, which are 253 characters.
+/// This limits names to 127 labels, so a depth always fits into a `u128`.
 const MAX_NAME: usize = 253;
 
 #[cfg(test)]
@@ -212,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn names_lead_to_their_sites() {
+    fn names_are_found() {
         let table = sample();
         let check = |host: &str, expected: Option<&str>| assert_eq!(table.lookup(host), expected, "{host:?}");
         for (host, expected) in [
@@ -249,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_answers_to_the_rest() {
+    fn other_names_get_the_default() {
         let mut table = sample();
         assert_eq!(table.default_value(), None);
         assert_eq!(table.set_default("first"), None);
@@ -266,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_taken_once() {
+    fn duplicate_names_are_refused() {
         let mut table = sample();
         let length = table.len();
         for pattern in [
@@ -284,19 +291,19 @@ mod tests {
     }
 
     #[test]
-    fn names_beyond_dns_lead_nowhere_and_harm_nothing() {
+    fn names_longer_than_dns_allows_are_not_found() {
         let mut table = sample();
         let longest = format!("{}.example.com", "a".repeat(MAX_NAME - ".example.com".len()));
         assert_eq!(table.lookup_named(&longest), Some("*.example"));
         assert_eq!(table.lookup_named(&format!("a{longest}")), None);
-        // More labels than a depth has bits, all empty, on both sides of the table.
+        // More labels than there are bits, all empty, in the table and in the lookup.
         table.insert(&wildcard(&".".repeat(200)), "dots").unwrap();
         assert_eq!(table.lookup_named(&".".repeat(MAX_NAME)), None);
         assert_eq!(table.lookup_named(&"a.".repeat(120)), None);
     }
 
     #[test]
-    fn ten_thousand_sites_are_told_apart() {
+    fn ten_thousand_sites_are_distinguished() {
         let mut table = HostTable::new();
         for site in 0..10_000u32 {
             table.insert(&exact(&format!("site{site}.example")), site).unwrap();
@@ -311,7 +318,7 @@ mod tests {
         }
     }
 
-    /// The rule of the table, said as a search through a list.
+    /// The rule of the table as a linear search.
     fn naive(patterns: &[(HostPattern, usize)], host: &str) -> Option<usize> {
         let rank = |pattern: &HostPattern| match pattern {
             HostPattern::Exact(name) => (host == name).then_some(usize::MAX),

@@ -1,8 +1,20 @@
-//! From a name and a path to what serves them, at a cost that knows nothing of how many sites and routes there are.
+//! Routing tables: from a host name to its site, and from a path to its route, redirect or rule.
 //!
-//! [`HostTable`] finds the site of a listener by host name, [`RouteTrie`] the route of a site by path, and [`Redirects`]
-//! the place a path has moved to. All three are built once from a checked configuration and only read afterwards, so
-//! that workers share them without a lock; none allocates while it looks.
+//! [`HostTable`] maps host names of a listener to sites, [`RouteTrie`] maps paths of a site to routes, and
+//! [`Redirects`] maps moved paths to their new locations. All are built once from a checked configuration and then only
+//! read, so workers share them without a lock. Lookups do not allocate, and their cost does not depend on the number of
+//! sites and routes.
+//!
+//! ```
+//! use rocknet_config::model::Pattern;
+//! use rocknet_routing::RouteTrie;
+//!
+//! let mut routes = RouteTrie::new();
+//! routes.insert(&Pattern::Exact("/api".into()), "exact").unwrap();
+//! routes.insert(&Pattern::Prefix("/api/".into()), "prefix").unwrap();
+//! let (route, matched) = routes.find("/api/users").unwrap();
+//! assert_eq!((*route, matched.star), ("prefix", 5..10));
+//! ```
 #![forbid(unsafe_code)]
 
 pub mod glob;

@@ -1,4 +1,4 @@
-//! The paths of a site that have moved, and the `Location` that says where to.
+//! Redirects of a site: moved paths and the `Location` of their targets.
 
 use std::fmt;
 
@@ -7,11 +7,11 @@ use rocknet_config::model::{Pattern, Redirect};
 use super::target::{RequestTarget, Target, TargetError};
 use super::trie::{DuplicatePattern, RouteTrie};
 
-/// Where each moved path of a site leads, ranked as routes are.
+/// Maps moved paths of a site to their targets, ranked like routes.
 ///
-/// Nothing a client sends can turn a redirect to another host: what the `*` took is percent-encoded where a URL would
-/// read it as anything but path, it cannot stand in the target's authority (refused when the table is built), and a
-/// path never begins with `//`, nor with `/\`, which browsers take for the same.
+/// A request cannot turn a redirect to another host. The text matched by `*` is percent-encoded wherever a URL would
+/// not read it as path. It cannot appear in the target's authority, which is refused when the table is built. And a
+/// path never begins with `//`, nor with `/\`, which browsers treat alike.
 #[derive(Debug, Clone, Default)]
 pub struct Redirects {
     targets: RouteTrie<RedirectTarget>,
@@ -24,6 +24,10 @@ struct RedirectTarget {
 }
 
 impl Redirects {
+    /// Builds the table.
+    ///
+    /// # Errors
+    /// Returns the first redirect that is invalid, with the reason.
     pub fn new(redirects: &[Redirect]) -> Result<Redirects, RedirectError> {
         let mut targets = RouteTrie::new();
         for redirect in redirects {
@@ -47,27 +51,31 @@ impl Redirects {
         Ok(Redirects { targets })
     }
 
-    /// Appends the `Location` to `location` and gives the status, if the path has moved. The request's query goes along
-    /// unless the target has one of its own.
+    /// Appends the `Location` value to `location` and returns the status, if the path has moved. The request's query is
+    /// kept unless the target has one of its own.
     pub fn find(&self, request: &RequestTarget<'_>, location: &mut Vec<u8>) -> Option<u16> {
         let (moved, matched) = self.targets.find(request.path)?;
         moved.to.write(request, matched.star, location);
         Some(moved.status)
     }
 
+    /// Returns the number of redirects.
     pub fn len(&self) -> usize {
         self.targets.len()
     }
 
+    /// Returns true if there are no redirects.
     pub fn is_empty(&self) -> bool {
         self.targets.is_empty()
     }
 }
 
-/// A redirect that cannot be.
+/// An invalid redirect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RedirectError {
+    /// Pattern of the redirect.
     pub from: Pattern,
+    /// Reason why it is invalid.
     pub error: TargetError,
 }
 

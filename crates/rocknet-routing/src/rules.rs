@@ -1,4 +1,4 @@
-//! The rules of a site: what a request has to be like, and where it is led then, in the order they were written.
+//! Rules of a site: conditions on requests and the action of the first rules that match, in written order.
 
 use std::fmt;
 use std::ops::Range;
@@ -11,31 +11,27 @@ use super::glob::Glob;
 use super::target::{RequestTarget, Target, TargetError};
 use super::wildcard::Wildcard;
 
-/// What requests of a site meet before its routes.
+/// The rules of a site, which apply before its routes.
 #[derive(Debug)]
 pub struct Rules(Box<[Rule]>);
 
-/// What became of a request that met the rules.
+/// The result of applying the rules to a request.
 #[derive(Debug, PartialEq, Eq)]
 pub enum RuleOutcome {
-    /// It is looked up as it is.
+    /// No rule changed the request.
     Untouched,
-    /// It is looked up under this path, with what stands behind a `?` for its query.
+    /// A rule rewrote the target: path, and query after `?`.
     Rewritten(Vec<u8>),
-    Redirect {
-        status: u16,
-        location: Vec<u8>,
-    },
-    Respond {
-        status: u16,
-        body: Option<Box<str>>,
-    },
+    /// A rule redirects the request.
+    Redirect { status: u16, location: Vec<u8> },
+    /// A rule responds itself.
+    Respond { status: u16, body: Option<Box<str>> },
 }
 
-/// A rule whose target cannot be.
+/// A rule with an invalid target.
 #[derive(Debug)]
 pub struct RuleError {
-    /// From 1.
+    /// Number of the rule, from 1.
     number: usize,
     error: TargetError,
 }
@@ -67,16 +63,19 @@ enum PathPattern {
     Glob(Glob),
 }
 
-/// The request as far as rules have led it: rewriting changes it for those that follow.
+/// The target of the request as rewritten so far; later rules see it.
 struct CurrentTarget {
-    /// Decoded and normalised.
+    /// Decoded and normalised path.
     path: String,
-    /// Path and query; `None`: as they were sent.
+    /// Rewritten path and query; `None` if they are as received.
     target: Option<Vec<u8>>,
 }
 
 impl Rules {
-    /// `None`: there are none.
+    /// Prepares rules; `None` if there are none.
+    ///
+    /// # Errors
+    /// Returns the first rule whose target is invalid.
     pub fn new(rules: &[model::Rule]) -> Result<Option<Rules>, RuleError> {
         if rules.is_empty() {
             return Ok(None);
@@ -88,7 +87,7 @@ impl Rules {
         Ok(Some(Rules(ready.collect::<Result<_, _>>()?)))
     }
 
-    /// Has a request meet them.
+    /// Applies the rules to a request. `is_secure`: the request came over TLS.
     pub fn apply(&self, request: &Request<'_>, is_secure: bool) -> RuleOutcome {
         let Some(path) = decoded(request.path) else {
             return RuleOutcome::Untouched;
@@ -109,7 +108,8 @@ impl Rules {
                 Action::Pass => {}
                 Action::Rewrite(to) => {
                     to.write(&target, star, &mut written);
-                    // What is no path any more is refused by whoever looks it up, not led any further.
+                    // A target that is not a valid path is refused by the lookup of its route, so no further rule
+                    // applies.
                     let path = decoded(split_target(&written).0);
                     let is_path = path.is_some();
                     current = CurrentTarget {
@@ -138,7 +138,7 @@ impl Rules {
     }
 }
 
-/// As patterns see a path; `None`: it is refused, whatever the rules say.
+/// Decodes a path for patterns; `None` if the path will be refused regardless of the rules.
 fn decoded(raw: &[u8]) -> Option<String> {
     match SafePath::parse(raw) {
         Ok(path) => Some(path.as_str().to_owned()),
@@ -195,7 +195,7 @@ impl Rule {
         })
     }
 
-    /// What the star stands for, if all conditions hold: a range of the decoded path.
+    /// Returns the range of the decoded path that the star matched, if all conditions hold.
     fn matches(
         &self,
         request: &Request<'_>,
@@ -204,7 +204,7 @@ impl Rule {
         is_secure: bool,
     ) -> Option<Range<usize>> {
         let star = match &*self.paths {
-            // Behind the first slash.
+            // Without a pattern, the star stands for all after the first slash.
             [] => 1.min(path.len())..path.len(),
             paths => paths.iter().find_map(|pattern| pattern.matches(path))?,
         };
@@ -239,7 +239,7 @@ fn has_host(hosts: &[HostPattern], authority: &[u8]) -> bool {
     let Ok(authority) = std::str::from_utf8(authority) else {
         return false;
     };
-    // A port is digits behind a colon; what an IPv6 address ends with stands before its bracket.
+    // A port consists of digits after a colon. The last colon of an IPv6 address is followed by a bracket.
     let name = match authority.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => authority,
@@ -271,7 +271,7 @@ fn has_parameter(query: Option<&[u8]>, name: &[u8], value: &Wildcard) -> bool {
         .filter_map(|parameter| {
             let rest = parameter.strip_prefix(name)?;
             match rest.split_first() {
-                // An empty query has no parameters, not one without a name.
+                // An empty query has no parameters, rather than one without a name.
                 None => (!parameter.is_empty()).then_some(rest),
                 Some((b'=', value)) => Some(value),
                 Some(_) => None,

@@ -1,43 +1,44 @@
-//! Targets of redirects and rewrites: paths or URLs with a place for what the `*` of a pattern stood for.
+//! Targets of redirects and rewrites: paths or URLs in which `{*}` stands for the text that the pattern's `*` matched.
 
 use std::fmt;
 use std::ops::Range;
 
-/// The request, as a target sees it.
+/// The request target from which a target is filled in.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestTarget<'a> {
-    /// Decoded and normalised: what patterns are held against.
+    /// Decoded and normalised path, which patterns match.
     pub path: &'a str,
-    /// As it was sent, without the query.
+    /// Path as received, without the query.
     pub raw_path: &'a [u8],
-    /// As it was sent, without the `?`; `None` where there was no `?`.
+    /// Query as received, without the `?`; `None` if there was no `?`.
     pub query: Option<&'a [u8]>,
 }
 
+/// The reason why a redirect or rewrite is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TargetError {
     /// Another redirect has the same pattern.
     Duplicate,
-    /// Neither a path beginning with `/` nor an absolute `http` or `https` URL.
+    /// The target is neither a path beginning with `/` nor an absolute `http` or `https` URL.
     NotPathOrUrl,
-    /// Begins with `//` or `/\`: another host in disguise.
+    /// The target begins with `//` or `/\`, which lead to another host.
     SchemeRelative,
-    /// The host is missing, or has characters that no host has.
+    /// The host is missing or contains invalid characters.
     BadHost,
-    /// `{*}` in the host: whoever asks would choose where the redirect leads.
+    /// `{*}` is part of the host, so clients would choose the target of the redirect.
     StarInHost,
-    /// `{*}`, but no `*` in the pattern.
+    /// The target contains `{*}`, but the pattern has no `*`.
     NoStar,
-    /// More than [`MAX_STARS`] times `{*}`.
+    /// The target contains `{*}` more than four times.
     TooManyStars,
-    /// A status that does not redirect.
+    /// The status is not that of a redirect.
     BadStatus,
 }
 
 impl fmt::Display for TargetError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            TargetError::Duplicate => "there is another one with this pattern; keep one of them",
+            TargetError::Duplicate => "another redirect has this pattern; keep one of them",
             TargetError::NotPathOrUrl => "the target must begin with `/`, `http://` or `https://`",
             TargetError::SchemeRelative => {
                 "a target beginning with `//` or `/\\` leads to another host; write `https://` and the host"
@@ -47,32 +48,33 @@ impl fmt::Display for TargetError {
             }
             TargetError::StarInHost => "`{*}` may not be part of the host; put a `/` before it",
             TargetError::NoStar => {
-                "`{*}` stands for what a `*` matched, and the pattern has none; write one, or leave `{*}` out"
+                "`{*}` stands for the text matched by `*`, but the pattern has no `*`; add one, or remove `{*}`"
             }
-            TargetError::TooManyStars => "`{*}` is there too often",
+            TargetError::TooManyStars => "`{*}` appears more than four times",
             TargetError::BadStatus => "the status must be 301, 302, 303, 307 or 308",
         })
     }
 }
 
-/// A target taken apart once; writing it only copies.
+/// A parsed target, so that writing it only copies.
 #[derive(Debug, Clone)]
 pub(super) struct Target {
     pieces: Box<[Piece]>,
-    /// A path on the same host: the only kind that could begin with `//`.
+    /// The target is a path on the same host, the only kind that could begin with `//`.
     is_local: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Piece {
-    /// Percent-encoded already.
+    /// Text that is already percent-encoded.
     Literal(Box<[u8]>),
+    /// The text matched by the star, in this part of the URL.
     Star(UrlPart),
-    /// Where the request's query goes; not there when the target has its own.
+    /// The query of the request. Absent if the target has its own.
     Query,
 }
 
-/// The part of a URL something stands in: each reads other characters as its own.
+/// The part of a URL, which decides the characters to be encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum UrlPart {
     Path,
@@ -81,7 +83,7 @@ enum UrlPart {
 }
 
 impl Target {
-    /// `has_star`: whether there is something that `{*}` can stand for.
+    /// Parses a target. `has_star`: the pattern has a star, so `{*}` is allowed.
     pub(super) fn new(to: &str, has_star: bool) -> Result<Target, TargetError> {
         let stars = to.matches(STAR).count();
         if stars > 0 && !has_star {
@@ -111,8 +113,10 @@ impl Target {
         })
     }
 
-    /// Appends it to `location`. What `star`, a range of the decoded path, stands for keeps the percent-encoding of the
-    /// request, as long as the path was not normalised on the way (`//`, `..`); then it is encoded anew.
+    /// Appends the target to `location`.
+    ///
+    /// The text matched by `star`, a range of the decoded path, keeps the percent-encoding of the request. If the path
+    /// was normalised (`//`, `..`), it is encoded again.
     pub(super) fn write(&self, request: &RequestTarget<'_>, star: Range<usize>, location: &mut Vec<u8>) {
         let start = location.len();
         for piece in &self.pieces {
@@ -136,7 +140,7 @@ impl Target {
     }
 }
 
-/// How long the scheme and host of the target are: 0 for a path.
+/// Returns the length of scheme and host: 0 for a path.
 fn authority_length(to: &str) -> Result<usize, TargetError> {
     if let Some(rest) = to.strip_prefix('/') {
         return if rest.starts_with(['/', '\\']) {
@@ -158,7 +162,7 @@ fn authority_length(to: &str) -> Result<usize, TargetError> {
     if host.contains(STAR) {
         return Err(TargetError::StarInHost);
     }
-    // No user and password either: they only serve to dress one host up as another.
+    // User and password are refused too, because they only serve to disguise one host as another.
     let known = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
     if host.is_empty() || host.starts_with(':') || !host.bytes().all(known) {
         return Err(TargetError::BadHost);
@@ -166,7 +170,7 @@ fn authority_length(to: &str) -> Result<usize, TargetError> {
     Ok(scheme.len() + host.len())
 }
 
-/// Before the mark, and from the mark on.
+/// Splits a text before the first mark.
 fn split_at_mark(text: &str, mark: char) -> (&str, Option<&str>) {
     match text.find(mark) {
         Some(at) => (&text[..at], Some(&text[at..])),
@@ -174,7 +178,7 @@ fn split_at_mark(text: &str, mark: char) -> (&str, Option<&str>) {
     }
 }
 
-/// A query comes with its `?` and a fragment with its `#`.
+/// Appends the pieces of one part of the URL. A query includes its `?` and a fragment its `#`.
 fn push_part(pieces: &mut Vec<Piece>, text: &str, part: UrlPart) {
     let mark = match part {
         UrlPart::Path => "",
@@ -199,7 +203,7 @@ fn push_part(pieces: &mut Vec<Piece>, text: &str, part: UrlPart) {
 }
 
 fn push_star(out: &mut Vec<u8>, request: &RequestTarget<'_>, star: &Range<usize>, part: UrlPart) {
-    // In a query `+`, `&` and `=` mean something of their own, so there only what means nothing anywhere stays.
+    // In a query `+`, `&` and `=` have a meaning of their own, so only unreserved characters stay as they are.
     let keep = if part == UrlPart::Query { is_unreserved } else { is_path };
     let decoded = request.path.as_bytes();
     match raw_range(request.raw_path, decoded, star) {
@@ -208,8 +212,8 @@ fn push_star(out: &mut Vec<u8>, request: &RequestTarget<'_>, star: &Range<usize>
     }
 }
 
-/// Where in the raw path lies what a range of the decoded one stands for; `None` if decoding alone does not lead from the
-/// one to the other.
+/// Returns the range of the raw path that corresponds to a range of the decoded path. `None` if the raw path was
+/// normalised, so that decoding alone does not yield the decoded path.
 fn raw_range(raw: &[u8], decoded: &[u8], range: &Range<usize>) -> Option<Range<usize>> {
     let (mut at, mut start, mut end) = (0, None, None);
     for (index, &expected) in decoded.iter().enumerate() {
@@ -220,7 +224,7 @@ fn raw_range(raw: &[u8], decoded: &[u8], range: &Range<usize>) -> Option<Range<u
             end = Some(at);
         }
         let (byte, length) = match triplet(&raw[at..]) {
-            // Rules see an encoded slash as a backslash: it divides nothing.
+            // Rules see an encoded slash as a backslash, which separates no segments.
             Some(b'/') if expected == b'\\' => (b'\\', 3),
             Some(byte) => (byte, 3),
             None => (*raw.get(at)?, 1),
@@ -233,7 +237,7 @@ fn raw_range(raw: &[u8], decoded: &[u8], range: &Range<usize>) -> Option<Range<u
     (at == raw.len()).then(|| start.unwrap_or(at)..end.unwrap_or(at))
 }
 
-/// Copies what `keep` allows and percent-encodes the rest; `triplets`: what is encoded already stays as it is.
+/// Copies the bytes that `keep` allows and percent-encodes the others. With `triplets`, existing `%xx` are kept.
 pub(super) fn push_encoded(out: &mut Vec<u8>, bytes: &[u8], keep: fn(u8) -> bool, triplets: bool) {
     let mut rest = bytes;
     while let Some((&byte, tail)) = rest.split_first() {
@@ -251,30 +255,31 @@ pub(super) fn push_encoded(out: &mut Vec<u8>, bytes: &[u8], keep: fn(u8) -> bool
     }
 }
 
-/// The byte that a `%xx` at the beginning stands for.
+/// Decodes a `%xx` at the beginning.
 pub(super) fn triplet(bytes: &[u8]) -> Option<u8> {
     let [b'%', high, low, ..] = bytes else { return None };
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     Some(digit(*high)? << 4 | digit(*low)?)
 }
 
-/// RFC 3986 §2.3, and the slash.
+/// Returns true for unreserved characters (RFC 3986 §2.3) and the slash.
 fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte)
 }
 
-/// RFC 3986 §3.3: `pchar` and the slash. No backslash: browsers read it as a slash.
+/// Returns true for `pchar` (RFC 3986 §3.3) and the slash. The backslash is not one, because browsers treat it as a
+/// slash.
 pub(super) fn is_path(byte: u8) -> bool {
     is_unreserved(byte) || b"!$&'()*+,;=:@".contains(&byte)
 }
 
-/// RFC 3986 §3.4 and §3.5, for a query or fragment in the configuration.
+/// Returns true for characters of a query or fragment (RFC 3986 §3.4, §3.5) in the configuration.
 fn is_written_query(byte: u8) -> bool {
     is_path(byte) || byte == b'?'
 }
 
-/// A query goes along as it came, whatever browsers put there unencoded, but for what could end a header field, a
-/// quoted attribute or the query itself.
+/// Returns true for characters of a request's query that are kept as received. Browsers leave many characters
+/// unencoded, so only those are encoded that could end a header field, a quoted attribute, or the query.
 fn is_sent_query(byte: u8) -> bool {
     byte.is_ascii_graphic() && !b"\"<>#".contains(&byte)
 }
@@ -282,11 +287,11 @@ fn is_sent_query(byte: u8) -> bool {
 const HTTP: &str = "http://";
 const HTTPS: &str = "https://";
 
-/// What stands for the matched text in a target.
+/// Placeholder for the matched text in a target.
 const STAR: &str = "{*}";
 
-/// How often `{*}` may stand in one target. Each can grow to three times the longest request target (8 KiB, encoded), so
-/// this bounds a `Location` to about 100 KiB whatever the configuration; real targets have one.
+/// Maximum number of `{*}` in a target. Each may grow to three times the maximum request target (8 KiB), so this limits
+/// a `Location` to about 100 KiB. Real targets have one.
 const MAX_STARS: usize = 4;
 
 const HEX: &[u8; 16] = b"0123456789ABCDEF";

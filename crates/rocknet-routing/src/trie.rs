@@ -1,4 +1,4 @@
-//! The routes of a site, found by path in time that depends on the path alone.
+//! Routes of a site, found by path in time that depends only on the path.
 
 use std::fmt;
 use std::ops::Range;
@@ -7,44 +7,50 @@ use rocknet_config::model::Pattern;
 
 use super::glob::Glob;
 
-/// What each path of a site leads to.
+/// Maps the paths of a site to values.
 ///
-/// Routes are ranked by how specific they are, never by the order in which they were added:
-/// 1. an exact pattern that is the path;
-/// 2. the longest prefix the path begins with: `/api/*` holds `/api/` and all below, but not `/api` itself;
-/// 3. the glob with the most literal characters that matches; among equals, the one whose text comes first.
+/// Patterns are ranked by how specific they are, not by the order in which they were added:
+/// 1. an exact pattern that equals the path;
+/// 2. the longest prefix of the path: `/api/*` matches `/api/` and everything below, but not `/api` itself;
+/// 3. the matching glob with the most literal characters; of equal ones, the first in alphabetical order.
 ///
-/// Upper and lower case are told apart. Inside is a compressed trie over bytes: a look-up visits at most one node for
-/// each byte of the path. Globs hang at the node where their literal prefix ends, so that a path meets only globs under
-/// its own prefix, and only if no exact or prefix route took it: those cost the number of *such* globs times the length
-/// of the path. A pattern without a leading `/` (`*.zip`) hangs at the root, so every path that gets that far meets it.
+/// Matching is case-sensitive. The structure is a compressed trie over bytes, so a lookup visits at most one node for
+/// each byte of the path. Globs are attached to the node where their literal prefix ends. A path is therefore compared
+/// only with globs under its own prefix, and only if no exact or prefix pattern matched. That costs the number of
+/// *those* globs times the length of the path. A pattern without a leading `/` (`*.zip`) is attached to the root, so
+/// every such path is compared with it.
 #[derive(Debug, Clone)]
 pub struct RouteTrie<T> {
     nodes: Vec<Node>,
     values: Vec<T>,
 }
 
-/// How a path met its route.
+/// Details of a match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RouteMatch {
+    /// Kind of the pattern.
     pub kind: MatchKind,
-    /// Where in the path lies what the (first) `*` of the pattern stands for; empty, at the end, where it has none.
+    /// Range of the path that the first `*` of the pattern matched; without a `*`, the empty range at the end.
     pub star: Range<usize>,
 }
 
-/// In order of rank.
+/// The kind of a pattern, in order of rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MatchKind {
+    /// The pattern equals the path.
     Exact,
+    /// The pattern is a prefix and ends with `/*`.
     Prefix,
+    /// The pattern contains stars elsewhere.
     Glob,
 }
 
-/// The pattern is in the trie already.
+/// The pattern is already in the trie.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DuplicatePattern(pub Pattern);
 
 impl<T> RouteTrie<T> {
+    /// Creates an empty trie.
     pub fn new() -> RouteTrie<T> {
         RouteTrie {
             nodes: vec![Node::new(b"")],
@@ -52,6 +58,10 @@ impl<T> RouteTrie<T> {
         }
     }
 
+    /// Adds a pattern.
+    ///
+    /// # Errors
+    /// Returns the pattern if it is already in the trie, which is then unchanged.
     pub fn insert(&mut self, pattern: &Pattern, value: T) -> Result<(), DuplicatePattern> {
         let index = self.values.len();
         let new = match pattern {
@@ -69,7 +79,7 @@ impl<T> RouteTrie<T> {
         Ok(())
     }
 
-    /// The most specific route that holds the path.
+    /// Returns the value of the most specific pattern that matches the path.
     pub fn find(&self, path: &str) -> Option<(&T, RouteMatch)> {
         if self.values.is_empty() {
             return None;
@@ -95,7 +105,8 @@ impl<T> RouteTrie<T> {
     fn find_glob(&self, path: &str) -> Option<(&T, RouteMatch)> {
         let mut best: Option<(&RankedGlob, Range<usize>)> = None;
         for (node, _) in self.descend(path) {
-            // Those at one node are in order of rank: the first match, or the first of lower rank than the best, ends it.
+            // Globs of one node are in order of rank, so the first match ends the search, as does a lower rank than the
+            // best one.
             let better = node
                 .globs
                 .iter()
@@ -112,20 +123,22 @@ impl<T> RouteTrie<T> {
         Some((self.values.get(index)?, RouteMatch { kind, star }))
     }
 
-    /// All values, in the order in which they were added.
+    /// Returns all values in the order in which they were added.
     pub fn values(&self) -> impl Iterator<Item = &T> {
         self.values.iter()
     }
 
+    /// Returns the number of patterns.
     pub fn len(&self) -> usize {
         self.values.len()
     }
 
+    /// Returns true if there are no patterns.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
 
-    /// The nodes that spell a beginning of the path, from the root down, each with how many bytes it has spelled.
+    /// Returns the nodes that spell a prefix of the path, from the root down, each with the length of that prefix.
     fn descend<'a>(&'a self, path: &'a str) -> Descent<'a> {
         Descent {
             nodes: &self.nodes,
@@ -135,7 +148,7 @@ impl<T> RouteTrie<T> {
         }
     }
 
-    /// The node that spells `path`, made if need be.
+    /// Returns the node that spells `path`, and creates it if necessary.
     fn node_at(&mut self, path: &str) -> &mut Node {
         let mut rest = path.as_bytes();
         let mut at = ROOT;
@@ -161,7 +174,7 @@ impl<T> RouteTrie<T> {
         &mut self.nodes[at]
     }
 
-    /// Cuts a node's label at `length` and moves all it holds to a new child.
+    /// Splits a node's label at `length` and moves its contents to a new child.
     fn split(&mut self, node: usize, length: usize) {
         let lower = self.nodes[node].label[length..].to_vec();
         let upper = Node::new(&self.nodes[node].label[..length]);
@@ -197,13 +210,13 @@ impl std::error::Error for DuplicatePattern {}
 
 #[derive(Debug, Clone)]
 struct Node {
-    /// The bytes between its parent and itself; empty for the root alone.
+    /// Bytes between the parent and this node; empty only for the root.
     label: Box<[u8]>,
-    /// Sorted by first byte of the label; no two share one, so there are at most 256.
+    /// Sorted by the first byte of their labels, which are distinct, so there are at most 256.
     children: Vec<(u8, usize)>,
     exact: Option<usize>,
     prefix: Option<usize>,
-    /// Globs whose literal prefix ends here, in order of rank.
+    /// Globs whose literal prefix ends at this node, in order of rank.
     globs: Vec<RankedGlob>,
 }
 
@@ -234,7 +247,7 @@ impl Node {
     }
 }
 
-/// A glob at its node.
+/// A glob with the index of its value.
 #[derive(Debug, Clone)]
 struct RankedGlob {
     glob: Glob,
@@ -242,7 +255,7 @@ struct RankedGlob {
 }
 
 impl RankedGlob {
-    /// Smaller goes first.
+    /// Returns the sort key: smaller keys take precedence.
     fn rank(&self) -> (std::cmp::Reverse<usize>, &str) {
         (std::cmp::Reverse(self.glob.literals()), self.glob.text())
     }
@@ -269,7 +282,7 @@ impl<'a> Iterator for Descent<'a> {
         #[cfg(test)]
         tests::VISITS.set(tests::VISITS.get() + 1);
         let rest = &self.path[self.depth..];
-        // The label is compared before the child is entered, so that every node given out is truly on the path.
+        // The label is compared before the child is entered, so that every returned node is on the path.
         let child = rest
             .first()
             .and_then(|&first| node.child_index(first).ok())
@@ -281,7 +294,7 @@ impl<'a> Iterator for Descent<'a> {
     }
 }
 
-/// Whether the place was free; what is there stays.
+/// Sets an empty slot. Returns true if it was empty; a value that exists stays.
 fn set_if_empty(slot: &mut Option<usize>, index: usize) -> bool {
     let is_free = slot.is_none();
     slot.get_or_insert(index);

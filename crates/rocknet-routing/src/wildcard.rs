@@ -1,11 +1,11 @@
-//! Patterns of values with stars, each standing for any run of bytes, matched in linear time.
+//! Patterns for values in which each star matches any run of bytes. Matching takes linear time.
 
 use memchr::memmem;
 
-/// A pattern taken apart at its stars.
+/// A pattern split at its stars.
 #[derive(Debug, Clone)]
 pub(super) struct Wildcard {
-    /// Lower case where case is not told apart. One piece: there is no star.
+    /// In lower case if case is ignored. A single piece means that there is no star.
     pieces: Box<[Box<[u8]>]>,
     folds_case: bool,
 }
@@ -20,7 +20,7 @@ impl Wildcard {
         }
     }
 
-    /// Whether it stands for there being nothing.
+    /// Returns true for the empty pattern, which means that the field is absent.
     pub(super) fn is_empty(&self) -> bool {
         self.pieces.iter().all(|piece| piece.is_empty()) && self.pieces.len() == 1
     }
@@ -32,8 +32,8 @@ impl Wildcard {
         self.matches_bytes(value)
     }
 
-    /// Pieces between the first and the last are looked for from left to right, each where it first occurs: an earlier
-    /// place leaves more room for what follows, so going back could not help.
+    /// Searches the middle pieces from left to right, each at its first occurrence. An earlier occurrence leaves more
+    /// room for the rest, so backtracking could not find further matches.
     fn matches_bytes(&self, value: &[u8]) -> bool {
         let [first, between @ .., last] = &*self.pieces else {
             return self.pieces.first().is_some_and(|only| **only == *value);
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_hold_what_they_say() {
+    fn patterns_match_as_documented() {
         for (pattern, value, exact, folded) in [
             ("*", "", true, true),
             ("*", "anything / at all", true, true),
@@ -81,7 +81,7 @@ mod tests {
         assert!(Wildcard::new("", true).is_empty() && !Wildcard::new("*", true).is_empty());
     }
 
-    /// The rule, said without any care for cost.
+    /// The rule in its simplest form.
     fn naive(pattern: &[u8], value: &[u8]) -> bool {
         match pattern.split_first() {
             None => value.is_empty(),

@@ -1,6 +1,6 @@
-//! Numbers as people read them: sizes, counts, dates in UTC.
+//! Human-readable sizes, counts, and dates in UTC.
 
-/// `532 B`, `1.4 KiB`, `12 MiB`: three digits at most before the unit, four near the next one.
+/// Formats a size: `532 B`, `1.4 KiB`, `12 MiB`. At most three digits precede the unit, or four near the next unit.
 pub fn size(bytes: u64) -> String {
     if bytes < 1024 {
         return format!("{bytes} B");
@@ -13,7 +13,7 @@ pub fn size(bytes: u64) -> String {
             return format!("{}.{} {name}", tenths / 10, tenths % 10);
         }
         let whole = (u128::from(bytes) + unit / 2) / unit;
-        // Judged after rounding, or 1048575 would read `1024 KiB`.
+        // Compared after rounding, because 1048575 would otherwise read `1024 KiB`.
         if whole < 1024 {
             return format!("{whole} {name}");
         }
@@ -21,7 +21,7 @@ pub fn size(bytes: u64) -> String {
     format!("{bytes} B")
 }
 
-/// `10,000`.
+/// Formats a number with commas: `10,000`.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
@@ -34,35 +34,36 @@ pub fn grouped(number: u64) -> String {
     out
 }
 
-/// `1 file`, `2 files`.
+/// Formats a number with its noun: `1 file`, `2 files`.
 pub fn counted(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(number), if number == 1 { one } else { many })
 }
 
-/// A moment in the Gregorian calendar, UTC.
+/// A date and time in the Gregorian calendar, UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UtcDateTime {
     year: u32,
     month: u32,
     day: u32,
-    /// Since midnight, below 86,400.
+    /// Seconds since midnight, below 86,400.
     second_of_day: u32,
 }
 
 impl UtcDateTime {
-    /// A time outside the years 0000 to 9999, which RFC 3339 cannot write, becomes the nearest it can.
+    /// Converts a Unix time. A time outside the years 0000 to 9999, which RFC 3339 cannot express, becomes the nearest
+    /// that it can.
     pub fn from_unix(seconds: i64) -> UtcDateTime {
         let since_year_0 = seconds.clamp(YEAR_0, YEAR_9999_END) - YEAR_0;
         let days = since_year_0 / DAY;
-        // Years are counted from 1 March, so that the leap day ends them; 60 days (31 + 29) went before it in year 0,
-        // and a whole cycle of 400 years is added so that January of year 0 does not count below nothing.
+        // Years are counted from 1 March, so that the leap day ends them. 60 days (31 + 29) precede 1 March of year 0,
+        // and a whole cycle of 400 years is added so that January of year 0 does not become negative.
         let shifted = days - 60 + CYCLE_DAYS;
         let (cycle, day_of_cycle) = (shifted / CYCLE_DAYS, shifted % CYCLE_DAYS);
-        // Leap days passed: one in 4 years of 1,460 and a day, none in 100, one in 400.
+        // Leap days so far: one in each 4 years (1,460 days and one), none in 100 years, one in 400.
         let year_of_cycle =
             (day_of_cycle - day_of_cycle / 1_460 + day_of_cycle / 36_524 - day_of_cycle / 146_096) / 365;
         let day_of_year = day_of_cycle - (365 * year_of_cycle + year_of_cycle / 4 - year_of_cycle / 100);
-        // From March on the months run 31, 30, 31, 30, 31 days, which is 153 in five.
+        // From March on, months have 31, 30, 31, 30, 31 days, which is 153 in five months.
         let month_from_march = (5 * day_of_year + 2) / 153;
         let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
         let month = if month_from_march < 10 {
@@ -79,17 +80,17 @@ impl UtcDateTime {
         }
     }
 
-    /// `2026-11-21`
+    /// Formats the date: `2026-11-21`.
     pub fn date(self) -> String {
         format!("{:04}-{:02}-{:02}", self.year, self.month, self.day)
     }
 
-    /// `12:31`
+    /// Formats hours and minutes: `12:31`.
     pub fn clock(self) -> String {
         format!("{:02}:{:02}", self.second_of_day / 3600, self.second_of_day / 60 % 60)
     }
 
-    /// `2026-11-21T12:31:07Z`
+    /// Formats date and time by RFC 3339: `2026-11-21T12:31:07Z`.
     pub fn rfc3339(self) -> String {
         format!("{}T{}:{:02}Z", self.date(), self.clock(), self.second_of_day % 60)
     }
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn every_day_follows_the_one_before() {
+    fn every_day_follows_the_previous_one() {
         let mut before = UtcDateTime::from_unix(YEAR_0);
         for day in 1..=(YEAR_9999_END - YEAR_0) / DAY {
             let today = UtcDateTime::from_unix(YEAR_0 + day * DAY);

@@ -1,10 +1,10 @@
-//! The listing as a page: breadcrumbs, a table whose headers sort by plain links, a sum.
+//! Listings as HTML: breadcrumbs, totals, and a table whose headers sort by plain links.
 
 use super::format::{UtcDateTime, counted, grouped, size};
 use super::{EntryKind, Listing, ListingEntry, SortKey, SortOrder};
 use crate::text::push_html;
 
-/// The whole page, at most [`super::MAX_ENTRIES`] rows.
+/// Renders the page with at most [`super::MAX_ENTRIES`] rows.
 pub fn html(listing: &Listing<'_>) -> Vec<u8> {
     let entries = listing.sorted();
     let mut out = Vec::with_capacity(PAGE_RESERVE + entries.len() * ROW_RESERVE);
@@ -35,8 +35,8 @@ pub fn html(listing: &Listing<'_>) -> Vec<u8> {
     out
 }
 
-/// The way from the top folder to this one, each step a link but the last; relative, so that it also holds where another
-/// server adds a prefix in front.
+/// Appends the breadcrumbs, in which all steps but the last are links. Links are relative, so they also work if another
+/// server adds a path prefix.
 fn push_breadcrumbs(out: &mut Vec<u8>, path: &str, keep: &str) {
     let steps: Vec<&str> = path.split('/').filter(|step| !step.is_empty()).collect();
     push(out, "<nav aria-label=\"Folder path\"><h1>");
@@ -71,7 +71,7 @@ fn push_up(out: &mut Vec<u8>, levels: usize) {
     }
 }
 
-/// `3 folders, 12 files, 4.2 MiB`
+/// Appends the totals: `3 folders, 12 files, 4.2 MiB`.
 fn push_sum(out: &mut Vec<u8>, entries: &[&ListingEntry]) {
     let count = |kind| entries.iter().filter(|entry| entry.kind == kind).count() as u64;
     let files = count(EntryKind::File);
@@ -135,8 +135,8 @@ fn push_table(out: &mut Vec<u8>, listing: &Listing<'_>, entries: &[&ListingEntry
     push(out, "</tbody>\n</table>\n");
 }
 
-/// A header that sorts: the column in force turns round; a new one starts where its answer is, names at A, sizes and
-/// times at the largest and latest.
+/// Appends a column header that sorts. The current column reverses its order. Another column starts with the most
+/// useful order: names ascending, sizes and times descending.
 fn push_header(out: &mut Vec<u8>, listing: &Listing<'_>, sort: SortKey, title: &str) {
     let (state, next) = match (listing.sort == sort, listing.order) {
         (true, SortOrder::Asc) => (" aria-sort=\"ascending\"", SortOrder::Desc),
@@ -193,7 +193,7 @@ fn push_row(out: &mut Vec<u8>, entry: &ListingEntry, keep: &str) {
     push(out, "</td></tr>\n");
 }
 
-/// The class of the entry's icon in `assets/listing.css`.
+/// Returns the class of the entry's icon in `assets/listing.css`.
 fn icon(entry: &ListingEntry) -> &'static str {
     if entry.kind == EntryKind::Directory {
         return "d";
@@ -217,7 +217,7 @@ fn icon(entry: &ListingEntry) -> &'static str {
     }
 }
 
-/// What links to other folders carry, so that a chosen order stays; nothing for the default one.
+/// Returns the query for links to other folders, which keeps the chosen order; empty for the default order.
 fn kept_query(listing: &Listing<'_>) -> String {
     match (listing.sort, listing.order) {
         (SortKey::Name, SortOrder::Asc) => String::new(),
@@ -233,14 +233,14 @@ fn push(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// Steps shown of a deep path. Links to far ancestors are long (`../` a level), so without a bound the page would grow
-/// with the square of the depth: 6 MB for the deepest path Linux can name.
+/// Maximum number of steps shown. A link to a distant ancestor is long (`../` for each level), so without a limit the
+/// page would grow with the square of the depth: 6 MB for the deepest path that Linux allows.
 const MAX_CRUMBS: usize = 32;
 
-/// The head, the style and the table's frame.
+/// Bytes reserved for the head, the style and the frame of the table.
 const PAGE_RESERVE: usize = 8 * 1024;
 
-/// A row with a name of ordinary length.
+/// Bytes reserved for a row with a name of ordinary length.
 const ROW_RESERVE: usize = 192;
 
 const HEAD: &str = "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\

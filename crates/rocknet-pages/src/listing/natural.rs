@@ -1,17 +1,20 @@
-//! The order people expect of names: `img2` before `img10`, upper and lower case together.
+//! Natural order of names: `img2` before `img10`, upper and lower case together.
 
 use std::cmp::Ordering;
 
-/// A total order: names that read the same (`a01`, `A1`) are told apart by their bytes.
+/// Compares two names. The order is total: names that differ only in case or leading zeros (`a01`, `A1`) are ordered by
+/// their bytes.
 pub fn compare(a: &str, b: &str) -> Ordering {
     NameParts(a).cmp(NameParts(b)).then_with(|| a.cmp(b))
 }
 
-/// A name cut into what is compared at a time: one letter, or one whole run of digits.
+/// Iterator over the parts of a name that are compared one by one: a letter, or a run of digits.
 struct NameParts<'a>(&'a str);
 
-/// Letter, and for a number its length and digits without leading zeros. A number sorts where the digits do, and no
-/// letter is `0`, so that the tuple's own order is the order wanted; numbers of any length compare without overflow.
+/// A letter, and for a number its length and its digits without leading zeros.
+///
+/// Numbers use the letter `0`, so they sort where digits do, and the order of the tuples is the natural order. Numbers
+/// of any length compare without overflow.
 type NamePart<'a> = (char, usize, &'a str);
 
 impl<'a> Iterator for NameParts<'a> {
@@ -27,7 +30,7 @@ impl<'a> Iterator for NameParts<'a> {
             Some(('0', digits.len(), digits))
         } else {
             self.0 = &self.0[first.len_utf8()..];
-            // One letter for one letter is enough to sort by, and needs no buffer for those that lower into two.
+            // One lower-case letter is enough for sorting, and needs no buffer for letters whose lower case has two.
             Some((first.to_lowercase().next().unwrap_or(first), 0, ""))
         }
     }
@@ -39,7 +42,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn names_stand_as_people_expect() {
+    fn names_are_in_natural_order() {
         let rows: [&[&str]; 7] = [
             &["img1", "img2", "img10", "img100"],
             &["a", "A1", "a2", "B1", "b2", "c"],
@@ -64,7 +67,7 @@ mod tests {
         }
     }
 
-    /// Short names of few letters, so that equal heads, numbers and cases meet often.
+    /// Short names of few letters, so that equal prefixes, numbers and cases are frequent.
     fn name() -> impl Strategy<Value = String> {
         prop_oneof!["[aAbİß0-2. ]{0,6}", ".{0,8}"]
     }

@@ -1,4 +1,4 @@
-//! What a listing promises: safe names, the right order, links that sort, numbers that add up.
+//! Tests of listings: escaping of names, order, sorting links, and totals.
 
 use super::*;
 
@@ -35,7 +35,7 @@ fn page(listing: &Listing<'_>) -> String {
     String::from_utf8(html(listing)).unwrap()
 }
 
-/// The part a name can reach; the style above it has quotes and brackets of its own.
+/// Returns the part that contains names; the style before it has quotes and brackets of its own.
 fn body(listing: &Listing<'_>) -> String {
     page(listing).split_once("</style>").unwrap().1.to_owned()
 }
@@ -65,7 +65,7 @@ fn queries_are_read_leniently() {
 }
 
 #[test]
-fn links_written_are_links_understood() {
+fn written_queries_are_parsed() {
     for sort in [SortKey::Name, SortKey::Size, SortKey::Time] {
         for order in [SortOrder::Asc, SortOrder::Desc] {
             let query = format!("sort={}&order={}", sort.word(), order.word());
@@ -75,7 +75,7 @@ fn links_written_are_links_understood() {
 }
 
 #[test]
-fn entries_come_in_the_order_asked_for() {
+fn entries_have_the_requested_order() {
     let entries = vec![
         entry("img10.png", EntryKind::File, 5, Some(300)),
         entry("zoo", EntryKind::Directory, 1 << 40, Some(1)),
@@ -132,7 +132,7 @@ fn entries_come_in_the_order_asked_for() {
             .iter()
             .map(|name| page.find(&format!("<bdi>{name}</bdi>")).unwrap())
             .collect();
-        assert!(places.is_sorted(), "{sort:?} {order:?}: the page keeps another order");
+        assert!(places.is_sorted(), "{sort:?} {order:?}: the page has another order");
     }
 }
 
@@ -177,7 +177,7 @@ fn headers_sort_by_plain_links() {
 }
 
 #[test]
-fn a_chosen_order_goes_along_into_other_folders_only() {
+fn links_to_folders_keep_the_chosen_order() {
     let chosen = Listing {
         sort: SortKey::Size,
         order: SortOrder::Desc,
@@ -236,7 +236,7 @@ fn breadcrumbs_lead_upwards() {
     assert!(!page_of("/").contains("../"));
 }
 
-/// The first link ends in the slash that others have behind them, so it needs the space that is around those.
+/// The first link ends in a slash, and other links are followed by one, so both need the same spacing.
 #[test]
 fn breadcrumbs_are_evenly_spaced() {
     let page = page_of("/a/b/");
@@ -256,7 +256,7 @@ fn breadcrumbs_are_evenly_spaced() {
 }
 
 #[test]
-fn sums_count_what_is_shown() {
+fn totals_count_the_shown_entries() {
     let sized = |name: &str, size| entry(name, EntryKind::File, size, None);
     let rows = [
         (vec![folder("a")], "1 folder"),
@@ -278,7 +278,7 @@ fn sums_count_what_is_shown() {
 }
 
 #[test]
-fn an_empty_folder_says_so() {
+fn an_empty_folder_is_reported() {
     let top = body(&listing("/", Vec::new()));
     assert!(
         top.contains("This folder is empty.") && !top.contains("<table") && !top.contains("../"),
@@ -293,7 +293,7 @@ fn an_empty_folder_says_so() {
 }
 
 #[test]
-fn a_list_cut_short_says_so() {
+fn a_truncated_list_is_reported() {
     let many = |count: usize| (0..count).map(|n| file(&format!("f{n}"))).collect::<Vec<_>>();
     let rows = [
         (0, true, 0, Some("more than the 0 entries shown")),
@@ -323,7 +323,7 @@ fn a_list_cut_short_says_so() {
 }
 
 #[test]
-fn json_tells_what_the_page_tells() {
+fn json_matches_the_page() {
     let entries = vec![
         entry("b.txt", EntryKind::File, 1434, Some(1_795_264_267)),
         entry("a b", EntryKind::Directory, 4096, None),
@@ -341,7 +341,7 @@ fn json_tells_what_the_page_tells() {
 }
 
 #[test]
-fn a_page_stands_as_written() {
+fn a_page_is_rendered_exactly() {
     let entries = vec![
         entry("photo.JPG", EntryKind::File, 2_097_152, Some(1_795_264_267)),
         entry("music", EntryKind::Directory, 4096, Some(0)),
@@ -369,9 +369,9 @@ fn a_page_stands_as_written() {
 }
 
 #[test]
-fn pages_ask_for_nothing_else() {
+fn pages_cause_no_further_requests() {
     let page = page(&listing("/", vec![file("a"), folder("b")]));
-    // The only addresses are the namespace of the drawn icons, which nothing fetches.
+    // The only URLs are the XML namespaces of the icons, which are not fetched.
     assert_eq!(
         page.matches("http").count(),
         page.matches("xmlns='http://www.w3.org/2000/svg'").count()

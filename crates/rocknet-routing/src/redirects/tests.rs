@@ -1,11 +1,11 @@
-//! Redirects by rows of example, and the laws no request may break.
+//! Tests of redirects: examples, and properties that no request may violate.
 
 use proptest::prelude::*;
 
 use super::super::target::{TargetError, is_path, push_encoded, triplet};
 use super::*;
 
-/// As the configuration writes them: `/x`, `/x/*`, and a star elsewhere.
+/// Parses a pattern as the configuration does: `/x`, `/x/*`, and a star elsewhere.
 fn pattern(text: &str) -> Pattern {
     match text.strip_suffix('*') {
         Some(prefix) if prefix.ends_with('/') => Pattern::Prefix(prefix.into()),
@@ -30,7 +30,7 @@ fn location(from: &str, to: &str, request: &RequestTarget<'_>) -> Option<String>
     Some(String::from_utf8(location).expect("a location is ASCII"))
 }
 
-/// Decodes and normalises a raw path as far as these tests need it: percent, and `//`.
+/// Decodes and normalises a raw path as far as these tests need: percent-encoding and `//`.
 fn decoded(raw: &str) -> String {
     let (mut bytes, mut rest) = (Vec::new(), raw.as_bytes());
     while let Some(&byte) = rest.first() {
@@ -44,7 +44,7 @@ fn decoded(raw: &str) -> String {
 }
 
 #[test]
-fn moved_paths_lead_where_they_should() {
+fn moved_paths_get_their_location() {
     #[track_caller]
     fn check(from: &str, to: &str, target: &str, expected: Option<&str>) {
         let (raw, query) = target
@@ -74,7 +74,7 @@ fn moved_paths_lead_where_they_should() {
         ("*.htm", "/pages/{*}.html", "/a/b.htm", Some("/pages/b.html")),
         ("/a/*", "/{*}/{*}", "/a/x", Some("/x/x")),
         ("/a/*", "/{*}{*}{*}{*}", "/a/x", Some("/xxxx")),
-        // The query goes along, unless the target has one; a fragment stays last.
+        // The query is kept unless the target has one; a fragment stays last.
         ("/old", "/new", "/old?", Some("/new?")),
         ("/old", "/new", "/old?a=1&b=%20", Some("/new?a=1&b=%20")),
         ("/old", "/new?x=1", "/old?a=1", Some("/new?x=1")),
@@ -88,7 +88,7 @@ fn moved_paths_lead_where_they_should() {
         ),
         ("/s/*", "/find#{*}", "/s/x", Some("/find#x")),
         ("/old", "/new", "/old?x={|}\\[]`^%zz", Some("/new?x={|}\\[]`^%zz")),
-        // Percent-encoding stays as it came, and comes anew where the path was normalised.
+        // Percent-encoding is kept, and applied again where the path was normalised.
         ("/b/*", "/n/{*}", "/b/%C3%BC%20x", Some("/n/%C3%BC%20x")),
         ("/b/*", "/n/{*}", "/b/%c3%bc", Some("/n/%c3%bc")),
         ("/b/*", "/n/{*}", "/%62/%7Ex", Some("/n/%7Ex")),
@@ -96,7 +96,7 @@ fn moved_paths_lead_where_they_should() {
         ("/b/*", "/n/{*}", "/b/ü", Some("/n/%C3%BC")),
         ("/b/*", "/n/{*}", "//b/a%2541", Some("/n/a%2541")),
         ("/é*", "/n{*}", "/%C3%A9%3Fx", Some("/n%3Fx")),
-        // What the configuration says is encoded where it must be, and left alone where it is.
+        // Text of the configuration is encoded where necessary, and kept where it is encoded already.
         ("/old", "/ü ä", "/old", Some("/%C3%BC%20%C3%A4")),
         ("/old", "/a%20b%zz\\", "/old", Some("/a%20b%25zz%5C")),
         ("/old", "/new\r\nX: y", "/old", Some("/new%0D%0AX:%20y")),
@@ -128,7 +128,7 @@ fn moved_paths_lead_where_they_should() {
 }
 
 #[test]
-fn no_request_picks_the_host() {
+fn no_request_chooses_the_host() {
     #[track_caller]
     fn check(path: &str, raw: &str, expected: &str) {
         let request = RequestTarget {
@@ -142,7 +142,7 @@ fn no_request_picks_the_host() {
             "{path:?} from {raw:?}"
         );
     }
-    // Not all of these come out of a normalised path; the promise holds for them all the same.
+    // A normalised path cannot have all of these forms; the property holds nevertheless.
     for (path, raw, expected) in [
         ("/go/evil.com", "/go//evil.com", "/evil.com"),
         ("/go//evil.com", "/go//evil.com", "/evil.com"),
@@ -170,7 +170,7 @@ fn no_request_picks_the_host() {
 }
 
 #[test]
-fn what_cannot_be_a_redirect_is_refused() {
+fn invalid_redirects_are_refused() {
     #[track_caller]
     fn check(from: &str, to: &str, error: TargetError) {
         let bad = Redirects::new(&[redirect(from, to)]).err();
@@ -218,7 +218,7 @@ fn what_cannot_be_a_redirect_is_refused() {
 }
 
 #[test]
-fn the_status_is_one_that_redirects() {
+fn only_redirect_statuses_are_accepted() {
     for status in 0..=999 {
         let redirects = Redirects::new(&[Redirect {
             status,
@@ -243,7 +243,7 @@ fn the_status_is_one_that_redirects() {
 }
 
 #[test]
-fn redirects_are_ranked_as_routes_are_and_append() {
+fn redirects_are_ranked_like_routes_and_append() {
     let rows = [
         ("/a/*", "/prefix/{*}"),
         ("/a/b", "/exact"),
@@ -285,7 +285,7 @@ fn redirects_are_ranked_as_routes_are_and_append() {
 }
 
 proptest! {
-    /// Whatever is asked, and however path and raw path disagree, the location stays a clean URL on the intended host.
+    /// For any request, even if path and raw path disagree, the location is a clean URL on the intended host.
     #[test]
     fn locations_are_clean(
         path in "[/\\\\.@a%\r\n\t\\PC]{0,12}",
@@ -300,7 +300,7 @@ proptest! {
         let path = format!("/go/{path}");
         let raw = if same { path.as_bytes().to_vec() } else { raw };
         let request = RequestTarget { path: &path, raw_path: &raw, query: query.as_deref() };
-        let location = location("/go/*", to, &request).expect("the prefix holds the path");
+        let location = location("/go/*", to, &request).expect("the prefix matches the path");
         prop_assert!(location.bytes().all(|byte| byte.is_ascii_graphic()), "{location:?}");
         if to.starts_with('/') {
             prop_assert!(location.starts_with('/'), "{location:?}");
@@ -310,9 +310,9 @@ proptest! {
         }
     }
 
-    /// What the star took arrives: decoding the location gives the decoded path, re-encoded or not.
+    /// The text matched by the star is preserved: decoding the location yields the decoded path, re-encoded or not.
     #[test]
-    fn the_star_keeps_its_meaning(path in "[a-c%?# ü+&]{1,8}(/[a-c%?# ü+&]{1,8}){0,2}", encode_all in any::<bool>()) {
+    fn the_star_is_preserved(path in "[a-c%?# ü+&]{1,8}(/[a-c%?# ü+&]{1,8}){0,2}", encode_all in any::<bool>()) {
         let path = format!("/b/{path}");
         let mut raw = Vec::new();
         push_encoded(&mut raw, path.as_bytes(), if encode_all { |byte| byte == b'/' } else { is_path }, false);

@@ -1,4 +1,4 @@
-//! Rules by rows of example: conditions one by one, and rules one after the other.
+//! Tests of rules: each condition, and sequences of rules.
 
 use rocknet_config::model::Place;
 use rocknet_proto::fields::Known;
@@ -38,7 +38,7 @@ fn rewrite(path: &str, to: &str) -> model::Rule {
 }
 
 fn apply(rules: &[model::Rule], target: &str) -> RuleOutcome {
-    let rules = Rules::new(rules).expect("the rules can be").expect("there are some");
+    let rules = Rules::new(rules).expect("valid rules").expect("at least one rule");
     let fields = [(Known::UserAgent, &b"Googlebot/2.1"[..])];
     let request = OwnedRequest::get(Version::Http11, b"WWW.Example.com:8080", target.as_bytes(), &fields);
     rules.apply(&request.view(), false)
@@ -74,7 +74,7 @@ fn paths_are_rewritten() {
         ("*.asp", "/old/{*}.html", "/deep/page.asp", Some("/old/page.html")),
         ("", "/site/{*}", "/a/b", Some("/site/a/b")),
         ("", "/site/{*}", "/", Some("/site/")),
-        // Refused as it came: rules lead nobody out of that.
+        // Invalid paths are refused, and rules do not rewrite them.
         ("", "/site/{*}", "/%00", None),
         ("", "/site/{*}", "/../a", None),
     ] {
@@ -156,7 +156,7 @@ fn all_conditions_have_to_hold() {
 }
 
 #[test]
-fn rules_are_met_in_order_and_once() {
+fn rules_apply_in_order_and_once() {
     let chain = [rewrite("/a", "/b"), rewrite("/b", "/c"), rewrite("/a", "/never")];
     assert_eq!(apply(&chain, "/a"), RuleOutcome::Rewritten(b"/c".to_vec()));
     let round = [rewrite("/a", "/b"), rewrite("/b", "/a")];
@@ -200,15 +200,15 @@ fn rules_are_met_in_order_and_once() {
 }
 
 #[test]
-fn a_rule_that_cannot_be_is_told_by_its_number() {
+fn an_invalid_rule_is_reported_by_its_number() {
     let rules = [rewrite("/a", "/b"), rewrite("/a", "/{*}")];
-    let told = Rules::new(&rules).expect_err("has no star").to_string();
-    assert!(told.starts_with("rule 2: `{*}`"), "{told}");
-    assert!(Rules::new(&[]).expect("can be").is_none());
+    let error = Rules::new(&rules).expect_err("has no star").to_string();
+    assert!(error.starts_with("rule 2: `{*}`"), "{error}");
+    assert!(Rules::new(&[]).expect("valid rules").is_none());
 }
 
 proptest::proptest! {
-    /// Whatever is asked, what comes out can be taken for a path of this site and for nothing else.
+    /// Every rewritten target is a path of this site and nothing else.
     #[test]
     fn a_rewritten_target_is_a_path(request in "/[a-z/.%0-9:?&=\\\\]{0,24}", to in "/[a-z/]{0,4}\\{\\*\\}[a-z?=]{0,4}") {
         if to.starts_with("//") { return Ok(()); }

@@ -1,16 +1,16 @@
-//! The ranking of routes by rows of example and against a list, and the cost of a look-up, counted.
+//! Tests of routes: their ranking by examples and against a linear search, and the cost of lookups.
 
 use std::cell::Cell;
 
 use super::*;
 
 thread_local! {
-    /// Nodes visited, and globs tried, by this thread's look-ups.
+    /// Numbers of nodes visited and globs tried by this thread's lookups.
     pub(super) static VISITS: Cell<usize> = const { Cell::new(0) };
     pub(super) static GLOBS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// As the configuration writes them: `/x`, `/x/*`, and a star elsewhere.
+/// Parses a pattern as the configuration does: `/x`, `/x/*`, and a star elsewhere.
 fn pattern(text: &str) -> Pattern {
     match text.strip_suffix('*') {
         Some(prefix) if prefix.ends_with('/') && !prefix.contains('*') => Pattern::Prefix(prefix.into()),
@@ -57,7 +57,7 @@ fn paths_find_their_most_specific_route() {
         ("/api/v1/", Some(("/api/v1/*", ""))),
         ("/api/v1/users", Some(("/api/v1/users", ""))),
         ("/api/v1/users/", Some(("/api/v1/*", "users/"))),
-        // A prefix goes before any glob.
+        // A prefix precedes any glob.
         ("/api/v1/7/photo", Some(("/api/v1/*", "7/photo"))),
         ("/apix", Some(("/apix", ""))),
         ("/apixy", None),
@@ -104,7 +104,7 @@ fn paths_find_their_most_specific_route() {
 }
 
 #[test]
-fn the_kind_of_match_is_told() {
+fn the_kind_of_match_is_returned() {
     let trie = trie(&["/a", "/b/*", "/c*d"]);
     for (path, expected) in [
         ("/a", MatchKind::Exact),
@@ -121,7 +121,7 @@ fn the_kind_of_match_is_told() {
 }
 
 #[test]
-fn a_pattern_is_taken_once() {
+fn duplicate_patterns_are_refused() {
     for text in ["/a", "/a/*", "/a*b", "*.zip", "/"] {
         let mut trie = trie(&["/a", "/a/*", "/a*b", "*.zip", "/", "/ab"]);
         assert_eq!(
@@ -131,7 +131,7 @@ fn a_pattern_is_taken_once() {
         assert_eq!(trie.len(), 6);
         assert!(trie.values().all(|value| value != "late"));
     }
-    // The same bytes with another meaning are another pattern.
+    // The same bytes with another meaning are a different pattern.
     let mut trie = RouteTrie::new();
     for pattern in [
         Pattern::Exact("/a".into()),
@@ -143,7 +143,7 @@ fn a_pattern_is_taken_once() {
     assert_eq!(trie.len(), 3);
 }
 
-/// Nodes visited and globs tried to find `path`.
+/// Returns the numbers of nodes visited and globs tried to find `path`.
 fn cost<T>(trie: &RouteTrie<T>, path: &str) -> (usize, usize) {
     VISITS.set(0);
     GLOBS.set(0);
@@ -183,15 +183,15 @@ fn the_cost_does_not_grow_with_the_routes() {
         let (many, many_globs) = cost(&many, path);
         assert_eq!(
             one_globs, many_globs,
-            "{path:?}: a path meets the globs under its own prefix alone"
+            "{path:?}: a path is compared only with globs under its own prefix"
         );
-        // One more node for each of the five digits, twice where globs are looked at.
+        // One more node for each of the five digits, twice if globs are searched.
         assert!(
             many <= one + 10,
             "{path:?}: {one} nodes among 3 routes, {many} among 30,000"
         );
     }
-    // Paths that match nothing, and long ones, stop as soon as they leave the trie.
+    // Paths without a match, and long ones, stop as soon as they leave the trie.
     for path in ["/nowhere", "/r99999/exact", &format!("/r{}", "1".repeat(8_000))] {
         let (visits, globs) = cost(&many, path);
         assert!(
@@ -203,7 +203,7 @@ fn the_cost_does_not_grow_with_the_routes() {
 
 #[test]
 fn no_path_visits_more_nodes_than_it_has_bytes() {
-    // A route at every depth: the worst case, reached by adding from the deepest up and down again.
+    // The worst case: a route at every depth, added from the deepest upwards.
     let deep = "a".repeat(8_000);
     let mut trie = RouteTrie::new();
     for length in (1..=deep.len()).rev() {
@@ -215,7 +215,7 @@ fn no_path_visits_more_nodes_than_it_has_bytes() {
     assert_eq!(trie.find(&deep[..77]).map(|(value, _)| *value), Some(77));
 }
 
-/// The ranking, said as a search through a list.
+/// The ranking as a linear search.
 fn naive(patterns: &[Pattern], path: &str) -> Option<(usize, RouteMatch)> {
     let ranked = patterns.iter().enumerate().filter_map(|(index, pattern)| {
         let (kind, weight, star) = match pattern {

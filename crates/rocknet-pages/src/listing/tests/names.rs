@@ -1,10 +1,10 @@
-//! Whatever a file is called, its name is shown and linked, and does nothing else.
+//! Tests with hostile file names, which must be shown and linked without any further effect.
 
 use super::*;
 use proptest::prelude::*;
 
 #[test]
-fn no_name_can_act() {
+fn hostile_names_have_no_effect() {
     let rows = [
         (
             "<script>alert(1)</script>",
@@ -59,7 +59,7 @@ fn no_name_can_act() {
             "{page}"
         );
 
-        // The same as a folder on the way here: in the title, the breadcrumbs, and no raw byte of it anywhere.
+        // The same name as a parent folder: in the title and the breadcrumbs, never unescaped.
         let path = format!("/{}/below/", name.replace('/', "_"));
         let here = page_of(&path);
         assert_eq!(
