@@ -1,4 +1,4 @@
-//! The decision for one request of one route.
+//! Access control for the requests of one route.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,38 +13,52 @@ use crate::password;
 use crate::state::{Permit, State};
 use crate::users::{User, UserLookup, Users};
 
-/// The access control of one route, shared by all workers.
+/// Access control of one route, shared by all workers.
 pub struct Access {
     addresses: Addresses,
     auth: Option<Arc<Basic>>,
 }
 
-/// The first answer about a request.
+/// The result of checking a request.
 pub enum Check {
+    /// The request is decided.
     Decided(Decision),
-    /// A password has to be verified, or a file to be looked at.
+    /// A password must be verified, or the password file checked. Run this in the blocking pool.
     Verify(Pending),
 }
 
-/// The outcome of access control for one request.
+/// The decision about one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// It goes on. `user` is set where a password was needed: it is REMOTE_USER of applications.
-    Granted { user: Option<Arc<str>> },
-    /// 403: the address may not enter.
+    /// The request may proceed.
+    Granted {
+        /// Verified user, if a password was required: `REMOTE_USER` of applications.
+        user: Option<Arc<str>>,
+    },
+    /// 403: the client's address is not allowed.
     Forbidden,
-    /// 401, with this value of `WWW-Authenticate`.
-    Challenge { www_authenticate: Arc<str> },
-    /// 429, with `Retry-After`.
-    Throttled { retry_after_s: u64 },
-    /// 503: too many verifications are under way, or the file of users was never readable.
-    Unavailable { retry_after_s: u64 },
+    /// 401: credentials are missing or wrong.
+    Challenge {
+        /// Value of `WWW-Authenticate`.
+        www_authenticate: Arc<str>,
+    },
+    /// 429: the client tried too many wrong passwords.
+    Throttled {
+        /// Value of `Retry-After`, in seconds.
+        retry_after_s: u64,
+    },
+    /// 503: too many verifications are pending, or the password file was never readable.
+    Unavailable {
+        /// Value of `Retry-After`, in seconds.
+        retry_after_s: u64,
+    },
 }
 
-/// Why a route cannot be protected as its configuration says.
+/// The reason why a route cannot be protected as configured.
 #[derive(Debug, PartialEq, Eq)]
 pub enum AccessError {
-    /// Neither users nor a file: no one could enter, so it is a mistake. The check of a configuration refuses it before.
+    /// There are neither users nor a file, so no client could get access. The check of the configuration refuses this
+    /// earlier.
     NoUsers,
 }
 
@@ -59,7 +73,11 @@ impl fmt::Display for AccessError {
 impl std::error::Error for AccessError {}
 
 impl Access {
-    /// `None`: every request may enter. Reads the file of users, so it blocks.
+    /// Creates the access control of a route; `None` if all requests are allowed. Reads the password file, so it
+    /// blocks.
+    ///
+    /// # Errors
+    /// Returns an error if authentication has no users.
     pub fn new(settings: &Settings, state: &Arc<State>) -> Result<Option<Access>, AccessError> {
         if settings.is_open() {
             return Ok(None);
@@ -71,8 +89,8 @@ impl Access {
         }))
     }
 
-    /// Decides about a request. `authorization` is the value of its one `Authorization` field; a request with several has
-    /// none.
+    /// Checks a request. `now_ms` is the current time in milliseconds. `authorization` is the value of its single
+    /// `Authorization` field; pass `None` if there are several.
     pub fn check(&self, now_ms: u64, client: Client, authorization: Option<&[u8]>) -> Check {
         if !self.addresses.admit(client) {
             return Check::Decided(Decision::Forbidden);
@@ -86,8 +104,8 @@ impl Access {
         }
     }
 
-    /// Returns the user of a request that is granted without any work. `None`: the caller has to use [`Access::check`].
-    /// Changes nothing: it takes no turn to look at the file of users and counts no attempt.
+    /// Returns the user of a request that is granted without further work; otherwise `None`, and the caller must use
+    /// [`Access::check`]. Changes no state: it neither claims a check of the password file nor counts an attempt.
     pub fn granted(&self, now_ms: u64, client: Client, authorization: Option<&[u8]>) -> Option<Option<Arc<str>>> {
         if !self.addresses.admit(client) {
             return None;
@@ -100,7 +118,7 @@ impl Access {
         }
     }
 
-    /// Returns true if requests need a password, so that their responses belong in no shared cache (RFC 9111 §3.5).
+    /// Returns true if requests need a password, so that shared caches must not store their responses (RFC 9111 §3.5).
     pub fn needs_password(&self) -> bool {
         self.auth.is_some()
     }
@@ -127,7 +145,8 @@ impl Basic {
     }
 
     fn check(self: &Arc<Self>, now_ms: u64, client: Client, credentials: Credentials) -> Check {
-        // Before the verified credentials, because these would tell a throttled client which of its guesses is right.
+        // Precedes the verified credentials, because these would reveal to a throttled client which of its guesses is
+        // right.
         if let Some(retry_after_s) = self.state.attempts.throttled_s(client, now_ms) {
             return Check::Decided(Decision::Throttled { retry_after_s });
         }
@@ -154,7 +173,7 @@ impl Basic {
         })
     }
 
-    /// Returns the user if the credentials were verified lately and nothing else has to be done first.
+    /// Returns the user if the credentials were verified recently and nothing else is due first.
     fn granted(&self, now_ms: u64, client: Client, credentials: &Credentials) -> Option<Arc<str>> {
         if self.users.is_check_due(now_ms) || self.state.attempts.throttled_s(client, now_ms).is_some() {
             return None;
@@ -167,7 +186,7 @@ impl Basic {
         is_verified.then(|| Arc::clone(&user.name))
     }
 
-    /// Decides what is known without a verification.
+    /// Decides as far as possible without a verification.
     fn step(self: &Arc<Self>, now_ms: u64, client: Client, credentials: &Credentials) -> Step {
         let (user, is_known) = match self.users.find(credentials.user()) {
             UserLookup::User(user) => (user, true),
@@ -199,10 +218,10 @@ impl Basic {
     }
 }
 
-/// A verification takes less than a second, and so does the wait for a place.
+/// A verification takes less than a second, so a permit is available soon.
 const BUSY: Decision = Decision::Unavailable { retry_after_s: 1 };
 
-/// A person has to make the file readable.
+/// The operator must make the file readable.
 const UNREADABLE: Decision = Decision::Unavailable { retry_after_s: 60 };
 
 fn granted(user: &User) -> Decision {
@@ -211,14 +230,14 @@ fn granted(user: &User) -> Decision {
     }
 }
 
-/// Names credentials in the table of attempts: 64 bits of a keyed hash, which a client cannot choose.
+/// Identifies credentials in the table of attempts: 64 bits of a keyed hash, which a client cannot choose.
 fn tag(fingerprint: &Fingerprint) -> u64 {
     let mut first = [0; 8];
     first.copy_from_slice(&fingerprint[..8]);
     u64::from_le_bytes(first)
 }
 
-/// Work for the blocking pool, which ends in a decision. Dropped without being run it leaves no trace.
+/// Work for the blocking pool that leads to a decision. If it is dropped without being run, it has no effect.
 pub struct Pending {
     step: Step,
     credentials: Credentials,
@@ -226,10 +245,10 @@ pub struct Pending {
     _permit: Permit,
 }
 
-/// Where a request stands.
+/// The next step for a request.
 enum Step {
     Decided(Decision),
-    /// The file of users is looked at first.
+    /// The password file must be checked first.
     CheckFile,
     Verify(Attempt),
 }
@@ -241,7 +260,7 @@ struct PendingRequest {
 }
 
 impl Pending {
-    /// Does the work: tens of milliseconds to about a second of a core, and a look at a file.
+    /// Runs the work: checks the file, and verifies the password with tens of milliseconds to about a second of a core.
     pub fn run(self) -> Decision {
         let PendingRequest { basic, client, now_ms } = self.request;
         let step = match self.step {
@@ -266,7 +285,7 @@ impl Pending {
 struct Attempt {
     state: Arc<State>,
     client: Client,
-    /// The user whose hash is verified. If the name is unknown, this is another user, so that the time is the same.
+    /// User whose hash is verified. For an unknown name this is another user, so that the time is the same.
     user: Arc<User>,
     is_known: bool,
     fingerprint: Fingerprint,
@@ -278,7 +297,7 @@ impl Attempt {
     fn run(mut self, credentials: &Credentials, now_ms: u64) -> Option<Arc<User>> {
         let State { verified, attempts, .. } = &*self.state;
         let tag = tag(&self.fingerprint);
-        // A request with the same credentials may have been first.
+        // A concurrent request with the same credentials may have ended before.
         if attempts.is_wrong(self.client, tag, now_ms) {
             return None;
         }

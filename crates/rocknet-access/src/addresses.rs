@@ -1,15 +1,16 @@
-//! Client addresses against `allow` and `deny`.
+//! Matching of client addresses with `allow` and `deny`.
 
 use std::fmt;
 use std::net::IpAddr;
 
 use rocknet_config::model::{self, ClientRange, Network, PRIVATE};
 
-/// The other end of a request, after trusted proxies have named it.
+/// The client of a request, after trusted proxies have named it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Client {
+    /// A client with an IP address.
     Ip(IpAddr),
-    /// A peer on a Unix socket, which has no address.
+    /// A client on a Unix socket, which has no address.
     Unix,
 }
 
@@ -22,15 +23,16 @@ impl fmt::Display for Client {
     }
 }
 
-/// The addresses that may enter at one place.
+/// The `allow` and `deny` lists of a route.
 #[derive(Debug, Clone, Default)]
 pub struct Addresses {
-    /// `None`: all.
+    /// `None`: all addresses.
     allow: Option<Ranges>,
     deny: Ranges,
 }
 
 impl Addresses {
+    /// Prepares the lists for lookups.
     pub fn new(access: &model::Access) -> Addresses {
         let allow = &access.allow;
         Addresses {
@@ -39,13 +41,13 @@ impl Addresses {
         }
     }
 
-    /// Returns true if the client may enter: `deny` does not hold it, and `allow` holds it or is not written.
+    /// Returns true if the client is allowed: it is not in `deny`, and it is in `allow` or there is no `allow`.
     pub fn admit(&self, client: Client) -> bool {
         !self.deny.contain(client) && self.allow.as_ref().is_none_or(|allow| allow.contain(client))
     }
 }
 
-/// Ranges of addresses, sorted and disjoint, so that a lookup in 10,000 networks takes 14 steps.
+/// Sorted and disjoint address ranges, so that a lookup in 10,000 networks takes 14 steps.
 #[derive(Debug, Clone, Default)]
 struct Ranges {
     v4: Box<[(u32, u32)]>,
@@ -103,7 +105,7 @@ impl Ranges {
     }
 }
 
-/// Sorts ranges and joins those that overlap.
+/// Sorts ranges and merges those that overlap.
 fn merged<T: Ord + Copy>(mut ranges: Vec<(T, T)>) -> Box<[(T, T)]> {
     ranges.sort_unstable();
     let mut all: Vec<(T, T)> = Vec::with_capacity(ranges.len());
@@ -157,7 +159,7 @@ mod tests {
 
     #[test]
     fn deny_comes_before_allow() {
-        // (allow, deny, those that may enter, those that may not)
+        // (allow, deny, allowed addresses, denied addresses)
         let rows = [
             ("", "", "192.0.2.1 2001:db8::1 unix", ""),
             (
@@ -199,9 +201,9 @@ mod tests {
     }
 
     proptest! {
-        /// Sorting and joining changes no decision.
+        /// Sorting and merging change no decision.
         #[test]
-        fn ranges_hold_what_their_networks_hold(
+        fn ranges_match_their_networks(
             networks in prop::collection::vec((any::<u32>(), 0_u8..=32), 0..20),
             address in any::<u32>(),
             near in any::<prop::sample::Index>(),
@@ -211,7 +213,7 @@ mod tests {
                 networks.iter().map(|(ip, length)| Network::Ip { ip: IpAddr::V4((*ip).into()), length: *length }).collect();
             let written: Vec<ClientRange> = networks.iter().map(|network| ClientRange::Network(*network)).collect();
             let ranges = Ranges::new(&written);
-            // Edges of ranges are where a search errs.
+            // Errors of the search are likely at the edges of ranges.
             let edge = (!ranges.v4.is_empty()).then(|| {
                 let (first, last) = *near.get(&ranges.v4);
                 if offset < 0 { first } else { last }

@@ -6,7 +6,7 @@ use crate::crypt_base64;
 
 const MAGIC: &[u8] = b"$apr1$";
 
-/// Returns the digest as it stands after the salt of a hash.
+/// Returns the digest in the text form that follows the salt in a hash.
 pub(crate) fn digest(password: &[u8], salt: &[u8]) -> Vec<u8> {
     let inner = Md5::new()
         .chain_update(password)

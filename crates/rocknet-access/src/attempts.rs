@@ -1,7 +1,7 @@
-//! The throttle of failed attempts: how many passwords a client address may try within a minute.
+//! The throttle of failed attempts: limits the passwords that a client address may try per minute.
 //!
-//! It counts distinct credentials, not requests: a browser that sends the same wrong password with every image of a page
-//! has made one guess. Credentials that failed are not verified again within the window. A success does not reset the
+//! It counts distinct credentials, not requests: a browser that sends the same wrong password with every image of a
+//! page made one guess. Failed credentials are not verified again within the rate window. A success does not reset the
 //! count; otherwise an attacker with an account could log in between guesses and never be throttled.
 
 use std::collections::HashMap;
@@ -11,23 +11,24 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::addresses::Client;
 
-/// Different wrong credentials after which an address waits: more than a person mistypes, and 14,400 a day for a program.
+/// Maximum number of distinct wrong credentials in a rate window: more than a user mistypes, and 14,400 a day for a
+/// program.
 pub const MAX_GUESSES: usize = 10;
 
-/// The time in which guesses are counted, and in which they are refused afterwards.
+/// Length of the rate window in milliseconds. A client that reaches the maximum is throttled for the rest of it.
 pub const WINDOW_MS: u64 = 60_000;
 
-/// Most addresses of one generation: what a hash table of 8,192 places holds.
+/// Maximum number of addresses in one generation: the capacity of a hash table with 8,192 slots.
 const MAX_GENERATION: usize = 7_168;
 
-/// Most client addresses that are remembered. A flood from more makes the table forget the oldest, whose guesses each cost
-/// a verification.
+/// Maximum number of client addresses that are remembered. A flood from more addresses evicts the oldest, but each of
+/// its guesses costs a verification.
 pub const MAX_CLIENTS: usize = 2 * MAX_GENERATION;
 
-/// Most memory of the table, in bytes.
+/// Maximum memory of the table in bytes.
 pub const MAX_BYTES: usize = 2 * 8_192 * (size_of::<(u128, Guesses)>() + 1);
 
-/// Answer of the throttle to an attempt.
+/// The throttle's decision about an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Admission {
     /// The attempt may be made and counts as a guess. The caller must end it with [`Attempts::succeed`],
@@ -43,20 +44,20 @@ pub(crate) enum Admission {
 /// Credentials that one client address tried within a window.
 #[derive(Debug, Clone, Copy)]
 struct Guesses {
-    /// When they are forgotten.
+    /// End of the rate window.
     until_ms: u64,
-    /// The first `count` are in use.
+    /// Tags of the credentials; the first `count` are in use.
     tags: [u64; MAX_GUESSES],
     count: u8,
     /// One bit for each tag: set if it was wrong, clear while it is verified.
     wrong: u16,
 }
 
-/// The clients of a server that tried credentials lately. Two generations: a full one replaces the one before.
+/// The clients that tried credentials recently, in two generations: a full one replaces the older one.
 #[derive(Default)]
 pub(crate) struct Attempts {
     tables: Mutex<Generations>,
-    /// The latest time until which an address is throttled: nothing is looked up after it.
+    /// The latest end of any throttling; until then clients are looked up.
     throttled_until_ms: AtomicU64,
 }
 
@@ -87,7 +88,7 @@ impl Attempts {
             // The same credentials are verified already; one of the two finds the result of the other.
             Some(_) => Admission::Attempt,
             None if guesses.push(tag) => Admission::Attempt,
-            // All guesses that are left are under way. A result takes less than a second.
+            // All remaining guesses are being verified, which takes less than a second.
             None => Admission::Throttled { retry_after_s: 1 },
         }
     }
@@ -99,7 +100,7 @@ impl Attempts {
         guesses.is_some_and(|guesses| guesses.position(tag).is_some_and(|at| guesses.is_wrong(at)))
     }
 
-    /// Ends an attempt with right credentials: it is not counted.
+    /// Ends an attempt with correct credentials, which is not counted.
     pub fn succeed(&self, client: Client, tag: u64) {
         self.cancel(client, tag);
     }
@@ -111,15 +112,15 @@ impl Attempts {
         }
     }
 
-    /// Ends an attempt with wrong credentials. Returns the time to wait if it was the last that the client had.
+    /// Ends an attempt with wrong credentials. Returns the delay in seconds if it was the last that the client had.
     pub fn fail(&self, client: Client, tag: u64, now_ms: u64) -> Option<u64> {
         let mut tables = self.lock();
         let guesses = tables.entry(key(client), now_ms);
-        // Already counted by a request with the same credentials.
+        // Counted already by a request with the same credentials.
         if guesses.position(tag).is_some_and(|at| guesses.is_wrong(at)) {
             return None;
         }
-        // The window may have ended meanwhile, and then it is the first of a new one.
+        // The rate window may have ended meanwhile; then this is the first guess of a new one.
         if guesses.position(tag).is_none() {
             guesses.push(tag);
         }
@@ -148,7 +149,7 @@ impl Generations {
         }
     }
 
-    /// The guesses of a client in the window that holds now.
+    /// Returns the guesses of a client in the current rate window.
     fn entry(&mut self, key: u128, now_ms: u64) -> &mut Guesses {
         let known = self.current.remove(&key).or_else(|| self.previous.remove(&key));
         if self.current.len() >= MAX_GENERATION {
@@ -199,7 +200,7 @@ impl Guesses {
         let Some(at) = self.position(tag).filter(|at| !self.is_wrong(*at)) else {
             return;
         };
-        // The last one takes the place.
+        // The last tag takes the free slot.
         let last = usize::from(self.count) - 1;
         self.tags[at] = self.tags[last];
         let last_is_wrong = self.is_wrong(last);
@@ -211,8 +212,8 @@ impl Guesses {
     }
 }
 
-/// A customer of a provider has a whole /64 of IPv6, so that is what counts as one address. Keys of IPv4 have bits below
-/// those 64, so none is that of a network of IPv6.
+/// Returns the key of a client. A customer of an Internet provider controls a whole IPv6 /64, so it counts as one
+/// address. Keys of IPv4 addresses have bits below those 64, so they do not collide.
 fn key(client: Client) -> u128 {
     match client {
         Client::Unix => u128::MAX,
@@ -239,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn ten_different_guesses_are_all_within_a_minute() {
+    fn ten_distinct_guesses_are_allowed_per_minute() {
         let (attempts, one) = (Attempts::default(), client("192.0.2.1"));
         fail(&attempts, one, 0..9, 1_000);
         assert_eq!(attempts.throttled_s(one, 1_000), None);
@@ -257,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guess_that_is_repeated_counts_once() {
+    fn a_repeated_guess_counts_once() {
         let (attempts, one) = (Attempts::default(), client("192.0.2.1"));
         fail(&attempts, one, 7..8, 0);
         for _ in 0..100 {
@@ -272,13 +273,13 @@ mod tests {
     }
 
     #[test]
-    fn guesses_under_way_count() {
+    fn guesses_in_progress_count() {
         let (attempts, one) = (Attempts::default(), client("192.0.2.1"));
         for tag in 0..10 {
             assert_eq!(attempts.begin(one, tag, 0), Admission::Attempt);
         }
         assert_eq!(attempts.begin(one, 10, 0), Admission::Throttled { retry_after_s: 1 });
-        // The same credentials beside each other are one guess.
+        // Concurrent attempts with the same credentials are one guess.
         assert_eq!(attempts.begin(one, 3, 0), Admission::Attempt);
         attempts.succeed(one, 3);
         attempts.succeed(one, 3);
@@ -292,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_success_clears_no_count() {
+    fn a_success_does_not_reset_the_count() {
         let (attempts, one) = (Attempts::default(), client("192.0.2.1"));
         for tag in 0..9 {
             fail(&attempts, one, tag..tag + 1, 0);
@@ -304,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_in_a_network_of_ipv6_count_as_one() {
+    fn addresses_of_an_ipv6_network_count_as_one() {
         let attempts = Attempts::default();
         fail(&attempts, client("2001:db8:0:1::1"), 0..10, 0);
         assert!(attempts.throttled_s(client("2001:db8:0:1:ffff::2"), 0).is_some());
@@ -316,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_addresses_has_a_bound() {
+    fn a_flood_of_addresses_is_bounded() {
         let (attempts, first) = (Attempts::default(), client("192.0.2.1"));
         fail(&attempts, first, 0..10, 0);
         let address = |number: u32| Client::Ip(IpAddr::V4(number.into()));

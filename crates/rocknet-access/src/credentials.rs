@@ -1,16 +1,17 @@
-//! The field `Authorization` with the Basic scheme (RFC 7617).
+//! Credentials of HTTP Basic authentication (RFC 7617).
 
 use base64ct::{Base64, Encoding};
 use rocknet_config::model::{MAX_USER_BYTES, is_user_name};
 use zeroize::Zeroizing;
 
-/// Longest password, in bytes. The work of SHA-crypt and apr1 grows with the length, so a client could choose it.
+/// Maximum length of a password in bytes. The cost of SHA-crypt and apr1 grows with the length, which a client would
+/// choose.
 pub const MAX_PASSWORD_BYTES: usize = 256;
 
-/// A name, a colon and a password in base64, four characters for three bytes.
+/// Maximum length in base64, four characters for three bytes: a name, a colon and a password.
 const MAX_ENCODED_BYTES: usize = (MAX_USER_BYTES + 1 + MAX_PASSWORD_BYTES).div_ceil(3) * 4;
 
-/// User name and password from the `Authorization` field (RFC 7617, section 2). Their memory is zeroed on drop.
+/// User name and password from an `Authorization` header field (RFC 7617 §2). The memory is zeroed on drop.
 #[derive(Clone)]
 pub struct Credentials {
     /// `USER:PASSWORD`
@@ -20,9 +21,8 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Reads a field value. `None`: another scheme, or no credentials that any user of this server can have.
-    ///
-    /// Both parts are UTF-8, as the challenge asks for (RFC 7617 §2.1). The password has no control characters.
+    /// Parses the value of an `Authorization` header field. `None`: another scheme, or credentials that no user can
+    /// have.
     pub fn parse(value: &[u8]) -> Option<Credentials> {
         let (scheme, rest) = value.split_at_checked(BASIC.len())?;
         if !scheme.eq_ignore_ascii_case(BASIC) || !rest.starts_with(b" ") {
@@ -43,10 +43,12 @@ impl Credentials {
         Some(Credentials { text, colon })
     }
 
+    /// Returns the user name.
     pub fn user(&self) -> &str {
         &self.text[..self.colon]
     }
 
+    /// Returns the password.
     pub fn password(&self) -> &str {
         &self.text[self.colon + 1..]
     }
@@ -54,7 +56,7 @@ impl Credentials {
 
 const BASIC: &[u8] = b"Basic";
 
-/// Shows the name alone.
+/// Shows the user name only.
 impl std::fmt::Debug for Credentials {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Credentials")
@@ -81,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_read() {
+    fn fields_are_parsed() {
         let pair = |user: &str, password: &str| Some((user.to_owned(), password.to_owned()));
         // The examples of RFC 7617 §2 and §2.1.
         assert_eq!(
@@ -150,12 +152,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_encoded_is_read(user in "[^:\\p{Cc}]{1,60}", password in "\\PC{0,60}") {
+        fn encoded_credentials_are_parsed(user in "[^:\\p{Cc}]{1,60}", password in "\\PC{0,60}") {
             prop_assert_eq!(parts(&encoded(format!("{user}:{password}").as_bytes())), Some((user, password)));
         }
 
         #[test]
-        fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+        fn any_bytes_are_accepted(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
             Credentials::parse(&bytes);
             Credentials::parse(&encoded(&bytes));
         }

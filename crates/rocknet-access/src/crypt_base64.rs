@@ -1,4 +1,4 @@
-//! The base64 of crypt(3): digests as text for SHA-crypt and apr1, and bytes of bcrypt from text.
+//! Base64 of crypt(3): encodes digests of SHA-crypt and apr1, and decodes bcrypt.
 
 const CRYPT: &[u8; 64] = b"./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const BCRYPT: &[u8; 64] = b"./ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
@@ -19,8 +19,8 @@ pub(crate) fn write_bits(mut bits: u32, count: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads text of bcrypt: the highest bits first. Bits beyond `out` are ignored, because old programs set them at random.
-/// Returns false if a character is not of the alphabet or if the text is too short.
+/// Decodes bcrypt's base64, highest bits first. Bits beyond `out` are ignored, because old programs set them at random.
+/// Returns false if a character is not in the alphabet or the text is too short.
 pub(crate) fn read_bcrypt(text: &[u8], out: &mut [u8]) -> bool {
     let (mut bits, mut held, mut at) = (0_u32, 0, 0);
     for byte in text {

@@ -1,9 +1,11 @@
-//! Access control of sites and routes: which clients may enter, and who they are.
+//! Access control of sites and routes by client address, user and password.
 //!
-//! An [`Access`] decides for one route, in the order addresses, throttle, verified credentials. A password that was not
-//! verified before takes tens of milliseconds of a core, so [`Access::check`] returns a [`Pending`] for it, and the caller
-//! runs that in its blocking pool. The crate starts no thread, opens no socket and reads no clock: times are arguments, in
-//! milliseconds from any fixed point. What it remembers is in a [`State`], which the routes of a server share.
+//! An [`Access`] decides for one route, in this order: addresses, throttle, verified credentials. Verifying a new
+//! password takes tens of milliseconds of a core. [`Access::check`] therefore returns a [`Pending`] for it, which the
+//! caller runs in its blocking pool.
+//!
+//! The crate starts no thread, opens no socket and reads no clock: times are arguments, in milliseconds from any fixed
+//! point. Its memory is a [`State`], which the routes of a server share.
 #![forbid(unsafe_code)]
 
 pub mod addresses;

@@ -1,4 +1,4 @@
-//! Passwords against their hashes, and hashes of new passwords.
+//! Verification of passwords against hashes, and creation of hashes.
 
 use argon2::{Algorithm, Argon2, Params, Version};
 use base64ct::{Base64Unpadded, Encoding};
@@ -7,21 +7,21 @@ use subtle::ConstantTimeEq;
 
 use crate::{apr1, crypt_base64};
 
-/// Memory of a new hash in KiB, and its passes: what OWASP recommends for argon2id. About 20 ms of a core.
+/// Memory in KiB and passes of a new hash, as OWASP recommends for argon2id. About 20 ms of a core.
 const MEMORY: u32 = 19_456;
 const PASSES: u32 = 2;
 
-/// Bytes of the salt of a new hash: RFC 9106 recommends 16.
+/// Length of the salt of a new hash in bytes, as RFC 9106 §3.1 recommends.
 pub const SALT_BYTES: usize = 16;
 
-/// Longest salt and digest of argon2 that [`PasswordHash`] accepts.
+/// Maximum length of an argon2 salt and digest that [`PasswordHash`] accepts.
 const MAX_ARGON2_BYTES: usize = 64;
 
-/// Returns true if the hash is that of the password. The time depends on the scheme, its cost and the length of the
-/// password, not on where a digest differs. Takes milliseconds to a second, so it runs in the blocking pool.
+/// Returns true if the password matches the hash. The time depends on the scheme, its cost and the length of the
+/// password, but not on the position of a difference. Takes milliseconds to a second, so run it in the blocking pool.
 pub fn verify(hash: &PasswordHash, password: &str) -> bool {
     let password = password.as_bytes();
-    // The parts between the signs, the first of which is empty: `$ID$…$SALT$DIGEST`.
+    // The parts between the `$`, of which the first is empty: `$ID$…$SALT$DIGEST`.
     let mut parts = hash.text().rsplit('$');
     let (Some(digest), Some(salt)) = (parts.next(), parts.next()) else {
         return false;
@@ -74,7 +74,10 @@ pub fn verify(hash: &PasswordHash, password: &str) -> bool {
     }
 }
 
-/// Returns the hash of a new password, by argon2id. The salt is random.
+/// Returns the argon2id hash of a new password. The salt must be random.
+///
+/// # Errors
+/// Returns an error if the argon2 library rejects the parameters.
 pub fn hash(password: &str, salt: [u8; SALT_BYTES]) -> Result<String, argon2::Error> {
     let mut digest = [0; 32];
     let params = Params::new(MEMORY, PASSES, 1, Some(digest.len()))?;
@@ -89,8 +92,8 @@ pub fn hash(password: &str, salt: [u8; SALT_BYTES]) -> Result<String, argon2::Er
     Ok(format!("$argon2id$v=19$m={MEMORY},t={PASSES},p=1${salt}${digest}"))
 }
 
-/// `text` is 22 characters of salt and 31 of digest. Only the first 72 bytes of a password and its final zero count, as
-/// in every bcrypt.
+/// Verifies a bcrypt hash. `text` has 22 characters of salt and 31 of digest. As in every bcrypt, only the first 72
+/// bytes of the password and its final zero count.
 fn bcrypt(cost: u32, text: &str, password: &[u8]) -> bool {
     let (mut salt, mut digest) = ([0; 16], [0; 23]);
     let Some((salt_text, digest_text)) = text.as_bytes().split_at_checked(22) else {
@@ -111,7 +114,7 @@ fn is_same(left: &[u8], right: &[u8]) -> bool {
     left.ct_eq(right).into()
 }
 
-/// The order in which SHA-crypt writes the bytes of its digests; one or two at the end are left.
+/// Order in which SHA-crypt writes the bytes of its digests; one or two bytes at the end are written separately.
 const SHA256_ORDER: [[usize; 3]; 10] = [
     [0, 10, 20],
     [21, 1, 11],

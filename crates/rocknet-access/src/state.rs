@@ -8,11 +8,12 @@ use crate::fingerprint::Fingerprints;
 use crate::users::UserFiles;
 use crate::verified::Verified;
 
-/// Most verifications that wait or run at once, in the whole server. Beyond, credentials that are not known get 503. Each
-/// waiting one holds about 1 KiB; the bound lets two connections with 128 streams each begin at the same time.
+/// Maximum number of verifications that wait or run, in the whole server. Further requests with unverified credentials
+/// get 503. Each waiting one holds about 1 KiB; the limit lets two connections with 128 streams each begin at the same
+/// time.
 pub const MAX_PENDING: usize = 512;
 
-/// Shared by all routes of a server. It outlives a reload, so that no reload frees a throttled client.
+/// State shared by all routes of a server. It outlives a reload, so a reload does not release a throttled client.
 pub struct State {
     pub(crate) fingerprints: Fingerprints,
     pub(crate) verified: Verified,
@@ -22,7 +23,7 @@ pub struct State {
 }
 
 impl State {
-    /// `key` is random and known to this server alone.
+    /// Creates the state. `key` must be random and secret.
     pub fn new(key: [u8; 32]) -> Arc<State> {
         Arc::new(State {
             fingerprints: Fingerprints::new(key),
@@ -33,13 +34,13 @@ impl State {
         })
     }
 
-    /// Verifications that wait or run.
+    /// Returns the number of verifications that wait or run.
     pub fn pending(&self) -> usize {
         self.pending.load(Ordering::Relaxed)
     }
 }
 
-/// The place of one verification among [`MAX_PENDING`].
+/// A permit for one verification, of which there are [`MAX_PENDING`].
 pub(crate) struct Permit(Arc<State>);
 
 impl Permit {

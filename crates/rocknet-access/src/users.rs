@@ -1,4 +1,4 @@
-//! The users of one place: those of the configuration, and those of a file that is read again when it has changed.
+//! Users of a route: those of the configuration, and those of a password file that is read again when it changes.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use arc_swap::ArcSwapOption;
 use rocknet_config::htpasswd::{self, FileFault, Stamp};
 use rocknet_config::model::{self, PasswordHash};
 
-/// Time between two looks at a file. Editing it takes longer, and more looks would cost system calls.
+/// Interval between checks of the file. Editing it takes longer, and more checks would cost system calls.
 const CHECK_INTERVAL_MS: u64 = 1_000;
 
-/// One user that may enter.
+/// A user with the hash of the password.
 #[derive(Debug)]
 pub(crate) struct User {
     pub name: Arc<str>,
@@ -22,9 +22,9 @@ pub(crate) struct User {
 /// Result of the lookup of a user name.
 pub(crate) enum UserLookup {
     User(Arc<User>),
-    /// No user has the name. The hash of another is verified in its place, so that the time does not tell.
+    /// The name is unknown. The hash of this decoy is verified instead, so that the time does not reveal it.
     Unknown(Arc<User>),
-    /// The file was never readable, so nothing is known.
+    /// The file was never readable, so its users are unknown.
     Unavailable,
 }
 
@@ -32,34 +32,34 @@ pub(crate) enum UserLookup {
 pub(crate) struct Users {
     configured: Table,
     file: Option<Arc<UserFile>>,
-    /// The stand-in where there is no user.
+    /// Decoy if there are no users.
     no_user: Arc<User>,
 }
 
 #[derive(Debug, Default)]
 struct Table {
     users: HashMap<Box<str>, Arc<User>>,
-    /// A user whose hash stands for those of unknown names.
+    /// Decoy: a user whose hash is verified for unknown names.
     decoy: Option<Arc<User>>,
 }
 
 #[derive(Debug)]
 struct UserFile {
     path: PathBuf,
-    /// The last version that could be used.
+    /// The last valid version.
     table: ArcSwapOption<Table>,
     next_check_ms: AtomicU64,
     /// Stamp of the file at the last check; an unchanged file is not read again. `None`: the file was not readable.
     seen: Mutex<Option<Stamp>>,
 }
 
-/// The files of one server. Routes that name the same file share it, and so do the configurations before and after a reload:
-/// its users are in memory once, and it is read and reported once.
+/// The password files of one server. Routes with the same file share it, and so do the configurations before and after
+/// a reload, so its users are in memory once, and it is read and reported once.
 #[derive(Debug, Default)]
 pub(crate) struct UserFiles(Mutex<HashMap<PathBuf, Weak<UserFile>>>);
 
 impl UserFiles {
-    /// Returns a file as it is now. Blocks on the disk.
+    /// Returns the current version of a file. Blocks on the disk.
     fn open(&self, path: &Path) -> Arc<UserFile> {
         let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(file) = files.get(path).and_then(Weak::upgrade) {
@@ -74,7 +74,7 @@ impl UserFiles {
 }
 
 impl Users {
-    /// Reads the file. A file that cannot be used is reported by the check of the configuration and in the log.
+    /// Reads the password file. An invalid file is reported by the check of the configuration and in the log.
     pub fn new(auth: &model::Auth, files: &UserFiles) -> Users {
         let configured = auth
             .users
@@ -87,6 +87,7 @@ impl Users {
         }
     }
 
+    /// Looks up a user name.
     pub fn find(&self, name: &str) -> UserLookup {
         if let Some(user) = self.configured.users.get(name) {
             return UserLookup::User(Arc::clone(user));
@@ -105,13 +106,13 @@ impl Users {
         UserLookup::Unknown(decoy.unwrap_or_else(|| Arc::clone(&self.no_user)))
     }
 
-    /// Returns true if the file has to be looked at before a user of it is believed.
+    /// Returns true if the file must be checked before a user from it is accepted.
     pub fn is_check_due(&self, now_ms: u64) -> bool {
         let due_ms = |file: &Arc<UserFile>| file.next_check_ms.load(Ordering::Relaxed);
         self.file.as_ref().is_some_and(|file| now_ms >= due_ms(file))
     }
 
-    /// Returns true if the caller is the one that has to call [`Users::look`] now: the first in every second.
+    /// Returns true if the caller must call [`Users::check_file`] now: the first caller in each second.
     pub fn claim_check(&self, now_ms: u64) -> bool {
         let Some(file) = &self.file else { return false };
         let due_ms = file.next_check_ms.load(Ordering::Relaxed);
@@ -150,7 +151,8 @@ impl UserFile {
         }
     }
 
-    /// Takes the users of the file, or keeps those of before: half a file must not lock out the users of the other half.
+    /// Reads the users of the file. An invalid file leaves the previous users in place: half a file must not lock out
+    /// the users of the other half.
     fn read(&self) {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         match htpasswd::read(&self.path) {
@@ -167,8 +169,8 @@ impl UserFile {
 
     fn report(&self, fault: &FileFault) {
         let effect = match self.table.load().is_some() {
-            true => "its users stay those of before",
-            false => "none of its users can enter",
+            true => "its previous users stay in effect",
+            false => "none of its users can log in",
         };
         tracing::error!("the password file {} {fault}; {effect}", self.path.display());
     }
@@ -185,14 +187,14 @@ impl Table {
                 (name, Arc::new(user))
             })
             .collect();
-        // The first by name, so that it is the same one after a reload.
+        // The first by name, so that a reload selects the same user.
         let decoy = users.values().min_by(|a, b| a.name.cmp(&b.name)).cloned();
         Table { users, decoy }
     }
 }
 
-/// Stands in where there is no user at all: argon2id at the cost of `rocknet hash-password`, with a digest that no password
-/// is known for.
+/// Returns the decoy for a server without users: argon2id at the cost of `rocknet hash-password`, with a digest for
+/// which no password is known.
 fn no_user() -> Arc<User> {
     let text = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
     let hash = PasswordHash::parse(text).expect("a constant that a test reads");

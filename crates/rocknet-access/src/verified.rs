@@ -1,4 +1,4 @@
-//! Credentials that were verified lately, so that a page with fifty images costs one verification.
+//! Cache of verified credentials, so that a page with fifty images costs one verification.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,23 +7,26 @@ use arc_swap::ArcSwap;
 
 use crate::fingerprint::Fingerprint;
 
-/// Most entries: users of one server that are active within five minutes. With more the oldest are verified again.
+/// Maximum number of entries: users that are active within five minutes. Beyond, the oldest credentials are verified
+/// again.
 pub const MAX_ENTRIES: usize = 4_096;
 
-/// Most memory of the entries, in bytes. It is needed twice while an entry is added.
+/// Maximum memory of the entries in bytes. Adding an entry needs it twice for a moment.
 pub const MAX_BYTES: usize = MAX_ENTRIES * 2 * (size_of::<(Fingerprint, u64)>() + 1);
 
-/// Lifetime of an entry. An entry is bound to the hash, so a changed password or a removed user takes effect at once.
+/// Lifetime of an entry in milliseconds. An entry is bound to the hash, so a changed password or a removed user takes
+/// effect at once.
 pub const MAX_AGE_MS: u64 = 5 * 60 * 1_000;
 
-/// Fingerprints with the time at which each expires.
+/// Fingerprints with their time of expiry.
 type Entries = HashMap<Fingerprint, u64>;
 
-/// Lookups take no lock. An entry is added by a copy of all, which is little beside the verification before it.
+/// Set of verified credentials. Lookups take no lock. Adding an entry copies the set, which costs little compared to
+/// the verification before it.
 #[derive(Default)]
 pub(crate) struct Verified {
     entries: ArcSwap<Entries>,
-    /// Held while a copy is made, so that none is lost.
+    /// Held while the set is copied and replaced, so that no entry is lost.
     write_lock: Mutex<()>,
 }
 
@@ -45,7 +48,7 @@ impl Verified {
     }
 }
 
-/// Drops the entry that expires first if there are too many.
+/// Removes the entry that expires first if the set is full.
 fn make_room(entries: &mut Entries) {
     if entries.len() < MAX_ENTRIES {
         return;
@@ -78,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_entries_make_room() {
+    fn the_oldest_entries_are_evicted() {
         let verified = Verified::default();
         for number in 0..MAX_ENTRIES + 2 {
             verified.insert(fingerprint(number), number as u64);

@@ -1,4 +1,4 @@
-//! What may be asked of a running server, and how it is typed at its terminal.
+//! Commands to a running server, and how they are typed at its terminal.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,23 +7,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::text;
 
-/// A question or an order.
+/// A query or an instruction to a running server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Command {
-    /// How the server is: answered by [`crate::Status`].
+    /// Returns the state of the server as a [`crate::Status`].
     Status,
-    /// What it serves: answered by [`crate::SiteSummary`] for each site.
+    /// Returns the sites as a list of [`crate::SiteSummary`].
     Sites,
-    /// Read the configuration again; a bad one changes nothing.
+    /// Reads the configuration again; an invalid one changes nothing.
     Reload,
-    /// Finish what is being answered, and end.
+    /// Finishes requests in progress and ends.
     Quit,
-    /// Tell the commands.
+    /// Lists the commands.
     Help,
 }
 
 impl Command {
+    /// All commands, in the order of the help.
     pub const ALL: [Command; 5] = [
         Command::Status,
         Command::Sites,
@@ -32,7 +33,7 @@ impl Command {
         Command::Help,
     ];
 
-    /// The word to type.
+    /// Returns the word to type.
     pub fn name(self) -> &'static str {
         match self {
             Command::Status => "status",
@@ -43,18 +44,18 @@ impl Command {
         }
     }
 
-    /// What it does, in a line.
+    /// Returns a description in one line.
     pub fn summary(self) -> &'static str {
         match self {
-            Command::Status => "connections, requests, answers and cache as of now",
-            Command::Sites => "what is served, and where",
-            Command::Reload => "read the configuration again; a bad one changes nothing",
-            Command::Quit => "finish what is being answered, and end",
-            Command::Help => "these lines",
+            Command::Status => "current connections, requests, responses and cache",
+            Command::Sites => "list the sites and their addresses",
+            Command::Reload => "read the configuration again; an invalid one changes nothing",
+            Command::Quit => "finish requests in progress and end",
+            Command::Help => "list the commands",
         }
     }
 
-    /// Other words people type for it, from other servers and shells; these must be typed whole.
+    /// Returns synonyms known from other servers and shells, which must be typed in full.
     fn synonyms(self) -> &'static [&'static str] {
         match self {
             Command::Quit => &["stop", "exit"],
@@ -63,8 +64,11 @@ impl Command {
         }
     }
 
-    /// What a line typed at the terminal asks for; nothing if it is empty. Case means nothing, and the beginning of a word
-    /// will do if no other command begins so.
+    /// Parses a line typed at the terminal; `None` if it is empty. Case is ignored, and a unique prefix of a command
+    /// suffices.
+    ///
+    /// # Errors
+    /// Returns the unknown or ambiguous word with suggestions.
     pub fn parse(line: &str) -> Result<Option<Command>, UnknownCommand> {
         let word = line.trim();
         if word.is_empty() {
@@ -93,7 +97,7 @@ impl Command {
         }
     }
 
-    /// What `help` prints.
+    /// Returns the text that `help` prints.
     pub fn help() -> String {
         let width = Command::ALL
             .map(|command| command.name().len())
@@ -124,12 +128,12 @@ impl FromStr for Command {
     }
 }
 
-/// No command is named so, or several begin so.
+/// An unknown command, or an ambiguous prefix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownCommand {
-    /// Fit for a terminal: cut short, and without control characters.
+    /// The word, safe for a terminal: truncated and without control characters.
     pub word: String,
-    /// What may have been meant, likeliest first.
+    /// Suggested commands, most likely first.
     pub suggestions: Vec<Command>,
 }
 
@@ -137,7 +141,7 @@ impl fmt::Display for UnknownCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "unknown command `{}`", self.word)?;
         match &self.suggestions[..] {
-            [] => f.write_str("; `help` tells what there is"),
+            [] => f.write_str("; `help` lists the commands"),
             [only] => write!(f, "; did you mean `{only}`?"),
             [most @ .., last] => {
                 f.write_str("; did you mean ")?;
@@ -152,7 +156,7 @@ impl fmt::Display for UnknownCommand {
 
 impl std::error::Error for UnknownCommand {}
 
-/// Commands the word may be a slip of, nearest first.
+/// Returns the commands closest to a mistyped word.
 fn nearest(word: &str) -> Vec<Command> {
     let distance = |command: Command| strsim::damerau_levenshtein(word, command.name());
     let mut near: Vec<_> = Command::ALL
@@ -165,13 +169,14 @@ fn nearest(word: &str) -> Vec<Command> {
     near
 }
 
-/// Letters wrong, missing, too many or swapped in a slip: with more, words of four to six letters all look alike.
+/// Maximum number of wrong, missing, extra or swapped letters in a typo. With more, all words of four to six letters
+/// look alike.
 const MAX_TYPOS: usize = 2;
 
-/// Longer than any command with every slip: such a line is pasted text, and is not measured against the commands.
+/// Maximum length of a line in bytes that is compared with the commands. Longer lines are pasted text.
 const MAX_LINE: usize = 64;
 
-/// Characters of an unknown word that are shown.
+/// Maximum characters of an unknown word that are shown.
 const MAX_SHOWN: usize = 24;
 
 #[cfg(test)]
@@ -179,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_understood() {
+    fn lines_are_parsed() {
         fn check(line: &str, expected: Option<Command>) {
             assert_eq!(Command::parse(line), Ok(expected), "{line:?}");
         }
@@ -208,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn slips_are_answered_with_what_was_meant() {
+    fn typos_get_suggestions() {
         fn check(line: &str, expected: &str) {
             assert_eq!(Command::parse(line).unwrap_err().to_string(), expected, "{line:?}");
         }
@@ -219,11 +224,11 @@ mod tests {
             ("site!", "unknown command `site!`; did you mean `sites`?"),
             ("qit", "unknown command `qit`; did you mean `quit`?"),
             ("hepl", "unknown command `hepl`; did you mean `help`?"),
-            ("restart", "unknown command `restart`; `help` tells what there is"),
-            ("sto", "unknown command `sto`; `help` tells what there is"),
-            ("status now", "unknown command `status now`; `help` tells what there is"),
-            ("\u{1b}[2Jx", "unknown command `?[2Jx`; `help` tells what there is"),
-            ("ä", "unknown command `ä`; `help` tells what there is"),
+            ("restart", "unknown command `restart`; `help` lists the commands"),
+            ("sto", "unknown command `sto`; `help` lists the commands"),
+            ("status now", "unknown command `status now`; `help` lists the commands"),
+            ("\u{1b}[2Jx", "unknown command `?[2Jx`; `help` lists the commands"),
+            ("ä", "unknown command `ä`; `help` lists the commands"),
         ] {
             check(line, expected);
         }
@@ -233,18 +238,22 @@ mod tests {
     }
 
     #[test]
-    fn help_names_every_command_once_a_line() {
+    fn help_lists_every_command_on_a_line() {
         let help = Command::help();
         assert_eq!(help.lines().count(), Command::ALL.len());
         for (line, command) in help.lines().zip(Command::ALL) {
             assert_eq!(line.split_once("  ").map(|(name, _)| name.trim()), Some(command.name()));
             assert!(line.ends_with(command.summary()));
-            assert_eq!(line.find(command.summary()), Some(8), "the words stand in a column");
+            assert_eq!(
+                line.find(command.summary()),
+                Some(8),
+                "the descriptions are in a column"
+            );
         }
     }
 
     #[test]
-    fn commands_go_over_a_wire() {
+    fn commands_are_serialized() {
         for command in Command::ALL {
             let json = serde_json::to_string(&command).unwrap();
             assert_eq!(json, format!("\"{command}\""));
@@ -255,7 +264,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_line_is_answered_in_one_clean_line(line in "\\PC{0,80}|[\\x00-\\x7f]{0,80}") {
+        fn any_error_is_one_line_without_control_characters(line in "\\PC{0,80}|[\\x00-\\x7f]{0,80}") {
             if let Err(unknown) = Command::parse(&line) {
                 proptest::prop_assert!(!unknown.to_string().chars().any(char::is_control));
             }

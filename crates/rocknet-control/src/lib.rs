@@ -1,8 +1,17 @@
-//! What the command line, the GUI and the dashboard may ask of a running RockNet, and what it tells.
+//! The commands and reports of a running RockNet server, for the command line, the GUI and the dashboard.
 //!
-//! It holds messages only: no socket, no clock, and nothing of the server. A [`Command`] is asked; a [`Status`] or a list
-//! of [`SiteSummary`] is told. Each goes over a wire by serde, and onto a terminal by `Display`. Fields that one side does
-//! not know are left out or take their default, so that a server and its observers need not be of one version.
+//! The crate contains messages only: no sockets, no clock, and nothing of the server. A client sends a [`Command`] and
+//! receives a [`Status`] or a list of [`SiteSummary`]. All of them implement serde for the wire and `Display` for
+//! terminals. Unknown fields are ignored and missing ones take their default, so a server and its clients may have
+//! different versions.
+//!
+//! ```
+//! use rocknet_control::Command;
+//!
+//! assert_eq!(Command::parse("stat"), Ok(Some(Command::Status)));
+//! let unknown = Command::parse("relaod").unwrap_err();
+//! assert_eq!(unknown.to_string(), "unknown command `relaod`; did you mean `reload`?");
+//! ```
 #![forbid(unsafe_code)]
 
 pub mod command;

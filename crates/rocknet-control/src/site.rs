@@ -1,4 +1,4 @@
-//! What a running server serves: what `sites` prints, a line for each.
+//! The sites of a running server, as `sites` prints them: one line for each.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -8,51 +8,53 @@ use serde::{Deserialize, Serialize};
 use crate::status::MAX_SHOWN;
 use crate::text;
 
-/// One site, told in short.
+/// A summary of one site.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SiteSummary {
-    /// As in the configuration: `example.com`, `:8081`.
+    /// Name as in the configuration: `example.com`, `:8081`.
     pub name: String,
-    /// Where a browser finds it, the likeliest first.
+    /// URLs for a browser, most likely first.
     pub urls: Vec<String>,
-    /// The folder its files lie in, if it has one.
+    /// Folder with the site's files, if it has one.
     pub root: Option<PathBuf>,
-    /// Routes of its own, beside the site's settings.
+    /// Number of routes, without the site's default settings.
     pub routes: usize,
+    /// Kind of content outside of routes.
     pub kind: SiteKind,
-    /// What keeps it from being served as configured, wholly or in part.
+    /// Fault that keeps the site, or a part of it, from being served as configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fault: Option<String>,
 }
 
-/// What answers where no route says otherwise.
+/// The kind of content that a site serves where no route applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SiteKind {
-    /// The files below the root.
+    /// Files below the root.
     Files,
-    /// Other servers, which everything is passed on to.
+    /// Upstreams to which all requests are proxied.
     Proxy,
-    /// An application, by FastCGI, SCGI or uwsgi.
+    /// An application reached by FastCGI, SCGI or uwsgi.
     Application,
-    /// A function of a shared library.
+    /// A controller in a shared library.
     Controller,
-    /// Redirects alone.
+    /// Redirects only.
     Redirect,
-    /// Routes and rules alone: elsewhere every answer is 404.
+    /// Routes and rules only; other requests get 404.
     Routes,
-    /// Nothing: every answer is 404.
+    /// Nothing: every response is 404.
     Nothing,
-    /// The page of a fresh installation.
+    /// The welcome page of a new installation.
     Welcome,
-    /// Something this version does not know, told by a newer server.
+    /// A kind unknown to this version, from a newer server.
     #[default]
     #[serde(other)]
     Other,
 }
 
 impl SiteKind {
+    /// Returns the word used in JSON and on terminals.
     pub fn name(self) -> &'static str {
         match self {
             SiteKind::Files => "files",
@@ -68,14 +70,14 @@ impl SiteKind {
     }
 }
 
-/// One line, without a newline: `example.com  files  http://example.com  /var/www  2 routes`.
+/// Writes one line without a newline: `example.com  files  http://example.com  /var/www  2 routes`.
 impl fmt::Display for SiteSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(cells(self).join(GAP).trim_end())
     }
 }
 
-/// Several sites, in columns; each line ends with a newline.
+/// Sites formatted in columns; each line ends with a newline.
 #[derive(Debug, Clone, Copy)]
 pub struct SiteList<'a>(pub &'a [SiteSummary]);
 
@@ -133,7 +135,7 @@ fn cells(site: &SiteSummary) -> [String; COLUMNS] {
 
 const COLUMNS: usize = 6;
 
-/// Longest fault that is shown, in characters: two paths and a sentence.
+/// Maximum characters of a fault that are shown: two paths and a sentence.
 const MAX_FAULT: usize = 400;
 
 const GAP: &str = "  ";
@@ -185,7 +187,7 @@ old.test     redirect  –                              –                     
     }
 
     #[test]
-    fn one_site_is_one_clean_line() {
+    fn a_site_is_one_line_without_control_characters() {
         let [_, second, third] = sample();
         assert_eq!(
             second.to_string(),
@@ -206,7 +208,7 @@ old.test     redirect  –                              –                     
     }
 
     #[test]
-    fn sites_go_over_a_wire() {
+    fn sites_are_serialized() {
         let json = serde_json::to_string(&sample()).unwrap();
         assert_eq!(serde_json::from_str::<Vec<SiteSummary>>(&json).unwrap(), sample());
         let newer: SiteSummary = serde_json::from_str(r#"{"name": "a", "kind": "oracle", "moons": 2}"#).unwrap();

@@ -1,4 +1,4 @@
-//! How a running server is: what `status` prints, and what charts are drawn from.
+//! The state of a running server, as `status` prints it and charts show it.
 
 use std::fmt;
 
@@ -6,85 +6,106 @@ use serde::{Deserialize, Serialize};
 
 use crate::text;
 
-/// One moment of the server. Numbers with no word on time are since its start.
+/// A snapshot of the server's counters. Counters are totals since start unless stated otherwise.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Status {
+    /// Version of RockNet.
     pub version: String,
+    /// Process ID.
     pub pid: u32,
+    /// Seconds since start.
     pub uptime_s: u64,
+    /// Mode of the server.
     pub mode: Mode,
-    /// As URLs or socket paths, in the order of their ports.
+    /// Listeners as URLs or socket paths, ordered by port.
     pub listeners: Vec<String>,
-    /// Threads that serve connections, over all listeners.
+    /// Number of workers over all listeners.
     pub workers: usize,
-    /// Now.
+    /// Connections that are open now.
     pub connections_open: u64,
+    /// Connections accepted.
     pub connections_total: u64,
-    /// Connections and streams that have gone over to another protocol, such as WebSocket, now.
+    /// Connections and streams that now carry another protocol, such as WebSocket.
     pub tunnels_open: u64,
+    /// Requests received.
     pub requests: u64,
-    /// All that went to clients, header sections included.
+    /// Bytes sent to clients, including header sections.
     pub bytes_sent: u64,
+    /// Responses by class of status.
     pub responses: Responses,
-    /// How long responses took, for the sites that were asked for most, busiest first.
+    /// Response times of the busiest sites, busiest first.
     pub durations: Vec<SiteDurations>,
+    /// File cache.
     pub cache: Cache,
-    /// Log records lost because a disk or pipe was too slow or full.
+    /// Log records dropped because a disk or pipe was too slow or full.
     pub log_drops: u64,
+    /// Successful reloads of the configuration.
     pub reloads: u64,
-    /// Why the last reload changed nothing; gone when one succeeds.
+    /// Error of the last reload; `None` after a successful one.
     pub last_reload_error: Option<String>,
 }
 
-/// Which defaults are in force.
+/// The mode of the server, which selects defaults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
+    /// Production.
     #[default]
     Prod,
+    /// Development.
     Dev,
 }
 
-/// Final answers by the first digit of their status.
+/// Final responses by the first digit of their status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Responses {
+    /// 2xx.
     #[serde(rename = "2xx")]
     pub successful: u64,
+    /// 3xx.
     #[serde(rename = "3xx")]
     pub redirection: u64,
+    /// 4xx.
     #[serde(rename = "4xx")]
     pub client_error: u64,
+    /// 5xx.
     #[serde(rename = "5xx")]
     pub server_error: u64,
 }
 
-/// How long responses of one site took, in microseconds: from the head of the request until all was queued for the socket.
+/// Response times of one site in microseconds, from the request's head until the whole response is queued for the
+/// socket.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SiteDurations {
+    /// Name of the site.
     pub site: String,
+    /// Number of responses.
     pub responses: u64,
-    /// Half of the responses took no longer.
+    /// Median: half of the responses took no longer.
     pub p50_us: u64,
-    /// 99 % of the responses took no longer.
+    /// 99th percentile: 99 % of the responses took no longer.
     pub p99_us: u64,
 }
 
-/// The files kept in memory.
+/// The file cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Cache {
-    /// Now.
+    /// Files in memory now.
     pub entries: u64,
-    /// Now.
+    /// Bytes in memory now.
     pub bytes: u64,
+    /// Lookups that found a file in memory.
     pub hits: u64,
+    /// Lookups that did not find the file in memory.
     pub misses: u64,
 }
 
 impl Mode {
+    /// Returns the word used in JSON and on terminals.
     pub fn name(self) -> &'static str {
         match self {
             Mode::Prod => "prod",
@@ -93,7 +114,7 @@ impl Mode {
     }
 }
 
-/// Lines of a name and a value, for a terminal; each ends with a newline.
+/// Writes lines of a name and a value for a terminal; each ends with a newline.
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Status { cache, responses, .. } = self;
@@ -135,7 +156,7 @@ impl fmt::Display for Status {
             ("5xx", server_error),
         ];
         row(
-            "answers",
+            "responses",
             classes
                 .map(|(class, number)| format!("{class} {}", text::count(*number)))
                 .join(", "),
@@ -184,15 +205,15 @@ impl fmt::Display for Status {
     }
 }
 
-/// Sites whose durations a terminal shows, so that `status` fits on it.
+/// Maximum number of sites whose response times are shown, so that `status` fits on a terminal.
 const DURATIONS_SHOWN: usize = 8;
 
-/// The longest name and two spaces.
+/// Width of the name column: the longest name and two spaces.
 const NAME_WIDTH: usize = 13;
 
 const ERROR_INDENT: usize = 2;
 
-/// Characters of a version, listener or name that are shown: what a line of a wide terminal holds beside its name.
+/// Maximum characters of a version, listener or name that are shown: one line of a wide terminal.
 pub(crate) const MAX_SHOWN: usize = 120;
 
 #[cfg(test)]
@@ -254,7 +275,7 @@ listening    http://0.0.0.0:80
              http://[::]:80
 connections  12 open, 1,234 in all
 requests     1,234,567
-answers      2xx 1,200,000, 3xx 30,000, 4xx 4,560, 5xx 7
+responses    2xx 1,200,000, 3xx 30,000, 4xx 4,560, 5xx 7
 sent         5.0 GiB
 durations    a.test: 50 % within 1 µs, 99 % within 12.2 ms
              b.test: 50 % within 106.4 ms, 99 % within 1.5 s
@@ -265,15 +286,15 @@ reloads      3
     }
 
     #[test]
-    fn trouble_is_told_only_where_there_is_some() {
-        let trouble = Status {
+    fn problems_are_shown_only_if_there_are_any() {
+        let status = Status {
             workers: 1,
             tunnels_open: 1_000,
             log_drops: 1_000,
             last_reload_error: Some("rocknet.toml:3:1: unknown key `rot`\n  \u{1b}[31mdid you mean `root`?".into()),
             ..sample()
         };
-        let shown = trouble.to_string();
+        let shown = status.to_string();
         for line in [
             "workers      1 thread\n",
             "tunnels      1,000 open\n",
@@ -289,7 +310,7 @@ reloads      3
     }
 
     #[test]
-    fn extremes_are_shown_too() {
+    fn extreme_values_are_shown() {
         let cache = Cache {
             entries: u64::MAX,
             bytes: u64::MAX,
@@ -307,7 +328,7 @@ reloads      3
     }
 
     #[test]
-    fn a_status_goes_over_a_wire() {
+    fn a_status_is_serialized() {
         let status = Status {
             last_reload_error: Some("x".into()),
             ..sample()
@@ -317,7 +338,7 @@ reloads      3
         assert_eq!(json["responses"]["4xx"], 4_560);
         assert_eq!(json["cache"]["hits"], 900);
         assert_eq!(serde_json::from_value::<Status>(json).unwrap(), status);
-        // From a server of another version: fields it lacks, and fields of its own.
+        // Status from a server of another version: missing fields and unknown fields.
         let other: Status = serde_json::from_str(r#"{"pid": 7, "responses": {"2xx": 1}, "moons": 2}"#).unwrap();
         let expected = Status {
             pid: 7,

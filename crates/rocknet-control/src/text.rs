@@ -1,6 +1,6 @@
-//! Numbers and foreign words as a terminal should show them.
+//! Formatting of numbers and untrusted text for terminals.
 
-/// With a comma between thousands: `1,234,567`.
+/// Formats a number with commas: `1,234,567`.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -13,13 +13,13 @@ pub fn count(number: u64) -> String {
     text
 }
 
-/// In the largest unit that leaves at least one: `1.5 MiB`.
+/// Formats bytes in the largest unit that yields at least one: `1.5 MiB`.
 pub fn bytes(number: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     if number < 1024 {
         return format!("{number} B");
     }
-    // In tenths and rounded before the unit is chosen, so that there is never a `1024.0 KiB`.
+    // In tenths, and rounded before the unit is chosen, so that `1024.0 KiB` never appears.
     let tenths = |unit: usize| (u128::from(number) * 10 + (1 << (10 * unit + 9))) >> (10 * (unit + 1));
     let unit = (0..UNITS.len())
         .find(|&unit| tenths(unit) < 10_240)
@@ -27,7 +27,7 @@ pub fn bytes(number: u64) -> String {
     format!("{}.{} {}", tenths(unit) / 10, tenths(unit) % 10, UNITS[unit])
 }
 
-/// The two largest units that are not nothing: `3 d 4 h`, `12 min 5 s`.
+/// Formats seconds in the two largest units that are not zero: `3 d 4 h`, `12 min 5 s`.
 pub fn duration(seconds: u64) -> String {
     const UNITS: [(u64, &str); 4] = [(86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")];
     let first = UNITS
@@ -45,7 +45,7 @@ pub fn duration(seconds: u64) -> String {
     words.join(" ")
 }
 
-/// A short time in the largest unit that leaves at least one: `850 µs`, `12.3 ms`.
+/// Formats a short duration in the largest unit that yields at least one: `850 µs`, `12.3 ms`.
 pub fn short_duration(microseconds: u64) -> String {
     match microseconds {
         0..1_000 => format!("{microseconds} µs"),
@@ -54,7 +54,7 @@ pub fn short_duration(microseconds: u64) -> String {
     }
 }
 
-/// What share of the whole a part is: `87.5 %`; a dash where there is no whole.
+/// Formats a share in percent: `87.5 %`; a dash if the whole is zero.
 pub fn share(part: u64, whole: u64) -> String {
     if whole == 0 {
         return "–".into();
@@ -63,8 +63,8 @@ pub fn share(part: u64, whole: u64) -> String {
     format!("{}.{} %", tenths / 10, tenths % 10)
 }
 
-/// A word from elsewhere: cut after `most` characters, its control characters (an escape could redraw the terminal)
-/// replaced.
+/// Truncates untrusted text to `most` characters and replaces control characters, because an escape sequence could
+/// redraw the terminal.
 pub fn sanitized(word: &str, most: usize) -> String {
     let mut text: String = word.chars().take(most).map(without_control).collect();
     if word.chars().nth(most).is_some() {
@@ -77,7 +77,7 @@ fn without_control(character: char) -> char {
     if character.is_control() { '?' } else { character }
 }
 
-/// Each line of a foreign text, indented and without control characters.
+/// Indents each line of untrusted text and replaces control characters.
 pub fn indented(text: &str, by: usize) -> String {
     text.lines()
         .map(|line| format!("{:by$}{}\n", "", line.chars().map(without_control).collect::<String>()))
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_readable() {
+    fn numbers_are_formatted() {
         for (number, expected) in [
             (0, "0"),
             (999, "999"),
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_words_are_tamed() {
+    fn untrusted_text_is_sanitized() {
         assert_eq!(sanitized("short", 5), "short");
         assert_eq!(sanitized("longer", 5), "longe…");
         assert_eq!(sanitized("\u{1b}[31m\n", 10), "?[31m?");

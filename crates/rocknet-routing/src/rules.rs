@@ -23,9 +23,19 @@ pub enum RuleOutcome {
     /// A rule rewrote the target: path, and query after `?`.
     Rewritten(Vec<u8>),
     /// A rule redirects the request.
-    Redirect { status: u16, location: Vec<u8> },
+    Redirect {
+        /// Status code.
+        status: u16,
+        /// Value of `Location`.
+        location: Vec<u8>,
+    },
     /// A rule responds itself.
-    Respond { status: u16, body: Option<Box<str>> },
+    Respond {
+        /// Status code.
+        status: u16,
+        /// Response body; `None`: the page for the status.
+        body: Option<Box<str>>,
+    },
 }
 
 /// A rule with an invalid target.

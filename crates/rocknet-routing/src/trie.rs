@@ -39,7 +39,7 @@ pub struct RouteMatch {
 pub enum MatchKind {
     /// The pattern equals the path.
     Exact,
-    /// The pattern is a prefix and ends with `/*`.
+    /// The path begins with the pattern, which is written with `/*` at its end.
     Prefix,
     /// The pattern contains stars elsewhere.
     Glob,
@@ -200,8 +200,8 @@ impl<T> Default for RouteTrie<T> {
 impl fmt::Display for DuplicatePattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Pattern::Exact(text) | Pattern::Glob(text) => write!(f, "the pattern `{text}` is there twice"),
-            Pattern::Prefix(text) => write!(f, "the pattern `{text}*` is there twice"),
+            Pattern::Exact(text) | Pattern::Glob(text) => write!(f, "the pattern `{text}` appears twice"),
+            Pattern::Prefix(text) => write!(f, "the pattern `{text}*` appears twice"),
         }
     }
 }

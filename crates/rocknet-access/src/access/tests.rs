@@ -1,4 +1,4 @@
-//! Decisions about requests, from the field to the answer.
+//! Tests of access control, from the header field to the decision.
 
 use std::fs;
 use std::path::Path;
@@ -11,10 +11,10 @@ use crate::attempts::WINDOW_MS;
 use crate::state::MAX_PENDING;
 use crate::verified;
 
-/// The password `secret`, at the least cost of bcrypt.
+/// Hash of `secret`, with the lowest cost of bcrypt.
 const HASH: &str = "$2y$04$RwBnJOpDEQZiy2VKUT52Q.YEkrK.DMrhbaOu12VTXkM2GvfW0CUZW";
 
-/// The settings of a site with these keys.
+/// Returns the settings of a site with these keys.
 fn settings(keys: &str) -> Settings {
     let world = Memory {
         any_directory: true,
@@ -46,7 +46,7 @@ fn client(last: u8) -> Client {
     Client::Ip([192, 0, 2, last].into())
 }
 
-/// The decision about a request, and whether the pool was needed for it.
+/// Returns the decision about a request, and true if it took the blocking pool.
 fn decide(access: &Access, now_ms: u64, client: Client, value: &[u8]) -> (Decision, bool) {
     match access.check(now_ms, client, Some(value)) {
         Check::Decided(decision) => (decision, false),
@@ -119,7 +119,7 @@ fn a_password_is_verified_once_within_five_minutes() {
 }
 
 #[test]
-fn what_is_at_hand_is_granted_without_a_trace() {
+fn granted_changes_no_state() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("htpasswd");
     fs::write(&path, format!("bob:{HASH}\n")).unwrap();
@@ -128,7 +128,7 @@ fn what_is_at_hand_is_granted_without_a_trace() {
         path.display()
     ));
     let (right, wrong) = (basic("bob", "secret"), basic("bob", "wrong"));
-    // Nothing is verified yet, and the call takes no turn to look at the file.
+    // Nothing is verified yet, and the call does not claim the check of the file.
     assert_eq!(access.granted(5_000, client(1), Some(&right)), None);
     assert_eq!(decide(&access, 5_000, client(1), &right), (granted("bob"), true));
     for (now_ms, client, value, expected) in [
@@ -137,7 +137,7 @@ fn what_is_at_hand_is_granted_without_a_trace() {
         (5_000, client(9), Some(&right), None),
         (5_000, client(1), Some(&wrong), None),
         (5_000, client(1), None, None),
-        // The file has to be looked at first.
+        // The file must be checked first.
         (6_000, client(1), Some(&right), None),
         (6_000, client(1), Some(&right), None),
     ] {
@@ -145,7 +145,7 @@ fn what_is_at_hand_is_granted_without_a_trace() {
         assert_eq!(access.granted(now_ms, client, value), expected, "{now_ms} {client}");
     }
     let Check::Verify(pending) = access.check(6_000, client(1), Some(&right)) else {
-        panic!("the file was not looked at");
+        panic!("the file was not checked");
     };
     assert_eq!(pending.run(), granted("bob"));
     assert!(access.granted(6_000, client(1), Some(&right)).is_some());
@@ -172,7 +172,7 @@ fn a_reload_verifies_no_password_again() {
 }
 
 #[test]
-fn what_is_no_password_is_challenged() {
+fn other_credentials_are_challenged() {
     let access = access(&format!(
         "auth = {{ realm = 'a \"b\" \\', users = {{ bob = \"{HASH}\" }} }}"
     ));
@@ -193,7 +193,7 @@ fn what_is_no_password_is_challenged() {
 }
 
 #[test]
-fn a_client_that_guesses_waits() {
+fn a_guessing_client_is_throttled() {
     let access = bob();
     let right = basic("bob", "secret");
     assert_eq!(decide(&access, 0, client(1), &right), (granted("bob"), true));
@@ -204,7 +204,7 @@ fn a_client_that_guesses_waits() {
             (challenge("restricted"), true),
             "{number}"
         );
-        // Sent again it is neither verified nor counted.
+        // A repeated guess is neither verified nor counted.
         if number + 1 < MAX_GUESSES {
             assert_eq!(
                 decide(&access, 0, client(1), &wrong),
@@ -213,7 +213,7 @@ fn a_client_that_guesses_waits() {
             );
         }
     }
-    // Right and wrong look the same now, also where the right one is known.
+    // Right and wrong passwords get the same response now, even if the right one was verified before.
     let throttled = Decision::Throttled { retry_after_s: 60 };
     assert_eq!(decide(&access, 0, client(1), &right), (throttled.clone(), false));
     assert_eq!(decide(&access, 0, client(1), &basic("bob", "x")), (throttled, false));
@@ -226,7 +226,7 @@ fn a_client_that_guesses_waits() {
 }
 
 #[test]
-fn work_that_waits_is_bounded_and_released() {
+fn pending_work_is_bounded_and_released() {
     let state = State::new([1; 32]);
     let access = Access::new(&settings(&format!("auth = {{ bob = \"{HASH}\" }}")), &state)
         .unwrap()
@@ -249,7 +249,7 @@ fn work_that_waits_is_bounded_and_released() {
 }
 
 #[test]
-fn work_that_is_dropped_is_no_guess() {
+fn dropped_work_counts_no_guess() {
     let access = bob();
     for number in 0..3 * MAX_GUESSES {
         let check = access.check(0, client(1), Some(&basic("bob", &number.to_string())));
@@ -258,7 +258,7 @@ fn work_that_is_dropped_is_no_guess() {
 }
 
 #[test]
-fn guesses_beside_each_other_are_bounded() {
+fn concurrent_guesses_are_bounded() {
     let access = bob();
     let mut waiting = Vec::new();
     for number in 0..MAX_GUESSES {
@@ -291,7 +291,7 @@ fn a_user_removed_from_the_file_is_out_within_a_second() {
     settings.auth.as_mut().unwrap().file = Some(path.clone());
     let access = Access::new(&settings, &State::new([1; 32])).unwrap().unwrap();
     let (ann, bob) = (basic("ann", "secret"), basic("bob", "secret"));
-    // The first in every second looks at the file.
+    // The first request in each second checks the file.
     assert_eq!(decide(&access, 0, client(1), &ann), (granted("ann"), true));
     assert_eq!(decide(&access, 1, client(1), &bob), (granted("bob"), true));
     assert_eq!(decide(&access, 2, client(1), &bob), (granted("bob"), false));
@@ -310,7 +310,7 @@ fn a_user_removed_from_the_file_is_out_within_a_second() {
 }
 
 #[test]
-fn without_a_file_no_one_is_told_that_a_password_is_wrong() {
+fn without_a_file_no_password_is_rejected() {
     let mut settings = settings("auth = { file = \"x\" }");
     settings.auth.as_mut().unwrap().file = Some("/nowhere/htpasswd".into());
     let access = Access::new(&settings, &State::new([1; 32])).unwrap().unwrap();
@@ -325,7 +325,7 @@ fn without_a_file_no_one_is_told_that_a_password_is_wrong() {
 }
 
 #[test]
-fn the_parts_may_be_shared_between_threads() {
+fn types_can_be_shared_between_threads() {
     fn shared<T: Send + Sync>() {}
     fn sent<T: Send + 'static>() {}
     shared::<Access>();

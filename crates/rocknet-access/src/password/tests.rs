@@ -1,4 +1,4 @@
-//! Hashes that other programs made: openssl, PHP, Apache's htpasswd, and the reference program of argon2.
+//! Tests with hashes of other programs: openssl, PHP, Apache's htpasswd, and the reference implementation of argon2.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn check(text: &str, password: &str) {
         "".to_owned(),
         "Password".to_owned(),
     ] {
-        // Beyond 72 bytes bcrypt reads nothing.
+        // Bcrypt ignores everything after 72 bytes.
         if wrong != password && !(text.starts_with("$2") && wrong.starts_with(password) && password.len() >= 72) {
             assert!(!verify(&hash, &wrong), "{text}: {wrong:?}");
         }
@@ -94,7 +94,7 @@ fn hashes_of_apr1_are_verified() {
 }
 
 #[test]
-fn a_new_hash_is_that_of_its_password() {
+fn a_new_hash_matches_its_password() {
     let text = hash("correct horse", [7; SALT_BYTES]).unwrap();
     assert!(
         text.starts_with("$argon2id$v=19$m=19456,t=2,p=1$BwcHBwcHBwcHBwcHBwcHBw$"),

@@ -1,4 +1,4 @@
-//! Users of the configuration and of a file that changes.
+//! Tests of users from the configuration and from a changing file.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -36,10 +36,10 @@ fn routes_and_configurations_share_a_file() {
     let after = Users::new(&auth, &files);
     assert!(Arc::ptr_eq(before.file.as_ref().unwrap(), after.file.as_ref().unwrap()));
     assert_eq!((found(&before, "cat"), found(&after, "cat")), ("user", "user"));
-    // A faulty file at a reload locks out no one.
+    // An invalid file at a reload locks out no user.
     fs::write(&path, "dan:secret\n").unwrap();
     assert_eq!(found(&Users::new(&auth, &files), "cat"), "user");
-    // Without a route, nothing is kept.
+    // Without routes, the file is released.
     drop((before, after));
     fs::remove_file(&path).unwrap();
     assert_eq!(found(&Users::new(&auth, &files), "cat"), "unavailable");
@@ -73,7 +73,7 @@ fn a_file_is_read_again_when_it_has_changed() {
     users.check_file();
     assert_eq!((found(&users, "ann"), found(&users, "cat")), ("unknown", "user"));
 
-    // What cannot be used changes nothing, and neither does a missing file.
+    // An invalid or missing file changes nothing.
     fs::write(&path, "dan:secret\n").unwrap();
     users.check_file();
     assert_eq!((found(&users, "cat"), found(&users, "dan")), ("user", "unknown"));
@@ -81,7 +81,7 @@ fn a_file_is_read_again_when_it_has_changed() {
     users.check_file();
     assert_eq!(found(&users, "cat"), "user");
 
-    // A file put in place by a rename, with the size of the one before.
+    // A file replaced by a rename, with the same size.
     let other = folder.path().join("new");
     fs::write(&other, format!("eve:{HASH}\n")).unwrap();
     fs::rename(&other, &path).unwrap();
@@ -90,7 +90,7 @@ fn a_file_is_read_again_when_it_has_changed() {
 }
 
 #[test]
-fn a_file_that_was_never_readable_lets_in_the_users_of_the_configuration_alone() {
+fn an_unreadable_file_does_not_affect_the_users_of_the_configuration() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("htpasswd");
     let users = users(&["bob"], Some(path.clone()));
@@ -101,7 +101,7 @@ fn a_file_that_was_never_readable_lets_in_the_users_of_the_configuration_alone()
 }
 
 #[test]
-fn one_caller_a_second_looks() {
+fn one_caller_per_second_checks_the_file() {
     let none = users(&["bob"], None);
     assert!(!none.claim_check(0) && !none.is_check_due(10_000));
     let some = users(&[], Some("/nowhere/htpasswd".into()));
