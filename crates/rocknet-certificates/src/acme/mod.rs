@@ -4,8 +4,8 @@
 //! certificates are inserted into the store when they arrive.
 //!
 //! ```text
-//! set_requests ──watch──▶ renewal: what is due? ──▶ client: one CA after the other ──▶ order: create, validate, fetch, save
-//! missing name ──queue──▶ on_demand ──▶ renewal                                          └▶ challenge: http, tls-alpn, dns
+//! set_requests ──watch──▶ renewal: what is due? ──▶ client: each CA in turn ──▶ order: create, validate, fetch, save
+//! missing name ──queue──▶ on_demand ──▶ renewal                                    └▶ challenge: http, tls-alpn, dns
 //! ```
 
 mod account;
