@@ -72,7 +72,7 @@ impl CertificateStore {
     /// A new token is dropped when `MAX_CHALLENGES` are pending.
     pub fn insert_http_challenge(&self, token: &str, key_authorization: &str) {
         self.change(&self.http_challenges, |table| {
-            insert(table, token, key_authorization.into())
+            insert(table, token, key_authorization.into());
         });
     }
 
