@@ -298,7 +298,7 @@ fn a_broken_replacement_on_disk_is_logged_with_its_site() {
     write_pair(&place, &pair(&["c.test"], (2020, 4000), true));
     let line = server.logged("is not for a.test");
     assert!(line.contains("WARN") && line.contains("site=a.test"), "{line}");
-    server.logged("a certificate was replaced");
+    server.logged("certificate files reloaded");
 }
 
 /// The server reads keys as root and then becomes somebody who may not.
