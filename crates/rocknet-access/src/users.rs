@@ -54,7 +54,7 @@ struct UserFile {
 }
 
 /// The password files of one server. Routes with the same file share it, and so do the configurations before and after
-/// a reload, so its users are in memory once, and it is read and reported once.
+/// a reload. Its users are therefore in memory once, and it is read and reported once.
 #[derive(Debug, Default)]
 pub(crate) struct UserFiles(Mutex<HashMap<PathBuf, Weak<UserFile>>>);
 

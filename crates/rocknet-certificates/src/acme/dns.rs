@@ -52,7 +52,8 @@ fn hook(program: &std::path::Path, action: Action, record: &str, value: &str) ->
         .stderr(Stdio::piped())
         .spawn()
         .map_err(|error| format!("{shown}: {error}"))?;
-    let output = rocknet_io::program::wait_with_output(child, HOOK_TIMEOUT).map_err(|error| format!("{shown}: {error}"))?;
+    let output =
+        rocknet_io::program::wait_with_output(child, HOOK_TIMEOUT).map_err(|error| format!("{shown}: {error}"))?;
     if output.status.success() {
         return Ok(());
     }

@@ -101,7 +101,8 @@ impl Tools {
         let running = command
             .spawn()
             .map_err(|error| TrustError(format!("{program}: {error}")))?;
-        let output = child::wait_with_output(running, TIMEOUT).map_err(|error| TrustError(format!("{program}: {error}")))?;
+        let output =
+            child::wait_with_output(running, TIMEOUT).map_err(|error| TrustError(format!("{program}: {error}")))?;
         if output.status.success() {
             return Ok(output);
         }
