@@ -13,16 +13,11 @@ pub(crate) fn is_valid(authority: &[u8]) -> bool {
     if authority.len() > AUTHORITY_MAX {
         return false;
     }
-    let mut at = 0;
-    while let Some(&byte) = authority.get(at) {
-        if !is(byte, REG_NAME) {
-            break;
-        }
-        at += 1;
-    }
-    match authority.get(at) {
-        None => at > 0,
-        Some(b':') => at > 0 && is_port(&authority[at + 1..]),
+    let mut bytes = authority.iter();
+    let end = bytes.position(|&byte| !is(byte, REG_NAME));
+    match end.map(|end| authority[end]) {
+        None => !authority.is_empty(),
+        Some(b':') => end != Some(0) && is_port(bytes.as_slice()),
         Some(_) => is_rare(authority),
     }
 }
@@ -64,12 +59,15 @@ fn is_ip_literal(literal: &[u8]) -> bool {
 
 /// `*DIGIT` within 16 bits; empty is allowed by the grammar (RFC 3986 §3.2.3).
 fn is_port(port: &[u8]) -> bool {
-    if port.len() > 5 || !port.iter().all(u8::is_ascii_digit) {
-        return false;
+    let mut number = 0;
+    for byte in port {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 || port.len() > 5 {
+            return false;
+        }
+        number = number * 10 + u32::from(digit);
     }
-    port.iter()
-        .fold(0, |number, digit| number * 10 + u32::from(digit - b'0'))
-        <= 65535
+    number <= 65535
 }
 
 /// Whether two valid authorities name the same host and port; `default_port` stands where one has none.

@@ -417,7 +417,7 @@ impl ServerConnection {
     /// Frees memory that an idle connection does not need.
     pub fn trim(&mut self) {
         self.streams.trim();
-        if self.early_priorities.is_empty() {
+        if self.early_priorities.is_empty() && self.early_priorities.capacity() > 0 {
             self.early_priorities = Vec::new();
         }
     }

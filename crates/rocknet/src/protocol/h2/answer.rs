@@ -244,7 +244,7 @@ impl Answers {
 
     /// Gives memory back when nothing is under way.
     pub fn trim(&mut self) {
-        if self.count == 0 {
+        if self.count == 0 && self.places.capacity() > 0 {
             self.places = Vec::new();
         }
     }

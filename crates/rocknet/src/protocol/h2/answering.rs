@@ -66,6 +66,13 @@ impl<L: Link> Connection<L> {
         let (mut reply, peer) = self.reply(worker, &asked, body, output);
         let flow = flow::begin(worker, view, peer, request, owned, has_body, &mut reply);
         let written = reply.written;
+        // By reference and first: moving what a ready request does not have would cost it a copy.
+        if matches!(flow, Flow::Done) {
+            if !written.promised.is_empty() {
+                self.answer_promised(worker, written.promised, output);
+            }
+            return;
+        }
         if let Flow::Active(exchange) = &flow {
             asked.content = written.incoming.or(incoming);
             // Of a request that was held, some of the body has come before.
@@ -93,7 +100,7 @@ impl<L: Link> Connection<L> {
     }
 
     /// Goes on as far as an exchange has come, and answers what was promised with it.
-    #[inline]
+    #[inline(never)]
     pub(super) fn go_on(
         &mut self,
         worker: &Rc<Worker>,
