@@ -42,7 +42,7 @@ enum Chore {
     /// Write the pages that are generated from the table of configuration keys
     Docs(docs::Options),
     /// Check the rules of the house that no compiler knows
-    Tidy,
+    Tidy(tidy::Options),
     /// Fuzz the parsers (needs a nightly toolchain and cargo-fuzz)
     Fuzz(fuzz::Options),
     /// Check licences, sources and advisories of every dependency (needs cargo-deny)
@@ -60,7 +60,7 @@ fn main() -> ExitCode {
         #[cfg(target_os = "linux")]
         Chore::Conform(options) => conform::run(&options),
         Chore::Docs(options) => docs::run(&options),
-        Chore::Tidy => tidy::run(),
+        Chore::Tidy(options) => tidy::run(&options),
         Chore::Fuzz(options) => fuzz::run(&options),
         Chore::Deny => deny::run(),
     };

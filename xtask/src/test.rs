@@ -26,7 +26,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     packages::need_components()?;
     let mut steps = Steps::default();
     steps.step("format", format);
-    steps.step("house rules", tidy::run);
+    steps.step("house rules", || tidy::run(&tidy::Options::default()));
     if !options.fast {
         steps.step("clippy", || {
             run_cargo(&[

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 /// One exception of a rule.
 pub struct Listed {
-    /// The path of the file from the root of the checkout.
+    /// Path of the file, or folder of the crate, from the root of the checkout.
     pub file: &'static str,
     /// The name in the file that the exception is for; empty where it is for all of the file.
     pub name: &'static str,

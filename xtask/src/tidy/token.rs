@@ -1,4 +1,4 @@
-//! Splits Rust source into tokens: names, literals and symbols with their lines, without comments.
+//! Splits Rust source into tokens (names, literals and symbols) and comments, each with its line.
 
 /// The kind of a token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,17 +30,24 @@ impl Token<'_> {
     }
 }
 
-/// The tokens of `text`. What does not parse as Rust becomes symbols; nothing is an error, because the compiler judges the
-/// sources and this only reads them.
+/// One comment, with its slashes, and the line on which it begins, counted from 1.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Comment<'a> {
+    pub text: &'a str,
+    pub line: usize,
+    /// Whether code stands before the comment on its line.
+    pub follows_code: bool,
+}
+
+/// Returns the tokens of `text`. Text that does not parse as Rust becomes symbols; nothing is an error, because the
+/// compiler judges the sources and this only reads them.
 pub fn tokens(text: &str) -> Vec<Token<'_>> {
-    let mut lexer = Lexer {
-        text,
-        at: 0,
-        line: 1,
-        found: Vec::new(),
-    };
-    while lexer.step() {}
-    lexer.found
+    Lexer::read(text).found
+}
+
+/// Returns the comments of `text`, one for each line of a `//` comment.
+pub fn comments(text: &str) -> Vec<Comment<'_>> {
+    Lexer::read(text).comments
 }
 
 /// The index after the bracket that closes the one at `open`, or the end of the tokens.
@@ -64,9 +71,22 @@ struct Lexer<'a> {
     at: usize,
     line: usize,
     found: Vec<Token<'a>>,
+    comments: Vec<Comment<'a>>,
 }
 
 impl<'a> Lexer<'a> {
+    fn read(text: &'a str) -> Lexer<'a> {
+        let mut lexer = Lexer {
+            text,
+            at: 0,
+            line: 1,
+            found: Vec::new(),
+            comments: Vec::new(),
+        };
+        while lexer.step() {}
+        lexer
+    }
+
     /// Reads one token, comment or run of blanks; false at the end.
     fn step(&mut self) -> bool {
         let rest = &self.text[self.at..];
@@ -76,9 +96,9 @@ impl<'a> Lexer<'a> {
         if first.is_whitespace() {
             self.skip(first.len_utf8());
         } else if rest.starts_with("//") {
-            self.skip(rest.find('\n').unwrap_or(rest.len()));
+            self.note(rest.find('\n').unwrap_or(rest.len()));
         } else if rest.starts_with("/*") {
-            self.skip(comment(rest));
+            self.note(comment(rest));
         } else if let Some(length) = string(rest) {
             self.take(Kind::Literal, length);
         } else if first == '\'' {
@@ -104,6 +124,17 @@ impl<'a> Lexer<'a> {
             kind,
             text: &self.text[self.at..self.at + length],
             line: self.line,
+        });
+        self.skip(length);
+    }
+
+    /// Takes a comment of `length` bytes.
+    fn note(&mut self, length: usize) {
+        let before = self.text[..self.at].rsplit('\n').next();
+        self.comments.push(Comment {
+            text: &self.text[self.at..self.at + length],
+            line: self.line,
+            follows_code: before.is_some_and(|before| !before.trim().is_empty()),
         });
         self.skip(length);
     }
@@ -227,5 +258,17 @@ mod tests {
             .map(|token| token.line)
             .collect();
         assert_eq!(found, [1, 2, 3, 5]);
+    }
+
+    #[test]
+    fn comments_of_both_kinds() {
+        let found: Vec<_> = comments("//! a\nb; // c\n\"// d\"\n/* e\nf */ g")
+            .iter()
+            .map(|comment| (comment.text, comment.line, comment.follows_code))
+            .collect();
+        assert_eq!(
+            found,
+            [("//! a", 1, false), ("// c", 2, true), ("/* e\nf */", 4, false)]
+        );
     }
 }

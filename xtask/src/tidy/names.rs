@@ -1,0 +1,177 @@
+//! Names of types: one public type for each name, and short names in two modules of a crate at most.
+
+mod known;
+
+use super::listed::{Exceptions, Listed};
+use super::token::Token;
+use super::tree::{Module, Tree};
+use known::{SHARED, SIBLINGS};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// The modules of a crate in which one short name may stand.
+const MAX_MODULES: usize = 2;
+
+/// The rule over all crates, and the exceptions that it needed.
+pub struct Names {
+    exceptions: Exceptions,
+    siblings: BTreeSet<&'static str>,
+}
+
+impl Names {
+    pub fn new() -> Names {
+        Names::with(SHARED)
+    }
+
+    fn with(listed: &'static [Listed]) -> Names {
+        Names {
+            exceptions: Exceptions::new(listed),
+            siblings: BTreeSet::new(),
+        }
+    }
+
+    /// Returns the breaches of the crate at `folder`. Test code may use any names.
+    pub fn check(&mut self, folder: &str, tree: &Tree<'_>) -> Vec<String> {
+        let mut breaches = Vec::new();
+        for (name, places) in self.places(folder, tree) {
+            let public = count(places.iter().filter(|place| place.is_public));
+            let all = count(places.iter());
+            let cause = if public > 1 {
+                format!("{public} public types share this name")
+            } else if is_short(name) && all > MAX_MODULES {
+                format!("this short name stands in {all} modules")
+            } else {
+                continue;
+            };
+            if !self.exceptions.has(folder, name) {
+                let modules: BTreeSet<String> = places.iter().map(Place::to_string).collect();
+                let places = modules.into_iter().collect::<Vec<_>>().join(", ");
+                breaches.push(format!(
+                    "type {name}: {cause} ({places}): qualify it, as in `PoolState`"
+                ));
+            }
+        }
+        breaches
+    }
+
+    /// Returns a breach for each exception that is not needed any more.
+    pub fn left(&self) -> Vec<String> {
+        let mut breaches = self.exceptions.left("the rule of type names");
+        let left = SIBLINGS.iter().filter(|(name, _)| !self.siblings.contains(name));
+        breaches.extend(
+            left.map(|(name, reason)| {
+                format!("no module {name} declares a type: remove it from the siblings ({reason})")
+            }),
+        );
+        breaches
+    }
+
+    /// The names of types that the crate declares, each with its places.
+    fn places<'a>(&mut self, folder: &str, tree: &Tree<'a>) -> BTreeMap<&'a str, Vec<Place>> {
+        let mut places: BTreeMap<&str, Vec<Place>> = BTreeMap::new();
+        for module in &tree.modules {
+            let (family, sibling) = self.family(module);
+            for part in &module.parts {
+                for declared in declared(&part.code) {
+                    places.entry(declared.name).or_default().push(Place {
+                        path: module.path.clone(),
+                        root: match module.root.as_str() {
+                            "lib.rs" | "main.rs" => String::from("crate"),
+                            root => format!("{folder}/src/{root}"),
+                        },
+                        family,
+                        sibling,
+                        is_public: declared.is_public,
+                    });
+                }
+            }
+        }
+        places
+    }
+
+    /// The number of names before the first sibling in the path of `module`, and the sibling; all names without one.
+    fn family(&mut self, module: &Module<'_>) -> (usize, &'static str) {
+        for (at, name) in module.path.iter().enumerate() {
+            if let Some((sibling, _)) = SIBLINGS.iter().find(|(sibling, _)| sibling == name) {
+                self.siblings.insert(sibling);
+                return (at, sibling);
+            }
+        }
+        (module.path.len(), "")
+    }
+}
+
+/// A module that declares a type of some name.
+struct Place {
+    root: String,
+    path: Vec<String>,
+    /// The number of names in `path` that come before `sibling`.
+    family: usize,
+    /// The sibling module through which the path leads; empty without one.
+    sibling: &'static str,
+    is_public: bool,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "{}", self.root)?;
+        self.path.iter().try_for_each(|name| write!(to, "::{name}"))
+    }
+}
+
+/// The modules below each sibling of one family.
+type Siblings<'a> = BTreeMap<&'a str, BTreeSet<&'a [String]>>;
+
+/// The number of modules among `places`. Of siblings only the one with the most modules counts, because their types
+/// have the same names by design.
+fn count<'a>(places: impl Iterator<Item = &'a Place>) -> usize {
+    let mut families: BTreeMap<(&str, &[String]), Siblings<'_>> = BTreeMap::new();
+    for place in places {
+        let (before, after) = place.path.split_at(place.family);
+        let family = families.entry((&place.root, before)).or_default();
+        family.entry(place.sibling).or_default().insert(after);
+    }
+    // A family without siblings is one module.
+    let most = families.values().map(|family| family.values().map(BTreeSet::len).max());
+    most.flatten().sum()
+}
+
+/// A type that a module declares.
+struct Declared<'a> {
+    name: &'a str,
+    /// Whether it is `pub` without a restriction such as `pub(crate)`.
+    is_public: bool,
+}
+
+/// Returns true if `name` has one part, as `State` has, and not two, as `PoolState` has.
+fn is_short(name: &str) -> bool {
+    name.chars().skip(1).all(|letter| !letter.is_uppercase())
+}
+
+/// Returns the types that `code` declares itself, not inside of functions, blocks and macros.
+fn declared<'a>(code: &[Token<'a>]) -> Vec<Declared<'a>> {
+    let mut found = Vec::new();
+    let mut depth = 0usize;
+    for (at, token) in code.iter().enumerate() {
+        if ["(", "[", "{"].iter().any(|text| token.is(text)) {
+            depth += 1;
+        } else if [")", "]", "}"].iter().any(|text| token.is(text)) {
+            depth = depth.saturating_sub(1);
+        }
+        let keyword = ["struct", "enum", "union", "trait", "type"]
+            .iter()
+            .any(|text| token.is(text));
+        let name = code.get(at + 1).filter(|name| name.is_name());
+        if let Some(name) = name.filter(|_| depth == 0 && keyword) {
+            let before = code[..at].iter().rev().find(|token| !token.is("unsafe"));
+            found.push(Declared {
+                name: name.text,
+                is_public: before.is_some_and(|token| token.is("pub")),
+            });
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests;

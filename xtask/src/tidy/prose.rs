@@ -1,0 +1,35 @@
+//! Plain English in comments and messages: openings of doc comments, idioms, and the length of sentences.
+
+mod blocks;
+mod finding;
+mod idioms;
+mod length;
+mod messages;
+mod openings;
+mod sentences;
+mod words;
+
+use super::token::Token;
+use blocks::blocks;
+pub use finding::{Finding, Rule};
+use sentences::of_lines;
+pub use words::Words;
+
+/// Returns the breaches of all comments of a file, tests included.
+pub fn comments(words: &Words, text: &str) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for block in blocks(text) {
+        let sentences = of_lines(&block.lines);
+        found.extend(openings::check(words, &block, &sentences));
+        for sentence in &sentences {
+            found.extend(idioms::check(words, Rule::Idiom, sentence));
+            found.extend(length::check(sentence));
+        }
+    }
+    found
+}
+
+/// Returns the breaches of the messages in `code`, which has no test code.
+pub fn messages(words: &Words, code: &[Token<'_>]) -> Vec<Finding> {
+    messages::check(words, code)
+}

@@ -1,0 +1,24 @@
+//! A breach of a rule of wording, with its line.
+
+/// A rule of wording.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Rule {
+    /// The first words of a doc comment.
+    Opening,
+    /// Words in comments.
+    Idiom,
+    /// The length of a sentence in a comment.
+    Length,
+    /// Words in messages.
+    Message,
+    /// Names of types; `names.rs` has this rule.
+    TypeName,
+}
+
+/// A breach of a rule of wording in one file.
+#[derive(PartialEq, Eq, Debug)]
+pub struct Finding {
+    pub rule: Rule,
+    pub line: usize,
+    pub text: String,
+}

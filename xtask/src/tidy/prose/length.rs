@@ -1,0 +1,47 @@
+//! Sentences of comments have 40 words at most.
+
+use super::finding::{Finding, Rule};
+use super::sentences::Sentence;
+
+/// The words of the longest sentence. Half as many are the aim: a sentence of more than 25 words is mostly two.
+const MAX_WORDS: usize = 40;
+
+/// The breach of a sentence that is too long. Compounds and code are one word each.
+pub fn check(sentence: &Sentence) -> Option<Finding> {
+    let count = sentence.iter().filter(|word| !word.is_joined).count();
+    let first = sentence.first().filter(|_| count > MAX_WORDS)?;
+    Some(Finding {
+        rule: Rule::Length,
+        line: first.line,
+        text: format!("a sentence of {count} words: split it into sentences of at most {MAX_WORDS}, better 25"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::comments;
+    use super::super::words::Words;
+    use super::*;
+
+    #[test]
+    fn counts() {
+        let words = Words::new().unwrap();
+        let many = |count: usize| vec!["word"; count].join("\n// ");
+        let rows = [
+            (format!("// {}", many(MAX_WORDS)), 0),
+            (format!("// {}", many(MAX_WORDS + 1)), 1),
+            (format!("// {}. And {}.", many(MAX_WORDS), many(MAX_WORDS - 1)), 0),
+            (format!("// {}; {}", many(30), many(30)), 0),
+            (format!("// {}\n//\n// {}", many(30), many(30)), 0),
+            (format!("// {}\n// - {}", many(30), many(30)), 0),
+            (format!("// {} `a b c`", many(MAX_WORDS - 1)), 0),
+            (format!("// {} keep-alive", many(MAX_WORDS - 1)), 0),
+            (format!("// {} - {}", many(MAX_WORDS - 1), many(1)), 0),
+            (format!("// ```\n// {}\n// ```", many(MAX_WORDS + 1)), 0),
+            (format!("/// {}", many(MAX_WORDS).replace("//", "///") + " word"), 1),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(comments(&words, &text).len(), expected, "{text}");
+        }
+    }
+}
