@@ -11,19 +11,19 @@ use std::net::TcpListener;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 /// What a program does with its connections.
-pub trait Answer {
+pub trait Responder {
     /// What one connection remembers between events.
     type State: Default;
     /// Whether the loop should report room in the socket's buffer: answers longer than the buffer need it.
     const WAITS_FOR_ROOM: bool;
 
     /// Finds the whole requests at the front of what has come: heads of HTTP/1, where a program does not speak otherwise.
-    fn find(&mut self, _state: &mut Self::State, unread: &[u8]) -> io::Result<Found> {
-        Found::heads(unread)
+    fn parse(&mut self, _state: &mut Self::State, unread: &[u8]) -> io::Result<Requests> {
+        Requests::heads(unread)
     }
 
     /// Answers `requests` whole requests that came in one read, and says whether all is sent; an error closes the connection.
-    fn answer(&mut self, socket: &OwnedFd, state: &mut Self::State, requests: usize) -> io::Result<bool>;
+    fn respond(&mut self, socket: &OwnedFd, state: &mut Self::State, requests: usize) -> io::Result<bool>;
 
     /// Goes on with an answer that the socket had no room for, and says whether all is sent now.
     fn resume(&mut self, socket: &OwnedFd, state: &mut Self::State) -> io::Result<bool>;
@@ -48,7 +48,7 @@ pub const BACKLOG: i32 = 4096;
 const FIELDS: usize = 64;
 
 /// Serves `ports` of 127.0.0.1 for ever.
-pub fn serve<A: Answer>(ports: &[u16], mut program: A) -> io::Result<()> {
+pub fn serve<A: Responder>(ports: &[u16], mut program: A) -> io::Result<()> {
     let poll = epoll::create(CreateFlags::CLOEXEC)?;
     let mut listeners = Vec::new();
     for port in ports {
@@ -110,7 +110,7 @@ fn accept<S: Default>(
 }
 
 /// Acts on one event; whether the connection goes on.
-fn step<A: Answer>(
+fn step<A: Responder>(
     connection: &mut Connection<A::State>,
     flags: EventFlags,
     input: &mut [u8],
@@ -136,17 +136,17 @@ fn step<A: Answer>(
             Err(error) => return Err(error.into()),
         };
         let found = if partial.is_empty() {
-            let found = program.find(state, &input[..length])?;
+            let found = program.parse(state, &input[..length])?;
             partial.extend_from_slice(&input[found.bytes..length]);
             found
         } else {
             partial.extend_from_slice(&input[..length]);
-            let found = program.find(state, partial)?;
+            let found = program.parse(state, partial)?;
             partial.drain(..found.bytes);
             found
         };
         *last |= found.last;
-        if found.number > 0 && program.answer(socket, state, found.number)? && *last {
+        if found.count > 0 && program.respond(socket, state, found.count)? && *last {
             return Ok(false);
         }
         // Edge-triggered: a full buffer may leave bytes in the socket that no further event would tell of.
@@ -158,14 +158,14 @@ fn step<A: Answer>(
 
 /// The whole requests at the front of some bytes.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Found {
-    pub number: usize,
+pub struct Requests {
+    pub count: usize,
     pub bytes: usize,
     /// One of them is of HTTP/1.0, so the connection ends after its answer.
     pub last: bool,
 }
 
-impl Found {
+impl Requests {
     pub fn heads(bytes: &[u8]) -> io::Result<Self> {
         let mut heads = Self::default();
         while heads.bytes < bytes.len() {
@@ -173,7 +173,7 @@ impl Found {
             let mut request = httparse::Request::new(&mut fields);
             match request.parse(&bytes[heads.bytes..]) {
                 Ok(httparse::Status::Complete(length)) => {
-                    heads.number += 1;
+                    heads.count += 1;
                     heads.bytes += length;
                     heads.last |= request.version == Some(0);
                 }
@@ -211,13 +211,13 @@ mod tests {
             (&format!("{ONE}GET"), 1, ONE.len(), false),
             (OLD, 1, OLD.len(), true),
         ];
-        for (text, number, bytes, last) in rows {
+        for (text, count, bytes, last) in rows {
             assert_eq!(
-                Found::heads(text.as_bytes()).unwrap(),
-                Found { number, bytes, last },
+                Requests::heads(text.as_bytes()).unwrap(),
+                Requests { count, bytes, last },
                 "{text:?}"
             );
         }
-        assert!(Found::heads(b"\0\0\0\0").is_err());
+        assert!(Requests::heads(b"\0\0\0\0").is_err());
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! It looks at the headers of records and at nothing else, and leaves connections open, whatever it is asked.
 
-use floor::{Answer, Found};
+use floor::{Requests, Responder};
 use std::io;
 use std::os::fd::OwnedFd;
 
@@ -14,7 +14,7 @@ const END_REQUEST: u8 = 3;
 const STDIN: u8 = 5;
 const STDOUT: u8 = 6;
 
-struct Constant {
+struct FixedResponse {
     reply: Vec<u8>,
     output: Vec<u8>,
 }
@@ -25,7 +25,7 @@ fn record(kind: u8, content: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(content);
 }
 
-impl Constant {
+impl FixedResponse {
     fn new() -> Self {
         let mut reply = Vec::new();
         record(STDOUT, CONTENT, &mut reply);
@@ -38,13 +38,13 @@ impl Constant {
     }
 }
 
-impl Answer for Constant {
+impl Responder for FixedResponse {
     type State = ();
     const WAITS_FOR_ROOM: bool = false;
 
     /// A request ends with the empty record of its content.
-    fn find(&mut self, (): &mut (), unread: &[u8]) -> io::Result<Found> {
-        let mut found = Found::default();
+    fn parse(&mut self, (): &mut (), unread: &[u8]) -> io::Result<Requests> {
+        let mut found = Requests::default();
         let mut at = 0;
         while let Some(header) = unread.get(at..at + HEADER) {
             if header[0] != 1 {
@@ -58,13 +58,13 @@ impl Answer for Constant {
             at = end;
             found.bytes = at;
             if header[1] == STDIN && length == 0 {
-                found.number += 1;
+                found.count += 1;
             }
         }
         Ok(found)
     }
 
-    fn answer(&mut self, socket: &OwnedFd, (): &mut (), requests: usize) -> io::Result<bool> {
+    fn respond(&mut self, socket: &OwnedFd, (): &mut (), requests: usize) -> io::Result<bool> {
         self.output.clear();
         for _ in 0..requests {
             self.output.extend_from_slice(&self.reply);
@@ -87,7 +87,7 @@ fn main() {
         eprintln!("usage: floor-fastcgi PORT");
         std::process::exit(2);
     };
-    if let Err(error) = floor::serve(&[port], Constant::new()) {
+    if let Err(error) = floor::serve(&[port], FixedResponse::new()) {
         eprintln!("floor-fastcgi: {error}");
         std::process::exit(1);
     }
@@ -106,9 +106,9 @@ mod tests {
         record(STDIN, b"content", &mut request);
         record(STDIN, &[], &mut request);
         let twice = [&request[..], &request, &request[..9]].concat();
-        let mut program = Constant::new();
-        let found = program.find(&mut (), &twice).expect("records");
-        assert_eq!((found.number, found.bytes), (2, 2 * request.len()));
-        assert!(program.find(&mut (), b"GET / HTTP/1.1\r\n\r\n").is_err());
+        let mut program = FixedResponse::new();
+        let found = program.parse(&mut (), &twice).expect("records");
+        assert_eq!((found.count, found.bytes), (2, 2 * request.len()));
+        assert!(program.parse(&mut (), b"GET / HTTP/1.1\r\n\r\n").is_err());
     }
 }

@@ -3,7 +3,7 @@
 //! It looks at frame headers and at nothing else: fields are not decoded, windows not kept, streams not known. The head it
 //! answers with is encoded beforehand and holds what a real server's does.
 
-use floor::{Answer, Found};
+use floor::{Requests, Responder};
 use std::io;
 use std::os::fd::OwnedFd;
 
@@ -35,7 +35,7 @@ const FIELDS: &[(u8, &str)] = &[
     (18, "bytes"),
 ];
 
-struct Streams {
+struct Http2Responder {
     /// HEADERS and DATA of one answer, on no stream yet.
     reply: Vec<u8>,
     /// Where DATA begins in it.
@@ -49,7 +49,7 @@ fn frame(kind: u8, flags: u8, payload: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(payload);
 }
 
-impl Streams {
+impl Http2Responder {
     fn new() -> Self {
         // :status 200, then literals that enter no table.
         let mut block = vec![0x88];
@@ -78,14 +78,14 @@ impl Streams {
     }
 }
 
-impl Answer for Streams {
+impl Responder for Http2Responder {
     /// Whether the preface has been seen.
     type State = bool;
     const WAITS_FOR_ROOM: bool = false;
 
-    fn find(&mut self, opened: &mut bool, unread: &[u8]) -> io::Result<Found> {
+    fn parse(&mut self, opened: &mut bool, unread: &[u8]) -> io::Result<Requests> {
         self.output.clear();
-        let mut found = Found::default();
+        let mut found = Requests::default();
         if !*opened {
             if unread.len() < PREFACE.len() {
                 return Ok(found);
@@ -112,11 +112,11 @@ impl Answer for Streams {
             }
             found.bytes = start + length;
         }
-        found.number = usize::from(!self.output.is_empty());
+        found.count = usize::from(!self.output.is_empty());
         Ok(found)
     }
 
-    fn answer(&mut self, socket: &OwnedFd, _: &mut bool, _: usize) -> io::Result<bool> {
+    fn respond(&mut self, socket: &OwnedFd, _: &mut bool, _: usize) -> io::Result<bool> {
         let sent = rustix::io::write(socket, &self.output)?;
         if sent == self.output.len() {
             Ok(true)
@@ -135,7 +135,7 @@ fn main() {
         eprintln!("usage: floor-h2 PORT");
         std::process::exit(2);
     };
-    if let Err(error) = floor::serve(&[port], Streams::new()) {
+    if let Err(error) = floor::serve(&[port], Http2Responder::new()) {
         eprintln!("floor-h2: {error}");
         std::process::exit(1);
     }
@@ -147,18 +147,18 @@ mod tests {
 
     #[test]
     fn each_request_is_answered_on_its_stream() {
-        let mut program = Streams::new();
+        let mut program = Http2Responder::new();
         let mut opened = false;
-        let mut said = PREFACE.to_vec();
-        frame(SETTINGS, 0, &[], &mut said);
+        let mut input = PREFACE.to_vec();
+        frame(SETTINGS, 0, &[], &mut input);
         for stream in [1, 3] {
-            let start = said.len();
-            frame(HEADERS, END_STREAM | END_HEADERS, &[0x82], &mut said);
-            said[start + STREAM.end - 1] = stream;
+            let start = input.len();
+            frame(HEADERS, END_STREAM | END_HEADERS, &[0x82], &mut input);
+            input[start + STREAM.end - 1] = stream;
         }
-        said.extend_from_slice(&[0, 0]);
-        let found = program.find(&mut opened, &said).expect("frames");
-        assert_eq!((found.bytes, found.number, opened), (said.len() - 2, 1, true));
+        input.extend_from_slice(&[0, 0]);
+        let found = program.parse(&mut opened, &input).expect("frames");
+        assert_eq!((found.bytes, found.count, opened), (input.len() - 2, 1, true));
         let (mut at, mut seen) = (0, Vec::new());
         while at < program.output.len() {
             let header = &program.output[at..at + HEADER];
@@ -169,6 +169,6 @@ mod tests {
             seen[2..],
             [(SETTINGS, 0), (HEADERS, 1), (DATA, 1), (HEADERS, 3), (DATA, 3)]
         );
-        assert!(program.find(&mut false, &[b'x'; 24]).is_err());
+        assert!(program.parse(&mut false, &[b'x'; 24]).is_err());
     }
 }

@@ -1,7 +1,7 @@
 //! `floor-slow PORT MILLISECONDS`: answers each request with 13 bytes after that time, as a server does that waits for a
 //! database. A thread for each connection: few are opened.
 
-use floor::Found;
+use floor::Requests;
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
@@ -18,9 +18,9 @@ fn serve(mut socket: TcpStream, reply: &[u8], pause: Duration) -> io::Result<()>
             return Ok(());
         }
         unread.extend_from_slice(&input[..length]);
-        let found = Found::heads(&unread)?;
+        let found = Requests::heads(&unread)?;
         unread.drain(..found.bytes);
-        for _ in 0..found.number {
+        for _ in 0..found.count {
             thread::sleep(pause);
             socket.write_all(reply)?;
         }

@@ -1,66 +1,66 @@
 //! `floor-tunnel PORT`: agrees to another protocol and sends back whatever comes; without that wish it answers with 13 bytes.
 
-use floor::{Answer, Found};
+use floor::{Requests, Responder};
 use std::io;
 use std::os::fd::OwnedFd;
 
 const BODY: &[u8] = b"Hello, world!";
 /// The answer to the key that RFC 6455 §1.3 has for an example; the bench sends no other.
-const AGREED: &[u8] = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+const SWITCHING: &[u8] = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
     Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
 
-struct Echo {
+struct EchoResponder {
     reply: Vec<u8>,
     output: Vec<u8>,
 }
 
 #[derive(Default)]
-struct State {
+struct TunnelState {
     is_open: bool,
     /// What the socket had no room for.
-    rest: Vec<u8>,
+    backlog: Vec<u8>,
 }
 
-impl Answer for Echo {
-    type State = State;
+impl Responder for EchoResponder {
+    type State = TunnelState;
     const WAITS_FOR_ROOM: bool = true;
 
-    fn find(&mut self, state: &mut State, unread: &[u8]) -> io::Result<Found> {
+    fn parse(&mut self, state: &mut TunnelState, unread: &[u8]) -> io::Result<Requests> {
         self.output.clear();
         if state.is_open {
             self.output.extend_from_slice(unread);
-            return Ok(Found {
-                number: 1,
+            return Ok(Requests {
+                count: 1,
                 bytes: unread.len(),
                 last: false,
             });
         }
-        let found = Found::heads(unread)?;
+        let found = Requests::heads(unread)?;
         let head = &unread[..found.bytes];
         state.is_open = head.windows(10).any(|part| part.eq_ignore_ascii_case(b"\r\nupgrade:"));
-        for _ in 0..found.number {
+        for _ in 0..found.count {
             self.output
-                .extend_from_slice(if state.is_open { AGREED } else { &self.reply });
+                .extend_from_slice(if state.is_open { SWITCHING } else { &self.reply });
         }
         Ok(found)
     }
 
-    fn answer(&mut self, socket: &OwnedFd, state: &mut State, _: usize) -> io::Result<bool> {
-        if !state.rest.is_empty() {
-            state.rest.extend_from_slice(&self.output);
+    fn respond(&mut self, socket: &OwnedFd, state: &mut TunnelState, _: usize) -> io::Result<bool> {
+        if !state.backlog.is_empty() {
+            state.backlog.extend_from_slice(&self.output);
             return Ok(false);
         }
         let sent = write(socket, &self.output)?;
-        state.rest.extend_from_slice(&self.output[sent..]);
-        Ok(state.rest.is_empty())
+        state.backlog.extend_from_slice(&self.output[sent..]);
+        Ok(state.backlog.is_empty())
     }
 
-    fn resume(&mut self, socket: &OwnedFd, state: &mut State) -> io::Result<bool> {
-        if !state.rest.is_empty() {
-            let sent = write(socket, &state.rest)?;
-            state.rest.drain(..sent);
+    fn resume(&mut self, socket: &OwnedFd, state: &mut TunnelState) -> io::Result<bool> {
+        if !state.backlog.is_empty() {
+            let sent = write(socket, &state.backlog)?;
+            state.backlog.drain(..sent);
         }
-        Ok(state.rest.is_empty())
+        Ok(state.backlog.is_empty())
     }
 }
 
@@ -79,7 +79,7 @@ fn main() {
     let mut reply = floor::head("text/html; charset=utf-8", BODY.len() as u64);
     reply.extend_from_slice(BODY);
     let output = Vec::new();
-    if let Err(error) = floor::serve(&[port], Echo { reply, output }) {
+    if let Err(error) = floor::serve(&[port], EchoResponder { reply, output }) {
         eprintln!("floor-tunnel: {error}");
         std::process::exit(1);
     }

@@ -7,7 +7,7 @@ use std::net::TcpListener;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU16, Ordering};
 
-use floor::{BACKLOG, Found};
+use floor::{BACKLOG, Requests};
 use io_uring::squeue::{Entry, Flags};
 use io_uring::types::{BufRingEntry, Fd};
 use io_uring::{IoUring, cqueue, opcode};
@@ -21,7 +21,7 @@ const BUFFERS: u16 = 4096;
 const BUFFER: usize = 4096;
 const GROUP: u16 = 0;
 /// Answers that one send takes from the constant memory.
-const ANSWERS: usize = 64;
+const MAX_RESPONSES: usize = 64;
 /// What completes is told by the number that comes back: all ones for the listener, else the socket.
 const LISTENER: u64 = u64::MAX;
 /// All of it, and no signal for a client that has gone.
@@ -29,12 +29,12 @@ const SEND: i32 = 0x4000 | 0x100;
 
 #[derive(Clone)]
 #[repr(align(4096))]
-struct Page([u8; BUFFER]);
+struct BufferPage([u8; BUFFER]);
 
-struct Floor {
+struct FloorServer {
     ring: IoUring,
-    queue: Vec<Page>,
-    memory: Vec<Page>,
+    queue: Vec<BufferPage>,
+    memory: Vec<BufferPage>,
     tail: u16,
     replies: Vec<u8>,
     reply: usize,
@@ -42,8 +42,8 @@ struct Floor {
     partial: Vec<Vec<u8>>,
 }
 
-impl Floor {
-    fn new() -> io::Result<Floor> {
+impl FloorServer {
+    fn new() -> io::Result<FloorServer> {
         let ring = IoUring::builder()
             .setup_cqsize(COMPLETIONS)
             .setup_submit_all()
@@ -52,13 +52,13 @@ impl Floor {
             .build(SUBMISSIONS)?;
         let mut reply = floor::head("text/html; charset=utf-8", BODY.len() as u64);
         reply.extend_from_slice(BODY);
-        let page = Page([0; BUFFER]);
-        let mut floor = Floor {
+        let page = BufferPage([0; BUFFER]);
+        let mut floor = FloorServer {
             ring,
             queue: vec![page.clone(); usize::from(BUFFERS) * size_of::<BufRingEntry>() / BUFFER],
             memory: vec![page; usize::from(BUFFERS)],
             tail: 0,
-            replies: reply.repeat(ANSWERS),
+            replies: reply.repeat(MAX_RESPONSES),
             reply: reply.len(),
             partial: Vec::new(),
         };
@@ -69,11 +69,11 @@ impl Floor {
                 .submitter()
                 .register_buf_ring_with_flags(floor.queue.as_ptr() as u64, BUFFERS, GROUP, 0)?;
         }
-        (0..BUFFERS).for_each(|id| floor.give_back(id));
+        (0..BUFFERS).for_each(|id| floor.return_buffer(id));
         Ok(floor)
     }
 
-    fn give_back(&mut self, id: u16) {
+    fn return_buffer(&mut self, id: u16) {
         let address = self.memory[usize::from(id)].0.as_mut_ptr() as u64;
         let entries = self.queue.as_mut_ptr().cast::<BufRingEntry>();
         // SAFETY: the index is below the number of entries, which `queue` holds; each buffer is in it once at most.
@@ -106,28 +106,29 @@ impl Floor {
 
     /// What one receive brought; whether the connection goes on.
     fn received(&mut self, socket: RawFd, id: u16, length: usize) -> io::Result<bool> {
-        let place = socket as usize;
-        if self.partial.len() <= place {
-            self.partial.resize_with(place + 1, Vec::new);
+        let index = socket as usize;
+        if self.partial.len() <= index {
+            self.partial.resize_with(index + 1, Vec::new);
         }
         let bytes = &self.memory[usize::from(id)].0[..length];
-        let partial = &mut self.partial[place];
+        let partial = &mut self.partial[index];
         let heads = if partial.is_empty() {
-            let heads = Found::heads(bytes)?;
+            let heads = Requests::heads(bytes)?;
             partial.extend_from_slice(&bytes[heads.bytes..]);
             heads
         } else {
             partial.extend_from_slice(bytes);
-            let heads = Found::heads(partial)?;
+            let heads = Requests::heads(partial)?;
             partial.drain(..heads.bytes);
             heads
         };
-        self.give_back(id);
-        let mut left = heads.number;
+        self.return_buffer(id);
+        let mut left = heads.count;
         while left > 0 {
-            let answers = left.min(ANSWERS);
-            left -= answers;
-            let send = opcode::Send::new(Fd(socket), self.replies.as_ptr(), (answers * self.reply) as u32).flags(SEND);
+            let responses = left.min(MAX_RESPONSES);
+            left -= responses;
+            let send =
+                opcode::Send::new(Fd(socket), self.replies.as_ptr(), (responses * self.reply) as u32).flags(SEND);
             self.push(
                 &send
                     .build()
@@ -172,16 +173,16 @@ impl Floor {
                     // A send that failed: the receive tells of it as well.
                     continue;
                 }
-                let goes_on = match cqueue::buffer_select(flags) {
+                let is_open = match cqueue::buffer_select(flags) {
                     Some(id) if result > 0 => self.received(socket, id, result as usize).unwrap_or(false),
                     Some(id) => {
-                        self.give_back(id);
+                        self.return_buffer(id);
                         false
                     }
                     // ENOBUFS: asked again below.
                     None => result == -105,
                 };
-                if !goes_on {
+                if !is_open {
                     self.end(socket, cqueue::more(flags))?;
                 } else if !cqueue::more(flags) {
                     self.receive(socket)?;
@@ -220,5 +221,5 @@ fn main() {
 fn serve(port: u16) -> io::Result<()> {
     let listener = TcpListener::bind(("127.0.0.1", port))?;
     rustix::net::listen(&listener, BACKLOG)?;
-    Floor::new()?.serve(&listener)
+    FloorServer::new()?.serve(&listener)
 }

@@ -1,21 +1,21 @@
 //! `floor PORT...`: answers every request with the same 13 bytes; all requests of one read share one write.
 
-use floor::Answer;
+use floor::Responder;
 use std::io;
 use std::os::fd::OwnedFd;
 
 const BODY: &[u8] = b"Hello, world!";
 
-struct Constant {
+struct FixedResponse {
     reply: Vec<u8>,
     output: Vec<u8>,
 }
 
-impl Answer for Constant {
+impl Responder for FixedResponse {
     type State = ();
     const WAITS_FOR_ROOM: bool = false;
 
-    fn answer(&mut self, socket: &OwnedFd, (): &mut (), requests: usize) -> io::Result<bool> {
+    fn respond(&mut self, socket: &OwnedFd, (): &mut (), requests: usize) -> io::Result<bool> {
         self.output.clear();
         for _ in 0..requests {
             self.output.extend_from_slice(&self.reply);
@@ -44,7 +44,7 @@ fn main() {
     reply.extend_from_slice(BODY);
     if let Err(error) = floor::serve(
         &ports,
-        Constant {
+        FixedResponse {
             reply,
             output: Vec::new(),
         },
