@@ -13,17 +13,17 @@ mod laravel;
 mod phpmyadmin;
 mod push;
 mod server;
+mod session;
 mod slow;
 mod trusted;
 mod upstreams;
-mod visitor;
 mod websocket;
 mod wordpress;
 
 use self::autobahn::Cases;
 use crate::Failure;
 use crate::command::{cargo, run as run_command};
-use crate::packages::{self, Chore};
+use crate::packages::{self, Purpose};
 use crate::steps::Steps;
 use std::path::{Path, PathBuf};
 
@@ -101,7 +101,7 @@ pub const CLIENTS: [(&str, Work); 8] = [
 ];
 
 pub fn run(options: &Options) -> Result<(), Failure> {
-    packages::need(Chore::Conform)?;
+    packages::require(Purpose::Conform)?;
     let program = match &options.program {
         Some(file) => file.canonicalize()?,
         None => {
@@ -137,7 +137,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         ("upstreams", Step::Upstreams, upstreams::run),
     ];
     if applications.iter().any(|(_, step, _)| wanted(*step)) {
-        packages::need(Chore::Applications)?;
+        packages::require(Purpose::Applications)?;
     }
     for (name, step, work) in applications {
         if wanted(step) {
@@ -165,7 +165,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     }
     // Who asks for it by name is told by a failure that there is no Python for it.
     if options.steps.is_empty() && autobahn::wstest::python().is_none() {
-        steps.skip("autobahn", autobahn::wstest::CURE);
+        steps.skip("autobahn", autobahn::wstest::INSTALL_HINT);
     } else if wanted(Step::Autobahn) {
         steps.step("autobahn", || autobahn::run(&program, Cases::Messages));
     }

@@ -3,8 +3,8 @@
 mod command;
 mod deny;
 mod docs;
-mod elsewhere;
 mod fuzz;
+mod other_systems;
 mod packages;
 mod repository;
 mod skips;
@@ -26,11 +26,11 @@ use std::process::ExitCode;
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 struct Arguments {
     #[command(subcommand)]
-    chore: Chore,
+    task: Task,
 }
 
 #[derive(Subcommand)]
-enum Chore {
+enum Task {
     /// Install or name what is missing, then run every check and test
     Test(test::Options),
     /// Measure RockNet beside other servers and write the results
@@ -53,16 +53,16 @@ enum Chore {
 type Failure = Box<dyn std::error::Error>;
 
 fn main() -> ExitCode {
-    let outcome = match Arguments::parse().chore {
-        Chore::Test(options) => test::run(&options),
+    let outcome = match Arguments::parse().task {
+        Task::Test(options) => test::run(&options),
         #[cfg(target_os = "linux")]
-        Chore::Bench(options) => bench::run(&options),
+        Task::Bench(options) => bench::run(&options),
         #[cfg(target_os = "linux")]
-        Chore::Conform(options) => conform::run(&options),
-        Chore::Docs(options) => docs::run(&options),
-        Chore::Tidy(options) => tidy::run(&options),
-        Chore::Fuzz(options) => fuzz::run(&options),
-        Chore::Deny => deny::run(),
+        Task::Conform(options) => conform::run(&options),
+        Task::Docs(options) => docs::run(&options),
+        Task::Tidy(options) => tidy::run(&options),
+        Task::Fuzz(options) => fuzz::run(&options),
+        Task::Deny => deny::run(),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -4,23 +4,23 @@ use crate::Failure;
 use crate::command::{cargo, command, find, output, run as run_command};
 use std::path::Path;
 
-struct Elsewhere {
+struct System {
     target: &'static str,
     /// What is to compile there: all that does.
     packages: &'static [&'static str],
 }
 
-const ALL: &[Elsewhere] = &[
-    Elsewhere {
+const ALL: &[System] = &[
+    System {
         target: "x86_64-apple-darwin",
         packages: &["rocknet"],
     },
-    Elsewhere {
+    System {
         target: "x86_64-unknown-freebsd",
         packages: &["rocknet"],
     },
     // The server looks for files beneath an open folder, which it does not yet know how to do there.
-    Elsewhere {
+    System {
         target: "x86_64-pc-windows-gnu",
         packages: &[
             "rocknet-proto",
@@ -36,37 +36,37 @@ const ALL: &[Elsewhere] = &[
 const LINUX_ONLY: &[&str] = &["io-uring"];
 
 /// The target's names for compilers of C, which are not wanted: nothing is linked, so what they would make is never looked at.
-const TOOLS: &[&str] = &["CC", "CXX", "AR", "RANLIB"];
+const TOOLCHAIN_VARIABLES: &[&str] = &["CC", "CXX", "AR", "RANLIB"];
 
 /// Checks what can be checked here; a remark names the targets whose standard library is neither here nor to be had.
 pub fn run() -> Result<Option<String>, Failure> {
-    let (here, missing): (Vec<_>, Vec<_>) = ALL.iter().partition(|elsewhere| is_ready(elsewhere.target));
-    for elsewhere in &here {
-        check(elsewhere)?;
-        without_what_is_linuxs(elsewhere)?;
+    let (here, missing): (Vec<_>, Vec<_>) = ALL.iter().partition(|system| is_ready(system.target));
+    for system in &here {
+        check(system)?;
+        hide_linux_only(system)?;
     }
-    let missing: Vec<_> = missing.iter().map(|elsewhere| elsewhere.target).collect();
+    let missing: Vec<_> = missing.iter().map(|system| system.target).collect();
     Ok((!missing.is_empty()).then(|| format!("without {}: rustup has none of them here", missing.join(", "))))
 }
 
-fn check(elsewhere: &Elsewhere) -> Result<(), Failure> {
+fn check(system: &System) -> Result<(), Failure> {
     let mut check = cargo();
-    check.args(["check", "--locked", "--lib", "--bins", "--target", elsewhere.target]);
-    for package in elsewhere.packages {
+    check.args(["check", "--locked", "--lib", "--bins", "--target", system.target]);
+    for package in system.packages {
         check.args(["-p", package]);
     }
     // As the server has it.
     check.args(["--features", "rocknet-controller/host"]);
-    let underscored = elsewhere.target.replace('-', "_");
-    for tool in TOOLS {
+    let underscored = system.target.replace('-', "_");
+    for tool in TOOLCHAIN_VARIABLES {
         check.env(format!("{tool}_{underscored}"), "true");
     }
     let flags = format!("CARGO_TARGET_{}_RUSTFLAGS", underscored.to_uppercase());
     run_command(check.env(flags, "-D warnings"))
 }
 
-fn without_what_is_linuxs(elsewhere: &Elsewhere) -> Result<(), Failure> {
-    for package in elsewhere.packages {
+fn hide_linux_only(system: &System) -> Result<(), Failure> {
+    for package in system.packages {
         let mut tree = cargo();
         tree.args([
             "tree",
@@ -78,13 +78,13 @@ fn without_what_is_linuxs(elsewhere: &Elsewhere) -> Result<(), Failure> {
             "-f",
             "{p}",
         ]);
-        let tree = output(tree.args(["-p", package, "--target", elsewhere.target]))?;
+        let tree = output(tree.args(["-p", package, "--target", system.target]))?;
         let found = LINUX_ONLY.iter().find(|only| {
             let mut names = tree.lines().filter_map(|line| line.split(' ').next());
             names.any(|name| name == **only)
         });
         if let Some(only) = found {
-            return Err(format!("{package} has {only} on {}", elsewhere.target).into());
+            return Err(format!("{package} has {only} on {}", system.target).into());
         }
     }
     Ok(())

@@ -9,14 +9,14 @@ use std::process::{Command, Stdio};
 
 /// Which chore runs a program.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Chore {
+pub enum Purpose {
     Test,
     Bench,
     Conform,
     /// The steps of `conform` that need whole applications.
     Applications,
     /// The servers to be measured against: welcome, not needed.
-    Peers,
+    Competitors,
 }
 
 /// A program of another project and where Debian has it.
@@ -25,25 +25,25 @@ pub struct Package {
     program: &'static str,
     /// The name of the Debian package.
     package: &'static str,
-    chores: &'static [Chore],
+    purposes: &'static [Purpose],
     reason: &'static str,
 }
 
 const fn package(
     program: &'static str,
     package: &'static str,
-    chores: &'static [Chore],
+    purposes: &'static [Purpose],
     reason: &'static str,
 ) -> Package {
     Package {
         program,
         package,
-        chores,
+        purposes,
         reason,
     }
 }
 
-use Chore::{Applications, Bench, Conform, Peers, Test};
+use Purpose::{Applications, Bench, Competitors, Conform, Test};
 
 /// Every program that a chore runs beyond the Rust toolchain and its linker, without which nothing here would run.
 const PACKAGES: &[Package] = &[
@@ -75,7 +75,7 @@ const PACKAGES: &[Package] = &[
     package(
         "php-fpm8.2",
         "php8.2-fpm",
-        &[Test, Applications, Peers],
+        &[Test, Applications, Competitors],
         "runs the scripts that pages by PHP come from",
     ),
     package(
@@ -114,7 +114,7 @@ const PACKAGES: &[Package] = &[
     package(
         "chromium",
         "chromium",
-        &[Test, Conform, Peers],
+        &[Test, Conform, Competitors],
         "the browser that pages must please, headless",
     ),
     package(
@@ -195,25 +195,35 @@ const PACKAGES: &[Package] = &[
     package(
         "nginx",
         "nginx",
-        &[Test, Peers, Applications],
+        &[Test, Competitors, Applications],
         "a server to be passed on to, and to be measured against",
     ),
     package(
         "haproxy",
         "haproxy",
-        &[Test, Peers],
+        &[Test, Competitors],
         "a proxy before and behind the server, and to be measured against",
     ),
-    package("h2o", "h2o", &[Peers], "a server to be measured against"),
-    package("apache2", "apache2-bin", &[Peers], "a server to be measured against"),
-    package("lighttpd", "lighttpd", &[Peers], "a server to be measured against"),
+    package("h2o", "h2o", &[Competitors], "a server to be measured against"),
+    package(
+        "apache2",
+        "apache2-bin",
+        &[Competitors],
+        "a server to be measured against",
+    ),
+    package(
+        "lighttpd",
+        "lighttpd",
+        &[Competitors],
+        "a server to be measured against",
+    ),
 ];
 
 /// Installs what `chore` lacks as root on Debian; anywhere else names it and stops.
-pub fn need(chore: Chore) -> Result<(), Failure> {
+pub fn require(purpose: Purpose) -> Result<(), Failure> {
     let missing: Vec<_> = PACKAGES
         .iter()
-        .filter(|entry| entry.chores.contains(&chore) && find(entry.program).is_none())
+        .filter(|entry| entry.purposes.contains(&purpose) && find(entry.program).is_none())
         .collect();
     if missing.is_empty() {
         return Ok(());
@@ -245,7 +255,7 @@ pub fn need(chore: Chore) -> Result<(), Failure> {
 
 /// What packages ask while they are installed, and the answers, in the words of debconf: no database of the system, and
 /// no web server is set up for them.
-const ANSWERS: &[(&str, &str)] = &[(
+const DEBCONF_ANSWERS: &[(&str, &str)] = &[(
     "phpmyadmin",
     "phpmyadmin phpmyadmin/dbconfig-install boolean false
 phpmyadmin phpmyadmin/reconfigure-webserver multiselect
@@ -256,7 +266,7 @@ phpmyadmin phpmyadmin/reconfigure-webserver multiselect
 const COMPONENTS: &[(&str, &str)] = &[("fmt", "rustfmt"), ("clippy", "clippy")];
 
 /// Adds what is missing of the toolchain by rustup; without rustup names it and stops.
-pub fn need_components() -> Result<(), Failure> {
+pub fn require_components() -> Result<(), Failure> {
     for (command, component) in COMPONENTS {
         if output(cargo().args([command, "--version"])).is_ok() {
             continue;
@@ -270,16 +280,16 @@ pub fn need_components() -> Result<(), Failure> {
 }
 
 /// As `need`, for programs that a chore can do without: what stays missing is told and no failure.
-pub fn offer(chore: Chore) {
-    if let Err(failure) = need(chore) {
+pub fn install_optional(purpose: Purpose) {
+    if let Err(failure) = require(purpose) {
         println!("going on without: {failure}");
     }
 }
 
 fn install(names: &[&str]) -> Result<(), Failure> {
-    for (package, answers) in ANSWERS {
+    for (package, answers) in DEBCONF_ANSWERS {
         if names.contains(package) {
-            answer(answers)?;
+            preseed(answers)?;
         }
     }
     let mut apt = Command::new("apt-get");
@@ -291,7 +301,7 @@ fn install(names: &[&str]) -> Result<(), Failure> {
     output(&mut apt).map(drop)
 }
 
-fn answer(lines: &str) -> Result<(), Failure> {
+fn preseed(lines: &str) -> Result<(), Failure> {
     let mut debconf = Command::new("debconf-set-selections").stdin(Stdio::piped()).spawn()?;
     if let Some(mut input) = debconf.stdin.take() {
         input.write_all(lines.as_bytes())?;
@@ -345,7 +355,7 @@ mod tests {
         for entry in PACKAGES {
             assert!(seen.insert(entry.program), "{} is listed twice", entry.program);
             assert!(
-                !entry.reason.is_empty() && !entry.chores.is_empty(),
+                !entry.reason.is_empty() && !entry.purposes.is_empty(),
                 "{}",
                 entry.program
             );

@@ -4,10 +4,10 @@ use crate::Failure;
 use std::time::{Duration, Instant};
 
 /// How a step ended.
-enum End {
+enum StepOutcome {
     Passed,
     /// It passed, and there is something to tell.
-    Remarked(String),
+    PassedWithRemark(String),
     Failed,
     Skipped(&'static str),
 }
@@ -15,7 +15,7 @@ enum End {
 /// The steps of a run so far.
 #[derive(Default)]
 pub struct Steps {
-    done: Vec<(&'static str, End, Duration)>,
+    done: Vec<(&'static str, StepOutcome, Duration)>,
 }
 
 impl Steps {
@@ -28,20 +28,20 @@ impl Steps {
     pub fn remarked(&mut self, name: &'static str, work: impl FnOnce() -> Result<Option<String>, Failure>) {
         println!("\n== {name}");
         let start = Instant::now();
-        let end = match work() {
-            Ok(None) => End::Passed,
-            Ok(Some(remark)) => End::Remarked(remark),
+        let outcome = match work() {
+            Ok(None) => StepOutcome::Passed,
+            Ok(Some(remark)) => StepOutcome::PassedWithRemark(remark),
             Err(failure) => {
                 eprintln!("{name}: {failure}");
-                End::Failed
+                StepOutcome::Failed
             }
         };
-        self.done.push((name, end, start.elapsed()));
+        self.done.push((name, outcome, start.elapsed()));
     }
 
     /// Notes a step that cannot run here, and why.
     pub fn skip(&mut self, name: &'static str, reason: &'static str) {
-        self.done.push((name, End::Skipped(reason), Duration::ZERO));
+        self.done.push((name, StepOutcome::Skipped(reason), Duration::ZERO));
     }
 
     /// Prints the summary; an error when any step failed.
@@ -50,17 +50,17 @@ impl Steps {
         let failed: Vec<_> = self
             .done
             .iter()
-            .filter(|(_, end, _)| matches!(end, End::Failed))
+            .filter(|(_, outcome, _)| matches!(outcome, StepOutcome::Failed))
             .map(|(name, ..)| *name)
             .collect();
         println!("\n== summary");
-        for (name, end, time) in &self.done {
+        for (name, outcome, time) in &self.done {
             let seconds = time.as_secs_f64();
-            match end {
-                End::Passed => println!("passed   {seconds:7.1} s  {name}"),
-                End::Remarked(remark) => println!("passed   {seconds:7.1} s  {name} ({remark})"),
-                End::Failed => println!("FAILED   {seconds:7.1} s  {name}"),
-                End::Skipped(reason) => println!("skipped            {name}: {reason}"),
+            match outcome {
+                StepOutcome::Passed => println!("passed   {seconds:7.1} s  {name}"),
+                StepOutcome::PassedWithRemark(remark) => println!("passed   {seconds:7.1} s  {name} ({remark})"),
+                StepOutcome::Failed => println!("FAILED   {seconds:7.1} s  {name}"),
+                StepOutcome::Skipped(reason) => println!("skipped            {name}: {reason}"),
             }
         }
         if failed.is_empty() {

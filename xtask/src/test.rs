@@ -1,10 +1,10 @@
 //! `cargo xtask test`: every check and test of the repository, the same command for people and for `.ci/run`.
 
 use crate::command::{cargo, find, run as run_command};
-use crate::packages::{self, Chore};
+use crate::packages::{self, Purpose};
 use crate::skips::Skips;
 use crate::steps::Steps;
-use crate::{Failure, conform, deny, docs, elsewhere, tidy, tools};
+use crate::{Failure, conform, deny, docs, other_systems, tidy, tools};
 use std::path::Path;
 
 #[derive(clap::Args)]
@@ -22,8 +22,8 @@ const NO_IO_URING: &str = "a kernel with io_uring, and kernel.io_uring_disabled 
 const NEIGHBOURS: &[&str] = &["bench/floor/Cargo.toml", "fuzz/Cargo.toml"];
 
 pub fn run(options: &Options) -> Result<(), Failure> {
-    packages::need(Chore::Test)?;
-    packages::need_components()?;
+    packages::require(Purpose::Test)?;
+    packages::require_components()?;
     let mut steps = Steps::default();
     steps.step("format", format);
     steps.step("house rules", || tidy::run(&tidy::Options::default()));
@@ -72,9 +72,9 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     }
     steps.step("generated pages", docs::check);
     if !options.fast {
-        steps.remarked("other systems", elsewhere::run);
+        steps.remarked("other systems", other_systems::run);
     }
-    if elsewhere::is_ready(BARE_TARGET) {
+    if other_systems::is_ready(BARE_TARGET) {
         steps.step("protocol without a system", || {
             run_cargo(&[
                 "check",

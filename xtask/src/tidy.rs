@@ -1,7 +1,7 @@
 //! The rules of the house that no compiler knows: each is a function over the sources, and every breach is named.
 
-mod arrows;
 mod cycles;
+mod dependencies;
 mod listed;
 mod names;
 mod opening;
@@ -37,9 +37,9 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let words = Words::new()?;
     let mut pending = Pending::new(options.folder.clone());
     let mut breaches = files(&root, &words, &mut pending)?;
-    for (name, allowed) in arrows::ARROWS {
+    for (name, allowed) in dependencies::ALLOWED {
         if let Ok(text) = fs::read_to_string(root.join("crates").join(name).join("Cargo.toml")) {
-            breaches.extend(arrows::check(name, allowed, &text));
+            breaches.extend(dependencies::check(name, allowed, &text));
         }
     }
     let (mut statics, mut names) = (Statics::new(), Names::new());

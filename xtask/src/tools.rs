@@ -74,7 +74,7 @@ impl Tool {
     }
 
     /// Builds it where it is not there yet; what stays missing is told and no failure.
-    pub fn offer(&self) {
+    pub fn build_optional(&self) {
         if let Err(failure) = self.path() {
             println!("going on without: {failure}");
         }

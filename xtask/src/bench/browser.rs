@@ -1,6 +1,6 @@
 //! A page of 60 resources in a browser behind a slow link, with the server's cache cold and warm.
 
-use super::counted::{Started, start_one};
+use super::counted::{StartedServer, start_one};
 use super::lane::Lane;
 use super::run::Run;
 use super::slow_link::SlowLink;
@@ -23,7 +23,7 @@ const TEXT: usize = 60 << 10;
 const EDGE: u32 = 128;
 const FOLDER: &str = "page";
 /// Seconds after which the browser is given up.
-const PATIENCE: &str = "60";
+const TIMEOUT_SECONDS: &str = "60";
 
 /// Reports the times of the page in place of its content, once all has been loaded.
 const REPORT: &str = "<script>addEventListener('load', () => setTimeout(() => {
@@ -60,11 +60,11 @@ struct Times {
     loaded: f64,
 }
 
-fn open(browser: &Path, started: &Started) -> Result<Times, Failure> {
+fn open(browser: &Path, started: &StartedServer) -> Result<Times, Failure> {
     let link = SlowLink::to(started.port)?;
     let profile = tempfile::tempdir()?;
     let output = Command::new("timeout")
-        .arg(PATIENCE)
+        .arg(TIMEOUT_SECONDS)
         .arg(browser)
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"])
         .args([

@@ -8,17 +8,17 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::process::Command;
 use std::time::Duration;
 
-/// What matters of an answer.
+/// What matters of an response.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct Response {
     pub status: u16,
     pub length: Option<u64>,
 }
 
 /// Longest head that a server of the bench sends; more means that it talks no HTTP.
-const HEAD_BYTES: usize = 16 << 10;
-/// Patience for one answer; a server under callgrind is fifty times slower.
-const PATIENCE: Duration = Duration::from_secs(10);
+const MAX_HEAD_BYTES: usize = 16 << 10;
+/// Patience for one response; a server under callgrind is fifty times slower.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A keep-alive connection to a server on this machine.
 pub struct Client {
@@ -33,9 +33,9 @@ impl<S: Read + Write> Stream for S {}
 
 impl Client {
     pub fn connect(lane: &Lane, port: u16, path: &str) -> io::Result<Self> {
-        let stream = TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)), PATIENCE)?;
+        let stream = TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)), RESPONSE_TIMEOUT)?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(RESPONSE_TIMEOUT))?;
         let host = lane.variant.host().unwrap_or_else(|| "localhost".to_owned());
         let stream: Box<dyn Stream> = match lane.scheme {
             Scheme::Http => Box::new(stream),
@@ -48,38 +48,38 @@ impl Client {
     }
 
     /// Asks once and reads the head of the answer alone: the connection is of no further use.
-    pub fn ask_head(mut self) -> io::Result<Answer> {
+    pub fn get_head(mut self) -> io::Result<Response> {
         self.stream.write_all(self.request.as_bytes())?;
         Ok(self.read_head()?.0)
     }
 
-    /// Asks once and reads the whole answer.
-    pub fn ask(&mut self) -> io::Result<Answer> {
+    /// Asks once and reads the whole response.
+    pub fn get(&mut self) -> io::Result<Response> {
         self.stream.write_all(self.request.as_bytes())?;
-        let (answer, had) = self.read_head()?;
-        let length = answer
+        let (response, had) = self.read_head()?;
+        let length = response
             .length
             .ok_or_else(|| io::Error::new(ErrorKind::InvalidData, "no Content-Length"))?;
         let left = length.saturating_sub(had as u64);
         let drained = io::copy(&mut (&mut self.stream).take(left), &mut io::sink())?;
         if drained == left {
-            Ok(answer)
+            Ok(response)
         } else {
             Err(ErrorKind::UnexpectedEof.into())
         }
     }
 
     /// The head, and how many bytes of the body came with it.
-    fn read_head(&mut self) -> io::Result<(Answer, usize)> {
+    fn read_head(&mut self) -> io::Result<(Response, usize)> {
         let mut bytes = Vec::with_capacity(1024);
         let mut chunk = [0; 1024];
         loop {
             if let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
                 let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
-                let answer = parse(&head).ok_or_else(|| io::Error::new(ErrorKind::InvalidData, head))?;
-                return Ok((answer, bytes.len() - end - 4));
+                let response = parse(&head).ok_or_else(|| io::Error::new(ErrorKind::InvalidData, head))?;
+                return Ok((response, bytes.len() - end - 4));
             }
-            if bytes.len() > HEAD_BYTES {
+            if bytes.len() > MAX_HEAD_BYTES {
                 return Err(io::Error::new(ErrorKind::InvalidData, "no end of the head"));
             }
             match self.stream.read(&mut chunk)? {
@@ -90,7 +90,7 @@ impl Client {
     }
 }
 
-fn parse(head: &str) -> Option<Answer> {
+fn parse(head: &str) -> Option<Response> {
     let mut lines = head.split("\r\n");
     let status = lines.next()?.strip_prefix("HTTP/1.1 ")?.get(..3)?.parse().ok()?;
     let length = lines.find_map(|line| {
@@ -98,7 +98,7 @@ fn parse(head: &str) -> Option<Answer> {
         name.eq_ignore_ascii_case("content-length")
             .then(|| value.trim().parse().ok())?
     });
-    Some(Answer { status, length })
+    Some(Response { status, length })
 }
 
 /// Opens `connections`, asks on each once, and hands them over open and idle.
@@ -106,29 +106,29 @@ pub fn idle(lane: &Lane, port: u16, path: &str, connections: usize) -> io::Resul
     (0..connections)
         .map(|_| {
             let mut client = Client::connect(lane, port, path)?;
-            client.ask()?;
+            client.get()?;
             Ok(client)
         })
         .collect()
 }
 
 /// Asks exactly `requests` times over one connection, in HTTP/2 by h2load.
-pub fn ask_times(lane: &Lane, port: u16, path: &str, requests: usize) -> io::Result<()> {
+pub fn get_many(lane: &Lane, port: u16, path: &str, requests: usize) -> io::Result<()> {
     if lane.version == Version::Http2 {
         let url = format!("http://127.0.0.1:{port}{path}");
         let requests = requests.to_string();
         let out = Command::new("h2load")
             .args(["-n", &requests, "-c", "1", "-m", "1", &url])
             .output()?;
-        let told = String::from_utf8_lossy(&out.stdout);
-        return match told.contains(&format!("{requests} succeeded, 0 failed")) {
+        let output = String::from_utf8_lossy(&out.stdout);
+        return match output.contains(&format!("{requests} succeeded, 0 failed")) {
             true => Ok(()),
-            false => Err(io::Error::other(format!("h2load: {told}"))),
+            false => Err(io::Error::other(format!("h2load: {output}"))),
         };
     }
     let mut client = Client::connect(lane, port, path)?;
     for _ in 0..requests {
-        client.ask()?;
+        client.get()?;
     }
     Ok(())
 }
@@ -142,14 +142,14 @@ mod tests {
         let rows = [
             (
                 "HTTP/1.1 200 OK\r\ncontent-length: 13",
-                Some(Answer {
+                Some(Response {
                     status: 200,
                     length: Some(13),
                 }),
             ),
             (
                 "HTTP/1.1 404 Not Found\r\nServer: x",
-                Some(Answer {
+                Some(Response {
                     status: 404,
                     length: None,
                 }),

@@ -1,7 +1,7 @@
 //! Rows whose files lie on the disk and in no memory: each is asked for once, of a server that has just been started.
 
 use super::cores::SERVER_CORE;
-use super::counted::{Started, start_one};
+use super::counted::{StartedServer, start_one};
 use super::lane::Lane;
 use super::load::sequence;
 use super::measure::{cpu_ns, softirq_thread};
@@ -17,7 +17,7 @@ use std::path::PathBuf;
 
 /// Files of one size: enough of them that a round takes a second, few enough that they fit any disk.
 #[derive(Clone, Copy)]
-struct Stock {
+struct FileSet {
     size: u64,
     count: u64,
     connections: u32,
@@ -28,37 +28,37 @@ const NOTE: &str = "Median of the rounds. Before each the pages of all files are
                     is asked for once. CPU time is that of all threads of the server, and of the kernel's that work for it.";
 
 pub fn files_10k(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
-    measure(run, lanes, stock(10 * KIB, 10_000, 64))
+    measure(run, lanes, file_set(10 * KIB, 10_000, 64))
 }
 
 pub fn files_100k(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
-    measure(run, lanes, stock(100 * KIB, 5_000, 64))
+    measure(run, lanes, file_set(100 * KIB, 5_000, 64))
 }
 
 pub fn files_1m(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
-    measure(run, lanes, stock(MIB, 800, 64))
+    measure(run, lanes, file_set(MIB, 800, 64))
 }
 
 pub fn files_1g(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
-    measure(run, lanes, stock(GIB, 4, 4))
+    measure(run, lanes, file_set(GIB, 4, 4))
 }
 
-fn stock(size: u64, count: u64, connections: u32) -> Stock {
-    Stock {
+fn file_set(size: u64, count: u64, connections: u32) -> FileSet {
+    FileSet {
         size,
         count,
         connections,
     }
 }
 
-fn measure(run: &Run, lanes: &[Lane], stock: Stock) -> Result<Table, Failure> {
-    let folder = content::cold_name(stock.size);
-    let files = run.site.many(&folder, stock.size, stock.count)?;
+fn measure(run: &Run, lanes: &[Lane], set: FileSet) -> Result<Table, Failure> {
+    let folder = content::cold_name(set.size);
+    let files = run.site.many(&folder, set.size, set.count)?;
     let columns = ["MiB/s", "p99, ms", "µs CPU per MiB", "failed"];
     let measured = table(lanes, &columns, NOTE, |lane| {
         let mut rounds: [Vec<f64>; 4] = Default::default();
         for _ in 0..run.rounds {
-            let figures = round(run, lane, stock, &folder, &files)?;
+            let figures = round(run, lane, set, &folder, &files)?;
             for (all, figure) in rounds.iter_mut().zip(figures) {
                 all.push(figure);
             }
@@ -69,8 +69,8 @@ fn measure(run: &Run, lanes: &[Lane], stock: Stock) -> Result<Table, Failure> {
     Ok(measured)
 }
 
-fn round(run: &Run, lane: &Lane, stock: Stock, folder: &str, files: &[PathBuf]) -> Result<[f64; 4], Failure> {
-    let Started {
+fn round(run: &Run, lane: &Lane, set: FileSet, folder: &str, files: &[PathBuf]) -> Result<[f64; 4], Failure> {
+    let StartedServer {
         server, port, scratch, ..
     } = start_one(run, lane, &[])?;
     for path in files {
@@ -78,11 +78,11 @@ fn round(run: &Run, lane: &Lane, stock: Stock, folder: &str, files: &[PathBuf]) 
     }
     let softirq = softirq_thread(SERVER_CORE);
     let before = cpu_ns(server.pid(), softirq);
-    let count = if stock.size >= GIB {
-        downloads::each_once(lane, port, folder, stock.connections, stock.count)?
+    let count = if set.size >= GIB {
+        downloads::each_once(lane, port, folder, set.connections, set.count)?
     } else {
         let url = format!("http://127.0.0.1:{port}/{folder}/");
-        sequence(&url, stock.connections, stock.count, &scratch)?
+        sequence(&url, set.connections, set.count, &scratch)?
     };
     let spent = cpu_ns(server.pid(), softirq).saturating_sub(before) as f64 / 1e3;
     // What the load generator counts when it ends in the middle of answers is less than what was read.

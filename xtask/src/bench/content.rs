@@ -142,7 +142,7 @@ pub fn statuses(page: Page) -> &'static [u16] {
 }
 
 /// Where a POST is sent on to by servers that have no handler for it.
-pub const POSTED: &str = "/hello.html";
+pub const POST_REDIRECT: &str = "/hello.html";
 
 /// The bytes of a right answer's body, where they are known.
 pub fn length(page: Page) -> Option<u64> {

@@ -1,15 +1,15 @@
 //! Rows that count instead of timing: memory, the first answer, instructions and system calls. They hardly vary between runs.
 
-use super::client::{ask_times, idle as open_idle};
+use super::client::{get_many, idle as open_idle};
 use super::content;
 use super::http2::idle as open_idle_http2;
 use super::lane::{Lane, Version};
 use super::machine::descriptor_limit;
 use super::measure::{Memory, memory_kib};
-use super::peers::Setting;
+use super::programs::Deployment;
 use super::row::Page;
 use super::run::Run;
-use super::server::{Server, free_port};
+use super::server::{ServerProcess, free_port};
 use super::table::{Table, table};
 use super::timed::median;
 use super::upstreams::Upstreams;
@@ -32,19 +32,19 @@ const COUNTED_REQUESTS: usize = 480;
 const MANY_REQUESTS: usize = 10 * COUNTED_REQUESTS;
 
 /// A server that was started for one purpose.
-pub(super) struct Started {
-    pub server: Server,
+pub(super) struct StartedServer {
+    pub server: ServerProcess,
     pub port: u16,
     pub scratch: PathBuf,
     milliseconds: f64,
     _upstreams: Upstreams,
 }
 
-pub(super) fn start_one(run: &Run, lane: &Lane, wrapper: &[&str]) -> Result<Started, Failure> {
+pub(super) fn start_one(run: &Run, lane: &Lane, wrapper: &[&str]) -> Result<StartedServer, Failure> {
     let scratch = run.site.scratch(lane.name)?;
     let upstreams = Upstreams::start(&run.site, lane.variant, Page::Hello)?;
     let port = free_port()?;
-    let setting = Setting {
+    let setting = Deployment {
         port,
         site: &run.site,
         scratch: &scratch,
@@ -54,15 +54,15 @@ pub(super) fn start_one(run: &Run, lane: &Lane, wrapper: &[&str]) -> Result<Star
         version: lane.version,
         upstreams: &upstreams.ports,
     };
-    let launch = lane.peer.configure(&setting)?;
+    let launch = lane.server.configure(&setting)?;
     let begin = Instant::now();
-    let mut server = Server::start(lane, &launch, wrapper, &scratch)?;
-    let answer = server.first_answer(lane, port, &hello(), &scratch)?;
+    let mut server = ServerProcess::start(lane, &launch, wrapper, &scratch)?;
+    let response = server.first_response(lane, port, &hello(), &scratch)?;
     let milliseconds = begin.elapsed().as_secs_f64() * 1e3;
-    if answer.length != content::length(Page::Hello) {
-        return Err(format!("answered {} with {:?} bytes", answer.status, answer.length).into());
+    if response.length != content::length(Page::Hello) {
+        return Err(format!("answered {} with {:?} bytes", response.status, response.length).into());
     }
-    Ok(Started {
+    Ok(StartedServer {
         server,
         port,
         scratch,
@@ -100,8 +100,8 @@ pub fn idle(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
         return Err(format!("{connections} connections need a higher limit of descriptors (ulimit -n)").into());
     }
     Ok(table(lanes, &["bytes per connection", "resident, MiB"], note, |lane| {
-        if lane.peer.connections < connections as u32 {
-            return Err(format!("its settings admit {} connections", lane.peer.connections).into());
+        if lane.server.connections < connections as u32 {
+            return Err(format!("its settings admit {} connections", lane.server.connections).into());
         }
         let started = start_one(run, lane, &[])?;
         let pid = started.server.pid();
@@ -137,7 +137,7 @@ pub fn instructions(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
             let out = run.site.root().with_file_name("callgrind.out");
             let option = format!("--callgrind-out-file={}", out.display());
             let mut started = start_one(run, lane, &["valgrind", "--tool=callgrind", &option])?;
-            ask_times(lane, started.port, &hello(), requests)?;
+            get_many(lane, started.port, &hello(), requests)?;
             started.server.stop();
             callgrind_total(&fs::read_to_string(&out)?).ok_or_else(|| "callgrind told no total".into())
         };
@@ -194,7 +194,7 @@ fn strace(run: &Run, lane: &Lane, requests: usize) -> Result<BTreeMap<String, f6
     let out = run.site.root().with_file_name("strace.out");
     let path = out.display().to_string();
     let mut started = start_one(run, lane, &["strace", "-f", "-c", "-o", &path])?;
-    ask_times(lane, started.port, &hello(), requests)?;
+    get_many(lane, started.port, &hello(), requests)?;
     started.server.stop();
     strace_calls(&out).map_err(|failure| format!("{failure} ({})", started.scratch.display()).into())
 }
@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_callgrind_writes() {
+    fn callgrind_output() {
         assert_eq!(
             callgrind_total("events: Ir\nfn=main\n1 2\nsummary: 41\ntotals: 42\n"),
             Some(42.0)
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_strace_writes() {
+    fn strace_output() {
         let text = "\
 % time     seconds  usecs/call     calls    errors syscall
 ------ ----------- ----------- --------- --------- ----------------

@@ -1,6 +1,6 @@
 //! Large files, each asked for once, by connections that keep nothing of what they read. Load generators keep whole answers.
 
-use super::client::{Answer, Client};
+use super::client::{Client, Response};
 use super::lane::Lane;
 use super::load::Count;
 use super::row::MIB;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// A file that came: whole, or not.
 struct Download {
-    answer: io::Result<Answer>,
+    response: io::Result<Response>,
     took: Duration,
 }
 
@@ -22,7 +22,7 @@ pub fn each_once(lane: &Lane, port: u16, folder: &str, connections: u32, count: 
     let begin = Instant::now();
     let all: Vec<Download> = thread::scope(|scope| {
         let threads: Vec<_> = (0..connections)
-            .map(|_| scope.spawn(|| take(lane, port, folder, &next, count)))
+            .map(|_| scope.spawn(|| download(lane, port, folder, &next, count)))
             .collect();
         threads
             .into_iter()
@@ -36,7 +36,7 @@ pub fn each_once(lane: &Lane, port: u16, folder: &str, connections: u32, count: 
 }
 
 /// One connection: takes a file after the other for as long as there are any.
-fn take(lane: &Lane, port: u16, folder: &str, next: &AtomicU64, count: u64) -> Vec<Download> {
+fn download(lane: &Lane, port: u16, folder: &str, next: &AtomicU64, count: u64) -> Vec<Download> {
     let mut taken = Vec::new();
     loop {
         let number = next.fetch_add(1, Ordering::Relaxed);
@@ -45,17 +45,17 @@ fn take(lane: &Lane, port: u16, folder: &str, next: &AtomicU64, count: u64) -> V
         }
         let begin = Instant::now();
         // A connection each: what opening one costs is nothing beside a file that is worth this.
-        let answer =
-            Client::connect(lane, port, &format!("/{folder}/{number}.bin")).and_then(|mut client| client.ask());
+        let response =
+            Client::connect(lane, port, &format!("/{folder}/{number}.bin")).and_then(|mut client| client.get());
         let took = begin.elapsed();
-        taken.push(Download { answer, took });
+        taken.push(Download { response, took });
     }
 }
 
 fn counted(all: &[Download], took: Duration) -> Count {
-    let answers = || all.iter().filter_map(|download| download.answer.as_ref().ok());
-    let right = || answers().filter(|answer| answer.status == 200);
-    let bytes: u64 = right().filter_map(|answer| answer.length).sum();
+    let responses = || all.iter().filter_map(|download| download.response.as_ref().ok());
+    let right = || responses().filter(|response| response.status == 200);
+    let bytes: u64 = right().filter_map(|response| response.length).sum();
     let mut times: Vec<f64> = all.iter().map(|download| download.took.as_secs_f64() * 1e3).collect();
     times.sort_by(f64::total_cmp);
     // The nearest rank: of fewer than a hundred it is the slowest.
@@ -64,8 +64,8 @@ fn counted(all: &[Download], took: Duration) -> Count {
         requests: all.len() as f64,
         mebibytes: bytes as f64 / MIB as f64,
         seconds: took.as_secs_f64(),
-        failures: (all.len() - answers().count()) as u64,
-        refused: (answers().count() - right().count()) as u64,
+        failures: (all.len() - responses().count()) as u64,
+        refused: (responses().count() - right().count()) as u64,
         p99_ms: rank.checked_sub(1).map(|at| times[at]),
     }
 }
@@ -75,22 +75,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_failed_and_what_was_refused_is_counted_apart() {
-        let download = |answer, took| Download {
-            answer,
+    fn failures_and_refusals_are_counted_separately() {
+        let download = |response, took| Download {
+            response,
             took: Duration::from_millis(took),
         };
-        let answer = |status| {
-            Ok(Answer {
+        let response = |status| {
+            Ok(Response {
                 status,
                 length: Some(3 * MIB),
             })
         };
         let all = [
-            download(answer(200), 20),
-            download(answer(404), 1),
+            download(response(200), 20),
+            download(response(404), 1),
             download(Err(io::ErrorKind::UnexpectedEof.into()), 50),
-            download(answer(200), 30),
+            download(response(200), 30),
         ];
         let count = counted(&all, Duration::from_secs(2));
         let expected = Count {

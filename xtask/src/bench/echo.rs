@@ -7,20 +7,20 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 /// Patience for what is sent back.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest head of an answer.
-const HEAD_BYTES: usize = 4096;
+const MAX_HEAD_BYTES: usize = 4096;
 /// What makes a frame of a client longer than its content, where that is below 126 bytes (RFC 6455 §5.2).
 const FRAME_HEAD: [u8; 2] = [0x82, 0x80];
 const MASK: [u8; 4] = [0x37, 0xfa, 0x21, 0x3d];
 /// Longest content with a head so short.
-pub const SHORT: usize = 125;
+pub const MAX_SHORT_PAYLOAD: usize = 125;
 
 /// Asks for WebSocket with the key that RFC 6455 §1.3 has for an example.
 pub fn open(port: u16) -> io::Result<TcpStream> {
-    let mut stream = TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)), PATIENCE)?;
+    let mut stream = TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)), TIMEOUT)?;
     stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
     stream.write_all(
         b"GET /hello.html HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
           Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
@@ -28,7 +28,7 @@ pub fn open(port: u16) -> io::Result<TcpStream> {
     let mut head = Vec::new();
     let mut byte = [0];
     while !head.ends_with(b"\r\n\r\n") {
-        if head.len() == HEAD_BYTES {
+        if head.len() == MAX_HEAD_BYTES {
             return Err(io::Error::new(ErrorKind::InvalidData, "no end of the head"));
         }
         stream.read_exact(&mut byte)?;
@@ -46,7 +46,7 @@ pub fn open(port: u16) -> io::Result<TcpStream> {
 /// A frame with so many bytes of content, as a browser sends it; of larger ones only the content, which nobody looks at.
 pub fn message(size: u32) -> Vec<u8> {
     let size = size as usize;
-    if size > SHORT {
+    if size > MAX_SHORT_PAYLOAD {
         return vec![b'x'; size];
     }
     let content = (0..size).map(|at| b'x' ^ MASK[at % 4]);
@@ -95,7 +95,7 @@ mod tests {
             .map(|(at, byte)| byte ^ MASK[at % 4])
             .collect();
         assert_eq!(content, b"xxxxx");
-        assert_eq!(message(SHORT as u32).len(), 6 + SHORT);
+        assert_eq!(message(MAX_SHORT_PAYLOAD as u32).len(), 6 + MAX_SHORT_PAYLOAD);
         assert_eq!(message(65_536).len(), 65_536);
     }
 }

@@ -5,19 +5,19 @@ use std::time::Duration;
 
 use super::counted::start_one;
 use super::lane::Lane;
-use super::load::{Asked, Count, Load};
+use super::load::{Count, Load, Target};
 use super::run::Run;
 use super::table::{Table, table};
 use super::timed::median;
 use crate::Failure;
 
 /// Those who ask the route of high priority, and those of the flood: enough to keep every thread busy.
-const WANTED: Load = Load::wrk(2);
+const PROBE: Load = Load::wrk(2);
 const FLOOD: Load = Load::wrk(32);
 /// Rounds of each lane; the median stands.
 const ROUNDS: usize = 3;
 /// Until the flood is there.
-const RISING: Duration = Duration::from_millis(500);
+const WARM_UP: Duration = Duration::from_millis(500);
 
 /// The slowest hundredth of answers of a route, with and without a flood on another, where both wait for threads.
 pub fn listings(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
@@ -43,14 +43,14 @@ fn flooded(run: &Run, lanes: &[Lane], note: &'static str) -> Result<Table, Failu
     ];
     Ok(table(lanes, &columns, note, |lane| {
         let started = start_one(run, lane, &[])?;
-        let ask = |load: &Load, folder: &str| -> Result<Count, Failure> {
+        let measure = |load: &Load, folder: &str| -> Result<Count, Failure> {
             let url = format!("http://127.0.0.1:{}/{folder}/", started.port);
-            let asked = Asked {
+            let target = Target {
                 url: &url,
                 host: None,
                 content: None,
             };
-            let count = load.run(&asked, &started.scratch, run.quick)?;
+            let count = load.run(&target, &started.scratch, run.quick)?;
             match count.failures + count.refused {
                 0 => Ok(count),
                 failed => Err(format!("{failed} requests for {url} failed").into()),
@@ -59,13 +59,14 @@ fn flooded(run: &Run, lanes: &[Lane], note: &'static str) -> Result<Table, Failu
         let p99 = |count: Count| count.p99_ms.ok_or("wrk told no latency");
         let (mut alone, mut flooded, mut flood) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..rounds {
-            alone.push(p99(ask(&WANTED, "high")?)?);
+            alone.push(p99(measure(&PROBE, "high")?)?);
             let (wanted, low) = thread::scope(|scope| {
                 // Twice as long as it is looked at, and begun before.
-                let low =
-                    scope.spawn(|| [ask(&FLOOD, "low"), ask(&FLOOD, "low")].map(|all| all.map_err(|e| e.to_string())));
-                thread::sleep(RISING);
-                (ask(&WANTED, "high"), low.join())
+                let low = scope.spawn(|| {
+                    [measure(&FLOOD, "low"), measure(&FLOOD, "low")].map(|all| all.map_err(|e| e.to_string()))
+                });
+                thread::sleep(WARM_UP);
+                (measure(&PROBE, "high"), low.join())
             });
             flooded.push(p99(wanted?)?);
             for count in low.map_err(|_| "the flood panicked")? {

@@ -20,7 +20,7 @@ const END_HEADERS: u8 = 4;
 const PRIORITY: u8 = 0x20;
 const INITIAL_WINDOW_SIZE: u16 = 4;
 /// Patience for one answer.
-pub const PATIENCE: Duration = Duration::from_secs(10);
+pub const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How urgent a request is: by the field of RFC 9218, and for older servers by the weight of RFC 7540.
 #[derive(Clone, Copy)]
@@ -50,21 +50,21 @@ impl Frame {
 
 /// Opens `connections`, asks on each once, and hands them over open and idle.
 pub fn idle(port: u16, path: &str, connections: usize) -> io::Result<Vec<TcpStream>> {
-    let asked = [PREFACE, SETTINGS, SETTINGS_ACK, &request(1, path, None)].concat();
-    (0..connections).map(|_| ask(port, &asked)).collect()
+    let bytes = [PREFACE, SETTINGS, SETTINGS_ACK, &request(1, path, None)].concat();
+    (0..connections).map(|_| get(port, &bytes)).collect()
 }
 
-fn ask(port: u16, asked: &[u8]) -> io::Result<TcpStream> {
+fn get(port: u16, bytes: &[u8]) -> io::Result<TcpStream> {
     let mut stream = connect(port)?;
-    stream.write_all(asked)?;
+    stream.write_all(bytes)?;
     while !read_frame(&mut stream)?.ends_stream() {}
     Ok(stream)
 }
 
 pub fn connect(port: u16) -> io::Result<TcpStream> {
-    let stream = TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)), PATIENCE)?;
+    let stream = TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)), RESPONSE_TIMEOUT)?;
     stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(RESPONSE_TIMEOUT))?;
     Ok(stream)
 }
 

@@ -1,6 +1,6 @@
 //! A lane: one server in one setting, as it takes part in rows and stands in tables.
 
-use super::peers::{Peer, apache, caddy, floor, h2o, haproxy, lighttpd, nginx, rocknet};
+use super::programs::{ServerProgram, apache, caddy, floor, h2o, haproxy, lighttpd, nginx, rocknet};
 
 pub use super::variant::{KeyKind, Scheme, Variant, Version};
 
@@ -9,7 +9,7 @@ pub use super::variant::{KeyKind, Scheme, Variant, Version};
 pub struct Lane {
     /// How it is called on the command line and in tables.
     pub name: &'static str,
-    pub peer: &'static Peer,
+    pub server: &'static ServerProgram,
     pub variant: Variant,
     pub scheme: Scheme,
     pub version: Version,
@@ -19,7 +19,7 @@ pub struct Lane {
     pub holds: Option<&'static str>,
 }
 
-pub const FLOOR: Lane = plain(&floor::PEER);
+pub const FLOOR: Lane = plain(&floor::PROGRAM);
 pub const FLOOR_URING: Lane = Lane {
     holds: Some("anon_inode:[io_uring]"),
     ..plain(&floor::URING)
@@ -28,23 +28,23 @@ pub const FLOOR_TUNNEL: Lane = plain(&floor::TUNNEL);
 pub const FLOOR_SLOW: Lane = plain(&floor::SLOW);
 pub const FLOOR_FILE: Lane = plain(&floor::FILE);
 pub const FLOOR_H2: Lane = http2(plain(&floor::H2));
-pub const ROCKNET: Lane = plain(&rocknet::PEER);
+pub const ROCKNET: Lane = plain(&rocknet::PROGRAM);
 pub const ROCKNET_BEFORE: Lane = plain(&rocknet::BEFORE);
 pub const ROCKNET_HANDLER: Lane = plain(&rocknet::WITH_HANDLER);
-pub const H2O: Lane = plain(&h2o::PEER);
-pub const LIGHTTPD: Lane = plain(&lighttpd::PEER);
+pub const H2O: Lane = plain(&h2o::PROGRAM);
+pub const LIGHTTPD: Lane = plain(&lighttpd::PROGRAM);
 pub const NGINX: Lane = plain(&nginx::TUNED);
 pub const NGINX_AIO: Lane = plain(&nginx::AIO);
 pub const NGINX_STOCK: Lane = plain(&nginx::STOCK);
-pub const APACHE: Lane = plain(&apache::PEER);
-pub const CADDY: Lane = plain(&caddy::PEER);
-pub const HAPROXY: Lane = plain(&haproxy::PEER);
+pub const APACHE: Lane = plain(&apache::PROGRAM);
+pub const CADDY: Lane = plain(&caddy::PROGRAM);
+pub const HAPROXY: Lane = plain(&haproxy::PROGRAM);
 
 /// The plainest lane of a server, called as the server is.
-pub const fn plain(peer: &'static Peer) -> Lane {
+pub const fn plain(server: &'static ServerProgram) -> Lane {
     Lane {
-        name: peer.name,
-        peer,
+        name: server.name,
+        server,
         variant: Variant::Plain,
         scheme: Scheme::Http,
         version: Version::Http1,
@@ -102,14 +102,14 @@ pub const fn with_php(lane: Lane) -> Lane {
 }
 
 impl Lane {
-    /// Whether `wish` means this lane: by its own name or by that of its server.
-    pub fn is_called(&self, wish: &str) -> bool {
-        self.name == wish || self.peer.name == wish
+    /// Whether `name` means this lane: by its own name or by that of its server.
+    pub fn is_called(&self, name: &str) -> bool {
+        self.name == name || self.server.name == name
     }
 
     /// Its settings in words, for the report.
     pub fn settings(&self) -> String {
-        let mut words = self.peer.settings.to_owned();
+        let mut words = self.server.settings.to_owned();
         for (name, value) in self.environment {
             words.push_str(&format!("; {name}={value}"));
         }

@@ -2,7 +2,7 @@
 
 use super::content;
 use super::counted::start_one;
-use super::http2::{PATIENCE, PREFACE, SETTINGS_ACK, Urgency, connect, read_frame, request, windows};
+use super::http2::{PREFACE, RESPONSE_TIMEOUT, SETTINGS_ACK, Urgency, connect, read_frame, request, windows};
 use super::lane::Lane;
 use super::row::{MIB, Page};
 use super::run::Run;
@@ -25,16 +25,16 @@ const LATE_URGENCY: Urgency = Urgency {
     weight: 255,
 };
 /// When the small file is requested after the others.
-const LATER: Duration = Duration::from_millis(400);
+const DELAY: Duration = Duration::from_millis(400);
 /// The stream of that request.
-const LATE: u32 = 2 * BULK + 1;
+const LATE_STREAM: u32 = 2 * BULK + 1;
 /// What the client takes of all streams without a word.
 const WINDOW: u32 = 2 * BULK * MIB as u32;
 /// Bytes after which a connection has told enough.
-const ENOUGH: u64 = 6 * MIB;
+const MIN_BYTES: u64 = 6 * MIB;
 
 /// What one connection has told.
-struct Found {
+struct LateTimes {
     /// Milliseconds from the late request to the end of its response.
     late: f64,
     /// Kilobytes of the others that came in between.
@@ -53,8 +53,8 @@ pub fn late(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
     Ok(table(lanes, &columns, note, |lane| {
         let started = start_one(run, lane, &[])?;
         let link = SlowLink::to(started.port)?;
-        let found: Vec<Found> = (0..run.rounds).map(|_| ask(link.port)).collect::<io::Result<_>>()?;
-        let column = |figure: fn(&Found) -> f64| median(&found.iter().map(figure).collect::<Vec<_>>());
+        let found: Vec<LateTimes> = (0..run.rounds).map(|_| measure(link.port)).collect::<io::Result<_>>()?;
+        let column = |figure: fn(&LateTimes) -> f64| median(&found.iter().map(figure).collect::<Vec<_>>());
         Ok(vec![
             column(|found| found.late),
             column(|found| found.before),
@@ -63,52 +63,52 @@ pub fn late(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
     }))
 }
 
-fn ask(port: u16) -> io::Result<Found> {
+fn measure(port: u16) -> io::Result<LateTimes> {
     let mut stream = connect(port)?;
-    let mut asked = [PREFACE, &windows(WINDOW, WINDOW), SETTINGS_ACK].concat();
+    let mut requests = [PREFACE, &windows(WINDOW, WINDOW), SETTINGS_ACK].concat();
     let bulk = format!("/{}", content::name(Page::File(MIB)));
     for number in 0..BULK {
-        asked.extend(request(2 * number + 1, &bulk, Some(BULK_URGENCY)));
+        requests.extend(request(2 * number + 1, &bulk, Some(BULK_URGENCY)));
     }
-    stream.write_all(&asked)?;
+    stream.write_all(&requests)?;
     let mut writer = stream.try_clone()?;
-    let asking = thread::spawn(move || {
-        thread::sleep(LATER);
+    let sender = thread::spawn(move || {
+        thread::sleep(DELAY);
         let small = format!("/{}", content::name(Page::Hello));
         let at = Instant::now();
-        writer.write_all(&request(LATE, &small, Some(LATE_URGENCY)))?;
+        writer.write_all(&request(LATE_STREAM, &small, Some(LATE_URGENCY)))?;
         Ok::<_, io::Error>(at)
     });
     let mut reader = BufReader::new(stream);
     let (mut all, mut first, mut late) = (0, None, None);
     // When each of the others came, to be counted from a time that is known at the end.
     let mut others = Vec::new();
-    while late.is_none() || all < ENOUGH {
+    while late.is_none() || all < MIN_BYTES {
         let frame = read_frame(&mut reader)?;
         let now = Instant::now();
         if frame.is_data() {
             first.get_or_insert(now);
             all += u64::from(frame.length);
         }
-        if frame.stream != LATE {
+        if frame.stream != LATE_STREAM {
             others.push((now, frame.length));
         } else if frame.ends_stream() {
             late = Some(now);
         }
-        if first.is_some_and(|first| now - first > PATIENCE) {
+        if first.is_some_and(|first| now - first > RESPONSE_TIMEOUT) {
             return Err(io::ErrorKind::TimedOut.into());
         }
     }
-    let asked_at = asking
+    let sent_at = sender
         .join()
         .map_err(|_| io::Error::other("the thread that asks panicked"))??;
     let (Some(late), Some(first)) = (late, first) else {
         return Err(io::ErrorKind::UnexpectedEof.into());
     };
-    let between = others.iter().filter(|(at, _)| (asked_at..late).contains(at));
+    let between = others.iter().filter(|(at, _)| (sent_at..late).contains(at));
     let before: u64 = between.map(|(_, length)| u64::from(*length)).sum();
-    Ok(Found {
-        late: (late - asked_at).as_secs_f64() * 1e3,
+    Ok(LateTimes {
+        late: (late - sent_at).as_secs_f64() * 1e3,
         before: before as f64 / 1e3,
         megabits: all as f64 * 8.0 / 1e6 / first.elapsed().as_secs_f64(),
     })

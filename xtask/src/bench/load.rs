@@ -1,7 +1,7 @@
 //! The load generators: how each is called, and what it says of the run.
 
 mod count;
-mod said;
+mod output;
 
 use super::cores::LOAD_CORE;
 use super::echo::echo;
@@ -41,7 +41,7 @@ pub enum Load {
 }
 
 /// What is asked for.
-pub struct Asked<'a> {
+pub struct Target<'a> {
     pub url: &'a str,
     pub host: Option<&'a str>,
     /// Content to be posted; without it is asked by GET.
@@ -55,7 +55,7 @@ const SECONDS_MANY: u32 = 6;
 const MANY: u32 = 5_000;
 const SECONDS_QUICK: u32 = 1;
 /// Patience for one answer: a gigabyte takes its time.
-const PATIENCE: &str = "30s";
+const WRK_TIMEOUT: &str = "30s";
 /// What a program said last is told with its failure: a line or two hold the reason, the rest is progress.
 const LAST_LINES: usize = 3;
 /// wrk calls `request` for each write: sixteen requests at once make a pipeline.
@@ -158,8 +158,8 @@ impl Load {
     }
 
     /// Asks for a while, from the load's core. A failure tells the command and what it said last.
-    pub fn run(&self, asked: &Asked<'_>, scratch: &Path, quick: bool) -> Result<Count, Failure> {
-        let Asked { url, host, content } = *asked;
+    pub fn run(&self, target: &Target<'_>, scratch: &Path, quick: bool) -> Result<Count, Failure> {
+        let Target { url, host, content } = *target;
         let mut command = Command::new("taskset");
         command.args(["-c", &LOAD_CORE.to_string()]);
         match self {
@@ -171,7 +171,7 @@ impl Load {
                     (false, true) => SECONDS_MANY,
                     (false, false) => SECONDS,
                 };
-                command.args(["wrk", "-t1", "--latency", "--timeout", PATIENCE]);
+                command.args(["wrk", "-t1", "--latency", "--timeout", WRK_TIMEOUT]);
                 command.args([format!("-c{connections}"), format!("-d{seconds}s")]);
                 if *pipelined {
                     let script = scratch.join("pipeline.lua");
@@ -187,7 +187,7 @@ impl Load {
                     command.args(["-H", &format!("Host: {host}")]);
                 }
                 command.arg(url);
-                count(&mut command, said::wrk)
+                count(&mut command, output::wrk)
             }
             Self::Ab { requests, concurrent } => {
                 let requests = if quick { requests / 10 } else { *requests };
@@ -199,7 +199,7 @@ impl Load {
                     command.args(["-H", &format!("Host: {host}")]);
                 }
                 command.arg(url);
-                count(&mut command, said::ab)
+                count(&mut command, output::ab)
             }
             Self::H2load { connections, streams } => {
                 let seconds = if quick { SECONDS_QUICK } else { SECONDS };
@@ -209,7 +209,7 @@ impl Load {
                     command.arg("-d").arg(content);
                 }
                 command.arg(url);
-                count(&mut command, said::h2load)
+                count(&mut command, output::h2load)
             }
             Self::Echo { tunnels, size, .. } => {
                 let port = url.split([':', '/']).find_map(|part| part.parse().ok());
@@ -226,7 +226,7 @@ impl Load {
                 command.args(["openssl", "s_time", "-reuse", "-tls1_3", "-connect", address]);
                 command.args(["-www", &format!("/{path}"), "-time", &seconds.to_string()]);
                 let start = Instant::now();
-                let counted = count(&mut command, said::s_time)?;
+                let counted = count(&mut command, output::s_time)?;
                 // What it tells of time are whole seconds.
                 let seconds = start.elapsed().as_secs_f64();
                 Ok(Count { seconds, ..counted })
@@ -241,10 +241,10 @@ pub fn sequence(url: &str, connections: u32, count: u64, scratch: &Path) -> Resu
     std::fs::write(&script, SEQUENCE)?;
     let mut command = Command::new("taskset");
     command.args(["-c", &LOAD_CORE.to_string()]);
-    command.args(["wrk", "-t1", "--latency", "--timeout", PATIENCE, "-d", PATIENCE]);
+    command.args(["wrk", "-t1", "--latency", "--timeout", WRK_TIMEOUT, "-d", WRK_TIMEOUT]);
     command.arg(format!("-c{connections}")).arg("-s").arg(script);
     command.args([url, "--", &count.to_string()]);
-    self::count(&mut command, said::wrk)
+    self::count(&mut command, output::wrk)
 }
 
 /// The version line of each load generator, for the report.
@@ -269,22 +269,22 @@ pub fn versions() -> Vec<String> {
 /// Runs a load generator and reads its count.
 fn count(command: &mut Command, parse: fn(&str) -> Result<Count, Failure>) -> Result<Count, Failure> {
     let name = shown(command);
-    let told = |what: String, said: &str| -> Failure { format!("`{name}` {what}: {}", last_lines(said)).into() };
+    let failure = |what: String, output: &str| -> Failure { format!("`{name}` {what}: {}", last_lines(output)).into() };
     let output = command
         .stdin(Stdio::null())
         .output()
-        .map_err(|error| told(format!("did not start ({error})"), ""))?;
-    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        .map_err(|error| failure(format!("did not start ({error})"), ""))?;
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     if output.status.success() {
-        parse(&said).map_err(|error| told(error.to_string(), &said))
+        parse(&printed).map_err(|error| failure(error.to_string(), &printed))
     } else {
-        Err(told(format!("failed ({})", output.status), &said))
+        Err(failure(format!("failed ({})", output.status), &printed))
     }
 }
 
 /// The end of what a program said, as one line.
-fn last_lines(said: &str) -> String {
-    let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+fn last_lines(output: &str) -> String {
+    let lines: Vec<&str> = output.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     match &lines[lines.len().saturating_sub(LAST_LINES)..] {
         [] => "it said nothing".into(),
         last => last.join(" / "),
@@ -296,7 +296,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_tells_the_command_and_what_it_said_last() {
+    fn a_failure_names_the_command_and_its_last_output() {
         let rows = [
             (
                 "echo one; echo two; echo three; echo; echo four >&2; exit 119",
@@ -306,12 +306,12 @@ mod tests {
             ("echo 'unable to connect'", "counted nothing: unable to connect"),
         ];
         for (script, expected) in rows {
-            let failure = count(Command::new("sh").args(["-c", script]), said::wrk)
+            let failure = count(Command::new("sh").args(["-c", script]), output::wrk)
                 .unwrap_err()
                 .to_string();
             assert_eq!(failure, format!("`sh -c {script}` {expected}"));
         }
-        let failure = count(&mut Command::new("/no/such/program"), said::ab)
+        let failure = count(&mut Command::new("/no/such/program"), output::ab)
             .unwrap_err()
             .to_string();
         assert!(failure.starts_with("`/no/such/program` did not start ("), "{failure}");

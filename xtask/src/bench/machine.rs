@@ -26,7 +26,7 @@ pub struct Machine {
 const DESCRIPTORS: u64 = 40_000;
 
 impl Machine {
-    pub fn look() -> Self {
+    pub fn read() -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let cpuinfo = read("/proc/cpuinfo");
         let field = |text: &str, name: &str| {
@@ -65,7 +65,7 @@ pub fn require_two_cores() -> Result<(), Failure> {
 }
 
 /// Keeps this program, and the load generators it starts, off the server's core.
-pub fn stay_on(core: usize) -> Result<(), Failure> {
+pub fn pin_to(core: usize) -> Result<(), Failure> {
     let mut set = CpuSet::new();
     set.set(core);
     Ok(sched_setaffinity(None, &set)?)
@@ -74,12 +74,12 @@ pub fn stay_on(core: usize) -> Result<(), Failure> {
 /// Lets this program and all it starts open as many descriptors as the largest row needs, or as many as it may.
 pub fn raise_descriptor_limit() {
     let now = getrlimit(Resource::Nofile);
-    let wish = Rlimit {
+    let limit = Rlimit {
         current: Some(DESCRIPTORS),
         maximum: Some(now.maximum.unwrap_or(DESCRIPTORS).max(DESCRIPTORS)),
     };
     // Only root may raise the hard limit.
-    if setrlimit(Resource::Nofile, wish).is_err() {
+    if setrlimit(Resource::Nofile, limit).is_err() {
         let _ = setrlimit(
             Resource::Nofile,
             Rlimit {

@@ -24,8 +24,8 @@ mod machine;
 mod measure;
 mod network;
 mod page;
-mod peers;
 mod plot;
+mod programs;
 mod report;
 mod row;
 mod run;
@@ -40,7 +40,7 @@ mod variant;
 pub use self::server::free_port;
 
 use crate::command::{cargo, run as run_command};
-use crate::packages::{self, Chore};
+use crate::packages::{self, Purpose};
 use crate::tools::CADDY;
 use crate::{Failure, repository};
 use cores::LOAD_CORE;
@@ -81,15 +81,15 @@ pub struct Options {
 }
 
 /// The rows of a group that were asked for.
-struct Chosen {
+struct Selection {
     group: &'static Group,
     rows: Vec<&'static Row>,
 }
 
-impl Chosen {
+impl Selection {
     fn has_caddy(&self) -> bool {
         let mut lanes = self.rows.iter().flat_map(|row| row.lanes);
-        lanes.any(|lane| lane.peer.name == lane::CADDY.name)
+        lanes.any(|lane| lane.server.name == lane::CADDY.name)
     }
 }
 
@@ -110,10 +110,10 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     if options.own_network.is_some() {
         network::set_up()?;
     }
-    packages::need(Chore::Bench)?;
-    packages::offer(Chore::Peers);
+    packages::require(Purpose::Bench)?;
+    packages::install_optional(Purpose::Competitors);
     // Before our own compilers make the machine busy.
-    let mut machine = machine::Machine::look();
+    let mut machine = machine::Machine::read();
     machine.load_before = options.own_network.unwrap_or(machine.load_before);
     if machine.load_before > QUIET_LOAD {
         println!(
@@ -124,16 +124,16 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     if options.built {
         is_built()?;
     } else {
-        if chosen.iter().any(Chosen::has_caddy) {
-            CADDY.offer();
+        if chosen.iter().any(Selection::has_caddy) {
+            CADDY.build_optional();
         }
         build()?;
     }
-    if options.own_network.is_none() && network::is_to_be_made() {
-        return network::run_in_own(options.built, machine.load_before);
+    if options.own_network.is_none() && network::is_namespace_needed() {
+        return network::run_in_namespace(options.built, machine.load_before);
     }
     machine::raise_descriptor_limit();
-    machine::stay_on(LOAD_CORE)?;
+    machine::pin_to(LOAD_CORE)?;
 
     let run = Run {
         rounds: if options.quick { 1 } else { options.rounds.max(1) },
@@ -162,7 +162,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     }
 }
 
-fn measure_group(run: &Run, chosen: &Chosen, machine: machine::Machine) -> Results {
+fn measure_group(run: &Run, chosen: &Selection, machine: machine::Machine) -> Results {
     let mut results = Results::new(run, chosen.group, machine);
     for row in &chosen.rows {
         println!("\n== {}: {}", row.name, row.title);
@@ -197,17 +197,17 @@ fn list() {
     }
 }
 
-fn choose(groups: &[String], only: &[String]) -> Result<Vec<Chosen>, Failure> {
-    let asked = |group: &&Group| groups.is_empty() || groups.iter().any(|name| name == group.name);
+fn choose(groups: &[String], only: &[String]) -> Result<Vec<Selection>, Failure> {
+    let selected = |group: &&Group| groups.is_empty() || groups.iter().any(|name| name == group.name);
     let known = |name: &&String| group::ALL.iter().any(|group| group.name == **name);
     if let Some(name) = groups.iter().find(|name| !known(name)) {
         return Err(format!("no group {name:?}: see cargo xtask bench --list").into());
     }
-    let rows = || group::ALL.iter().filter(asked).flat_map(|group| group.rows);
+    let rows = || group::ALL.iter().filter(selected).flat_map(|group| group.rows);
     if let Some(name) = only.iter().find(|name| !rows().any(|row| row.name == **name)) {
         return Err(format!("no row {name:?}: see cargo xtask bench --list").into());
     }
-    let chosen = group::ALL.iter().filter(asked).map(|group| Chosen {
+    let chosen = group::ALL.iter().filter(selected).map(|group| Selection {
         group,
         rows: group
             .rows
@@ -218,10 +218,10 @@ fn choose(groups: &[String], only: &[String]) -> Result<Vec<Chosen>, Failure> {
     Ok(chosen.filter(|chosen| !chosen.rows.is_empty()).collect())
 }
 
-fn check_lanes(wishes: &[String]) -> Result<(), Failure> {
+fn check_lanes(names: &[String]) -> Result<(), Failure> {
     let lanes = || group::ALL.iter().flat_map(|group| group.rows).flat_map(|row| row.lanes);
-    match wishes.iter().find(|wish| !lanes().any(|lane| lane.is_called(wish))) {
-        Some(wish) => Err(format!("no lane {wish:?}: see cargo xtask bench --list").into()),
+    match names.iter().find(|name| !lanes().any(|lane| lane.is_called(name))) {
+        Some(name) => Err(format!("no lane {name:?}: see cargo xtask bench --list").into()),
         None => Ok(()),
     }
 }
@@ -229,7 +229,7 @@ fn check_lanes(wishes: &[String]) -> Result<(), Failure> {
 /// An error that names what a run would miss: its rows would have no figures, and be taken for rows of another server.
 fn is_built() -> Result<(), Failure> {
     let ours = [lane::FLOOR, lane::FLOOR_URING, lane::ROCKNET, lane::ROCKNET_HANDLER];
-    let missing = ours.iter().filter(|lane| lane.peer.program().is_none());
+    let missing = ours.iter().filter(|lane| lane.server.path().is_none());
     let missing: Vec<_> = missing.map(|lane| lane.name).collect();
     if missing.is_empty() {
         Ok(())
@@ -245,7 +245,7 @@ fn build() -> Result<(), Failure> {
             .args(["build", "--release", "--locked", "--quiet", "--manifest-path"])
             .arg(manifest)
             .arg("--target-dir")
-            .arg(peers::floor::target()),
+            .arg(programs::floor::target()),
     )?;
     run_command(cargo().args([
         "build",
@@ -279,14 +279,14 @@ mod tests {
         ];
         for (groups, only, expected) in rows {
             let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
-            let told = match choose(&owned(groups), &owned(only)) {
+            let outcome = match choose(&owned(groups), &owned(only)) {
                 Ok(chosen) => {
-                    let one = |chosen: &Chosen| format!("{}:{}", chosen.group.name, chosen.rows.len());
+                    let one = |chosen: &Selection| format!("{}:{}", chosen.group.name, chosen.rows.len());
                     chosen.iter().map(one).collect::<Vec<_>>().join(" ")
                 }
                 Err(failure) => failure.to_string(),
             };
-            assert_eq!(told, expected, "{groups:?} {only:?}");
+            assert_eq!(outcome, expected, "{groups:?} {only:?}");
         }
     }
 

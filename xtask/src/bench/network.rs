@@ -10,35 +10,35 @@ use std::env;
 use std::net::{TcpListener, TcpStream};
 
 /// What Linux comes with.
-const USUAL: &str = "cubic";
+const DEFAULT: &str = "cubic";
 
 /// What rules connections over loopback, as the server's end of one has it.
 pub fn congestion_control() -> String {
-    let ask = || {
+    let query = || {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let _client = TcpStream::connect(listener.local_addr()?)?;
         let (accepted, _) = listener.accept()?;
         Ok::<_, std::io::Error>(rustix::net::sockopt::tcp_congestion(&accepted)?)
     };
-    ask().unwrap_or_else(|_| "unknown".into())
+    query().unwrap_or_else(|_| "unknown".into())
 }
 
 /// Whether loopback is ruled by another one than usual, and we may make a network where it is not.
-pub fn is_to_be_made() -> bool {
+pub fn is_namespace_needed() -> bool {
     let made = || output(command("unshare").args(["--net", "ip", "link", "set", "lo", "up"]));
-    congestion_control() != USUAL && find("unshare").is_some() && find("ip").is_some() && made().is_ok()
+    congestion_control() != DEFAULT && find("unshare").is_some() && find("ip").is_some() && made().is_ok()
 }
 
 /// Starts this program once more, in a network that has nothing but loopback, with all that was built already.
-pub fn run_in_own(is_told_built: bool, load_before: f64) -> Result<(), Failure> {
+pub fn run_in_namespace(is_built: bool, load_before: f64) -> Result<(), Failure> {
     println!(
-        "this machine's congestion control is {}: a network of our own has {USUAL}",
+        "this machine's congestion control is {}: a network of our own has {DEFAULT}",
         congestion_control()
     );
     let arguments = env::args_os().skip(1);
     let mut again = command("unshare");
     again.arg("--net").arg(env::current_exe()?).args(arguments);
-    if !is_told_built {
+    if !is_built {
         again.arg("--built");
     }
     run_command(again.args(["--own-network", &load_before.to_string()]))
@@ -49,7 +49,7 @@ pub fn set_up() -> Result<(), Failure> {
     run_command(command("ip").args(["link", "set", "lo", "up"]))?;
     for addresses in ["127.0.0.0/8", "127.0.0.1"] {
         let route = format!(
-            "route replace local {addresses} dev lo proto kernel scope host src 127.0.0.1 table local congctl {USUAL}"
+            "route replace local {addresses} dev lo proto kernel scope host src 127.0.0.1 table local congctl {DEFAULT}"
         );
         run_command(command("ip").args(route.split(' ')))?;
     }

@@ -30,7 +30,7 @@ const INK: &str = "#1f2933";
 const FAINT: &str = "#7b8794";
 const FLOOR: &str = "#b8c2cc";
 const OURS: &str = "#d9480f";
-const PEERS: &str = "#4c78a8";
+const OTHERS: &str = "#4c78a8";
 
 /// Draws `panels` under one `title`. A panel without bars is left out.
 pub fn svg(title: &str, panels: &[Panel]) -> String {
@@ -78,7 +78,7 @@ fn draw(body: &mut String, panel: &Panel, top: f64) {
         let colour = match bar.label.as_str() {
             label if label.starts_with("floor") => FLOOR,
             label if label.starts_with("rocknet") => OURS,
-            _ => PEERS,
+            _ => OTHERS,
         };
         let _ = writeln!(
             body,

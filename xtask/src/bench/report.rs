@@ -8,8 +8,8 @@ use super::group::Group;
 use super::lane::{Lane, Variant};
 use super::load;
 use super::machine::Machine;
-use super::peers::Setting;
 use super::plot::{Bar, Panel, figure, svg};
+use super::programs::Deployment;
 use super::row::{Page, Row};
 use super::run::Run;
 use super::table::Table;
@@ -30,14 +30,14 @@ pub struct Results {
     quick: bool,
     machine: Machine,
     tools: Vec<String>,
-    servers: Vec<ServerFacts>,
+    servers: Vec<ServerDescription>,
     missing: Vec<&'static str>,
     rows: Vec<RowResult>,
 }
 
 /// A server of the run: version and settings, so that another can make the same run.
 #[derive(Serialize)]
-struct ServerFacts {
+struct ServerDescription {
     name: &'static str,
     version: String,
     settings: String,
@@ -79,11 +79,10 @@ impl Results {
                 lanes.push(*lane);
             }
         }
-        let (there, missing): (Vec<Lane>, Vec<Lane>) =
-            lanes.into_iter().partition(|lane| lane.peer.program().is_some());
-        let servers = there.iter().map(|lane| ServerFacts {
+        let (there, missing): (Vec<Lane>, Vec<Lane>) = lanes.into_iter().partition(|lane| lane.server.path().is_some());
+        let servers = there.iter().map(|lane| ServerDescription {
             name: lane.name,
-            version: lane.peer.version(),
+            version: lane.server.version(),
             settings: lane.settings(),
             configuration: configuration(run, lane),
         });
@@ -220,7 +219,7 @@ impl Results {
         for row in &self.rows {
             match &row.outcome {
                 Outcome::Failed(reason) => wrong.push(format!("{}: {}", row.name, one_line(reason))),
-                // Peers may fail: their table says so. Ours may not.
+                // Competitors may fail: their table says so. Ours may not.
                 Outcome::Timed(lanes) => {
                     for lane in lanes.iter().filter(|lane| lane.name.starts_with("rocknet")) {
                         if let Some(reason) = &lane.absent {
@@ -314,7 +313,7 @@ fn configuration(run: &Run, lane: &Lane) -> String {
     let Ok(scratch) = run.site.scratch("report") else {
         return String::new();
     };
-    let setting = Setting {
+    let setting = Deployment {
         port: 8080,
         site: &run.site,
         scratch: &scratch,
@@ -325,7 +324,7 @@ fn configuration(run: &Run, lane: &Lane) -> String {
         upstreams: &PORTS[..PORTS.len().min(lane.variant.upstreams() as usize)],
     };
     let text = lane
-        .peer
+        .server
         .configure(&setting)
         .map_or_else(|failure| format!("{failure}\n"), |launch| launch.configuration);
     let root = run.site.root().display().to_string();

@@ -16,12 +16,12 @@ pub struct Run {
 impl Run {
     /// Whether a lane was asked for: the floors always are.
     pub fn wants(&self, lane: &Lane) -> bool {
-        self.lanes.is_empty() || lane.peer.is_floor() || self.lanes.iter().any(|wish| lane.is_called(wish))
+        self.lanes.is_empty() || lane.server.is_floor() || self.lanes.iter().any(|name| lane.is_called(name))
     }
 
     /// Those of a row's lanes that were asked for and whose programs are here.
     pub fn chosen(&self, lanes: &[Lane]) -> Vec<Lane> {
-        let here = |lane: &&Lane| self.wants(lane) && lane.peer.program().is_some();
+        let here = |lane: &&Lane| self.wants(lane) && lane.server.path().is_some();
         lanes.iter().filter(here).copied().collect()
     }
 }

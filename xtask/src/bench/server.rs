@@ -1,10 +1,10 @@
 //! One server under measurement: started on its core, waited for, stopped with all its processes.
 
-use super::client::{Answer, Client};
+use super::client::{Client, Response};
 use super::cores::SERVER_CORE;
 use super::lane::{Lane, Scheme, Version};
 use super::measure::tree;
-use super::peers::Launch;
+use super::programs::Launch;
 use crate::Failure;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::File;
@@ -15,29 +15,29 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-pub struct Server {
+pub struct ServerProcess {
     child: Child,
     /// Another program (strace) runs the server: the signal to stop goes to the server, and that program ends with it.
     traced: bool,
 }
 
-/// The longest a server may take to its first answer: valgrind needs seconds.
-const START_PATIENCE: Duration = Duration::from_secs(20);
+/// The longest a server may take to its first response: valgrind needs seconds.
+const START_TIMEOUT: Duration = Duration::from_secs(20);
 /// The longest a server may take to stop when asked before it is killed.
-const STOP_PATIENCE: Duration = Duration::from_secs(3);
+const STOP_TIMEOUT: Duration = Duration::from_secs(3);
 /// How often is looked whether it has.
-const STOP_STEP: Duration = Duration::from_millis(5);
-/// How often a starting server is asked: often, for the time of the first answer is measured too.
-const START_STEP: Duration = Duration::from_micros(200);
+const STOP_POLL: Duration = Duration::from_millis(5);
+/// How often a starting server is targets: often, for the time of the first answer is measured too.
+const START_POLL: Duration = Duration::from_micros(200);
 
-impl Server {
+impl ServerProcess {
     /// Starts `launch` behind `wrapper` (strace or valgrind and their options, or nothing). What it prints goes to a file in
     /// `scratch`, for the words of a server that did not start.
     pub fn start(lane: &Lane, launch: &Launch, wrapper: &[&str], scratch: &Path) -> Result<Self, Failure> {
         Self::start_on(SERVER_CORE, lane, launch, wrapper, scratch)
     }
 
-    /// As [`Server::start`], on another core.
+    /// As [`ServerProcess::start`], on another core.
     pub fn start_on(
         core: usize,
         lane: &Lane,
@@ -69,18 +69,18 @@ impl Server {
         self.child.id()
     }
 
-    /// Asks until there is an answer; an error tells what the server printed.
-    pub fn first_answer(&mut self, lane: &Lane, port: u16, path: &str, scratch: &Path) -> Result<Answer, Failure> {
-        let deadline = Instant::now() + START_PATIENCE;
+    /// Asks until there is an response; an error tells what the server printed.
+    pub fn first_response(&mut self, lane: &Lane, port: u16, path: &str, scratch: &Path) -> Result<Response, Failure> {
+        let deadline = Instant::now() + START_TIMEOUT;
         loop {
             let ended = self.child.try_wait()?.is_some();
-            match ask(lane, port, path) {
-                Ok(answer) if !ended => return Ok(answer),
+            match get(lane, port, path) {
+                Ok(response) if !ended => return Ok(response),
                 _ if ended || Instant::now() > deadline => {
-                    let said = std::fs::read_to_string(scratch.join("output.txt")).unwrap_or_default();
-                    return Err(format!("did not start: {}", said.trim()).into());
+                    let output = std::fs::read_to_string(scratch.join("output.txt")).unwrap_or_default();
+                    return Err(format!("did not start: {}", output.trim()).into());
                 }
-                _ => sleep(START_STEP),
+                _ => sleep(START_POLL),
             }
         }
     }
@@ -88,15 +88,15 @@ impl Server {
     /// Asks all processes of the server to end, kills those that do not.
     pub fn stop(&mut self) {
         let all = tree(self.child.id());
-        let asked: Vec<u32> = if self.traced && all.len() > 1 {
+        let targets: Vec<u32> = if self.traced && all.len() > 1 {
             all[1..].to_vec()
         } else {
             vec![self.child.id()]
         };
-        signal(&asked, Signal::TERM);
-        let deadline = Instant::now() + STOP_PATIENCE;
+        signal(&targets, Signal::TERM);
+        let deadline = Instant::now() + STOP_TIMEOUT;
         while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
-            sleep(STOP_STEP);
+            sleep(STOP_POLL);
         }
         let left: Vec<u32> = all
             .into_iter()
@@ -107,7 +107,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         if matches!(self.child.try_wait(), Ok(None)) {
             self.stop();
@@ -116,9 +116,9 @@ impl Drop for Server {
 }
 
 /// Asks once for `path`. In HTTP/2 it is curl that asks: no time is taken of that.
-fn ask(lane: &Lane, port: u16, path: &str) -> io::Result<Answer> {
+fn get(lane: &Lane, port: u16, path: &str) -> io::Result<Response> {
     if lane.version == Version::Http1 {
-        return Client::connect(lane, port, path).and_then(Client::ask_head);
+        return Client::connect(lane, port, path).and_then(Client::get_head);
     }
     let mut curl = Command::new("curl");
     curl.args([
@@ -137,14 +137,14 @@ fn ask(lane: &Lane, port: u16, path: &str) -> io::Result<Answer> {
     curl.arg(format!("{}://127.0.0.1:{port}{path}", lane.scheme.name()));
     let output = curl.output()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let answer = text.split_once(' ').and_then(|(status, length)| {
-        Some(Answer {
+    let response = text.split_once(' ').and_then(|(status, length)| {
+        Some(Response {
             status: status.parse().ok()?,
             length: length.parse().ok(),
         })
     });
-    match answer {
-        Some(answer) if output.status.success() => Ok(answer),
+    match response {
+        Some(response) if output.status.success() => Ok(response),
         _ => Err(io::Error::new(io::ErrorKind::InvalidData, text)),
     }
 }

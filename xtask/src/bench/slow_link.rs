@@ -30,7 +30,7 @@ pub struct SlowLink {
 }
 
 /// Bytes on their way, and when they arrive.
-type OnTheWay = (Instant, Vec<u8>);
+type InFlight = (Instant, Vec<u8>);
 
 impl SlowLink {
     pub fn to(server: u16) -> io::Result<SlowLink> {
@@ -79,11 +79,11 @@ fn connect(port: u16) -> io::Result<TcpStream> {
 /// Carries one direction, by a thread that reads and one that writes.
 fn carry(from: TcpStream, to: TcpStream, rate: Option<f64>) {
     let (sender, receiver) = channel();
-    thread::spawn(move || take(from, &sender, rate));
-    thread::spawn(move || give(to, &receiver));
+    thread::spawn(move || receive(from, &sender, rate));
+    thread::spawn(move || deliver(to, &receiver));
 }
 
-fn take(mut from: TcpStream, to: &Sender<OnTheWay>, rate: Option<f64>) {
+fn receive(mut from: TcpStream, to: &Sender<InFlight>, rate: Option<f64>) {
     let mut free_at = Instant::now();
     let mut packet = [0; PACKET];
     while let Ok(length @ 1..) = from.read(&mut packet) {
@@ -101,7 +101,7 @@ fn take(mut from: TcpStream, to: &Sender<OnTheWay>, rate: Option<f64>) {
     let _ = from.shutdown(Shutdown::Read);
 }
 
-fn give(mut to: TcpStream, from: &Receiver<OnTheWay>) {
+fn deliver(mut to: TcpStream, from: &Receiver<InFlight>) {
     while let Ok((at, bytes)) = from.recv() {
         sleep(at.saturating_duration_since(Instant::now()));
         if to.write_all(&bytes).is_err() {
@@ -124,10 +124,10 @@ mod tests {
         let expected = sent.clone();
         let serving = thread::spawn(move || {
             let (mut connection, _) = server.accept().expect("a connection");
-            let mut asked = [0; 4];
-            connection.read_exact(&mut asked).expect("a request");
+            let mut request = [0; 4];
+            connection.read_exact(&mut request).expect("a request");
             connection.write_all(&sent).expect("sent");
-            asked
+            request
         });
         let begin = Instant::now();
         let mut client = TcpStream::connect((Ipv4Addr::LOCALHOST, link.port)).expect("connected");

@@ -8,13 +8,13 @@ use serde::Serialize;
 #[derive(Serialize)]
 pub struct Table {
     pub columns: Vec<String>,
-    pub lines: Vec<Line>,
+    pub lines: Vec<TableLine>,
     /// How the figures were come by.
     pub note: &'static str,
 }
 
 #[derive(Serialize)]
-pub struct Line {
+pub struct TableLine {
     pub name: String,
     /// One figure a column; nothing where the server failed.
     pub figures: Vec<f64>,
@@ -31,12 +31,12 @@ pub fn table(
     let mut lines = Vec::new();
     for lane in lanes {
         let line = match figures(lane) {
-            Ok(figures) => Line {
+            Ok(figures) => TableLine {
                 name: lane.name.into(),
                 figures,
                 absent: None,
             },
-            Err(failure) => Line {
+            Err(failure) => TableLine {
                 name: lane.name.into(),
                 figures: Vec::new(),
                 absent: Some(failure.to_string()),

@@ -3,12 +3,12 @@
 use super::content;
 use super::cores::SERVER_CORE;
 use super::lane::Lane;
-use super::load::{Asked, Count};
+use super::load::{Count, Target};
 use super::measure::{Memory, cpu_ns, holds, memory_kib, softirq_thread};
-use super::peers::Setting;
+use super::programs::Deployment;
 use super::row::{Page, Timed};
 use super::run::Run;
-use super::server::{Server, free_port};
+use super::server::{ServerProcess, free_port};
 use super::upstreams::Upstreams;
 use crate::Failure;
 use serde::Serialize;
@@ -44,7 +44,7 @@ struct Contender {
     lane: Lane,
     port: u16,
     scratch: PathBuf,
-    server: Server,
+    server: ServerProcess,
     _upstreams: Upstreams,
     samples: Vec<Sample>,
     retried: Option<String>,
@@ -65,8 +65,8 @@ pub fn run(run: &Run, work: &Timed, lanes: &[Lane]) -> Result<Vec<Measured>, Fai
     let mut absent = Vec::new();
     let mut contenders = Vec::new();
     for lane in lanes {
-        let started = if work.load.connections() > lane.peer.connections {
-            Err(format!("its settings admit {} connections", lane.peer.connections).into())
+        let started = if work.load.connections() > lane.server.connections {
+            Err(format!("its settings admit {} connections", lane.server.connections).into())
         } else {
             start(run, work, *lane)
         };
@@ -84,7 +84,7 @@ pub fn run(run: &Run, work: &Timed, lanes: &[Lane]) -> Result<Vec<Measured>, Fai
             let sample = match measure_or_retry(run, work, contender, softirq) {
                 Ok(sample) => sample,
                 // A peer that breaks under this load says so in its line; the others are measured all the same.
-                Err(reason) if !contender.lane.peer.is_floor() => {
+                Err(reason) if !contender.lane.server.is_floor() => {
                     eprintln!("{} in round {round}: {reason}", contender.lane.name);
                     contender.broke = Some(reason.to_string());
                     continue;
@@ -117,7 +117,7 @@ fn start(run: &Run, work: &Timed, lane: Lane) -> Result<Contender, Failure> {
     run.site.file(work.page)?;
     let upstreams = Upstreams::start(&run.site, lane.variant, work.page)?;
     let port = free_port()?;
-    let setting = Setting {
+    let setting = Deployment {
         port,
         site: &run.site,
         scratch: &scratch,
@@ -127,15 +127,16 @@ fn start(run: &Run, work: &Timed, lane: Lane) -> Result<Contender, Failure> {
         version: lane.version,
         upstreams: &upstreams.ports,
     };
-    let launch = lane.peer.configure(&setting)?;
-    let mut server = Server::start(&lane, &launch, &[], &scratch)?;
+    let launch = lane.server.configure(&setting)?;
+    let mut server = ServerProcess::start(&lane, &launch, &[], &scratch)?;
     let path = format!("/{}", content::name(work.page));
-    let answer = server.first_answer(&lane, port, &path, &scratch)?;
-    // A fast wrong answer must not win. The floors answer what they were made for, whatever is asked.
+    let response = server.first_response(&lane, port, &path, &scratch)?;
+    // A fast wrong answer must not win. The floors answer what they were made for, whatever is target.
     let length = content::length(work.page);
-    let right = content::statuses(work.page).contains(&answer.status) && (length.is_none() || answer.length == length);
-    if !right && !lane.peer.is_floor() {
-        return Err(format!("answered {} with {:?} bytes", answer.status, answer.length).into());
+    let right =
+        content::statuses(work.page).contains(&response.status) && (length.is_none() || response.length == length);
+    if !right && !lane.server.is_floor() {
+        return Err(format!("answered {} with {:?} bytes", response.status, response.length).into());
     }
     if let Some(kind) = lane.holds.filter(|kind| !holds(server.pid(), kind)) {
         return Err(format!("does without {kind}").into());
@@ -179,12 +180,12 @@ fn measure(run: &Run, work: &Timed, contender: &Contender, softirq: Option<u32>)
         Page::Post(_) => Some(run.site.file(work.page)?),
         _ => None,
     };
-    let asked = Asked {
+    let target = Target {
         url: &url,
         host: host.as_deref(),
         content: content.as_deref(),
     };
-    let count = work.load.run(&asked, &contender.scratch, run.quick)?;
+    let count = work.load.run(&target, &contender.scratch, run.quick)?;
     let (spent, wall) = (
         cpu_ns(pid, softirq).saturating_sub(before) as f64,
         start.elapsed().as_secs_f64(),
@@ -202,7 +203,7 @@ fn measure(run: &Run, work: &Timed, contender: &Contender, softirq: Option<u32>)
         rate: done / count.seconds.max(f64::EPSILON),
         busy: spent / 1e9 / wall,
         p99_ms: count.p99_ms,
-        failures: failures(&count, work.page == Page::Missing && !contender.lane.peer.is_floor()),
+        failures: failures(&count, work.page == Page::Missing && !contender.lane.server.is_floor()),
     })
 }
 

@@ -1,7 +1,7 @@
 //! The row of idle tunnels through a proxy.
 
 use super::counted::start_one;
-use super::echo::{SHORT, message, open};
+use super::echo::{MAX_SHORT_PAYLOAD, message, open};
 use super::lane::Lane;
 use super::machine::descriptor_limit;
 use super::measure::{Memory, memory_kib};
@@ -26,7 +26,7 @@ pub fn idle(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
     Ok(table(lanes, &columns, note, |lane| {
         let started = start_one(run, lane, &[])?;
         let pid = started.server.pid();
-        let message = message(SHORT as u32);
+        let message = message(MAX_SHORT_PAYLOAD as u32);
         let mut back = vec![0; message.len()];
         let mut hold = |count: u64| -> io::Result<Vec<TcpStream>> {
             let one = |_| {

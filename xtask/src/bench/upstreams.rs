@@ -4,9 +4,9 @@
 use super::content::{self, Site};
 use super::cores::LOAD_CORE;
 use super::lane::{FLOOR, FLOOR_FILE, FLOOR_SLOW, FLOOR_TUNNEL, Lane, Variant, plain};
-use super::peers::{Launch, Setting, floor};
+use super::programs::{Deployment, Launch, floor};
 use super::row::Page;
-use super::server::{Server, free_port};
+use super::server::{ServerProcess, free_port};
 use crate::Failure;
 use crate::command::find;
 use std::net::{Ipv4Addr, TcpStream};
@@ -17,14 +17,14 @@ use std::time::{Duration, Instant};
 /// They end when this is dropped.
 pub struct Upstreams {
     pub ports: Vec<u16>,
-    _servers: Vec<Server>,
+    _servers: Vec<ServerProcess>,
 }
 
 /// Processes of php-fpm: more than the connections of any row, so that none waits for another.
 const PHP_PROCESSES: u32 = 24;
 /// The longest until one that is asked by no protocol of ours takes connections.
-const PATIENCE: Duration = Duration::from_secs(10);
-const STEP: Duration = Duration::from_millis(5);
+const START_TIMEOUT: Duration = Duration::from_secs(10);
+const POLL: Duration = Duration::from_millis(5);
 
 impl Upstreams {
     /// Starts what `variant` has behind it, and waits until each answers.
@@ -41,7 +41,7 @@ impl Upstreams {
             let scratch = site.scratch(&format!("upstream-{}", ports.len()))?;
             let port = free_port()?;
             ports.push(port);
-            let setting = Setting {
+            let setting = Deployment {
                 port,
                 site,
                 scratch: &scratch,
@@ -54,7 +54,7 @@ impl Upstreams {
             let launch = match variant {
                 Variant::Php => php_fpm(port, &scratch)?,
                 Variant::Spread(count) => {
-                    let mut launch = lane.peer.configure(&setting)?;
+                    let mut launch = lane.server.configure(&setting)?;
                     for _ in 1..count {
                         let port = free_port()?;
                         launch.arguments.push(port.to_string().into());
@@ -62,13 +62,13 @@ impl Upstreams {
                     }
                     launch
                 }
-                _ => lane.peer.configure(&setting)?,
+                _ => lane.server.configure(&setting)?,
             };
-            let mut server = Server::start_on(LOAD_CORE, &lane, &launch, &[], &scratch)?;
+            let mut server = ServerProcess::start_on(LOAD_CORE, &lane, &launch, &[], &scratch)?;
             match variant {
-                Variant::FastCgi | Variant::Php => taken(port)?,
+                Variant::FastCgi | Variant::Php => wait_for_listener(port)?,
                 _ => {
-                    server.first_answer(&lane, port, &format!("/{}", content::name(page)), &scratch)?;
+                    server.first_response(&lane, port, &format!("/{}", content::name(page)), &scratch)?;
                 }
             }
             servers.push(server);
@@ -81,7 +81,7 @@ impl Upstreams {
 }
 
 fn php_fpm(port: u16, scratch: &Path) -> Result<Launch, Failure> {
-    let owner = super::peers::user("user = www-data\n");
+    let owner = super::programs::user("user = www-data\n");
     let configuration = format!(
         "[global]\nerror_log = /proc/self/fd/2\ndaemonize = no\n[www]\n{owner}listen = 127.0.0.1:{port}\npm = static\n\
          pm.max_children = {PHP_PROCESSES}\n"
@@ -95,14 +95,14 @@ fn php_fpm(port: u16, scratch: &Path) -> Result<Launch, Failure> {
     })
 }
 
-/// Waits until connections are taken there.
-fn taken(port: u16) -> Result<(), Failure> {
-    let deadline = Instant::now() + PATIENCE;
+/// Waits until connections are wait_for_listener there.
+fn wait_for_listener(port: u16) -> Result<(), Failure> {
+    let deadline = Instant::now() + START_TIMEOUT;
     while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
         if Instant::now() > deadline {
             return Err("what is to be asked by FastCGI did not start".into());
         }
-        sleep(STEP);
+        sleep(POLL);
     }
     Ok(())
 }

@@ -2,8 +2,8 @@
 //! HTTPS with a certificate of the local CA.
 
 use super::folder::open_folder;
-use super::server::Server;
-use super::visitor::Visitor;
+use super::server::TestServer;
+use super::session::Session;
 use crate::Failure;
 use crate::command::output;
 use crate::packages::is_root;
@@ -19,7 +19,7 @@ const SITE: &str = "site.localhost";
 const KEYS: &str = "listen = \"https://127.0.0.1:0\"\ntls = \"local\"\n";
 
 pub struct Application {
-    server: Option<Server>,
+    server: Option<TestServer>,
     home: tempfile::TempDir,
 }
 
@@ -55,16 +55,16 @@ impl Application {
     }
 
     /// Serves it as the configuration of an example says, but for its address.
-    pub fn serve(&mut self, program: &Path, example: &str) -> Result<Visitor, Failure> {
+    pub fn serve(&mut self, program: &Path, example: &str) -> Result<Session, Failure> {
         fs::write(self.home().join("rocknet.toml"), settings(example))?;
-        self.server = Some(Server::start(program, &["run"], self.home())?);
-        self.visitor()
+        self.server = Some(TestServer::start(program, &["run"], self.home())?);
+        self.session()
     }
 
     /// Somebody who comes for the first time.
-    pub fn visitor(&self) -> Result<Visitor, Failure> {
+    pub fn session(&self) -> Result<Session, Failure> {
         let server = self.server.as_ref().ok_or("it is not served yet")?;
-        Visitor::new(server, &self.home().join("state"))
+        Session::new(server, &self.home().join("state"))
     }
 }
 

@@ -3,7 +3,7 @@
 
 pub mod wstest;
 
-use super::server::Server;
+use super::server::TestServer;
 use crate::bench::free_port;
 use crate::command::{command, output};
 use crate::{Failure, tools};
@@ -73,8 +73,8 @@ const BACKENDS: [&str; 2] = ["epoll", "io_uring"];
 /// message or not (NON-STRICT) by whether both came in one piece: so it does without a proxy, and pieces are TCP's matter.
 const ROUNDS: usize = 10;
 /// The longest the echo server may take to start.
-const PATIENCE: Duration = Duration::from_secs(60);
-const STEP: Duration = Duration::from_millis(50);
+const TIMEOUT: Duration = Duration::from_secs(60);
+const POLL: Duration = Duration::from_millis(50);
 
 /// What it thinks of one case.
 #[derive(Deserialize, PartialEq, Eq, Clone, Debug)]
@@ -96,30 +96,30 @@ impl Verdict {
 type Verdicts = BTreeMap<String, BTreeMap<String, Verdict>>;
 
 /// An echo server; it is killed when dropped.
-struct Echo(Child);
+struct EchoServer(Child);
 
-impl Echo {
+impl EchoServer {
     /// Starts one with a new folder, and waits until it listens on the port that comes with it.
-    fn start(interpreter: &Path, cases: Cases, home: &Path) -> Result<(Echo, u16), Failure> {
+    fn start(interpreter: &Path, cases: Cases, home: &Path) -> Result<(EchoServer, u16), Failure> {
         fs::create_dir(home)?;
         let log = File::create(home.join("echo.log"))?;
         let port = free_port()?;
         let mut echo = cases.echo(interpreter, port)?;
         echo.current_dir(home).stdin(Stdio::null());
-        let mut echo = Echo(echo.stdout(log.try_clone()?).stderr(log).spawn()?);
+        let mut echo = EchoServer(echo.stdout(log.try_clone()?).stderr(log).spawn()?);
         let started = Instant::now();
         while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
-            if echo.0.try_wait()?.is_some() || started.elapsed() > PATIENCE {
-                let said = fs::read_to_string(home.join("echo.log"))?;
-                return Err(format!("an echo server did not start:\n{said}").into());
+            if echo.0.try_wait()?.is_some() || started.elapsed() > TIMEOUT {
+                let printed = fs::read_to_string(home.join("echo.log"))?;
+                return Err(format!("an echo server did not start:\n{printed}").into());
             }
-            thread::sleep(STEP);
+            thread::sleep(POLL);
         }
         Ok((echo, port))
     }
 }
 
-impl Drop for Echo {
+impl Drop for EchoServer {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -128,19 +128,19 @@ impl Drop for Echo {
 
 /// One that Autobahn asks, with an echo server of its own: they are asked at the same time, and one process would be short of
 /// a processor.
-struct Agent {
+struct TestedServer {
     name: &'static str,
     url: String,
     home: PathBuf,
-    _echo: Echo,
-    _proxy: Option<Server>,
+    _echo: EchoServer,
+    _proxy: Option<TestServer>,
 }
 
-impl Agent {
-    fn direct(interpreter: &Path, cases: Cases, home: &Path) -> Result<Agent, Failure> {
+impl TestedServer {
+    fn direct(interpreter: &Path, cases: Cases, home: &Path) -> Result<TestedServer, Failure> {
         let home = home.join(DIRECT);
-        let (echo, port) = Echo::start(interpreter, cases, &home)?;
-        Ok(Agent {
+        let (echo, port) = EchoServer::start(interpreter, cases, &home)?;
+        Ok(TestedServer {
             name: DIRECT,
             url: format!("ws://127.0.0.1:{port}"),
             home,
@@ -155,17 +155,17 @@ impl Agent {
         home: &Path,
         program: &Path,
         backend: &'static str,
-    ) -> Result<Agent, Failure> {
+    ) -> Result<TestedServer, Failure> {
         let home = home.join(backend);
-        let (echo, port) = Echo::start(interpreter, cases, &home)?;
+        let (echo, port) = EchoServer::start(interpreter, cases, &home)?;
         // The echo server wants to be asked by its own name.
         let settings = format!(
             "[server]\nstate = \"state\"\nbackend = \"{backend}\"\n[site.\":0\"]\n\
              proxy = {{ to = [\"http://127.0.0.1:{port}\"], headers = {{ Host = \"127.0.0.1:{port}\" }} }}\n"
         );
         fs::write(home.join("rocknet.toml"), settings)?;
-        let proxy = Server::start(program, &["run"], &home)?;
-        Ok(Agent {
+        let proxy = TestServer::start(program, &["run"], &home)?;
+        Ok(TestedServer {
             name: backend,
             url: format!("ws://127.0.0.1:{}", proxy.port()?),
             home,
@@ -175,9 +175,9 @@ impl Agent {
     }
 
     /// What Autobahn thinks of it.
-    fn ask(&self, mut client: Command, cases: &[&str], left_out: &[&str]) -> Result<Verdicts, Failure> {
+    fn run_cases(&self, mut client: Command, cases: &[&str], left_out: &[&str]) -> Result<Verdicts, Failure> {
         let reports = self.home.join("reports");
-        let asked = serde_json::json!({
+        let specification = serde_json::json!({
             "outdir": reports,
             "servers": [{ "agent": self.name, "url": self.url }],
             "cases": cases,
@@ -185,7 +185,7 @@ impl Agent {
             "exclude-agent-cases": {},
         });
         let file = self.home.join("cases.json");
-        fs::write(&file, asked.to_string())?;
+        fs::write(&file, specification.to_string())?;
         output(client.arg(&file).current_dir(&self.home))?;
         Ok(serde_json::from_str(&fs::read_to_string(reports.join("index.json"))?)?)
     }
@@ -194,13 +194,19 @@ impl Agent {
 pub fn run(program: &Path, cases: Cases) -> Result<(), Failure> {
     let interpreter = wstest::interpreter()?;
     let home = tempfile::tempdir()?;
-    let mut agents = vec![Agent::direct(&interpreter, cases, home.path())?];
+    let mut servers = vec![TestedServer::direct(&interpreter, cases, home.path())?];
     for backend in BACKENDS {
-        agents.push(Agent::proxied(&interpreter, cases, home.path(), program, backend)?);
+        servers.push(TestedServer::proxied(
+            &interpreter,
+            cases,
+            home.path(),
+            program,
+            backend,
+        )?);
     }
     let (chosen, left_out, count) = cases.chosen();
     println!("{count} cases, directly and by {}", BACKENDS.join(" and "));
-    let verdicts = ask(&interpreter, cases, &agents, chosen, left_out)?;
+    let verdicts = run_all(&interpreter, cases, &servers, chosen, left_out)?;
     let mut different = judge(&verdicts, count)?;
     for _ in 0..ROUNDS {
         if different.is_empty() {
@@ -208,36 +214,36 @@ pub fn run(program: &Path, cases: Cases) -> Result<(), Failure> {
         }
         println!("again: {}", different.join(", "));
         let again: Vec<&str> = different.iter().map(String::as_str).collect();
-        let verdicts = ask(&interpreter, cases, &agents, &again, &[])?;
+        let verdicts = run_all(&interpreter, cases, &servers, &again, &[])?;
         different = judge(&verdicts, again.len())?;
     }
     if !different.is_empty() {
         return Err(format!("never the same through the proxy: {}", different.join(", ")).into());
     }
-    println!("{count} cases, the same through the proxy: {}", sorts(&verdicts));
+    println!("{count} cases, the same through the proxy: {}", summary(&verdicts));
     Ok(())
 }
 
 /// Has Autobahn ask all of them at the same time.
-fn ask<'a>(
+fn run_all<'a>(
     interpreter: &Path,
     cases: Cases,
-    agents: &'a [Agent],
+    servers: &'a [TestedServer],
     chosen: &[&str],
     left_out: &[&str],
 ) -> Result<Verdicts, Failure> {
     let mut all = Verdicts::new();
     thread::scope(|scope| {
-        let asked = |agent: &'a Agent| {
+        let runs = |server: &'a TestedServer| {
             let client = cases.client(interpreter);
             scope.spawn(move || {
-                agent
-                    .ask(client, chosen, left_out)
+                server
+                    .run_cases(client, chosen, left_out)
                     .map_err(|failure| failure.to_string())
             })
         };
-        let asked: Vec<_> = agents.iter().map(asked).collect();
-        for verdicts in asked {
+        let runs: Vec<_> = servers.iter().map(runs).collect();
+        for verdicts in runs {
             all.extend(verdicts.join().map_err(|_| "who asked panicked")??);
         }
         Ok::<_, Failure>(())
@@ -249,16 +255,20 @@ fn ask<'a>(
 /// same verdicts would say little.
 fn judge(verdicts: &Verdicts, count: usize) -> Result<Vec<String>, String> {
     let none = BTreeMap::new();
-    let of = |agent| verdicts.get(agent).unwrap_or(&none);
-    for agent in [DIRECT].into_iter().chain(BACKENDS) {
-        let tried = of(agent).len();
+    let of = |server| verdicts.get(server).unwrap_or(&none);
+    for server in [DIRECT].into_iter().chain(BACKENDS) {
+        let tried = of(server).len();
         if tried != count {
-            return Err(format!("{tried} cases were tried by {agent}, not {count}"));
+            return Err(format!("{tried} cases were tried by {server}, not {count}"));
         }
         let failed = |(_, verdict): &(&String, &Verdict)| verdict.has_failed();
-        let failed: Vec<_> = of(agent).iter().filter(failed).map(|(case, _)| case.as_str()).collect();
+        let failed: Vec<_> = of(server)
+            .iter()
+            .filter(failed)
+            .map(|(case, _)| case.as_str())
+            .collect();
         if !failed.is_empty() {
-            return Err(format!("failed, {agent}: {}", failed.join(", ")));
+            return Err(format!("failed, {server}: {}", failed.join(", ")));
         }
     }
     let direct = of(DIRECT);
@@ -271,13 +281,13 @@ fn judge(verdicts: &Verdicts, count: usize) -> Result<Vec<String>, String> {
 }
 
 /// How many there are of each.
-fn sorts(verdicts: &Verdicts) -> String {
-    let mut sorts = BTreeMap::new();
+fn summary(verdicts: &Verdicts) -> String {
+    let mut summary = BTreeMap::new();
     for verdict in verdicts.get(DIRECT).into_iter().flat_map(BTreeMap::values) {
-        *sorts.entry(verdict.behavior.as_str()).or_insert(0) += 1;
+        *summary.entry(verdict.behavior.as_str()).or_insert(0) += 1;
     }
-    let sorts: Vec<_> = sorts.iter().map(|(sort, count)| format!("{count} {sort}")).collect();
-    sorts.join(", ")
+    let summary: Vec<_> = summary.iter().map(|(sort, count)| format!("{count} {sort}")).collect();
+    summary.join(", ")
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Headless Chromium loads what people see first: the pages of the server itself, and an app that needs its script.
 
-use super::server::Server;
+use super::server::TestServer;
 use crate::Failure;
 use crate::command::shown;
 use crate::repository;
@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Seconds after which a browser that hangs is ended.
-const PATIENCE: &str = "60";
+const TIMEOUT_SECONDS: &str = "60";
 /// No sandbox: it will not run as root, and these pages are ours. The rest keeps the browser from asking anybody else.
 const OPTIONS: &[&str] = &[
     "--headless",
@@ -24,12 +24,12 @@ const OPTIONS: &[&str] = &[
     "--dump-dom",
 ];
 /// How the browser marks what a page did wrong: a blocked style, a script of the wrong type, an exception.
-const COMPLAINTS: &[&str] = &[":CONSOLE", "Content Security Policy", "Uncaught"];
+const ERROR_MARKS: &[&str] = &[":CONSOLE", "Content Security Policy", "Uncaught"];
 
 pub fn run(program: &Path) -> Result<(), Failure> {
     let empty = tempfile::tempdir()?;
     // Nothing to serve, and no settings: the very first start.
-    let fresh = Server::start(program, &["run"], empty.path())?;
+    let fresh = TestServer::start(program, &["run"], empty.path())?;
     check(
         &fresh,
         "/",
@@ -38,7 +38,7 @@ pub fn run(program: &Path) -> Result<(), Failure> {
     drop(fresh);
 
     let examples = repository::root().join("examples");
-    let downloads = Server::of_folder(program, &examples.join("downloads/www"))?;
+    let downloads = TestServer::of_folder(program, &examples.join("downloads/www"))?;
     check(
         &downloads,
         "/",
@@ -62,14 +62,14 @@ pub fn run(program: &Path) -> Result<(), Failure> {
     let settings = fs::read_to_string(spa.join("rocknet.toml"))?;
     let settings = settings.replace("\":8080\"", "\":0\"").replace("root = \"www\"", &root);
     fs::write(empty.path().join("rocknet.toml"), settings)?;
-    let spa = Server::start(program, &["run"], empty.path())?;
+    let spa = TestServer::start(program, &["run"], empty.path())?;
     // The script fills the page by its path; without it there would be the words on JavaScript.
     check(&spa, "/tides/ebb", &["<h1>Ebb</h1>", "<output>the water goes</output>"])?;
     check(&spa, "/about", &["<h1>About</h1>", "found at <code>/about</code>"])
 }
 
 /// Loads a page: its DOM, once scripts have run, must hold `parts` in this order, and the browser must not complain.
-fn check(server: &Server, path: &str, parts: &[&str]) -> Result<(), Failure> {
+fn check(server: &TestServer, path: &str, parts: &[&str]) -> Result<(), Failure> {
     let url = server.url(path);
     let (dom, log) = load(&url, None)?;
     judge(&dom, &log, parts).map_err(|wrong| format!("{url}: {wrong}"))?;
@@ -86,7 +86,7 @@ pub fn load(url: &str, home: Option<&Path>) -> Result<(String, String), Failure>
 pub fn load_with(options: &[&str], url: &str, home: Option<&Path>) -> Result<(String, String), Failure> {
     let profile = tempfile::tempdir()?;
     let mut command = Command::new("timeout");
-    command.args([PATIENCE, "chromium"]).args(OPTIONS).args(options);
+    command.args([TIMEOUT_SECONDS, "chromium"]).args(OPTIONS).args(options);
     command
         .arg(format!("--user-data-dir={}", profile.path().display()))
         .arg(url)
@@ -118,7 +118,7 @@ pub fn judge(dom: &str, log: &str, parts: &[&str]) -> Result<(), String> {
     }
     let complaint = log
         .lines()
-        .find(|line| COMPLAINTS.iter().any(|mark| line.contains(mark)));
+        .find(|line| ERROR_MARKS.iter().any(|mark| line.contains(mark)));
     complaint.map_or(Ok(()), |line| Err(line.to_owned()))
 }
 

@@ -1,6 +1,6 @@
 //! Clients without a face: curl as newcomers use it, wrk and ab for load under which no answer may be lost.
 
-use super::server::Server;
+use super::server::TestServer;
 use crate::Failure;
 use crate::command::{command, output};
 use std::fs;
@@ -49,10 +49,10 @@ pub fn curl(program: &Path) -> Result<(), Failure> {
         // A later option wins, so a row may write something else. Content of errors is for people, not compared here.
         curl.args(["-sS", "--max-time", "20", "-w", " %{http_code}"])
             .args(*options);
-        let said = output(curl.arg(server.url(path)))?;
-        let refused = expected.starts_with(' ') && said.ends_with(expected.as_str());
-        if said != *expected && !refused {
-            return Err(format!("curl {} {path}: {said:?}, not {expected:?}", options.join(" ")).into());
+        let printed = output(curl.arg(server.url(path)))?;
+        let refused = expected.starts_with(' ') && printed.ends_with(expected.as_str());
+        if printed != *expected && !refused {
+            return Err(format!("curl {} {path}: {printed:?}, not {expected:?}", options.join(" ")).into());
         }
     }
     println!("{} calls of curl are as they should be", rows.len());
@@ -61,17 +61,17 @@ pub fn curl(program: &Path) -> Result<(), Failure> {
 
 pub fn wrk(program: &Path) -> Result<(), Failure> {
     let (_folder, server) = small_site(program)?;
-    let said = output(command("wrk").args(WRK).arg(server.url("/page.txt")))?;
-    judge_wrk(&said).map_err(|wrong| format!("{wrong}:\n{said}").into())
+    let printed = output(command("wrk").args(WRK).arg(server.url("/page.txt")))?;
+    judge_wrk(&printed).map_err(|wrong| format!("{wrong}:\n{printed}").into())
 }
 
 /// wrk has a line for what went wrong only where something did.
-fn judge_wrk(said: &str) -> Result<(), String> {
-    let mut lines = said.lines().map(str::trim);
+fn judge_wrk(printed: &str) -> Result<(), String> {
+    let mut lines = printed.lines().map(str::trim);
     if let Some(line) = lines.find(|line| line.starts_with("Socket errors:") || line.starts_with("Non-2xx")) {
         return Err(line.to_owned());
     }
-    let requests = said
+    let requests = printed
         .lines()
         .find_map(|line| line.split_once(" requests in "))
         .and_then(|(number, _)| number.trim().parse::<u64>().ok());
@@ -88,47 +88,47 @@ fn judge_wrk(said: &str) -> Result<(), String> {
 pub fn ab(program: &Path) -> Result<(), Failure> {
     let (_folder, server) = small_site(program)?;
     let url = server.url("/page.txt");
-    for kept in [false, true] {
+    for keep_alive in [false, true] {
         let mut ab = command("ab");
         ab.args(["-q", "-r", "-n", &AB_REQUESTS.to_string()]);
         ab.args(["-c", &AB_CONCURRENT.to_string()]);
-        if kept {
+        if keep_alive {
             ab.arg("-k");
         }
-        let said = output(ab.arg(&url))?;
-        judge_ab(&said, AB_REQUESTS, kept).map_err(|wrong| format!("{wrong}:\n{said}"))?;
+        let printed = output(ab.arg(&url))?;
+        judge_ab(&printed, AB_REQUESTS, keep_alive).map_err(|wrong| format!("{wrong}:\n{printed}"))?;
     }
     Ok(())
 }
 
-fn judge_ab(said: &str, asked: u32, kept: bool) -> Result<(), String> {
+fn judge_ab(printed: &str, requests: u32, keep_alive: bool) -> Result<(), String> {
     let field = |name: &str| {
-        let value = said.lines().find_map(|line| line.strip_prefix(name))?;
+        let value = printed.lines().find_map(|line| line.strip_prefix(name))?;
         value.trim().parse::<u32>().ok()
     };
     for (name, expected) in [
-        ("Complete requests:", Some(asked)),
+        ("Complete requests:", Some(requests)),
         ("Failed requests:", Some(0)),
         ("Non-2xx responses:", None),
-        ("Keep-Alive requests:", kept.then_some(asked)),
+        ("Keep-Alive requests:", keep_alive.then_some(requests)),
     ] {
         let found = field(name);
         if found != expected {
             return Err(format!("{name} {found:?}, not {expected:?}"));
         }
     }
-    println!("{asked} requests, none failed, connections kept: {kept}");
+    println!("{requests} requests, none failed, keep-alive: {keep_alive}");
     Ok(())
 }
 
 /// A folder with a few files, and a server over it.
-fn small_site(program: &Path) -> Result<(tempfile::TempDir, Server), Failure> {
+fn small_site(program: &Path) -> Result<(tempfile::TempDir, TestServer), Failure> {
     let folder = tempfile::tempdir()?;
     fs::write(folder.path().join("page.txt"), PAGE)?;
     fs::write(folder.path().join("long.txt"), LONG.repeat(LONG_LINES))?;
     fs::create_dir(folder.path().join("folder"))?;
     fs::write(folder.path().join("folder/index.html"), "inside")?;
-    let server = Server::of_folder(program, folder.path())?;
+    let server = TestServer::of_folder(program, folder.path())?;
     Ok((folder, server))
 }
 
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_answer_lost_fails_the_load_of_wrk() {
+    fn one_response_lost_fails_the_load_of_wrk() {
         let rows = [
             ("  92712 requests in 2.00s, 21.31MB read\n", true),
             ("  0 requests in 2.00s, 0.00B read\n", false),
@@ -151,28 +151,32 @@ mod tests {
             ),
             ("", false),
         ];
-        for (said, expected) in rows {
-            assert_eq!(judge_wrk(said).is_ok(), expected, "{said:?}");
+        for (printed, expected) in rows {
+            assert_eq!(judge_wrk(printed).is_ok(), expected, "{printed:?}");
         }
     }
 
     #[test]
-    fn one_answer_lost_fails_the_load_of_ab() {
+    fn one_response_lost_fails_the_load_of_ab() {
         let good = "Complete requests:      10\nFailed requests:        0\n";
-        let kept = format!("{good}Keep-Alive requests:    10\n");
+        let keep_alive = format!("{good}Keep-Alive requests:    10\n");
         let rows = [
             (good.to_owned(), false, true),
-            (kept.clone(), true, true),
+            (keep_alive.clone(), true, true),
             // The connections it was to keep were closed, and the other way round.
             (good.to_owned(), true, false),
-            (kept.replace("requests:    10", "requests:    9"), true, false),
+            (keep_alive.replace("requests:    10", "requests:    9"), true, false),
             (good.replace("10", "9"), false, false),
             (good.replace("  0", "  1"), false, false),
             (format!("{good}Non-2xx responses:      10\n"), false, false),
             (String::new(), false, false),
         ];
-        for (said, kept, expected) in rows {
-            assert_eq!(judge_ab(&said, 10, kept).is_ok(), expected, "{said:?} {kept}");
+        for (printed, keep_alive, expected) in rows {
+            assert_eq!(
+                judge_ab(&printed, 10, keep_alive).is_ok(),
+                expected,
+                "{printed:?} {keep_alive}"
+            );
         }
     }
 }

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 /// Whom it runs as where root starts it: MariaDB refuses to be root, and needs nothing of anybody else.
 const USER: &str = "nobody";
 /// The longest it may take until it listens: a second, and far more on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
-const STEP: Duration = Duration::from_millis(20);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+const POLL: Duration = Duration::from_millis(20);
 
 pub struct Database {
     child: Child,
@@ -56,10 +56,10 @@ impl Database {
         let started = Instant::now();
         // It answers nobody before it has read its setup, so whoever gets in finds all of it.
         while UnixStream::connect(database.socket()).is_err() {
-            if database.child.try_wait()?.is_some() || started.elapsed() > PATIENCE {
+            if database.child.try_wait()?.is_some() || started.elapsed() > START_TIMEOUT {
                 return Err(format!("MariaDB did not start:\n{}", fs::read_to_string(log)?).into());
             }
-            thread::sleep(STEP);
+            thread::sleep(POLL);
         }
         Ok(database)
     }

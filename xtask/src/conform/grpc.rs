@@ -1,7 +1,7 @@
 //! gRPC's own client and server, by Python's grpcio, with the built server between them: the program of `examples/grpc`, in
 //! the clear and under TLS.
 
-use super::server::Server;
+use super::server::TestServer;
 use crate::command::{command, output};
 use crate::{Failure, repository, tools};
 use std::fs;
@@ -15,9 +15,9 @@ use std::time::Duration;
 /// The server and the client; of one version for everybody.
 const PACKAGES: &[&str] = &["grpcio==1.85.1"];
 /// The longest a program may take to say something: far more than it takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// Where clients come in, and what they are told to believe.
-const PLACES: [(&str, &str); 2] = [
+const LISTENERS: [(&str, &str); 2] = [
     (
         "in the clear",
         "[server]\nh2c = true\nstate = \"state\"\n[site.default]\nlisten = \"127.0.0.1:0\"\n",
@@ -33,11 +33,11 @@ pub fn run(program: &Path) -> Result<(), Failure> {
     let home = tempfile::tempdir()?;
     let client = home.path().join("client.py");
     fs::write(&client, include_str!("grpc/client.py"))?;
-    for (place, site) in PLACES {
-        let mut echo = Echo::start(&packages)?;
+    for (listener, site) in LISTENERS {
+        let mut echo = ExampleServer::start(&packages)?;
         let settings = format!("{site}proxy = \"h2c://127.0.0.1:{}\"\n", echo.port);
         fs::write(home.path().join("rocknet.toml"), settings)?;
-        let server = Server::start(program, &["run"], home.path())?;
+        let server = TestServer::start(program, &["run"], home.path())?;
         let address = format!("127.0.0.1:{}", server.port()?);
         let roots = home.path().join("state/local/ca.pem");
         let call = |what: &str| -> Result<(), Failure> {
@@ -46,27 +46,27 @@ pub fn run(program: &Path) -> Result<(), Failure> {
             if site.contains("https://") {
                 client_command.arg(&roots);
             }
-            output(client_command.env("PYTHONPATH", &packages)).map_err(|wrong| format!("{place}: {wrong}"))?;
+            output(client_command.env("PYTHONPATH", &packages)).map_err(|wrong| format!("{listener}: {wrong}"))?;
             Ok(())
         };
         call("calls")?;
         echo.await_line("gave up")?;
         drop(echo);
         call("nobody")?;
-        println!("{place}: calls of all four kinds, errors, deadlines, nobody there");
+        println!("{listener}: calls of all four kinds, errors, deadlines, nobody there");
     }
     Ok(())
 }
 
 /// The program of the example. It is killed when dropped.
-struct Echo {
+struct ExampleServer {
     child: Child,
     lines: std::sync::mpsc::Receiver<String>,
     port: u16,
 }
 
-impl Echo {
-    fn start(packages: &Path) -> Result<Echo, Failure> {
+impl ExampleServer {
+    fn start(packages: &Path) -> Result<ExampleServer, Failure> {
         let mut child = Command::new("python3")
             .arg(repository::root().join("examples/grpc/echo.py"))
             .arg("0")
@@ -75,23 +75,23 @@ impl Echo {
             .stdout(Stdio::piped())
             .spawn()?;
         let (line, lines) = channel();
-        if let Some(said) = child.stdout.take() {
+        if let Some(printed) = child.stdout.take() {
             thread::spawn(move || {
-                for read in BufReader::new(said).lines().map_while(Result::ok) {
+                for read in BufReader::new(printed).lines().map_while(Result::ok) {
                     let _ = line.send(read);
                 }
             });
         }
-        let mut echo = Echo { child, lines, port: 0 };
-        let told = echo.await_line("listening at ")?;
-        echo.port = told.parse().map_err(|_| format!("no port: {told}"))?;
+        let mut echo = ExampleServer { child, lines, port: 0 };
+        let port = echo.await_line("listening at ")?;
+        echo.port = port.parse().map_err(|_| format!("no port: {port}"))?;
         Ok(echo)
     }
 
     /// Waits for a line that begins so; its rest.
     fn await_line(&mut self, start: &str) -> Result<String, Failure> {
         loop {
-            let line = self.lines.recv_timeout(PATIENCE);
+            let line = self.lines.recv_timeout(TIMEOUT);
             let line = line.map_err(|_| format!("examples/grpc/echo.py did not say {start:?}"))?;
             if let Some(rest) = line.strip_prefix(start) {
                 return Ok(rest.to_owned());
@@ -100,7 +100,7 @@ impl Echo {
     }
 }
 
-impl Drop for Echo {
+impl Drop for ExampleServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

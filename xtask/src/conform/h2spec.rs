@@ -1,6 +1,6 @@
 //! h2spec: the rules of HTTP/2 broken one by one, each answer judged.
 
-use super::server::Server;
+use super::server::TestServer;
 use crate::command::{cargo, command, run as run_command};
 use crate::tools::H2SPEC;
 use crate::{Failure, repository};
@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 
 /// Seconds that h2spec waits for an answer before it calls the case failed: more than a busy machine takes.
-const PATIENCE: &str = "4";
+const TIMEOUT_SECONDS: &str = "4";
 const CLEAR: &str = "\
 [server]
 workers = 1
@@ -36,7 +36,7 @@ pub fn run(_: &Path) -> Result<(), Failure> {
     for (name, configuration, options) in [("in the clear", CLEAR, &[][..]), ("over TLS", TLS, &["-t", "-k"])] {
         let folder = tempfile::tempdir()?;
         fs::write(folder.path().join("rocknet.toml"), configuration)?;
-        let server = Server::start(&program, &["rocknet.toml"], folder.path())?;
+        let server = TestServer::start(&program, &["rocknet.toml"], folder.path())?;
         let port = server.port()?.to_string();
         let mut run = command(&h2spec);
         run.args([
@@ -46,23 +46,29 @@ pub fn run(_: &Path) -> Result<(), Failure> {
             "-P",
             "/echo",
             "-o",
-            PATIENCE,
+            TIMEOUT_SECONDS,
             "-p",
             &port,
         ]);
-        let said = run.args(options).output()?;
-        let said = String::from_utf8_lossy(&said.stdout);
+        let printed = run.args(options).output()?;
+        let printed = String::from_utf8_lossy(&printed.stdout);
         // Those that failed are told again at the end, with what was expected.
-        let told = said.rsplit_once("Failures:").map_or(&*said, |(_, failures)| failures);
-        let summary = judge(&said).map_err(|wrong| format!("{name}: {wrong}\n{told}"))?;
+        let failures = printed
+            .rsplit_once("Failures:")
+            .map_or(&*printed, |(_, failures)| failures);
+        let summary = judge(&printed).map_err(|wrong| format!("{name}: {wrong}\n{failures}"))?;
         println!("{name}: {summary}");
     }
     Ok(())
 }
 
 /// Every case has to pass: one that was skipped found no way to be tried.
-fn judge(said: &str) -> Result<&str, String> {
-    let last = said.lines().rev().map(str::trim).find(|line| line.contains(" tests, "));
+fn judge(printed: &str) -> Result<&str, String> {
+    let last = printed
+        .lines()
+        .rev()
+        .map(str::trim)
+        .find(|line| line.contains(" tests, "));
     let Some(summary) = last else {
         return Err("it told no result".to_owned());
     };
@@ -93,8 +99,8 @@ mod tests {
             ("Error: connection refused", false),
             ("", false),
         ];
-        for (said, expected) in rows {
-            assert_eq!(judge(said).is_ok(), expected, "{said:?}");
+        for (printed, expected) in rows {
+            assert_eq!(judge(printed).is_ok(), expected, "{printed:?}");
         }
     }
 }

@@ -23,12 +23,12 @@ pub fn run() -> Result<(), Failure> {
     let folder = tempfile::tempdir()?;
     let script = folder.path().join("field_blocks.py");
     fs::write(&script, SCRIPT)?;
-    let said = output(
+    let printed = output(
         command("python3")
             .arg(&script)
             .arg(repository::target().join("debug/examples/hpack_pipe"))
             .env("PYTHONPATH", &packages),
     )?;
-    print!("{said}");
+    print!("{printed}");
     Ok(())
 }

@@ -2,7 +2,7 @@
 //! session, other methods, a download, a stream.
 
 use super::application::Application;
-use super::visitor::Visitor;
+use super::session::Session;
 use crate::Failure;
 use std::fs;
 use std::path::Path;
@@ -44,22 +44,22 @@ pub fn run(program: &Path) -> Result<(), Failure> {
     for folder in ["bootstrap", "storage"] {
         application.let_write(&home.join(folder))?;
     }
-    let visitor = application.serve(program, SITE)?;
+    let session = application.serve(program, SITE)?;
 
-    visitor.get("/")?.expect(200, &["Boats for hire"])?;
-    visitor.get("/robots.txt")?.expect(200, &["User-agent"])?;
-    routes(&visitor)?;
-    form(&visitor, &home.join("picture"))?;
+    session.get("/")?.expect(200, &["Boats for hire"])?;
+    session.get("/robots.txt")?.expect(200, &["User-agent"])?;
+    routes(&session)?;
+    form(&session, &home.join("picture"))?;
     for method in ["PUT", "PATCH", "DELETE"] {
         // Who changes something without the secret of the form is sent away.
-        visitor.ask("/boats/heron", &["-X", method])?.expect(419, &[])?;
+        session.request("/boats/heron", &["-X", method])?.expect(419, &[])?;
     }
-    answers(&visitor)?;
+    answers(&session)?;
     for path in ["/high/water", "/high/water.html"] {
-        visitor.get(path)?.expect(404, &["No such boat"])?;
+        session.get(path)?.expect(404, &["No such boat"])?;
     }
     // What lies beside the root is nobody's.
-    let page = visitor.get("/../routes.php")?;
+    let page = session.get("/../routes.php")?;
     if page.status == 200 || page.text().contains("Route::") {
         return Err(page.wrong("it came out of its root"));
     }
@@ -67,7 +67,7 @@ pub fn run(program: &Path) -> Result<(), Failure> {
 }
 
 /// The path, the query and the scheme as the visitor wrote them.
-fn routes(visitor: &Visitor) -> Result<(), Failure> {
+fn routes(session: &Session) -> Result<(), Failure> {
     let rows = [
         ("/boats/heron?seats=2", "/name", "heron"),
         ("/boats/heron?seats=2", "/query", "2"),
@@ -78,45 +78,45 @@ fn routes(visitor: &Visitor) -> Result<(), Failure> {
         ("/index.php/boats/heron", "/path", "boats/heron"),
     ];
     for (path, pointer, expected) in rows {
-        let page = visitor.get(path)?.expect(200, &[])?;
+        let page = session.get(path)?.expect(200, &[])?;
         if page.json(pointer)? != expected {
             return Err(page.wrong(&format!("{pointer} is not {expected:?}")));
         }
     }
     let path = "/boats/heron?seats=2";
-    let page = visitor.get(path)?;
-    if page.json("/url")? != visitor.url(path) {
+    let page = session.get(path)?;
+    if page.json("/url")? != session.url(path) {
         return Err(page.wrong("another URL"));
     }
     Ok(())
 }
 
 /// A form that is sent, with a file, and what the session remembers of it.
-fn form(visitor: &Visitor, picture: &Path) -> Result<(), Failure> {
-    visitor.get("/told")?.expect(200, &["nothing"])?;
-    visitor.post("/form", &[("told", "ebb")])?.expect(419, &[])?;
-    let token = visitor.get("/form")?.field("_token")?;
-    let page = visitor.post("/form", &[("_token", &token), ("told", "ebb & flow")])?;
+fn form(session: &Session, picture: &Path) -> Result<(), Failure> {
+    session.get("/told")?.expect(200, &["nothing"])?;
+    session.post("/form", &[("told", "ebb")])?.expect(419, &[])?;
+    let token = session.get("/form")?.field("_token")?;
+    let page = session.post("/form", &[("_token", &token), ("told", "ebb & flow")])?;
     let page = page.expect_redirect("/told")?;
-    visitor.get(&page.location)?.expect(200, &["ebb & flow, 0"])?;
+    session.get(&page.location)?.expect(200, &["ebb & flow, 0"])?;
     let (token, file) = (format!("_token={token}"), format!("picture=@{}", picture.display()));
-    let page = visitor.ask("/form", &["-F", &token, "-F", "told=flow", "-F", &file])?;
+    let page = session.request("/form", &["-F", &token, "-F", "told=flow", "-F", &file])?;
     page.expect_redirect("/told")?;
-    visitor.get("/told")?.expect(200, &[&format!("flow, {PICTURE}")])?;
+    session.get("/told")?.expect(200, &[&format!("flow, {PICTURE}")])?;
     // Methods that forms have not are written in them.
     let token = token.trim_start_matches("_token=");
-    let page = visitor.post("/boats/heron", &[("_token", token), ("_method", "PUT")])?;
+    let page = session.post("/boats/heron", &[("_token", token), ("_method", "PUT")])?;
     page.expect(200, &["PUT heron"])?;
     Ok(())
 }
 
 /// Content that is no page.
-fn answers(visitor: &Visitor) -> Result<(), Failure> {
-    let page = visitor.get("/download")?.expect(200, &["Route::get('/download'"])?;
+fn answers(session: &Session) -> Result<(), Failure> {
+    let page = session.get("/download")?.expect(200, &["Route::get('/download'"])?;
     if page.content != FILES[2].1.as_bytes() {
         return Err(page.wrong("another file"));
     }
-    let page = visitor.get("/stream")?;
+    let page = session.get("/stream")?;
     let pieces = (0..PIECES).map(|number| format!("{number:04}").repeat(TIMES));
     if page.text() != pieces.collect::<String>() {
         return Err(page.wrong("other pieces"));

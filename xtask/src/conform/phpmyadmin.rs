@@ -3,7 +3,7 @@
 
 use super::application::Application;
 use super::database::Database;
-use super::visitor::{Page, Visitor};
+use super::session::{PageResponse, Session};
 use crate::Failure;
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ GRANT ALL ON harbour.* TO pilot@localhost;
 ";
 const SITE: &str = "[site.\":8080\"]\nroot = \"www\"\nphp = \"auto\"\n";
 /// The file of the package that says where its settings are, and where it may write.
-const PLACES: &str = "libraries/vendor_config.php";
+const VENDOR_CONFIG: &str = "libraries/vendor_config.php";
 /// What is sent to be done by the database.
 const DUMP: &str = "CREATE TABLE boats (name VARCHAR(40) PRIMARY KEY, seats INT);
 INSERT INTO boats VALUES ('Heron', 2), ('Cormorant', 6);
@@ -33,19 +33,19 @@ pub fn run(program: &Path) -> Result<(), Failure> {
     fs::write(&settings, configuration(&database.socket()))?;
     fs::create_dir(root.join("tmp"))?;
     application.let_write(&root.join("tmp"))?;
-    let places = fs::read_to_string(root.join(PLACES))?
+    let paths = fs::read_to_string(root.join(VENDOR_CONFIG))?
         .replace("/etc/phpmyadmin/config.inc.php", &settings.display().to_string())
         .replace("'/var/lib/phpmyadmin/tmp/'", "ROOT_PATH . 'tmp/'");
-    fs::write(root.join(PLACES), places)?;
-    let visitor = application.serve(program, SITE)?;
+    fs::write(root.join(VENDOR_CONFIG), paths)?;
+    let session = application.serve(program, SITE)?;
 
-    visitor.get("/themes/pmahomme/css/theme.css")?.expect(200, &[])?;
-    let page = log_in(&visitor, "neap tide")?;
+    session.get("/themes/pmahomme/css/theme.css")?.expect(200, &[])?;
+    let page = log_in(&session, "neap tide")?;
     if !page.text().contains("Access denied for user") {
         return Err(page.wrong("a wrong password is not refused"));
     }
-    let page = log_in(&visitor, PASSWORD)?.expect_redirect("/index.php")?;
-    let page = visitor.get(&page.location)?.expect(200, &["pilot@localhost"])?;
+    let page = log_in(&session, PASSWORD)?.expect_redirect("/index.php")?;
+    let page = session.get(&page.location)?.expect(200, &["pilot@localhost"])?;
     let token = page.field("token")?;
 
     let dump = home.join("boats.sql");
@@ -56,9 +56,9 @@ pub fn run(program: &Path) -> Result<(), Failure> {
     for field in ["db=harbour", "import_type=database", "format=sql", "ajax_request=1"] {
         options.extend(["-F", field]);
     }
-    let page = visitor.ask("/index.php?route=/import", &options)?;
+    let page = session.request("/index.php?route=/import", &options)?;
     page.expect(200, &["\"success\":true"])?;
-    visitor
+    session
         .get("/index.php?route=/sql&db=harbour&table=boats&pos=0")?
         .expect(200, &["Heron", "Cormorant"])?;
     Ok(())
@@ -78,16 +78,16 @@ $cfg['Servers'][1] = [
 }
 
 /// Sends the form of the login page.
-fn log_in(visitor: &Visitor, password: &str) -> Result<Page, Failure> {
-    let page = visitor.get("/")?.expect(200, &["Welcome to"])?;
-    let (token, session) = (page.field("token")?, page.field("set_session")?);
+fn log_in(session: &Session, password: &str) -> Result<PageResponse, Failure> {
+    let page = session.get("/")?.expect(200, &["Welcome to"])?;
+    let (token, php_session) = (page.field("token")?, page.field("set_session")?);
     let form = [
         ("route", "/"),
         ("token", &token),
-        ("set_session", &session),
+        ("set_session", &php_session),
         ("pma_username", USER),
         ("pma_password", password),
         ("server", "1"),
     ];
-    visitor.post("/index.php?route=/", &form)
+    session.post("/index.php?route=/", &form)
 }

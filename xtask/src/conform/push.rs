@@ -1,6 +1,6 @@
 //! Server push and Early Hints with clients of others: a page and five files in one round trip, and 103 for the rest.
 
-use super::server::Server;
+use super::server::TestServer;
 use crate::Failure;
 use crate::command::{command, output};
 use std::fs;
@@ -42,7 +42,7 @@ pub fn run(program: &Path) -> Result<(), Failure> {
     fs::write(folder.path().join("www/index.html"), page)?;
     for (configuration, option) in [(CLEAR, "--http2-prior-knowledge"), (TLS, "--http2")] {
         fs::write(folder.path().join("rocknet.toml"), format!("{configuration}{SITE}"))?;
-        let server = Server::start(program, &["run", "-c", "rocknet.toml"], folder.path())?;
+        let server = TestServer::start(program, &["run", "-c", "rocknet.toml"], folder.path())?;
         check(&server.url("/"), option)?;
     }
     Ok(())
@@ -52,34 +52,38 @@ pub fn run(program: &Path) -> Result<(), Failure> {
 fn check(url: &str, option: &str) -> Result<(), Failure> {
     // A client that reads the page, and asks for what it names, has nothing left to ask for: that is one round trip.
     for (options, pushed) in [(&["-ans"][..], FILES), (&["-ans", "--no-push"], 0)] {
-        let said = output(command("nghttp").args(options).arg(url))?;
-        let streams = streams(&said);
+        let printed = output(command("nghttp").args(options).arg(url))?;
+        let streams = streams(&printed);
         let promised = streams.iter().filter(|number| *number % 2 == 0).count();
         if (streams.len(), promised) != (1 + FILES, pushed) {
-            return Err(format!("nghttp {}: {promised} pushed of {streams:?}\n{said}", options.join(" ")).into());
+            return Err(format!(
+                "nghttp {}: {promised} pushed of {streams:?}\n{printed}",
+                options.join(" ")
+            )
+            .into());
         }
         println!("nghttp {} {url}: {promised} of {FILES} files pushed", options.join(" "));
     }
 
-    let said = output(command("curl").args(["-sSk", "-o", "/dev/null", "-D", "-", option, url]))?;
-    let told: Vec<_> = said.lines().map(str::trim_end).collect();
-    let at = |start: &str| told.iter().position(|line| line.starts_with(start));
+    let printed = output(command("curl").args(["-sSk", "-o", "/dev/null", "-D", "-", option, url]))?;
+    let lines: Vec<_> = printed.lines().map(str::trim_end).collect();
+    let at = |start: &str| lines.iter().position(|line| line.starts_with(start));
     match (
         at("HTTP/2 103"),
         at("link: </1.css>; rel=preload; as=style"),
         at("HTTP/2 200"),
     ) {
         (Some(hints), Some(link), Some(answer)) if hints < link && link < answer => {
-            println!("curl {url} was told of them by 103");
+            println!("curl {url} was lines of them by 103");
             Ok(())
         }
-        _ => Err(format!("curl saw no 103:\n{said}").into()),
+        _ => Err(format!("curl saw no 103:\n{printed}").into()),
     }
 }
 
 /// The numbers of the streams in the table that nghttp prints; those of pushed ones are even.
-fn streams(said: &str) -> Vec<u32> {
-    let rows = said.lines().skip_while(|line| !line.starts_with("id ")).skip(1);
+fn streams(printed: &str) -> Vec<u32> {
+    let rows = printed.lines().skip_while(|line| !line.starts_with("id ")).skip(1);
     rows.filter_map(|row| row.split_whitespace().next()?.parse().ok())
         .collect()
 }
@@ -90,11 +94,11 @@ mod tests {
 
     #[test]
     fn streams_are_read_from_the_table() {
-        let said = "\
+        let printed = "\
 Request timing: 12\nid  responseEnd requestStart  process code size request path
  13     +9.22ms       +480us   8.74ms  200   41 /
   4    +11.32ms *    +8.82ms   2.50ms  200   38 /a2.css\n";
-        assert_eq!(streams(said), [13, 4]);
+        assert_eq!(streams(printed), [13, 4]);
         assert!(streams("nothing").is_empty());
     }
 }

@@ -9,18 +9,18 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// A running server. It is killed when dropped.
-pub struct Server {
+pub struct TestServer {
     child: Child,
     /// Where it answers, with the slash at the end.
     url: String,
 }
 
 /// The longest a server may take to tell its URL: far more than it takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(20);
+const START_TIMEOUT: Duration = Duration::from_secs(20);
 /// What begins the URL in the lines of start-up.
 const SCHEMES: [&str; 2] = ["http://", "https://"];
 
-impl Server {
+impl TestServer {
     /// Starts `program` with `arguments` in `folder`, and waits for the line with its URL.
     pub fn start(program: &Path, arguments: &[&str], folder: &Path) -> Result<Self, Failure> {
         let mut child = Command::new(program)
@@ -43,7 +43,7 @@ impl Server {
             child,
             url: String::new(),
         };
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + START_TIMEOUT;
         while server.url.is_empty() {
             let left = deadline.saturating_duration_since(Instant::now());
             let line = lines.recv_timeout(left);
@@ -74,7 +74,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for TestServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

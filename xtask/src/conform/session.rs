@@ -1,6 +1,6 @@
 //! A visitor of a website: curl, over HTTP/2 unless told otherwise, with cookies that it keeps from page to page.
 
-use super::server::Server;
+use super::server::TestServer;
 use crate::Failure;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,13 +8,13 @@ use std::process::{Command, Stdio};
 use std::rc::Rc;
 
 /// Seconds that an answer may take: installing an application is slow on a busy machine.
-const PATIENCE: &str = "120";
+const TIMEOUT_SECONDS: &str = "120";
 /// What curl tells of an answer beside its content, a line each.
-const TOLD: &str = "%{http_version}\n%{http_code}\n%{redirect_url}\n%{content_type}\n";
+const WRITE_OUT: &str = "%{http_version}\n%{http_code}\n%{redirect_url}\n%{content_type}\n";
 /// As much of a wrong page as helps to find out why.
-const SHOWN: usize = 4000;
+const MAX_SHOWN: usize = 4000;
 
-pub struct Visitor {
+pub struct Session {
     url: String,
     folder: Rc<tempfile::TempDir>,
     roots: PathBuf,
@@ -22,8 +22,8 @@ pub struct Visitor {
     version: &'static str,
 }
 
-/// What a visitor was shown.
-pub struct Page {
+/// What a session was shown.
+pub struct PageResponse {
     pub url: String,
     pub status: u16,
     /// Where the answer leads to, whole; empty where it leads nowhere.
@@ -32,9 +32,9 @@ pub struct Page {
     pub content: Vec<u8>,
 }
 
-impl Visitor {
+impl Session {
     /// A visitor of `server` who trusts the local CA below its `state` folder, and has no cookies yet.
-    pub fn new(server: &Server, state: &Path) -> Result<Self, Failure> {
+    pub fn new(server: &TestServer, state: &Path) -> Result<Self, Failure> {
         Ok(Self {
             url: server.url(""),
             folder: Rc::new(tempfile::tempdir()?),
@@ -43,8 +43,8 @@ impl Visitor {
         })
     }
 
-    /// The same visitor by another version of HTTP.
-    pub fn by(&self, version: &'static str) -> Self {
+    /// The same session by another version of HTTP.
+    pub fn with_version(&self, version: &'static str) -> Self {
         Self {
             url: self.url.clone(),
             folder: Rc::clone(&self.folder),
@@ -68,23 +68,23 @@ impl Visitor {
     }
 
     /// Asks for a path, or for a whole URL that a page named.
-    pub fn get(&self, path: &str) -> Result<Page, Failure> {
-        self.ask(path, &[])
+    pub fn get(&self, path: &str) -> Result<PageResponse, Failure> {
+        self.request(path, &[])
     }
 
     /// Sends a form as browsers do.
-    pub fn post(&self, path: &str, form: &[(&str, &str)]) -> Result<Page, Failure> {
+    pub fn post(&self, path: &str, form: &[(&str, &str)]) -> Result<PageResponse, Failure> {
         let mut options = Vec::new();
         for (name, value) in form {
             options.push("--data-urlencode".to_owned());
             options.push(format!("{name}={value}"));
         }
         let options: Vec<&str> = options.iter().map(String::as_str).collect();
-        self.ask(path, &options)
+        self.request(path, &options)
     }
 
     /// Asks with more options of curl.
-    pub fn ask(&self, path: &str, options: &[&str]) -> Result<Page, Failure> {
+    pub fn request(&self, path: &str, options: &[&str]) -> Result<PageResponse, Failure> {
         self.page(path, self.curl(path, options).stdin(Stdio::null()))
     }
 
@@ -92,7 +92,15 @@ impl Visitor {
     pub fn curl(&self, path: &str, options: &[&str]) -> Command {
         let cookies = self.folder.path().join("cookies");
         let mut curl = Command::new("curl");
-        curl.args(["-sS", "--path-as-is", "--max-time", PATIENCE, "-w", TOLD, self.version]);
+        curl.args([
+            "-sS",
+            "--path-as-is",
+            "--max-time",
+            TIMEOUT_SECONDS,
+            "-w",
+            WRITE_OUT,
+            self.version,
+        ]);
         curl.arg("--cacert").arg(&self.roots);
         curl.arg("-b").arg(&cookies).arg("-c").arg(&cookies);
         curl.args(options).arg(self.url(path));
@@ -100,23 +108,23 @@ impl Visitor {
     }
 
     /// Runs such a curl, its content put aside: what it was shown.
-    pub fn page(&self, path: &str, curl: &mut Command) -> Result<Page, Failure> {
+    pub fn page(&self, path: &str, curl: &mut Command) -> Result<PageResponse, Failure> {
         let url = self.url(path);
         // A page without content leaves no file.
         fs::write(self.content(), "")?;
         let run = curl.arg("-o").arg(self.content()).output()?;
-        let said = String::from_utf8_lossy(&run.stdout);
+        let output = String::from_utf8_lossy(&run.stdout);
         if !run.status.success() {
             let why = String::from_utf8_lossy(&run.stderr);
             return Err(format!("{url}: {}", why.trim()).into());
         }
-        let mut told = said.lines();
-        let mut next = || told.next().unwrap_or_default();
+        let mut fields = output.lines();
+        let mut next = || fields.next().unwrap_or_default();
         let version = next();
         if version != self.version.trim_start_matches("--http") {
             return Err(format!("{url} came by HTTP/{version}, not by {}", self.version).into());
         }
-        Ok(Page {
+        Ok(PageResponse {
             status: next().parse()?,
             location: next().to_owned(),
             media_type: next().to_owned(),
@@ -130,7 +138,7 @@ impl Visitor {
     }
 }
 
-impl Page {
+impl PageResponse {
     /// It must have this status and hold these parts.
     pub fn expect(self, status: u16, parts: &[&str]) -> Result<Self, Failure> {
         if self.status != status {
@@ -175,7 +183,7 @@ impl Page {
 
     /// The failure for a page that is not what it should be.
     pub fn wrong(&self, why: &str) -> Failure {
-        let text: String = self.text().chars().take(SHOWN).collect();
+        let text: String = self.text().chars().take(MAX_SHOWN).collect();
         format!("{}: {why} ({} {})\n{text}", self.url, self.status, self.location).into()
     }
 }

@@ -1,6 +1,6 @@
 //! slowhttptest: clients that send and read as slowly as they can must not keep others out.
 
-use super::server::Server;
+use super::server::TestServer;
 use crate::Failure;
 use crate::command::output;
 use std::fs;
@@ -28,7 +28,7 @@ pub fn run(program: &Path, option: &str, seconds: u32, connections: u32) -> Resu
         folder.path().join("page.html"),
         "0123456789abcde\n".repeat(PAGE_BYTES / 16),
     )?;
-    let server = Server::of_folder(program, folder.path())?;
+    let server = TestServer::of_folder(program, folder.path())?;
     let mut command = Command::new("slowhttptest");
     command.args([option, "-c", &connections.to_string(), "-r", RATE]);
     command.args(["-l", &seconds.to_string(), "-u", &server.url("/page.html")]);

@@ -2,7 +2,7 @@
 //! warning after it, refused again after `rocknet untrust`.
 
 use super::browser;
-use super::server::Server;
+use super::server::TestServer;
 use crate::Failure;
 use crate::command::{command, output};
 use std::fs;
@@ -20,7 +20,7 @@ pub fn run(program: &Path) -> Result<(), Failure> {
     fs::create_dir(home.path().join("www"))?;
     fs::write(home.path().join("www/index.html"), PAGE)?;
     fs::write(home.path().join("rocknet.toml"), SETTINGS)?;
-    let server = Server::start(program, &["run"], home.path())?;
+    let server = TestServer::start(program, &["run"], home.path())?;
     expect(&server, home.path(), WARNING, PAGE)?;
     rocknet(program, "trust", home.path())?;
     expect(&server, home.path(), PAGE, WARNING)?;
@@ -30,18 +30,18 @@ pub fn run(program: &Path) -> Result<(), Failure> {
 
 /// The stores of browsers alone: that of the system is everybody's.
 pub fn rocknet(program: &Path, verb: &str, home: &Path) -> Result<(), Failure> {
-    let said = output(
+    let printed = output(
         command(program)
             .args([verb, "--browsers"])
             .current_dir(home)
             .env("HOME", home)
             .env_remove("SUDO_USER"),
     )?;
-    print!("{said}");
+    print!("{printed}");
     Ok(())
 }
 
-fn expect(server: &Server, home: &Path, seen: &str, unseen: &str) -> Result<(), Failure> {
+fn expect(server: &TestServer, home: &Path, seen: &str, unseen: &str) -> Result<(), Failure> {
     let url = server.url("/");
     let (dom, log) = browser::load(&url, Some(home))?;
     let all = dom + &log;

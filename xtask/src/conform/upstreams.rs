@@ -1,14 +1,14 @@
 //! What applications in Python and Node run on, behind the proxy: gunicorn by a socket file, uvicorn and Node by ports.
-//! Content both ways, events, kept connections, WebSocket, and restarts under load.
+//! Content both ways, events, keep_alive connections, WebSocket, and restarts under load.
 
+mod environment;
 mod load;
-mod place;
 mod restart;
 mod upstream;
 
-use self::place::Place;
-use self::upstream::{KINDS, Kind};
-use super::visitor::Visitor;
+use self::environment::Environment;
+use self::upstream::{KINDS, UpstreamKind};
+use super::session::Session;
 use crate::command::{command, output};
 use crate::{Failure, tools};
 use std::fs::{self, File};
@@ -34,7 +34,7 @@ const TIMES: usize = 250;
 const REQUESTS: usize = 300;
 const CONNECTIONS: u32 = 10;
 /// The longest wait for an event: far more than it takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub fn run(program: &Path) -> Result<(), Failure> {
     let packages = tools::python_packages("upstreams", PACKAGES)?;
@@ -42,70 +42,73 @@ pub fn run(program: &Path) -> Result<(), Failure> {
     for (name, text) in upstream::PROGRAMS {
         fs::write(home.path().join(name), text)?;
     }
-    let place = Place {
+    let environment = Environment {
         program,
         packages: &packages,
         home: home.path(),
     };
     for kind in KINDS {
-        exchange(&place, kind).map_err(|wrong| format!("{}: {wrong}", kind.name))?;
-        restart::alone(&place, kind)?;
-        restart::in_turn(&place, kind)?;
+        exchange(&environment, kind).map_err(|wrong| format!("{}: {wrong}", kind.name))?;
+        restart::alone(&environment, kind)?;
+        restart::in_turn(&environment, kind)?;
     }
     Ok(())
 }
 
 /// What one client after the other may ask.
-fn exchange(place: &Place<'_>, kind: &'static Kind) -> Result<(), Failure> {
-    let upstream = place.upstream(kind, "one")?;
-    let server = place.serve(SITE, &[&upstream])?;
-    let visitor = Visitor::new(&server, &place.home.join("state"))?;
+fn exchange(environment: &Environment<'_>, kind: &'static UpstreamKind) -> Result<(), Failure> {
+    let upstream = environment.upstream(kind, "one")?;
+    let server = environment.serve(SITE, &[&upstream])?;
+    let session = Session::new(&server, &environment.home.join("state"))?;
     for version in VERSIONS {
-        let visitor = visitor.by(version);
-        visitor.get("/hello")?.expect(200, &["hello"])?;
-        visitor.get("/nowhere")?.expect(404, &["nothing here"])?;
-        let page = visitor.get("/pieces")?;
+        let session = session.with_version(version);
+        session.get("/hello")?.expect(200, &["hello"])?;
+        session.get("/nowhere")?.expect(404, &["nothing here"])?;
+        let page = session.get("/pieces")?;
         let pieces = (0..PIECES).map(|number| format!("{number:04}").repeat(TIMES));
         if page.text() != pieces.collect::<String>() {
             return Err(page.wrong("other pieces"));
         }
-        content(place, &visitor)?;
-        events(&visitor)?;
+        content(environment, &session)?;
+        events(&session)?;
         println!("{} {version}: content, pieces, events", kind.name);
     }
     if kind.counts {
-        kept(&visitor.by("--http1.1"))?;
+        keep_alive(&session.with_version("--http1.1"))?;
     }
     if kind.websocket {
-        let url = visitor.url("/echo").replace("https://", "wss://");
+        let url = session.url("/echo").replace("https://", "wss://");
         let mut client = command("python3");
-        client.arg(place.home.join("sockets.py")).arg(&url).arg(visitor.roots());
-        output(client.env("PYTHONPATH", place.packages))?;
+        client
+            .arg(environment.home.join("sockets.py"))
+            .arg(&url)
+            .arg(session.roots());
+        output(client.env("PYTHONPATH", environment.packages))?;
         println!("{}: WebSocket", kind.name);
     }
     Ok(())
 }
 
 /// Sent with its length, and so that nobody knows the length before the end.
-fn content(place: &Place<'_>, visitor: &Visitor) -> Result<(), Failure> {
-    let file = place.home.join("content");
+fn content(environment: &Environment<'_>, session: &Session) -> Result<(), Failure> {
+    let file = environment.home.join("content");
     let bytes: Vec<u8> = (0..CONTENT).map(|at| (at * 31 + at / 251) as u8).collect();
     fs::write(&file, &bytes)?;
     let digest = output(Command::new("sha256sum").arg(&file))?;
     let expected = format!("{CONTENT} {}", digest.split(' ').next().unwrap_or_default());
-    let told = format!("@{}", file.display());
-    visitor
-        .ask("/digest", &["--data-binary", &told])?
+    let argument = format!("@{}", file.display());
+    session
+        .request("/digest", &["--data-binary", &argument])?
         .expect(200, &[&expected])?;
-    let mut curl = visitor.curl("/digest", &["-X", "POST", "-T", "-"]);
-    let said = visitor.page("/digest", curl.stdin(File::open(&file)?))?;
-    said.expect(200, &[&expected])?;
+    let mut curl = session.curl("/digest", &["-X", "POST", "-T", "-"]);
+    let response = session.page("/digest", curl.stdin(File::open(&file)?))?;
+    response.expect(200, &[&expected])?;
     Ok(())
 }
 
 /// The second event is sent after somebody has seen the first one, so it is seen at all only where nothing holds it up.
-fn events(visitor: &Visitor) -> Result<(), Failure> {
-    let mut curl = visitor.curl("/events", &["-N"]);
+fn events(session: &Session) -> Result<(), Failure> {
+    let mut curl = session.curl("/events", &["-N"]);
     let mut child = curl.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
     let (line, lines) = channel();
     if let Some(output) = child.stdout.take() {
@@ -115,15 +118,15 @@ fn events(visitor: &Visitor) -> Result<(), Failure> {
             }
         });
     }
-    let seen = || loop {
-        match lines.recv_timeout(PATIENCE) {
+    let next_event = || loop {
+        match lines.recv_timeout(TIMEOUT) {
             Ok(line) if line.is_empty() => {}
             other => return other.unwrap_or_default(),
         }
     };
-    let first = seen();
-    visitor.get("/go")?.expect(200, &["gone"])?;
-    let second = seen();
+    let first = next_event();
+    session.get("/go")?.expect(200, &["gone"])?;
+    let second = next_event();
     let _ = child.kill();
     child.wait()?;
     if (first.as_str(), second.as_str()) == ("data: first", "data: second") {
@@ -133,16 +136,16 @@ fn events(visitor: &Visitor) -> Result<(), Failure> {
 }
 
 /// Many requests of one client take few connections to the server.
-fn kept(visitor: &Visitor) -> Result<(), Failure> {
-    let count = || -> Result<u32, Failure> { Ok(visitor.get("/connections")?.text().parse()?) };
+fn keep_alive(session: &Session) -> Result<(), Failure> {
+    let count = || -> Result<u32, Failure> { Ok(session.get("/connections")?.text().parse()?) };
     let before = count()?;
-    let mut curl = visitor.curl(&format!("/hello?[1-{REQUESTS}]"), &["-o", "/dev/null"]);
-    let said = output(&mut curl)?;
-    let good = said.lines().filter(|line| *line == "200").count();
-    let taken = count()? - before;
-    if good != REQUESTS || taken > CONNECTIONS {
-        return Err(format!("{good} of {REQUESTS} were answered, by {taken} connections").into());
+    let mut curl = session.curl(&format!("/hello?[1-{REQUESTS}]"), &["-o", "/dev/null"]);
+    let response = output(&mut curl)?;
+    let good = response.lines().filter(|line| *line == "200").count();
+    let opened = count()? - before;
+    if good != REQUESTS || opened > CONNECTIONS {
+        return Err(format!("{good} of {REQUESTS} were answered, by {opened} connections").into());
     }
-    println!("{REQUESTS} requests took {taken} connections");
+    println!("{REQUESTS} requests took {opened} connections");
     Ok(())
 }

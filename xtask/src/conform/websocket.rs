@@ -2,7 +2,7 @@
 //! by `Upgrade`, over HTTP/2 by extended CONNECT, and hears its echo both times.
 
 use super::browser;
-use super::server::Server;
+use super::server::TestServer;
 use super::trusted;
 use crate::Failure;
 use crate::repository;
@@ -16,10 +16,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// What the page shows when it has been answered.
-const HEARD: &str = "<output id=\"heard\">heard: ahoy</output>";
+const ECHO_SHOWN: &str = "<output id=\"heard\">heard: ahoy</output>";
 
 /// Shows the page in a frame and copies what it has heard. The browser prints a page when it has loaded, and this one has not
-/// before its picture has come: [`Held`] sends that when the script reports that the echo was heard.
+/// before its picture has come: [`PageServer`] sends that when the script reports that the echo was heard.
 const FRAME: &str = r#"<!doctype html>
 <title>Waits for the echo</title>
 <iframe src="/"></iframe><img src="/held/picture" alt=""><div></div>
@@ -36,7 +36,7 @@ const FRAME: &str = r#"<!doctype html>
 "#;
 
 /// The longest an echo takes to be heard, and a line to get into the log: both take moments, and far more on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The listening address and keys of a site, and how the access log tells that a tunnel stood.
 const WAYS: [(&str, &str); 2] = [
@@ -48,9 +48,9 @@ const WAYS: [(&str, &str); 2] = [
 ];
 
 /// The program behind the proxy; it is killed when dropped.
-struct Echo(Child);
+struct EchoProgram(Child);
 
-impl Drop for Echo {
+impl Drop for EchoProgram {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -58,13 +58,13 @@ impl Drop for Echo {
 }
 
 /// A program that sends the page with the frame, and its picture once the page has reported, or never will.
-struct Held {
+struct PageServer {
     port: u16,
 }
 
-impl Held {
+impl PageServer {
     /// Serves one page to one browser. It ends with this process.
-    fn start() -> Result<Held, Failure> {
+    fn start() -> Result<PageServer, Failure> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let port = listener.local_addr()?.port();
         let reported = Arc::new((Mutex::new(false), Condvar::new()));
@@ -75,7 +75,7 @@ impl Held {
                 thread::spawn(move || answer(&stream, &reported).ok());
             }
         });
-        Ok(Held { port })
+        Ok(PageServer { port })
     }
 }
 
@@ -93,7 +93,7 @@ fn answer(stream: &TcpStream, reported: &(Mutex<bool>, Condvar)) -> io::Result<(
             ""
         }
         _ => {
-            drop(changed.wait_timeout_while(lock(), PATIENCE, |reported| !*reported));
+            drop(changed.wait_timeout_while(lock(), TIMEOUT, |reported| !*reported));
             ""
         }
     };
@@ -111,12 +111,12 @@ pub fn run(program: &Path) -> Result<(), Failure> {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()?;
-    let said = child.stdout.take();
-    let _echo = Echo(child);
+    let printed = child.stdout.take();
+    let _echo = EchoProgram(child);
     let mut line = String::new();
-    BufReader::new(said.ok_or("no output of echo.py")?).read_line(&mut line)?;
+    BufReader::new(printed.ok_or("no output of echo.py")?).read_line(&mut line)?;
     let port = line.trim().rsplit(' ').next().unwrap_or_default();
-    for (site, told) in WAYS {
+    for (site, logged) in WAYS {
         let home = tempfile::tempdir()?;
         let name = site.lines().next().unwrap_or_default().trim_end_matches(']');
         let settings = format!(
@@ -124,26 +124,26 @@ pub fn run(program: &Path) -> Result<(), Failure> {
              {name}.route.\"/echo\"]\nproxy = \"http://127.0.0.1:{port}\"\n\
              {name}.route.\"/held/*\"]\nproxy = \"http://127.0.0.1:{}\"\n",
             example.join("www").display(),
-            Held::start()?.port
+            PageServer::start()?.port
         );
         fs::write(home.path().join("rocknet.toml"), settings)?;
-        let server = Server::start(program, &["run"], home.path())?;
-        if told.contains("HTTP/2.0") {
+        let server = TestServer::start(program, &["run"], home.path())?;
+        if logged.contains("HTTP/2.0") {
             trusted::rocknet(program, "trust", home.path())?;
         }
         let url = server.url("/held/page");
         let (dom, log) = browser::load(&url, Some(home.path()))?;
-        if !dom.contains(HEARD) {
+        if !dom.contains(ECHO_SHOWN) {
             return Err(format!("{url}: nothing was heard\n{dom}\n{log}").into());
         }
         let started = Instant::now();
-        while !fs::read_to_string(home.path().join("access.log"))?.contains(told) {
-            if started.elapsed() > PATIENCE {
-                return Err(format!("{url}: no {told:?} in its log").into());
+        while !fs::read_to_string(home.path().join("access.log"))?.contains(logged) {
+            if started.elapsed() > TIMEOUT {
+                return Err(format!("{url}: no {logged:?} in its log").into());
             }
             thread::sleep(Duration::from_millis(50));
         }
-        println!("{url} hears its echo: {told}");
+        println!("{url} hears its echo: {logged}");
     }
     Ok(())
 }

@@ -4,8 +4,8 @@
 use super::application::Application;
 use super::browser;
 use super::database::Database;
+use super::session::Session;
 use super::trusted;
-use super::visitor::Visitor;
 use crate::Failure;
 use crate::command::output;
 use crate::repository;
@@ -22,7 +22,7 @@ GRANT ALL ON wordpress.* TO wordpress@localhost;
 const USER: &str = "harbour";
 const PASSWORD: &str = "Herons fly at ebb, 6:12";
 /// What somebody leaves where pictures lie: its output is in no file, so whoever sees it has run it.
-const EVIL: &str = "<?php echo 'this', ' ', 'ran';";
+const SCRIPT_UPLOAD: &str = "<?php echo 'this', ' ', 'ran';";
 const RAN: &str = "this ran";
 /// Makes a picture of noise: larger than what PHP takes unless it is told to (2 MiB), and large enough for smaller copies.
 const PICTURE: &str = "mt_srand(7); $i = imagecreatetruecolor(1200, 900);
@@ -32,9 +32,9 @@ const PICTURE_LEAST: usize = 2 << 20;
 /// How long the editor may work by the browser's own clock, which stands still while it waits for the network.
 const BUDGET: &str = "--virtual-time-budget=30000";
 /// jQuery tells the browser's console that it is there, which is no complaint.
-const GREETING: &str = "JQMIGRATE: Migrate is installed";
+const JQUERY_NOTICE: &str = "JQMIGRATE: Migrate is installed";
 /// A page that logs in as soon as it is loaded, and goes on to the editor.
-const ENTRANCE: &str = "enter.html";
+const LOGIN_PAGE: &str = "enter.html";
 
 pub fn run(program: &Path) -> Result<(), Failure> {
     let database = Database::start(SETUP)?;
@@ -56,14 +56,14 @@ pub fn run(program: &Path) -> Result<(), Failure> {
     output(Command::new("php").args(["-r", PICTURE]).arg(&picture))?;
     let (post, sent) = publish(&author, &picture)?;
 
-    let visitor = application.visitor()?;
-    read(&visitor, &post, &sent, &fs::read(&picture)?)?;
-    comment(&visitor, &post)?;
-    fs::write(uploads.join("evil.php"), EVIL)?;
-    closed(&visitor, &sent)?;
-    fs::write(root.join(ENTRANCE), entrance())?;
+    let session = application.session()?;
+    read(&session, &post, &sent, &fs::read(&picture)?)?;
+    comment(&session, &post)?;
+    fs::write(uploads.join("evil.php"), SCRIPT_UPLOAD)?;
+    check_forbidden(&session, &sent)?;
+    fs::write(root.join(LOGIN_PAGE), login_page())?;
     trusted::rocknet(program, "trust", application.home())?;
-    write_in_browser(&visitor.url(&format!("/{ENTRANCE}")), application.home())
+    write_in_browser(&session.url(&format!("/{LOGIN_PAGE}")), application.home())
 }
 
 /// What the owner of a site writes: where the database is, and that nobody else is asked for news.
@@ -87,9 +87,9 @@ require_once ABSPATH . 'wp-settings.php';
 }
 
 /// By its own pages, which a site without tables leads everybody to.
-fn install(visitor: &Visitor) -> Result<(), Failure> {
-    let page = visitor.get("/")?.expect_redirect("/wp-admin/install.php")?;
-    visitor.get(&page.location)?.expect(200, &["WordPress"])?;
+fn install(session: &Session) -> Result<(), Failure> {
+    let page = session.get("/")?.expect_redirect("/wp-admin/install.php")?;
+    session.get(&page.location)?.expect(200, &["WordPress"])?;
     let form = [
         ("weblog_title", "Harbour news"),
         ("user_name", USER),
@@ -99,13 +99,13 @@ fn install(visitor: &Visitor) -> Result<(), Failure> {
         ("admin_email", "harbour@example.com"),
         ("Submit", "Install WordPress"),
     ];
-    let page = visitor.post("/wp-admin/install.php?step=2", &form)?;
+    let page = session.post("/wp-admin/install.php?step=2", &form)?;
     page.expect(200, &["Success!", USER])?;
-    visitor.get("/")?.expect(200, &["Harbour news", "Hello world!"])?;
+    session.get("/")?.expect(200, &["Harbour news", "Hello world!"])?;
     Ok(())
 }
 
-fn log_in(author: &Visitor) -> Result<(), Failure> {
+fn log_in(author: &Session) -> Result<(), Failure> {
     // It sends a cookie to see whether there will be any.
     author.get("/wp-login.php")?.expect(200, &["user_login"])?;
     let wrong = [("log", USER), ("pwd", "flood"), ("testcookie", "1")];
@@ -120,7 +120,7 @@ fn log_in(author: &Visitor) -> Result<(), Failure> {
 }
 
 /// As in Settings, Permalinks, Custom Structure.
-fn pretty_addresses(author: &Visitor) -> Result<(), Failure> {
+fn pretty_addresses(author: &Session) -> Result<(), Failure> {
     let path = "/wp-admin/options-permalink.php";
     let nonce = author.get(path)?.field("_wpnonce")?;
     let form = [
@@ -139,20 +139,20 @@ fn pretty_addresses(author: &Visitor) -> Result<(), Failure> {
 }
 
 /// Where a picture went.
-struct Sent {
+struct Upload {
     whole: String,
     small: String,
 }
 
 /// Sends the picture and publishes a post with it, as the editor does. Returns the address of the post.
-fn publish(author: &Visitor, picture: &Path) -> Result<(String, Sent), Failure> {
+fn publish(author: &Session, picture: &Path) -> Result<(String, Upload), Failure> {
     let nonce = author.get("/wp-admin/admin-ajax.php?action=rest-nonce")?.text();
     let nonce = format!("X-WP-Nonce: {nonce}");
     let file = format!("file=@{};type=image/png", picture.display());
     let page = author
-        .ask("/wp-json/wp/v2/media", &["-H", &nonce, "-F", &file])?
+        .request("/wp-json/wp/v2/media", &["-H", &nonce, "-F", &file])?
         .expect(201, &[])?;
-    let sent = Sent {
+    let sent = Upload {
         whole: page.json("/source_url")?,
         small: page.json("/media_details/sizes/thumbnail/source_url")?,
     };
@@ -164,20 +164,20 @@ fn publish(author: &Visitor, picture: &Path) -> Result<(String, Sent), Failure> 
     });
     let post = post.to_string();
     let options = ["-H", &nonce, "-H", "Content-Type: application/json", "-d", &post];
-    let page = author.ask("/wp-json/wp/v2/posts", &options)?.expect(201, &[])?;
+    let page = author.request("/wp-json/wp/v2/posts", &options)?.expect(201, &[])?;
     Ok((page.json("/link")?, sent))
 }
 
 /// What somebody sees who is not logged in.
-fn read(visitor: &Visitor, post: &str, sent: &Sent, picture: &[u8]) -> Result<(), Failure> {
+fn read(session: &Session, post: &str, sent: &Upload, picture: &[u8]) -> Result<(), Failure> {
     if !post.ends_with("/ebb-at-noon/") {
         return Err(format!("the post has no pretty address: {post}").into());
     }
-    visitor
+    session
         .get(post)?
         .expect(200, &["Ebb at noon", "The water goes.", &sent.whole])?;
-    let whole = visitor.get(&sent.whole)?.expect(200, &[])?;
-    let small = visitor.get(&sent.small)?.expect(200, &[])?;
+    let whole = session.get(&sent.whole)?.expect(200, &[])?;
+    let small = session.get(&sent.small)?.expect(200, &[])?;
     if whole.media_type != "image/png" || whole.content != picture || picture.len() < PICTURE_LEAST {
         return Err(format!(
             "{} of {} bytes came back as {} of {}",
@@ -191,21 +191,21 @@ fn read(visitor: &Visitor, post: &str, sent: &Sent, picture: &[u8]) -> Result<()
     if small.media_type != "image/png" || small.content.len() >= picture.len() {
         return Err(format!("{}: no smaller picture ({})", sent.small, small.media_type).into());
     }
-    visitor.get("/?s=water")?.expect(200, &["Ebb at noon"])?;
-    visitor.get("/feed/")?.expect(200, &["<rss", "Ebb at noon"])?;
-    visitor.get("/wp-json/wp/v2/posts")?.expect(200, &["ebb-at-noon"])?;
+    session.get("/?s=water")?.expect(200, &["Ebb at noon"])?;
+    session.get("/feed/")?.expect(200, &["<rss", "Ebb at noon"])?;
+    session.get("/wp-json/wp/v2/posts")?.expect(200, &["ebb-at-noon"])?;
     // It is WordPress that tells, in the colours of the site.
-    visitor.get("/high-water/")?.expect(404, &["Harbour news"])?;
+    session.get("/high-water/")?.expect(404, &["Harbour news"])?;
     // A path without its last slash is led to the one with it.
-    let page = visitor.get(post.trim_end_matches('/'))?.expect(301, &[])?;
+    let page = session.get(post.trim_end_matches('/'))?.expect(301, &[])?;
     if page.location != post {
         return Err(page.wrong("not led to the post"));
     }
     Ok(())
 }
 
-fn comment(visitor: &Visitor, post: &str) -> Result<(), Failure> {
-    let number = visitor.get(post)?.field("comment_post_ID")?;
+fn comment(session: &Session, post: &str) -> Result<(), Failure> {
+    let number = session.get(post)?.field("comment_post_ID")?;
     let form = [
         ("comment", "And it comes back."),
         ("author", "Ada"),
@@ -213,14 +213,14 @@ fn comment(visitor: &Visitor, post: &str) -> Result<(), Failure> {
         ("comment_post_ID", number.as_str()),
         ("comment_parent", "0"),
     ];
-    let page = visitor.post("/wp-comments-post.php", &form)?.expect_redirect(post)?;
+    let page = session.post("/wp-comments-post.php", &form)?.expect_redirect(post)?;
     // It waits for its approval, and only whoever wrote it sees it.
-    visitor.get(&page.location)?.expect(200, &["And it comes back."])?;
+    session.get(&page.location)?.expect(200, &["And it comes back."])?;
     Ok(())
 }
 
 /// What nobody may have, or have run.
-fn closed(visitor: &Visitor, sent: &Sent) -> Result<(), Failure> {
+fn check_forbidden(session: &Session, sent: &Upload) -> Result<(), Failure> {
     let rows: &[(&str, u16)] = &[
         ("/wp-content/uploads/evil.php", 403),
         ("/wp-content/uploads/evil.php/more", 404),
@@ -231,20 +231,20 @@ fn closed(visitor: &Visitor, sent: &Sent) -> Result<(), Failure> {
         ("/xmlrpc.php", 403),
     ];
     for (path, status) in rows {
-        let page = visitor.get(path)?.expect(*status, &[])?;
+        let page = session.get(path)?.expect(*status, &[])?;
         if page.text().contains(RAN) || page.text().contains("<?php") || page.text().contains("DB_PASSWORD") {
             return Err(page.wrong("it was run, or sent"));
         }
     }
     // A picture is no script, whatever is written behind it.
-    let page = visitor.get(&format!("{}/x.php", sent.whole))?;
+    let page = session.get(&format!("{}/x.php", sent.whole))?;
     if page.status == 200 {
         return Err(page.wrong("something was made of it"));
     }
     Ok(())
 }
 
-fn entrance() -> String {
+fn login_page() -> String {
     format!(
         "<!doctype html><title>Enter</title>
 <form action=\"/wp-login.php\" method=\"post\">
@@ -259,7 +259,7 @@ fn entrance() -> String {
 /// The editor is a hundred scripts and styles, and asks for more by itself.
 fn write_in_browser(url: &str, home: &Path) -> Result<(), Failure> {
     let (dom, log) = browser::load_with(&[BUDGET], url, Some(home))?;
-    let log: Vec<_> = log.lines().filter(|line| !line.contains(GREETING)).collect();
+    let log: Vec<_> = log.lines().filter(|line| !line.contains(JQUERY_NOTICE)).collect();
     let log = log.join("\n");
     let parts = ["editor-post-publish-button", "editor-post-title"];
     browser::judge(&dom, &log, &parts).map_err(|wrong| format!("the editor in Chromium: {wrong}"))?;

@@ -1,7 +1,7 @@
 //! Arrows between crates point down only, and the protocol crate depends on nothing impure.
 
 /// Our crates and those of ours each may use: arrows point down only (ARCHITECTURE.md).
-pub const ARROWS: &[(&str, &[&str])] = &[
+pub const ALLOWED: &[(&str, &[&str])] = &[
     ("rocknet-proto", &[]),
     ("rocknet-io", &[]),
     ("rocknet-config", &[]),

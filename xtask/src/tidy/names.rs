@@ -44,7 +44,7 @@ impl Names {
                 continue;
             };
             if !self.exceptions.has(folder, name) {
-                let modules: BTreeSet<String> = places.iter().map(Place::to_string).collect();
+                let modules: BTreeSet<String> = places.iter().map(Declaration::to_string).collect();
                 let places = modules.into_iter().collect::<Vec<_>>().join(", ");
                 breaches.push(format!(
                     "type {name}: {cause} ({places}): qualify it, as in `PoolState`"
@@ -67,13 +67,13 @@ impl Names {
     }
 
     /// The names of types that the crate declares, each with its places.
-    fn places<'a>(&mut self, folder: &str, tree: &Tree<'a>) -> BTreeMap<&'a str, Vec<Place>> {
-        let mut places: BTreeMap<&str, Vec<Place>> = BTreeMap::new();
+    fn places<'a>(&mut self, folder: &str, tree: &Tree<'a>) -> BTreeMap<&'a str, Vec<Declaration>> {
+        let mut places: BTreeMap<&str, Vec<Declaration>> = BTreeMap::new();
         for module in &tree.modules {
             let (family, sibling) = self.family(module);
             for part in &module.parts {
                 for declared in declared(&part.code) {
-                    places.entry(declared.name).or_default().push(Place {
+                    places.entry(declared.name).or_default().push(Declaration {
                         path: module.path.clone(),
                         root: match module.root.as_str() {
                             "lib.rs" | "main.rs" => String::from("crate"),
@@ -102,7 +102,7 @@ impl Names {
 }
 
 /// A module that declares a type of some name.
-struct Place {
+struct Declaration {
     root: String,
     path: Vec<String>,
     /// The number of names in `path` that come before `sibling`.
@@ -112,7 +112,7 @@ struct Place {
     is_public: bool,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Declaration {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(to, "{}", self.root)?;
         self.path.iter().try_for_each(|name| write!(to, "::{name}"))
@@ -124,7 +124,7 @@ type Siblings<'a> = BTreeMap<&'a str, BTreeSet<&'a [String]>>;
 
 /// The number of modules among `places`. Of siblings only the one with the most modules counts, because their types
 /// have the same names by design.
-fn count<'a>(places: impl Iterator<Item = &'a Place>) -> usize {
+fn count<'a>(places: impl Iterator<Item = &'a Declaration>) -> usize {
     let mut families: BTreeMap<(&str, &[String]), Siblings<'_>> = BTreeMap::new();
     for place in places {
         let (before, after) = place.path.split_at(place.family);

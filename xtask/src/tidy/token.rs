@@ -2,7 +2,7 @@
 
 /// The kind of a token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum TokenKind {
     /// An identifier or keyword, without `r#`.
     Name,
     /// A string, character, number or lifetime.
@@ -14,7 +14,7 @@ pub enum Kind {
 /// One token and the line on which it begins, counted from 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Token<'a> {
-    pub kind: Kind,
+    pub kind: TokenKind,
     pub text: &'a str,
     pub line: usize,
 }
@@ -22,11 +22,11 @@ pub struct Token<'a> {
 impl Token<'_> {
     /// Whether the token is the name or symbol `text`. A literal equals nothing.
     pub fn is(&self, text: &str) -> bool {
-        self.kind != Kind::Literal && self.text == text
+        self.kind != TokenKind::Literal && self.text == text
     }
 
     pub fn is_name(&self) -> bool {
-        self.kind == Kind::Name
+        self.kind == TokenKind::Name
     }
 }
 
@@ -100,26 +100,26 @@ impl<'a> Lexer<'a> {
         } else if rest.starts_with("/*") {
             self.note(comment(rest));
         } else if let Some(length) = string(rest) {
-            self.take(Kind::Literal, length);
+            self.take(TokenKind::Literal, length);
         } else if first == '\'' {
-            self.take(Kind::Literal, quote(rest));
+            self.take(TokenKind::Literal, quote(rest));
         } else if first.is_ascii_digit() {
-            self.take(Kind::Literal, number(rest));
+            self.take(TokenKind::Literal, number(rest));
         } else if first == '_' || first.is_alphabetic() {
             if rest.starts_with("r#") {
                 self.skip(2);
             }
             let length = word(&self.text[self.at..]);
-            self.take(Kind::Name, length.max(1));
+            self.take(TokenKind::Name, length.max(1));
         } else if rest.starts_with("::") {
-            self.take(Kind::Symbol, 2);
+            self.take(TokenKind::Symbol, 2);
         } else {
-            self.take(Kind::Symbol, first.len_utf8());
+            self.take(TokenKind::Symbol, first.len_utf8());
         }
         true
     }
 
-    fn take(&mut self, kind: Kind, length: usize) {
+    fn take(&mut self, kind: TokenKind, length: usize) {
         self.found.push(Token {
             kind,
             text: &self.text[self.at..self.at + length],

@@ -25,7 +25,7 @@ fn settings() -> Result<Arc<ClientConfig>, Error> {
     let mut settings = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Anyone(provider)))
+        .with_custom_certificate_verifier(Arc::new(AcceptAnyCertificate(provider)))
         .with_no_client_auth();
     settings.alpn_protocols = vec![b"http/1.1".to_vec()];
     // Each connection is to be one that a server has not met before.
@@ -35,9 +35,9 @@ fn settings() -> Result<Arc<ClientConfig>, Error> {
 
 /// Whoever answers is the one that was started for it.
 #[derive(Debug)]
-struct Anyone(Arc<CryptoProvider>);
+struct AcceptAnyCertificate(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Anyone {
+impl ServerCertVerifier for AcceptAnyCertificate {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,

@@ -16,7 +16,7 @@ pub const GROUP: Group = Group {
     goals: GOALS,
 };
 
-const EVERYONE: &[Lane] = &[FLOOR, ROCKNET, H2O, LIGHTTPD, NGINX, NGINX_STOCK, APACHE];
+const ALL_SERVERS: &[Lane] = &[FLOOR, ROCKNET, H2O, LIGHTTPD, NGINX, NGINX_STOCK, APACHE];
 /// Rows of files are measured against the floor that sends a file; the other floor runs beside it.
 const FILES: &[Lane] = &[FLOOR_FILE, FLOOR, ROCKNET, H2O, LIGHTTPD, NGINX, NGINX_STOCK, APACHE];
 /// The floor that sends 13 bytes says nothing of the cost of a MiB.
@@ -43,11 +43,11 @@ const COUNTED: &str = "Counted";
 
 #[rustfmt::skip] // A table is read by its columns.
 const ROWS: &[Row] = &[
-    load(SMALL, EVERYONE, ("keepalive", "13 bytes, 64 keep-alive connections", Load::wrk(64), Hello)),
-    load(SMALL, EVERYONE, ("pipelined", "13 bytes, 64 connections, 16 requests in one write", Load::pipelined(64), Hello)),
-    load(SMALL, EVERYONE, ("missing", "404, 64 keep-alive connections", Load::wrk(64), Missing)),
-    load(CONNECTIONS, EVERYONE, ("connections-500", "13 bytes, 500 connections", Load::wrk(500), Hello)),
-    load(CONNECTIONS, EVERYONE, ("connections-10k", "13 bytes, 10,000 connections", Load::wrk(10_000), Hello)),
+    load(SMALL, ALL_SERVERS, ("keepalive", "13 bytes, 64 keep-alive connections", Load::wrk(64), Hello)),
+    load(SMALL, ALL_SERVERS, ("pipelined", "13 bytes, 64 connections, 16 requests in one write", Load::pipelined(64), Hello)),
+    load(SMALL, ALL_SERVERS, ("missing", "404, 64 keep-alive connections", Load::wrk(64), Missing)),
+    load(CONNECTIONS, ALL_SERVERS, ("connections-500", "13 bytes, 500 connections", Load::wrk(500), Hello)),
+    load(CONNECTIONS, ALL_SERVERS, ("connections-10k", "13 bytes, 10,000 connections", Load::wrk(10_000), Hello)),
     load(CONTENT, FILES, ("file-10k", "10 KB file, 64 connections", Load::wrk(64), File(10 * KIB))),
     load(CONTENT, FILES, ("file-40k", "40 KB file, 64 connections", Load::wrk(64), File(40 * KIB))),
     load(CONTENT, FILES, ("file-80k", "80 KB file, 64 connections", Load::wrk(64), File(80 * KIB))),
@@ -56,14 +56,14 @@ const ROWS: &[Row] = &[
     load(CONTENT, BULK, ("file-1g", "1 GB file, 4 connections, cost per MiB", Load::bulk(4), File(GIB))),
     load(SETTINGS, &[ROCKNET, LOGGED], ("access-log", "13 bytes, 64 connections, access log off and on", Load::wrk(64), Hello)),
     load(SETTINGS, &[ONE_SITE, MANY_SITES], ("sites", "13 bytes, 64 connections, 1 and 10,000 named sites", Load::wrk(64), Hello)),
-    load(AB, EVERYONE, ("ab-500", "ab: 5,000 requests, 500 at once, 13 bytes", Load::ab(5_000, 500), Hello)),
+    load(AB, ALL_SERVERS, ("ab-500", "ab: 5,000 requests, 500 at once, 13 bytes", Load::ab(5_000, 500), Hello)),
     load(AB, FILES, ("ab-10k", "ab: 100,000 requests, 10 at once, 10 KB", Load::ab(100_000, 10), File(10 * KIB))),
     load(AB, FILES, ("ab-40k", "ab: 100,000 requests, 10 at once, 40 KB", Load::ab(100_000, 10), File(40 * KIB))),
     load(AB, FILES, ("ab-80k", "ab: 100,000 requests, 10 at once, 80 KB", Load::ab(100_000, 10), File(80 * KIB))),
-    count(COUNTED, EVERYONE, ("start", "From start to the first answer, and memory then", counted::start)),
-    count(COUNTED, EVERYONE, ("idle", "Memory of 10,000 idle keep-alive connections", counted::idle)),
+    count(COUNTED, ALL_SERVERS, ("start", "From start to the first answer, and memory then", counted::start)),
+    count(COUNTED, ALL_SERVERS, ("idle", "Memory of 10,000 idle keep-alive connections", counted::idle)),
     count(COUNTED, OURS, ("instructions", "Instructions per keep-alive request, by callgrind", counted::instructions)),
-    count(COUNTED, EVERYONE, ("system-calls", "System calls per keep-alive request, by strace", counted::system_calls)),
+    count(COUNTED, ALL_SERVERS, ("system-calls", "System calls per keep-alive request, by strace", counted::system_calls)),
 ];
 
 const US: &str = ROCKNET.name;

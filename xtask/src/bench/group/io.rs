@@ -44,7 +44,7 @@ const TLS_HANDLERS: &[Lane] = &[over_tls(handler(EPOLL)), over_tls(handler(RING)
 /// The same backend under a program that reads what is posted.
 const fn handler(lane: Lane) -> Lane {
     Lane {
-        peer: ROCKNET_HANDLER.peer,
+        server: ROCKNET_HANDLER.server,
         ..lane
     }
 }

@@ -17,7 +17,7 @@ pub const GROUP: Group = Group {
 };
 
 /// No program is the floor of TLS: nginx is the unit.
-const EVERYONE: &[Lane] = &[
+const ALL_SERVERS: &[Lane] = &[
     over_tls(NGINX),
     over_tls(ROCKNET),
     over_tls(H2O),
@@ -49,16 +49,16 @@ const COUNTED: &str = "Counted";
 
 #[rustfmt::skip] // A table is read by its columns.
 const ROWS: &[Row] = &[
-    load(KEPT, EVERYONE, ("tls-keepalive", "13 bytes, 64 keep-alive connections", Load::wrk(64), Hello)),
-    load(KEPT, EVERYONE, ("tls-file-1m", "1 MB file, 64 connections", Load::wrk(64), File(MIB))),
-    load(KEPT, EVERYONE, ("tls-file-1g", "1 GB file, 4 connections, cost per MiB", Load::bulk(4), File(GIB))),
-    load(SHAKEN, EVERYONE, ("tls-full-ecdsa", "ab: 5,000 full handshakes, 10 at once, ECDSA P-256", Load::ab(5_000, 10), Hello)),
+    load(KEPT, ALL_SERVERS, ("tls-keepalive", "13 bytes, 64 keep-alive connections", Load::wrk(64), Hello)),
+    load(KEPT, ALL_SERVERS, ("tls-file-1m", "1 MB file, 64 connections", Load::wrk(64), File(MIB))),
+    load(KEPT, ALL_SERVERS, ("tls-file-1g", "1 GB file, 4 connections, cost per MiB", Load::bulk(4), File(GIB))),
+    load(SHAKEN, ALL_SERVERS, ("tls-full-ecdsa", "ab: 5,000 full handshakes, 10 at once, ECDSA P-256", Load::ab(5_000, 10), Hello)),
     load(SHAKEN, BY_RSA, ("tls-full-rsa", "ab: 5,000 full handshakes, 10 at once, RSA 2048", Load::ab(5_000, 10), Hello)),
     // The key has no part in it: once is enough.
-    load(SHAKEN, EVERYONE, ("tls-resumed", "openssl s_time: resumed handshakes of TLS 1.3, one after another", Load::Resume, Hello)),
+    load(SHAKEN, ALL_SERVERS, ("tls-resumed", "openssl s_time: resumed handshakes of TLS 1.3, one after another", Load::Resume, Hello)),
     load(SETTINGS, &[ONE, MANY], ("tls-certificates", "ab: 5,000 full handshakes by name, 1 and 10,000 certificates", Load::ab(5_000, 10), Hello)),
-    count(COUNTED, EVERYONE, ("tls-start", "From start to the first answer, and memory then", counted::start)),
-    count(COUNTED, EVERYONE, ("tls-idle", "Memory of 10,000 idle keep-alive connections", counted::idle)),
+    count(COUNTED, ALL_SERVERS, ("tls-start", "From start to the first answer, and memory then", counted::start)),
+    count(COUNTED, ALL_SERVERS, ("tls-idle", "Memory of 10,000 idle keep-alive connections", counted::idle)),
 ];
 
 const US: &str = ROCKNET.name;

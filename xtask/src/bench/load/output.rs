@@ -81,9 +81,9 @@ pub fn h2load(text: &str) -> Result<Count, Failure> {
 
 /// What OpenSSL's s_time says: a letter for each connection, `r` where it went on with a session, then their number.
 pub fn s_time(text: &str) -> Result<Count, Failure> {
-    let (_, told) = text.split_once("starting").ok_or("no session to begin with")?;
-    let letters = told.trim_start().lines().next().unwrap_or_default();
-    let summary = told.lines().find(|line| line.contains(" real seconds, "));
+    let (_, letters_on) = text.split_once("starting").ok_or("no session to begin with")?;
+    let letters = letters_on.trim_start().lines().next().unwrap_or_default();
+    let summary = letters_on.lines().find(|line| line.contains(" real seconds, "));
     let words: Vec<&str> = summary.ok_or("counted nothing")?.split_whitespace().collect();
     let [number, "connections", "in", _, "real", "seconds,", bytes, ..] = words[..] else {
         return Err("counted nothing".into());
@@ -163,7 +163,7 @@ Requests per second:    25000.00 [#/sec] (mean)
 ";
 
     #[test]
-    fn what_s_time_says() {
+    fn s_time_output() {
         let text = "\n\nNow timing with session id reuse.\nstarting\nrr*r\n\n4 connections in 0.32s; 12.5 connections/user sec, bytes read 1048576\n4 connections in 2 real seconds, 262144 bytes read per connection\n";
         let expected = Count {
             requests: 4.0,
@@ -178,7 +178,7 @@ Requests per second:    25000.00 [#/sec] (mean)
     }
 
     #[test]
-    fn what_wrk_says() {
+    fn wrk_output() {
         let expected = Count {
             requests: 448_000.0,
             mebibytes: 1536.0,
@@ -192,7 +192,7 @@ Requests per second:    25000.00 [#/sec] (mean)
     }
 
     #[test]
-    fn what_ab_says() {
+    fn ab_output() {
         let expected = Count {
             requests: 100_000.0,
             mebibytes: 2.0,
@@ -206,8 +206,8 @@ Requests per second:    25000.00 [#/sec] (mean)
     }
 
     #[test]
-    fn what_h2load_says() {
-        const SAID: &str = "\
+    fn h2load_output() {
+        const H2LOAD: &str = "\
 Application protocol: h2
 finished in 3.01s, 100500.33 req/s, 15.36MB/s
 requests: 301532 total, 302044 started, 301532 done, 301501 succeeded, 31 failed, 0 errored, 2 timeout
@@ -224,9 +224,9 @@ time for request:      100us      9.31ms      1.22ms       452us    76.99%
             refused: 31,
             p99_ms: None,
         };
-        assert_eq!(h2load(SAID).unwrap(), expected);
+        assert_eq!(h2load(H2LOAD).unwrap(), expected);
         assert!(h2load("connection refused").is_err());
-        assert!(h2load(&SAID.replace("protocol: h2", "protocol: http/1.1")).is_err());
+        assert!(h2load(&H2LOAD.replace("protocol: h2", "protocol: http/1.1")).is_err());
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! Apache from Debian with its event module.
 
-use super::{CONNECTIONS, Launch, Peer, Setting, user, write};
+use super::{CONNECTIONS, Deployment, Launch, ServerProgram, user, write};
 use crate::Failure;
-use crate::bench::content::POSTED;
+use crate::bench::content::POST_REDIRECT;
 use crate::command::find;
 
-pub const PEER: Peer = Peer {
+pub const PROGRAM: ServerProgram = ServerProgram {
     name: "apache",
     settings: "event module, 2 processes of 64 threads, sendfile, no access log, requests per connection unlimited",
     connections: CONNECTIONS,
@@ -14,13 +14,13 @@ pub const PEER: Peer = Peer {
     configure,
 };
 
-fn configure(setting: &Setting<'_>) -> Result<Launch, Failure> {
-    let http2 = if setting.is_http2() {
+fn configure(deployment: &Deployment<'_>) -> Result<Launch, Failure> {
+    let http2 = if deployment.is_http2() {
         "LoadModule http2_module modules/mod_http2.so\nProtocols h2 h2c http/1.1\n"
     } else {
         ""
     };
-    let tls = setting.certificate()?.map_or(String::new(), |certificate| {
+    let tls = deployment.certificate()?.map_or(String::new(), |certificate| {
         let (chain, key) = (certificate.chain.display(), certificate.key.display());
         format!(
             "LoadModule ssl_module modules/mod_ssl.so\nSSLEngine on\nSSLCertificateFile {chain}\nSSLCertificateKeyFile {key}\n"
@@ -53,7 +53,7 @@ KeepAliveTimeout 65
 EnableSendfile On
 TypesConfig /dev/null
 AddType text/html .html
-Redirect 308 /length {POSTED}
+Redirect 308 /length {POST_REDIRECT}
 DocumentRoot {root}
 <Directory {root}>
   AllowOverride None
@@ -61,12 +61,12 @@ DocumentRoot {root}
 </Directory>
 ",
         user = user("User www-data\nGroup www-data\n"),
-        port = setting.port,
-        root = setting.site.root().display(),
-        scratch = setting.scratch.display(),
+        port = deployment.port,
+        root = deployment.site.root().display(),
+        scratch = deployment.scratch.display(),
     );
     let program = find("apache2").ok_or("not installed")?;
-    let file = write(setting, "apache.conf", &configuration)?;
+    let file = write(deployment, "apache.conf", &configuration)?;
     let arguments = vec!["-DFOREGROUND".into(), "-f".into(), file.into()];
     Ok(Launch {
         program,

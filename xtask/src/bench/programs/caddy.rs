@@ -1,10 +1,10 @@
 //! Caddy, built from source.
 
-use super::{CONNECTIONS, Launch, Peer, Setting, write};
+use super::{CONNECTIONS, Deployment, Launch, ServerProgram, write};
 use crate::Failure;
 use crate::tools::CADDY;
 
-pub const PEER: Peer = Peer {
+pub const PROGRAM: ServerProgram = ServerProgram {
     name: "caddy",
     settings: "HTTP/1.1 and 2, no administration, no access log (its default), as many threads as its core has",
     connections: CONNECTIONS,
@@ -13,8 +13,8 @@ pub const PEER: Peer = Peer {
     configure,
 };
 
-fn configure(setting: &Setting<'_>) -> Result<Launch, Failure> {
-    let (scheme, protocols, tls) = match setting.certificate()? {
+fn configure(deployment: &Deployment<'_>) -> Result<Launch, Failure> {
+    let (scheme, protocols, tls) = match deployment.certificate()? {
         None => ("http", "h1 h2c", String::new()),
         Some(certificate) => {
             let (chain, key) = (certificate.chain.display(), certificate.key.display());
@@ -39,12 +39,12 @@ fn configure(setting: &Setting<'_>) -> Result<Launch, Failure> {
   file_server
 }}
 ",
-        port = setting.port,
-        root = setting.site.root().display(),
-        scratch = setting.scratch.display(),
+        port = deployment.port,
+        root = deployment.site.root().display(),
+        scratch = deployment.scratch.display(),
     );
     let program = CADDY.built().ok_or("not built")?;
-    let file = write(setting, "Caddyfile", &configuration)?;
+    let file = write(deployment, "Caddyfile", &configuration)?;
     let mut arguments = vec!["run".into(), "--adapter".into(), "caddyfile".into()];
     arguments.extend(["--config".into(), file.into()]);
     Ok(Launch {

@@ -1,10 +1,10 @@
 //! The floor programs of `bench/floor`: the least a process can do, and so the unit of every ratio.
 
-use super::{Launch, NO_LIMIT, Peer, Setting};
+use super::{Deployment, Launch, NO_LIMIT, ServerProgram};
 use crate::{Failure, repository};
 use std::path::PathBuf;
 
-pub const PEER: Peer = Peer {
+pub const PROGRAM: ServerProgram = ServerProgram {
     name: "floor",
     settings: "one epoll loop; heads are parsed, 13 constant bytes answered with one write per read",
     connections: NO_LIMIT,
@@ -13,7 +13,7 @@ pub const PEER: Peer = Peer {
     configure,
 };
 
-pub const FILE: Peer = Peer {
+pub const FILE: ServerProgram = ServerProgram {
     name: "floor-file",
     settings: "the same loop; a constant head and sendfile of one open file",
     connections: NO_LIMIT,
@@ -22,7 +22,7 @@ pub const FILE: Peer = Peer {
     configure: configure_file,
 };
 
-pub const H2: Peer = Peer {
+pub const H2: ServerProgram = ServerProgram {
     name: "floor-h2",
     settings: "the same loop; frame headers are read, fields are not, HEADERS and DATA encoded beforehand, one write per read",
     connections: NO_LIMIT,
@@ -32,16 +32,16 @@ pub const H2: Peer = Peer {
 };
 
 /// What FastCGI is asked of, not a server to be measured.
-pub const FASTCGI: Peer = Peer {
+pub const FASTCGI: ServerProgram = ServerProgram {
     name: "floor-fastcgi",
     settings: "the same loop; headers of records are read, variables are not, 13 constant bytes answered with one write",
     connections: NO_LIMIT,
     find: || built("floor-fastcgi"),
     version: None,
-    configure: |setting| with_port("floor-fastcgi", setting),
+    configure: |deployment| with_port("floor-fastcgi", deployment),
 };
 
-pub const URING: Peer = Peer {
+pub const URING: ServerProgram = ServerProgram {
     name: "floor-uring",
     settings: "one ring; heads are parsed, 13 constant bytes answered with one send per receive",
     connections: NO_LIMIT,
@@ -50,7 +50,7 @@ pub const URING: Peer = Peer {
     configure: configure_uring,
 };
 
-pub const TUNNEL: Peer = Peer {
+pub const TUNNEL: ServerProgram = ServerProgram {
     name: "floor-tunnel",
     settings: "the same loop; what comes after an agreed upgrade is sent back",
     connections: NO_LIMIT,
@@ -59,7 +59,7 @@ pub const TUNNEL: Peer = Peer {
     configure: configure_tunnel,
 };
 
-pub const SLOW: Peer = Peer {
+pub const SLOW: ServerProgram = ServerProgram {
     name: "floor-slow",
     settings: "a thread for each connection; 13 constant bytes after 2 ms",
     connections: NO_LIMIT,
@@ -69,7 +69,7 @@ pub const SLOW: Peer = Peer {
 };
 
 /// Milliseconds that the slow server takes: as long as a query of a database.
-const SLOWNESS: &str = "2";
+const DELAY_MS: &str = "2";
 
 /// Where the floor is built: a folder of its own, for it is a workspace of its own.
 pub fn target() -> PathBuf {
@@ -80,40 +80,43 @@ fn built(name: &str) -> Option<PathBuf> {
     Some(target().join("release").join(name)).filter(|path| path.exists())
 }
 
-fn configure(setting: &Setting<'_>) -> Result<Launch, Failure> {
-    with_port("floor", setting)
+fn configure(deployment: &Deployment<'_>) -> Result<Launch, Failure> {
+    with_port("floor", deployment)
 }
 
-fn configure_h2(setting: &Setting<'_>) -> Result<Launch, Failure> {
-    with_port("floor-h2", setting)
+fn configure_h2(deployment: &Deployment<'_>) -> Result<Launch, Failure> {
+    with_port("floor-h2", deployment)
 }
 
-fn configure_uring(setting: &Setting<'_>) -> Result<Launch, Failure> {
-    with_port("floor-uring", setting)
+fn configure_uring(deployment: &Deployment<'_>) -> Result<Launch, Failure> {
+    with_port("floor-uring", deployment)
 }
 
-fn configure_tunnel(setting: &Setting<'_>) -> Result<Launch, Failure> {
-    with_port("floor-tunnel", setting)
+fn configure_tunnel(deployment: &Deployment<'_>) -> Result<Launch, Failure> {
+    with_port("floor-tunnel", deployment)
 }
 
-fn configure_slow(setting: &Setting<'_>) -> Result<Launch, Failure> {
-    let mut launch = with_port("floor-slow", setting)?;
-    launch.arguments.push(SLOWNESS.into());
+fn configure_slow(deployment: &Deployment<'_>) -> Result<Launch, Failure> {
+    let mut launch = with_port("floor-slow", deployment)?;
+    launch.arguments.push(DELAY_MS.into());
     Ok(launch)
 }
 
-fn with_port(name: &str, setting: &Setting<'_>) -> Result<Launch, Failure> {
+fn with_port(name: &str, deployment: &Deployment<'_>) -> Result<Launch, Failure> {
     let program = built(name).ok_or("not built")?;
     Ok(Launch {
         program,
-        arguments: vec![setting.port.to_string().into()],
+        arguments: vec![deployment.port.to_string().into()],
         configuration: String::new(),
     })
 }
 
-fn configure_file(setting: &Setting<'_>) -> Result<Launch, Failure> {
+fn configure_file(deployment: &Deployment<'_>) -> Result<Launch, Failure> {
     let program = built("floor-file").ok_or("not built")?;
-    let arguments = vec![setting.port.to_string().into(), setting.site.file(setting.page)?.into()];
+    let arguments = vec![
+        deployment.port.to_string().into(),
+        deployment.site.file(deployment.page)?.into(),
+    ];
     Ok(Launch {
         program,
         arguments,

@@ -1,11 +1,11 @@
 //! H2O from Debian.
 
-use super::{CONNECTIONS, Launch, Peer, Setting, user, write};
+use super::{CONNECTIONS, Deployment, Launch, ServerProgram, user, write};
 use crate::Failure;
-use crate::bench::content::POSTED;
+use crate::bench::content::POST_REDIRECT;
 use crate::command::find;
 
-pub const PEER: Peer = Peer {
+pub const PROGRAM: ServerProgram = ServerProgram {
     name: "h2o",
     settings: "one thread, no access log (its default)",
     connections: CONNECTIONS,
@@ -14,8 +14,8 @@ pub const PEER: Peer = Peer {
     configure,
 };
 
-fn configure(setting: &Setting<'_>) -> Result<Launch, Failure> {
-    let tls = setting.certificate()?.map_or(String::new(), |certificate| {
+fn configure(deployment: &Deployment<'_>) -> Result<Launch, Failure> {
+    let tls = deployment.certificate()?.map_or(String::new(), |certificate| {
         let (chain, key) = (certificate.chain.display(), certificate.key.display());
         format!("  ssl:\n    certificate-file: {chain}\n    key-file: {key}\n")
     });
@@ -32,16 +32,16 @@ listen:
       /length:
         redirect:
           status: 308
-          url: {POSTED}
+          url: {POST_REDIRECT}
       /:
         file.dir: {root}
 ",
         user = user("user: www-data\n"),
-        port = setting.port,
-        root = setting.site.root().display(),
+        port = deployment.port,
+        root = deployment.site.root().display(),
     );
     let program = find("h2o").ok_or("not installed")?;
-    let file = write(setting, "h2o.conf", &configuration)?;
+    let file = write(deployment, "h2o.conf", &configuration)?;
     Ok(Launch {
         program,
         arguments: vec!["-c".into(), file.into()],

@@ -1,6 +1,6 @@
 //! HAProxy from Debian: it passes requests on, and serves no files.
 
-use super::{Launch, Peer, Setting, user, write};
+use super::{Deployment, Launch, ServerProgram, user, write};
 use crate::Failure;
 use crate::bench::variant::Variant;
 use crate::command::find;
@@ -11,7 +11,7 @@ const CONNECTIONS: u32 = 4_000;
 /// Of those who keep tunnels open, in a row that needs the descriptors anyway.
 const TUNNELS: u32 = 9_900;
 
-pub const PEER: Peer = Peer {
+pub const PROGRAM: ServerProgram = ServerProgram {
     name: "haproxy",
     settings: "one thread, no log, connections to servers shared and kept open",
     connections: CONNECTIONS,
@@ -20,12 +20,12 @@ pub const PEER: Peer = Peer {
     configure,
 };
 
-fn configure(setting: &Setting<'_>) -> Result<Launch, Failure> {
-    let servers = setting.upstreams.iter().enumerate();
+fn configure(deployment: &Deployment<'_>) -> Result<Launch, Failure> {
+    let servers = deployment.upstreams.iter().enumerate();
     let servers: String = servers
         .map(|(number, port)| format!("  server s{number} 127.0.0.1:{port}\n"))
         .collect();
-    let is_tunnelled = setting.variant == Variant::Tunnels;
+    let is_tunnelled = deployment.variant == Variant::Tunnels;
     let configuration = format!(
         "global
 {user}  nbthread 1
@@ -47,10 +47,10 @@ backend behind
         maxconn = if is_tunnelled { TUNNELS } else { CONNECTIONS },
         tunnels = if is_tunnelled { "  timeout tunnel 1h\n" } else { "" },
         user = user("  user haproxy\n  group haproxy\n"),
-        port = setting.port,
+        port = deployment.port,
     );
     let program = find("haproxy").ok_or("not installed")?;
-    let file = write(setting, "haproxy.cfg", &configuration)?;
+    let file = write(deployment, "haproxy.cfg", &configuration)?;
     Ok(Launch {
         program,
         arguments: vec!["-db".into(), "-f".into(), file.into()],

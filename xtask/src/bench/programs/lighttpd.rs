@@ -1,10 +1,10 @@
 //! lighttpd from Debian.
 
-use super::{CONNECTIONS, Launch, Peer, Setting, user, write};
+use super::{CONNECTIONS, Deployment, Launch, ServerProgram, user, write};
 use crate::Failure;
 use crate::command::find;
 
-pub const PEER: Peer = Peer {
+pub const PROGRAM: ServerProgram = ServerProgram {
     name: "lighttpd",
     settings: "one process, no access log (its default), requests per connection unlimited",
     connections: CONNECTIONS,
@@ -13,7 +13,7 @@ pub const PEER: Peer = Peer {
     configure,
 };
 
-fn configure(setting: &Setting<'_>) -> Result<Launch, Failure> {
+fn configure(deployment: &Deployment<'_>) -> Result<Launch, Failure> {
     let configuration = format!(
         "{user}server.bind = \"127.0.0.1\"
 server.port = {port}
@@ -27,13 +27,13 @@ server.listen-backlog = 4096
 mimetype.assign = ( \".html\" => \"text/html\", \"\" => \"application/octet-stream\" )
 ",
         user = user("server.username = \"www-data\"\nserver.groupname = \"www-data\"\n"),
-        port = setting.port,
-        root = setting.site.root().display(),
-        scratch = setting.scratch.display(),
+        port = deployment.port,
+        root = deployment.site.root().display(),
+        scratch = deployment.scratch.display(),
         descriptors = 2 * CONNECTIONS,
     );
     let program = find("lighttpd").ok_or("not installed")?;
-    let file = write(setting, "lighttpd.conf", &configuration)?;
+    let file = write(deployment, "lighttpd.conf", &configuration)?;
     Ok(Launch {
         program,
         arguments: vec!["-D".into(), "-f".into(), file.into()],

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A server that can take part.
-pub struct Peer {
+pub struct ServerProgram {
     /// How it is called on the command line and in tables.
     pub name: &'static str,
     /// Its settings in words, for the report.
@@ -30,11 +30,11 @@ pub struct Peer {
     /// The argument that makes it tell its version; none for our own.
     version: Option<&'static str>,
     /// Writes its configuration and says how it is started.
-    configure: fn(&Setting<'_>) -> Result<Launch, Failure>,
+    configure: fn(&Deployment<'_>) -> Result<Launch, Failure>,
 }
 
 /// What a server is to serve, where.
-pub struct Setting<'a> {
+pub struct Deployment<'a> {
     pub port: u16,
     pub site: &'a Site,
     /// A folder of the server's own.
@@ -61,10 +61,10 @@ const NO_LIMIT: u32 = u32::MAX;
 const CONNECTIONS: u32 = 20_000;
 
 /// Connections by FastCGI that are kept open: as many as any row has.
-const KEPT: u32 = 64;
+const KEEP_ALIVE_CONNECTIONS: u32 = 64;
 
-impl Peer {
-    pub fn program(&self) -> Option<PathBuf> {
+impl ServerProgram {
+    pub fn path(&self) -> Option<PathBuf> {
         (self.find)()
     }
 
@@ -72,13 +72,13 @@ impl Peer {
         self.name.starts_with("floor")
     }
 
-    pub fn configure(&self, setting: &Setting<'_>) -> Result<Launch, Failure> {
-        (self.configure)(setting).map_err(|failure| format!("{}: {failure}", self.name).into())
+    pub fn configure(&self, deployment: &Deployment<'_>) -> Result<Launch, Failure> {
+        (self.configure)(deployment).map_err(|failure| format!("{}: {failure}", self.name).into())
     }
 
     /// The first line in which the program tells its version.
     pub fn version(&self) -> String {
-        let (Some(program), Some(argument)) = (self.program(), self.version) else {
+        let (Some(program), Some(argument)) = (self.path(), self.version) else {
             return "of this checkout".into();
         };
         let Ok(output) = Command::new(program).arg(argument).output() else {
@@ -101,7 +101,7 @@ impl Peer {
     }
 }
 
-impl Setting<'_> {
+impl Deployment<'_> {
     fn is_http2(&self) -> bool {
         self.version == Version::Http2
     }
@@ -116,8 +116,8 @@ impl Setting<'_> {
 }
 
 /// Writes `configuration` to `name` in the server's folder and returns its path.
-fn write(setting: &Setting<'_>, name: &str, configuration: &str) -> Result<PathBuf, Failure> {
-    let path = setting.scratch.join(name);
+fn write(deployment: &Deployment<'_>, name: &str, configuration: &str) -> Result<PathBuf, Failure> {
+    let path = deployment.scratch.join(name);
     std::fs::write(&path, configuration)?;
     Ok(path)
 }

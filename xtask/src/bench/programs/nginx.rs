@@ -1,11 +1,11 @@
 //! nginx from Debian, as Debian configures it and tuned by the book.
 
-use super::{CONNECTIONS, KEPT, Launch, Peer, Setting, user, write};
+use super::{CONNECTIONS, Deployment, KEEP_ALIVE_CONNECTIONS, Launch, ServerProgram, user, write};
 use crate::Failure;
 use crate::bench::variant::Variant;
 use crate::command::find;
 
-pub const STOCK: Peer = Peer {
+pub const STOCK: ServerProgram = ServerProgram {
     name: "nginx-stock",
     settings: "Debian's nginx.conf: worker_processes auto, access log on, gzip on, 768 connections per worker",
     // 768 per worker, one worker per core, and a row's connections may all land on one.
@@ -15,7 +15,7 @@ pub const STOCK: Peer = Peer {
     configure: configure_stock,
 };
 
-pub const TUNED: Peer = Peer {
+pub const TUNED: ServerProgram = ServerProgram {
     name: "nginx",
     settings: "one worker, sendfile, open_file_cache, no access log, requests per connection unlimited",
     connections: CONNECTIONS,
@@ -24,21 +24,21 @@ pub const TUNED: Peer = Peer {
     configure: configure_tuned,
 };
 
-pub const AIO: Peer = Peer {
+pub const AIO: ServerProgram = ServerProgram {
     name: "nginx-aio",
     settings: "as nginx, with aio threads: files that are not in memory are read by its pool of 32 threads",
-    configure: |setting| configure(setting, "  aio threads;\n"),
+    configure: |deployment| configure(deployment, "  aio threads;\n"),
     ..TUNED
 };
 
-fn configure_stock(setting: &Setting<'_>) -> Result<Launch, Failure> {
+fn configure_stock(deployment: &Deployment<'_>) -> Result<Launch, Failure> {
     let http = format!(
         "  tcp_nopush on;
   types_hash_max_size 2048;
   access_log {}/access.log;
   gzip on;
 ",
-        setting.scratch.display()
+        deployment.scratch.display()
     );
     let text = Text {
         main: "worker_processes auto;
@@ -50,19 +50,19 @@ events { worker_connections 768; }
     index index.html;
     location / {{ try_files $uri $uri/ =404; }}
 ",
-            setting.port
+            deployment.port
         ),
     };
-    launch(setting, &text)
+    launch(deployment, &text)
 }
 
-fn configure_tuned(setting: &Setting<'_>) -> Result<Launch, Failure> {
-    configure(setting, "")
+fn configure_tuned(deployment: &Deployment<'_>) -> Result<Launch, Failure> {
+    configure(deployment, "")
 }
 
 /// `more`: what is said beside that in the block of HTTP.
-fn configure(setting: &Setting<'_>, more: &str) -> Result<Launch, Failure> {
-    let (ssl, tls) = setting.certificate()?.map_or(("", String::new()), |certificate| {
+fn configure(deployment: &Deployment<'_>, more: &str) -> Result<Launch, Failure> {
+    let (ssl, tls) = deployment.certificate()?.map_or(("", String::new()), |certificate| {
         let (chain, key) = (certificate.chain.display(), certificate.key.display());
         (
             " ssl",
@@ -76,10 +76,10 @@ fn configure(setting: &Setting<'_>, more: &str) -> Result<Launch, Failure> {
             ),
         )
     });
-    let http2 = if setting.is_http2() { " http2" } else { "" };
-    let (upstreams, passing) = passing(setting);
+    let http2 = if deployment.is_http2() { " http2" } else { "" };
+    let (upstreams, proxied) = proxied(deployment);
     // A tunnel is a connection on either side.
-    let connections = CONNECTIONS * if setting.variant == Variant::Tunnels { 2 } else { 1 };
+    let connections = CONNECTIONS * if deployment.variant == Variant::Tunnels { 2 } else { 1 };
     let text = Text {
         main: &format!(
             "worker_processes 1;
@@ -101,29 +101,29 @@ events {{ worker_connections {connections}; multi_accept on; }}
         ),
         server: &format!(
             "    listen {} backlog=4096{ssl}{http2};
-{tls}{passing}    log_not_found off;
+{tls}{proxied}    log_not_found off;
 ",
-            setting.port
+            deployment.port
         ),
     };
-    launch(setting, &text)
+    launch(deployment, &text)
 }
 
 /// The block of servers to pass requests on to, and what has them passed on, with connections kept open and as much told of
 /// the client as RockNet tells.
-fn passing(setting: &Setting<'_>) -> (String, &'static str) {
-    if setting.upstreams.is_empty() {
+fn proxied(deployment: &Deployment<'_>) -> (String, &'static str) {
+    if deployment.upstreams.is_empty() {
         return (String::new(), "");
     }
-    let servers = setting
+    let servers = deployment
         .upstreams
         .iter()
         .map(|port| format!("    server 127.0.0.1:{port};\n"));
     let servers: String = servers.collect();
-    let (kept, passing) = match setting.variant {
+    let (kept, proxied) = match deployment.variant {
         Variant::Tunnels => (128, UPGRADED),
-        Variant::FastCgi | Variant::Php => (KEPT, BY_FASTCGI),
-        _ => (128, PASSED),
+        Variant::FastCgi | Variant::Php => (KEEP_ALIVE_CONNECTIONS, BY_FASTCGI),
+        _ => (128, PROXIED),
     };
     let upstreams = format!(
         "  upstream behind {{
@@ -132,10 +132,10 @@ fn passing(setting: &Setting<'_>) -> (String, &'static str) {
   }}
 "
     );
-    (upstreams, passing)
+    (upstreams, proxied)
 }
 
-const PASSED: &str = "    location / {
+const PROXIED: &str = "    location / {
       proxy_pass http://behind;
       proxy_http_version 1.1;
       proxy_set_header Connection \"\";
@@ -174,14 +174,14 @@ struct Text<'a> {
 }
 
 /// nginx makes these folders at its start, by default where only root may.
-fn temporary(setting: &Setting<'_>) -> String {
-    let scratch = setting.scratch.display();
+fn temporary(deployment: &Deployment<'_>) -> String {
+    let scratch = deployment.scratch.display();
     ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
         .map(|name| format!("  {name}_temp_path {scratch}/{name};\n"))
         .concat()
 }
 
-fn launch(setting: &Setting<'_>, text: &Text<'_>) -> Result<Launch, Failure> {
+fn launch(deployment: &Deployment<'_>, text: &Text<'_>) -> Result<Launch, Failure> {
     let Text { main, http, server } = text;
     let configuration = format!(
         "{user}{main}daemon off;
@@ -197,14 +197,14 @@ http {{
 }}
 ",
         user = user("user www-data;\n"),
-        scratch = setting.scratch.display(),
-        temporary = temporary(setting),
-        root = setting.site.root().display(),
+        scratch = deployment.scratch.display(),
+        temporary = temporary(deployment),
+        root = deployment.site.root().display(),
     );
     let program = find("nginx").ok_or("not installed")?;
-    let file = write(setting, "nginx.conf", &configuration)?;
+    let file = write(deployment, "nginx.conf", &configuration)?;
     // -e: before it has read its configuration nginx would open the system's error log.
-    let log = setting.scratch.join("start.log");
+    let log = deployment.scratch.join("start.log");
     let arguments = vec!["-e".into(), log.into(), "-c".into(), file.into()];
     Ok(Launch {
         program,

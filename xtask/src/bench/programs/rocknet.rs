@@ -1,6 +1,6 @@
 //! RockNet itself, built for release from this checkout.
 
-use super::{KEPT, Launch, NO_LIMIT, Peer, Setting, write};
+use super::{Deployment, KEEP_ALIVE_CONNECTIONS, Launch, NO_LIMIT, ServerProgram, write};
 use crate::bench::content;
 use crate::bench::lists::create_lists;
 use crate::bench::page::Page;
@@ -12,7 +12,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-pub const PEER: Peer = Peer {
+pub const PROGRAM: ServerProgram = ServerProgram {
     name: "rocknet",
     settings: "one worker; everything else as it comes",
     connections: NO_LIMIT,
@@ -22,7 +22,7 @@ pub const PEER: Peer = Peer {
 };
 
 /// Another build, to compare this checkout with.
-pub const BEFORE: Peer = Peer {
+pub const BEFORE: ServerProgram = ServerProgram {
     name: "rocknet-before",
     settings: "the build that ROCKNET_BEFORE names; otherwise as rocknet",
     connections: NO_LIMIT,
@@ -32,7 +32,7 @@ pub const BEFORE: Peer = Peer {
 };
 
 /// The server within a program that has a handler of its own, for what no folder of files can answer.
-pub const WITH_HANDLER: Peer = Peer {
+pub const WITH_HANDLER: ServerProgram = ServerProgram {
     name: "rocknet-handler",
     settings: "the example `echo`: the same server with a handler that reads content and tells its length",
     connections: NO_LIMIT,
@@ -42,7 +42,7 @@ pub const WITH_HANDLER: Peer = Peer {
 };
 
 /// Requests that a slow server takes at once: few, so that there is a queue.
-const AT_ONCE: u32 = 8;
+const CONCURRENCY: u32 = 8;
 
 fn find() -> Option<PathBuf> {
     built("rocknet")
@@ -62,8 +62,8 @@ fn built(name: &str) -> Option<PathBuf> {
     Some(repository::target().join("release").join(name)).filter(|path| path.exists())
 }
 
-fn configure_with_handler(setting: &Setting<'_>) -> Result<Launch, Failure> {
-    let launch = configure(setting)?;
+fn configure_with_handler(deployment: &Deployment<'_>) -> Result<Launch, Failure> {
+    let launch = configure(deployment)?;
     Ok(Launch {
         program: find_with_handler().ok_or("not built: cargo build --release -p rocknet --example echo")?,
         arguments: launch.arguments.last().cloned().into_iter().collect(),
@@ -71,17 +71,17 @@ fn configure_with_handler(setting: &Setting<'_>) -> Result<Launch, Failure> {
     })
 }
 
-fn configure_before(setting: &Setting<'_>) -> Result<Launch, Failure> {
+fn configure_before(deployment: &Deployment<'_>) -> Result<Launch, Failure> {
     Ok(Launch {
         program: find_before().ok_or("ROCKNET_BEFORE names no program")?,
-        ..configure(setting)?
+        ..configure(deployment)?
     })
 }
 
-fn configure(setting: &Setting<'_>) -> Result<Launch, Failure> {
+fn configure(deployment: &Deployment<'_>) -> Result<Launch, Failure> {
     let program = find().ok_or("not built: cargo build --release -p rocknet")?;
-    let configuration = configuration(setting)?;
-    let file = write(setting, "rocknet.toml", &configuration)?;
+    let configuration = configuration(deployment)?;
+    let file = write(deployment, "rocknet.toml", &configuration)?;
     Ok(Launch {
         program,
         arguments: vec!["run".into(), "-c".into(), file.into()],
@@ -89,25 +89,25 @@ fn configure(setting: &Setting<'_>) -> Result<Launch, Failure> {
     })
 }
 
-fn configuration(setting: &Setting<'_>) -> Result<String, Failure> {
-    let (port, root) = (setting.port, setting.site.root());
+fn configuration(deployment: &Deployment<'_>) -> Result<String, Failure> {
+    let (port, root) = (deployment.port, deployment.site.root());
     let root = root.display();
     let mut text = String::from("[server]\nworkers = 1\n");
-    if setting.is_http2() && setting.scheme == Scheme::Http {
+    if deployment.is_http2() && deployment.scheme == Scheme::Http {
         text.push_str("h2c = true\n");
     }
-    if setting.variant == Variant::AccessLog {
+    if deployment.variant == Variant::AccessLog {
         let _ = write!(
             text,
             "[log]\naccess = \"{}\"\n",
-            setting.scratch.join("access.log").display()
+            deployment.scratch.join("access.log").display()
         );
     }
-    if let (Variant::Certificates(count), Some(certificate)) = (setting.variant, setting.certificate()?) {
+    if let (Variant::Certificates(count), Some(certificate)) = (deployment.variant, deployment.certificate()?) {
         for index in 0..count {
             let name = site_name(index);
             // A file of its own for each, as if each had a certificate of its own: nothing is shared but the bytes.
-            let own = |end: &str| setting.scratch.join(format!("{index}.{end}"));
+            let own = |end: &str| deployment.scratch.join(format!("{index}.{end}"));
             fs::copy(&certificate.chain, own("pem"))?;
             fs::copy(&certificate.key, own("key"))?;
             let _ = write!(
@@ -116,7 +116,7 @@ fn configuration(setting: &Setting<'_>) -> Result<String, Failure> {
                  tls = {{ cert = \"{index}.pem\", key = \"{index}.key\" }}\n"
             );
         }
-    } else if let Variant::Sites(count) = setting.variant {
+    } else if let Variant::Sites(count) = deployment.variant {
         for index in 0..count {
             let name = site_name(index);
             let _ = write!(
@@ -126,19 +126,22 @@ fn configuration(setting: &Setting<'_>) -> Result<String, Failure> {
         }
     } else {
         let _ = write!(text, "[site.\":{port}\"]\nroot = \"{root}\"\n");
-        if let (Variant::FastCgi, [port]) = (setting.variant, setting.upstreams) {
-            let _ = writeln!(text, "fastcgi = {{ to = \"127.0.0.1:{port}\", keep = {KEPT} }}");
-        } else if let (Variant::Php, [port]) = (setting.variant, setting.upstreams) {
+        if let (Variant::FastCgi, [port]) = (deployment.variant, deployment.upstreams) {
+            let _ = writeln!(
+                text,
+                "fastcgi = {{ to = \"127.0.0.1:{port}\", keep = {KEEP_ALIVE_CONNECTIONS} }}"
+            );
+        } else if let (Variant::Php, [port]) = (deployment.variant, deployment.upstreams) {
             let _ = writeln!(text, "php = \"127.0.0.1:{port}\"");
-        } else if !setting.upstreams.is_empty() {
-            let urls = setting
+        } else if !deployment.upstreams.is_empty() {
+            let urls = deployment
                 .upstreams
                 .iter()
                 .map(|port| format!("\"http://127.0.0.1:{port}\""));
             let _ = writeln!(text, "proxy = [{}]", urls.collect::<Vec<_>>().join(", "));
         }
-        if let Variant::Listings { ranked } = setting.variant {
-            let lists = setting.scratch.join("lists");
+        if let Variant::Listings { ranked } = deployment.variant {
+            let lists = deployment.scratch.join("lists");
             create_lists(&lists)?;
             for name in ["high", "low"] {
                 let _ = write!(
@@ -151,27 +154,27 @@ fn configuration(setting: &Setting<'_>) -> Result<String, Failure> {
                 }
             }
         }
-        if let (Variant::Queued { ranked }, [upstream]) = (setting.variant, setting.upstreams) {
+        if let (Variant::Queued { ranked }, [upstream]) = (deployment.variant, deployment.upstreams) {
             for name in ["high", "low"] {
                 let _ = write!(
                     text,
                     "[site.\":{port}\".route.\"/{name}/*\"]\n\
-                     proxy = {{ to = \"http://127.0.0.1:{upstream}\", connections = {AT_ONCE}, queue = \"10s\" }}\n"
+                     proxy = {{ to = \"http://127.0.0.1:{upstream}\", connections = {CONCURRENCY}, queue = \"10s\" }}\n"
                 );
                 if ranked {
                     let _ = writeln!(text, "priority = \"{name}\"");
                 }
             }
         }
-        if let Variant::Controller { runs } = setting.variant {
-            let library = controller(setting)?;
+        if let Variant::Controller { runs } = deployment.variant {
+            let library = controller(deployment)?;
             let (library, page) = (library.display(), content::name(Page::Hello));
             let _ = write!(
                 text,
                 "[site.\":{port}\".route.\"/{page}\"]\ncontroller = \"{library}:hello\"\n{runs}\n"
             );
         }
-        if let Some(certificate) = setting.certificate()? {
+        if let Some(certificate) = deployment.certificate()? {
             let (chain, key) = (certificate.chain.display(), certificate.key.display());
             let _ = writeln!(text, "tls = {{ cert = \"{chain}\", key = \"{key}\" }}");
         }
@@ -180,9 +183,9 @@ fn configuration(setting: &Setting<'_>) -> Result<String, Failure> {
 }
 
 /// The library of the bench, built.
-fn controller(setting: &Setting<'_>) -> Result<PathBuf, Failure> {
+fn controller(deployment: &Deployment<'_>) -> Result<PathBuf, Failure> {
     let root = repository::root();
-    let library = setting.scratch.join("controller.so");
+    let library = deployment.scratch.join("controller.so");
     let mut compiler = Command::new("cc");
     compiler.args(["-std=c99", "-O2", "-fPIC", "-shared", "-I"]);
     compiler.arg(root.join("crates/rocknet-controller/include"));
@@ -232,7 +235,7 @@ mod tests {
             (Variant::Sites(20), Scheme::Http, Version::Http1, Page::Hello, 20),
             (Variant::Certificates(20), rsa, Version::Http1, Page::Hello, 20),
         ] {
-            let setting = Setting {
+            let deployment = Deployment {
                 port: 8080,
                 site: &site,
                 scratch: &scratch,
@@ -242,7 +245,7 @@ mod tests {
                 scheme,
                 upstreams: &[9001, 9002][..variant.upstreams() as usize],
             };
-            let text = configuration(&setting).expect("a configuration");
+            let text = configuration(&deployment).expect("a configuration");
             let loaded = rocknet_config::parse(&text, &scratch.join("rocknet.toml"), &System);
             let loaded = loaded.unwrap_or_else(|report| panic!("{variant:?}: {report:?}\n{text}"));
             assert_eq!(loaded.config.sites.len(), sites, "{variant:?}");

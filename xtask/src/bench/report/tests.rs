@@ -1,7 +1,7 @@
 //! A page made of invented results: who was measured, who was not, and which goals were met.
 
 use super::super::group::h1;
-use super::super::table::Line;
+use super::super::table::TableLine;
 use super::*;
 
 fn lane(name: &str, us: f64, ratio: f64) -> Measured {
@@ -24,7 +24,7 @@ fn results() -> Results {
         date: "2026-01-02".into(),
         rounds: 3,
         quick: false,
-        machine: Machine::look(),
+        machine: Machine::read(),
         tools: vec!["wrk".into()],
         servers: Vec::new(),
         missing: vec!["lighttpd"],
@@ -41,7 +41,7 @@ fn results() -> Results {
         ..lane("rocknet", 0.8, 2.0)
     };
     results.add_timed(row("pipelined"), vec![lane("floor", 0.4, 1.0), again]);
-    let line = Line {
+    let line = TableLine {
         name: "rocknet".into(),
         figures: vec![12.0, 9.0],
         absent: None,
@@ -70,7 +70,7 @@ fn figures_are_found_by_row_and_server() {
 }
 
 #[test]
-fn the_page_tells_what_was_reached_and_what_was_not_measured() {
+fn the_page_shows_goals_and_missing_lanes() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = results().write(folder.path()).expect("written");
     let page = fs::read_to_string(path).expect("a page");
@@ -101,7 +101,7 @@ fn the_page_tells_what_was_reached_and_what_was_not_measured() {
 }
 
 #[test]
-fn a_page_goes_where_it_is_told_to() {
+fn pages_are_written_to_the_requested_path() {
     let folder = tempfile::tempdir().expect("a folder");
     for (place, page, plot) in [
         ("pages", "pages/2026-01-02-h1.md", "pages/2026-01-02-h1-counted.svg"),

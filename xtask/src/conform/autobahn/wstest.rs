@@ -10,7 +10,7 @@ use std::path::PathBuf;
 /// The last of virtualenv that makes environments of Python 2.7.
 const VIRTUALENV: &[&str] = &["virtualenv<20.22"];
 /// What the suite needs, which its own package does not say; each the last for Python 2.7 that goes with the others.
-const NEEDS: &[&str] = &[
+const REQUIREMENTS: &[&str] = &[
     "setuptools==44.0.0",
     "txaio==2.1.0",
     "incremental==16.10.1",
@@ -32,7 +32,7 @@ const NEEDS: &[&str] = &[
 const SUITE: &str = "autobahntestsuite==25.10.1";
 
 /// What people do who have none.
-pub const CURE: &str = "Python 2.7, which Autobahn speaks: `pyenv install 2.7.18` brings it";
+pub const INSTALL_HINT: &str = "Python 2.7, which Autobahn speaks: `pyenv install 2.7.18` brings it";
 
 /// Where Python 2.7 lies.
 pub fn python() -> Option<PathBuf> {
@@ -55,7 +55,7 @@ pub fn interpreter() -> Result<PathBuf, Failure> {
     let folder = repository::target().join("tools/autobahn");
     let interpreter = folder.join("bin/python");
     // Other versions than the ones that lie there are another program.
-    let list = format!("{}\n{SUITE}", NEEDS.join("\n"));
+    let list = format!("{}\n{SUITE}", REQUIREMENTS.join("\n"));
     let written = folder.join("packages.txt");
     if fs::read_to_string(&written).is_ok_and(|there| there == list) {
         return Ok(interpreter);
@@ -63,7 +63,7 @@ pub fn interpreter() -> Result<PathBuf, Failure> {
     if folder.exists() {
         fs::remove_dir_all(&folder)?;
     }
-    let python = python().ok_or(CURE)?;
+    let python = python().ok_or(INSTALL_HINT)?;
     println!("installing {SUITE}");
     let virtualenv = tools::python_packages("virtualenv", VIRTUALENV)?;
     let mut environment = command("python3");
@@ -76,7 +76,7 @@ pub fn interpreter() -> Result<PathBuf, Failure> {
         pip.args(["install", "-q", "--disable-pip-version-check"]);
         pip
     };
-    output(pip().args(NEEDS))?;
+    output(pip().args(REQUIREMENTS))?;
     // As its source, because only that says nothing of what it needs that would not go with the rest.
     output(pip().args(["--no-deps", "--no-binary", ":all:", SUITE]))?;
     fs::write(written, list)?;

@@ -1,35 +1,35 @@
 //! Where the step runs: the built server, the packages of applications, and a folder for both.
 
-use super::upstream::{Kind, Upstream};
+use super::upstream::{Upstream, UpstreamKind};
 use crate::Failure;
-use crate::conform::server::Server;
+use crate::conform::server::TestServer;
 use std::fs;
 use std::path::Path;
 
 /// As many lines of the log as help to find out why something failed.
-const SHOWN: usize = 20;
+const MAX_LINES: usize = 20;
 
 /// What all parts of the step need.
-pub struct Place<'a> {
+pub struct Environment<'a> {
     pub program: &'a Path,
     pub packages: &'a Path,
     pub home: &'a Path,
 }
 
-impl Place<'_> {
-    pub fn upstream(&self, kind: &'static Kind, name: &str) -> Result<Upstream, Failure> {
+impl Environment<'_> {
+    pub fn upstream(&self, kind: &'static UpstreamKind, name: &str) -> Result<Upstream, Failure> {
         Upstream::start(kind, name, self.home, self.packages)
     }
 
     /// The last lines that the built server wrote into its error log.
     pub fn errors(&self) -> String {
         let text = fs::read_to_string(self.home.join("errors.log")).unwrap_or_default();
-        let lines: Vec<_> = text.lines().rev().take(SHOWN).collect();
+        let lines: Vec<_> = text.lines().rev().take(MAX_LINES).collect();
         lines.into_iter().rev().collect::<Vec<_>>().join("\n")
     }
 
     /// The built server, with all that `site` is asked passed on to these.
-    pub fn serve(&self, site: &str, upstreams: &[&Upstream]) -> Result<Server, Failure> {
+    pub fn serve(&self, site: &str, upstreams: &[&Upstream]) -> Result<TestServer, Failure> {
         let to: Vec<_> = upstreams
             .iter()
             .map(|upstream| format!("\"{}\"", upstream.url()))
@@ -39,6 +39,6 @@ impl Place<'_> {
             to.join(", ")
         );
         fs::write(self.home.join("rocknet.toml"), settings)?;
-        Server::start(self.program, &["run"], self.home)
+        TestServer::start(self.program, &["run"], self.home)
     }
 }

@@ -11,33 +11,33 @@ use std::time::{Duration, Instant};
 /// How many at once.
 const CLIENTS: usize = 8;
 /// The longest wait for one answer.
-const PATIENCE: Duration = Duration::from_secs(60);
-const STEP: Duration = Duration::from_millis(5);
+const TIMEOUT: Duration = Duration::from_secs(60);
+const POLL: Duration = Duration::from_millis(5);
 /// Between an answer that was none and the next request: a server that is away is asked often, not as often as can be.
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// An answer other than 200 with what `/hello` says.
 #[derive(Clone, Debug)]
-pub struct Trouble {
-    pub asked: Instant,
-    pub answered: Instant,
+pub struct FailedRequest {
+    pub sent: Instant,
+    pub ended: Instant,
     pub what: String,
 }
 
 /// A load that goes on until it is finished.
-pub struct Load {
+pub struct ClientLoad {
     shared: Arc<Shared>,
-    clients: Vec<JoinHandle<Vec<Trouble>>>,
+    clients: Vec<JoinHandle<Vec<FailedRequest>>>,
 }
 
 #[derive(Default)]
 struct Shared {
-    over: AtomicBool,
+    is_over: AtomicBool,
     good: AtomicUsize,
     bad: AtomicUsize,
 }
 
-impl Load {
+impl ClientLoad {
     pub fn start(port: u16) -> Self {
         let shared = Arc::new(Shared::default());
         let clients = (0..CLIENTS).map(|_| {
@@ -51,18 +51,18 @@ impl Load {
     }
 
     /// Waits for so many more good answers.
-    pub fn wait_good(&self, more: usize) -> Result<(), Failure> {
+    pub fn wait_for_successes(&self, more: usize) -> Result<(), Failure> {
         wait(&self.shared.good, more, "good answers")
     }
 
-    /// Waits for so much more trouble.
-    pub fn wait_bad(&self, more: usize) -> Result<(), Failure> {
+    /// Waits for so much more request.
+    pub fn wait_for_failures(&self, more: usize) -> Result<(), Failure> {
         wait(&self.shared.bad, more, "bad answers")
     }
 
     /// Ends it: how many answers were good, and all that were not.
-    pub fn finish(mut self) -> Result<(usize, Vec<Trouble>), Failure> {
-        self.shared.over.store(true, Ordering::Relaxed);
+    pub fn finish(mut self) -> Result<(usize, Vec<FailedRequest>), Failure> {
+        self.shared.is_over.store(true, Ordering::Relaxed);
         let mut all = Vec::new();
         for client in self.clients.drain(..) {
             all.extend(client.join().map_err(|_| "a client of the load panicked")?);
@@ -71,9 +71,9 @@ impl Load {
     }
 }
 
-impl Drop for Load {
+impl Drop for ClientLoad {
     fn drop(&mut self) {
-        self.shared.over.store(true, Ordering::Relaxed);
+        self.shared.is_over.store(true, Ordering::Relaxed);
     }
 }
 
@@ -81,21 +81,21 @@ fn wait(count: &AtomicUsize, more: usize, what: &str) -> Result<(), Failure> {
     let goal = count.load(Ordering::Relaxed) + more;
     let started = Instant::now();
     while count.load(Ordering::Relaxed) < goal {
-        if started.elapsed() > PATIENCE {
+        if started.elapsed() > TIMEOUT {
             let now = count.load(Ordering::Relaxed);
             return Err(format!("the load waits in vain for {what}: {now} of {goal}").into());
         }
-        thread::sleep(STEP);
+        thread::sleep(POLL);
     }
     Ok(())
 }
 
-fn client(port: u16, shared: &Shared) -> Vec<Trouble> {
-    let mut troubles = Vec::new();
+fn client(port: u16, shared: &Shared) -> Vec<FailedRequest> {
+    let mut failed = Vec::new();
     let mut connection = None;
-    while !shared.over.load(Ordering::Relaxed) {
-        let asked = Instant::now();
-        let what = match ask(&mut connection, port) {
+    while !shared.is_over.load(Ordering::Relaxed) {
+        let sent = Instant::now();
+        let what = match get(&mut connection, port) {
             Ok((200, content)) if content == b"hello" => {
                 shared.good.fetch_add(1, Ordering::Relaxed);
                 continue;
@@ -106,21 +106,21 @@ fn client(port: u16, shared: &Shared) -> Vec<Trouble> {
                 error.to_string()
             }
         };
-        let answered = Instant::now();
-        troubles.push(Trouble { asked, answered, what });
+        let ended = Instant::now();
+        failed.push(FailedRequest { sent, ended, what });
         shared.bad.fetch_add(1, Ordering::Relaxed);
         thread::sleep(PAUSE);
     }
-    troubles
+    failed
 }
 
 /// Asks on the connection, or on a new one, and reads the whole answer.
-fn ask(connection: &mut Option<BufReader<TcpStream>>, port: u16) -> io::Result<(u16, Vec<u8>)> {
+fn get(connection: &mut Option<BufReader<TcpStream>>, port: u16) -> io::Result<(u16, Vec<u8>)> {
     let stream = match connection {
         Some(stream) => stream,
         None => {
-            let stream = TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)), PATIENCE)?;
-            stream.set_read_timeout(Some(PATIENCE))?;
+            let stream = TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)), TIMEOUT)?;
+            stream.set_read_timeout(Some(TIMEOUT))?;
             stream.set_nodelay(true)?;
             connection.insert(BufReader::new(stream))
         }

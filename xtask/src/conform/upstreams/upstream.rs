@@ -14,8 +14,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// The longest it may take to start or to stop: far more than on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
-const STEP: Duration = Duration::from_millis(10);
+const TIMEOUT: Duration = Duration::from_secs(60);
+const POLL: Duration = Duration::from_millis(10);
 
 /// The applications and the client, by the names they have in the folder of the step.
 pub const PROGRAMS: [(&str, &str); 4] = [
@@ -26,22 +26,22 @@ pub const PROGRAMS: [(&str, &str); 4] = [
 ];
 
 /// A kind of server.
-pub struct Kind {
+pub struct UpstreamKind {
     pub name: &'static str,
     /// Its command up to where it listens, which comes last.
-    words: &'static [&'static str],
+    command: &'static [&'static str],
     /// Whether it listens at a socket file, else at a port.
-    file: bool,
+    is_unix: bool,
     /// Whether it speaks WebSocket.
     pub websocket: bool,
     /// Whether it tells how many connections it has seen.
     pub counts: bool,
 }
 
-pub const KINDS: [&Kind; 3] = [
-    &Kind {
+pub const KINDS: [&UpstreamKind; 3] = [
+    &UpstreamKind {
         name: "gunicorn",
-        words: &[
+        command: &[
             "python3",
             "-m",
             "gunicorn",
@@ -52,21 +52,21 @@ pub const KINDS: [&Kind; 3] = [
             "--keep-alive=60",
             "--bind",
         ],
-        file: true,
+        is_unix: true,
         websocket: false,
         counts: false,
     },
-    &Kind {
+    &UpstreamKind {
         name: "uvicorn",
-        words: &["python3", "-m", "uvicorn", "asgi:app", "--no-access-log", "--port"],
-        file: false,
+        command: &["python3", "-m", "uvicorn", "asgi:app", "--no-access-log", "--port"],
+        is_unix: false,
         websocket: true,
         counts: false,
     },
-    &Kind {
+    &UpstreamKind {
         name: "Node",
-        words: &["node", "server.js"],
-        file: false,
+        command: &["node", "server.js"],
+        is_unix: false,
         websocket: true,
         counts: true,
     },
@@ -74,38 +74,38 @@ pub const KINDS: [&Kind; 3] = [
 
 /// A running server. It is killed when dropped.
 pub struct Upstream {
-    kind: &'static Kind,
+    kind: &'static UpstreamKind,
     folder: PathBuf,
     packages: PathBuf,
     child: Child,
     /// Where it listens: the path of a file, or a port.
-    place: String,
+    address: String,
 }
 
 impl Upstream {
     /// Starts one whose program lies in `folder`; Python finds its `packages`. `name` tells it from others of its kind.
-    pub fn start(kind: &'static Kind, name: &str, folder: &Path, packages: &Path) -> Result<Self, Failure> {
-        let place = if kind.file {
+    pub fn start(kind: &'static UpstreamKind, name: &str, folder: &Path, packages: &Path) -> Result<Self, Failure> {
+        let address = if kind.is_unix {
             folder.join(format!("{name}.sock")).display().to_string()
         } else {
             "0".to_owned()
         };
-        let (child, place) = launch(kind, folder, packages, &place)?;
+        let (child, address) = launch(kind, folder, packages, &address)?;
         Ok(Self {
             kind,
             folder: folder.to_owned(),
             packages: packages.to_owned(),
             child,
-            place,
+            address,
         })
     }
 
     /// How the configuration of the proxy calls it.
     pub fn url(&self) -> String {
-        if self.kind.file {
-            format!("unix:{}", self.place)
+        if self.kind.is_unix {
+            format!("unix:{}", self.address)
         } else {
-            format!("http://127.0.0.1:{}", self.place)
+            format!("http://127.0.0.1:{}", self.address)
         }
     }
 
@@ -114,19 +114,19 @@ impl Upstream {
         if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
             kill_process(pid, Signal::TERM)?;
         }
-        let asked = Instant::now();
+        let start = Instant::now();
         while self.child.try_wait()?.is_none() {
-            if asked.elapsed() > PATIENCE {
+            if start.elapsed() > TIMEOUT {
                 return Err("it did not stop".into());
             }
-            thread::sleep(STEP);
+            thread::sleep(POLL);
         }
         Ok(())
     }
 
     /// Starts it where it was.
-    pub fn start_again(&mut self) -> Result<(), Failure> {
-        (self.child, _) = launch(self.kind, &self.folder, &self.packages, &self.place)?;
+    pub fn restart(&mut self) -> Result<(), Failure> {
+        (self.child, _) = launch(self.kind, &self.folder, &self.packages, &self.address)?;
         Ok(())
     }
 }
@@ -142,13 +142,13 @@ impl Drop for Upstream {
 }
 
 /// Starts it and waits until it listens; says where.
-fn launch(kind: &Kind, folder: &Path, packages: &Path, place: &str) -> Result<(Child, String), Failure> {
-    let mut command = Command::new(kind.words[0]);
-    command.args(&kind.words[1..]);
-    command.arg(if kind.file {
-        format!("unix:{place}")
+fn launch(kind: &UpstreamKind, folder: &Path, packages: &Path, address: &str) -> Result<(Child, String), Failure> {
+    let mut command = Command::new(kind.command[0]);
+    command.args(&kind.command[1..]);
+    command.arg(if kind.is_unix {
+        format!("unix:{address}")
     } else {
-        place.to_owned()
+        address.to_owned()
     });
     command
         .current_dir(folder)
@@ -176,22 +176,22 @@ fn launch(kind: &Kind, folder: &Path, packages: &Path, place: &str) -> Result<(C
         });
     }
     let started = Instant::now();
-    let mut said = String::new();
+    let mut output_so_far = String::new();
     loop {
-        if child.try_wait()?.is_some() || started.elapsed() > PATIENCE {
-            return Err(format!("`{}` did not start:\n{said}", shown(&command)).into());
+        if child.try_wait()?.is_some() || started.elapsed() > TIMEOUT {
+            return Err(format!("`{}` did not start:\n{output_so_far}", shown(&command)).into());
         }
-        if kind.file && UnixStream::connect(place).is_ok() {
-            return Ok((child, place.to_owned()));
+        if kind.is_unix && UnixStream::connect(address).is_ok() {
+            return Ok((child, address.to_owned()));
         }
-        let Ok(line) = lines.recv_timeout(STEP) else {
+        let Ok(line) = lines.recv_timeout(POLL) else {
             continue;
         };
         let port = server::url(&line).and_then(|url| url.rsplit(':').next());
-        if let Some(port) = port.filter(|_| !kind.file) {
+        if let Some(port) = port.filter(|_| !kind.is_unix) {
             return Ok((child, port.to_owned()));
         }
-        said.push_str(&line);
-        said.push('\n');
+        output_so_far.push_str(&line);
+        output_so_far.push('\n');
     }
 }

@@ -48,7 +48,7 @@ struct Resolver<'t, 'a> {
 }
 
 /// Where a path leads: the module, and whether a name of it follows.
-type Place = (usize, bool);
+type NamePath = (usize, bool);
 
 impl Resolver<'_, '_> {
     fn read(&self, module: usize, part: usize, found: &mut BTreeSet<Import>) {
@@ -139,7 +139,7 @@ impl Resolver<'_, '_> {
     }
 
     /// Every module that may define what `path` names, seen from `module`.
-    fn places(&self, module: usize, path: &[String], steps: usize) -> Vec<Place> {
+    fn places(&self, module: usize, path: &[String], steps: usize) -> Vec<NamePath> {
         if steps > MAX_STEPS {
             return Vec::new();
         }
@@ -152,7 +152,7 @@ impl Resolver<'_, '_> {
         }
     }
 
-    fn descend(&self, at: usize, rest: &[String], steps: usize) -> Vec<Place> {
+    fn descend(&self, at: usize, rest: &[String], steps: usize) -> Vec<NamePath> {
         let Some((name, after)) = rest.split_first() else {
             return vec![(at, false)];
         };
@@ -165,7 +165,7 @@ impl Resolver<'_, '_> {
 
     /// Where `name` of `module` leads through a `use` there. `None`: no `use` has it, so that `module` defines it. Empty: it
     /// leads out of the crate.
-    fn followed(&self, module: usize, name: &str, rest: &[String], steps: usize) -> Option<Vec<Place>> {
+    fn followed(&self, module: usize, name: &str, rest: &[String], steps: usize) -> Option<Vec<NamePath>> {
         let follow = |one: &Use, more: &[&str]| {
             let mut path = one.path.clone();
             path.extend(more.iter().map(|&name| name.to_owned()));
@@ -181,7 +181,7 @@ impl Resolver<'_, '_> {
             return None;
         }
         let globs = uses().filter(|one| one.alias == "*");
-        let found: Vec<Place> = globs
+        let found: Vec<NamePath> = globs
             .filter(|one| {
                 self.places(module, &one.path, steps + 1)
                     .iter()

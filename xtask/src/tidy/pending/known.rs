@@ -53,5 +53,4 @@ pub const TYPE_NAMES: &[&str] = &[
     "crates/rocknet-io",
     "crates/rocknet-proto",
     "crates/rocknet-proxy",
-    "xtask",
 ];

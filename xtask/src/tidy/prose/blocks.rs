@@ -1,19 +1,19 @@
 //! Comment blocks of a source file: consecutive lines of one kind of comment, and `#[doc]` attributes.
 
 use super::super::shipped::attribute;
-use super::super::token::{Comment, Kind, comments, tokens};
+use super::super::token::{Comment, TokenKind, comments, tokens};
 
 /// A comment as its reader sees it.
 #[derive(PartialEq, Eq, Debug)]
 pub struct Block {
     /// Whether `rustdoc` shows it.
     pub is_doc: bool,
-    pub lines: Vec<Line>,
+    pub lines: Vec<CommentLine>,
 }
 
 /// One line of a comment, without the marks that make it a comment.
 #[derive(PartialEq, Eq, Debug)]
-pub struct Line {
+pub struct CommentLine {
     pub number: usize,
     pub text: String,
 }
@@ -49,7 +49,7 @@ pub fn blocks(text: &str) -> Vec<Block> {
 }
 
 /// The marker of a comment and its lines.
-fn parts(comment: &Comment<'_>) -> (Marker, Vec<Line>) {
+fn parts(comment: &Comment<'_>) -> (Marker, Vec<CommentLine>) {
     let marks = [
         ("////", Marker::Plain),
         ("///", Marker::Outer),
@@ -71,7 +71,7 @@ fn parts(comment: &Comment<'_>) -> (Marker, Vec<Line>) {
             Some(rest) if block && index > 0 => rest,
             _ => line,
         };
-        Line {
+        CommentLine {
             number: comment.line + index,
             text: line.strip_prefix(' ').unwrap_or(line).to_owned(),
         }
@@ -95,13 +95,17 @@ fn attributes(text: &str) -> Vec<Block> {
         if let [name, equals, value, ..] = inside
             && name.is("doc")
             && equals.is("=")
-            && value.kind == Kind::Literal
+            && value.kind == TokenKind::Literal
         {
             let body = value.text.trim_start_matches(['r', '#']).trim_end_matches('#');
-            let lines = body.trim_matches('"').lines().enumerate().map(|(index, line)| Line {
-                number: value.line + index,
-                text: line.trim_start().to_owned(),
-            });
+            let lines = body
+                .trim_matches('"')
+                .lines()
+                .enumerate()
+                .map(|(index, line)| CommentLine {
+                    number: value.line + index,
+                    text: line.trim_start().to_owned(),
+                });
             found.push(Block {
                 is_doc: true,
                 lines: lines.collect(),

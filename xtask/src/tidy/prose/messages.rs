@@ -1,6 +1,6 @@
 //! Messages of the server: string literals of shipped code that are prose, such as log lines, errors and console output.
 
-use super::super::token::{Kind, Token};
+use super::super::token::{Token, TokenKind};
 use super::finding::{Finding, Rule};
 use super::idioms;
 use super::sentences::{Sentence, of_text};
@@ -31,7 +31,7 @@ pub fn check(words: &Words, code: &[Token<'_>]) -> Vec<Finding> {
 
 /// The text of a string literal, with `{…}` as code. Byte strings are data of a protocol and have no text here.
 fn text(token: &Token<'_>) -> Option<String> {
-    let literal = Some(token.text).filter(|_| token.kind == Kind::Literal)?;
+    let literal = Some(token.text).filter(|_| token.kind == TokenKind::Literal)?;
     let is_raw = literal.starts_with('r');
     let body = literal.trim_start_matches(['r', '#']).trim_end_matches('#');
     let body = body.strip_prefix('"')?.strip_suffix('"')?;

@@ -1,6 +1,6 @@
 //! Splits comments into sentences of words; code, quotations and addresses become one word each.
 
-use super::blocks::Line;
+use super::blocks::CommentLine;
 
 /// The text of the word that stands for code, a quotation or an address. No pattern matches it.
 const MASK: char = '\u{fffc}';
@@ -25,7 +25,7 @@ pub type Sentence = Vec<Word>;
 
 /// Returns the sentences of a comment. A sentence ends at `.`, `:`, `;`, `!` or `?`, and with its paragraph, list item,
 /// heading or table cell. Code blocks, block quotations and link definitions have no sentences.
-pub fn of_lines(lines: &[Line]) -> Vec<Sentence> {
+pub fn of_lines(lines: &[CommentLine]) -> Vec<Sentence> {
     let mut reader = Paragraphs::default();
     for line in lines {
         reader.read(line);
@@ -50,7 +50,7 @@ struct Paragraphs {
 }
 
 impl Paragraphs {
-    fn read(&mut self, line: &Line) {
+    fn read(&mut self, line: &CommentLine) {
         let text = line.text.trim();
         if text.starts_with("```") || text.starts_with("~~~") {
             self.end();
@@ -216,10 +216,10 @@ mod tests {
     use super::*;
 
     fn shown(text: &str) -> Vec<String> {
-        let lines: Vec<Line> = text
+        let lines: Vec<CommentLine> = text
             .lines()
             .enumerate()
-            .map(|(index, text)| Line {
+            .map(|(index, text)| CommentLine {
                 number: index + 1,
                 text: text.to_owned(),
             })
