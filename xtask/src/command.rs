@@ -1,4 +1,4 @@
-//! Other programs, started from the root of the checkout, with failures told in words.
+//! Other programs, started in the root of the checkout; errors contain the command.
 
 use crate::{Failure, repository};
 use std::ffi::OsStr;
@@ -6,22 +6,22 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::{env, fs};
 
-/// A command that starts in the root of the checkout.
+/// Returns a command that starts in the root of the checkout.
 pub fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     command.current_dir(repository::root());
     command
 }
 
-/// The cargo that started us, or the one on the path.
+/// Returns the cargo that started this program, or the one on the path.
 pub fn cargo() -> Command {
     let mut cargo = command(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    // A variable of our own package would make cargo rebuild crates that read it.
+    // A variable of this package would make cargo rebuild crates that read it.
     cargo.env_remove("CARGO_MANIFEST_DIR");
     cargo
 }
 
-/// Runs `command` to its end, its output shown; an error names it when it fails.
+/// Runs `command` with its output shown. An error contains the command.
 pub fn run(command: &mut Command) -> Result<(), Failure> {
     let status = command
         .status()
@@ -33,7 +33,7 @@ pub fn run(command: &mut Command) -> Result<(), Failure> {
     }
 }
 
-/// Runs `command` and returns what it printed on both its outputs; an error names it when it fails.
+/// Runs `command` and returns what it printed on stdout and stderr. An error contains the command.
 pub fn output(command: &mut Command) -> Result<String, Failure> {
     let output = command
         .stdin(Stdio::null())
@@ -48,13 +48,14 @@ pub fn output(command: &mut Command) -> Result<String, Failure> {
     }
 }
 
-/// The command as a person would type it.
+/// Formats the command as typed in a shell.
 pub fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(OsStr::to_string_lossy).collect::<Vec<_>>().join(" ")
 }
 
-/// Where `program` lies on the path. The `sbin` folders count too: servers live there, and a plain user's path leaves them out.
+/// Finds `program` on the path. The `sbin` folders are searched too, because servers are installed there and a plain
+/// user's path lacks them.
 pub fn find(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let folders = env::split_paths(&path).chain([PathBuf::from("/usr/sbin"), PathBuf::from("/sbin")]);

@@ -1,4 +1,4 @@
-//! `cargo xtask conform`: the programs of others against a server built from this checkout.
+//! `cargo xtask conform`: programs of other projects against a server built from this checkout.
 
 mod application;
 mod autobahn;
@@ -32,13 +32,13 @@ pub struct Options {
     /// Run only these steps; all by default
     #[arg(value_enum)]
     steps: Vec<Step>,
-    /// Seconds that each slow attack lasts: above the server's deadlines, or nothing is shown
+    /// Seconds of each slow attack: more than the server's deadlines, or the attack shows nothing
     #[arg(long, default_value_t = 75)]
     seconds: u32,
     /// Connections of each slow attack
     #[arg(long, default_value_t = 500)]
     connections: u32,
-    /// The program to test; by default one is built for release
+    /// The program to test; by default a release build of this checkout
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
 }
@@ -49,46 +49,46 @@ enum Step {
     Browser,
     /// Headless Chromium on a site of the local CA, before `rocknet trust` and after it
     Trusted,
-    /// Headless Chromium speaks WebSocket through the proxy, over HTTP/1.1 and HTTP/2
+    /// Headless Chromium uses WebSocket through the proxy, over HTTP/1.1 and HTTP/2
     Websocket,
-    /// What newcomers try first
+    /// The first commands of a newcomer, with curl
     Curl,
-    /// Two seconds of keep-alive load, no answer lost
+    /// Two seconds of keep-alive load without a lost response
     Wrk,
-    /// A connection per request, then keep-alive, by HTTP/1.0
+    /// A connection per request, then keep-alive, with HTTP/1.0
     Ab,
-    /// The rules of HTTP/2, broken one by one
+    /// Violations of each rule of HTTP/2
     H2spec,
-    /// nghttp is pushed to, curl is told
+    /// Pushed resources for nghttp, Early Hints for curl
     Push,
-    /// Field blocks to and from the HPACK of Python
+    /// Header blocks exchanged with Python's HPACK
     Hpack,
-    /// WordPress over HTTP/2, with a MariaDB of its own
+    /// WordPress over HTTP/2 with its own MariaDB
     Wordpress,
-    /// phpMyAdmin over HTTP/2, with a MariaDB of its own
+    /// phpMyAdmin over HTTP/2 with its own MariaDB
     Phpmyadmin,
-    /// A gibibyte through the proxy and back, at constant memory
+    /// A gibibyte through the proxy in each direction, with constant memory
     Streaming,
-    /// A small application of Laravel over HTTP/2
+    /// A small Laravel application over HTTP/2
     Laravel,
-    /// gRPC by Python's grpcio, in the clear and under TLS
+    /// gRPC with Python's grpcio, without and with TLS
     Grpc,
     /// gunicorn, uvicorn and Node behind the proxy, restarted under load
     Upstreams,
-    /// Autobahn's cases of WebSocket, directly and through the proxy; needs Python 2.7
+    /// Autobahn's WebSocket cases, directly and through the proxy; needs Python 2.7
     Autobahn,
-    /// Autobahn's cases of compressed messages; runs only when it is asked for, because it takes the better part of half an hour
+    /// Autobahn's cases of compressed messages; only runs if named, because it takes almost half an hour
     Deflate,
     /// slowhttptest: slow heads, bodies, ranges and readers; takes minutes
     Slow,
 }
 
-/// What flows in each direction of the streaming step.
+/// MiB in each direction of the streaming step.
 const STREAMED_MIB: &str = "1024";
 
 type Work = fn(&Path) -> Result<(), Failure>;
 
-/// The steps that take seconds; `cargo xtask test` runs them too.
+/// Steps that take seconds; `cargo xtask test` runs them too.
 pub const CLIENTS: [(&str, Work); 8] = [
     ("browser", browser::run),
     ("trusted", trusted::run),
@@ -163,7 +163,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
             )
         });
     }
-    // Who asks for it by name is told by a failure that there is no Python for it.
+    // If the step is named and Python 2.7 is missing, the step fails instead of being skipped.
     if options.steps.is_empty() && autobahn::wstest::python().is_none() {
         steps.skip("autobahn", autobahn::wstest::INSTALL_HINT);
     } else if wanted(Step::Autobahn) {

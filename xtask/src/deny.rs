@@ -1,10 +1,10 @@
-//! Licences, sources and advisories of the dependencies: all by cargo-deny, the licences alone without it.
+//! Licences, sources and advisories of the dependencies: all with cargo-deny, the licences alone without it.
 
 use crate::Failure;
 use crate::command::{cargo, find, output, run as run_command};
 use serde_json::Value;
 
-/// Licences a dependency may stand under, the same as in `deny.toml`. An expression passes when one arm of each `OR` does.
+/// Accepted licences, the same as in `deny.toml`. An expression passes when one arm of each `OR` does.
 const ALLOWED: &[&str] = &[
     "0BSD",
     "Apache-2.0",
@@ -29,7 +29,7 @@ pub fn run() -> Result<(), Failure> {
     run_command(cargo().args(["deny", "--workspace", "check"]))
 }
 
-/// What can be checked without cargo-deny and without a network: every package names a licence that we accept.
+/// Checks without cargo-deny and without a network that every package names an accepted licence.
 pub fn licences() -> Result<(), Failure> {
     let text = output(cargo().args(["metadata", "--format-version", "1", "--locked", "--quiet"]))?;
     let metadata: Value = serde_json::from_str(text.trim())?;
@@ -56,7 +56,8 @@ pub fn licences() -> Result<(), Failure> {
     }
 }
 
-/// Whether an SPDX expression can be met by the accepted licences. `AND` binds closer than `OR`; old crates write `/` for `OR`.
+/// Returns true if the accepted licences satisfy an SPDX expression. `AND` binds closer than `OR`; old crates write `/`
+/// for `OR`.
 fn allowed(expression: &str) -> bool {
     let expression = expression.replace('/', " OR ");
     let Some(open) = expression.rfind('(') else {
@@ -64,7 +65,7 @@ fn allowed(expression: &str) -> bool {
             .split(" OR ")
             .any(|arm| arm.split(" AND ").all(|one| ALLOWED.contains(&one.trim())));
     };
-    // Innermost parentheses first: what they hold becomes a licence that is accepted or one that is not.
+    // Innermost parentheses first: their content becomes a licence that is accepted or one that is not.
     let Some(length) = expression[open..].find(')') else {
         return false;
     };

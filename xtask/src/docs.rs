@@ -1,4 +1,4 @@
-//! `cargo xtask docs`: the pages that are generated, so that they cannot disagree with the parser.
+//! `cargo xtask docs`: generates pages from the table of keys, so that they cannot disagree with the parser.
 
 use crate::{Failure, repository};
 use rocknet_config::reference;
@@ -11,13 +11,13 @@ pub struct Options {
     check: bool,
 }
 
-/// Every generated file: its place, and what makes its text.
+/// Every generated file: its path, and the function that returns its text.
 const PAGES: &[Page] = &[
     ("docs/configuration.md", reference::markdown),
     ("docs/rocknet.schema.json", reference::schema),
 ];
 
-/// A place from the root of the checkout, and what makes the text.
+/// A path from the root of the checkout, and the function that returns the text.
 type Page = (&'static str, fn() -> String);
 
 pub fn run(options: &Options) -> Result<(), Failure> {
@@ -32,12 +32,12 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Fails when a page on disk is not what would be generated now.
+/// Fails if a page on disk differs from the generated text.
 pub fn check() -> Result<(), Failure> {
     let stale: Vec<_> = PAGES
         .iter()
         .filter(|(place, text)| {
-            // A checkout on Windows may have turned the line ends.
+            // A checkout on Windows may have converted the line ends.
             let on_disk = fs::read_to_string(repository::root().join(place)).unwrap_or_default();
             on_disk.replace("\r\n", "\n") != text()
         })

@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz [TARGET] [SECONDS]`: each fuzz target in turn for a while. Their seeds are replayed by the tests.
+//! `cargo xtask fuzz [TARGET] [SECONDS]`: runs each fuzz target in turn for a while. The tests replay their seeds.
 
 use crate::command::{command, find, run as run_command};
 use crate::{Failure, repository};
@@ -7,7 +7,7 @@ use crate::{Failure, repository};
 pub struct Options {
     /// One target; all of them when left out
     target: Option<String>,
-    /// How long each target runs
+    /// Seconds of each target
     #[arg(default_value_t = 60)]
     seconds: u32,
 }

@@ -1,4 +1,4 @@
-//! What people run in this repository: `cargo xtask test | bench | conform | docs | tidy | fuzz | deny`.
+//! Tasks of this repository: `cargo xtask test | bench | conform | docs | tidy | fuzz | deny`.
 
 mod command;
 mod deny;
@@ -21,7 +21,7 @@ mod conform;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
-/// The chores of the RockNet repository.
+/// Tasks of the RockNet repository.
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 struct Arguments {
@@ -31,17 +31,17 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Install or name what is missing, then run every check and test
+    /// Install or name missing programs, then run every check and test
     Test(test::Options),
-    /// Measure RockNet beside other servers and write the results
+    /// Compare RockNet with other servers and write the results
     #[cfg(target_os = "linux")]
     Bench(bench::Options),
-    /// Run the slow suites of others against the server
+    /// Run the slow test suites of other projects against the server
     #[cfg(target_os = "linux")]
     Conform(conform::Options),
     /// Write the pages that are generated from the table of configuration keys
     Docs(docs::Options),
-    /// Check the rules of the house that no compiler knows
+    /// Check the project's rules that the compiler cannot check
     Tidy(tidy::Options),
     /// Fuzz the parsers (needs a nightly toolchain and cargo-fuzz)
     Fuzz(fuzz::Options),
@@ -49,7 +49,7 @@ enum Task {
     Deny,
 }
 
-/// Why a chore failed, in words for the person who ran it.
+/// Error message of a task, for the person who ran it.
 type Failure = Box<dyn std::error::Error>;
 
 fn main() -> ExitCode {

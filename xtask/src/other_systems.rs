@@ -1,4 +1,4 @@
-//! Other operating systems: what is fenced for Linux stays behind its fence, and the rest compiles as they would compile it.
+//! Other operating systems: compiles the crates for them, and checks that Linux-only dependencies stay out.
 
 use crate::Failure;
 use crate::command::{cargo, command, find, output, run as run_command};
@@ -6,7 +6,7 @@ use std::path::Path;
 
 struct System {
     target: &'static str,
-    /// What is to compile there: all that does.
+    /// Packages that compile there: all that do.
     packages: &'static [&'static str],
 }
 
@@ -19,7 +19,7 @@ const ALL: &[System] = &[
         target: "x86_64-unknown-freebsd",
         packages: &["rocknet"],
     },
-    // The server looks for files beneath an open folder, which it does not yet know how to do there.
+    // The server opens files beneath a folder descriptor, which is not implemented for Windows yet.
     System {
         target: "x86_64-pc-windows-gnu",
         packages: &[
@@ -32,13 +32,14 @@ const ALL: &[System] = &[
     },
 ];
 
-/// What only Linux has; nobody else is to build it.
+/// Dependencies for Linux only, which other systems must not build.
 const LINUX_ONLY: &[&str] = &["io-uring"];
 
-/// The target's names for compilers of C, which are not wanted: nothing is linked, so what they would make is never looked at.
+/// Variables for C compilers of the target. None is needed, because nothing is linked and the output of build scripts
+/// is not used.
 const TOOLCHAIN_VARIABLES: &[&str] = &["CC", "CXX", "AR", "RANLIB"];
 
-/// Checks what can be checked here; a remark names the targets whose standard library is neither here nor to be had.
+/// Checks all targets whose standard library is installed or can be. The remark names the others.
 pub fn run() -> Result<Option<String>, Failure> {
     let (here, missing): (Vec<_>, Vec<_>) = ALL.iter().partition(|system| is_ready(system.target));
     for system in &here {
@@ -55,7 +56,7 @@ fn check(system: &System) -> Result<(), Failure> {
     for package in system.packages {
         check.args(["-p", package]);
     }
-    // As the server has it.
+    // The same features as the server.
     check.args(["--features", "rocknet-controller/host"]);
     let underscored = system.target.replace('-', "_");
     for tool in TOOLCHAIN_VARIABLES {
@@ -90,13 +91,13 @@ fn hide_linux_only(system: &System) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether the standard library for `target` is installed, by rustup or otherwise.
+/// Returns true if the standard library for `target` is installed, by rustup or otherwise.
 fn has_target(target: &str) -> bool {
     output(command("rustc").args(["--print", "target-libdir", "--target", target]))
         .is_ok_and(|folder| Path::new(folder.trim()).exists())
 }
 
-/// As `has_target`, or it is installed now.
+/// Returns true if the standard library for `target` is installed, after trying to install it with rustup.
 pub fn is_ready(target: &str) -> bool {
     has_target(target)
         || find("rustup").is_some()

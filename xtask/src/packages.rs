@@ -1,4 +1,4 @@
-//! The programs of others that chores run: one list with the reason for each, installed or named when missing.
+//! Programs of other projects that tasks run: one list with the reason for each, installed or named when missing.
 
 use crate::Failure;
 use crate::command::{cargo, find, output, run};
@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Which chore runs a program.
+/// Tasks that run a program.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     Test,
@@ -15,15 +15,15 @@ pub enum Purpose {
     Conform,
     /// The steps of `conform` that need whole applications.
     Applications,
-    /// The servers to be measured against: welcome, not needed.
+    /// Servers to compare with: useful but not required.
     Competitors,
 }
 
-/// A program of another project and where Debian has it.
+/// A program of another project and its Debian package.
 pub struct Package {
-    /// Its name on the path; or a file, whole, of what is no program.
+    /// Name on the path, or the full path of a file for a package without a program.
     program: &'static str,
-    /// The name of the Debian package.
+    /// Name of the Debian package.
     package: &'static str,
     purposes: &'static [Purpose],
     reason: &'static str,
@@ -45,7 +45,7 @@ const fn package(
 
 use Purpose::{Applications, Bench, Competitors, Conform, Test};
 
-/// Every program that a chore runs beyond the Rust toolchain and its linker, without which nothing here would run.
+/// Every program that a task runs, except the Rust toolchain and its linker, which every task needs.
 const PACKAGES: &[Package] = &[
     package(
         "curl",
@@ -219,7 +219,7 @@ const PACKAGES: &[Package] = &[
     ),
 ];
 
-/// Installs what `chore` lacks as root on Debian; anywhere else names it and stops.
+/// Installs missing programs as root on Debian; otherwise names them and fails.
 pub fn require(purpose: Purpose) -> Result<(), Failure> {
     let missing: Vec<_> = PACKAGES
         .iter()
@@ -246,15 +246,15 @@ pub fn require(purpose: Purpose) -> Result<(), Failure> {
     }
     println!("{line}");
     let _quiet = NoServices::begin();
-    // A machine fresh from its image has no package lists yet.
+    // A fresh image has no package lists yet.
     install(&names).or_else(|_| {
         output(Command::new("apt-get").args(["update", "-q"]))?;
         install(&names)
     })
 }
 
-/// What packages ask while they are installed, and the answers, in the words of debconf: no database of the system, and
-/// no web server is set up for them.
+/// Answers to the questions that packages ask during installation, in debconf's format: do not create a database in the
+/// system, and configure no web server.
 const DEBCONF_ANSWERS: &[(&str, &str)] = &[(
     "phpmyadmin",
     "phpmyadmin phpmyadmin/dbconfig-install boolean false
@@ -262,10 +262,10 @@ phpmyadmin phpmyadmin/reconfigure-webserver multiselect
 ",
 )];
 
-/// Tools that come with Rust but not with its smallest installation: the cargo command, and what rustup calls it.
+/// Tools of Rust that its minimal installation lacks: the cargo command, and the component of rustup.
 const COMPONENTS: &[(&str, &str)] = &[("fmt", "rustfmt"), ("clippy", "clippy")];
 
-/// Adds what is missing of the toolchain by rustup; without rustup names it and stops.
+/// Installs missing components of the toolchain with rustup; without rustup names them and fails.
 pub fn require_components() -> Result<(), Failure> {
     for (command, component) in COMPONENTS {
         if output(cargo().args([command, "--version"])).is_ok() {
@@ -279,7 +279,7 @@ pub fn require_components() -> Result<(), Failure> {
     Ok(())
 }
 
-/// As `need`, for programs that a chore can do without: what stays missing is told and no failure.
+/// Installs programs as `require` does, but prints a failure and continues, because the task can run without them.
 pub fn install_optional(purpose: Purpose) {
     if let Err(failure) = require(purpose) {
         println!("going on without: {failure}");
@@ -293,7 +293,7 @@ fn install(names: &[&str]) -> Result<(), Failure> {
         }
     }
     let mut apt = Command::new("apt-get");
-    // A fresh machine likes to update itself meanwhile.
+    // A fresh machine may be installing updates at the same time.
     apt.args(["-o", "DPkg::Lock::Timeout=300"])
         .args(["install", "--no-install-recommends", "-y", "-q"])
         .args(names)
@@ -318,7 +318,7 @@ pub fn is_root() -> bool {
     output(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0")
 }
 
-/// While this lives, freshly installed packages start no service: a peer on port 80 is nobody's wish.
+/// Prevents the start of newly installed services while it exists, because a server on port 80 is not wanted.
 struct NoServices {
     written: bool,
 }
@@ -327,7 +327,7 @@ impl NoServices {
     const POLICY: &str = "/usr/sbin/policy-rc.d";
 
     fn begin() -> Self {
-        // 101 is Debian's word for "forbidden by policy". A policy that stands already is the owner's: it stays.
+        // 101 is Debian's code for "forbidden by policy". An existing policy stays unchanged.
         let written = !Path::new(Self::POLICY).exists() && fs::write(Self::POLICY, "#!/bin/sh\nexit 101\n").is_ok();
         if written {
             let _ = run(Command::new("chmod").args(["755", Self::POLICY]));

@@ -1,4 +1,4 @@
-//! Where things lie: the root of the checkout, the target directory, and walks over the sources.
+//! Paths of the repository: the root of the checkout, the target folder, and lists of source files.
 
 use std::env;
 use std::fs;
@@ -11,7 +11,7 @@ pub fn root() -> PathBuf {
     here.parent().unwrap_or(here).to_path_buf()
 }
 
-/// Where cargo puts what it builds, for this workspace and the ones beside it.
+/// Target folder of cargo, for this workspace and the ones beside it.
 pub fn target() -> PathBuf {
     match env::var_os("CARGO_TARGET_DIR") {
         Some(folder) => root().join(folder),
@@ -19,7 +19,7 @@ pub fn target() -> PathBuf {
     }
 }
 
-/// Every file below `folder` whose name ends in `.suffix`, sorted, build output left out.
+/// Returns every file below `folder` whose name ends in `.suffix`, sorted, without build output.
 pub fn files(folder: &Path, suffix: &str) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     walk(folder, suffix, &mut found)?;

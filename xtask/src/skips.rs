@@ -1,4 +1,4 @@
-//! The tests of a run that this machine could not run: counted, with the reasons, for the summary.
+//! Tests that this machine could not run: counted, with their reasons, for the summary.
 
 use crate::{Failure, repository};
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,13 +7,13 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The file that the tests of one run append their skips to.
+/// File to which the tests of one run append their skips.
 pub struct Skips {
     record: PathBuf,
 }
 
 impl Skips {
-    /// Begins an empty record. `name`: that of the run, so that two runs do not share a record.
+    /// Starts an empty record. `name` is the name of the run, so that two runs do not share a record.
     pub fn begin(name: &str) -> Result<Skips, Failure> {
         let record = repository::target().join(format!("skips-{name}.txt"));
         match fs::remove_file(&record) {
@@ -22,12 +22,12 @@ impl Skips {
         }
     }
 
-    /// Has the tests that `command` runs append to this record.
+    /// Makes the tests that `command` runs append to this record.
     pub fn of(&self, command: &mut Command) {
         command.env(rocknet_testing::RECORD, &self.record);
     }
 
-    /// What the summary says of the skips; nothing where no test was skipped.
+    /// Returns the summary's text about the skips, or `None` if no test was skipped.
     pub fn remark(&self) -> Result<Option<String>, Failure> {
         match fs::read_to_string(&self.record) {
             Ok(lines) => Ok(remark(&lines)),
@@ -37,7 +37,7 @@ impl Skips {
     }
 }
 
-/// `lines`: a test, what is missing for it and a reason each, separated by tabs.
+/// Formats `lines`, each with a test, the missing requirement and a reason, separated by tabs.
 fn remark(lines: &str) -> Option<String> {
     let mut tests = BTreeSet::new();
     let mut needs = BTreeMap::<_, (BTreeSet<_>, _)>::new();
@@ -81,7 +81,7 @@ mod tests {
                 "a\troot\tuid 1000\nb\tio_uring\tthe kernel has none\nc\troot\tuid 1000\n",
                 Some("skipped 3 tests: no io_uring: the kernel has none; no root: uid 1000 (2 tests)"),
             ),
-            // Whatever a test wrote is shown rather than lost.
+            // A malformed line is shown instead of being dropped.
             ("a", Some("skipped 1 test: no (unknown): ")),
         ];
         for (lines, expected) in rows {

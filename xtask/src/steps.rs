@@ -1,12 +1,12 @@
-//! A run of named steps: each is timed, all are run, and the summary at the end says which failed.
+//! A run of named steps. Each is timed, all are run, and the summary at the end lists the failures.
 
 use crate::Failure;
 use std::time::{Duration, Instant};
 
-/// How a step ended.
+/// Outcome of a step.
 enum StepOutcome {
     Passed,
-    /// It passed, and there is something to tell.
+    /// Passed, with a remark for the summary.
     PassedWithRemark(String),
     Failed,
     Skipped(&'static str),
@@ -19,12 +19,12 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// Runs one step. A failure is told at once and does not stop the steps behind it: one run shows all that is wrong.
+    /// Runs one step. A failure is printed at once and does not stop later steps, so that one run shows all failures.
     pub fn step(&mut self, name: &'static str, work: impl FnOnce() -> Result<(), Failure>) {
         self.remarked(name, || work().map(|()| None));
     }
 
-    /// As [`step`](Self::step), for work that may have a remark for the summary.
+    /// Runs one step as [`step`](Self::step) does; its work may return a remark for the summary.
     pub fn remarked(&mut self, name: &'static str, work: impl FnOnce() -> Result<Option<String>, Failure>) {
         println!("\n== {name}");
         let start = Instant::now();
@@ -39,12 +39,12 @@ impl Steps {
         self.done.push((name, outcome, start.elapsed()));
     }
 
-    /// Notes a step that cannot run here, and why.
+    /// Records a step that cannot run here, with the reason.
     pub fn skip(&mut self, name: &'static str, reason: &'static str) {
         self.done.push((name, StepOutcome::Skipped(reason), Duration::ZERO));
     }
 
-    /// Prints the summary; an error when any step failed.
+    /// Prints the summary; fails if any step failed.
     pub fn finish(self) -> Result<(), Failure> {
         let total: Duration = self.done.iter().map(|(_, _, time)| *time).sum();
         let failed: Vec<_> = self

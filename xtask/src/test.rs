@@ -1,4 +1,4 @@
-//! `cargo xtask test`: every check and test of the repository, the same command for people and for `.ci/run`.
+//! `cargo xtask test`: every check and test of the repository, the same command for developers and for `.ci/run`.
 
 use crate::command::{cargo, find, run as run_command};
 use crate::packages::{self, Purpose};
@@ -14,9 +14,9 @@ pub struct Options {
     fast: bool,
 }
 
-/// The target without operating system that proves the protocol crate asks for nothing.
+/// Target without an operating system, which proves that the protocol crate needs none.
 const BARE_TARGET: &str = "wasm32-unknown-unknown";
-/// What the second run of the tests takes; continuous integration is known to have it.
+/// Requirement of the second test run; continuous integration has it.
 const NO_IO_URING: &str = "a kernel with io_uring, and kernel.io_uring_disabled = 0";
 /// Workspaces beside the main one, which `cargo fmt --all` does not reach.
 const NEIGHBOURS: &[&str] = &["bench/floor/Cargo.toml", "fuzz/Cargo.toml"];
@@ -52,7 +52,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         });
     }
     steps.step("test CA", tools::pebble);
-    // What drives sockets is chosen when a server starts, so the second run builds nothing.
+    // A server selects its I/O back end at start, so the second run builds nothing.
     steps.remarked("tests on epoll", || {
         run_tests("epoll", &["test", "--workspace", "--locked"])
     });
@@ -65,7 +65,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     } else {
         steps.skip("tests on io_uring", NO_IO_URING);
     }
-    // The tests have built the program: clients that others wrote meet it here.
+    // The tests have built the program for these clients.
     let program = crate::repository::target().join("debug/rocknet");
     for (name, work) in conform::CLIENTS {
         steps.step(name, || work(&program));
@@ -113,13 +113,13 @@ fn run_cargo(arguments: &[&str]) -> Result<(), Failure> {
     run_command(cargo().args(arguments))
 }
 
-/// Whether the kernel lets everybody use io_uring.
+/// Returns true if the kernel permits io_uring for all users.
 fn has_io_uring() -> bool {
     std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled").is_ok_and(|disabled| disabled.trim() == "0")
 }
 
-/// Runs tests whose servers drive their sockets by `backend`. All test programs are run, so that one failure does not hide
-/// others. Returns a remark on the tests that this machine could not run.
+/// Runs tests with `backend` as the I/O back end. All test programs run, so that one failure does not hide others.
+/// Returns a remark on the tests that this machine could not run.
 fn run_tests(backend: &str, arguments: &[&str]) -> Result<Option<String>, Failure> {
     let skips = Skips::begin(backend)?;
     let mut tests = cargo();

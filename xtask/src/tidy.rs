@@ -1,4 +1,5 @@
-//! The rules of the house that no compiler knows: each is a function over the sources, and every breach is named.
+//! Rules of the project that the compiler cannot check. Each is a function over the sources that returns its
+//! violations.
 
 mod cycles;
 mod dependencies;
@@ -27,11 +28,11 @@ use tree::{Sources, Tree};
 
 #[derive(Args, Default)]
 pub struct Options {
-    /// Also list the breaches of wording in this folder, though it is still to be reworded
+    /// Also list the violations of wording in this folder, even if it is listed as pending
     folder: Option<String>,
 }
 
-/// Checks every rule, prints the counts of the rules of wording, and fails on any breach.
+/// Checks every rule, prints the counts of the rules of wording, and fails on any violation.
 pub fn run(options: &Options) -> Result<(), Failure> {
     let root = repository::root();
     let words = Words::new()?;
@@ -66,7 +67,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     }
 }
 
-/// The breaches that one file shows by itself, tests included.
+/// Returns the violations that a single file shows, tests included.
 fn files(root: &Path, words: &Words, pending: &mut Pending) -> Result<Vec<String>, Failure> {
     let mut breaches = Vec::new();
     for folder in ["crates", "xtask/src", "bench/floor/src", "fuzz"] {
@@ -104,7 +105,7 @@ fn sources(folder: &Path) -> Result<Sources, Failure> {
     Ok(sources)
 }
 
-/// The path of `path` from `root`, with slashes on every system.
+/// Path of `path` relative to `root`, with slashes on every system.
 fn relative(root: &Path, path: &Path) -> String {
     let path = path.strip_prefix(root).unwrap_or(path);
     path.to_string_lossy().replace('\\', "/")

@@ -1,11 +1,11 @@
-//! What tests run of others and no system has as a package: brought once, by Go or Python, into the target folder.
+//! Test tools without a Debian package: built once with Go or Python into the target folder.
 
 use crate::command::{command, find, output};
 use crate::{Failure, repository};
 use std::fs;
 use std::path::PathBuf;
 
-/// A program written in Go, of one version for everybody.
+/// A Go program in a fixed version.
 pub struct Tool {
     program: &'static str,
     module: &'static str,
@@ -20,17 +20,17 @@ const fn tool(program: &'static str, module: &'static str, version: &'static str
     }
 }
 
-/// A client that breaks the rules of HTTP/2 one by one, and judges the answers.
+/// Client that violates each rule of HTTP/2 and judges the responses.
 pub const H2SPEC: Tool = tool(
     "h2spec",
     "github.com/summerwind/h2spec/cmd/h2spec",
     "v2.2.1+incompatible",
 );
 
-/// A server to be measured against.
+/// A server to compare with.
 pub const CADDY: Tool = tool("caddy", "github.com/caddyserver/caddy/v2/cmd/caddy", "v2.11.9");
 
-/// The CA that tests get certificates of, and the DNS that it asks.
+/// ACME server for tests, and its DNS server.
 const PEBBLE: [Tool; 2] = [
     tool("pebble", "github.com/letsencrypt/pebble/v2/cmd/pebble", "v2.10.1"),
     tool(
@@ -40,16 +40,16 @@ const PEBBLE: [Tool; 2] = [
     ),
 ];
 
-/// Builds Pebble where it is not there yet; its tests look for it in the target folder.
+/// Builds Pebble on first use; its tests look for it in the target folder.
 pub fn pebble() -> Result<(), Failure> {
     PEBBLE.iter().try_for_each(|tool| tool.path().map(drop))
 }
 
-/// Installs packages of Python into a folder of the target folder, once, and says where: `PYTHONPATH` for who uses them.
+/// Installs Python packages into a folder below the target folder on first use. Returns the folder for `PYTHONPATH`.
 pub fn python_packages(name: &str, packages: &[&str]) -> Result<PathBuf, Failure> {
     let tools = repository::target().join("tools");
     let folder = tools.join(format!("python-{name}"));
-    // Other versions than the ones that lie there are other packages.
+    // Another list of versions needs a new installation.
     let list = packages.join("\n");
     let written = folder.join("packages.txt");
     if fs::read_to_string(&written).is_ok_and(|there| there == list) {
@@ -67,20 +67,20 @@ pub fn python_packages(name: &str, packages: &[&str]) -> Result<PathBuf, Failure
 }
 
 impl Tool {
-    /// Where it lies, when it was built before.
+    /// Returns its path if it has been built.
     pub fn built(&self) -> Option<PathBuf> {
         let path = repository::target().join("tools/bin").join(self.program);
         Some(path).filter(|path| path.is_file())
     }
 
-    /// Builds it where it is not there yet; what stays missing is told and no failure.
+    /// Builds it on first use; prints a failure and continues.
     pub fn build_optional(&self) {
         if let Err(failure) = self.path() {
             println!("going on without: {failure}");
         }
     }
 
-    /// Where it lies; built if it is not there yet. Without Go that is an error: no test skips itself.
+    /// Returns its path after building it on first use. Without Go it fails, because no test skips itself.
     pub fn path(&self) -> Result<PathBuf, Failure> {
         if let Some(path) = self.built() {
             return Ok(path);
@@ -100,7 +100,7 @@ impl Tool {
     }
 }
 
-/// Where Go lies: on the path, or where its own installation puts it.
+/// Finds Go on the path or in its own default folder.
 fn go() -> Option<PathBuf> {
     let installed = PathBuf::from("/usr/local/go/bin/go");
     find("go").or_else(|| Some(installed).filter(|go| go.is_file()))

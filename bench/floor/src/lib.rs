@@ -1,7 +1,8 @@
-//! One epoll loop on one thread: accept, read, find whole requests, hand them to the program that answers.
+//! One epoll loop on one thread that accepts, reads, finds complete requests, and passes them to a responder.
 //!
-//! A lower bound, not a server: no limits, no deadlines, no routing, no clock, and a client that misbehaves is dropped.
-//! What remains is the work the kernel and the socket ask of any server, so that a server's own share can be told apart.
+//! The loop is a lower bound instead of a server: it has no limits, deadlines, routing or clock, and drops a client
+//! that misbehaves. The remaining work is the same for any server, because the kernel and the socket require it, so the
+//! difference to a server is the server's own cost.
 
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::net::{self, SocketFlags, sockopt};
@@ -10,44 +11,46 @@ use std::mem::MaybeUninit;
 use std::net::TcpListener;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// What a program does with its connections.
+/// Parser and writer of a program.
 pub trait Responder {
-    /// What one connection remembers between events.
+    /// State of one connection between events.
     type State: Default;
-    /// Whether the loop should report room in the socket's buffer: answers longer than the buffer need it.
+    /// True if the loop must report a writable socket: responses larger than the socket buffer need it.
     const WAITS_FOR_ROOM: bool;
 
-    /// Finds the whole requests at the front of what has come: heads of HTTP/1, where a program does not speak otherwise.
+    /// Finds the complete requests at the start of `unread`: HTTP/1 heads, unless the program has another protocol.
     fn parse(&mut self, _state: &mut Self::State, unread: &[u8]) -> io::Result<Requests> {
         Requests::heads(unread)
     }
 
-    /// Answers `requests` whole requests that came in one read, and says whether all is sent; an error closes the connection.
+    /// Sends `requests` responses for the requests of one read. Returns true if all bytes are sent; an error closes the
+    /// connection.
     fn respond(&mut self, socket: &OwnedFd, state: &mut Self::State, requests: usize) -> io::Result<bool>;
 
-    /// Goes on with an answer that the socket had no room for, and says whether all is sent now.
+    /// Continues to send to a socket that is writable again. Returns true if all bytes are sent now.
     fn resume(&mut self, socket: &OwnedFd, state: &mut Self::State) -> io::Result<bool>;
 }
 
 struct Connection<S> {
     socket: OwnedFd,
-    /// Bytes of a request that has not come whole yet; empty, and so without memory, nearly always.
+    /// Bytes of an incomplete request; nearly always empty, and then without memory.
     partial: Vec<u8>,
-    /// An HTTP/1.0 client (ab) has asked: it takes the end of the connection for the end of the answer.
+    /// True after a request of an HTTP/1.0 client (ab), which takes the end of the connection for the end of the
+    /// response.
     last: bool,
     state: S,
 }
 
-/// As many bytes as a server reads at once: above any pipeline that the load generators send.
+/// Bytes read at once, as in a server: more than any pipeline of the load generators.
 const READ_BYTES: usize = 64 << 10;
-/// Events taken per wait: above the number of busy connections in all but the largest row.
+/// Events per wait: more than the busy connections of all rows but the largest.
 const EVENTS: usize = 1024;
-/// Connections that may wait to be accepted; the load generators open thousands at once.
+/// Length of the accept queue; the load generators open thousands of connections at once.
 pub const BACKLOG: i32 = 4096;
-/// Fields httparse may meet in a head; browsers send about fifteen.
+/// Maximum header fields for httparse; browsers send about fifteen.
 const FIELDS: usize = 64;
 
-/// Serves `ports` of 127.0.0.1 for ever.
+/// Serves `ports` of 127.0.0.1; returns only on an error.
 pub fn serve<A: Responder>(ports: &[u16], mut program: A) -> io::Result<()> {
     let poll = epoll::create(CreateFlags::CLOEXEC)?;
     let mut listeners = Vec::new();
@@ -109,7 +112,7 @@ fn accept<S: Default>(
     }
 }
 
-/// Acts on one event; whether the connection goes on.
+/// Handles one event; returns true if the connection stays open.
 fn step<A: Responder>(
     connection: &mut Connection<A::State>,
     flags: EventFlags,
@@ -149,19 +152,19 @@ fn step<A: Responder>(
         if found.count > 0 && program.respond(socket, state, found.count)? && *last {
             return Ok(false);
         }
-        // Edge-triggered: a full buffer may leave bytes in the socket that no further event would tell of.
+        // Edge-triggered: if the read filled the buffer, the socket may hold more bytes, for which no event follows.
         if length < input.len() {
             return Ok(true);
         }
     }
 }
 
-/// The whole requests at the front of some bytes.
+/// Complete requests at the start of some bytes.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Requests {
     pub count: usize,
     pub bytes: usize,
-    /// One of them is of HTTP/1.0, so the connection ends after its answer.
+    /// True if one of them is an HTTP/1.0 request, so that the connection ends after its response.
     pub last: bool,
 }
 
@@ -185,7 +188,7 @@ impl Requests {
     }
 }
 
-/// The head a real server would send before a body of `length` bytes, with every field that browsers profit from.
+/// Returns the head that a real server would send before a body of `length` bytes, with all fields that browsers use.
 pub fn head(content_type: &str, length: u64) -> Vec<u8> {
     format!(
         "HTTP/1.1 200 OK\r\nServer: Floor\r\nDate: Sat, 21 Nov 2026 09:00:00 GMT\r\nContent-Type: {content_type}\r\n\

@@ -17,21 +17,21 @@ use std::process::{Command, Stdio};
 const STYLES: u32 = 4;
 const SCRIPTS: u32 = 15;
 const IMAGES: u32 = 40;
-/// Bytes of each script and style sheet, before it is compressed.
+/// Bytes of each script and style sheet before compression.
 const TEXT: usize = 60 << 10;
-/// Edge of the images: 48 KB each.
+/// Edge of the square images in pixels: 48 KB each.
 const EDGE: u32 = 128;
 const FOLDER: &str = "page";
-/// Seconds after which the browser is given up.
+/// Seconds after which a browser that hangs is stopped.
 const TIMEOUT_SECONDS: &str = "60";
 
-/// Reports the times of the page in place of its content, once all has been loaded.
+/// Script that replaces the page by its load times once everything has loaded.
 const REPORT: &str = "<script>addEventListener('load', () => setTimeout(() => {
 const n = performance.getEntriesByType('navigation')[0];
 document.documentElement.innerHTML = `times ${n.domContentLoadedEventEnd} ${n.loadEventEnd} ${performance.getEntriesByType('resource').length} end`;
 }, 0));</script>";
 
-/// DOMContentLoaded and load, the first time after the server's start and the second.
+/// Measures DOMContentLoaded and load for the first visit after the server's start and for the second.
 pub fn page(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
     let note = "A page with 4 style sheets and 15 scripts of 60 KB and 40 images of 48 KB, by Chromium over the same relay and TLS, \
                 each time with an empty profile: cold right after the server's start, then warm. RockNet compresses text when it is \
@@ -53,7 +53,7 @@ pub fn page(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
     }))
 }
 
-/// Milliseconds from the beginning of the navigation.
+/// Milliseconds from the start of the navigation.
 #[derive(Debug, PartialEq)]
 struct Times {
     parsed: f64,
@@ -82,7 +82,7 @@ fn open(browser: &Path, started: &StartedServer) -> Result<Times, Failure> {
     times(&text).ok_or_else(|| format!("the browser told no times: {text}").into())
 }
 
-/// The times in the page that reports them.
+/// Parses the times from the page that reports them.
 fn times(page: &str) -> Option<Times> {
     let mut words = page.split_once("times ")?.1.split_whitespace();
     let mut next = || words.next()?.parse::<f64>().ok();
@@ -118,7 +118,7 @@ fn create(folder: &Path) -> io::Result<()> {
     fs::write(folder.join("index.html"), page)
 }
 
-/// Text of `TEXT` bytes that can be made smaller as scripts can: to about a quarter.
+/// Returns `TEXT` bytes that compress as scripts do: to about a quarter.
 fn words(seed: u32, before: &str, after: &str) -> String {
     let mut random = Random(seed);
     let mut text = String::with_capacity(TEXT + 64);
@@ -133,7 +133,7 @@ fn words(seed: u32, before: &str, after: &str) -> String {
     text
 }
 
-/// A bitmap of noise, which nothing makes smaller.
+/// Returns a bitmap of noise, which does not compress.
 fn image(seed: u32) -> Vec<u8> {
     const HEADER: u32 = 54;
     let size = EDGE * EDGE * 3;
@@ -160,7 +160,7 @@ fn image(seed: u32) -> Vec<u8> {
     bytes
 }
 
-/// The plainest of generators: the same page in each run.
+/// Simple random generator with a fixed seed, so that the page is the same in each run.
 struct Random(u32);
 
 impl Random {

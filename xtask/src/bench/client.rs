@@ -1,4 +1,5 @@
-//! A small HTTP client for what load generators do not do: first answers, exact numbers of requests, idle connections.
+//! Small HTTP client for work that load generators cannot do: first responses, exact numbers of requests, idle
+//! connections.
 
 mod tls;
 
@@ -8,16 +9,16 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::process::Command;
 use std::time::Duration;
 
-/// What matters of an response.
+/// Status and length of a response.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Response {
     pub status: u16,
     pub length: Option<u64>,
 }
 
-/// Longest head that a server of the bench sends; more means that it talks no HTTP.
+/// Maximum bytes of a response head; a longer one does not come from a server of the bench.
 const MAX_HEAD_BYTES: usize = 16 << 10;
-/// Patience for one response; a server under callgrind is fifty times slower.
+/// Time limit for one response; a server under callgrind is fifty times slower than usual.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A keep-alive connection to a server on this machine.
@@ -26,7 +27,7 @@ pub struct Client {
     request: String,
 }
 
-/// A connection of either scheme.
+/// Connection of either scheme.
 trait Stream: Read + Write {}
 
 impl<S: Read + Write> Stream for S {}
@@ -47,13 +48,13 @@ impl Client {
         })
     }
 
-    /// Asks once and reads the head of the answer alone: the connection is of no further use.
+    /// Sends one request and reads the response head only; the connection cannot be used again.
     pub fn get_head(mut self) -> io::Result<Response> {
         self.stream.write_all(self.request.as_bytes())?;
         Ok(self.read_head()?.0)
     }
 
-    /// Asks once and reads the whole response.
+    /// Sends one request and reads the whole response.
     pub fn get(&mut self) -> io::Result<Response> {
         self.stream.write_all(self.request.as_bytes())?;
         let (response, had) = self.read_head()?;
@@ -69,7 +70,7 @@ impl Client {
         }
     }
 
-    /// The head, and how many bytes of the body came with it.
+    /// Reads the head and returns it with the number of body bytes that arrived with it.
     fn read_head(&mut self) -> io::Result<(Response, usize)> {
         let mut bytes = Vec::with_capacity(1024);
         let mut chunk = [0; 1024];
@@ -101,7 +102,7 @@ fn parse(head: &str) -> Option<Response> {
     Some(Response { status, length })
 }
 
-/// Opens `connections`, asks on each once, and hands them over open and idle.
+/// Opens `connections`, sends one request on each, and returns them open and idle.
 pub fn idle(lane: &Lane, port: u16, path: &str, connections: usize) -> io::Result<Vec<Client>> {
     (0..connections)
         .map(|_| {
@@ -112,7 +113,7 @@ pub fn idle(lane: &Lane, port: u16, path: &str, connections: usize) -> io::Resul
         .collect()
 }
 
-/// Asks exactly `requests` times over one connection, in HTTP/2 by h2load.
+/// Sends exactly `requests` requests over one connection, for HTTP/2 by h2load.
 pub fn get_many(lane: &Lane, port: u16, path: &str, requests: usize) -> io::Result<()> {
     if lane.version == Version::Http2 {
         let url = format!("http://127.0.0.1:{port}{path}");

@@ -1,4 +1,4 @@
-//! Rows whose files lie on the disk and in no memory: each is asked for once, of a server that has just been started.
+//! Rows with files on disk that are not in the page cache: each file is requested once from a freshly started server.
 
 use super::cores::SERVER_CORE;
 use super::counted::{StartedServer, start_one};
@@ -15,7 +15,7 @@ use rustix::fs::{Advice, fadvise};
 use std::fs::File;
 use std::path::PathBuf;
 
-/// Files of one size: enough of them that a round takes a second, few enough that they fit any disk.
+/// Files of one size: enough that a round takes a second, few enough to fit on any disk.
 #[derive(Clone, Copy)]
 struct FileSet {
     size: u64,
@@ -85,7 +85,7 @@ fn round(run: &Run, lane: &Lane, set: FileSet, folder: &str, files: &[PathBuf]) 
         sequence(&url, set.connections, set.count, &scratch)?
     };
     let spent = cpu_ns(server.pid(), softirq).saturating_sub(before) as f64 / 1e3;
-    // What the load generator counts when it ends in the middle of answers is less than what was read.
+    // A load generator that stops in the middle of responses counts fewer bytes than the server read.
     Ok([
         count.mebibytes / count.seconds,
         count.p99_ms.unwrap_or(f64::NAN),

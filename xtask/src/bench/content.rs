@@ -1,4 +1,4 @@
-//! The site that every server serves: made anew for each run in a temporary folder.
+//! Site that every server serves, created in a temporary folder for each run.
 
 use super::page::{GIB, MIB, Page};
 use super::variant::KeyKind;
@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// A document root and the folders around it; gone when dropped.
+/// Document root and the folders around it; deleted when dropped.
 pub struct Site {
     folder: TempDir,
 }
 
-/// What servers of TLS lanes answer with.
+/// Certificate chain and key for TLS lanes.
 pub struct Certificate {
     pub chain: PathBuf,
     pub key: PathBuf,
@@ -39,7 +39,7 @@ impl Site {
         self.folder.path().join("root")
     }
 
-    /// An empty folder for one server's configuration and logs.
+    /// Returns an empty folder for the configuration and logs of one server.
     pub fn scratch(&self, name: &str) -> io::Result<PathBuf> {
         let folder = self
             .folder
@@ -53,7 +53,7 @@ impl Site {
         Ok(folder)
     }
 
-    /// A certificate for this machine that nobody trusts, made when it is first asked for.
+    /// Returns a self-signed certificate for this machine, created on first use.
     pub fn certificate(&self, kind: KeyKind) -> Result<Certificate, Failure> {
         let (name, form): (_, &[&str]) = match kind {
             KeyKind::Ecdsa => ("ecdsa", &["ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]),
@@ -66,7 +66,7 @@ impl Site {
         if !certificate.chain.exists() {
             let mut openssl = Command::new("openssl");
             openssl.args(["req", "-x509", "-nodes", "-days", "2", "-subj", "/CN=localhost"]);
-            // The address is for Caddy: it has no certificate for clients that ask for none by name.
+            // Caddy needs the address: it has no certificate for clients that send no server name.
             openssl.args(["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-newkey"]);
             openssl.args(form);
             openssl
@@ -79,7 +79,7 @@ impl Site {
         Ok(certificate)
     }
 
-    /// A folder of so many files, on the disk to the last byte: `1.bin`, `2.bin` and so on.
+    /// Creates a folder with `count` files named `1.bin`, `2.bin` and so on, and flushes them to disk.
     pub fn many(&self, folder: &str, size: u64, count: u64) -> io::Result<Vec<PathBuf>> {
         let folder = self.root().join(folder);
         fs::create_dir(&folder)?;
@@ -97,7 +97,7 @@ impl Site {
         Ok(files)
     }
 
-    /// The file behind `page`, or the content that is posted there, written when it is first asked for.
+    /// Returns the file of `page`, or the request body for it, created on first use.
     pub fn file(&self, page: Page) -> io::Result<PathBuf> {
         let page = match page {
             Page::Post(length) => Page::File(length),
@@ -116,12 +116,12 @@ impl Site {
     }
 }
 
-/// The folder of many files of one size.
+/// Name of the folder of many files of one size.
 pub fn cold_name(size: u64) -> String {
     format!("cold-{size}")
 }
 
-/// The last part of a page's URL and the name of its file.
+/// Last segment of a page's URL, which is also the name of its file.
 pub fn name(page: Page) -> String {
     match page {
         Page::Hello => "hello.html".into(),
@@ -132,7 +132,7 @@ pub fn name(page: Page) -> String {
     }
 }
 
-/// The statuses of right answers.
+/// Statuses of correct responses.
 pub fn statuses(page: Page) -> &'static [u16] {
     match page {
         Page::Hello | Page::Script | Page::File(_) => &[200],
@@ -141,14 +141,14 @@ pub fn statuses(page: Page) -> &'static [u16] {
     }
 }
 
-/// Where a POST is sent on to by servers that have no handler for it.
+/// Redirect target for a POST at servers without a handler for it.
 pub const POST_REDIRECT: &str = "/hello.html";
 
-/// The bytes of a right answer's body, where they are known.
+/// Length of a correct response body, where it is known.
 pub fn length(page: Page) -> Option<u64> {
     match page {
         Page::Hello => Some(HELLO.len() as u64),
-        // nginx sends what an application says nothing of the length of in chunks.
+        // nginx sends the response of an application in chunks if the application sets no Content-Length.
         Page::Script => None,
         Page::File(length) => Some(length),
         Page::Missing | Page::Post(_) => None,
@@ -157,7 +157,7 @@ pub fn length(page: Page) -> Option<u64> {
 
 fn fill(path: &Path, length: u64) -> io::Result<()> {
     if length >= GIB {
-        // A hole reads from the page cache as data does, and spares the disk a gigabyte.
+        // A sparse file is read from the page cache as data is, and saves a gigabyte of disk.
         return File::create(path)?.set_len(length);
     }
     let bytes = noise(length.min(MIB) as usize);
@@ -168,7 +168,7 @@ fn fill(path: &Path, length: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Bytes that no server could make smaller, from the plainest of generators.
+/// Returns bytes that do not compress, from a simple generator.
 fn noise(length: usize) -> Vec<u8> {
     let mut bytes = vec![0; length];
     let mut state = 0x2545_f491_u32;

@@ -1,7 +1,7 @@
-//! The cores of the machine, and what each is for.
+//! Cores of the machine and the use of each.
 
-/// The core that every server runs on, and the one for the load. A server that could use more shows it elsewhere.
+/// Core of every measured server, and core of the load. A server that can use more cores shows it elsewhere.
 pub const SERVER_CORE: usize = 0;
 pub const LOAD_CORE: usize = 1;
-/// How many cores that takes.
+/// Number of cores that the bench needs.
 pub const CORES: usize = 2;

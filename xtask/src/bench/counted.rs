@@ -1,4 +1,5 @@
-//! Rows that count instead of timing: memory, the first answer, instructions and system calls. They hardly vary between runs.
+//! Rows that count instead of timing: memory, time to the first response, instructions and system calls. They hardly
+//! vary between runs.
 
 use super::client::{get_many, idle as open_idle};
 use super::content;
@@ -21,17 +22,18 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Starts of each server; the median stands.
+/// Starts of each server, of which the median is reported.
 const STARTS: usize = 11;
-/// Idle connections of the memory row: those of C10K.
+/// Idle connections of the memory row, as in the C10K problem.
 const IDLE: usize = 10_000;
-/// Requests of the shorter of two counting runs; the longer one makes twice as many, and their difference knows no start-up.
-/// Both stay below the 1,000 requests after which stock nginx closes a connection.
+/// Requests of the shorter of two counting runs. The longer run makes twice as many, and the difference excludes the
+/// start of the server. Both stay below the 1,000 requests after which stock nginx closes a connection.
 const COUNTED_REQUESTS: usize = 480;
-/// As many where the start of a server differs by half a million instructions from run to run, as entropy is gathered.
+/// Requests where the cost of a start varies by half a million instructions between runs, because the server gathers
+/// entropy.
 const MANY_REQUESTS: usize = 10 * COUNTED_REQUESTS;
 
-/// A server that was started for one purpose.
+/// A server started for one purpose.
 pub(super) struct StartedServer {
     pub server: ServerProcess,
     pub port: u16,
@@ -75,7 +77,7 @@ fn hello() -> String {
     format!("/{}", content::name(Page::Hello))
 }
 
-/// From the start of the process to the first answer, and the memory of a server that has answered once.
+/// Measures the time from process start to the first response, and the memory after one response.
 pub fn start(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
     let note = "Median of 11 starts, from the creation of the process to the head of the first answer, polled each 0.2 ms; \
                 resident memory after it, summed over processes.";
@@ -91,7 +93,7 @@ pub fn start(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
     }))
 }
 
-/// How much a server grows by idle keep-alive connections that have asked once.
+/// Measures the memory of idle keep-alive connections that have had one exchange each.
 pub fn idle(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
     let note = "Resident memory with 10,000 open connections, each after one request, less that after the first request; \
                 the kernel's own memory for sockets is not in it.";
@@ -120,7 +122,7 @@ pub fn idle(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
     }))
 }
 
-/// Connections of either version, for nothing but to be held.
+/// Boxes connections of either HTTP version, which are only held open.
 fn boxed<C: 'static>(connections: Vec<C>) -> Vec<Box<dyn Any>> {
     connections
         .into_iter()
@@ -128,7 +130,7 @@ fn boxed<C: 'static>(connections: Vec<C>) -> Vec<Box<dyn Any>> {
         .collect()
 }
 
-/// Instructions that one more keep-alive request costs in user space.
+/// Counts the user-space instructions of one more keep-alive request.
 pub fn instructions(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
     let note = "valgrind --tool=callgrind; one connection; the difference of a run with 9,600 requests and one with 4,800. \
                 User space alone: what the kernel does is not in it.";
@@ -147,7 +149,7 @@ pub fn instructions(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
     }))
 }
 
-/// System calls that one more keep-alive request costs: all, and the most frequent ones by name.
+/// Counts the system calls of one more keep-alive request: all, and the most frequent ones by name.
 pub fn system_calls(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
     let note = "strace -c; one connection that waits for each answer, so that each request pays for a wait of its own; the \
                 difference of a run with 960 requests and one with 480.";
@@ -182,7 +184,8 @@ fn calls_per_request(run: &Run, lane: &Lane) -> Result<BTreeMap<String, f64>, Fa
         let difference = many[name] - few.get(name).copied().unwrap_or(0.0);
         difference / COUNTED_REQUESTS as f64
     };
-    // Timers tick in one run and not in the other: below one call in a hundred requests is their share, not a request's.
+    // Timers fire in one run and not in the other, so fewer than one call in a hundred requests does not belong to a
+    // request.
     Ok(many
         .keys()
         .map(|name| (name.clone(), per_request(name)))
@@ -219,7 +222,7 @@ fn callgrind_total(text: &str) -> Option<f64> {
         .ok()
 }
 
-/// Calls by name, from lines such as ` 55.10    0.001234           1      1000         2 write`.
+/// Parses calls by name from lines such as ` 55.10    0.001234           1      1000         2 write`.
 fn parse_strace(text: &str) -> BTreeMap<String, f64> {
     let mut calls = BTreeMap::new();
     for line in text.lines() {

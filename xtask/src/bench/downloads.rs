@@ -1,4 +1,4 @@
-//! Large files, each asked for once, by connections that keep nothing of what they read. Load generators keep whole answers.
+//! Downloads of large files, each once, that discard what they read. Load generators keep whole responses in memory.
 
 use super::client::{Client, Response};
 use super::lane::Lane;
@@ -10,13 +10,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A file that came: whole, or not.
+/// A finished download, complete or not.
 struct Download {
     response: io::Result<Response>,
     took: Duration,
 }
 
-/// Asks for `1.bin`, `2.bin` and so on to `count` in `folder`, over so many connections at once.
+/// Downloads `1.bin` to `count.bin` in `folder` over `connections` connections at once.
 pub fn each_once(lane: &Lane, port: u16, folder: &str, connections: u32, count: u64) -> Result<Count, Failure> {
     let next = AtomicU64::new(1);
     let begin = Instant::now();
@@ -35,7 +35,7 @@ pub fn each_once(lane: &Lane, port: u16, folder: &str, connections: u32, count: 
     Ok(counted(&all, begin.elapsed()))
 }
 
-/// One connection: takes a file after the other for as long as there are any.
+/// Downloads one file after another on one thread until none is left.
 fn download(lane: &Lane, port: u16, folder: &str, next: &AtomicU64, count: u64) -> Vec<Download> {
     let mut taken = Vec::new();
     loop {
@@ -44,7 +44,7 @@ fn download(lane: &Lane, port: u16, folder: &str, next: &AtomicU64, count: u64) 
             return taken;
         }
         let begin = Instant::now();
-        // A connection each: what opening one costs is nothing beside a file that is worth this.
+        // A connection for each file: its cost is negligible beside files of this size.
         let response =
             Client::connect(lane, port, &format!("/{folder}/{number}.bin")).and_then(|mut client| client.get());
         let took = begin.elapsed();
@@ -58,7 +58,7 @@ fn counted(all: &[Download], took: Duration) -> Count {
     let bytes: u64 = right().filter_map(|response| response.length).sum();
     let mut times: Vec<f64> = all.iter().map(|download| download.took.as_secs_f64() * 1e3).collect();
     times.sort_by(f64::total_cmp);
-    // The nearest rank: of fewer than a hundred it is the slowest.
+    // Nearest rank: of fewer than a hundred values it is the slowest.
     let rank = (all.len() * 99).div_ceil(100);
     Count {
         requests: all.len() as f64,

@@ -1,4 +1,4 @@
-//! The load of tunnels: WebSocket connections to a server that sends back what it gets.
+//! Load for tunnels: WebSocket connections to an echo server.
 
 use super::load::Count;
 use crate::Failure;
@@ -6,17 +6,17 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-/// Patience for what is sent back.
+/// Time limit for an echoed message.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Longest head of an answer.
+/// Maximum bytes of a response head.
 const MAX_HEAD_BYTES: usize = 4096;
-/// What makes a frame of a client longer than its content, where that is below 126 bytes (RFC 6455 §5.2).
+/// First two bytes of a masked frame with a payload below 126 bytes (RFC 6455 §5.2).
 const FRAME_HEAD: [u8; 2] = [0x82, 0x80];
 const MASK: [u8; 4] = [0x37, 0xfa, 0x21, 0x3d];
-/// Longest content with a head so short.
+/// Longest payload that such a short frame header allows.
 pub const MAX_SHORT_PAYLOAD: usize = 125;
 
-/// Asks for WebSocket with the key that RFC 6455 §1.3 has for an example.
+/// Opens a WebSocket with the example key of RFC 6455 §1.3.
 pub fn open(port: u16) -> io::Result<TcpStream> {
     let mut stream = TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)), TIMEOUT)?;
     stream.set_nodelay(true)?;
@@ -43,7 +43,8 @@ pub fn open(port: u16) -> io::Result<TcpStream> {
     }
 }
 
-/// A frame with so many bytes of content, as a browser sends it; of larger ones only the content, which nobody looks at.
+/// Returns a frame with a payload of `size` bytes, as a browser sends it; for larger sizes only the payload, which no
+/// server parses.
 pub fn message(size: u32) -> Vec<u8> {
     let size = size as usize;
     if size > MAX_SHORT_PAYLOAD {
@@ -54,7 +55,7 @@ pub fn message(size: u32) -> Vec<u8> {
     head.into_iter().chain(MASK).chain(content).collect()
 }
 
-/// Writes a message into each of so many tunnels, waits until all are back, and begins again, for that time.
+/// Writes a message into each tunnel, waits for all echoes and repeats, until `time` has passed.
 pub fn echo(port: u16, tunnels: u32, size: u32, time: Duration) -> Result<Count, Failure> {
     let mut all = (0..tunnels).map(|_| open(port)).collect::<io::Result<Vec<_>>>()?;
     let message = message(size);

@@ -1,4 +1,4 @@
-//! What a route of high priority notices of a flood on one of low priority.
+//! Latency of a high-priority route while a low-priority route is flooded.
 
 use std::thread;
 use std::time::Duration;
@@ -11,22 +11,23 @@ use super::table::{Table, table};
 use super::timed::median;
 use crate::Failure;
 
-/// Those who ask the route of high priority, and those of the flood: enough to keep every thread busy.
+/// Load on the high-priority route and load of the flood, which keeps every thread busy.
 const PROBE: Load = Load::wrk(2);
 const FLOOD: Load = Load::wrk(32);
-/// Rounds of each lane; the median stands.
+/// Rounds of each lane, of which the median is reported.
 const ROUNDS: usize = 3;
-/// Until the flood is there.
+/// Time for the flood to build up.
 const WARM_UP: Duration = Duration::from_millis(500);
 
-/// The slowest hundredth of answers of a route, with and without a flood on another, where both wait for threads.
+/// Measures the slowest hundredth of a route's responses with and without a flood on another route. Both routes wait
+/// for threads.
 pub fn listings(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
     let note = "Listings of two folders of 1,000 files, each made anew: two clients ask for one of them, alone and while 32 ask \
                 for the other; medians of three rounds.";
     flooded(run, lanes, note)
 }
 
-/// The same where both wait for a server behind.
+/// The same measurement with both routes waiting for an upstream.
 pub fn queue(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
     let note = "Two routes are passed on to one server that takes 2 ms for an answer and is asked for eight at once: two clients \
                 ask for one of them, alone and while 32 ask for the other; medians of three rounds.";
@@ -61,7 +62,7 @@ fn flooded(run: &Run, lanes: &[Lane], note: &'static str) -> Result<Table, Failu
         for _ in 0..rounds {
             alone.push(p99(measure(&PROBE, "high")?)?);
             let (wanted, low) = thread::scope(|scope| {
-                // Twice as long as it is looked at, and begun before.
+                // The flood starts before the measurement and runs twice as long.
                 let low = scope.spawn(|| {
                     [measure(&FLOOD, "low"), measure(&FLOOD, "low")].map(|all| all.map_err(|e| e.to_string()))
                 });

@@ -1,28 +1,28 @@
-//! What RockNet promises, as figures: each goal names figures of the results and the limit they must not exceed.
+//! Performance goals of RockNet: each names figures of the results and the limit that they must not exceed.
 
-/// One promise.
+/// One goal.
 pub struct Goal {
     pub text: &'static str,
     pub limit: f64,
     pub figure: Figure,
 }
 
-/// Where the figure of a goal is read: rows and lanes by their names.
+/// Source of a goal's figure: rows and lanes by name.
 #[derive(Clone, Copy)]
 pub enum Figure {
-    /// Microseconds of CPU time of (row, lane).
+    /// CPU time of (row, lane) in microseconds.
     Cost(&'static str, &'static str),
     /// CPU time of (row, lane), as a ratio to the floor.
     Ratio(&'static str, &'static str),
     /// CPU time of (row, lane), as a ratio to another lane's.
     Beside(&'static str, &'static str, &'static str),
-    /// Microseconds of CPU time that (row, lane) takes more than another lane.
+    /// CPU time in microseconds that (row, lane) takes beyond another lane.
     More(&'static str, &'static str, &'static str),
     /// Requests per second of a row and lane, as a ratio to those of another.
     Rates((&'static str, &'static str), (&'static str, &'static str)),
-    /// The figure of (row, lane) in this column of a counted row.
+    /// Figure of (row, lane) in this column of a counted row.
     Counted(&'static str, &'static str, usize),
-    /// The figure of (row, lane) in a column of a counted row, as a ratio to another lane's.
+    /// Figure of (row, lane) in a column of a counted row, as a ratio to another lane's.
     CountedBeside(&'static str, &'static str, &'static str, usize),
 }
 
@@ -32,7 +32,7 @@ pub const fn goal(text: &'static str, limit: f64, figure: Figure) -> Goal {
 
 #[cfg(test)]
 impl Figure {
-    /// Every row and lane that it names.
+    /// Returns every row and lane that the figure names.
     pub fn sources(self) -> Vec<(&'static str, &'static str)> {
         match self {
             Self::Cost(row, lane) | Self::Ratio(row, lane) | Self::Counted(row, lane, _) => vec![(row, lane)],

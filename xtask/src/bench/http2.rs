@@ -1,14 +1,14 @@
-//! The least of an HTTP/2 client: connections that have asked once and stay open, and frames for others to read.
+//! Minimal HTTP/2 client: connections that stay open after one exchange, and frame reading for other rows.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// SETTINGS that say nothing, and the answer to the server's.
+/// Empty SETTINGS, and the acknowledgement of the server's.
 const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
 pub const SETTINGS_ACK: &[u8] = &[0, 0, 0, 4, 1, 0, 0, 0, 0];
-/// Where a frame header tells its type and flags, and what they say.
+/// Offsets of type and flags in a frame header, and their values.
 const TYPE: usize = 3;
 const FLAGS: usize = 4;
 const DATA: u8 = 0;
@@ -19,18 +19,18 @@ const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 const PRIORITY: u8 = 0x20;
 const INITIAL_WINDOW_SIZE: u16 = 4;
-/// Patience for one answer.
+/// Time limit for one response.
 pub const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How urgent a request is: by the field of RFC 9218, and for older servers by the weight of RFC 7540.
+/// Urgency of a request: the field of RFC 9218, and for older servers the weight of RFC 7540.
 #[derive(Clone, Copy)]
 pub struct Urgency {
     pub field: &'static str,
-    /// One less than the weight.
+    /// Weight minus one, as in the frame.
     pub weight: u8,
 }
 
-/// A frame that has come, without its payload.
+/// Header of a received frame.
 pub struct Frame {
     kind: u8,
     pub stream: u32,
@@ -48,7 +48,7 @@ impl Frame {
     }
 }
 
-/// Opens `connections`, asks on each once, and hands them over open and idle.
+/// Opens `connections`, sends one request on each, and returns them open and idle.
 pub fn idle(port: u16, path: &str, connections: usize) -> io::Result<Vec<TcpStream>> {
     let bytes = [PREFACE, SETTINGS, SETTINGS_ACK, &request(1, path, None)].concat();
     (0..connections).map(|_| get(port, &bytes)).collect()
@@ -85,7 +85,7 @@ pub fn read_frame(stream: &mut impl Read) -> io::Result<Frame> {
     })
 }
 
-/// SETTINGS and WINDOW_UPDATE that let the server send so much on each stream, and on all.
+/// Returns SETTINGS and WINDOW_UPDATE frames that set the window of each stream and of the connection.
 pub fn windows(stream: u32, all: u32) -> Vec<u8> {
     let mut value = INITIAL_WINDOW_SIZE.to_be_bytes().to_vec();
     value.extend_from_slice(&stream.to_be_bytes());
@@ -96,7 +96,7 @@ pub fn windows(stream: u32, all: u32) -> Vec<u8> {
     .concat()
 }
 
-/// GET: what the static table has (RFC 7541, appendix A), and literals.
+/// Returns the HEADERS frame of a GET: indexed fields of the static table (RFC 7541, appendix A), and literals.
 pub fn request(stream: u32, path: &str, urgency: Option<Urgency>) -> Vec<u8> {
     let mut payload = Vec::new();
     if let Some(urgency) = urgency {

@@ -1,4 +1,4 @@
-//! A lane: one server in one setting, as it takes part in rows and stands in tables.
+//! Lane: one server with one set of options, as it stands in rows and tables.
 
 use super::programs::{ServerProgram, apache, caddy, floor, h2o, haproxy, lighttpd, nginx, rocknet};
 
@@ -7,15 +7,16 @@ pub use super::variant::{KeyKind, Scheme, Variant, Version};
 /// A server that takes part in a row.
 #[derive(Clone, Copy)]
 pub struct Lane {
-    /// How it is called on the command line and in tables.
+    /// Name on the command line and in tables.
     pub name: &'static str,
     pub server: &'static ServerProgram,
     pub variant: Variant,
     pub scheme: Scheme,
     pub version: Version,
-    /// Variables it is started with.
+    /// Environment variables of the server.
     pub environment: &'static [(&'static str, &'static str)],
-    /// What one of its descriptors must be: a server that quietly does without what the lane is about has no figures in it.
+    /// Kind of a descriptor that the server must have open. A server that silently falls back to something else gets no
+    /// figures.
     pub holds: Option<&'static str>,
 }
 
@@ -40,7 +41,7 @@ pub const APACHE: Lane = plain(&apache::PROGRAM);
 pub const CADDY: Lane = plain(&caddy::PROGRAM);
 pub const HAPROXY: Lane = plain(&haproxy::PROGRAM);
 
-/// The plainest lane of a server, called as the server is.
+/// Lane with default options, named as the server.
 pub const fn plain(server: &'static ServerProgram) -> Lane {
     Lane {
         name: server.name,
@@ -53,7 +54,7 @@ pub const fn plain(server: &'static ServerProgram) -> Lane {
     }
 }
 
-/// The same server, spoken to in HTTP/2.
+/// The same server with HTTP/2.
 pub const fn http2(lane: Lane) -> Lane {
     Lane {
         version: Version::Http2,
@@ -69,7 +70,7 @@ pub const fn over_tls(lane: Lane) -> Lane {
     }
 }
 
-/// The same server over TLS with a key that is dearer to sign with.
+/// The same server over TLS with an RSA key, which is more expensive to sign with.
 pub const fn by_rsa(lane: Lane) -> Lane {
     Lane {
         scheme: Scheme::Https(KeyKind::Rsa),
@@ -77,7 +78,7 @@ pub const fn by_rsa(lane: Lane) -> Lane {
     }
 }
 
-/// The same server, which passes all on to so many others.
+/// The same server as a proxy for `upstreams` upstreams.
 pub const fn proxied(lane: Lane, upstreams: u32) -> Lane {
     Lane {
         variant: Variant::Proxied(upstreams),
@@ -85,7 +86,7 @@ pub const fn proxied(lane: Lane, upstreams: u32) -> Lane {
     }
 }
 
-/// The same server, which has an application answer by FastCGI.
+/// The same server with a FastCGI application.
 pub const fn by_fastcgi(lane: Lane) -> Lane {
     Lane {
         variant: Variant::FastCgi,
@@ -93,7 +94,7 @@ pub const fn by_fastcgi(lane: Lane) -> Lane {
     }
 }
 
-/// The same server, with scripts of PHP.
+/// The same server with PHP scripts.
 pub const fn with_php(lane: Lane) -> Lane {
     Lane {
         variant: Variant::Php,
@@ -102,12 +103,12 @@ pub const fn with_php(lane: Lane) -> Lane {
 }
 
 impl Lane {
-    /// Whether `name` means this lane: by its own name or by that of its server.
+    /// Returns true if `name` is the name of this lane or of its server.
     pub fn is_called(&self, name: &str) -> bool {
         self.name == name || self.server.name == name
     }
 
-    /// Its settings in words, for the report.
+    /// Description of its options for the report.
     pub fn settings(&self) -> String {
         let mut words = self.server.settings.to_owned();
         for (name, value) in self.environment {

@@ -1,14 +1,14 @@
-//! Folders of many files, for listings that take long.
+//! Folders of many files, whose listings take long.
 
 use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Files in each of the two folders that are listed: a listing takes milliseconds of a thread, as scripts and pictures that
-/// are made smaller do.
+/// Files in each of the two listed folders. A listing occupies a thread for milliseconds, as image scaling by a script
+/// does.
 const FILES: usize = 1000;
 
-/// The folders that are listed, below `folder`.
+/// Creates the listed folders below `folder`.
 pub fn create_lists(folder: &Path) -> io::Result<()> {
     for name in ["high", "low"] {
         let list = folder.join(name);

@@ -1,4 +1,4 @@
-//! The load generators: how each is called, and what it says of the run.
+//! Load generators: the command line of each, and the parser of its output.
 
 mod count;
 mod output;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 pub use count::Count;
 
-/// One way to load a server.
+/// A way to load a server.
 pub enum Load {
     Wrk {
         connections: u32,
@@ -26,39 +26,39 @@ pub enum Load {
     },
     H2load {
         connections: u32,
-        /// At once on each connection.
+        /// Concurrent streams on each connection.
         streams: u32,
     },
-    /// Messages of so many bytes of content, each sent when all before it have come back.
+    /// Messages of `size` bytes, each sent when all earlier ones have come back.
     Echo {
         tunnels: u32,
         size: u32,
         /// Counts bytes instead of messages.
         bulk: bool,
     },
-    /// A connection at a time, each going on with the session of the one before, as a browser that comes back.
+    /// One connection at a time, each resuming the TLS session of the previous one, as a returning browser does.
     Resume,
 }
 
-/// What is asked for.
+/// URL, host name and request body of a load.
 pub struct Target<'a> {
     pub url: &'a str,
     pub host: Option<&'a str>,
-    /// Content to be posted; without it is asked by GET.
+    /// Request body for POST; without one the method is GET.
     pub content: Option<&'a Path>,
 }
 
-/// A round's length: long enough for half a million small requests, short enough for five rounds of eight servers.
+/// Seconds of a round: long enough for half a million small requests, short enough for five rounds of eight servers.
 const SECONDS: u32 = 3;
-/// Many connections take a second to open; the round must not consist of that.
+/// Seconds of a round with many connections, which take a second to open.
 const SECONDS_MANY: u32 = 6;
 const MANY: u32 = 5_000;
 const SECONDS_QUICK: u32 = 1;
-/// Patience for one answer: a gigabyte takes its time.
+/// Time limit for one response: a gigabyte takes long.
 const WRK_TIMEOUT: &str = "30s";
-/// What a program said last is told with its failure: a line or two hold the reason, the rest is progress.
+/// Lines of output shown with a failure: one or two hold the reason, the rest is progress.
 const LAST_LINES: usize = 3;
-/// wrk calls `request` for each write: sixteen requests at once make a pipeline.
+/// wrk calls `request` for each write, so a string of sixteen requests is a pipeline.
 const PIPELINE: &str = "\
 local batch
 function init(arguments)
@@ -70,7 +70,7 @@ function request()
 end
 ";
 
-/// Posts a file, which stands in the place of `FILE`.
+/// Script that posts the file whose name replaces `FILE`.
 const POST: &str = "\
 local file = assert(io.open([[FILE]], 'rb'))
 wrk.method = 'POST'
@@ -78,7 +78,8 @@ wrk.body = file:read('*a')
 file:close()
 ";
 
-/// Each request is for the next file. With the last answer wrk is told to end: it sleeps for its whole time otherwise.
+/// Script that requests the next file each time. It stops wrk with the last response, because wrk would sleep for its
+/// whole time otherwise.
 const SEQUENCE: &str = "\
 local ffi = require('ffi')
 ffi.cdef('int kill(int, int); int getpid();')
@@ -117,7 +118,7 @@ impl Load {
         }
     }
 
-    /// Counts bytes instead of requests.
+    /// Returns a load that counts bytes instead of requests.
     pub const fn bulk(connections: u32) -> Self {
         Self::Wrk {
             connections,
@@ -148,8 +149,8 @@ impl Load {
         matches!(self, Self::Wrk { bulk: true, .. } | Self::Echo { bulk: true, .. })
     }
 
-    /// How often a round is begun again when the load generator itself fails: `ab` gives up for a single answer it did not see
-    /// of a hundred thousand, `wrk` counts such an answer and goes on.
+    /// Number of times a round is repeated when the load generator itself fails. `ab` aborts for one missing response
+    /// in a hundred thousand; `wrk` counts it and continues.
     pub fn retries(&self) -> usize {
         match self {
             Self::Wrk { .. } | Self::H2load { .. } | Self::Echo { .. } | Self::Resume => 0,
@@ -157,7 +158,7 @@ impl Load {
         }
     }
 
-    /// Asks for a while, from the load's core. A failure tells the command and what it said last.
+    /// Runs the load on its core. An error names the command and its last lines of output.
     pub fn run(&self, target: &Target<'_>, scratch: &Path, quick: bool) -> Result<Count, Failure> {
         let Target { url, host, content } = *target;
         let mut command = Command::new("taskset");
@@ -191,11 +192,11 @@ impl Load {
             }
             Self::Ab { requests, concurrent } => {
                 let requests = if quick { requests / 10 } else { *requests };
-                // -r: a broken connection is a failure to be counted, not the end of the run.
+                // -r: a broken connection counts as a failure instead of ending the run.
                 command.args(["ab", "-q", "-r"]);
                 command.args(["-n", &requests.to_string(), "-c", &concurrent.to_string()]);
                 if let Some(host) = host {
-                    // Under TLS this is the name that the handshake asks for, too.
+                    // Under TLS this is also the server name of the handshake.
                     command.args(["-H", &format!("Host: {host}")]);
                 }
                 command.arg(url);
@@ -227,7 +228,7 @@ impl Load {
                 command.args(["-www", &format!("/{path}"), "-time", &seconds.to_string()]);
                 let start = Instant::now();
                 let counted = count(&mut command, output::s_time)?;
-                // What it tells of time are whole seconds.
+                // Its own time is in whole seconds.
                 let seconds = start.elapsed().as_secs_f64();
                 Ok(Count { seconds, ..counted })
             }
@@ -235,7 +236,7 @@ impl Load {
     }
 }
 
-/// Asks by wrk for `1.bin`, `2.bin` and so on below `url`, for each of `count` once.
+/// Requests `1.bin`, `2.bin` and so on below `url` with wrk, each of `count` once.
 pub fn sequence(url: &str, connections: u32, count: u64, scratch: &Path) -> Result<Count, Failure> {
     let script = scratch.join("sequence.lua");
     std::fs::write(&script, SEQUENCE)?;
@@ -247,7 +248,7 @@ pub fn sequence(url: &str, connections: u32, count: u64, scratch: &Path) -> Resu
     self::count(&mut command, output::wrk)
 }
 
-/// The version line of each load generator, for the report.
+/// Returns the version line of each load generator for the report.
 pub fn versions() -> Vec<String> {
     [
         ("wrk", "-v"),
@@ -257,7 +258,7 @@ pub fn versions() -> Vec<String> {
     ]
     .iter()
     .filter_map(|(program, option)| {
-        // Both end with an error after telling their version, so only what they print counts.
+        // Both exit with an error after printing their version, so only their output counts.
         let output = Command::new(find(program)?).arg(option).output().ok()?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let line = text.lines().next()?.replace("This is ApacheBench", "ab");
@@ -266,7 +267,7 @@ pub fn versions() -> Vec<String> {
     .collect()
 }
 
-/// Runs a load generator and reads its count.
+/// Runs a load generator and parses its output.
 fn count(command: &mut Command, parse: fn(&str) -> Result<Count, Failure>) -> Result<Count, Failure> {
     let name = shown(command);
     let failure = |what: String, output: &str| -> Failure { format!("`{name}` {what}: {}", last_lines(output)).into() };
@@ -282,7 +283,7 @@ fn count(command: &mut Command, parse: fn(&str) -> Result<Count, Failure>) -> Re
     }
 }
 
-/// The end of what a program said, as one line.
+/// Last lines of a program's output, joined into one line.
 fn last_lines(output: &str) -> String {
     let lines: Vec<&str> = output.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     match &lines[lines.len().saturating_sub(LAST_LINES)..] {

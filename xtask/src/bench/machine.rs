@@ -1,4 +1,4 @@
-//! The machine that a run was made on, and the hold we take of it: cores and descriptors.
+//! Machine of a run, and the cores and descriptors that the run reserves.
 
 use super::cores::CORES;
 use crate::Failure;
@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::fs;
 use std::thread::available_parallelism;
 
-/// What a reader must know to judge the figures.
+/// Properties of the machine that a reader needs to judge the figures.
 #[derive(Clone, Serialize)]
 pub struct Machine {
     pub cpu: String,
@@ -16,13 +16,13 @@ pub struct Machine {
     pub memory_gib: u64,
     pub kernel: String,
     pub system: String,
-    /// Of connections over loopback.
+    /// Congestion control of loopback connections.
     pub congestion_control: String,
-    /// Threads that ran or waited for a core in the minute before the run: above zero, others disturbed it.
+    /// Load average of the minute before the run; above zero, other processes disturbed it.
     pub load_before: f64,
 }
 
-/// Descriptors for 10,000 connections on either side, and room for the files and pipes of both.
+/// Descriptors for 10,000 connections on either side, and for the files and pipes of both.
 const DESCRIPTORS: u64 = 40_000;
 
 impl Machine {
@@ -54,7 +54,7 @@ impl Machine {
     }
 }
 
-/// Server and load on one core would measure each other.
+/// Fails on a machine with one core, where server and load would measure each other.
 pub fn require_two_cores() -> Result<(), Failure> {
     let cores = available_parallelism().map_or(1, usize::from);
     if cores >= CORES {
@@ -64,14 +64,14 @@ pub fn require_two_cores() -> Result<(), Failure> {
     }
 }
 
-/// Keeps this program, and the load generators it starts, off the server's core.
+/// Keeps this program and the load generators it starts off the server's core.
 pub fn pin_to(core: usize) -> Result<(), Failure> {
     let mut set = CpuSet::new();
     set.set(core);
     Ok(sched_setaffinity(None, &set)?)
 }
 
-/// Lets this program and all it starts open as many descriptors as the largest row needs, or as many as it may.
+/// Raises the descriptor limit of this program and its children to the need of the largest row, or as far as permitted.
 pub fn raise_descriptor_limit() {
     let now = getrlimit(Resource::Nofile);
     let limit = Rlimit {
@@ -90,7 +90,7 @@ pub fn raise_descriptor_limit() {
     }
 }
 
-/// The descriptors that this process may open.
+/// Descriptors that this process may open.
 pub fn descriptor_limit() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }

@@ -1,9 +1,9 @@
-//! What the kernel says of a server: CPU time, memory, and the processes that belong to it.
+//! Measurements of a server from `/proc`: CPU time, memory and processes.
 
 use std::fs;
 use std::path::Path;
 
-/// `pid` and all its descendants that live now.
+/// Returns `pid` and all its living descendants.
 pub fn tree(pid: u32) -> Vec<u32> {
     let mut found = vec![pid];
     let mut next = 0;
@@ -22,8 +22,8 @@ pub fn tree(pid: u32) -> Vec<u32> {
     found
 }
 
-/// CPU time of a server so far in nanoseconds: all threads of all its processes, and the kernel thread to which the network
-/// work of its core is moved under load. Without that thread a server would look cheaper the harder it is driven.
+/// Returns the CPU time of a server in nanoseconds: all threads of all its processes, and the softirq thread of its
+/// core, which does network work under load. Without that thread a server would look cheaper under more load.
 pub fn cpu_ns(pid: u32, softirq: Option<u32>) -> u64 {
     tree(pid).into_iter().chain(softirq).map(process_cpu_ns).sum()
 }
@@ -38,7 +38,7 @@ fn process_cpu_ns(pid: u32) -> u64 {
         .sum()
 }
 
-/// The first number of `schedstat`: nanoseconds on a CPU, exact where `stat` counts ticks of a hundredth of a second.
+/// Reads the first number of `schedstat`: nanoseconds on a CPU. `stat` counts only in ticks of a hundredth of a second.
 fn schedstat_ns(task: &Path) -> Option<u64> {
     fs::read_to_string(task.join("schedstat"))
         .ok()?
@@ -48,7 +48,7 @@ fn schedstat_ns(task: &Path) -> Option<u64> {
         .ok()
 }
 
-/// The kernel's softirq thread of `core`.
+/// Process id of the kernel's softirq thread of `core`.
 pub fn softirq_thread(core: usize) -> Option<u32> {
     let name = format!("ksoftirqd/{core}");
     fs::read_dir("/proc").ok()?.flatten().find_map(|entry| {
@@ -58,7 +58,7 @@ pub fn softirq_thread(core: usize) -> Option<u32> {
     })
 }
 
-/// Whether a process of the server has a descriptor of this kind open, by the name that /proc gives it.
+/// Returns true if a process of the server has a descriptor of this kind open, by its name in /proc.
 pub fn holds(pid: u32, kind: &str) -> bool {
     tree(pid).into_iter().any(|pid| {
         let descriptors = fs::read_dir(format!("/proc/{pid}/fd"));
@@ -70,16 +70,16 @@ pub fn holds(pid: u32, kind: &str) -> bool {
     })
 }
 
-/// Which memory of a process.
+/// Kind of memory figure.
 #[derive(Clone, Copy)]
 pub enum Memory {
-    /// Resident now.
+    /// Resident memory now.
     Resident,
-    /// The most that was ever resident.
+    /// Peak resident memory.
     Peak,
 }
 
-/// Memory of a server in KiB, summed over its processes; what they share counts in each.
+/// Returns the memory of a server in KiB, summed over its processes; shared pages count in each.
 pub fn memory_kib(pid: u32, which: Memory) -> u64 {
     let name = match which {
         Memory::Resident => "VmRSS:",

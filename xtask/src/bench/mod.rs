@@ -1,8 +1,8 @@
-//! `cargo xtask bench`: RockNet beside other servers on the same machine in the same run, in server CPU time per request.
+//! `cargo xtask bench`: compares RockNet with other servers on one machine in one run, by server CPU time per request.
 //!
-//! Throughput on a shared machine tells more of its other tenants than of a server, so each server is pinned to one core,
-//! loaded from the other, and charged the CPU time the kernel counted for it. All servers of a row take turns within each
-//! round, and the ratio to the floor program in the same round is the figure to quote.
+//! Throughput on a shared machine says more about its other tenants than about a server. Therefore each server is
+//! pinned to one core, loaded from the other, and charged the CPU time that the kernel counted for it. All servers of a
+//! row take turns within each round. The figure to quote is the ratio to the floor program in the same round.
 
 mod browser;
 mod client;
@@ -52,35 +52,35 @@ use std::path::PathBuf;
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// Groups of rows, each a page of its own; all by default (`--list` shows them)
+    /// Groups of rows, each with its own page; all by default (`--list` shows them)
     groups: Vec<String>,
     /// Only these rows, by name
     #[arg(long, value_name = "ROW", value_delimiter = ',')]
     only: Vec<String>,
-    /// Only these lanes beside the floor, by their names or their servers'
+    /// Only these lanes beside the floor, by the name of the lane or of its server
     #[arg(long, value_name = "LANE", value_delimiter = ',')]
     lanes: Vec<String>,
-    /// Rounds that count, after one that warms up
+    /// Measured rounds, after one for warm-up
     #[arg(long, default_value_t = 5)]
     rounds: usize,
-    /// One short round a row: shows that the bench works, measures nothing
+    /// One short round per row: checks that the bench works and measures nothing
     #[arg(long)]
     quick: bool,
-    /// Measure what was built before, so that no compiler runs while the machine is kept quiet
+    /// Measure existing builds, so that no compiler runs while the machine is kept quiet
     #[arg(long)]
     built: bool,
-    /// A folder for the pages, or a page ending in .md; whole groups go to docs/bench, any less to target/bench
+    /// A folder for the pages, or a page ending in .md; by default docs/bench for whole groups, else target/bench
     #[arg(long, value_name = "PATH")]
     write: Option<PathBuf>,
-    /// We are in a network that was made for this run; the load of the machine before it
+    /// Set inside the network namespace of this run: the machine's load before it
     #[arg(long, hide = true, value_name = "LOAD")]
     own_network: Option<f64>,
-    /// Name the groups, their rows and their lanes, and stop
+    /// List the groups, their rows and their lanes, and stop
     #[arg(long)]
     list: bool,
 }
 
-/// The rows of a group that were asked for.
+/// Selected rows of a group.
 struct Selection {
     group: &'static Group,
     rows: Vec<&'static Row>,
@@ -93,7 +93,7 @@ impl Selection {
     }
 }
 
-/// Load average up to which nobody else can be said to use the cores.
+/// Load average up to which the cores count as idle.
 const QUIET_LOAD: f64 = 0.3;
 
 pub fn run(options: &Options) -> Result<(), Failure> {
@@ -112,7 +112,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     }
     packages::require(Purpose::Bench)?;
     packages::install_optional(Purpose::Competitors);
-    // Before our own compilers make the machine busy.
+    // Read before our own compilers make the machine busy.
     let mut machine = machine::Machine::read();
     machine.load_before = options.own_network.unwrap_or(machine.load_before);
     if machine.load_before > QUIET_LOAD {
@@ -226,7 +226,7 @@ fn check_lanes(names: &[String]) -> Result<(), Failure> {
     }
 }
 
-/// An error that names what a run would miss: its rows would have no figures, and be taken for rows of another server.
+/// Fails if a program of ours is not built. Its rows would have no figures, or those of another server.
 fn is_built() -> Result<(), Failure> {
     let ours = [lane::FLOOR, lane::FLOOR_URING, lane::ROCKNET, lane::ROCKNET_HANDLER];
     let missing = ours.iter().filter(|lane| lane.server.path().is_none());

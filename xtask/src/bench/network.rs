@@ -1,18 +1,18 @@
-//! The network of a run: loopback with the congestion control that Linux comes with, whatever this machine is set to.
+//! Network of a run: loopback with Linux's default congestion control, whatever the machine uses.
 //!
-//! Others shape what loopback carries: BBR paces a sender that keeps its socket full by timers, and moves its work to the
-//! receiver's core, so that the server that is faster than the load gets the worse figure. Where the machine is set to
-//! another one, the run goes on in a network of its own.
+//! BBR paces a sender that keeps its socket full by timers and moves its work to the receiver's core. A server that is
+//! faster than the load then gets the worse figure. Where the machine uses another congestion control, the run
+//! continues in a network namespace.
 
 use crate::Failure;
 use crate::command::{command, find, output, run as run_command};
 use std::env;
 use std::net::{TcpListener, TcpStream};
 
-/// What Linux comes with.
+/// Linux's default congestion control.
 const DEFAULT: &str = "cubic";
 
-/// What rules connections over loopback, as the server's end of one has it.
+/// Returns the congestion control of loopback connections, read from the server's end of one.
 pub fn congestion_control() -> String {
     let query = || {
         let listener = TcpListener::bind("127.0.0.1:0")?;
@@ -23,13 +23,13 @@ pub fn congestion_control() -> String {
     query().unwrap_or_else(|_| "unknown".into())
 }
 
-/// Whether loopback is ruled by another one than usual, and we may make a network where it is not.
+/// Returns true if loopback has another congestion control than the default and a namespace can be created.
 pub fn is_namespace_needed() -> bool {
     let made = || output(command("unshare").args(["--net", "ip", "link", "set", "lo", "up"]));
     congestion_control() != DEFAULT && find("unshare").is_some() && find("ip").is_some() && made().is_ok()
 }
 
-/// Starts this program once more, in a network that has nothing but loopback, with all that was built already.
+/// Runs this program again in a network namespace with only loopback, using the existing builds.
 pub fn run_in_namespace(is_built: bool, load_before: f64) -> Result<(), Failure> {
     println!(
         "this machine's congestion control is {}: a network of our own has {DEFAULT}",
@@ -44,7 +44,7 @@ pub fn run_in_namespace(is_built: bool, load_before: f64) -> Result<(), Failure>
     run_command(again.args(["--own-network", &load_before.to_string()]))
 }
 
-/// Sets up loopback in a new network.
+/// Configures loopback in a new network namespace.
 pub fn set_up() -> Result<(), Failure> {
     run_command(command("ip").args(["link", "set", "lo", "up"]))?;
     for addresses in ["127.0.0.0/8", "127.0.0.1"] {

@@ -1,18 +1,18 @@
-//! What servers are asked for: pages, files, and places to post to.
+//! Requested resources: pages, files, and URLs that accept a POST.
 
-/// What is asked for.
+/// A requested resource.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Page {
     /// 13 bytes of HTML.
     Hello,
-    /// A file of so many bytes.
+    /// A file of this many bytes.
     File(u64),
-    /// The same 13 bytes, written by a script of PHP.
+    /// The same 13 bytes from a PHP script.
     Script,
-    /// What no site has.
+    /// A URL that does not exist.
     Missing,
-    /// Where content of so many bytes is posted to: answered by a handler, or by a redirect once the content has been read,
-    /// which is the one answer to a POST that servers of files can give.
+    /// A URL for a POST with a request body of this many bytes. A handler responds, or a redirect after the body was
+    /// read, because file servers have no other response to a POST.
     Post(u64),
 }
 

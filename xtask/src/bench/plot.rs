@@ -1,8 +1,8 @@
-//! Horizontal bars as SVG: one plot a group, one panel a row, each with its own scale and its values written out.
+//! Horizontal bar charts as SVG: one chart per group, one panel per row, each with its own scale and printed values.
 
 use std::fmt::Write as _;
 
-/// A row of a group: bars that compare with each other.
+/// A row of a group, with bars that compare with each other.
 pub struct Panel {
     pub title: String,
     pub unit: String,
@@ -12,13 +12,13 @@ pub struct Panel {
 pub struct Bar {
     pub label: String,
     pub value: f64,
-    /// Least and most of the rounds, drawn as a whisker.
+    /// Minimum and maximum of the rounds, drawn as a whisker.
     pub spread: Option<(f64, f64)>,
 }
 
 const WIDTH: f64 = 760.0;
 const MARGIN: f64 = 16.0;
-/// Room for the names on the left and the values on the right of the bars.
+/// Space for the names on the left and the values on the right of the bars.
 const LABELS: f64 = 170.0;
 const VALUES: f64 = 90.0;
 const BAR: f64 = 16.0;
@@ -108,7 +108,7 @@ fn draw(body: &mut String, panel: &Panel, top: f64) {
     }
 }
 
-/// A figure with three digits that mean something.
+/// Formats a figure with three significant digits.
 pub fn figure(value: f64) -> String {
     match value.abs() {
         _ if value.is_nan() => "–".into(),
@@ -121,7 +121,7 @@ pub fn figure(value: f64) -> String {
     }
 }
 
-/// A whole number with commas between thousands.
+/// Formats a whole number with commas between thousands.
 fn grouped(value: f64) -> String {
     let digits = format!("{:.0}", value.abs());
     let mut text = String::from(if value < 0.0 { "-" } else { "" });
@@ -185,7 +185,7 @@ mod tests {
             }],
         );
         assert!(text.contains("a&lt;b&gt;&amp;") && !text.contains("a<b>"));
-        // The whisker of the widest bar ends where the room for the values begins.
+        // The whisker of the widest bar ends where the space for the values begins.
         assert!(text.contains(&format!("H{:.1}", WIDTH - MARGIN - VALUES)));
         assert_eq!(text.matches("rx=\"2\"").count(), 2);
     }

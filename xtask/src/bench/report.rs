@@ -1,4 +1,4 @@
-//! The results of a run: gathered row by row, then written as a page, its plots, and JSON for programs.
+//! Results of a run, collected row by row and written as a page, its charts, and JSON for programs.
 
 mod figures;
 mod page;
@@ -20,7 +20,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Everything that one run found out about the rows of one group.
+/// Results of one run for the rows of one group.
 #[derive(Serialize)]
 pub struct Results {
     #[serde(serialize_with = "by_name")]
@@ -35,7 +35,7 @@ pub struct Results {
     rows: Vec<RowResult>,
 }
 
-/// A server of the run: version and settings, so that another can make the same run.
+/// Version and options of a server, so that the run can be repeated elsewhere.
 #[derive(Serialize)]
 struct ServerDescription {
     name: &'static str,
@@ -49,7 +49,7 @@ struct RowResult {
     name: &'static str,
     section: &'static str,
     title: &'static str,
-    /// Costs are per MiB, not per request.
+    /// True if costs are per MiB instead of per request.
     per_mebibyte: bool,
     #[serde(flatten)]
     outcome: Outcome,
@@ -65,7 +65,7 @@ enum Outcome {
 
 impl Results {
     pub fn new(run: &Run, group: &'static Group, machine: Machine) -> Self {
-        // Each lane once; one setting changed is told by the lane's name.
+        // Each lane once; a lane's name shows the option that it changes.
         let mut lanes: Vec<Lane> = Vec::new();
         let all = group.rows.iter().flat_map(|row| row.lanes);
         for lane in all.filter(|lane| {
@@ -159,8 +159,8 @@ impl Results {
             .copied()
     }
 
-    /// Writes the page to `place` if that ends in `.md`, else into that folder under the day and the group; its plots and the
-    /// JSON beside it. Returns the page's path.
+    /// Writes the page, its charts and the JSON. A `place` that ends in `.md` is the page; any other is a folder, in
+    /// which the day and the group name the page. Returns the path of the page.
     pub fn write(&self, place: &Path) -> Result<PathBuf, Failure> {
         let (folder, stem) = match place.file_stem().filter(|_| is_page(place)) {
             Some(stem) => (
@@ -193,7 +193,7 @@ impl Results {
         Ok(path)
     }
 
-    /// The goals whose rows were run, and how far each is reached.
+    /// Returns the goals of the rows that were run, each with its figure.
     fn reached(&self) -> Vec<(&'static Goal, f64)> {
         let goals = self.group.goals.iter();
         goals
@@ -209,7 +209,7 @@ impl Results {
             .collect()
     }
 
-    /// Prints the goals; an error when a row failed or a server broke requests.
+    /// Prints the goals. Fails if a row failed or a server broke requests.
     pub fn verdict(&self) -> Result<(), Failure> {
         for (goal, value) in self.reached() {
             let word = if value <= goal.limit { "met   " } else { "MISSED" };
@@ -219,7 +219,7 @@ impl Results {
         for row in &self.rows {
             match &row.outcome {
                 Outcome::Failed(reason) => wrong.push(format!("{}: {}", row.name, one_line(reason))),
-                // Competitors may fail: their table says so. Ours may not.
+                // Other servers may fail, and their tables say so. Ours may not.
                 Outcome::Timed(lanes) => {
                     for lane in lanes.iter().filter(|lane| lane.name.starts_with("rocknet")) {
                         if let Some(reason) = &lane.absent {
@@ -281,7 +281,7 @@ impl RowResult {
     }
 }
 
-/// A section's name as a part of a file's: `A connection per request` becomes `a-connection-per-request`.
+/// Returns a section's name for a file name: `A connection per request` becomes `a-connection-per-request`.
 fn file_name(section: &str) -> String {
     let words = section.split(|letter: char| !letter.is_ascii_alphanumeric());
     words
@@ -291,12 +291,12 @@ fn file_name(section: &str) -> String {
         .to_lowercase()
 }
 
-/// A reason fit for a cell of a table.
+/// Returns a reason in a form that fits into a table cell.
 fn one_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().replace('|', "/")
 }
 
-/// Whether a path is that of a page, not of a folder for pages.
+/// Returns true if the path names a page instead of a folder for pages.
 pub fn is_page(path: &Path) -> bool {
     path.extension().is_some_and(|end| end == "md")
 }
@@ -305,10 +305,10 @@ fn by_name<S: Serializer>(group: &&'static Group, serializer: S) -> Result<S::Ok
     serializer.serialize_str(group.name)
 }
 
-/// Where the servers behind a proxy would listen.
+/// Ports of upstreams in configurations that are only shown.
 const PORTS: [u16; 8] = [9001, 9002, 9003, 9004, 9005, 9006, 9007, 9008];
 
-/// The configuration a server gets for the plainest row, with the places of this run taken out.
+/// Returns the configuration of a server for the simplest row, without the paths of this run.
 fn configuration(run: &Run, lane: &Lane) -> String {
     let Ok(scratch) = run.site.scratch("report") else {
         return String::new();

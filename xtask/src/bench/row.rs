@@ -1,4 +1,4 @@
-//! A row of the bench: what is asked of the servers, how, and of which of them.
+//! A row of the bench: requests, load and the lanes that take part.
 
 use super::lane::Lane;
 use super::load::Load;
@@ -8,21 +8,21 @@ use crate::Failure;
 
 pub use super::page::{GIB, KIB, MIB, Page};
 
-/// One row: a question that is put to all its lanes alike.
+/// One row: the same measurement for all its lanes.
 pub struct Row {
     pub name: &'static str,
     /// Rows of one section share a heading and a plot.
     pub section: &'static str,
     pub title: &'static str,
-    /// Who takes part. The first one is the unit of the ratios.
+    /// Lanes that take part; the first one is the unit of the ratios.
     pub lanes: &'static [Lane],
     pub work: Work,
 }
 
 pub enum Work {
-    /// Load from one core, the server's CPU time per request on the other.
+    /// Load from one core, and the server's CPU time per request on the other.
     Load(Timed),
-    /// Something counted instead of timed.
+    /// A count instead of a time.
     Count(Counting),
 }
 
@@ -32,7 +32,7 @@ pub struct Timed {
     pub page: Page,
 }
 
-/// Counts something of each of these lanes.
+/// Function that counts something for each of the lanes.
 pub type Counting = fn(&Run, &[Lane]) -> Result<Table, Failure>;
 
 /// A row under load, written as `(name, title, load, page)`.
@@ -44,7 +44,7 @@ pub const fn load(
     row(section, lanes, name, title, Work::Load(Timed { load, page }))
 }
 
-/// A row that counts, written as `(name, title, what counts)`.
+/// A row that counts, written as `(name, title, counting)`.
 pub const fn count(
     section: &'static str,
     lanes: &'static [Lane],
@@ -70,7 +70,7 @@ const fn row(
 }
 
 impl Row {
-    /// Costs are per MiB, not per request.
+    /// Returns true if costs are per MiB instead of per request.
     pub fn counts_bytes(&self) -> bool {
         matches!(&self.work, Work::Load(work) if work.load.counts_bytes())
     }

@@ -1,25 +1,25 @@
-//! A run of the bench: how long, of which lanes, and over which site.
+//! A run of the bench: its rounds, its lanes and its site.
 
 use super::content::Site;
 use super::lane::Lane;
 
-/// All that a row needs to know of the run it is part of.
+/// Properties of the run that a row needs.
 pub struct Run {
     pub rounds: usize,
     pub quick: bool,
-    /// The lanes that were asked for; all when empty.
+    /// Selected lanes; empty for all.
     pub lanes: Vec<String>,
-    /// The document root, and beside it a folder for each server's own files.
+    /// Document root, with a folder beside it for the files of each server.
     pub site: Site,
 }
 
 impl Run {
-    /// Whether a lane was asked for: the floors always are.
+    /// Returns true if the lane is selected; floors always are.
     pub fn wants(&self, lane: &Lane) -> bool {
         self.lanes.is_empty() || lane.server.is_floor() || self.lanes.iter().any(|name| lane.is_called(name))
     }
 
-    /// Those of a row's lanes that were asked for and whose programs are here.
+    /// Returns the selected lanes of a row whose programs are installed.
     pub fn chosen(&self, lanes: &[Lane]) -> Vec<Lane> {
         let here = |lane: &&Lane| self.wants(lane) && lane.server.path().is_some();
         lanes.iter().filter(here).copied().collect()

@@ -1,4 +1,4 @@
-//! One server under measurement: started on its core, waited for, stopped with all its processes.
+//! A server process under measurement: started on its core, polled until it responds, stopped with its children.
 
 use super::client::{Client, Response};
 use super::cores::SERVER_CORE;
@@ -17,27 +17,28 @@ use std::time::{Duration, Instant};
 
 pub struct ServerProcess {
     child: Child,
-    /// Another program (strace) runs the server: the signal to stop goes to the server, and that program ends with it.
+    /// True if another program (strace) runs the server. The stop signal then goes to the server, and that program ends
+    /// with it.
     traced: bool,
 }
 
-/// The longest a server may take to its first response: valgrind needs seconds.
+/// Time limit for the first response of a server: valgrind needs seconds.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
-/// The longest a server may take to stop when asked before it is killed.
+/// Time for a server to stop before it is killed.
 const STOP_TIMEOUT: Duration = Duration::from_secs(3);
-/// How often is looked whether it has.
+/// Poll interval while a server stops.
 const STOP_POLL: Duration = Duration::from_millis(5);
-/// How often a starting server is targets: often, for the time of the first answer is measured too.
+/// Poll interval while a server starts: short, because the time to the first response is measured too.
 const START_POLL: Duration = Duration::from_micros(200);
 
 impl ServerProcess {
-    /// Starts `launch` behind `wrapper` (strace or valgrind and their options, or nothing). What it prints goes to a file in
-    /// `scratch`, for the words of a server that did not start.
+    /// Starts `launch` under `wrapper` (strace or valgrind with their options, or nothing). Its output goes to a file
+    /// in `scratch`, which is shown if the server does not start.
     pub fn start(lane: &Lane, launch: &Launch, wrapper: &[&str], scratch: &Path) -> Result<Self, Failure> {
         Self::start_on(SERVER_CORE, lane, launch, wrapper, scratch)
     }
 
-    /// As [`ServerProcess::start`], on another core.
+    /// Starts a server as [`ServerProcess::start`] does, on the core `core`.
     pub fn start_on(
         core: usize,
         lane: &Lane,
@@ -51,7 +52,7 @@ impl ServerProcess {
             .args(wrapper)
             .arg(&launch.program)
             .args(&launch.arguments)
-            // What the caller's shell says of backends is not what the page would say.
+            // The caller's environment must not select the back end of the measured server.
             .env_remove("ROCKNET_BACKEND")
             .envs(lane.environment.iter().copied())
             .current_dir(scratch)
@@ -69,7 +70,7 @@ impl ServerProcess {
         self.child.id()
     }
 
-    /// Asks until there is an response; an error tells what the server printed.
+    /// Polls until there is a response. An error contains the server's output.
     pub fn first_response(&mut self, lane: &Lane, port: u16, path: &str, scratch: &Path) -> Result<Response, Failure> {
         let deadline = Instant::now() + START_TIMEOUT;
         loop {
@@ -85,7 +86,7 @@ impl ServerProcess {
         }
     }
 
-    /// Asks all processes of the server to end, kills those that do not.
+    /// Sends SIGTERM to all processes of the server and kills those that do not stop in time.
     pub fn stop(&mut self) {
         let all = tree(self.child.id());
         let targets: Vec<u32> = if self.traced && all.len() > 1 {
@@ -115,7 +116,7 @@ impl Drop for ServerProcess {
     }
 }
 
-/// Asks once for `path`. In HTTP/2 it is curl that asks: no time is taken of that.
+/// Requests `path` once. HTTP/2 uses curl, because this request is not timed.
 fn get(lane: &Lane, port: u16, path: &str) -> io::Result<Response> {
     if lane.version == Version::Http1 {
         return Client::connect(lane, port, path).and_then(Client::get_head);
@@ -157,7 +158,7 @@ fn signal(pids: &[u32], signal: Signal) {
     }
 }
 
-/// A port that nobody holds now. Servers under measurement need it by number, and bind it a moment later.
+/// Returns a port that is free now. Measured servers need its number before they bind it.
 pub fn free_port() -> Result<u16, Failure> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }

@@ -1,7 +1,7 @@
-//! A slow link: a TCP relay that carries 10 Mbit/s with 50 ms of round trip, and holds little.
+//! Slow link: a TCP relay that carries 10 Mbit/s with a round trip of 50 ms and buffers little.
 //!
-//! It reads from the server no faster than the link sends, through a small receive buffer, so that the server sees a link that
-//! is full. What the relay holds itself is a queue as routers have it, and what is on its way.
+//! The relay reads from the server no faster than the link sends, through a small receive buffer, so that the server
+//! sees a full link. It holds only the bytes in flight and a queue of the size that routers have.
 
 use rustix::net::{AddressFamily, SocketType, sockopt};
 use std::io::{self, Read, Write};
@@ -12,24 +12,24 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
-/// What the link carries towards the client, in bytes per second.
+/// Bytes per second towards the client.
 const RATE: f64 = 10e6 / 8.0;
-/// Time on the way, in each direction.
+/// Delay in each direction.
 const ONE_WAY: Duration = Duration::from_millis(25);
-/// What may wait in the relay for its turn on the link: as much as the link carries in one round trip.
+/// Maximum queueing delay in the relay: as much as the link carries in one round trip.
 const QUEUE: Duration = Duration::from_millis(50);
 /// Receive buffer towards the server; Linux doubles it.
 const RECEIVE: usize = 16 << 10;
-/// Bytes taken at a time: a packet.
+/// Bytes read at a time: one packet.
 const PACKET: usize = 1460;
 
-/// Connections to its port lead to a server, until it is dropped.
+/// A relay whose port leads to a server until the relay is dropped.
 pub struct SlowLink {
     pub port: u16,
     ended: Arc<AtomicBool>,
 }
 
-/// Bytes on their way, and when they arrive.
+/// Bytes in flight, and when they arrive.
 type InFlight = (Instant, Vec<u8>);
 
 impl SlowLink {
@@ -43,7 +43,7 @@ impl SlowLink {
                 if has_ended.load(Ordering::Relaxed) {
                     return;
                 }
-                // A connection that cannot be joined is closed, which its client reports.
+                // A connection without a server is closed, which its client reports.
                 let _ = client.and_then(|client| join(client, server));
             }
         });
@@ -54,7 +54,7 @@ impl SlowLink {
 impl Drop for SlowLink {
     fn drop(&mut self) {
         self.ended.store(true, Ordering::Relaxed);
-        // Wakes the thread that accepts.
+        // Wakes the accepting thread.
         let _ = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port));
     }
 }
@@ -68,7 +68,7 @@ fn join(client: TcpStream, server: u16) -> io::Result<()> {
     Ok(())
 }
 
-/// Connects with a small receive buffer, which has to be set before.
+/// Connects with a small receive buffer, which must be set before the connection is made.
 fn connect(port: u16) -> io::Result<TcpStream> {
     let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None)?;
     sockopt::set_socket_recv_buffer_size(&socket, RECEIVE)?;
@@ -76,7 +76,7 @@ fn connect(port: u16) -> io::Result<TcpStream> {
     Ok(socket.into())
 }
 
-/// Carries one direction, by a thread that reads and one that writes.
+/// Carries one direction with a reading and a writing thread.
 fn carry(from: TcpStream, to: TcpStream, rate: Option<f64>) {
     let (sender, receiver) = channel();
     thread::spawn(move || receive(from, &sender, rate));
@@ -97,7 +97,7 @@ fn receive(mut from: TcpStream, to: &Sender<InFlight>, rate: Option<f64>) {
         }
         sleep(free_at.saturating_duration_since(now + QUEUE));
     }
-    // The client has gone, or the server has: neither waits for the other.
+    // The client or the server has closed; the other side must not wait for it.
     let _ = from.shutdown(Shutdown::Read);
 }
 

@@ -1,4 +1,4 @@
-//! Tables of counted figures: one line a server, one figure a column.
+//! Tables of counted figures: one line per server, one figure per column.
 
 use super::lane::Lane;
 use crate::Failure;
@@ -9,19 +9,19 @@ use serde::Serialize;
 pub struct Table {
     pub columns: Vec<String>,
     pub lines: Vec<TableLine>,
-    /// How the figures were come by.
+    /// Explanation of the measurement.
     pub note: &'static str,
 }
 
 #[derive(Serialize)]
 pub struct TableLine {
     pub name: String,
-    /// One figure a column; nothing where the server failed.
+    /// One figure per column; empty if the server failed.
     pub figures: Vec<f64>,
     pub absent: Option<String>,
 }
 
-/// One line a server, failures told in their place.
+/// Builds a table with one line per server; a failure becomes the text of its line.
 pub fn table(
     lanes: &[Lane],
     columns: &[&str],

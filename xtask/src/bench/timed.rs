@@ -1,4 +1,5 @@
-//! A row under load: all its servers run, each is loaded in turn in every round, and the rounds become medians.
+//! A row under load: all its servers run, each is loaded in turn in every round, and medians of the rounds are
+//! reported.
 
 use super::content;
 use super::cores::SERVER_CORE;
@@ -15,31 +16,31 @@ use serde::Serialize;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// What a row found out about one lane.
+/// Result of a row for one lane.
 #[derive(Clone, Serialize)]
 pub struct Measured {
     pub name: String,
-    /// Why there are no figures, where there are none.
+    /// Reason for missing figures.
     pub absent: Option<String>,
     /// Median CPU time per request (or per MiB, in a row that counts bytes), in microseconds.
     pub us: f64,
-    /// Ratio to the row's first server in the same round: median, least and most.
+    /// Ratio to the row's first server in the same round: median, minimum and maximum.
     pub ratio: f64,
     pub ratio_min: f64,
     pub ratio_max: f64,
     /// Median requests (or MiB) per second.
     pub rate: f64,
-    /// Share of its core that the server was busy, median.
+    /// Median share of its core that the server was busy.
     pub busy: f64,
     pub p99_ms: Option<f64>,
     pub failures: u64,
-    /// Why a round was begun again, where one was.
+    /// Reason for a repeated round, if one was.
     pub retried: Option<String>,
-    /// The most memory that was ever resident, in KiB.
+    /// Peak resident memory in KiB.
     pub peak_kib: u64,
 }
 
-/// A lane whose server runs.
+/// A lane whose server is running.
 struct Contender {
     lane: Lane,
     port: u16,
@@ -48,7 +49,7 @@ struct Contender {
     _upstreams: Upstreams,
     samples: Vec<Sample>,
     retried: Option<String>,
-    /// Why it is measured no further.
+    /// Reason why it is no longer measured.
     broke: Option<String>,
 }
 
@@ -83,7 +84,8 @@ pub fn run(run: &Run, work: &Timed, lanes: &[Lane]) -> Result<Vec<Measured>, Fai
             }
             let sample = match measure_or_retry(run, work, contender, softirq) {
                 Ok(sample) => sample,
-                // A peer that breaks under this load says so in its line; the others are measured all the same.
+                // A server of another project that breaks under this load reports that in its line; the others are
+                // still measured.
                 Err(reason) if !contender.lane.server.is_floor() => {
                     eprintln!("{} in round {round}: {reason}", contender.lane.name);
                     contender.broke = Some(reason.to_string());
@@ -131,7 +133,7 @@ fn start(run: &Run, work: &Timed, lane: Lane) -> Result<Contender, Failure> {
     let mut server = ServerProcess::start(&lane, &launch, &[], &scratch)?;
     let path = format!("/{}", content::name(work.page));
     let response = server.first_response(&lane, port, &path, &scratch)?;
-    // A fast wrong answer must not win. The floors answer what they were made for, whatever is target.
+    // A fast wrong response must not win. The floors send their one response to any request.
     let length = content::length(work.page);
     let right =
         content::statuses(work.page).contains(&response.status) && (length.is_none() || response.length == length);
@@ -153,7 +155,7 @@ fn start(run: &Run, work: &Timed, lane: Lane) -> Result<Contender, Failure> {
     })
 }
 
-/// Measures, and once more where the load generator may fail for a chance; the reason stays with the figures.
+/// Measures a round, and repeats it if the load generator fails by chance; the reason stays with the figures.
 fn measure_or_retry(
     run: &Run,
     work: &Timed,
@@ -207,7 +209,7 @@ fn measure(run: &Run, work: &Timed, contender: &Contender, softirq: Option<u32>)
     })
 }
 
-/// What went wrong: broken connections, and every answer of the wrong kind.
+/// Counts failures: broken connections, and every response with a wrong status.
 fn failures(count: &Count, refusal_is_right: bool) -> u64 {
     let wrong = if refusal_is_right {
         (count.requests as u64).abs_diff(count.refused)
@@ -284,7 +286,7 @@ impl Measured {
     }
 }
 
-/// The middle value, or the mean of the two in the middle; NaN of nothing.
+/// Returns the middle value, or the mean of the two in the middle; NaN for no values.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

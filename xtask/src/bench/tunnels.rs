@@ -1,4 +1,4 @@
-//! The row of idle tunnels through a proxy.
+//! Row of idle tunnels through a proxy.
 
 use super::counted::start_one;
 use super::echo::{MAX_SHORT_PAYLOAD, message, open};
@@ -11,12 +11,12 @@ use crate::Failure;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 
-/// Tunnels of the memory row, where there are descriptors for them: each takes one here and two of the server.
+/// Tunnels of the memory row, if the descriptor limit permits: each takes one here and two in the server.
 const IDLE: u64 = 10_000;
-/// Descriptors that are kept for everything else.
+/// Descriptors reserved for everything else.
 const RESERVED: u64 = 1_000;
 
-/// How much a server grows by tunnels in which nothing flows any more.
+/// Measures the memory of idle tunnels.
 pub fn idle(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
     let note = "Resident memory with 10,000 open tunnels (fewer where the machine has no descriptors for them), each after one \
                 message there and back, less that after ten; the kernel's own memory for sockets is not in it.";

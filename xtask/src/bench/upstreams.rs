@@ -1,4 +1,4 @@
-//! What is behind a server that is measured, on the core of the load: floors, which cost as little as a server can, or
+//! Back ends of a measured server, on the core of the load: floor programs, which cost as little as possible, or
 //! php-fpm.
 
 use super::content::{self, Site};
@@ -14,20 +14,20 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// They end when this is dropped.
+/// Running back ends, stopped when dropped.
 pub struct Upstreams {
     pub ports: Vec<u16>,
     _servers: Vec<ServerProcess>,
 }
 
-/// Processes of php-fpm: more than the connections of any row, so that none waits for another.
+/// Processes of php-fpm: more than the connections of any row, so that no request waits for another.
 const PHP_PROCESSES: u32 = 24;
-/// The longest until one that is asked by no protocol of ours takes connections.
+/// Time limit for a back end to accept connections.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(5);
 
 impl Upstreams {
-    /// Starts what `variant` has behind it, and waits until each answers.
+    /// Starts the back ends of `variant` and waits until each responds.
     pub fn start(site: &Site, variant: Variant, page: Page) -> Result<Self, Failure> {
         let lane: Lane = match (variant, page) {
             (Variant::FastCgi | Variant::Php, _) => plain(&floor::FASTCGI),
@@ -95,7 +95,7 @@ fn php_fpm(port: u16, scratch: &Path) -> Result<Launch, Failure> {
     })
 }
 
-/// Waits until connections are wait_for_listener there.
+/// Waits until a process accepts connections on `port`.
 fn wait_for_listener(port: u16) -> Result<(), Failure> {
     let deadline = Instant::now() + START_TIMEOUT;
     while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {

@@ -1,39 +1,39 @@
-//! The settings in which a server takes part: what it does, and what is spoken with it.
+//! Variants of a server: its configuration, and the protocols it is used with.
 
-/// RockNet with one setting changed; the others have `Plain` alone.
+/// RockNet variants with one option changed; the other servers have only `Plain`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variant {
     Plain,
     AccessLog,
-    /// So many sites known by name; the middle one is asked for.
+    /// This many named sites; the middle one is requested.
     Sites(u32),
-    /// As many with a certificate each.
+    /// This many sites with a certificate each.
     Certificates(u32),
-    /// Two routes that list folders; `ranked`: of high and low priority.
+    /// Two routes that list folders; if `ranked`, of high and low priority.
     Listings {
         ranked: bool,
     },
-    /// Everything is passed on to so many servers.
+    /// A proxy for this many upstreams.
     Proxied(u32),
-    /// Everything is passed on to so many addresses of one server.
+    /// A proxy for this many addresses of one upstream.
     Spread(u32),
-    /// Everything is passed on to a server that sends back what comes through a tunnel.
+    /// A proxy for an upstream that echoes through a tunnel.
     Tunnels,
-    /// Two routes are passed on to one slow server that takes few requests at once; `ranked`: of high and low priority.
+    /// Two routes to one slow upstream with few concurrent requests; if `ranked`, of high and low priority.
     Queued {
         ranked: bool,
     },
-    /// An application by FastCGI that costs next to nothing answers.
+    /// A FastCGI application with negligible cost.
     FastCgi,
-    /// php-fpm runs scripts.
+    /// PHP scripts run by php-fpm.
     Php,
-    /// A controller gives the small page, by the setting that says where it runs.
+    /// A controller that returns the small page, by the option that selects where it runs.
     Controller {
         runs: &'static str,
     },
 }
 
-/// What is spoken below HTTP.
+/// Protocol below HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
     Http,
@@ -41,25 +41,25 @@ pub enum Scheme {
     Https(KeyKind),
 }
 
-/// What a certificate is signed by and handshakes are proved with.
+/// Key type of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyKind {
-    /// On P-256, as most sites have now.
+    /// P-256, as most sites use now.
     Ecdsa,
-    /// Of 2048 bits.
+    /// 2048 bits.
     Rsa,
 }
 
-/// What is spoken of HTTP.
+/// Version of HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
     Http1,
-    /// By prior knowledge in the clear, by ALPN over TLS.
+    /// With prior knowledge without TLS, by ALPN with TLS.
     Http2,
 }
 
 impl Variant {
-    /// Addresses of servers behind the one that is measured.
+    /// Number of upstream addresses.
     pub fn upstreams(self) -> u32 {
         match self {
             Self::Proxied(count) | Self::Spread(count) => count,
@@ -68,7 +68,7 @@ impl Variant {
         }
     }
 
-    /// The name to ask for, where sites are told apart by it.
+    /// Host name of the request, if sites differ by it.
     pub fn host(self) -> Option<String> {
         match self {
             Self::Sites(count) | Self::Certificates(count) => Some(site_name(count / 2)),
@@ -78,7 +78,7 @@ impl Variant {
 }
 
 impl Scheme {
-    /// How it is written in a URL.
+    /// Scheme in a URL.
     pub fn name(self) -> &'static str {
         match self {
             Self::Http => "http",

@@ -1,5 +1,5 @@
-//! An application in PHP, as somebody would put it on a server: its files in a folder, and the built server before it, over
-//! HTTPS with a certificate of the local CA.
+//! A PHP application as an operator would install it: its files in a folder, served by the built server over HTTPS with
+//! a certificate of the local CA.
 
 use super::folder::open_folder;
 use super::server::TestServer;
@@ -11,9 +11,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Whom PHP runs as where root starts the server: what it may change has to be this user's.
+/// User that PHP runs as if root starts the server. It must own the files that PHP may change.
 const USER: &str = "www-data";
-/// What stands before the site of an example, and the site that browsers and curl reach by HTTP/2.
+/// Table header of the example's site, and of the site that browsers and curl reach over HTTP/2.
 const EXAMPLE: &str = "site.\":8080\"";
 const SITE: &str = "site.localhost";
 const KEYS: &str = "listen = \"https://127.0.0.1:0\"\ntls = \"local\"\n";
@@ -24,7 +24,7 @@ pub struct Application {
 }
 
 impl Application {
-    /// An empty folder for it.
+    /// Creates an empty folder for the application.
     pub fn new() -> Result<Self, Failure> {
         Ok(Self {
             server: None,
@@ -32,21 +32,21 @@ impl Application {
         })
     }
 
-    /// Where its files and its settings lie.
+    /// Folder of its files and its configuration.
     pub fn home(&self) -> &Path {
         self.home.path()
     }
 
-    /// Copies `files` into a folder of it, and says where that is.
+    /// Copies `files` into `folder` below the application's home and returns the path.
     pub fn copy(&self, files: &str, folder: &str) -> Result<PathBuf, Failure> {
         let folder = self.home().join(folder);
         fs::create_dir(&folder)?;
-        // Links of a package lead to other packages; a folder of one's own has files.
+        // Links in a package lead to other packages, so links are followed.
         output(Command::new("cp").args(["-RL", &format!("{files}/.")]).arg(&folder))?;
         Ok(folder)
     }
 
-    /// Lets scripts write to a folder of it, and to all that is in there.
+    /// Makes a folder and everything in it writable for scripts.
     pub fn let_write(&self, folder: &Path) -> Result<(), Failure> {
         if is_root() {
             output(Command::new("chown").args(["-R", USER]).arg(folder))?;
@@ -54,21 +54,21 @@ impl Application {
         Ok(())
     }
 
-    /// Serves it as the configuration of an example says, but for its address.
+    /// Serves the application with the configuration of an example, except for its address.
     pub fn serve(&mut self, program: &Path, example: &str) -> Result<Session, Failure> {
         fs::write(self.home().join("rocknet.toml"), settings(example))?;
         self.server = Some(TestServer::start(program, &["run"], self.home())?);
         self.session()
     }
 
-    /// Somebody who comes for the first time.
+    /// Returns a session without cookies.
     pub fn session(&self) -> Result<Session, Failure> {
         let server = self.server.as_ref().ok_or("it is not served yet")?;
         Session::new(server, &self.home().join("state"))
     }
 }
 
-/// The example's settings on a port of the kernel's choice, under TLS.
+/// Returns the example's configuration with TLS and a port chosen by the kernel.
 fn settings(example: &str) -> String {
     let mut text = "[server]\nstate = \"state\"\n\n".to_owned();
     for line in example.lines() {

@@ -1,5 +1,5 @@
-//! The WebSocket cases of Autobahn, against an echo server and through the proxy before it by each backend: what it thinks of
-//! each must be the same.
+//! Autobahn's WebSocket cases, against an echo server directly and through the proxy with each I/O back end. The
+//! verdicts must be the same.
 
 pub mod wstest;
 
@@ -16,8 +16,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Which cases: those of RFC 6455, without the ones that only measure (9.*), and those of RFC 7692 (permessage-deflate),
-/// which take many times as long: 1,000 messages each, of up to 128 KiB.
+/// Sets of cases: those of RFC 6455 without the ones that only measure (9.*), and those of RFC 7692
+/// (permessage-deflate). The latter take many times as long: 1,000 messages each, of up to 128 KiB.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Cases {
     Messages,
@@ -25,7 +25,7 @@ pub enum Cases {
 }
 
 impl Cases {
-    /// Autobahn's own echo server does not compress, and the one of its servers that does takes hours.
+    /// Returns the echo server. Autobahn's own server does not compress, and its one server that does takes hours.
     fn echo(self, interpreter: &Path, port: u16) -> Result<Command, Failure> {
         match self {
             Cases::Messages => {
@@ -53,7 +53,7 @@ impl Cases {
         client
     }
 
-    /// What is asked for, what of it is left out, and how many that are.
+    /// Returns the selected cases, the excluded ones, and the number of cases.
     fn chosen(self) -> (&'static [&'static str], &'static [&'static str], usize) {
         match self {
             Cases::Messages => (&["*"], &["9.*", "12.*", "13.*"], 247),
@@ -62,21 +62,22 @@ impl Cases {
     }
 }
 
-/// What its own program is.
+/// Python code that starts Autobahn's program.
 const WSTEST: &str = "from autobahntestsuite import wstest; wstest.run()";
-/// The echo server that compresses, of one version for everybody.
+/// Echo server with compression, in a fixed version.
 const PACKAGES: &[&str] = &["websockets==16.0"];
-/// What it calls those that it asks: the echo server itself, then the proxy by its backend.
+/// Names of the tested servers: the echo server itself, then the proxy by its back end.
 const DIRECT: &str = "direct";
 const BACKENDS: [&str; 2] = ["epoll", "io_uring"];
-/// How often cases are tried again that differ. Where a message is followed by an offence at once, the echo server answers the
-/// message or not (NON-STRICT) by whether both came in one piece: so it does without a proxy, and pieces are TCP's matter.
+/// Repetitions of cases that differ. If a violation follows a message at once, the echo server may echo the message or
+/// not (NON-STRICT), depending on whether both arrived in one read. It does so without a proxy too, because TCP decides
+/// how the bytes are split.
 const ROUNDS: usize = 10;
-/// The longest the echo server may take to start.
+/// Time limit for the echo server to start.
 const TIMEOUT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(50);
 
-/// What it thinks of one case.
+/// Autobahn's verdict on one case.
 #[derive(Deserialize, PartialEq, Eq, Clone, Debug)]
 #[serde(rename_all = "camelCase")]
 struct Verdict {
@@ -86,7 +87,7 @@ struct Verdict {
 }
 
 impl Verdict {
-    /// A case is UNIMPLEMENTED where nobody agreed to compress: nothing was tried then.
+    /// A case is UNIMPLEMENTED if compression was not negotiated; then nothing was tested.
     fn has_failed(&self) -> bool {
         let bad = ["FAILED", "UNIMPLEMENTED"];
         bad.contains(&self.behavior.as_str()) || bad.contains(&self.behavior_close.as_str())
@@ -95,11 +96,11 @@ impl Verdict {
 
 type Verdicts = BTreeMap<String, BTreeMap<String, Verdict>>;
 
-/// An echo server; it is killed when dropped.
+/// An echo server, killed when dropped.
 struct EchoServer(Child);
 
 impl EchoServer {
-    /// Starts one with a new folder, and waits until it listens on the port that comes with it.
+    /// Creates its folder, starts it on a free port, and waits until it accepts connections.
     fn start(interpreter: &Path, cases: Cases, home: &Path) -> Result<(EchoServer, u16), Failure> {
         fs::create_dir(home)?;
         let log = File::create(home.join("echo.log"))?;
@@ -126,8 +127,8 @@ impl Drop for EchoServer {
     }
 }
 
-/// One that Autobahn asks, with an echo server of its own: they are asked at the same time, and one process would be short of
-/// a processor.
+/// A tested server with its own echo server. The servers are tested at the same time, and one echo process would be
+/// short of CPU time.
 struct TestedServer {
     name: &'static str,
     url: String,
@@ -158,7 +159,7 @@ impl TestedServer {
     ) -> Result<TestedServer, Failure> {
         let home = home.join(backend);
         let (echo, port) = EchoServer::start(interpreter, cases, &home)?;
-        // The echo server wants to be asked by its own name.
+        // The echo server requires its own name in Host.
         let settings = format!(
             "[server]\nstate = \"state\"\nbackend = \"{backend}\"\n[site.\":0\"]\n\
              proxy = {{ to = [\"http://127.0.0.1:{port}\"], headers = {{ Host = \"127.0.0.1:{port}\" }} }}\n"
@@ -174,7 +175,7 @@ impl TestedServer {
         })
     }
 
-    /// What Autobahn thinks of it.
+    /// Runs Autobahn's cases against this server and returns the verdicts.
     fn run_cases(&self, mut client: Command, cases: &[&str], left_out: &[&str]) -> Result<Verdicts, Failure> {
         let reports = self.home.join("reports");
         let specification = serde_json::json!({
@@ -224,7 +225,7 @@ pub fn run(program: &Path, cases: Cases) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Has Autobahn ask all of them at the same time.
+/// Tests all servers at the same time.
 fn run_all<'a>(
     interpreter: &Path,
     cases: Cases,
@@ -251,8 +252,8 @@ fn run_all<'a>(
     Ok(all)
 }
 
-/// The cases whose verdicts differ from the direct ones. All must have been tried every way and none may have failed, or the
-/// same verdicts would say little.
+/// Returns the cases whose verdicts differ from the direct ones. Fails if a case was not run or has failed, because
+/// equal verdicts would then prove little.
 fn judge(verdicts: &Verdicts, count: usize) -> Result<Vec<String>, String> {
     let none = BTreeMap::new();
     let of = |server| verdicts.get(server).unwrap_or(&none);
@@ -280,7 +281,7 @@ fn judge(verdicts: &Verdicts, count: usize) -> Result<Vec<String>, String> {
     Ok(direct.keys().filter(differ).cloned().collect())
 }
 
-/// How many there are of each.
+/// Formats the number of verdicts of each kind.
 fn summary(verdicts: &Verdicts) -> String {
     let mut summary = BTreeMap::new();
     for verdict in verdicts.get(DIRECT).into_iter().flat_map(BTreeMap::values) {

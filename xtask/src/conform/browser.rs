@@ -1,4 +1,4 @@
-//! Headless Chromium loads what people see first: the pages of the server itself, and an app that needs its script.
+//! Headless Chromium with the first pages that people see: the server's own pages, and an app that needs its script.
 
 use super::server::TestServer;
 use crate::Failure;
@@ -8,9 +8,10 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Seconds after which a browser that hangs is ended.
+/// Seconds after which a browser that hangs is stopped.
 const TIMEOUT_SECONDS: &str = "60";
-/// No sandbox: it will not run as root, and these pages are ours. The rest keeps the browser from asking anybody else.
+/// No sandbox, because it does not run as root and these pages are ours. The other options prevent requests to other
+/// hosts.
 const OPTIONS: &[&str] = &[
     "--headless",
     "--no-sandbox",
@@ -23,12 +24,12 @@ const OPTIONS: &[&str] = &[
     "--enable-logging=stderr",
     "--dump-dom",
 ];
-/// How the browser marks what a page did wrong: a blocked style, a script of the wrong type, an exception.
+/// Marks of page errors in the browser's log: a blocked style, a script of the wrong type, an exception.
 const ERROR_MARKS: &[&str] = &[":CONSOLE", "Content Security Policy", "Uncaught"];
 
 pub fn run(program: &Path) -> Result<(), Failure> {
     let empty = tempfile::tempdir()?;
-    // Nothing to serve, and no settings: the very first start.
+    // An empty folder and no configuration: the very first start.
     let fresh = TestServer::start(program, &["run"], empty.path())?;
     check(
         &fresh,
@@ -56,19 +57,19 @@ pub fn run(program: &Path) -> Result<(), Failure> {
     )?;
     drop(downloads);
 
-    // Its own settings, on another port.
+    // The example's own configuration, on another port.
     let spa = examples.join("spa");
     let root = format!("root = \"{}\"", spa.join("www").display());
     let settings = fs::read_to_string(spa.join("rocknet.toml"))?;
     let settings = settings.replace("\":8080\"", "\":0\"").replace("root = \"www\"", &root);
     fs::write(empty.path().join("rocknet.toml"), settings)?;
     let spa = TestServer::start(program, &["run"], empty.path())?;
-    // The script fills the page by its path; without it there would be the words on JavaScript.
+    // The script fills the page by its path; without it, the page would show its text about JavaScript.
     check(&spa, "/tides/ebb", &["<h1>Ebb</h1>", "<output>the water goes</output>"])?;
     check(&spa, "/about", &["<h1>About</h1>", "found at <code>/about</code>"])
 }
 
-/// Loads a page: its DOM, once scripts have run, must hold `parts` in this order, and the browser must not complain.
+/// Loads a page. After its scripts have run, its DOM must contain `parts` in this order, without errors in the log.
 fn check(server: &TestServer, path: &str, parts: &[&str]) -> Result<(), Failure> {
     let url = server.url(path);
     let (dom, log) = load(&url, None)?;
@@ -77,12 +78,13 @@ fn check(server: &TestServer, path: &str, parts: &[&str]) -> Result<(), Failure>
     Ok(())
 }
 
-/// What a browser that has never run makes of a URL, and what it says meanwhile. `home`: whose roots it trusts.
+/// Loads a URL in a new browser and returns the DOM and the log. `home` is the home folder, whose root certificates it
+/// trusts.
 pub fn load(url: &str, home: Option<&Path>) -> Result<(String, String), Failure> {
     load_with(&[], url, home)
 }
 
-/// As `load`, with more options.
+/// Loads a URL as `load` does, with more options.
 pub fn load_with(options: &[&str], url: &str, home: Option<&Path>) -> Result<(String, String), Failure> {
     let profile = tempfile::tempdir()?;
     let mut command = Command::new("timeout");
@@ -107,7 +109,7 @@ pub fn load_with(options: &[&str], url: &str, home: Option<&Path>) -> Result<(St
     Ok((dom.into_owned(), log.into_owned()))
 }
 
-/// The DOM must hold `parts` in this order, and the browser must not complain.
+/// Checks that the DOM contains `parts` in this order and that the log has no errors.
 pub fn judge(dom: &str, log: &str, parts: &[&str]) -> Result<(), String> {
     let mut rest = dom;
     for part in parts {

@@ -1,4 +1,4 @@
-//! Clients without a face: curl as newcomers use it, wrk and ab for load under which no answer may be lost.
+//! Command-line clients: curl as newcomers use it, wrk and ab for load without a lost response.
 
 use super::server::TestServer;
 use crate::Failure;
@@ -8,16 +8,16 @@ use std::path::Path;
 
 /// Short enough to be compared as a whole.
 const PAGE: &str = "Thirteen byte";
-/// Content that is worth compressing.
+/// Content that compresses well.
 const LONG: &str = "The same line many times over, so that it becomes short.\n";
 const LONG_LINES: usize = 200;
-/// How long wrk asks, and by how many connections: all are busy at once, and none may starve.
+/// Duration and connections of wrk: all are busy at once, and none may starve.
 const WRK: &[&str] = &["-t1", "-c64", "-d2s"];
-/// Requests of ab, and how many at once: enough to meet a connection that is closed at the wrong moment.
+/// Requests of ab, and how many are concurrent: enough to find a connection that is closed at the wrong moment.
 const AB_REQUESTS: u32 = 10_000;
 const AB_CONCURRENT: u32 = 100;
 
-/// Options of curl, a path, and what it prints: the content and the status, or what `--write-out` says.
+/// Options of curl, a path, and the expected output: content and status, or the format of `--write-out`.
 type Row = (&'static [&'static str], &'static str, String);
 
 pub fn curl(program: &Path) -> Result<(), Failure> {
@@ -46,7 +46,7 @@ pub fn curl(program: &Path) -> Result<(), Failure> {
     ];
     for (options, path, expected) in rows {
         let mut curl = command("curl");
-        // A later option wins, so a row may write something else. Content of errors is for people, not compared here.
+        // A later option wins, so a row may print something else. Content of error pages is not compared here.
         curl.args(["-sS", "--max-time", "20", "-w", " %{http_code}"])
             .args(*options);
         let printed = output(curl.arg(server.url(path)))?;
@@ -65,7 +65,7 @@ pub fn wrk(program: &Path) -> Result<(), Failure> {
     judge_wrk(&printed).map_err(|wrong| format!("{wrong}:\n{printed}").into())
 }
 
-/// wrk has a line for what went wrong only where something did.
+/// wrk prints a line about failures only if there were any.
 fn judge_wrk(printed: &str) -> Result<(), String> {
     let mut lines = printed.lines().map(str::trim);
     if let Some(line) = lines.find(|line| line.starts_with("Socket errors:") || line.starts_with("Non-2xx")) {
@@ -84,7 +84,7 @@ fn judge_wrk(printed: &str) -> Result<(), String> {
     }
 }
 
-/// Both ways: a connection for each request, and kept connections, which HTTP/1.0 must ask for.
+/// Runs ab twice: with a connection per request, and with keep-alive, which HTTP/1.0 must request.
 pub fn ab(program: &Path) -> Result<(), Failure> {
     let (_folder, server) = small_site(program)?;
     let url = server.url("/page.txt");
@@ -121,7 +121,7 @@ fn judge_ab(printed: &str, requests: u32, keep_alive: bool) -> Result<(), String
     Ok(())
 }
 
-/// A folder with a few files, and a server over it.
+/// Creates a folder with a few files and serves it.
 fn small_site(program: &Path) -> Result<(tempfile::TempDir, TestServer), Failure> {
     let folder = tempfile::tempdir()?;
     fs::write(folder.path().join("page.txt"), PAGE)?;
@@ -163,7 +163,7 @@ mod tests {
         let rows = [
             (good.to_owned(), false, true),
             (keep_alive.clone(), true, true),
-            // The connections it was to keep were closed, and the other way round.
+            // Connections were closed that should stay open, and the reverse.
             (good.to_owned(), true, false),
             (keep_alive.replace("requests:    10", "requests:    9"), true, false),
             (good.replace("10", "9"), false, false),

@@ -1,4 +1,5 @@
-//! A private MariaDB: data and socket in a folder of its own, no port, run by a user without rights, gone when dropped.
+//! A private MariaDB with data and socket in its own folder and no port, run by an unprivileged user and deleted when
+//! dropped.
 
 use super::folder::open_folder;
 use crate::Failure;
@@ -11,9 +12,9 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Whom it runs as where root starts it: MariaDB refuses to be root, and needs nothing of anybody else.
+/// User of the database if root starts it, because MariaDB refuses to run as root.
 const USER: &str = "nobody";
-/// The longest it may take until it listens: a second, and far more on a busy machine.
+/// Time limit for it to accept connections: a second is usual, a busy machine needs far more.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(20);
 
@@ -23,7 +24,7 @@ pub struct Database {
 }
 
 impl Database {
-    /// Makes one, has it do what `setup` says in SQL, and waits until it listens.
+    /// Creates a database, runs the SQL of `setup`, and waits until it accepts connections.
     pub fn start(setup: &str) -> Result<Self, Failure> {
         let folder = open_folder()?;
         let data = folder.path().join("data");
@@ -54,7 +55,7 @@ impl Database {
             .spawn()?;
         let mut database = Self { child, folder };
         let started = Instant::now();
-        // It answers nobody before it has read its setup, so whoever gets in finds all of it.
+        // It accepts connections only after its setup, so every client finds the complete data.
         while UnixStream::connect(database.socket()).is_err() {
             if database.child.try_wait()?.is_some() || started.elapsed() > START_TIMEOUT {
                 return Err(format!("MariaDB did not start:\n{}", fs::read_to_string(log)?).into());
@@ -64,7 +65,7 @@ impl Database {
         Ok(database)
     }
 
-    /// Where it listens.
+    /// Path of its socket.
     pub fn socket(&self) -> PathBuf {
         self.folder.path().join("socket")
     }
@@ -72,7 +73,7 @@ impl Database {
 
 impl Drop for Database {
     fn drop(&mut self) {
-        // Nobody will read these data again.
+        // The data are deleted, so it need not shut down cleanly.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

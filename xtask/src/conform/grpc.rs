@@ -1,5 +1,5 @@
-//! gRPC's own client and server, by Python's grpcio, with the built server between them: the program of `examples/grpc`, in
-//! the clear and under TLS.
+//! gRPC's own client and server in Python (grpcio), with the built server between them: the program of `examples/grpc`,
+//! without and with TLS.
 
 use super::server::TestServer;
 use crate::command::{command, output};
@@ -12,11 +12,11 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
-/// The server and the client; of one version for everybody.
+/// Server and client in a fixed version.
 const PACKAGES: &[&str] = &["grpcio==1.85.1"];
-/// The longest a program may take to say something: far more than it takes on a busy machine.
+/// Time limit for a line of output: far more than a busy machine needs.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// Where clients come in, and what they are told to believe.
+/// Listeners of the proxy, with the options that make the client trust them.
 const LISTENERS: [(&str, &str); 2] = [
     (
         "in the clear",
@@ -58,7 +58,7 @@ pub fn run(program: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The program of the example. It is killed when dropped.
+/// Server program of the example, killed when dropped.
 struct ExampleServer {
     child: Child,
     lines: std::sync::mpsc::Receiver<String>,
@@ -88,7 +88,7 @@ impl ExampleServer {
         Ok(echo)
     }
 
-    /// Waits for a line that begins so; its rest.
+    /// Waits for a line with this prefix and returns the rest.
     fn await_line(&mut self, start: &str) -> Result<String, Failure> {
         loop {
             let line = self.lines.recv_timeout(TIMEOUT);

@@ -1,4 +1,4 @@
-//! h2spec: the rules of HTTP/2 broken one by one, each answer judged.
+//! h2spec, which violates each rule of HTTP/2 and judges the responses.
 
 use super::server::TestServer;
 use crate::command::{cargo, command, run as run_command};
@@ -7,7 +7,7 @@ use crate::{Failure, repository};
 use std::fs;
 use std::path::Path;
 
-/// Seconds that h2spec waits for an answer before it calls the case failed: more than a busy machine takes.
+/// Seconds after which a missing response fails the case: more than a busy machine needs.
 const TIMEOUT_SECONDS: &str = "4";
 const CLEAR: &str = "\
 [server]
@@ -27,8 +27,8 @@ root = \".\"
 tls = \"local\"
 ";
 
-/// All cases, in the clear and over TLS. They need a path that takes content and reads it, and that answers GET with
-/// content: the server of the example has a handler for that, and is otherwise the one to test.
+/// Runs all cases without and with TLS. They need a path that reads a request body and responds to GET with a body. The
+/// server of the example has a handler for that, and is otherwise the server to test.
 pub fn run(_: &Path) -> Result<(), Failure> {
     let h2spec = H2SPEC.path()?;
     run_command(cargo().args(["build", "--locked", "--quiet", "-p", "rocknet", "--example", "echo"]))?;
@@ -52,7 +52,7 @@ pub fn run(_: &Path) -> Result<(), Failure> {
         ]);
         let printed = run.args(options).output()?;
         let printed = String::from_utf8_lossy(&printed.stdout);
-        // Those that failed are told again at the end, with what was expected.
+        // The last part of the output repeats the failed cases with the expected behaviour.
         let failures = printed
             .rsplit_once("Failures:")
             .map_or(&*printed, |(_, failures)| failures);
@@ -62,7 +62,7 @@ pub fn run(_: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Every case has to pass: one that was skipped found no way to be tried.
+/// Checks that every case passed; a skipped case could not be tested.
 fn judge(printed: &str) -> Result<&str, String> {
     let last = printed
         .lines()

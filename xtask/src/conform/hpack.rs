@@ -1,12 +1,12 @@
-//! HPACK against another implementation, both ways: thousands of blocks through tables that stay.
+//! HPACK with another implementation, in both directions: thousands of header blocks through one dynamic table.
 
 use crate::command::{cargo, command, output, run as run_command};
 use crate::{Failure, repository, tools};
 use std::fs;
 
-/// The other implementation, of one version for everybody.
+/// The other implementation, in a fixed version.
 const PACKAGE: &str = "hpack==4.1.0";
-/// Writes blocks and reads ours.
+/// Script that encodes blocks and decodes ours.
 const SCRIPT: &str = include_str!("field_blocks.py");
 
 pub fn run() -> Result<(), Failure> {

@@ -1,5 +1,5 @@
-//! A small application of Laravel over HTTP/2, served by two lines: its routes under one front controller, a form with a
-//! session, other methods, a download, a stream.
+//! A small Laravel application over HTTP/2, served by two lines of configuration: routes through one front controller,
+//! a form with a session, other methods, a download, a stream.
 
 use super::application::Application;
 use super::session::Session;
@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 
 const SITE: &str = "[site.\":8080\"]\nroot = \"public\"\nphp = \"auto\"\n";
-/// Its files, below a folder of its own; the root is `public`.
+/// Files in the application's folder; the document root is `public`.
 const FILES: [(&str, &str); 6] = [
     ("public/index.php", include_str!("laravel/index.php")),
     ("bootstrap.php", include_str!("laravel/bootstrap.php")),
@@ -17,17 +17,17 @@ const FILES: [(&str, &str); 6] = [
     ("config/session.php", include_str!("laravel/session.php")),
     ("config/view.php", include_str!("laravel/view.php")),
 ];
-/// Where it writes.
+/// Folders that it writes to.
 const FOLDERS: [&str; 4] = [
     "bootstrap/cache",
     "storage/framework/sessions",
     "storage/framework/views",
     "storage/logs",
 ];
-/// What `/stream` says: the numbers below this one in four digits, each this many times.
+/// Body of `/stream`: the numbers below this one in four digits, each repeated this many times.
 const PIECES: usize = 1000;
 const TIMES: usize = 250;
-/// A file that is sent: more than PHP takes unless it is told to (2 MiB).
+/// Bytes of an uploaded file: more than PHP accepts by default (2 MiB).
 const PICTURE: usize = 5_000_000;
 
 pub fn run(program: &Path) -> Result<(), Failure> {
@@ -51,14 +51,14 @@ pub fn run(program: &Path) -> Result<(), Failure> {
     routes(&session)?;
     form(&session, &home.join("picture"))?;
     for method in ["PUT", "PATCH", "DELETE"] {
-        // Who changes something without the secret of the form is sent away.
+        // A request without the CSRF token of the form is rejected.
         session.request("/boats/heron", &["-X", method])?.expect(419, &[])?;
     }
     answers(&session)?;
     for path in ["/high/water", "/high/water.html"] {
         session.get(path)?.expect(404, &["No such boat"])?;
     }
-    // What lies beside the root is nobody's.
+    // Files beside the document root are not served.
     let page = session.get("/../routes.php")?;
     if page.status == 200 || page.text().contains("Route::") {
         return Err(page.wrong("it came out of its root"));
@@ -66,7 +66,7 @@ pub fn run(program: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The path, the query and the scheme as the visitor wrote them.
+/// Checks the path, the query and the scheme as the client wrote them.
 fn routes(session: &Session) -> Result<(), Failure> {
     let rows = [
         ("/boats/heron?seats=2", "/name", "heron"),
@@ -74,7 +74,7 @@ fn routes(session: &Session) -> Result<(), Failure> {
         ("/boats/heron?seats=2", "/secure", "true"),
         ("/boats/grey%20heron", "/name", "grey heron"),
         ("/boats/h%C3%A9ron", "/name", "héron"),
-        // As of any server: the script's own name may stand in front.
+        // As with other servers, the path may begin with the script's own name.
         ("/index.php/boats/heron", "/path", "boats/heron"),
     ];
     for (path, pointer, expected) in rows {
@@ -91,7 +91,7 @@ fn routes(session: &Session) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A form that is sent, with a file, and what the session remembers of it.
+/// Submits a form with a file and checks what the session keeps.
 fn form(session: &Session, picture: &Path) -> Result<(), Failure> {
     session.get("/told")?.expect(200, &["nothing"])?;
     session.post("/form", &[("told", "ebb")])?.expect(419, &[])?;
@@ -103,14 +103,14 @@ fn form(session: &Session, picture: &Path) -> Result<(), Failure> {
     let page = session.request("/form", &["-F", &token, "-F", "told=flow", "-F", &file])?;
     page.expect_redirect("/told")?;
     session.get("/told")?.expect(200, &[&format!("flow, {PICTURE}")])?;
-    // Methods that forms have not are written in them.
+    // Methods that HTML forms lack are sent as a form field.
     let token = token.trim_start_matches("_token=");
     let page = session.post("/boats/heron", &[("_token", token), ("_method", "PUT")])?;
     page.expect(200, &["PUT heron"])?;
     Ok(())
 }
 
-/// Content that is no page.
+/// Checks responses that are not pages.
 fn answers(session: &Session) -> Result<(), Failure> {
     let page = session.get("/download")?.expect(200, &["Route::get('/download'"])?;
     if page.content != FILES[2].1.as_bytes() {

@@ -1,5 +1,5 @@
-//! phpMyAdmin over HTTP/2, served by `php = "auto"` alone: its login page, a wrong password, a right one, a table that is
-//! made by an uploaded file and looked at.
+//! phpMyAdmin over HTTP/2, served by `php = "auto"` alone: its login page, a wrong password, the right one, and a table
+//! created from an uploaded file.
 
 use super::application::Application;
 use super::database::Database;
@@ -8,7 +8,7 @@ use crate::Failure;
 use std::fs;
 use std::path::Path;
 
-/// Where Debian's package has it.
+/// Folder of Debian's package.
 const FILES: &str = "/usr/share/phpmyadmin";
 const USER: &str = "pilot";
 const PASSWORD: &str = "spring tide 7:31";
@@ -17,9 +17,9 @@ CREATE USER pilot@localhost IDENTIFIED BY 'spring tide 7:31';
 GRANT ALL ON harbour.* TO pilot@localhost;
 ";
 const SITE: &str = "[site.\":8080\"]\nroot = \"www\"\nphp = \"auto\"\n";
-/// The file of the package that says where its settings are, and where it may write.
+/// File of the package that names its configuration and its writable folders.
 const VENDOR_CONFIG: &str = "libraries/vendor_config.php";
-/// What is sent to be done by the database.
+/// SQL that is uploaded and run.
 const DUMP: &str = "CREATE TABLE boats (name VARCHAR(40) PRIMARY KEY, seats INT);
 INSERT INTO boats VALUES ('Heron', 2), ('Cormorant', 6);
 ";
@@ -64,7 +64,7 @@ pub fn run(program: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What its owner writes: the one server, by its socket.
+/// Configuration of phpMyAdmin: one database server, by its socket.
 fn configuration(socket: &Path) -> String {
     let socket = socket.display();
     format!(
@@ -77,7 +77,7 @@ $cfg['Servers'][1] = [
     )
 }
 
-/// Sends the form of the login page.
+/// Submits the login form.
 fn log_in(session: &Session, password: &str) -> Result<PageResponse, Failure> {
     let page = session.get("/")?.expect(200, &["Welcome to"])?;
     let (token, php_session) = (page.field("token")?, page.field("set_session")?);

@@ -1,4 +1,5 @@
-//! Server push and Early Hints with clients of others: a page and five files in one round trip, and 103 for the rest.
+//! Server push and Early Hints with other projects' clients: a page and five files in one round trip, and 103 for the
+//! others.
 
 use super::server::TestServer;
 use crate::Failure;
@@ -48,9 +49,10 @@ pub fn run(program: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// `option` has curl speak HTTP/2.
+/// Checks a URL with nghttp and curl; `option` makes curl use HTTP/2.
 fn check(url: &str, option: &str) -> Result<(), Failure> {
-    // A client that reads the page, and asks for what it names, has nothing left to ask for: that is one round trip.
+    // A client that reads the page and wants the files it refers to has no request left to send: that is one round
+    // trip.
     for (options, pushed) in [(&["-ans"][..], FILES), (&["-ans", "--no-push"], 0)] {
         let printed = output(command("nghttp").args(options).arg(url))?;
         let streams = streams(&printed);
@@ -81,7 +83,7 @@ fn check(url: &str, option: &str) -> Result<(), Failure> {
     }
 }
 
-/// The numbers of the streams in the table that nghttp prints; those of pushed ones are even.
+/// Returns the stream identifiers in nghttp's table; pushed streams have even ones.
 fn streams(printed: &str) -> Vec<u32> {
     let rows = printed.lines().skip_while(|line| !line.starts_with("id ")).skip(1);
     rows.filter_map(|row| row.split_whitespace().next()?.parse().ok())

@@ -1,4 +1,4 @@
-//! The built server as a process: started on a port of the kernel's choice, which its first lines tell.
+//! The built server as a process, on a port chosen by the kernel, which its first lines of output contain.
 
 use crate::Failure;
 use std::io::{BufRead, BufReader};
@@ -8,16 +8,16 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A running server. It is killed when dropped.
+/// A running server, killed when dropped.
 pub struct TestServer {
     child: Child,
-    /// Where it answers, with the slash at the end.
+    /// Its URL, with the slash at the end.
     url: String,
 }
 
-/// The longest a server may take to tell its URL: far more than it takes on a busy machine.
+/// Time limit for the server to print its URL: far more than a busy machine needs.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
-/// What begins the URL in the lines of start-up.
+/// Beginnings of the URL in the lines of start-up.
 const SCHEMES: [&str; 2] = ["http://", "https://"];
 
 impl TestServer {
@@ -33,7 +33,7 @@ impl TestServer {
         let (line, lines) = channel();
         if let Some(output) = child.stdout.take() {
             thread::spawn(move || {
-                // Read to the end, though nobody listens any more: a full pipe would hold the server.
+                // The output is read to the end, because a full pipe would block the server.
                 for read in BufReader::new(output).lines().map_while(Result::ok) {
                     let _ = line.send(read);
                 }
@@ -53,12 +53,12 @@ impl TestServer {
         Ok(server)
     }
 
-    /// Serves `folder` and what is below it.
+    /// Serves `folder` and its subfolders.
     pub fn of_folder(program: &Path, folder: &Path) -> Result<Self, Failure> {
         Self::start(program, &["serve", ".", "--listen", "127.0.0.1:0"], folder)
     }
 
-    /// The port that the kernel chose.
+    /// Port chosen by the kernel.
     pub fn port(&self) -> Result<u16, Failure> {
         let (_, rest) = self.url.split_once("://").unwrap_or_default();
         let port = rest
@@ -68,7 +68,7 @@ impl TestServer {
         port.ok_or_else(|| format!("no port in {}", self.url).into())
     }
 
-    /// The whole URL of a path that begins with a slash.
+    /// Full URL of a path that begins with a slash.
     pub fn url(&self, path: &str) -> String {
         format!("{}{path}", self.url.trim_end_matches('/'))
     }
@@ -81,7 +81,7 @@ impl Drop for TestServer {
     }
 }
 
-/// The URL in a line of start-up.
+/// Returns the URL in a line of start-up.
 pub fn url(line: &str) -> Option<&str> {
     line.split_whitespace()
         .find(|word| SCHEMES.iter().any(|scheme| word.starts_with(scheme)))

@@ -1,4 +1,4 @@
-//! A visitor of a website: curl, over HTTP/2 unless told otherwise, with cookies that it keeps from page to page.
+//! HTTP session with a website: curl with cookies kept from page to page, over HTTP/2 by default.
 
 use super::server::TestServer;
 use crate::Failure;
@@ -7,33 +7,33 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::rc::Rc;
 
-/// Seconds that an answer may take: installing an application is slow on a busy machine.
+/// Seconds that a response may take: installing an application is slow on a busy machine.
 const TIMEOUT_SECONDS: &str = "120";
-/// What curl tells of an answer beside its content, a line each.
+/// Properties of a response that curl prints beside its body, one per line.
 const WRITE_OUT: &str = "%{http_version}\n%{http_code}\n%{redirect_url}\n%{content_type}\n";
-/// As much of a wrong page as helps to find out why.
+/// Characters of a wrong page in an error: enough to find the reason.
 const MAX_SHOWN: usize = 4000;
 
 pub struct Session {
     url: String,
     folder: Rc<tempfile::TempDir>,
     roots: PathBuf,
-    /// The option of curl for the version of HTTP.
+    /// Option of curl for the HTTP version.
     version: &'static str,
 }
 
-/// What a session was shown.
+/// Response of a page.
 pub struct PageResponse {
     pub url: String,
     pub status: u16,
-    /// Where the answer leads to, whole; empty where it leads nowhere.
+    /// Absolute URL of a redirect; empty without one.
     pub location: String,
     pub media_type: String,
     pub content: Vec<u8>,
 }
 
 impl Session {
-    /// A visitor of `server` who trusts the local CA below its `state` folder, and has no cookies yet.
+    /// Starts a session with `server` without cookies, which trusts the local CA below the `state` folder.
     pub fn new(server: &TestServer, state: &Path) -> Result<Self, Failure> {
         Ok(Self {
             url: server.url(""),
@@ -43,7 +43,7 @@ impl Session {
         })
     }
 
-    /// The same session by another version of HTTP.
+    /// Returns the same session with another HTTP version.
     pub fn with_version(&self, version: &'static str) -> Self {
         Self {
             url: self.url.clone(),
@@ -53,12 +53,12 @@ impl Session {
         }
     }
 
-    /// The file of certificates that are trusted.
+    /// File of the trusted root certificates.
     pub fn roots(&self) -> &Path {
         &self.roots
     }
 
-    /// The whole URL of a path; one that is whole stays as it is.
+    /// Full URL of a path; a full URL is returned unchanged.
     pub fn url(&self, path: &str) -> String {
         if path.starts_with('/') {
             format!("{}{path}", self.url)
@@ -67,12 +67,12 @@ impl Session {
         }
     }
 
-    /// Asks for a path, or for a whole URL that a page named.
+    /// Requests a path, or a full URL taken from a page.
     pub fn get(&self, path: &str) -> Result<PageResponse, Failure> {
         self.request(path, &[])
     }
 
-    /// Sends a form as browsers do.
+    /// Submits a form as browsers do.
     pub fn post(&self, path: &str, form: &[(&str, &str)]) -> Result<PageResponse, Failure> {
         let mut options = Vec::new();
         for (name, value) in form {
@@ -83,12 +83,12 @@ impl Session {
         self.request(path, &options)
     }
 
-    /// Asks with more options of curl.
+    /// Requests a path with more options of curl.
     pub fn request(&self, path: &str, options: &[&str]) -> Result<PageResponse, Failure> {
         self.page(path, self.curl(path, options).stdin(Stdio::null()))
     }
 
-    /// A curl that asks, and prints content and what is told of the answer.
+    /// Returns a curl command that prints the body and the properties of the response.
     pub fn curl(&self, path: &str, options: &[&str]) -> Command {
         let cookies = self.folder.path().join("cookies");
         let mut curl = Command::new("curl");
@@ -107,10 +107,10 @@ impl Session {
         curl
     }
 
-    /// Runs such a curl, its content put aside: what it was shown.
+    /// Runs a curl command with its body in a file, and returns the response.
     pub fn page(&self, path: &str, curl: &mut Command) -> Result<PageResponse, Failure> {
         let url = self.url(path);
-        // A page without content leaves no file.
+        // curl creates no file for an empty body.
         fs::write(self.content(), "")?;
         let run = curl.arg("-o").arg(self.content()).output()?;
         let output = String::from_utf8_lossy(&run.stdout);
@@ -139,7 +139,7 @@ impl Session {
 }
 
 impl PageResponse {
-    /// It must have this status and hold these parts.
+    /// Checks the status and that the page contains these parts.
     pub fn expect(self, status: u16, parts: &[&str]) -> Result<Self, Failure> {
         if self.status != status {
             return Err(self.wrong(&format!("{}, not {status}", self.status)));
@@ -154,7 +154,7 @@ impl PageResponse {
         }
     }
 
-    /// It must lead to `location`, or further on from there.
+    /// Checks that the response redirects to a URL that contains `location`.
     pub fn expect_redirect(self, location: &str) -> Result<Self, Failure> {
         if self.location.contains(location) {
             return self.expect(302, &[]);
@@ -166,12 +166,12 @@ impl PageResponse {
         String::from_utf8_lossy(&self.content).into_owned()
     }
 
-    /// What a field of a form holds before anybody has touched it: the secrets that tell a form from a forged one.
+    /// Returns the initial value of a form field, such as a CSRF token.
     pub fn field(&self, name: &str) -> Result<String, Failure> {
         field(&self.text(), name).ok_or_else(|| self.wrong(&format!("no field {name:?}")))
     }
 
-    /// The string at `pointer` of a page in JSON.
+    /// Returns the string at `pointer` of a JSON page.
     pub fn json(&self, pointer: &str) -> Result<String, Failure> {
         let value: serde_json::Value = serde_json::from_slice(&self.content)?;
         match value.pointer(pointer) {
@@ -181,7 +181,7 @@ impl PageResponse {
         }
     }
 
-    /// The failure for a page that is not what it should be.
+    /// Returns the error for a page that is not as expected.
     pub fn wrong(&self, why: &str) -> Failure {
         let text: String = self.text().chars().take(MAX_SHOWN).collect();
         format!("{}: {why} ({} {})\n{text}", self.url, self.status, self.location).into()

@@ -1,4 +1,4 @@
-//! slowhttptest: clients that send and read as slowly as they can must not keep others out.
+//! slowhttptest: clients that send and read as slowly as possible must not block others.
 
 use super::server::TestServer;
 use crate::Failure;
@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Each attack of slowhttptest: its name, and its option.
+/// Attacks of slowhttptest, by name and option.
 pub const ATTACKS: &[(&str, &str)] = &[
     ("slow headers", "-H"),
     ("slow bodies", "-B"),
@@ -16,12 +16,12 @@ pub const ATTACKS: &[(&str, &str)] = &[
 ];
 /// Connections per second: all are open after three seconds.
 const RATE: &str = "200";
-/// Large enough that a slow reader finds something to read slowly.
+/// Large enough that a slow reader takes long.
 const PAGE_BYTES: usize = 1 << 20;
 /// Lines of the report that are shown: the last one holds the result.
 const REPORT_LINES: usize = 12;
 
-/// One attack against a server of its own: what one left behind must not decide the next.
+/// Runs one attack against a new server, so that an earlier attack has no effect on it.
 pub fn run(program: &Path, option: &str, seconds: u32, connections: u32) -> Result<(), Failure> {
     let folder = tempfile::tempdir()?;
     fs::write(
@@ -38,7 +38,8 @@ pub fn run(program: &Path, option: &str, seconds: u32, connections: u32) -> Resu
     judge(&text)
 }
 
-/// slowhttptest probes the server while it attacks, and says at each report whether the probe was answered.
+/// Checks slowhttptest's reports: it probes the server during the attack, and each report states if the probe got a
+/// response.
 fn judge(text: &str) -> Result<(), Failure> {
     let answers: Vec<&str> = text
         .lines()

@@ -1,4 +1,4 @@
-//! A site whose certificate the local CA signs, in headless Chromium: refused before `rocknet trust`, loaded without a
+//! A site with a certificate of the local CA in headless Chromium: refused before `rocknet trust`, loaded without a
 //! warning after it, refused again after `rocknet untrust`.
 
 use super::browser;
@@ -11,11 +11,11 @@ use std::path::Path;
 const SETTINGS: &str = "[server]\nstate = \"state\"\n\
                         [site.localhost]\nlisten = \"https://127.0.0.1:0\"\nroot = \"www\"\ntls = \"local\"\n";
 const PAGE: &str = "<p>nobody was warned</p>";
-/// What the browser writes instead, on the page or in its log.
+/// Error that the browser shows on the page or in its log.
 const WARNING: &str = "ERR_CERT_AUTHORITY_INVALID";
 
 pub fn run(program: &Path) -> Result<(), Failure> {
-    // A home of its own: whom the browsers of whoever runs this trust is no business of ours.
+    // A temporary home folder, so that the real user's browsers stay unchanged.
     let home = tempfile::tempdir()?;
     fs::create_dir(home.path().join("www"))?;
     fs::write(home.path().join("www/index.html"), PAGE)?;
@@ -28,7 +28,7 @@ pub fn run(program: &Path) -> Result<(), Failure> {
     expect(&server, home.path(), WARNING, PAGE)
 }
 
-/// The stores of browsers alone: that of the system is everybody's.
+/// Runs a command on the browsers' stores only, because the system's store belongs to all users.
 pub fn rocknet(program: &Path, verb: &str, home: &Path) -> Result<(), Failure> {
     let printed = output(
         command(program)

@@ -1,5 +1,5 @@
-//! What applications in Python and Node run on, behind the proxy: gunicorn by a socket file, uvicorn and Node by ports.
-//! Content both ways, events, keep_alive connections, WebSocket, and restarts under load.
+//! Common application servers for Python and Node behind the proxy: gunicorn by a Unix socket, uvicorn and Node by
+//! ports. Tests bodies in both directions, events, keep-alive, WebSocket, and restarts under load.
 
 mod environment;
 mod load;
@@ -19,21 +19,21 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
-/// The servers in Python, and the client of WebSocket; of one version for everybody.
+/// Servers in Python and the WebSocket client, in fixed versions.
 const PACKAGES: &[&str] = &["gunicorn==27.0.1", "uvicorn==0.54.0", "websockets==16.0"];
-/// A site that is asked over HTTP/1.1 and HTTP/2.
+/// A site for HTTP/1.1 and HTTP/2.
 const SITE: &str = "[site.localhost]\nlisten = \"https://127.0.0.1:0\"\ntls = \"local\"\n";
 const VERSIONS: [&str; 2] = ["--http2", "--http1.1"];
-/// Content that is sent: more than all buffers on its way.
+/// Bytes of a request body: more than all buffers on its way.
 const CONTENT: usize = 10_000_000;
-/// What `/pieces` answers: the numbers below this one in four digits, each this many times.
+/// Body of `/pieces`: the numbers below this one in four digits, each repeated this many times.
 const PIECES: usize = 1000;
 const TIMES: usize = 250;
-/// Requests on one connection of a client, and how many connections to the server they may take at most. One would do, but on
-/// a busy machine one is too old now and then.
+/// Requests on one client connection, and the maximum of upstream connections for them. One is usual, but on a busy
+/// machine a connection may become too old for reuse.
 const REQUESTS: usize = 300;
 const CONNECTIONS: u32 = 10;
-/// The longest wait for an event: far more than it takes on a busy machine.
+/// Time limit for an event: far more than a busy machine needs.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub fn run(program: &Path) -> Result<(), Failure> {
@@ -55,7 +55,7 @@ pub fn run(program: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What one client after the other may ask.
+/// Runs the requests of one client after another.
 fn exchange(environment: &Environment<'_>, kind: &'static UpstreamKind) -> Result<(), Failure> {
     let upstream = environment.upstream(kind, "one")?;
     let server = environment.serve(SITE, &[&upstream])?;
@@ -89,7 +89,7 @@ fn exchange(environment: &Environment<'_>, kind: &'static UpstreamKind) -> Resul
     Ok(())
 }
 
-/// Sent with its length, and so that nobody knows the length before the end.
+/// Sends a request body with its length, and without a known length.
 fn content(environment: &Environment<'_>, session: &Session) -> Result<(), Failure> {
     let file = environment.home.join("content");
     let bytes: Vec<u8> = (0..CONTENT).map(|at| (at * 31 + at / 251) as u8).collect();
@@ -106,7 +106,8 @@ fn content(environment: &Environment<'_>, session: &Session) -> Result<(), Failu
     Ok(())
 }
 
-/// The second event is sent after somebody has seen the first one, so it is seen at all only where nothing holds it up.
+/// Checks streaming: the second event is sent after the client has read the first, so it arrives only if no buffer
+/// delays them.
 fn events(session: &Session) -> Result<(), Failure> {
     let mut curl = session.curl("/events", &["-N"]);
     let mut child = curl.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
@@ -135,7 +136,7 @@ fn events(session: &Session) -> Result<(), Failure> {
     Err(format!("the events were {first:?} and {second:?}").into())
 }
 
-/// Many requests of one client take few connections to the server.
+/// Checks that many requests of one client use few upstream connections.
 fn keep_alive(session: &Session) -> Result<(), Failure> {
     let count = || -> Result<u32, Failure> { Ok(session.get("/connections")?.text().parse()?) };
     let before = count()?;

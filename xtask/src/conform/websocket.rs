@@ -1,5 +1,5 @@
-//! The page of `examples/websocket` in headless Chromium, with its program behind the proxy: in the clear the browser asks
-//! by `Upgrade`, over HTTP/2 by extended CONNECT, and hears its echo both times.
+//! The page of `examples/websocket` in headless Chromium, with its program behind the proxy. Without TLS the browser
+//! uses `Upgrade`, over HTTP/2 extended CONNECT; the echo must arrive both ways.
 
 use super::browser;
 use super::server::TestServer;
@@ -15,11 +15,12 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What the page shows when it has been answered.
+/// Output of the page after the echo.
 const ECHO_SHOWN: &str = "<output id=\"heard\">heard: ahoy</output>";
 
-/// Shows the page in a frame and copies what it has heard. The browser prints a page when it has loaded, and this one has not
-/// before its picture has come: [`PageServer`] sends that when the script reports that the echo was heard.
+/// Page that shows the example in a frame and copies its output. The browser prints a page when it has loaded, and this
+/// page has loaded only once its picture has arrived. [`PageServer`] sends the picture when the script reports the
+/// echo.
 const FRAME: &str = r#"<!doctype html>
 <title>Waits for the echo</title>
 <iframe src="/"></iframe><img src="/held/picture" alt=""><div></div>
@@ -35,10 +36,10 @@ const FRAME: &str = r#"<!doctype html>
 </script>
 "#;
 
-/// The longest an echo takes to be heard, and a line to get into the log: both take moments, and far more on a busy machine.
+/// Time limit for an echo and for a line in the log: moments are usual, a busy machine needs far more.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The listening address and keys of a site, and how the access log tells that a tunnel stood.
+/// Address and keys of a site, and the mark of a tunnel in the access log.
 const WAYS: [(&str, &str); 2] = [
     ("[site.\":0\"]\n", "\"GET /echo HTTP/1.1\" 101 "),
     (
@@ -47,7 +48,7 @@ const WAYS: [(&str, &str); 2] = [
     ),
 ];
 
-/// The program behind the proxy; it is killed when dropped.
+/// Program behind the proxy, killed when dropped.
 struct EchoProgram(Child);
 
 impl Drop for EchoProgram {
@@ -57,13 +58,13 @@ impl Drop for EchoProgram {
     }
 }
 
-/// A program that sends the page with the frame, and its picture once the page has reported, or never will.
+/// Server for the page with the frame, and for its picture once the page has reported.
 struct PageServer {
     port: u16,
 }
 
 impl PageServer {
-    /// Serves one page to one browser. It ends with this process.
+    /// Serves one page to one browser until this process ends.
     fn start() -> Result<PageServer, Failure> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let port = listener.local_addr()?.port();
@@ -71,7 +72,7 @@ impl PageServer {
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 let reported = Arc::clone(&reported);
-                // What goes wrong is seen in the page.
+                // An error here shows in the page.
                 thread::spawn(move || answer(&stream, &reported).ok());
             }
         });

@@ -1,5 +1,6 @@
-//! WordPress as its visitors and authors meet it, over HTTP/2, by `examples/wordpress`: installed through its own pages,
-//! logged in to, a post with a picture published under a pretty address and read, its editor opened in headless Chromium.
+//! WordPress over HTTP/2 with `examples/wordpress`, as visitors and authors use it. The step installs it through its
+//! own pages, logs in, publishes a post with a picture under a pretty permalink, reads it, and opens the editor in
+//! headless Chromium.
 
 use super::application::Application;
 use super::browser;
@@ -13,7 +14,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Where Debian's package has it.
+/// Folder of Debian's package.
 const FILES: &str = "/usr/share/wordpress";
 const SETUP: &str = "CREATE DATABASE wordpress;
 CREATE USER wordpress@localhost IDENTIFIED BY 'low-tide';
@@ -21,26 +22,27 @@ GRANT ALL ON wordpress.* TO wordpress@localhost;
 ";
 const USER: &str = "harbour";
 const PASSWORD: &str = "Herons fly at ebb, 6:12";
-/// What somebody leaves where pictures lie: its output is in no file, so whoever sees it has run it.
+/// Script uploaded among the pictures. Its output is in no file, so a response that contains it proves that the script
+/// ran.
 const SCRIPT_UPLOAD: &str = "<?php echo 'this', ' ', 'ran';";
 const RAN: &str = "this ran";
-/// Makes a picture of noise: larger than what PHP takes unless it is told to (2 MiB), and large enough for smaller copies.
+/// Creates a picture of noise: larger than PHP accepts by default (2 MiB), and large enough for smaller copies.
 const PICTURE: &str = "mt_srand(7); $i = imagecreatetruecolor(1200, 900);
 for ($y = 0; $y < 900; $y++) for ($x = 0; $x < 1200; $x++) imagesetpixel($i, $x, $y, mt_rand(0, 0xffffff));
 imagepng($i, $argv[1]);";
 const PICTURE_LEAST: usize = 2 << 20;
-/// How long the editor may work by the browser's own clock, which stands still while it waits for the network.
+/// Time for the editor on the browser's virtual clock, which stops while it waits for the network.
 const BUDGET: &str = "--virtual-time-budget=30000";
-/// jQuery tells the browser's console that it is there, which is no complaint.
+/// Notice of jQuery in the browser's console, which is not an error.
 const JQUERY_NOTICE: &str = "JQMIGRATE: Migrate is installed";
-/// A page that logs in as soon as it is loaded, and goes on to the editor.
+/// A page that logs in as soon as it is loaded and continues to the editor.
 const LOGIN_PAGE: &str = "enter.html";
 
 pub fn run(program: &Path) -> Result<(), Failure> {
     let database = Database::start(SETUP)?;
     let mut application = Application::new()?;
     let root = application.copy(FILES, "www")?;
-    // Pretty addresses are the server's work here, without Apache's file of rules.
+    // Pretty permalinks are the server's task here, without Apache's file of rules.
     fs::remove_file(root.join(".htaccess"))?;
     fs::write(root.join("wp-config.php"), configuration(&database.socket()))?;
     let uploads = root.join("wp-content/uploads");
@@ -66,7 +68,7 @@ pub fn run(program: &Path) -> Result<(), Failure> {
     write_in_browser(&session.url(&format!("/{LOGIN_PAGE}")), application.home())
 }
 
-/// What the owner of a site writes: where the database is, and that nobody else is asked for news.
+/// Configuration of WordPress: the database, and no requests for updates to other hosts.
 fn configuration(socket: &Path) -> String {
     let socket = socket.display();
     format!(
@@ -86,7 +88,7 @@ require_once ABSPATH . 'wp-settings.php';
     )
 }
 
-/// By its own pages, which a site without tables leads everybody to.
+/// Installs WordPress through its own pages, to which it redirects all requests without tables.
 fn install(session: &Session) -> Result<(), Failure> {
     let page = session.get("/")?.expect_redirect("/wp-admin/install.php")?;
     session.get(&page.location)?.expect(200, &["WordPress"])?;
@@ -106,7 +108,7 @@ fn install(session: &Session) -> Result<(), Failure> {
 }
 
 fn log_in(author: &Session) -> Result<(), Failure> {
-    // It sends a cookie to see whether there will be any.
+    // It sets a cookie to test if the client keeps cookies.
     author.get("/wp-login.php")?.expect(200, &["user_login"])?;
     let wrong = [("log", USER), ("pwd", "flood"), ("testcookie", "1")];
     author.post("/wp-login.php", &wrong)?.expect(200, &["login_error"])?;
@@ -119,7 +121,7 @@ fn log_in(author: &Session) -> Result<(), Failure> {
     Ok(())
 }
 
-/// As in Settings, Permalinks, Custom Structure.
+/// Sets the permalink structure, as on the page Settings, Permalinks.
 fn pretty_addresses(author: &Session) -> Result<(), Failure> {
     let path = "/wp-admin/options-permalink.php";
     let nonce = author.get(path)?.field("_wpnonce")?;
@@ -138,13 +140,13 @@ fn pretty_addresses(author: &Session) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Where a picture went.
+/// URLs of an uploaded picture.
 struct Upload {
     whole: String,
     small: String,
 }
 
-/// Sends the picture and publishes a post with it, as the editor does. Returns the address of the post.
+/// Uploads the picture and publishes a post with it, as the editor does. Returns the URL of the post.
 fn publish(author: &Session, picture: &Path) -> Result<(String, Upload), Failure> {
     let nonce = author.get("/wp-admin/admin-ajax.php?action=rest-nonce")?.text();
     let nonce = format!("X-WP-Nonce: {nonce}");
@@ -168,7 +170,7 @@ fn publish(author: &Session, picture: &Path) -> Result<(String, Upload), Failure
     Ok((page.json("/link")?, sent))
 }
 
-/// What somebody sees who is not logged in.
+/// Checks the pages as a visitor who is not logged in.
 fn read(session: &Session, post: &str, sent: &Upload, picture: &[u8]) -> Result<(), Failure> {
     if !post.ends_with("/ebb-at-noon/") {
         return Err(format!("the post has no pretty address: {post}").into());
@@ -194,9 +196,9 @@ fn read(session: &Session, post: &str, sent: &Upload, picture: &[u8]) -> Result<
     session.get("/?s=water")?.expect(200, &["Ebb at noon"])?;
     session.get("/feed/")?.expect(200, &["<rss", "Ebb at noon"])?;
     session.get("/wp-json/wp/v2/posts")?.expect(200, &["ebb-at-noon"])?;
-    // It is WordPress that tells, in the colours of the site.
+    // The error page comes from WordPress, in the design of the site.
     session.get("/high-water/")?.expect(404, &["Harbour news"])?;
-    // A path without its last slash is led to the one with it.
+    // A path without its last slash is redirected to the one with it.
     let page = session.get(post.trim_end_matches('/'))?.expect(301, &[])?;
     if page.location != post {
         return Err(page.wrong("not led to the post"));
@@ -214,12 +216,12 @@ fn comment(session: &Session, post: &str) -> Result<(), Failure> {
         ("comment_parent", "0"),
     ];
     let page = session.post("/wp-comments-post.php", &form)?.expect_redirect(post)?;
-    // It waits for its approval, and only whoever wrote it sees it.
+    // The comment waits for approval, and only its author sees it.
     session.get(&page.location)?.expect(200, &["And it comes back."])?;
     Ok(())
 }
 
-/// What nobody may have, or have run.
+/// Checks that private files are refused and uploaded scripts do not run.
 fn check_forbidden(session: &Session, sent: &Upload) -> Result<(), Failure> {
     let rows: &[(&str, u16)] = &[
         ("/wp-content/uploads/evil.php", 403),
@@ -236,7 +238,7 @@ fn check_forbidden(session: &Session, sent: &Upload) -> Result<(), Failure> {
             return Err(page.wrong("it was run, or sent"));
         }
     }
-    // A picture is no script, whatever is written behind it.
+    // A path with a script name after a picture's name must not run the picture as a script.
     let page = session.get(&format!("{}/x.php", sent.whole))?;
     if page.status == 200 {
         return Err(page.wrong("something was made of it"));
@@ -256,7 +258,7 @@ fn login_page() -> String {
     )
 }
 
-/// The editor is a hundred scripts and styles, and asks for more by itself.
+/// Opens the editor, which loads a hundred scripts and styles and sends requests of its own.
 fn write_in_browser(url: &str, home: &Path) -> Result<(), Failure> {
     let (dom, log) = browser::load_with(&[BUDGET], url, Some(home))?;
     let log: Vec<_> = log.lines().filter(|line| !line.contains(JQUERY_NOTICE)).collect();

@@ -1,4 +1,4 @@
-//! No import cycles: the modules of a crate, and its files, need each other in one direction only.
+//! Import cycles: modules and files of a crate import each other in one direction only.
 
 mod graph;
 mod imports;
@@ -10,7 +10,7 @@ use imports::{Import, imports};
 use known::{KNOWN_FILES, KNOWN_MODULES, Known};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is wrong with the imports of the crate at `folder`.
+/// Returns the violations in the imports of the crate at `folder`.
 pub fn check(folder: &str, tree: &Tree<'_>) -> Vec<String> {
     let mut breaches = Vec::new();
     for file in &tree.stray {
@@ -29,10 +29,10 @@ pub fn check(folder: &str, tree: &Tree<'_>) -> Vec<String> {
     breaches
 }
 
-/// From each node to those it imports, with the place of the first import.
+/// Targets of each node, with the position of the first import.
 type Edges = BTreeMap<String, BTreeMap<String, String>>;
 
-/// The imports between modules at the top of a crate.
+/// Returns the imports between modules at the top of a crate.
 fn between_modules(tree: &Tree<'_>, imports: &BTreeSet<Import>) -> Edges {
     let top = |module: usize| tree.modules[module].path.first();
     let mut edges = Edges::new();
@@ -46,7 +46,7 @@ fn between_modules(tree: &Tree<'_>, imports: &BTreeSet<Import>) -> Edges {
     edges
 }
 
-/// The imports between files: every file that a module may have, for whichever system.
+/// Returns the imports between files. A module may have a file for each system.
 fn between_files(tree: &Tree<'_>, imports: &BTreeSet<Import>) -> Edges {
     let mut edges = Edges::new();
     for import in imports.iter().filter(|import| !import.passes) {
@@ -67,7 +67,7 @@ fn insert(edges: &mut Edges, from: &str, to: &str, import: &Import) {
     places.entry(to.to_owned()).or_insert(place);
 }
 
-/// The cycles of `edges` that `known` does not have, and what `known` has without a cycle.
+/// Returns the cycles that `known` lacks, and the members of `known` that are in no cycle.
 fn judge(folder: &str, what: &str, edges: &Edges, known: &[Known]) -> Vec<String> {
     let graph: Graph = edges
         .iter()
@@ -105,7 +105,7 @@ fn judge(folder: &str, what: &str, edges: &Edges, known: &[Known]) -> Vec<String
     breaches
 }
 
-/// A shortest cycle of a group, each import with its place.
+/// Formats a shortest cycle of a group, each import with its position.
 fn example(graph: &Graph, edges: &Edges, group: &BTreeSet<String>) -> String {
     let way = shortest(graph, group);
     let steps = way.windows(2).map(|pair| {

@@ -1,6 +1,6 @@
-//! Arrows between crates point down only, and the protocol crate depends on nothing impure.
+//! Dependencies between crates: they point down only, and the protocol crate depends on nothing with side effects.
 
-/// Our crates and those of ours each may use: arrows point down only (ARCHITECTURE.md).
+/// Crates of the workspace, each with those that it may depend on (ARCHITECTURE.md).
 pub const ALLOWED: &[(&str, &[&str])] = &[
     ("rocknet-proto", &[]),
     ("rocknet-io", &[]),
@@ -86,10 +86,10 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     ("rocknet-gui", &["rocknet-config", "rocknet-control"]),
 ];
 
-/// Runtimes and system crates that would end the promise of `rocknet-proto` to ask for nothing.
+/// Runtimes and system crates, which `rocknet-proto` must not use because it needs no system.
 const IMPURE: &[&str] = &["tokio", "rustix", "socket2", "libc", "mio", "jiff"];
 
-/// What is wrong with the dependencies of one of our crates; those for tests alone are free.
+/// Returns the violations in the manifest of one crate; dev-dependencies are free.
 pub fn check(name: &str, allowed: &[&str], text: &str) -> Vec<String> {
     let mut breaches = Vec::new();
     let mut section = "";

@@ -1,4 +1,5 @@
-//! A list of exceptions that only shrinks: each has a reason, and one that matches nothing is an error.
+//! Exceptions of a rule. Each has a reason, and an exception that matches nothing is an error, so the list only
+//! shrinks.
 
 use std::collections::BTreeSet;
 
@@ -6,12 +7,12 @@ use std::collections::BTreeSet;
 pub struct Listed {
     /// Path of the file, or folder of the crate, from the root of the checkout.
     pub file: &'static str,
-    /// The name in the file that the exception is for; empty where it is for all of the file.
+    /// Name in the file that the exception is for; empty for the whole file.
     pub name: &'static str,
     pub reason: &'static str,
 }
 
-/// The exceptions of one rule and those that were needed.
+/// Exceptions of one rule, with those that were used.
 pub struct Exceptions {
     listed: &'static [Listed],
     met: BTreeSet<usize>,
@@ -25,7 +26,7 @@ impl Exceptions {
         }
     }
 
-    /// Whether `name` in `file` is listed.
+    /// Returns true if `name` in `file` is listed.
     pub fn has(&mut self, file: &str, name: &str) -> bool {
         let matches = |one: &Listed| one.file == file && (one.name.is_empty() || one.name == name);
         let found = self.listed.iter().position(matches);
@@ -33,7 +34,7 @@ impl Exceptions {
         found.is_some()
     }
 
-    /// A breach for each exception that was not needed.
+    /// Returns a violation for each exception that was not used.
     pub fn left(&self, rule: &str) -> Vec<String> {
         let left = self
             .listed

@@ -1,4 +1,4 @@
-//! Names of types: one public type for each name, and short names in two modules of a crate at most.
+//! Names of types: one public type for each name, and short names in at most two modules of a crate.
 
 mod known;
 
@@ -9,10 +9,10 @@ use known::{SHARED, SIBLINGS};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// The modules of a crate in which one short name may stand.
+/// Maximum modules of a crate in which one short name may stand.
 const MAX_MODULES: usize = 2;
 
-/// The rule over all crates, and the exceptions that it needed.
+/// The rule over all crates, and the exceptions that it used.
 pub struct Names {
     exceptions: Exceptions,
     siblings: BTreeSet<&'static str>,
@@ -30,7 +30,7 @@ impl Names {
         }
     }
 
-    /// Returns the breaches of the crate at `folder`. Test code may use any names.
+    /// Returns the violations in the crate at `folder`. Test code may use any names.
     pub fn check(&mut self, folder: &str, tree: &Tree<'_>) -> Vec<String> {
         let mut breaches = Vec::new();
         for (name, places) in self.places(folder, tree) {
@@ -54,7 +54,7 @@ impl Names {
         breaches
     }
 
-    /// Returns a breach for each exception that is not needed any more.
+    /// Returns a violation for each exception that was not used.
     pub fn left(&self) -> Vec<String> {
         let mut breaches = self.exceptions.left("the rule of type names");
         let left = SIBLINGS.iter().filter(|(name, _)| !self.siblings.contains(name));
@@ -66,7 +66,7 @@ impl Names {
         breaches
     }
 
-    /// The names of types that the crate declares, each with its places.
+    /// Returns the names of types that the crate declares, each with its modules.
     fn places<'a>(&mut self, folder: &str, tree: &Tree<'a>) -> BTreeMap<&'a str, Vec<Declaration>> {
         let mut places: BTreeMap<&str, Vec<Declaration>> = BTreeMap::new();
         for module in &tree.modules {
@@ -89,7 +89,8 @@ impl Names {
         places
     }
 
-    /// The number of names before the first sibling in the path of `module`, and the sibling; all names without one.
+    /// Returns the number of names before the first sibling in the path of `module`, and the sibling; all names if
+    /// there is no sibling.
     fn family(&mut self, module: &Module<'_>) -> (usize, &'static str) {
         for (at, name) in module.path.iter().enumerate() {
             if let Some((sibling, _)) = SIBLINGS.iter().find(|(sibling, _)| sibling == name) {
@@ -105,9 +106,9 @@ impl Names {
 struct Declaration {
     root: String,
     path: Vec<String>,
-    /// The number of names in `path` that come before `sibling`.
+    /// Number of names in `path` before `sibling`.
     family: usize,
-    /// The sibling module through which the path leads; empty without one.
+    /// Sibling module through which the path leads; empty without one.
     sibling: &'static str,
     is_public: bool,
 }
@@ -119,10 +120,10 @@ impl fmt::Display for Declaration {
     }
 }
 
-/// The modules below each sibling of one family.
+/// Modules below each sibling of one family.
 type Siblings<'a> = BTreeMap<&'a str, BTreeSet<&'a [String]>>;
 
-/// The number of modules among `places`. Of siblings only the one with the most modules counts, because their types
+/// Number of modules among `declarations`. Of siblings only the one with the most modules counts, because their types
 /// have the same names by design.
 fn count<'a>(places: impl Iterator<Item = &'a Declaration>) -> usize {
     let mut families: BTreeMap<(&str, &[String]), Siblings<'_>> = BTreeMap::new();
@@ -139,7 +140,7 @@ fn count<'a>(places: impl Iterator<Item = &'a Declaration>) -> usize {
 /// A type that a module declares.
 struct Declared<'a> {
     name: &'a str,
-    /// Whether it is `pub` without a restriction such as `pub(crate)`.
+    /// True for `pub` without a restriction such as `pub(crate)`.
     is_public: bool,
 }
 

@@ -1,6 +1,6 @@
-//! Every file opens with one `//!` sentence that says what it is.
+//! First lines of files: every file opens with one `//!` sentence that describes it.
 
-/// What is wrong with the first line of the file `shown`.
+/// Returns the violation in the first line of the file `shown`.
 pub fn check(shown: &str, text: &str) -> Vec<String> {
     if text.starts_with("//! ") {
         return Vec::new();

@@ -1,9 +1,9 @@
-//! Reads the paths of a module's code: its `use` declarations, the paths in its expressions and types, and what it defines.
+//! Paths in a module's code: its `use` declarations, the paths in its expressions and types, and its definitions.
 
 use super::token::Token;
 use std::collections::BTreeSet;
 
-/// Keywords after which the name of an item stands.
+/// Keywords before the name of an item.
 const ITEMS: &[&str] = &[
     "fn",
     "struct",
@@ -22,7 +22,7 @@ pub struct Use {
     pub path: Vec<String>,
     /// The name in scope; `*` for all names of the path, `_` for none.
     pub alias: String,
-    /// Whether it is a re-export: `pub use`, also `pub(crate) use`.
+    /// True for a re-export: `pub use`, also `pub(crate) use`.
     pub public: bool,
     pub line: usize,
 }
@@ -34,7 +34,7 @@ pub struct Written {
     pub line: usize,
 }
 
-/// What the code of one module imports, names and defines.
+/// Imports, paths and definitions of one module's code.
 #[derive(Default, Debug)]
 pub struct Paths {
     pub uses: Vec<Use>,
@@ -85,13 +85,13 @@ impl Paths {
     }
 }
 
-/// Whether `code` ends in `pub(…)`.
+/// Returns true if `code` ends in `pub(…)`.
 fn is_restricted(code: &[Token<'_>]) -> bool {
     let open = code.iter().rposition(|token| token.is("("));
     open.is_some_and(|open| open > 0 && code[open - 1].is("pub"))
 }
 
-/// The segments of the path that begins at `at`, and the index after it.
+/// Returns the segments of the path that begins at `at`, and the index after it.
 fn segments(code: &[Token<'_>], mut at: usize) -> (Vec<String>, usize) {
     let mut path = vec![code[at].text.to_owned()];
     while code.get(at + 1).is_some_and(|next| next.is("::"))
@@ -110,7 +110,7 @@ struct Tree<'t, 'a> {
 }
 
 impl Tree<'_, '_> {
-    /// Reads the branch at `at` below `above`; the index after it.
+    /// Reads the branch at `at` below `above`, and returns the index after it.
     fn read(&self, mut at: usize, above: &[String], found: &mut Vec<Use>) -> usize {
         let mut path = above.to_vec();
         let mut line = self.code.get(at).map_or(0, |token| token.line);

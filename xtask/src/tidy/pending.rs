@@ -1,4 +1,4 @@
-//! Folders that do not keep the rules of wording yet. An entry that is clean is an error, so the list only shrinks.
+//! Folders that do not follow the rules of wording yet. A clean entry is an error, so the list only shrinks.
 
 mod known;
 
@@ -6,23 +6,23 @@ use super::prose::{Finding, Rule};
 use known::{PROSE, TYPE_NAMES};
 use std::collections::BTreeMap;
 
-/// The number of breaches of each rule.
+/// Number of violations of each rule.
 type Counts = BTreeMap<Rule, usize>;
 
-/// Sorts findings into breaches and those of listed folders.
+/// Sorts findings into violations and those of listed folders.
 pub struct Pending {
     prose: &'static [&'static str],
     type_names: &'static [&'static str],
-    /// The folder whose findings are shown though it is listed.
+    /// Folder whose findings are shown even if it is listed.
     shown: Option<String>,
     breaches: Vec<String>,
-    /// The listed findings of the folder that is shown.
+    /// Findings in listed folders that are to be shown.
     remarks: Vec<String>,
     counts: BTreeMap<String, Counts>,
 }
 
 impl Pending {
-    /// Shows the findings of the folder `shown`, whether it is listed or not.
+    /// Creates the lists of this checkout, and shows the findings of the folder `shown`.
     pub fn new(shown: Option<String>) -> Pending {
         Pending::with(PROSE, TYPE_NAMES, shown)
     }
@@ -38,7 +38,7 @@ impl Pending {
         }
     }
 
-    /// Takes the findings of the prose rules in `file`.
+    /// Adds the findings of the prose rules in `file`.
     pub fn prose(&mut self, file: &str, findings: Vec<Finding>) {
         let listed = self.prose.iter().find(|folder| is_below(file, folder));
         for finding in findings {
@@ -48,7 +48,7 @@ impl Pending {
         }
     }
 
-    /// Takes the breaches of the rule of type names in the crate at `folder`.
+    /// Adds the violations of the rule of type names in the crate at `folder`.
     pub fn type_names(&mut self, folder: &str, breaches: Vec<String>) {
         let listed = self.type_names.contains(&folder);
         for breach in breaches {
@@ -70,7 +70,7 @@ impl Pending {
         }
     }
 
-    /// Returns the lines of the counts, after the listed findings of the folder that is shown.
+    /// Returns the lines of the counts, after the findings to be shown.
     pub fn report(&self) -> String {
         let mut lines = self.remarks.clone();
         for (folder, counts) in &self.counts {
@@ -87,7 +87,7 @@ impl Pending {
         lines.iter().map(|line| format!("{line}\n")).collect()
     }
 
-    /// Returns the breaches of folders that are not listed, and one for each listed folder that is clean.
+    /// Returns the violations in folders that are not listed, and one for each listed folder that is clean.
     pub fn breaches(self) -> Vec<String> {
         let is_clean = |folder: &str, is_of_list: fn(&Rule) -> bool| {
             let counts = self.counts.get(folder);
@@ -115,7 +115,7 @@ fn is_below(file: &str, folder: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// The folder of the crate to which `file` belongs.
+/// Returns the folder of the crate to which `file` belongs.
 fn crate_of(file: &str) -> &str {
     let parts = if file.starts_with("crates/") || file.starts_with("bench/") {
         2

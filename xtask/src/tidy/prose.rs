@@ -15,7 +15,7 @@ pub use finding::{Finding, Rule};
 use sentences::of_lines;
 pub use words::Words;
 
-/// Returns the breaches of all comments of a file, tests included.
+/// Returns the violations in all comments of a file, tests included.
 pub fn comments(words: &Words, text: &str) -> Vec<Finding> {
     let mut found = Vec::new();
     for block in blocks(text) {
@@ -29,7 +29,7 @@ pub fn comments(words: &Words, text: &str) -> Vec<Finding> {
     found
 }
 
-/// Returns the breaches of the messages in `code`, which has no test code.
+/// Returns the violations in the messages of `code`, which has no test code.
 pub fn messages(words: &Words, code: &[Token<'_>]) -> Vec<Finding> {
     messages::check(words, code)
 }

@@ -1,4 +1,4 @@
-//! Leaves test code out of tokens: items under `#[test]` and `#[cfg(test)]`, which may import and hold anything.
+//! Removes test code from tokens: items under `#[test]` and `#[cfg(test)]`, which are exempt from most rules.
 
 use super::token::{Token, after_group};
 
@@ -15,10 +15,10 @@ const BODIES: &[&str] = &[
     "macro_rules",
 ];
 
-/// Keywords that begin an item which a semicolon ends.
+/// Keywords that begin an item that ends with a semicolon.
 const STATEMENTS: &[&str] = &["use", "static", "type", "let"];
 
-/// `tokens` without the items that are compiled for tests alone.
+/// Returns `tokens` without the items that are compiled only for tests.
 pub fn shipped<'a>(tokens: &[Token<'a>]) -> Vec<Token<'a>> {
     if is_test_file(tokens) {
         return Vec::new();
@@ -37,7 +37,7 @@ pub fn shipped<'a>(tokens: &[Token<'a>]) -> Vec<Token<'a>> {
     kept
 }
 
-/// The tokens inside of the attribute at `at`, and the index after it.
+/// Returns the tokens inside the attribute at `at`, and the index after it.
 pub fn attribute<'t, 'a>(tokens: &'t [Token<'a>], at: usize) -> Option<(&'t [Token<'a>], usize)> {
     let opens = tokens.get(at)?.is("#") && tokens.get(at + 1)?.is("[");
     opens.then(|| {
@@ -46,7 +46,7 @@ pub fn attribute<'t, 'a>(tokens: &'t [Token<'a>], at: usize) -> Option<(&'t [Tok
     })
 }
 
-/// Whether the whole file is for tests: `#![cfg(test)]` at its top.
+/// Returns true if the whole file is for tests: `#![cfg(test)]` at its top.
 fn is_test_file(tokens: &[Token<'_>]) -> bool {
     tokens.windows(3).enumerate().any(|(at, window)| {
         let opens = window[0].is("#") && window[1].is("!") && window[2].is("[");
@@ -54,7 +54,7 @@ fn is_test_file(tokens: &[Token<'_>]) -> bool {
     })
 }
 
-/// Whether an attribute leaves its item to tests alone: `test`, `cfg(test)`, or `cfg(all(…, test, …))`.
+/// Returns true if an attribute limits its item to tests: `test`, `cfg(test)`, or `cfg(all(…, test, …))`.
 fn is_test(attribute: &[Token<'_>]) -> bool {
     let texts: Vec<&str> = attribute.iter().map(|token| token.text).collect();
     match texts.as_slice() {
@@ -64,7 +64,7 @@ fn is_test(attribute: &[Token<'_>]) -> bool {
     }
 }
 
-/// Whether `test` stands in a list itself, not inside of a nested `any` or `not`.
+/// Returns true if `test` is in the list itself, outside nested `any` or `not`.
 fn has_test(list: &[&str]) -> bool {
     let mut depth = 0usize;
     for text in list {
@@ -78,7 +78,7 @@ fn has_test(list: &[&str]) -> bool {
     false
 }
 
-/// The index after the item, field, arm or statement that begins at `at`, after further attributes.
+/// Returns the index after the item, field, arm or statement that begins at `at`, after further attributes.
 fn after_item(tokens: &[Token<'_>], mut at: usize) -> usize {
     while let Some((_, after)) = attribute(tokens, at) {
         at = after;
@@ -114,7 +114,7 @@ fn after_item(tokens: &[Token<'_>], mut at: usize) -> usize {
         if !body && !statement && angles == 0 && token.is(",") {
             return at + 1;
         }
-        // A field or arm that is the last of its list ends where the list does.
+        // The last field or arm of a list ends where the list does.
         if [")", "]", "}"].iter().any(|text| token.is(text)) {
             return at;
         }

@@ -1,4 +1,4 @@
-//! State of the process: every static that can change is on a list, with a reason.
+//! State of the process: every static that can change is listed with a reason.
 
 mod known;
 
@@ -8,13 +8,13 @@ use super::tree::Tree;
 use known::{CONSTANT_TYPES, MUTABLE};
 use std::collections::BTreeSet;
 
-/// Types of the language that hold what never changes.
+/// Types of the language without interior mutability.
 const PLAIN_TYPES: &[&str] = &[
     "u8", "u16", "u32", "u64", "u128", "usize", "i8", "i16", "i32", "i64", "i128", "isize", "f32", "f64", "bool",
     "char", "str", "Option", "Duration",
 ];
 
-/// The statics rule over all crates, and what its lists were needed for.
+/// The rule over all crates, and the entries of its lists that it used.
 pub struct Statics {
     exceptions: Exceptions,
     types: BTreeSet<&'static str>,
@@ -32,7 +32,7 @@ impl Statics {
         }
     }
 
-    /// What is wrong with the statics of the crate at `folder`.
+    /// Returns the violations in the statics of the crate at `folder`.
     pub fn check(&mut self, folder: &str, tree: &Tree<'_>) -> Vec<String> {
         let mut breaches = Vec::new();
         for part in tree.parts() {
@@ -50,7 +50,7 @@ impl Statics {
         breaches
     }
 
-    /// What stands on the lists in vain.
+    /// Returns a violation for each entry of the lists that was not used.
     pub fn left(&self) -> Vec<String> {
         let mut breaches = self.exceptions.left("the rule of statics");
         let types = CONSTANT_TYPES.iter().filter(|name| !self.types.contains(*name));
@@ -68,8 +68,8 @@ struct Static<'t, 'a> {
 }
 
 impl Static<'_, '_> {
-    /// Whether it cannot change: every type in it is of the language or on the list of constant ones, which `met` collects.
-    /// Names in capitals are lengths.
+    /// Returns true if it cannot change: every type in it is of the language or in the list of constant types. `met`
+    /// collects the entries of the list. Names in capitals are lengths.
     fn is_constant(&self, met: &mut BTreeSet<&'static str>) -> bool {
         let mut constant = !self.mutable;
         for (at, token) in self.kind.iter().enumerate().filter(|(_, token)| token.is_name()) {
@@ -87,7 +87,7 @@ impl Static<'_, '_> {
     }
 }
 
-/// Every static of `code`, also inside of functions and macros such as `thread_local!`.
+/// Returns every static of `code`, also inside functions and macros such as `thread_local!`.
 fn statics<'t, 'a>(code: &'t [Token<'a>]) -> Vec<Static<'t, 'a>> {
     let mut found = Vec::new();
     for at in (0..code.len()).filter(|&at| code[at].is("static")) {
@@ -114,7 +114,7 @@ fn statics<'t, 'a>(code: &'t [Token<'a>]) -> Vec<Static<'t, 'a>> {
     found
 }
 
-/// The index of the `=` or `;` after a type; the `;` of an array is inside of brackets.
+/// Returns the index of the `=` or `;` after a type; the `;` of an array is inside brackets.
 fn end_of_type(code: &[Token<'_>]) -> usize {
     let mut depth = 0usize;
     for (at, token) in code.iter().enumerate() {

@@ -1,6 +1,6 @@
 //! Splits Rust source into tokens (names, literals and symbols) and comments, each with its line.
 
-/// The kind of a token.
+/// Kind of a token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TokenKind {
     /// An identifier or keyword, without `r#`.
@@ -20,7 +20,7 @@ pub struct Token<'a> {
 }
 
 impl Token<'_> {
-    /// Whether the token is the name or symbol `text`. A literal equals nothing.
+    /// Returns true if the token is the name or symbol `text`. A literal equals nothing.
     pub fn is(&self, text: &str) -> bool {
         self.kind != TokenKind::Literal && self.text == text
     }
@@ -35,7 +35,7 @@ impl Token<'_> {
 pub struct Comment<'a> {
     pub text: &'a str,
     pub line: usize,
-    /// Whether code stands before the comment on its line.
+    /// True if code stands before the comment on its line.
     pub follows_code: bool,
 }
 
@@ -50,7 +50,7 @@ pub fn comments(text: &str) -> Vec<Comment<'_>> {
     Lexer::read(text).comments
 }
 
-/// The index after the bracket that closes the one at `open`, or the end of the tokens.
+/// Returns the index after the bracket that closes the one at `open`, or the end of the tokens.
 pub fn after_group(tokens: &[Token<'_>], open: usize) -> usize {
     let mut depth = 0usize;
     for (index, token) in tokens.iter().enumerate().skip(open) {
@@ -146,13 +146,13 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// The length of the word that `rest` begins with.
+/// Returns the length of the word that `rest` begins with.
 fn word(rest: &str) -> usize {
     let end = rest.find(|letter: char| letter != '_' && !letter.is_alphanumeric());
     end.unwrap_or(rest.len())
 }
 
-/// The length of the number that `rest` begins with; `0..4` is two numbers.
+/// Returns the length of the number that `rest` begins with; `0..4` is two numbers.
 fn number(rest: &str) -> usize {
     let whole = word(rest);
     match rest[whole..].strip_prefix('.') {
@@ -161,7 +161,7 @@ fn number(rest: &str) -> usize {
     }
 }
 
-/// The length of the block comment that `rest` begins with. They nest.
+/// Returns the length of the block comment that `rest` begins with. They nest.
 fn comment(rest: &str) -> usize {
     let (mut depth, mut at) = (0usize, 0);
     let bytes = rest.as_bytes();
@@ -178,7 +178,7 @@ fn comment(rest: &str) -> usize {
     rest.len()
 }
 
-/// The length of the string that `rest` begins with, whichever prefix it has. `None`: it begins with something else.
+/// Returns the length of the string that `rest` begins with, with any prefix. `None`: it begins with something else.
 fn string(rest: &str) -> Option<usize> {
     let prefix = ["br", "cr", "b", "c", "r", ""].into_iter().find(|prefix| {
         rest.strip_prefix(prefix)
@@ -198,7 +198,7 @@ fn string(rest: &str) -> Option<usize> {
     Some(start + until(&rest[start..], b'"'))
 }
 
-/// The length of the character or lifetime that `rest` begins with.
+/// Returns the length of the character or lifetime that `rest` begins with.
 fn quote(rest: &str) -> usize {
     let mut inner = rest[1..].chars();
     match (inner.next(), inner.next()) {
@@ -208,7 +208,7 @@ fn quote(rest: &str) -> usize {
     }
 }
 
-/// The length of `body` up to and with the first `end` that no backslash precedes.
+/// Returns the length of `body` up to and including the first `end` without a backslash before it.
 fn until(body: &str, end: u8) -> usize {
     let mut escaped = false;
     for (at, &byte) in body.as_bytes().iter().enumerate() {

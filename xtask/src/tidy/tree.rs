@@ -1,4 +1,4 @@
-//! The module tree of a crate: which file defines which module, followed from the roots by `mod` declarations.
+//! Module tree of a crate: the file of each module, found by following `mod` declarations from the roots.
 
 use super::shipped::{attribute, shipped};
 use super::token::{Token, after_group, tokens};
@@ -7,23 +7,23 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The sources of one crate by path relative to its `src` folder.
 pub type Sources = BTreeMap<String, String>;
 
-/// A crate as its `mod` declarations have it, without test code.
+/// A crate by its `mod` declarations, without test code.
 pub struct Tree<'a> {
     /// Every module of every root; a root is its own parent.
     pub modules: Vec<Module<'a>>,
-    /// Files that no `mod` reaches, with or without test code.
+    /// Files that no `mod` declaration reaches, with or without test code.
     pub stray: Vec<String>,
 }
 
 /// One module: inline, or one file, or one file for each system.
 pub struct Module<'a> {
     pub parent: usize,
-    /// Names from the root down, the root's own left out.
+    /// Names from the root down, without the root's own.
     pub path: Vec<String>,
     /// Name of the root's file.
     pub root: String,
     pub children: BTreeMap<String, usize>,
-    /// The code of the module and where it lies, without the bodies of inline modules.
+    /// Code of the module and its files, without the bodies of inline modules.
     pub parts: Vec<Part<'a>>,
 }
 
@@ -34,7 +34,7 @@ pub struct Part<'a> {
 }
 
 impl<'a> Tree<'a> {
-    /// Reads the tree of `sources` from `lib.rs`, `main.rs` and the programs in `bin/` down.
+    /// Reads the tree of `sources`, starting at `lib.rs`, `main.rs` and the programs in `bin/`.
     pub fn new(sources: &'a Sources) -> Tree<'a> {
         let mut tree = Tree {
             modules: Vec::new(),
@@ -54,7 +54,7 @@ impl<'a> Tree<'a> {
         tree
     }
 
-    /// The parts of all modules, one for each module in each file.
+    /// Returns the parts of all modules, one for each module in each file.
     pub fn parts(&self) -> impl Iterator<Item = &Part<'a>> {
         self.modules.iter().flat_map(|module| &module.parts)
     }
@@ -88,7 +88,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Takes what belongs to `module` out of `code` and descends into the modules that it declares.
+    /// Moves the code of `module` out of `code` and descends into the modules that it declares.
     fn split(&mut self, module: usize, file: &str, folder: &str, code: &[Token<'a>], sources: &'a Sources) {
         let root = self.modules[module].root.clone();
         let mut own = Vec::new();
@@ -118,7 +118,7 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// Every file that is reached from a root, test code included.
+/// Returns every file that is reached from a root, test code included.
 fn reached(sources: &Sources) -> BTreeSet<String> {
     let mut reached = BTreeSet::new();
     let mut open: Vec<String> = sources.keys().filter(|file| is_root(file)).cloned().collect();
@@ -144,15 +144,15 @@ fn follow(file: &str, folder: &str, code: &[Token<'_>], open: &mut Vec<String>) 
 /// A `mod` declaration.
 struct Declared<'a> {
     name: &'a str,
-    /// Its value of `#[path = "…"]`.
+    /// Value of `#[path = "…"]`.
     path: Option<String>,
-    /// Its body where it is inline.
+    /// Body of an inline module.
     body: Option<(usize, usize)>,
     from: usize,
     to: usize,
 }
 
-/// The modules that `code` declares, in order; those inside of an inline one are left to it.
+/// Returns the modules that `code` declares, in order; an inline module's own declarations are left to it.
 fn declared<'a>(code: &[Token<'a>]) -> Vec<Declared<'a>> {
     let mut found = Vec::new();
     let mut path = None;
@@ -196,7 +196,7 @@ fn declared<'a>(code: &[Token<'a>]) -> Vec<Declared<'a>> {
     found
 }
 
-/// Where the file of a declared module may lie.
+/// Returns the possible files of a declared module.
 fn candidates(file: &str, folder: &str, declared: &Declared<'_>) -> Vec<String> {
     match &declared.path {
         Some(path) => {
@@ -210,7 +210,7 @@ fn candidates(file: &str, folder: &str, declared: &Declared<'_>) -> Vec<String> 
     }
 }
 
-/// The folder in which the children of `file`'s module lie.
+/// Returns the folder for the children of `file`'s module.
 fn folder_of_children(file: &str) -> String {
     let (folder, name) = file.rsplit_once('/').unwrap_or(("", file));
     if is_root(file) || name == "mod.rs" {
@@ -237,7 +237,7 @@ fn join(folder: &str, name: &str) -> String {
     parts.join("/")
 }
 
-/// Sources of a crate from rows of path and text, for tests.
+/// Builds the sources of a crate from rows of path and text, for tests.
 #[cfg(test)]
 pub fn sources(rows: &[(&str, &str)]) -> Sources {
     let owned = rows.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned()));

@@ -1,19 +1,19 @@
-//! `unsafe` stands in the crates at the boundary to the system and to loaded libraries, and nowhere else.
+//! `unsafe` code: only in the crates at the boundary to the system and to loaded libraries.
 
 use super::token::Token;
 use std::path::Path;
 
-/// The crates where `unsafe` may stand, each block with its reason.
+/// Crates with `unsafe` blocks, each block with its reason.
 const CRATES: &[&str] = &["rocknet-io", "rocknet-controller"];
 
-/// A test that counts allocations implements an allocator, which is `unsafe` by its trait. A bare loop on a ring shares memory
-/// with the kernel.
+/// Files outside those crates. A test that counts allocations implements an allocator, which is an `unsafe` trait; a
+/// bare io_uring loop shares memory with the kernel.
 const FILES: &[&str] = &[
     "crates/rocknet/tests/allocations.rs",
     "bench/floor/src/bin/floor-uring.rs",
 ];
 
-/// What is wrong with the file `shown`.
+/// Returns the violations in the file `shown`.
 pub fn check(shown: &str, code: &[Token<'_>]) -> Vec<String> {
     let path = Path::new(shown);
     let free = CRATES

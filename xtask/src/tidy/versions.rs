@@ -1,10 +1,11 @@
-//! The server names HTTP versions only where connections are served, where a version is chosen, and in clients of upstreams.
+//! HTTP versions: the server names them only where connections are served, where a version is selected, and in upstream
+//! clients.
 
 use super::paths::Paths;
 use super::tree::Tree;
 
-/// The crates that the rule is for. `rocknet-proto` consists of the versions, `rocknet-proxy` is a client of upstreams and
-/// chooses their version, and the crates between know no HTTP.
+/// Crates with this rule. `rocknet-proto` consists of the versions, `rocknet-proxy` is an upstream client and selects
+/// its version, and the crates between know no HTTP.
 const FOLDERS: &[&str] = &[
     "crates/rocknet",
     "crates/rocknet-files",
@@ -18,7 +19,7 @@ const PLACES: &[(&str, &str)] = &[
     ("transport", "chooses the version of a connection"),
 ];
 
-/// What is wrong with the versions that the crate at `folder` names.
+/// Returns the violations in the crate at `folder`.
 pub fn check(folder: &str, tree: &Tree<'_>) -> Vec<String> {
     if !FOLDERS.contains(&folder) {
         return Vec::new();
@@ -45,7 +46,7 @@ fn judge(folder: &str, tree: &Tree<'_>) -> Vec<String> {
     breaches
 }
 
-/// Whether `file` lies in one of the places, or is the file of its module.
+/// Returns true if `file` lies in one of the places, or is the file of its module.
 fn is_place(file: &str) -> bool {
     let below = |place: &str| {
         let rest = file.strip_prefix(place);
@@ -54,7 +55,7 @@ fn is_place(file: &str) -> bool {
     PLACES.iter().any(|(place, _)| below(place))
 }
 
-/// Whether `name` is that of an HTTP version: `h2`, `http2`, `Http11`, `HTTP_2`.
+/// Returns true if `name` is that of an HTTP version: `h2`, `http2`, `Http11`, `HTTP_2`.
 fn is_version(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     let number = lower.strip_prefix("http").or_else(|| lower.strip_prefix('h'));

@@ -1,6 +1,7 @@
-//! `floor-fastcgi PORT`: answers every request by FastCGI with the same 13 bytes; the records of one answer share one write.
+//! `floor-fastcgi PORT`: FastCGI application that sends the same 13 bytes for every request; the records of one
+//! response share one write.
 //!
-//! It looks at the headers of records and at nothing else, and leaves connections open, whatever it is asked.
+//! It parses only record headers and leaves connections open, whatever the request says.
 
 use floor::{Requests, Responder};
 use std::io;

@@ -1,7 +1,7 @@
-//! `floor-file PORT FILE`: answers every request with a head and FILE by sendfile.
+//! `floor-file PORT FILE`: sends a head and FILE with sendfile for every request.
 //!
-//! Sendfile at every size: it cost 4 % less than one write of the same bytes from memory at 10 KB and 20 % less at 80 KB,
-//! for the kernel then lends the page cache's pages to the socket instead of copying them.
+//! It uses sendfile at every size, because the kernel then lends pages of the page cache to the socket instead of
+//! copying them. Sendfile cost 4 % less than one write of the same bytes from memory at 10 KB, and 20 % less at 80 KB.
 
 use floor::Responder;
 use rustix::io::Errno;
@@ -10,11 +10,11 @@ use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// What one connection still has to send.
+/// Responses that one connection still has to send.
 #[derive(Default)]
 struct Unsent {
     responses: usize,
-    /// Bytes of the foremost answer that are sent, its head included.
+    /// Bytes sent of the first response, its head included.
     sent: usize,
 }
 
@@ -35,7 +35,7 @@ impl WholeFile {
 
     fn send(&self, socket: &OwnedFd, sent: usize) -> rustix::io::Result<usize> {
         if sent < self.head.len() {
-            // MORE keeps the head back until the first bytes of the file can share its packet.
+            // MORE delays the head until the first bytes of the file can share its packet.
             return rustix::net::send(socket, &self.head[sent..], SendFlags::MORE | SendFlags::NOSIGNAL);
         }
         let start = sent - self.head.len();

@@ -1,7 +1,8 @@
-//! `floor-h2 PORT`: answers every request of HTTP/2 in the clear with the same 13 bytes; all of one read share one write.
+//! `floor-h2 PORT`: sends the same 13 bytes for every request of HTTP/2 without TLS; all responses to one read share
+//! one write.
 //!
-//! It looks at frame headers and at nothing else: fields are not decoded, windows not kept, streams not known. The head it
-//! answers with is encoded beforehand and holds what a real server's does.
+//! It parses only frame headers: it decodes no fields, keeps no windows and tracks no streams. The head of its response
+//! is encoded in advance and has the fields of a real server.
 
 use floor::{Requests, Responder};
 use std::io;
@@ -9,9 +10,9 @@ use std::os::fd::OwnedFd;
 
 const BODY: &[u8] = b"Hello, world!";
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// Length, type, flags and stream stand before each payload.
+/// Bytes of a frame header: length, type, flags and stream identifier.
 const HEADER: usize = 9;
-/// Where the stream's number stands among them.
+/// Position of the stream identifier in the header.
 const STREAM: std::ops::Range<usize> = 5..9;
 
 const DATA: u8 = 0;
@@ -36,9 +37,9 @@ const FIELDS: &[(u8, &str)] = &[
 ];
 
 struct Http2Responder {
-    /// HEADERS and DATA of one answer, on no stream yet.
+    /// HEADERS and DATA of one response, with stream identifier 0.
     reply: Vec<u8>,
-    /// Where DATA begins in it.
+    /// Offset of DATA in `reply`.
     data: usize,
     output: Vec<u8>,
 }
@@ -51,10 +52,10 @@ fn frame(kind: u8, flags: u8, payload: &[u8], out: &mut Vec<u8>) {
 
 impl Http2Responder {
     fn new() -> Self {
-        // :status 200, then literals that enter no table.
+        // :status 200, then literals without indexing.
         let mut block = vec![0x88];
         for (name, value) in FIELDS {
-            // A number above 14 goes on in a second byte.
+            // An index above 14 needs a second byte.
             block.extend_from_slice(&[0x0f, name - 15, value.len() as u8]);
             block.extend_from_slice(value.as_bytes());
         }
@@ -79,7 +80,7 @@ impl Http2Responder {
 }
 
 impl Responder for Http2Responder {
-    /// Whether the preface has been seen.
+    /// True once the preface has been read.
     type State = bool;
     const WAITS_FOR_ROOM: bool = false;
 

@@ -1,5 +1,5 @@
-//! `floor-slow PORT MILLISECONDS`: answers each request with 13 bytes after that time, as a server does that waits for a
-//! database. A thread for each connection: few are opened.
+//! `floor-slow PORT MILLISECONDS`: sends 13 bytes for each request after a delay, like a server that waits for a
+//! database. It uses a thread per connection, because only few are opened.
 
 use floor::Requests;
 use std::io::{self, Read, Write};

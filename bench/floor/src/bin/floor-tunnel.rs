@@ -1,11 +1,11 @@
-//! `floor-tunnel PORT`: agrees to another protocol and sends back whatever comes; without that wish it answers with 13 bytes.
+//! `floor-tunnel PORT`: accepts an upgrade and echoes all bytes; without an Upgrade field it sends 13 bytes.
 
 use floor::{Requests, Responder};
 use std::io;
 use std::os::fd::OwnedFd;
 
 const BODY: &[u8] = b"Hello, world!";
-/// The answer to the key that RFC 6455 §1.3 has for an example; the bench sends no other.
+/// Response to the example key of RFC 6455 §1.3; the bench sends no other.
 const SWITCHING: &[u8] = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
     Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
 
@@ -17,7 +17,7 @@ struct EchoResponder {
 #[derive(Default)]
 struct TunnelState {
     is_open: bool,
-    /// What the socket had no room for.
+    /// Bytes that the socket has not accepted yet.
     backlog: Vec<u8>,
 }
 

@@ -1,5 +1,5 @@
-//! `floor-uring PORT`: the same 13 bytes by io_uring: one ring, multishot accepts and receives into provided buffers, and
-//! all sends of a turn handed over by the call that waits for the next.
+//! `floor-uring PORT`: sends the same 13 bytes with io_uring. It uses one ring, multishot accepts, and receives into
+//! provided buffers. The call that waits for the next completions submits all sends of an iteration.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -13,18 +13,18 @@ use io_uring::types::{BufRingEntry, Fd};
 use io_uring::{IoUring, cqueue, opcode};
 
 const BODY: &[u8] = b"Hello, world!";
-/// Operations handed over at once, and room for as many answers of the kernel as a turn can bring.
+/// Size of the submission queue, and a completion queue large enough for one iteration.
 const SUBMISSIONS: u32 = 4096;
 const COMPLETIONS: u32 = 32 << 10;
 /// Provided buffers, all of one group; a power of two.
 const BUFFERS: u16 = 4096;
 const BUFFER: usize = 4096;
 const GROUP: u16 = 0;
-/// Answers that one send takes from the constant memory.
+/// Responses that one send takes from constant memory.
 const MAX_RESPONSES: usize = 64;
-/// What completes is told by the number that comes back: all ones for the listener, else the socket.
+/// User data of a completion: all ones for the listener, else the socket.
 const LISTENER: u64 = u64::MAX;
-/// All of it, and no signal for a client that has gone.
+/// MSG_WAITALL, and MSG_NOSIGNAL because a client may have closed.
 const SEND: i32 = 0x4000 | 0x100;
 
 #[derive(Clone)]
@@ -38,7 +38,7 @@ struct FloorServer {
     tail: u16,
     replies: Vec<u8>,
     reply: usize,
-    /// Heads that have not come whole, by socket; nearly always empty.
+    /// Incomplete heads by socket; nearly always empty.
     partial: Vec<Vec<u8>>,
 }
 
@@ -62,7 +62,7 @@ impl FloorServer {
             reply: reply.len(),
             partial: Vec::new(),
         };
-        // SAFETY: both stretches are page-aligned, as long as is said, and live as long as the ring: to the end.
+        // SAFETY: both memory areas are page-aligned, have the stated length, and live as long as the ring.
         unsafe {
             floor
                 .ring
@@ -76,7 +76,7 @@ impl FloorServer {
     fn return_buffer(&mut self, id: u16) {
         let address = self.memory[usize::from(id)].0.as_mut_ptr() as u64;
         let entries = self.queue.as_mut_ptr().cast::<BufRingEntry>();
-        // SAFETY: the index is below the number of entries, which `queue` holds; each buffer is in it once at most.
+        // SAFETY: the index is below the number of entries in `queue`, and each buffer is in the queue at most once.
         unsafe {
             let entry = &mut *entries.add(usize::from(self.tail % BUFFERS));
             entry.set_addr(address);
@@ -91,7 +91,8 @@ impl FloorServer {
         while self.ring.submission().is_full() {
             self.ring.submit()?;
         }
-        // SAFETY: sends name the constant replies, receives the provided buffers: both live to the end.
+        // SAFETY: sends refer to the constant replies and receives to the provided buffers; both live as long as the
+        // ring.
         let _ = unsafe { self.ring.submission().push(entry) };
         Ok(())
     }
@@ -104,7 +105,7 @@ impl FloorServer {
         )
     }
 
-    /// What one receive brought; whether the connection goes on.
+    /// Handles received bytes; returns true if the connection stays open.
     fn received(&mut self, socket: RawFd, id: u16, length: usize) -> io::Result<bool> {
         let index = socket as usize;
         if self.partial.len() <= index {
@@ -157,7 +158,7 @@ impl FloorServer {
                 let (number, result, flags) = (completion.user_data(), completion.result(), completion.flags());
                 if number == LISTENER {
                     if result >= 0 {
-                        // SAFETY: a descriptor that the kernel has just opened for us.
+                        // SAFETY: the kernel has just returned this descriptor, and we own it.
                         let socket = unsafe { OwnedFd::from_raw_fd(result) };
                         let _ = rustix::net::sockopt::set_tcp_nodelay(&socket, true);
                         std::mem::forget(socket);
@@ -170,7 +171,7 @@ impl FloorServer {
                 }
                 let socket = number as u32 as RawFd;
                 if number >> 32 == 1 {
-                    // A send that failed: the receive tells of it as well.
+                    // The send failed, and the receive reports that as well.
                     continue;
                 }
                 let is_open = match cqueue::buffer_select(flags) {
@@ -179,7 +180,7 @@ impl FloorServer {
                         self.return_buffer(id);
                         false
                     }
-                    // ENOBUFS: asked again below.
+                    // -ENOBUFS: the receive is submitted again below.
                     None => result == -105,
                 };
                 if !is_open {
@@ -191,11 +192,12 @@ impl FloorServer {
         }
     }
 
-    /// The end of a connection: what is to be sent leaves first. With its receive still waiting it is only shut down,
-    /// and the receive tells the end.
+    /// Ends a connection after the queued sends. If its receive is still pending, the socket is only shut down, and the
+    /// receive reports the end.
     fn end(&mut self, socket: RawFd, waits: bool) -> io::Result<()> {
         self.ring.submit()?;
-        // SAFETY: ours since it was accepted, and closed here alone: no completion comes for it after the last receive.
+        // SAFETY: we own the descriptor since the accept and close it only here; no completion follows the last
+        // receive.
         let owned = unsafe { OwnedFd::from_raw_fd(socket) };
         if waits {
             let _ = rustix::net::shutdown(&owned, rustix::net::Shutdown::Both);

@@ -1,4 +1,4 @@
-//! `floor PORT...`: answers every request with the same 13 bytes; all requests of one read share one write.
+//! `floor PORT...`: sends the same 13 bytes for every request; all responses to one read share one write.
 
 use floor::Responder;
 use std::io;
@@ -21,7 +21,7 @@ impl Responder for FixedResponse {
             self.output.extend_from_slice(&self.reply);
         }
         let sent = rustix::io::write(socket, &self.output)?;
-        // A client that does not read what it asked for is no client of a lower bound.
+        // A client that does not read its responses is an error, because a lower bound does not buffer.
         if sent == self.output.len() {
             Ok(true)
         } else {

@@ -1,4 +1,4 @@
-//! TLS for the small client: it takes any certificate, for those of a run are nobody's.
+//! TLS for the small client. It accepts any certificate, because the certificates of a run are self-signed.
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
@@ -8,7 +8,7 @@ use std::io;
 use std::net::TcpStream;
 use std::sync::{Arc, LazyLock};
 
-/// A connection with its handshake behind it, which asked for `name`.
+/// Opens a TLS connection with the server name `name` and completes the handshake.
 pub fn open(mut socket: TcpStream, name: &str) -> io::Result<StreamOwned<ClientConnection, TcpStream>> {
     static SETTINGS: LazyLock<Result<Arc<ClientConfig>, Error>> = LazyLock::new(settings);
     let settings = SETTINGS.as_ref().map_err(io::Error::other)?;
@@ -28,12 +28,12 @@ fn settings() -> Result<Arc<ClientConfig>, Error> {
         .with_custom_certificate_verifier(Arc::new(AcceptAnyCertificate(provider)))
         .with_no_client_auth();
     settings.alpn_protocols = vec![b"http/1.1".to_vec()];
-    // Each connection is to be one that a server has not met before.
+    // Each connection must be new to the server, so sessions are not resumed.
     settings.resumption = rustls::client::Resumption::disabled();
     Ok(Arc::new(settings))
 }
 
-/// Whoever answers is the one that was started for it.
+/// Verifier that accepts any certificate: the bench started the server itself.
 #[derive(Debug)]
 struct AcceptAnyCertificate(Arc<CryptoProvider>);
 

@@ -1,4 +1,5 @@
-//! This checkout beside another build of RockNet, whose program the variable `ROCKNET_BEFORE` names: what a change costs.
+//! This checkout beside another build of RockNet, named by the variable `ROCKNET_BEFORE`, to measure the cost of a
+//! change.
 
 use super::Group;
 use crate::bench::counted;
@@ -16,7 +17,7 @@ pub const GROUP: Group = Group {
     goals: GOALS,
 };
 
-/// The other build is the unit.
+/// The other build is the unit of the ratios.
 const PLAIN: &[Lane] = &[ROCKNET_BEFORE, ROCKNET];
 const MULTIPLEXED: &[Lane] = &[http2(ROCKNET_BEFORE), http2(ROCKNET)];
 const PROXIED: &[Lane] = &[proxied(ROCKNET_BEFORE, 1), proxied(ROCKNET, 1)];

@@ -1,5 +1,5 @@
-//! What a controller costs: the same 13 bytes from a file, from a function on the thread of the connection, from one in the pool,
-//! and from one in a process of its own.
+//! Cost of a controller: the same 13 bytes from a file, from a function on the connection's thread, from the thread
+//! pool, and from a separate process.
 
 use super::Group;
 use crate::bench::counted;

@@ -1,4 +1,4 @@
-//! Applications by FastCGI beside nginx: one that costs next to nothing, so that the server is seen, and php-fpm.
+//! FastCGI applications beside nginx: one with negligible cost, so that the server's own cost shows, and php-fpm.
 
 use super::Group;
 use crate::bench::goals::Figure::{Beside, Cost};
@@ -22,7 +22,7 @@ const RING: Lane = Lane {
     ..ROCKNET
 };
 
-/// nginx is the unit: there is no floor of a gateway.
+/// nginx is the unit, because there is no floor program for a gateway.
 const CONSTANT: &[Lane] = &[by_fastcgi(NGINX), by_fastcgi(ROCKNET), by_fastcgi(RING)];
 const PHP: &[Lane] = &[with_php(NGINX), with_php(ROCKNET), with_php(RING)];
 

@@ -1,4 +1,4 @@
-//! Files of 256 KB to 1 GB over one to 64 connections, in the clear, under TLS and over HTTP/2, on both back ends.
+//! Files of 256 KB to 1 GB over one to 64 connections: without TLS, with TLS and over HTTP/2, on both I/O back ends.
 
 use super::Group;
 use super::io::{EPOLL, RING};
@@ -17,7 +17,7 @@ pub const GROUP: Group = Group {
 };
 
 const CLEAR: &[Lane] = &[FLOOR_FILE, EPOLL, RING, NGINX, H2O, LIGHTTPD];
-/// lighttpd from Debian's packages is not set up for TLS here; nginx is the unit.
+/// Debian's lighttpd is not configured for TLS here, so nginx is the unit.
 const TLS: &[Lane] = &[over_tls(NGINX), over_tls(EPOLL), over_tls(RING), over_tls(H2O)];
 const HTTP2: &[Lane] = &[http2(H2O), http2(EPOLL), http2(RING), http2(NGINX)];
 

@@ -1,4 +1,4 @@
-//! HTTP/2, in the clear and over TLS, beside the servers that speak it.
+//! HTTP/2 with and without TLS, beside the servers that support it.
 
 use super::Group;
 use crate::bench::counted;
@@ -24,7 +24,7 @@ const SMALL: &[Lane] = &[
     http2(APACHE),
     http2(CADDY),
 ];
-/// The floor knows no windows and no content: H2O is the unit where it takes no part.
+/// The floor has no flow-control windows and reads no request bodies. Where it takes no part, H2O is the unit.
 const CLEAR: &[Lane] = &[http2(H2O), http2(ROCKNET), http2(NGINX), http2(APACHE), http2(CADDY)];
 const TLS: &[Lane] = &[
     over_tls(http2(H2O)),
@@ -34,7 +34,7 @@ const TLS: &[Lane] = &[
     over_tls(http2(CADDY)),
 ];
 
-/// nginx answers before it has read the content, which h2load takes for the end of the connection.
+/// nginx responds before it has read the request body, which h2load takes for the end of the connection.
 const POSTS: &[Lane] = &[http2(H2O), http2(ROCKNET_HANDLER), http2(APACHE), http2(CADDY)];
 const TLS_POSTS: &[Lane] = &[
     over_tls(http2(H2O)),

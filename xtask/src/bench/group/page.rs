@@ -1,4 +1,4 @@
-//! A page on a slow link: what is urgent comes first, however late it is ready.
+//! A page on a slow link: urgent responses come first, even if they are ready late.
 
 use super::Group;
 use crate::bench::browser::page;

@@ -1,4 +1,4 @@
-//! What priorities are worth: a route beside another one that is flooded.
+//! Effect of priorities: a route beside another one that is flooded.
 
 use super::Group;
 use crate::bench::flood::{listings, queue};

@@ -1,4 +1,4 @@
-//! Requests passed on to other servers, beside the proxies in use.
+//! Proxied requests, beside the proxies in common use.
 
 use super::Group;
 use crate::bench::goals::Figure::{Beside, Cost};
@@ -22,7 +22,7 @@ const RING: Lane = Lane {
     ..ROCKNET
 };
 
-/// nginx is the unit: there is no floor of a proxy.
+/// nginx is the unit, because there is no floor program for a proxy.
 const fn lanes(variant: Variant) -> [Lane; 4] {
     [
         Lane { variant, ..NGINX },
@@ -33,8 +33,8 @@ const fn lanes(variant: Variant) -> [Lane; 4] {
 }
 const ONE: &[Lane] = &lanes(Variant::Proxied(1));
 const EIGHT: &[Lane] = &lanes(Variant::Proxied(8));
-/// Eight processes that share the load's core keep the proxy waiting, and each that it wakes costs it 3 µs, whoever it is:
-/// eight addresses of one process do neither.
+/// Eight addresses of one process. Eight processes on the load's core would keep the proxy waiting, and each wake-up
+/// costs it 3 µs.
 const SPREAD: &[Lane] = &lanes(Variant::Spread(8));
 
 const SMALL: &str = "Small answers";

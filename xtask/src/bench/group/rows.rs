@@ -3,9 +3,9 @@
 use crate::bench::goals::Goal;
 use crate::bench::row::Row;
 
-/// Rows that are measured together and told on one page.
+/// Rows that are measured together and reported on one page.
 pub struct Group {
-    /// How it is called on the command line and in the names of its files.
+    /// Name on the command line and in file names.
     pub name: &'static str,
     pub title: &'static str,
     pub rows: &'static [Row],

@@ -16,7 +16,7 @@ pub const GROUP: Group = Group {
     goals: GOALS,
 };
 
-/// No program is the floor of TLS: nginx is the unit.
+/// No floor program has TLS, so nginx is the unit.
 const ALL_SERVERS: &[Lane] = &[
     over_tls(NGINX),
     over_tls(ROCKNET),
@@ -54,7 +54,7 @@ const ROWS: &[Row] = &[
     load(KEPT, ALL_SERVERS, ("tls-file-1g", "1 GB file, 4 connections, cost per MiB", Load::bulk(4), File(GIB))),
     load(SHAKEN, ALL_SERVERS, ("tls-full-ecdsa", "ab: 5,000 full handshakes, 10 at once, ECDSA P-256", Load::ab(5_000, 10), Hello)),
     load(SHAKEN, BY_RSA, ("tls-full-rsa", "ab: 5,000 full handshakes, 10 at once, RSA 2048", Load::ab(5_000, 10), Hello)),
-    // The key has no part in it: once is enough.
+    // The key does not matter for a resumed handshake, so one kind is enough.
     load(SHAKEN, ALL_SERVERS, ("tls-resumed", "openssl s_time: resumed handshakes of TLS 1.3, one after another", Load::Resume, Hello)),
     load(SETTINGS, &[ONE, MANY], ("tls-certificates", "ab: 5,000 full handshakes by name, 1 and 10,000 certificates", Load::ab(5_000, 10), Hello)),
     count(COUNTED, ALL_SERVERS, ("tls-start", "From start to the first answer, and memory then", counted::start)),
@@ -72,7 +72,7 @@ const GOALS: &[Goal] = &[
     goal("resumed handshake, × nginx", 1.0, Beside("tls-resumed", US, NGINX.name)),
     goal("1 MB over TLS, × nginx", 1.0, Beside("tls-file-1m", US, NGINX.name)),
     goal("1 GB over TLS, × nginx", 1.0, Beside("tls-file-1g", US, NGINX.name)),
-    // "Independent of the number of certificates" within what one core and caches of this size can tell apart.
+    // Independent of the number of certificates, as far as one core and caches of this size can show.
     goal("10,000 certificates, × one certificate", 1.05, Beside("tls-certificates", MANY.name, ONE.name)),
     goal("memory of an idle TLS connection, bytes", 12.0 * 1024.0, Counted("tls-idle", US, 0)),
 ];

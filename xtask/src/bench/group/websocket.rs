@@ -1,4 +1,4 @@
-//! WebSocket through a proxy: what a message costs, and what a tunnel holds in which nothing flows.
+//! WebSocket through a proxy: cost of a message, and memory of an idle tunnel.
 
 use super::Group;
 use crate::bench::goals::Figure::{Beside, Counted};
@@ -30,7 +30,7 @@ const RING: Lane = Lane {
     ..ROCKNET
 };
 
-/// nginx is the unit: there is no floor of a proxy.
+/// nginx is the unit, because there is no floor program for a proxy.
 const ALL: &[Lane] = &[
     tunnelled(NGINX),
     tunnelled(ROCKNET),

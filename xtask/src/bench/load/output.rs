@@ -1,4 +1,4 @@
-//! What the load generators say, read.
+//! Parsers for the output of load generators.
 
 use super::count::Count;
 use crate::Failure;
@@ -14,7 +14,7 @@ pub fn wrk(text: &str) -> Result<Count, Failure> {
             count.seconds = milliseconds(time.trim_end_matches(',')).ok_or("wrk: no time")? / 1e3;
             count.mebibytes = mebibytes(read).ok_or("wrk: no size")?;
         } else if let ["99%", time] = words[..] {
-            // wrk tells zero when no answer was whole yet.
+            // wrk prints zero if no response was complete.
             count.p99_ms = milliseconds(time).filter(|time| *time > 0.0);
         } else if line.starts_with("Socket errors:") {
             let numbers = line
@@ -50,13 +50,13 @@ pub fn ab(text: &str) -> Result<Count, Failure> {
 
 pub fn h2load(text: &str) -> Result<Count, Failure> {
     let line = |start: &str| text.lines().find_map(|line| line.trim().strip_prefix(start));
-    // A server that offers no HTTP/2 would be loaded with HTTP/1.1, and be counted among those that do.
+    // A server without HTTP/2 would be loaded with HTTP/1.1 and be counted as an HTTP/2 server.
     if let Some(protocol) = line("Application protocol:")
         && !protocol.trim().starts_with("h2")
     {
         return Err(format!("spoke {}", protocol.trim()).into());
     }
-    // `1 total, 2 started, …`, each number before its word.
+    // `1 total, 2 started, …`: each number precedes its word.
     let number = |line: Option<&str>, word: &str| {
         let part = line?.split(", ").find(|part| part.trim().ends_with(word))?;
         part.split_whitespace().next()?.parse::<f64>().ok()
@@ -79,7 +79,7 @@ pub fn h2load(text: &str) -> Result<Count, Failure> {
     })
 }
 
-/// What OpenSSL's s_time says: a letter for each connection, `r` where it went on with a session, then their number.
+/// Parses the output of OpenSSL's s_time: a letter for each connection, `r` for a resumed session, then their number.
 pub fn s_time(text: &str) -> Result<Count, Failure> {
     let (_, letters_on) = text.split_once("starting").ok_or("no session to begin with")?;
     let letters = letters_on.trim_start().lines().next().unwrap_or_default();
@@ -93,13 +93,13 @@ pub fn s_time(text: &str) -> Result<Count, Failure> {
     Ok(Count {
         requests,
         mebibytes: requests * bytes / f64::from(1 << 20),
-        // A whole handshake is not what was asked for.
+        // A full handshake instead of a resumed one counts as a failure.
         failures: letters.chars().filter(|letter| *letter != 'r').count() as u64,
         ..Count::default()
     })
 }
 
-/// wrk's times: `870.00us`, `1.20ms`, `3.00s`, `1.50m`.
+/// Parses wrk's times: `870.00us`, `1.20ms`, `3.00s`, `1.50m`.
 fn milliseconds(text: &str) -> Option<f64> {
     let split = text.find(|letter: char| letter.is_ascii_alphabetic())?;
     let number: f64 = text[..split].parse().ok()?;
@@ -113,7 +113,7 @@ fn milliseconds(text: &str) -> Option<f64> {
     Some(number * factor)
 }
 
-/// wrk's sizes, in steps of 1024: `512.00B`, `1.50KB`, `35.20MB`, `9.81GB`.
+/// Parses wrk's sizes in steps of 1024: `512.00B`, `1.50KB`, `35.20MB`, `9.81GB`.
 fn mebibytes(text: &str) -> Option<f64> {
     let split = text.find(|letter: char| letter.is_ascii_alphabetic())?;
     let number: f64 = text[..split].parse().ok()?;

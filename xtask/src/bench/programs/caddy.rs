@@ -21,7 +21,7 @@ fn configure(deployment: &Deployment<'_>) -> Result<Launch, Failure> {
             ("https", "h1 h2", format!("  tls {chain} {key}\n"))
         }
     };
-    // Sockets for HTTP/3 and certificates of its own would be no part of what is asked.
+    // No HTTP/3 sockets and no certificates of its own, which the rows do not use.
     let configuration = format!(
         "{{
   admin off

@@ -1,4 +1,4 @@
-//! The floor programs of `bench/floor`: the least a process can do, and so the unit of every ratio.
+//! Floor programs of `bench/floor`: the minimum work of a server process, and so the unit of the ratios.
 
 use super::{Deployment, Launch, NO_LIMIT, ServerProgram};
 use crate::{Failure, repository};
@@ -31,7 +31,7 @@ pub const H2: ServerProgram = ServerProgram {
     configure: configure_h2,
 };
 
-/// What FastCGI is asked of, not a server to be measured.
+/// FastCGI application behind the measured servers; not measured itself.
 pub const FASTCGI: ServerProgram = ServerProgram {
     name: "floor-fastcgi",
     settings: "the same loop; headers of records are read, variables are not, 13 constant bytes answered with one write",
@@ -68,10 +68,10 @@ pub const SLOW: ServerProgram = ServerProgram {
     configure: configure_slow,
 };
 
-/// Milliseconds that the slow server takes: as long as a query of a database.
+/// Milliseconds that the slow server takes, like a database query.
 const DELAY_MS: &str = "2";
 
-/// Where the floor is built: a folder of its own, for it is a workspace of its own.
+/// Target folder of the floor, which is a workspace of its own.
 pub fn target() -> PathBuf {
     repository::target().join("floor")
 }

@@ -1,14 +1,14 @@
-//! HAProxy from Debian: it passes requests on, and serves no files.
+//! HAProxy from Debian, a proxy that serves no files.
 
 use super::{Deployment, Launch, ServerProgram, user, write};
 use crate::Failure;
 use crate::bench::variant::Variant;
 use crate::command::find;
 
-/// It wants two descriptors for each, and does not start where the limit is lower.
+/// Connection limit of the other rows. HAProxy needs two descriptors for each and does not start if the limit is lower.
 const CONNECTIONS: u32 = 4_000;
 
-/// Of those who keep tunnels open, in a row that needs the descriptors anyway.
+/// Connection limit of the row of tunnels, which raises the descriptor limit anyway.
 const TUNNELS: u32 = 9_900;
 
 pub const PROGRAM: ServerProgram = ServerProgram {

@@ -1,4 +1,4 @@
-//! The servers of the bench: where each is found, how it is configured, and how it is started.
+//! Server programs of the bench: where each is found, how it is configured, and how it is started.
 
 pub mod apache;
 pub mod caddy;
@@ -17,50 +17,50 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A server that can take part.
+/// A server program that can take part.
 pub struct ServerProgram {
-    /// How it is called on the command line and in tables.
+    /// Name on the command line and in tables.
     pub name: &'static str,
-    /// Its settings in words, for the report.
+    /// Description of its options for the report.
     pub settings: &'static str,
-    /// The most connections its settings admit: rows that open more leave it out and say so.
+    /// Maximum connections that its configuration permits. Rows that open more leave it out and report that.
     pub connections: u32,
-    /// Where its program lies, when it is there.
+    /// Finds the program, if it is installed.
     find: fn() -> Option<PathBuf>,
-    /// The argument that makes it tell its version; none for our own.
+    /// Argument that prints its version; none for our own programs.
     version: Option<&'static str>,
-    /// Writes its configuration and says how it is started.
+    /// Writes its configuration and returns the command that starts it.
     configure: fn(&Deployment<'_>) -> Result<Launch, Failure>,
 }
 
-/// What a server is to serve, where.
+/// Content, port and protocols of a server for one row.
 pub struct Deployment<'a> {
     pub port: u16,
     pub site: &'a Site,
-    /// A folder of the server's own.
+    /// Folder for the files of this server only.
     pub scratch: &'a Path,
     pub page: Page,
     pub variant: Variant,
     pub scheme: Scheme,
     pub version: Version,
-    /// The ports of the servers to pass requests on to, where the variant has any.
+    /// Ports of the upstreams, if the variant has any.
     pub upstreams: &'a [u16],
 }
 
-/// How a server is started.
+/// Command that starts a server.
 pub struct Launch {
     pub program: PathBuf,
     pub arguments: Vec<OsString>,
-    /// Its configuration file as written, for the report.
+    /// Configuration file as written, for the report.
     pub configuration: String,
 }
 
-/// More connections than any row opens, for the servers whose settings do not limit them.
+/// Connection limit of servers whose configuration sets none.
 const NO_LIMIT: u32 = u32::MAX;
-/// What the tuned servers are told: above the 10,000 of the largest row.
+/// Connection limit in tuned configurations: above the 10,000 of the largest row.
 const CONNECTIONS: u32 = 20_000;
 
-/// Connections by FastCGI that are kept open: as many as any row has.
+/// Idle FastCGI connections that are kept open: as many as any row uses.
 const KEEP_ALIVE_CONNECTIONS: u32 = 64;
 
 impl ServerProgram {
@@ -76,7 +76,7 @@ impl ServerProgram {
         (self.configure)(deployment).map_err(|failure| format!("{}: {failure}", self.name).into())
     }
 
-    /// The first line in which the program tells its version.
+    /// Returns the first line of the program's version output.
     pub fn version(&self) -> String {
         let (Some(program), Some(argument)) = (self.path(), self.version) else {
             return "of this checkout".into();
@@ -84,7 +84,7 @@ impl ServerProgram {
         let Ok(output) = Command::new(program).arg(argument).output() else {
             return "unknown".into();
         };
-        // nginx tells its version on standard error.
+        // nginx prints its version on standard error.
         let text = [output.stdout, output.stderr].concat();
         let line = String::from_utf8_lossy(&text)
             .lines()
@@ -106,7 +106,7 @@ impl Deployment<'_> {
         self.version == Version::Http2
     }
 
-    /// The certificate to answer with, in a lane that speaks TLS.
+    /// Returns the certificate of a lane with TLS.
     fn certificate(&self) -> Result<Option<Certificate>, Failure> {
         match self.scheme {
             Scheme::Http => Ok(None),
@@ -122,7 +122,7 @@ fn write(deployment: &Deployment<'_>, name: &str, configuration: &str) -> Result
     Ok(path)
 }
 
-/// The user that servers started as root drop to; without root they have no choice and are told none.
+/// Returns the configuration line for the user that servers started as root switch to; empty without root.
 pub fn user(line: &str) -> &str {
     if rustix::process::geteuid().is_root() { line } else { "" }
 }

@@ -1,4 +1,4 @@
-//! nginx from Debian, as Debian configures it and tuned by the book.
+//! nginx from Debian, with Debian's configuration and with a tuned one.
 
 use super::{CONNECTIONS, Deployment, KEEP_ALIVE_CONNECTIONS, Launch, ServerProgram, user, write};
 use crate::Failure;
@@ -60,13 +60,14 @@ fn configure_tuned(deployment: &Deployment<'_>) -> Result<Launch, Failure> {
     configure(deployment, "")
 }
 
-/// `more`: what is said beside that in the block of HTTP.
+/// Writes the configuration; `more` is added to its http block.
 fn configure(deployment: &Deployment<'_>, more: &str) -> Result<Launch, Failure> {
     let (ssl, tls) = deployment.certificate()?.map_or(("", String::new()), |certificate| {
         let (chain, key) = (certificate.chain.display(), certificate.key.display());
         (
             " ssl",
-            // Debian's 1.22 speaks no TLS 1.3 unless it is told to, and would be compared in another protocol.
+            // Debian's nginx 1.22 offers TLS 1.3 only if configured, and would be compared with another protocol
+            // version.
             format!(
                 "    ssl_certificate {chain};
     ssl_certificate_key {key};
@@ -78,7 +79,7 @@ fn configure(deployment: &Deployment<'_>, more: &str) -> Result<Launch, Failure>
     });
     let http2 = if deployment.is_http2() { " http2" } else { "" };
     let (upstreams, proxied) = proxied(deployment);
-    // A tunnel is a connection on either side.
+    // A tunnel takes a connection on either side.
     let connections = CONNECTIONS * if deployment.variant == Variant::Tunnels { 2 } else { 1 };
     let text = Text {
         main: &format!(
@@ -109,8 +110,8 @@ events {{ worker_connections {connections}; multi_accept on; }}
     launch(deployment, &text)
 }
 
-/// The block of servers to pass requests on to, and what has them passed on, with connections kept open and as much told of
-/// the client as RockNet tells.
+/// Returns the upstream block and the location that proxies to it, with keep-alive and the same forwarded fields as
+/// RockNet.
 fn proxied(deployment: &Deployment<'_>) -> (String, &'static str) {
     if deployment.upstreams.is_empty() {
         return (String::new(), "");
@@ -146,7 +147,7 @@ const PROXIED: &str = "    location / {
     }
 ";
 
-/// As nginx's own manual has it for WebSocket.
+/// Location for WebSocket, as in nginx's manual.
 const UPGRADED: &str = "    location / {
       proxy_pass http://behind;
       proxy_http_version 1.1;
@@ -157,7 +158,7 @@ const UPGRADED: &str = "    location / {
     }
 ";
 
-/// With the variables of Debian's `fastcgi_params`.
+/// Location for FastCGI, with the variables of Debian's `fastcgi_params`.
 const BY_FASTCGI: &str = "    location / {
       include /etc/nginx/fastcgi_params;
       fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name;
@@ -166,14 +167,14 @@ const BY_FASTCGI: &str = "    location / {
     }
 ";
 
-/// What one way to configure nginx adds to what both need, block by block.
+/// Additions of one configuration to the common part, block by block.
 struct Text<'a> {
     main: &'a str,
     http: &'a str,
     server: &'a str,
 }
 
-/// nginx makes these folders at its start, by default where only root may.
+/// Returns the paths of temporary folders, which nginx creates at start and which only root may write by default.
 fn temporary(deployment: &Deployment<'_>) -> String {
     let scratch = deployment.scratch.display();
     ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
@@ -203,7 +204,7 @@ http {{
     );
     let program = find("nginx").ok_or("not installed")?;
     let file = write(deployment, "nginx.conf", &configuration)?;
-    // -e: before it has read its configuration nginx would open the system's error log.
+    // -e: before nginx has read its configuration, it would open the system's error log.
     let log = deployment.scratch.join("start.log");
     let arguments = vec!["-e".into(), log.into(), "-c".into(), file.into()];
     Ok(Launch {

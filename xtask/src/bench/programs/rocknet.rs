@@ -21,7 +21,7 @@ pub const PROGRAM: ServerProgram = ServerProgram {
     configure,
 };
 
-/// Another build, to compare this checkout with.
+/// Another build of RockNet, to compare this checkout with.
 pub const BEFORE: ServerProgram = ServerProgram {
     name: "rocknet-before",
     settings: "the build that ROCKNET_BEFORE names; otherwise as rocknet",
@@ -31,7 +31,7 @@ pub const BEFORE: ServerProgram = ServerProgram {
     configure: configure_before,
 };
 
-/// The server within a program that has a handler of its own, for what no folder of files can answer.
+/// RockNet embedded in a program with a handler of its own, for requests that a file server cannot serve.
 pub const WITH_HANDLER: ServerProgram = ServerProgram {
     name: "rocknet-handler",
     settings: "the example `echo`: the same server with a handler that reads content and tells its length",
@@ -41,7 +41,7 @@ pub const WITH_HANDLER: ServerProgram = ServerProgram {
     configure: configure_with_handler,
 };
 
-/// Requests that a slow server takes at once: few, so that there is a queue.
+/// Concurrent requests to the slow server: few, so that a queue forms.
 const CONCURRENCY: u32 = 8;
 
 fn find() -> Option<PathBuf> {
@@ -106,7 +106,7 @@ fn configuration(deployment: &Deployment<'_>) -> Result<String, Failure> {
     if let (Variant::Certificates(count), Some(certificate)) = (deployment.variant, deployment.certificate()?) {
         for index in 0..count {
             let name = site_name(index);
-            // A file of its own for each, as if each had a certificate of its own: nothing is shared but the bytes.
+            // A separate file for each site, as if each had its own certificate; only the bytes are the same.
             let own = |end: &str| deployment.scratch.join(format!("{index}.{end}"));
             fs::copy(&certificate.chain, own("pem"))?;
             fs::copy(&certificate.key, own("key"))?;
@@ -182,7 +182,7 @@ fn configuration(deployment: &Deployment<'_>) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// The library of the bench, built.
+/// Compiles the controller of the bench.
 fn controller(deployment: &Deployment<'_>) -> Result<PathBuf, Failure> {
     let root = repository::root();
     let library = deployment.scratch.join("controller.so");

@@ -1,10 +1,10 @@
-//! The figures of goals, read from the results.
+//! Figures of goals, read from the results.
 
 use super::Results;
 use crate::bench::goals::Figure;
 
 impl Results {
-    /// The figure reached; nothing when its row was not run or a lane is absent.
+    /// Returns the figure, or `None` if its row was not run or a lane has no figures.
     pub fn value(&self, figure: Figure) -> Option<f64> {
         Some(match figure {
             Figure::Cost(row, lane) => self.us(row, lane)?,

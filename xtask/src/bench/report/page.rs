@@ -1,4 +1,4 @@
-//! The page of a run, written out in Markdown.
+//! Page of a run in Markdown.
 
 use super::{Machine, Measured, Outcome, Results, RowResult, one_line};
 use crate::bench::cores::{LOAD_CORE, SERVER_CORE};
@@ -6,7 +6,7 @@ use crate::bench::plot::figure;
 use std::fmt::Write as _;
 
 impl Results {
-    /// What stands before the rows: the machine, the servers, the goals.
+    /// Returns the part before the rows: machine, servers and goals.
     pub(super) fn head(&self) -> String {
         let Machine {
             cpu,
@@ -48,7 +48,7 @@ impl Results {
         page
     }
 
-    /// What stands behind the rows.
+    /// Writes the part after the rows.
     pub(super) fn write_configurations(&self, page: &mut String) {
         page.push_str("\n## Configurations\n\nAs written for the row of 13 bytes.\n");
         for server in self.servers.iter().filter(|server| !server.configuration.is_empty()) {
@@ -80,7 +80,7 @@ impl RowResult {
                     write_lane(page, lane);
                 }
                 for lane in lanes {
-                    // A lane without figures has told its reason in its line.
+                    // A lane without figures has its reason in its line.
                     if let (Some(reason), None) = (&lane.retried, &lane.absent) {
                         let _ = write!(
                             page,

@@ -1,4 +1,4 @@
-//! A page made of invented results: who was measured, who was not, and which goals were met.
+//! Tests with a page of invented results: measured lanes, missing lanes, and goals that are met or missed.
 
 use super::super::group::h1;
 use super::super::table::TableLine;

@@ -1,5 +1,5 @@
-//! Autobahn's program, in an environment of its own below the target folder: it speaks Python 2.7, which systems have given
-//! up, so that is looked for where pyenv puts it too.
+//! Autobahn's program in a virtual environment below the target folder. It needs Python 2.7, which distributions have
+//! dropped, so pyenv's versions are searched too.
 
 use crate::command::{command, find, output};
 use crate::{Failure, repository, tools};
@@ -7,9 +7,9 @@ use std::env;
 use std::fs;
 use std::path::PathBuf;
 
-/// The last of virtualenv that makes environments of Python 2.7.
+/// Last version of virtualenv that supports Python 2.7.
 const VIRTUALENV: &[&str] = &["virtualenv<20.22"];
-/// What the suite needs, which its own package does not say; each the last for Python 2.7 that goes with the others.
+/// Requirements of the suite that its own package does not declare; each is the last compatible version for Python 2.7.
 const REQUIREMENTS: &[&str] = &[
     "setuptools==44.0.0",
     "txaio==2.1.0",
@@ -26,15 +26,15 @@ const REQUIREMENTS: &[&str] = &[
     "pyOpenSSL==19.1.0",
     "cryptography==3.3.2",
     "autobahn==0.10.9",
-    // Masks and checks text in C, which takes the client most of its time otherwise.
+    // Masks and validates text in C, which otherwise takes most of the client's time.
     "wsaccel==0.6.3",
 ];
 const SUITE: &str = "autobahntestsuite==25.10.1";
 
-/// What people do who have none.
+/// Advice for machines without Python 2.7.
 pub const INSTALL_HINT: &str = "Python 2.7, which Autobahn speaks: `pyenv install 2.7.18` brings it";
 
-/// Where Python 2.7 lies.
+/// Finds Python 2.7.
 pub fn python() -> Option<PathBuf> {
     let home = env::var_os("PYENV_ROOT").map(PathBuf::from);
     let home = home.or_else(|| env::var_os("HOME").map(|home| PathBuf::from(home).join(".pyenv")));
@@ -44,17 +44,17 @@ pub fn python() -> Option<PathBuf> {
         .flatten()
         .flatten()
         .map(|version| version.path().join("bin/python2.7"));
-    // What pyenv puts on the path is a script, which runs only where its version is chosen.
+    // pyenv's command on the path is a script that works only if its version is selected.
     installed
         .chain(find("python2.7"))
         .find(|python| output(command(python).arg("-V")).is_ok())
 }
 
-/// Where the interpreter lies whose packages are the program's; brought there if it is not yet.
+/// Returns the Python interpreter with Autobahn's packages, and installs them on first use.
 pub fn interpreter() -> Result<PathBuf, Failure> {
     let folder = repository::target().join("tools/autobahn");
     let interpreter = folder.join("bin/python");
-    // Other versions than the ones that lie there are another program.
+    // Another list of versions needs a new environment.
     let list = format!("{}\n{SUITE}", REQUIREMENTS.join("\n"));
     let written = folder.join("packages.txt");
     if fs::read_to_string(&written).is_ok_and(|there| there == list) {
@@ -77,7 +77,7 @@ pub fn interpreter() -> Result<PathBuf, Failure> {
         pip
     };
     output(pip().args(REQUIREMENTS))?;
-    // As its source, because only that says nothing of what it needs that would not go with the rest.
+    // From source, because the source package declares no requirements that would conflict.
     output(pip().args(["--no-deps", "--no-binary", ":all:", SUITE]))?;
     fs::write(written, list)?;
     Ok(interpreter)

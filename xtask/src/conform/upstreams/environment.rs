@@ -1,4 +1,4 @@
-//! Where the step runs: the built server, the packages of applications, and a folder for both.
+//! Environment of the step: the built server, the application packages, and a folder for both.
 
 use super::upstream::{Upstream, UpstreamKind};
 use crate::Failure;
@@ -6,10 +6,10 @@ use crate::conform::server::TestServer;
 use std::fs;
 use std::path::Path;
 
-/// As many lines of the log as help to find out why something failed.
+/// Lines of the log in an error: enough to find the reason.
 const MAX_LINES: usize = 20;
 
-/// What all parts of the step need.
+/// Paths that all parts of the step need.
 pub struct Environment<'a> {
     pub program: &'a Path,
     pub packages: &'a Path,
@@ -21,14 +21,14 @@ impl Environment<'_> {
         Upstream::start(kind, name, self.home, self.packages)
     }
 
-    /// The last lines that the built server wrote into its error log.
+    /// Returns the last lines of the built server's error log.
     pub fn errors(&self) -> String {
         let text = fs::read_to_string(self.home.join("errors.log")).unwrap_or_default();
         let lines: Vec<_> = text.lines().rev().take(MAX_LINES).collect();
         lines.into_iter().rev().collect::<Vec<_>>().join("\n")
     }
 
-    /// The built server, with all that `site` is asked passed on to these.
+    /// Starts the built server with `site` as a proxy for `upstreams`.
     pub fn serve(&self, site: &str, upstreams: &[&Upstream]) -> Result<TestServer, Failure> {
         let to: Vec<_> = upstreams
             .iter()

@@ -1,4 +1,5 @@
-//! Clients that ask for `/hello` without a pause, each on a connection that it keeps, and note what they get and when.
+//! Clients that request `/hello` without a pause, each on a keep-alive connection, and record failures with their
+//! times.
 
 use crate::Failure;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -8,15 +9,15 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How many at once.
+/// Number of clients.
 const CLIENTS: usize = 8;
-/// The longest wait for one answer.
+/// Time limit for one response.
 const TIMEOUT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(5);
-/// Between an answer that was none and the next request: a server that is away is asked often, not as often as can be.
+/// Pause after a failed request, so that a server that is down is not polled in a busy loop.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// An answer other than 200 with what `/hello` says.
+/// A request without a response of status 200 and the body of `/hello`.
 #[derive(Clone, Debug)]
 pub struct FailedRequest {
     pub sent: Instant,
@@ -24,7 +25,7 @@ pub struct FailedRequest {
     pub what: String,
 }
 
-/// A load that goes on until it is finished.
+/// A load that runs until it is finished.
 pub struct ClientLoad {
     shared: Arc<Shared>,
     clients: Vec<JoinHandle<Vec<FailedRequest>>>,
@@ -50,17 +51,17 @@ impl ClientLoad {
         }
     }
 
-    /// Waits for so many more good answers.
+    /// Waits for this many more good responses.
     pub fn wait_for_successes(&self, more: usize) -> Result<(), Failure> {
         wait(&self.shared.good, more, "good answers")
     }
 
-    /// Waits for so much more request.
+    /// Waits for this many more failed requests.
     pub fn wait_for_failures(&self, more: usize) -> Result<(), Failure> {
         wait(&self.shared.bad, more, "bad answers")
     }
 
-    /// Ends it: how many answers were good, and all that were not.
+    /// Stops the clients and returns the number of good responses and all failed requests.
     pub fn finish(mut self) -> Result<(usize, Vec<FailedRequest>), Failure> {
         self.shared.is_over.store(true, Ordering::Relaxed);
         let mut all = Vec::new();
@@ -114,7 +115,7 @@ fn client(port: u16, shared: &Shared) -> Vec<FailedRequest> {
     failed
 }
 
-/// Asks on the connection, or on a new one, and reads the whole answer.
+/// Sends a request on the connection, or on a new one, and reads the whole response.
 fn get(connection: &mut Option<BufReader<TcpStream>>, port: u16) -> io::Result<(u16, Vec<u8>)> {
     let stream = match connection {
         Some(stream) => stream,

@@ -1,5 +1,5 @@
-//! Restarts under load: of a server alone, where only those fail whom nobody is there to answer; and of two in turn, where
-//! nobody does.
+//! Restarts under load. With one upstream, only requests while it is down may fail; with two, restarted in turn, none
+//! may.
 
 use super::environment::Environment;
 use super::load::{ClientLoad, FailedRequest};
@@ -7,14 +7,14 @@ use super::upstream::UpstreamKind;
 use crate::Failure;
 use std::time::Instant;
 
-/// A site in the clear, which the load can ask.
+/// A site without TLS, which the load can use.
 const SITE: &str = "[site.\":0\"]\n";
-/// Good answers before and after each restart: enough for every connection to have come and gone.
+/// Good responses before and after each restart: enough that every connection has been replaced.
 const MIN_RESPONSES: usize = 300;
-/// Answers that tell that nobody is there, before somebody is again.
+/// Failed requests to wait for while the upstream is down.
 const MIN_FAILED: usize = 20;
 
-/// Everything outside the time in which it was away is answered by it; everything inside by it or by 502.
+/// Restarts a single upstream. Only requests while it is down may fail, and only with 502.
 pub fn alone(environment: &Environment<'_>, kind: &'static UpstreamKind) -> Result<(), Failure> {
     let mut upstream = environment.upstream(kind, "alone")?;
     let server = environment.serve(SITE, &[&upstream])?;
@@ -37,7 +37,7 @@ pub fn alone(environment: &Environment<'_>, kind: &'static UpstreamKind) -> Resu
     Ok(())
 }
 
-/// One of two is always there, so nothing fails.
+/// Restarts two upstreams in turn. One is always up, so no request may fail.
 pub fn in_turn(environment: &Environment<'_>, kind: &'static UpstreamKind) -> Result<(), Failure> {
     let mut upstreams = [
         environment.upstream(kind, "first")?,
@@ -58,7 +58,7 @@ pub fn in_turn(environment: &Environment<'_>, kind: &'static UpstreamKind) -> Re
     Ok(())
 }
 
-/// A failure that names what should not have happened.
+/// Returns an error that lists the unexpected failures, if there are any.
 fn failure<'a>(kind: &UpstreamKind, wrong: impl Iterator<Item = &'a FailedRequest>) -> Result<(), Failure> {
     let wrong: Vec<_> = wrong
         .map(|request| format!("{} after {:?}", request.what, request.ended - request.sent))

@@ -1,5 +1,5 @@
-//! A server of another project as a process: started on a socket file or a port, stopped as its operator would, started
-//! again where it was.
+//! An application server of another project as a process: started on a Unix socket or a port, stopped as its operator
+//! would, and restarted at the same address.
 
 use crate::Failure;
 use crate::command::shown;
@@ -13,11 +13,11 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The longest it may take to start or to stop: far more than on a busy machine.
+/// Time limit for a start or a stop: far more than a busy machine needs.
 const TIMEOUT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(10);
 
-/// The applications and the client, by the names they have in the folder of the step.
+/// Applications and the client, by their file names in the folder of the step.
 pub const PROGRAMS: [(&str, &str); 4] = [
     ("wsgi.py", include_str!("wsgi.py")),
     ("asgi.py", include_str!("asgi.py")),
@@ -25,16 +25,16 @@ pub const PROGRAMS: [(&str, &str); 4] = [
     ("sockets.py", include_str!("sockets.py")),
 ];
 
-/// A kind of server.
+/// A kind of application server.
 pub struct UpstreamKind {
     pub name: &'static str,
-    /// Its command up to where it listens, which comes last.
+    /// Its command line without the address, which comes last.
     command: &'static [&'static str],
-    /// Whether it listens at a socket file, else at a port.
+    /// True if it listens on a Unix socket instead of a port.
     is_unix: bool,
-    /// Whether it speaks WebSocket.
+    /// True if it supports WebSocket.
     pub websocket: bool,
-    /// Whether it tells how many connections it has seen.
+    /// True if it counts its connections and reports the number.
     pub counts: bool,
 }
 
@@ -72,18 +72,18 @@ pub const KINDS: [&UpstreamKind; 3] = [
     },
 ];
 
-/// A running server. It is killed when dropped.
+/// A running application server, killed when dropped.
 pub struct Upstream {
     kind: &'static UpstreamKind,
     folder: PathBuf,
     packages: PathBuf,
     child: Child,
-    /// Where it listens: the path of a file, or a port.
+    /// Its address: the path of a socket, or a port.
     address: String,
 }
 
 impl Upstream {
-    /// Starts one whose program lies in `folder`; Python finds its `packages`. `name` tells it from others of its kind.
+    /// Starts an application server in `folder`, with Python's `packages`. `name` distinguishes servers of one kind.
     pub fn start(kind: &'static UpstreamKind, name: &str, folder: &Path, packages: &Path) -> Result<Self, Failure> {
         let address = if kind.is_unix {
             folder.join(format!("{name}.sock")).display().to_string()
@@ -100,7 +100,7 @@ impl Upstream {
         })
     }
 
-    /// How the configuration of the proxy calls it.
+    /// Its address in the configuration of the proxy.
     pub fn url(&self) -> String {
         if self.kind.is_unix {
             format!("unix:{}", self.address)
@@ -109,7 +109,7 @@ impl Upstream {
         }
     }
 
-    /// Asks it to end, and waits until it has.
+    /// Sends SIGTERM and waits until it has stopped.
     pub fn stop(&mut self) -> Result<(), Failure> {
         if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
             kill_process(pid, Signal::TERM)?;
@@ -124,7 +124,7 @@ impl Upstream {
         Ok(())
     }
 
-    /// Starts it where it was.
+    /// Starts it again at the same address.
     pub fn restart(&mut self) -> Result<(), Failure> {
         (self.child, _) = launch(self.kind, &self.folder, &self.packages, &self.address)?;
         Ok(())
@@ -133,7 +133,7 @@ impl Upstream {
 
 impl Drop for Upstream {
     fn drop(&mut self) {
-        // gunicorn's process for requests ends with the one that is asked, and would outlive one that is killed.
+        // gunicorn's worker process stops with the main process on SIGTERM, but would outlive a killed one.
         if self.stop().is_err() {
             let _ = self.child.kill();
             let _ = self.child.wait();
@@ -141,7 +141,7 @@ impl Drop for Upstream {
     }
 }
 
-/// Starts it and waits until it listens; says where.
+/// Starts it, waits until it accepts connections, and returns its address.
 fn launch(kind: &UpstreamKind, folder: &Path, packages: &Path, address: &str) -> Result<(Child, String), Failure> {
     let mut command = Command::new(kind.command[0]);
     command.args(&kind.command[1..]);
@@ -153,7 +153,7 @@ fn launch(kind: &UpstreamKind, folder: &Path, packages: &Path, address: &str) ->
     command
         .current_dir(folder)
         .env("PYTHONPATH", packages)
-        // Where Debian's packages lie, also for a Node that is not Debian's.
+        // Folder of Debian's packages, also for a Node from another source.
         .env("NODE_PATH", "/usr/share/nodejs")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -169,7 +169,7 @@ fn launch(kind: &UpstreamKind, folder: &Path, packages: &Path, address: &str) ->
     for output in outputs.into_iter().flatten() {
         let line = line.clone();
         thread::spawn(move || {
-            // Read to the end, though nobody listens any more: a full pipe would hold the server.
+            // The output is read to the end, because a full pipe would block the server.
             for read in BufReader::new(output).lines().map_while(Result::ok) {
                 let _ = line.send(read);
             }

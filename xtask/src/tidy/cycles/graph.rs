@@ -1,11 +1,11 @@
-//! Finds the cycles of a directed graph: its strongly connected components by Tarjan's algorithm, and a shortest cycle of each.
+//! Cycles of a directed graph: its strongly connected components by Tarjan's algorithm, and a shortest cycle of each.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// From each node to those it points at. Every node has an entry.
+/// Targets of each node. Every node has an entry.
 pub type Graph = BTreeMap<String, BTreeSet<String>>;
 
-/// Groups of two nodes or more in which each reaches each, every group and the list of them in the order of names.
+/// Returns the groups of two or more nodes that reach each other, sorted by name.
 pub fn cycles(graph: &Graph) -> Vec<BTreeSet<String>> {
     let mut search = Tarjan {
         graph,
@@ -23,7 +23,8 @@ pub fn cycles(graph: &Graph) -> Vec<BTreeSet<String>> {
     search.found
 }
 
-/// A shortest way within `members` from a node back to itself, the node at both ends; the first by name among equals.
+/// Returns a shortest path within `members` from a node back to itself, with the node at both ends; among equals the
+/// first by name.
 pub fn shortest(graph: &Graph, members: &BTreeSet<String>) -> Vec<String> {
     let ways = members.iter().filter_map(|start| round(graph, members, start));
     ways.min_by_key(Vec::len).unwrap_or_default()
@@ -31,9 +32,9 @@ pub fn shortest(graph: &Graph, members: &BTreeSet<String>) -> Vec<String> {
 
 struct Tarjan<'g> {
     graph: &'g Graph,
-    /// The order in which nodes were met.
+    /// Order in which nodes were visited.
     numbers: BTreeMap<&'g str, usize>,
-    /// The lowest number that a node reaches within the stack.
+    /// Lowest number that a node reaches within the stack.
     lowest: BTreeMap<&'g str, usize>,
     stack: Vec<&'g str>,
     found: Vec<BTreeSet<String>>,
@@ -69,7 +70,7 @@ impl<'g> Tarjan<'g> {
     }
 }
 
-/// The shortest way from `start` back to it within `members`, by breadth first.
+/// Returns the shortest path from `start` back to it within `members`, by breadth-first search.
 fn round(graph: &Graph, members: &BTreeSet<String>, start: &String) -> Option<Vec<String>> {
     let mut from: BTreeMap<&String, &String> = BTreeMap::new();
     let mut open = VecDeque::from([start]);
@@ -98,7 +99,7 @@ fn round(graph: &Graph, members: &BTreeSet<String>, start: &String) -> Option<Ve
 mod tests {
     use super::*;
 
-    /// A graph from "ab bc": a points at b, b at c.
+    /// Builds a graph from "ab bc": a points at b, b at c.
     fn graph(edges: &str) -> Graph {
         let mut graph = Graph::new();
         for edge in edges.split_whitespace() {

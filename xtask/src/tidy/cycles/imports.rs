@@ -4,23 +4,23 @@ use super::super::paths::{Paths, Use};
 use super::super::tree::Tree;
 use std::collections::BTreeSet;
 
-/// Names that lead through more re-exports than this lead in a circle.
+/// Maximum re-exports on the way to a name; more are a circle.
 const MAX_STEPS: usize = 8;
 
-/// One file needs another, or one module another.
+/// Import of one file or module by another.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Import {
     /// Indices into `Tree::modules`.
     pub from: usize,
     pub to: usize,
-    /// Whether the path only names `to` on its way to a name that a module elsewhere defines. Such a path ties the two modules
-    /// together, but not the files.
+    /// True if the path only leads through `to` to a name that another module defines. The path connects the two
+    /// modules, but not the files.
     pub passes: bool,
     pub file: String,
     pub line: usize,
 }
 
-/// Every import between modules of `tree` in the order of the code, except what the roots import.
+/// Returns every import between modules of `tree` in the order of the code, except imports of the roots.
 pub fn imports(tree: &Tree<'_>) -> BTreeSet<Import> {
     let parts = tree.modules.iter().map(|module| {
         let read = module.parts.iter().map(|part| Paths::read(&part.code));
@@ -43,11 +43,11 @@ pub fn imports(tree: &Tree<'_>) -> BTreeSet<Import> {
 
 struct Resolver<'t, 'a> {
     tree: &'t Tree<'a>,
-    /// What the parts of each module write.
+    /// Paths in the parts of each module.
     parts: Vec<Vec<Paths>>,
 }
 
-/// Where a path leads: the module, and whether a name of it follows.
+/// Target of a path: the module, and true if a name in it follows.
 type NamePath = (usize, bool);
 
 impl Resolver<'_, '_> {
@@ -86,7 +86,7 @@ impl Resolver<'_, '_> {
                 .iter()
                 .any(|written| written.path.first() == Some(&one.alias));
             for (to, item) in self.places(module, &one.path, 0) {
-                // A module in scope is no import before one of its names is used.
+                // A module in scope is not an import until one of its names is used.
                 if item || one.alias == "*" || one.public || !led {
                     add(to, one.line, false);
                 }
@@ -102,7 +102,7 @@ impl Resolver<'_, '_> {
         }
     }
 
-    /// The module that `path` names in so many words, as far as it goes.
+    /// Returns the module that `path` names literally, as far as it goes.
     fn named(&self, module: usize, path: &[String]) -> Option<usize> {
         let (mut at, rest) = self.start(module, path)?;
         for name in rest {
@@ -114,7 +114,7 @@ impl Resolver<'_, '_> {
         Some(at)
     }
 
-    /// The module at which `path` starts, and what follows. `None`: a name in scope, or of another crate.
+    /// Returns the module at which `path` starts, and the rest. `None`: a name in scope, or of another crate.
     fn start<'p>(&self, module: usize, path: &'p [String]) -> Option<(usize, &'p [String])> {
         let (first, rest) = path.split_first()?;
         let modules = &self.tree.modules;
@@ -138,7 +138,7 @@ impl Resolver<'_, '_> {
         }
     }
 
-    /// Every module that may define what `path` names, seen from `module`.
+    /// Returns every module that may define the name `path`, as seen from `module`.
     fn places(&self, module: usize, path: &[String], steps: usize) -> Vec<NamePath> {
         if steps > MAX_STEPS {
             return Vec::new();
@@ -163,8 +163,8 @@ impl Resolver<'_, '_> {
             .unwrap_or_else(|| vec![(at, true)])
     }
 
-    /// Where `name` of `module` leads through a `use` there. `None`: no `use` has it, so that `module` defines it. Empty: it
-    /// leads out of the crate.
+    /// Follows `name` of `module` through its `use` declarations. `None`: no `use` has it, so `module` defines it.
+    /// Empty: it leads out of the crate.
     fn followed(&self, module: usize, name: &str, rest: &[String], steps: usize) -> Option<Vec<NamePath>> {
         let follow = |one: &Use, more: &[&str]| {
             let mut path = one.path.clone();
@@ -196,7 +196,7 @@ impl Resolver<'_, '_> {
         self.parts[module].iter().any(|paths| paths.items.contains(name))
     }
 
-    /// Whether `module` has `name` by a definition, a child or a `use`.
+    /// Returns true if `module` has `name` by a definition, a child or a `use`.
     fn offers(&self, module: usize, name: &str) -> bool {
         self.defines(module, name)
             || self.tree.modules[module].children.contains_key(name)

@@ -1,8 +1,9 @@
-//! The import cycles that are left. The lists only shrink: a new member fails, and so does one that is in no cycle any more.
+//! Import cycles that remain. The lists only shrink: a new member fails, and so does a member that is in no cycle any
+//! more.
 
 /// Members of one cycle.
 pub struct Known {
-    /// The folder of the crate.
+    /// Folder of the crate.
     pub folder: &'static str,
     /// Names of modules, or paths of files below `src`.
     pub members: &'static [&'static str],

@@ -5,7 +5,7 @@ use super::*;
 
 const NONE: &[Known] = &[];
 
-/// The members of cycles of modules, and of cycles of files, in a crate of `rows`.
+/// Returns the members of module cycles and of file cycles in a crate of `rows`.
 fn found(rows: &[(&str, &str)]) -> (String, String) {
     let sources = sources(rows);
     let tree = Tree::new(&sources);

@@ -2,14 +2,14 @@
 
 use super::super::listed::Listed;
 
-/// Modules that declare the same names by design, each with the reason. Of a name that siblings share,
-/// the types of one sibling count.
+/// Modules that declare the same names by design, each with the reason. For a shared name, only the types of one
+/// sibling count.
 pub const SIBLINGS: &[(&str, &str)] = &[
     ("h1", "one of the HTTP versions, which a path names"),
     ("h2", "one of the HTTP versions, which a path names"),
 ];
 
-/// Single names that types share: the folder of the crate in place of a file. The list only shrinks.
+/// Single names that types share, with the folder of the crate in place of a file. The list only shrinks.
 pub const SHARED: &[Listed] = &[
     Listed {
         file: "crates/rocknet",

@@ -1,8 +1,7 @@
-//! The folders and files that are to be reworded.
+//! Folders and files that are still to be reworded.
 
-/// Folders, or the files right in one (`folder/*.rs`), with breaches of the prose rules.
+/// Folders, or the files right in one (`folder/*.rs`), with violations of the prose rules.
 pub const PROSE: &[&str] = &[
-    "bench/floor",
     "crates/rocknet-access",
     "crates/rocknet-blocking",
     "crates/rocknet-certificates",
@@ -42,7 +41,7 @@ pub const PROSE: &[&str] = &[
     "xtask",
 ];
 
-/// Crates with breaches of the rule of type names.
+/// Crates with violations of the rule of type names.
 pub const TYPE_NAMES: &[&str] = &[
     "crates/rocknet",
     "crates/rocknet-certificates",

@@ -3,22 +3,22 @@
 use super::super::shipped::attribute;
 use super::super::token::{Comment, TokenKind, comments, tokens};
 
-/// A comment as its reader sees it.
+/// A comment of one or more lines.
 #[derive(PartialEq, Eq, Debug)]
 pub struct Block {
-    /// Whether `rustdoc` shows it.
+    /// True if `rustdoc` shows it.
     pub is_doc: bool,
     pub lines: Vec<CommentLine>,
 }
 
-/// One line of a comment, without the marks that make it a comment.
+/// One line of a comment, without the comment marks.
 #[derive(PartialEq, Eq, Debug)]
 pub struct CommentLine {
     pub number: usize,
     pub text: String,
 }
 
-/// The kinds of comments that do not join one another.
+/// Kind of a comment; comments of different kinds do not join.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Marker {
     Inner,
@@ -48,7 +48,7 @@ pub fn blocks(text: &str) -> Vec<Block> {
     found
 }
 
-/// The marker of a comment and its lines.
+/// Returns the marker of a comment and its lines.
 fn parts(comment: &Comment<'_>) -> (Marker, Vec<CommentLine>) {
     let marks = [
         ("////", Marker::Plain),
@@ -79,7 +79,7 @@ fn parts(comment: &Comment<'_>) -> (Marker, Vec<CommentLine>) {
     (marker, lines.collect())
 }
 
-/// The texts of `#[doc = "…"]`, each a block.
+/// Returns the texts of `#[doc = "…"]`, each as a block.
 fn attributes(text: &str) -> Vec<Block> {
     let tokens = tokens(text);
     let mut found = Vec::new();

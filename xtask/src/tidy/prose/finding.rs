@@ -1,4 +1,4 @@
-//! A breach of a rule of wording, with its line.
+//! Violation of a rule of wording, with its line.
 
 /// A rule of wording.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -15,7 +15,7 @@ pub enum Rule {
     TypeName,
 }
 
-/// A breach of a rule of wording in one file.
+/// A violation of a rule of wording in one file.
 #[derive(PartialEq, Eq, Debug)]
 pub struct Finding {
     pub rule: Rule,

@@ -1,10 +1,10 @@
-//! Idioms that comments and messages do not use, each reported with the wording to use instead.
+//! Idioms that comments and messages must not use, each reported with the wording to use instead.
 
 use super::finding::{Finding, Rule};
 use super::sentences::{Sentence, Word};
 use super::words::Words;
 
-/// The breaches of one sentence; `rule` says whether it is of a comment or of a message.
+/// Returns the violations in one sentence, reported as `rule`.
 pub fn check(words: &Words, rule: Rule, sentence: &Sentence) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut at = 0;

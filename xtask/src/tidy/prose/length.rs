@@ -1,12 +1,12 @@
-//! Sentences of comments have 40 words at most.
+//! Length of sentences in comments: at most 40 words.
 
 use super::finding::{Finding, Rule};
 use super::sentences::Sentence;
 
-/// The words of the longest sentence. Half as many are the aim: a sentence of more than 25 words is mostly two.
+/// Maximum words of a sentence. The aim is 25, because a longer sentence is mostly two.
 const MAX_WORDS: usize = 40;
 
-/// The breach of a sentence that is too long. Compounds and code are one word each.
+/// Returns the violation of a sentence that is too long. A compound or a code span is one word.
 pub fn check(sentence: &Sentence) -> Option<Finding> {
     let count = sentence.iter().filter(|word| !word.is_joined).count();
     let first = sentence.first().filter(|_| count > MAX_WORDS)?;

@@ -1,4 +1,5 @@
-//! Messages of the server: string literals of shipped code that are prose, such as log lines, errors and console output.
+//! Messages of the server: string literals of shipped code that are prose, such as log lines, errors and console
+//! output.
 
 use super::super::token::{Token, TokenKind};
 use super::finding::{Finding, Rule};
@@ -6,11 +7,11 @@ use super::idioms;
 use super::sentences::{Sentence, of_text};
 use super::words::Words;
 
-/// The words from which on a literal is prose. Shorter ones are names, keys and parts of formats.
+/// Minimum words of a literal that is prose. Shorter ones are names, keys and parts of formats.
 const MIN_WORDS: usize = 3;
 
-/// The breaches of the literals in `code`, whichever macro, function or constant they are for: a message often passes
-/// through a variable before it is logged, so the rule looks at all literals instead of those of the log macros.
+/// Returns the violations in the literals of `code`. The rule covers all literals instead of those of the log macros,
+/// because a message often passes through a variable before it is logged.
 pub fn check(words: &Words, code: &[Token<'_>]) -> Vec<Finding> {
     let mut found = Vec::new();
     for (at, token) in code.iter().enumerate() {
@@ -29,7 +30,7 @@ pub fn check(words: &Words, code: &[Token<'_>]) -> Vec<Finding> {
     found
 }
 
-/// The text of a string literal, with `{…}` as code. Byte strings are data of a protocol and have no text here.
+/// Returns the text of a string literal, with `{…}` as code. Byte strings are protocol data and have no text here.
 fn text(token: &Token<'_>) -> Option<String> {
     let literal = Some(token.text).filter(|_| token.kind == TokenKind::Literal)?;
     let is_raw = literal.starts_with('r');
@@ -40,7 +41,7 @@ fn text(token: &Token<'_>) -> Option<String> {
     while let Some(letter) = letters.next() {
         match letter {
             '\\' if !is_raw => match letters.next() {
-                // A blank keeps the lines of the text and of the file the same.
+                // A blank keeps the line numbers of the text equal to those of the file.
                 Some('n' | 'r' | 't') => text.push(' '),
                 Some(escaped) => text.push(escaped),
                 None => {}

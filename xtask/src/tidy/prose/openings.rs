@@ -1,11 +1,11 @@
-//! Doc comments begin with a noun or with a verb in the third person.
+//! Openings of doc comments: a noun, or a verb in the third person.
 
 use super::blocks::Block;
 use super::finding::{Finding, Rule};
 use super::sentences::Sentence;
 use super::words::Words;
 
-/// The breach of a doc comment whose first sentence begins with a listed word.
+/// Returns the violation of a doc comment whose first sentence begins with a listed word.
 pub fn check(words: &Words, block: &Block, sentences: &[Sentence]) -> Option<Finding> {
     let first = sentences.first().filter(|_| block.is_doc)?;
     let pattern = words.openings.iter().find(|pattern| pattern.begins(first))?;

@@ -1,26 +1,26 @@
-//! Splits comments into sentences of words; code, quotations and addresses become one word each.
+//! Splits comments into sentences of words; code, quotations and URLs become one word each.
 
 use super::blocks::CommentLine;
 
-/// The text of the word that stands for code, a quotation or an address. No pattern matches it.
+/// Text of the word that stands for code, a quotation or a URL. No pattern matches it.
 const MASK: char = '\u{fffc}';
 
-/// Abbreviations with a full stop that ends no sentence.
+/// Abbreviations whose full stop does not end a sentence.
 const ABBREVIATIONS: &[&str] = &["e.g.", "i.e.", "cf.", "vs.", "approx.", "sec.", "no."];
 
 /// One word of a sentence.
 #[derive(PartialEq, Eq, Debug)]
 pub struct Word {
-    /// The word in lower case, without punctuation.
+    /// Lower-case word without punctuation.
     pub text: String,
     pub line: usize,
-    /// Whether a comma, a full stop or another mark follows.
+    /// True if a comma, a full stop or another mark follows.
     pub ends_clause: bool,
-    /// Whether it is the later part of a compound such as `keep-alive`.
+    /// True for a later part of a compound such as `keep-alive`.
     pub is_joined: bool,
 }
 
-/// The words of one sentence; never empty.
+/// Words of one sentence; never empty.
 pub type Sentence = Vec<Word>;
 
 /// Returns the sentences of a comment. A sentence ends at `.`, `:`, `;`, `!` or `?`, and with its paragraph, list item,
@@ -39,10 +39,10 @@ pub fn of_text(text: &str, line: usize) -> Vec<Sentence> {
     split(&masked(text), line)
 }
 
-/// Collects paragraphs line by line and splits each into sentences.
+/// Splits a comment into paragraphs line by line, and each paragraph into sentences.
 #[derive(Default)]
 struct Paragraphs {
-    /// The lines of the paragraph that is being read, and the number of the first.
+    /// Lines of the current paragraph, and the number of the first.
     open: String,
     first: usize,
     in_fence: bool,
@@ -96,14 +96,14 @@ impl Paragraphs {
     }
 }
 
-/// The text of a list item after its bullet or number.
+/// Returns the text of a list item after its bullet or number.
 fn item(text: &str) -> Option<&str> {
     let bullet = ["- ", "* ", "+ "].iter().find_map(|bullet| text.strip_prefix(bullet));
     bullet.or_else(|| {
         let rest = text.trim_start_matches(|letter: char| letter.is_ascii_digit());
         let number = text.len() - rest.len();
         let after = rest.strip_prefix(". ").or_else(|| rest.strip_prefix(") "));
-        // A longer number is a figure at the end of a sentence that was wrapped.
+        // A longer number is a figure at the end of a wrapped sentence.
         after.filter(|_| (1..=2).contains(&number))
     })
 }
@@ -113,7 +113,7 @@ fn is_definition(text: &str) -> bool {
     text.starts_with('[') && text.contains("]: ")
 }
 
-/// Replaces code in backticks, quotations in double quotes and the targets of links by the mask; line ends stay.
+/// Replaces code in backticks, quotations in double quotes and targets of links by the mask; line ends stay.
 fn masked(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut rest = text;
@@ -138,7 +138,7 @@ fn masked(text: &str) -> String {
     kept
 }
 
-/// The length of code in backticks. A run of backticks ends at a run of the same length.
+/// Returns the length of code in backticks. A run of backticks ends at a run of the same length.
 fn code(rest: &str) -> Option<(usize, bool)> {
     let ticks = rest.len() - rest.trim_start_matches('`').len();
     let end = rest[ticks..].find(&rest[..ticks])?;
@@ -150,7 +150,7 @@ fn quotation(rest: &str) -> Option<(usize, bool)> {
     Some((end + 2, true))
 }
 
-/// The length of `](…)` or `][…]`, the target of a link, whose text before it stays.
+/// Returns the length of `](…)` or `][…]`, the target of a link, whose text before it stays.
 fn target(rest: &str) -> Option<(usize, bool)> {
     let close = match rest.as_bytes().get(1)? {
         b'(' => ')',
@@ -160,7 +160,7 @@ fn target(rest: &str) -> Option<(usize, bool)> {
     Some((rest[2..].find(close)? + 3, false))
 }
 
-/// The length of an address or tag in angle brackets.
+/// Returns the length of a URL or tag in angle brackets.
 fn address(rest: &str) -> Option<(usize, bool)> {
     let end = rest.find('>')?;
     (!rest[..end].contains([' ', '\n'])).then_some((end + 1, true))
@@ -188,7 +188,7 @@ fn split(text: &str, first: usize) -> Vec<Sentence> {
     found
 }
 
-/// Adds the words of `raw`, a run without blanks: one, or the parts of a compound.
+/// Appends the words of `raw`, a run without blanks: one word, or the parts of a compound.
 fn push(raw: &str, line: usize, clause: bool, open: &mut Sentence) {
     let is_part = |letter: char| letter.is_alphanumeric() || letter == MASK;
     let trimmed = raw.trim_matches(|letter| !is_part(letter));

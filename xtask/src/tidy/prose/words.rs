@@ -1,11 +1,11 @@
-//! The words that the prose rules reject, read from `words.txt` with the advice for each.
+//! Words that the prose rules reject, read from `words.txt` with the advice for each.
 
 use super::sentences::Word;
 
-/// The list, in one file with the advice for each pattern.
+/// List of all patterns, each with its advice.
 const LIST: &str = include_str!("words.txt");
 
-/// The patterns of all prose rules.
+/// Patterns of all prose rules.
 pub struct Words {
     /// Beginnings of doc comments.
     pub openings: Vec<Pattern>,
@@ -18,9 +18,9 @@ pub struct Words {
 /// A sequence of words, each a choice of spellings.
 pub struct Pattern {
     choices: Vec<Vec<String>>,
-    /// Whether the last word must end a clause.
+    /// True if the last word must end a clause.
     ends_clause: bool,
-    /// The wording to use instead.
+    /// Wording to use instead.
     pub advice: String,
 }
 

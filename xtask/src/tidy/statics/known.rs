@@ -1,8 +1,8 @@
-//! The statics that can change, each with the reason why the process holds it and not an owner. The list only shrinks.
+//! Statics that can change, each with the reason why it belongs to the process. The list only shrinks.
 
 use super::super::listed::Listed;
 
-/// Types without interior mutability that statics are made of.
+/// Types of statics without interior mutability.
 pub const CONSTANT_TYPES: &[&str] = &[
     "Canon",
     "FixedLine",
