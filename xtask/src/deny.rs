@@ -24,7 +24,7 @@ const ALLOWED: &[&str] = &[
 
 pub fn run() -> Result<(), Failure> {
     if find("cargo-deny").is_none() {
-        return Err("cargo-deny is not installed; it takes a few minutes: cargo install --locked cargo-deny".into());
+        return Err("cargo-deny is not installed: run cargo install --locked cargo-deny (takes a few minutes)".into());
     }
     run_command(cargo().args(["deny", "--workspace", "check"]))
 }

@@ -46,6 +46,6 @@ pub fn check() -> Result<(), Failure> {
     if stale.is_empty() {
         Ok(())
     } else {
-        Err(format!("out of date: {}: run cargo xtask docs", stale.join(", ")).into())
+        Err(format!("out of date: {}; run cargo xtask docs", stale.join(", ")).into())
     }
 }

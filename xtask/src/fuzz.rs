@@ -29,7 +29,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         .filter(|name| options.target.as_ref().is_none_or(|target| target == *name))
         .collect();
     if chosen.is_empty() {
-        return Err(format!("no such fuzz target; there are: {}", known.join(", ")).into());
+        return Err(format!("unknown fuzz target; the targets are: {}", known.join(", ")).into());
     }
     for name in chosen {
         println!("== {name}, {} s", options.seconds);

@@ -35,8 +35,8 @@ const ALL: &[System] = &[
 /// Dependencies for Linux only, which other systems must not build.
 const LINUX_ONLY: &[&str] = &["io-uring"];
 
-/// Variables for C compilers of the target. None is needed, because nothing is linked and the output of build scripts
-/// is not used.
+/// Variables for C compilers of the target. They are not needed, because nothing is linked and the output of build
+/// scripts is not used.
 const TOOLCHAIN_VARIABLES: &[&str] = &["CC", "CXX", "AR", "RANLIB"];
 
 /// Checks all targets whose standard library is installed or can be. The remark names the others.
@@ -47,7 +47,12 @@ pub fn run() -> Result<Option<String>, Failure> {
         hide_linux_only(system)?;
     }
     let missing: Vec<_> = missing.iter().map(|system| system.target).collect();
-    Ok((!missing.is_empty()).then(|| format!("without {}: rustup has none of them here", missing.join(", "))))
+    Ok((!missing.is_empty()).then(|| {
+        format!(
+            "without {}: no standard library is installed for them",
+            missing.join(", ")
+        )
+    }))
 }
 
 fn check(system: &System) -> Result<(), Failure> {

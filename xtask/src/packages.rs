@@ -51,20 +51,20 @@ const PACKAGES: &[Package] = &[
         "curl",
         "curl",
         &[Test, Bench, Conform],
-        "the client that every newcomer tries first",
+        "the first client of every newcomer",
     ),
     package("wrk", "wrk", &[Test, Bench, Conform], "keep-alive and pipelined load"),
     package(
         "ab",
         "apache2-utils",
         &[Test, Bench, Conform],
-        "a connection per request, by HTTP/1.0",
+        "a connection per request with HTTP/1.0",
     ),
     package(
         "nghttp",
         "nghttp2-client",
         &[Test, Bench, Conform],
-        "the client that takes pushes, and h2load beside it",
+        "the client that accepts pushes, and h2load",
     ),
     package(
         "certutil",
@@ -76,31 +76,26 @@ const PACKAGES: &[Package] = &[
         "php-fpm8.2",
         "php8.2-fpm",
         &[Test, Applications, Competitors],
-        "runs the scripts that pages by PHP come from",
+        "runs PHP scripts",
     ),
-    package(
-        "php-cgi8.2",
-        "php8.2-cgi",
-        &[Test],
-        "runs scripts where there is no php-fpm",
-    ),
+    package("php-cgi8.2", "php8.2-cgi", &[Test], "runs PHP scripts without php-fpm"),
     package(
         "uwsgi_python3",
         "uwsgi-plugin-python3",
         &[Test],
-        "runs Python that is asked by FastCGI, SCGI and uwsgi",
+        "runs Python applications for FastCGI, SCGI and uwsgi",
     ),
     package(
         "python3",
         "python3",
         &[Test],
-        "runs the programs behind the examples, and scripts by CGI",
+        "runs the applications of the examples, and CGI scripts",
     ),
     package(
         "fcgiwrap",
         "fcgiwrap",
         &[Test],
-        "an application by FastCGI that has one process",
+        "a FastCGI application with one process",
     ),
     package(
         "gcc",
@@ -115,13 +110,13 @@ const PACKAGES: &[Package] = &[
         "chromium",
         "chromium",
         &[Test, Conform, Competitors],
-        "the browser that pages must please, headless",
+        "the browser that loads the pages, headless",
     ),
     package(
         "openssl",
         "openssl",
         &[Bench],
-        "makes the certificate of the rows over TLS",
+        "creates the certificate of the TLS rows",
     ),
     package("valgrind", "valgrind", &[Bench], "counts instructions per request"),
     package("taskset", "util-linux", &[Bench], "gives server and load a core each"),
@@ -129,9 +124,9 @@ const PACKAGES: &[Package] = &[
         "pip3",
         "python3-pip",
         &[Conform],
-        "brings the HPACK of Python, which ours is held against, and servers in Python",
+        "installs Python's HPACK, which ours is compared with, and servers in Python",
     ),
-    package("node", "nodejs", &[Applications], "a server to be passed on to"),
+    package("node", "nodejs", &[Applications], "an upstream"),
     package(
         "/usr/share/nodejs/ws/package.json",
         "node-ws",
@@ -148,75 +143,65 @@ const PACKAGES: &[Package] = &[
         "/usr/share/wordpress/wp-login.php",
         "wordpress",
         &[Applications],
-        "what most sites with PHP are",
+        "the application of most PHP sites",
     ),
     package(
         "/usr/share/wordpress/wp-content/themes/twentytwentythree/theme.json",
         "wordpress-theme-twentytwentythree",
         &[Applications],
-        "how WordPress looks",
+        "the theme of WordPress",
     ),
     package(
         "/usr/share/phpmyadmin/index.php",
         "phpmyadmin",
         &[Applications],
-        "an application of PHP that logs in by MariaDB",
+        "a PHP application that logs in with MariaDB",
     ),
     package(
         "/usr/share/php/Illuminate/autoload.php",
         "php-laravel-framework",
         &[Applications],
-        "what applications in PHP are built on",
+        "the framework of many PHP applications",
     ),
     package(
         "mariadbd",
         "mariadb-server-core",
         &[Applications],
-        "the database behind them, without the service of the system",
+        "their database, without the system's service",
     ),
     package(
         "/var/lib/dpkg/info/php.list",
         "php",
         &[Applications],
-        "tells the package of WordPress that it needs no Apache to run PHP",
+        "satisfies a dependency of WordPress without Apache",
     ),
     package(
         "/usr/share/php8.2-mysql/mysql/mysqli.ini",
         "php8.2-mysql",
         &[Applications],
-        "takes PHP to the database",
+        "connects PHP to the database",
     ),
     package(
         "/usr/share/php8.2-gd/gd/gd.ini",
         "php8.2-gd",
         &[Applications],
-        "makes smaller pictures of sent ones",
+        "scales uploaded pictures",
     ),
     package(
         "nginx",
         "nginx",
         &[Test, Competitors, Applications],
-        "a server to be passed on to, and to be measured against",
+        "an upstream, and a server to compare with",
     ),
     package(
         "haproxy",
         "haproxy",
         &[Test, Competitors],
-        "a proxy before and behind the server, and to be measured against",
+        "a proxy in front of the server and as its upstream, and a server to compare with",
     ),
-    package("h2o", "h2o", &[Competitors], "a server to be measured against"),
-    package(
-        "apache2",
-        "apache2-bin",
-        &[Competitors],
-        "a server to be measured against",
-    ),
-    package(
-        "lighttpd",
-        "lighttpd",
-        &[Competitors],
-        "a server to be measured against",
-    ),
+    package("h2o", "h2o", &[Competitors], "a server to compare with"),
+    package("apache2", "apache2-bin", &[Competitors], "a server to compare with"),
+    package("lighttpd", "lighttpd", &[Competitors], "a server to compare with"),
 ];
 
 /// Installs missing programs as root on Debian; otherwise names them and fails.
@@ -236,7 +221,7 @@ pub fn require(purpose: Purpose) -> Result<(), Failure> {
     if find("apt-get").is_none() {
         let programs: Vec<_> = missing.iter().map(|entry| entry.program).collect();
         return Err(format!(
-            "install these programs by your system's own means: {}",
+            "install these programs with your system's package manager: {}",
             programs.join(", ")
         )
         .into());
@@ -272,7 +257,10 @@ pub fn require_components() -> Result<(), Failure> {
             continue;
         }
         if find("rustup").is_none() {
-            return Err(format!("cargo {command} is missing: install {component} where your Rust came from").into());
+            return Err(format!(
+                "cargo {command} is missing: install {component} from the source of your Rust toolchain"
+            )
+            .into());
         }
         run(Command::new("rustup").args(["component", "add", component]))?;
     }
@@ -282,7 +270,7 @@ pub fn require_components() -> Result<(), Failure> {
 /// Installs programs as `require` does, but prints a failure and continues, because the task can run without them.
 pub fn install_optional(purpose: Purpose) {
     if let Err(failure) = require(purpose) {
-        println!("going on without: {failure}");
+        println!("continuing without it: {failure}");
     }
 }
 

@@ -26,7 +26,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     packages::require_components()?;
     let mut steps = Steps::default();
     steps.step("format", format);
-    steps.step("house rules", || tidy::run(&tidy::Options::default()));
+    steps.step("project rules", || tidy::run(&tidy::Options::default()));
     if !options.fast {
         steps.step("clippy", || {
             run_cargo(&[

@@ -37,49 +37,49 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let root = repository::root();
     let words = Words::new()?;
     let mut pending = Pending::new(options.folder.clone());
-    let mut breaches = files(&root, &words, &mut pending)?;
+    let mut violations = files(&root, &words, &mut pending)?;
     for (name, allowed) in dependencies::ALLOWED {
         if let Ok(text) = fs::read_to_string(root.join("crates").join(name).join("Cargo.toml")) {
-            breaches.extend(dependencies::check(name, allowed, &text));
+            violations.extend(dependencies::check(name, allowed, &text));
         }
     }
     let (mut statics, mut names) = (Statics::new(), Names::new());
     for folder in crates(&root)? {
         let sources = sources(&root.join(&folder).join("src"))?;
         let tree = Tree::new(&sources);
-        breaches.extend(cycles::check(&folder, &tree));
-        breaches.extend(versions::check(&folder, &tree));
-        breaches.extend(statics.check(&folder, &tree));
+        violations.extend(cycles::check(&folder, &tree));
+        violations.extend(versions::check(&folder, &tree));
+        violations.extend(statics.check(&folder, &tree));
         pending.type_names(&folder, names.check(&folder, &tree));
         for part in tree.parts() {
             let shown = format!("{folder}/src/{}", part.file);
             pending.prose(&shown, prose::messages(&words, &part.code));
         }
     }
-    breaches.extend(statics.left());
-    breaches.extend(names.left());
+    violations.extend(statics.left());
+    violations.extend(names.left());
     print!("{}", pending.report());
-    breaches.extend(pending.breaches());
-    if breaches.is_empty() {
+    violations.extend(pending.violations());
+    if violations.is_empty() {
         Ok(())
     } else {
-        Err(format!("\n  {}", breaches.join("\n  ")).into())
+        Err(format!("\n  {}", violations.join("\n  ")).into())
     }
 }
 
 /// Returns the violations that a single file shows, tests included.
 fn files(root: &Path, words: &Words, pending: &mut Pending) -> Result<Vec<String>, Failure> {
-    let mut breaches = Vec::new();
+    let mut violations = Vec::new();
     for folder in ["crates", "xtask/src", "bench/floor/src", "fuzz"] {
         for path in repository::files(&root.join(folder), "rs").unwrap_or_default() {
             let text = fs::read_to_string(&path)?;
             let shown = relative(root, &path);
-            breaches.extend(opening::check(&shown, &text));
-            breaches.extend(unsafety::check(&shown, &token::tokens(&text)));
+            violations.extend(opening::check(&shown, &text));
+            violations.extend(unsafety::check(&shown, &token::tokens(&text)));
             pending.prose(&shown, prose::comments(words, &text));
         }
     }
-    Ok(breaches)
+    Ok(violations)
 }
 
 /// The folders of the crates of the workspace, sorted.

@@ -76,7 +76,7 @@ impl Tool {
     /// Builds it on first use; prints a failure and continues.
     pub fn build_optional(&self) {
         if let Err(failure) = self.path() {
-            println!("going on without: {failure}");
+            println!("continuing without it: {failure}");
         }
     }
 
@@ -88,7 +88,7 @@ impl Tool {
         let folder = repository::target().join("tools/bin");
         let Some(go) = go() else {
             return Err(format!(
-                "{} is built by Go: install Go 1.24 or newer (https://go.dev/dl), then try again",
+                "{} is built with Go: install Go 1.24 or newer (https://go.dev/dl), then try again",
                 self.program
             )
             .into());

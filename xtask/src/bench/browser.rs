@@ -35,7 +35,7 @@ document.documentElement.innerHTML = `times ${n.domContentLoadedEventEnd} ${n.lo
 pub fn page(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
     let note = "A page with 4 style sheets and 15 scripts of 60 KB and 40 images of 48 KB, by Chromium over the same relay and TLS, \
                 each time with an empty profile: cold right after the server's start, then warm. RockNet compresses text when it is \
-                first asked for; the others send it as it is. Medians of the rounds.";
+                first requested; the others send it uncompressed. Medians of the rounds.";
     let browser = find("chromium").ok_or("chromium is missing: apt-get install chromium")?;
     create(&run.site.root().join(FOLDER))?;
     let columns = ["cold, ms", "warm, ms", "cold ÷ warm", "all loaded cold, ms", "warm, ms"];
@@ -79,7 +79,7 @@ fn open(browser: &Path, started: &StartedServer) -> Result<Times, Failure> {
         .stderr(Stdio::null())
         .output()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    times(&text).ok_or_else(|| format!("the browser told no times: {text}").into())
+    times(&text).ok_or_else(|| format!("no load times in the browser's output: {text}").into())
 }
 
 /// Parses the times from the page that reports them.

@@ -23,9 +23,9 @@ struct FileSet {
     connections: u32,
 }
 
-const NOTE: &str = "Median of the rounds. Before each the pages of all files are dropped from \
-                    memory (their names and places on the disk stay known) and the server is started anew; then each file \
-                    is asked for once. CPU time is that of all threads of the server, and of the kernel's that work for it.";
+const NOTE: &str = "Median of the rounds. Before each round the pages of all files are dropped \
+                    from memory (directory entries and block maps stay cached) and the server is restarted; then each file \
+                    is requested once. CPU time includes all threads of the server and the kernel threads that work for it.";
 
 pub fn files_10k(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
     measure(run, lanes, file_set(10 * KIB, 10_000, 64))

@@ -1,4 +1,4 @@
-/* The controller of the bench: the 13 bytes of the page that it is measured against. */
+/* Controller of the bench: returns the 13 bytes of the page that it is compared with. */
 #include "rocknet_controller.h"
 
 static int32_t hello(rocknet_request *request, void *user)

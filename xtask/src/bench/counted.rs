@@ -79,10 +79,10 @@ fn hello() -> String {
 
 /// Measures the time from process start to the first response, and the memory after one response.
 pub fn start(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
-    let note = "Median of 11 starts, from the creation of the process to the head of the first answer, polled each 0.2 ms; \
+    let note = "Median of 11 starts, from the creation of the process to the head of the first response, polled each 0.2 ms; \
                 resident memory after it, summed over processes.";
     let starts = if run.quick { 1 } else { STARTS };
-    Ok(table(lanes, &["first answer, ms", "resident, MiB"], note, |lane| {
+    Ok(table(lanes, &["first response, ms", "resident, MiB"], note, |lane| {
         let (mut times, mut memories) = (Vec::new(), Vec::new());
         for _ in 0..starts {
             let started = start_one(run, lane, &[])?;
@@ -95,15 +95,15 @@ pub fn start(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
 
 /// Measures the memory of idle keep-alive connections that have had one exchange each.
 pub fn idle(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
-    let note = "Resident memory with 10,000 open connections, each after one request, less that after the first request; \
-                the kernel's own memory for sockets is not in it.";
+    let note = "Resident memory with 10,000 open connections, each after one request, minus the memory after the first request; \
+                kernel memory of sockets is not included.";
     let connections = if run.quick { IDLE / 10 } else { IDLE };
     if descriptor_limit() < connections as u64 + 100 {
-        return Err(format!("{connections} connections need a higher limit of descriptors (ulimit -n)").into());
+        return Err(format!("{connections} connections need a higher descriptor limit (ulimit -n)").into());
     }
     Ok(table(lanes, &["bytes per connection", "resident, MiB"], note, |lane| {
         if lane.server.connections < connections as u32 {
-            return Err(format!("its settings admit {} connections", lane.server.connections).into());
+            return Err(format!("its configuration permits {} connections", lane.server.connections).into());
         }
         let started = start_one(run, lane, &[])?;
         let pid = started.server.pid();
@@ -133,7 +133,7 @@ fn boxed<C: 'static>(connections: Vec<C>) -> Vec<Box<dyn Any>> {
 /// Counts the user-space instructions of one more keep-alive request.
 pub fn instructions(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
     let note = "valgrind --tool=callgrind; one connection; the difference of a run with 9,600 requests and one with 4,800. \
-                User space alone: what the kernel does is not in it.";
+                User space only; the kernel's instructions are not included.";
     Ok(table(lanes, &["instructions"], note, |lane| {
         let count = |requests| -> Result<f64, Failure> {
             let out = run.site.root().with_file_name("callgrind.out");
@@ -141,7 +141,7 @@ pub fn instructions(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
             let mut started = start_one(run, lane, &["valgrind", "--tool=callgrind", &option])?;
             get_many(lane, started.port, &hello(), requests)?;
             started.server.stop();
-            callgrind_total(&fs::read_to_string(&out)?).ok_or_else(|| "callgrind told no total".into())
+            callgrind_total(&fs::read_to_string(&out)?).ok_or_else(|| "no total in callgrind's output".into())
         };
         Ok(vec![
             (count(2 * MANY_REQUESTS)? - count(MANY_REQUESTS)?) / MANY_REQUESTS as f64,
@@ -151,7 +151,7 @@ pub fn instructions(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
 
 /// Counts the system calls of one more keep-alive request: all, and the most frequent ones by name.
 pub fn system_calls(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
-    let note = "strace -c; one connection that waits for each answer, so that each request pays for a wait of its own; the \
+    let note = "strace -c; one connection that waits for each response, so that each request needs its own wait; the \
                 difference of a run with 960 requests and one with 480.";
     let mut per_server = BTreeMap::new();
     let mut failed = BTreeMap::new();
@@ -206,7 +206,7 @@ fn strace_calls(path: &Path) -> Result<BTreeMap<String, f64>, Failure> {
     let text = fs::read_to_string(path)?;
     let calls = parse_strace(&text);
     if calls.is_empty() {
-        Err(format!("strace counted nothing: {text}").into())
+        Err(format!("no counts in strace's output: {text}").into())
     } else {
         Ok(calls)
     }

@@ -30,12 +30,12 @@ pub fn each_once(lane: &Lane, port: u16, folder: &str, connections: u32, count: 
             .collect()
     });
     if all.len() as u64 != count {
-        return Err("a connection was lost with its thread".into());
+        return Err("a download thread panicked".into());
     }
     Ok(counted(&all, begin.elapsed()))
 }
 
-/// Downloads one file after another on one thread until none is left.
+/// Downloads one file after another on one thread until all are done.
 fn download(lane: &Lane, port: u16, folder: &str, next: &AtomicU64, count: u64) -> Vec<Download> {
     let mut taken = Vec::new();
     loop {

@@ -22,15 +22,15 @@ const WARM_UP: Duration = Duration::from_millis(500);
 /// Measures the slowest hundredth of a route's responses with and without a flood on another route. Both routes wait
 /// for threads.
 pub fn listings(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
-    let note = "Listings of two folders of 1,000 files, each made anew: two clients ask for one of them, alone and while 32 ask \
-                for the other; medians of three rounds.";
+    let note = "Listings of two folders of 1,000 files, each generated for every request: two clients request one of them, \
+                alone and while 32 request the other; medians of three rounds.";
     flooded(run, lanes, note)
 }
 
 /// The same measurement with both routes waiting for an upstream.
 pub fn queue(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
-    let note = "Two routes are passed on to one server that takes 2 ms for an answer and is asked for eight at once: two clients \
-                ask for one of them, alone and while 32 ask for the other; medians of three rounds.";
+    let note = "Two routes are proxied to one upstream that takes 2 ms for a response and gets eight requests at once: \
+                two clients request one of them, alone and while 32 request the other; medians of three rounds.";
     flooded(run, lanes, note)
 }
 
@@ -40,7 +40,7 @@ fn flooded(run: &Run, lanes: &[Lane], note: &'static str) -> Result<Table, Failu
         "p99 alone, ms",
         "p99 in the flood, ms",
         "in the flood ÷ alone",
-        "flood, answers/s",
+        "flood, responses/s",
     ];
     Ok(table(lanes, &columns, note, |lane| {
         let started = start_one(run, lane, &[])?;
@@ -57,7 +57,7 @@ fn flooded(run: &Run, lanes: &[Lane], note: &'static str) -> Result<Table, Failu
                 failed => Err(format!("{failed} requests for {url} failed").into()),
             }
         };
-        let p99 = |count: Count| count.p99_ms.ok_or("wrk told no latency");
+        let p99 = |count: Count| count.p99_ms.ok_or("no latency in wrk's output");
         let (mut alone, mut flooded, mut flood) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..rounds {
             alone.push(p99(measure(&PROBE, "high")?)?);

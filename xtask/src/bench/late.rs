@@ -101,7 +101,7 @@ fn measure(port: u16) -> io::Result<LateTimes> {
     }
     let sent_at = sender
         .join()
-        .map_err(|_| io::Error::other("the thread that asks panicked"))??;
+        .map_err(|_| io::Error::other("the requesting thread panicked"))??;
     let (Some(late), Some(first)) = (late, first) else {
         return Err(io::ErrorKind::UnexpectedEof.into());
     };

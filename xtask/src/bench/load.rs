@@ -84,17 +84,17 @@ const SEQUENCE: &str = "\
 local ffi = require('ffi')
 ffi.cdef('int kill(int, int); int getpid();')
 local interrupt = 2
-local asked, answered, all = 0, 0, 0
+local sent, received, all = 0, 0, 0
 function init(arguments)
   all = tonumber(arguments[1])
 end
 function request()
-  asked = asked + 1
-  return wrk.format('GET', wrk.path .. math.min(asked, all) .. '.bin')
+  sent = sent + 1
+  return wrk.format('GET', wrk.path .. math.min(sent, all) .. '.bin')
 end
 function response()
-  answered = answered + 1
-  if answered == all then
+  received = received + 1
+  if received == all then
     ffi.C.kill(ffi.C.getpid(), interrupt)
     wrk.thread:stop()
   end
@@ -222,7 +222,7 @@ impl Load {
                 let (address, path) = url
                     .strip_prefix("https://")
                     .and_then(|rest| rest.split_once('/'))
-                    .ok_or("sessions are those of https:// URLs")?;
+                    .ok_or("resumption needs an https:// URL")?;
                 let seconds = if quick { SECONDS_QUICK } else { SECONDS };
                 command.args(["openssl", "s_time", "-reuse", "-tls1_3", "-connect", address]);
                 command.args(["-www", &format!("/{path}"), "-time", &seconds.to_string()]);
@@ -287,7 +287,7 @@ fn count(command: &mut Command, parse: fn(&str) -> Result<Count, Failure>) -> Re
 fn last_lines(output: &str) -> String {
     let lines: Vec<&str> = output.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     match &lines[lines.len().saturating_sub(LAST_LINES)..] {
-        [] => "it said nothing".into(),
+        [] => "no output".into(),
         last => last.join(" / "),
     }
 }
@@ -303,7 +303,7 @@ mod tests {
                 "echo one; echo two; echo three; echo; echo four >&2; exit 119",
                 "failed (exit status: 119): two / three / four",
             ),
-            ("exit 1", "failed (exit status: 1): it said nothing"),
+            ("exit 1", "failed (exit status: 1): no output"),
             ("echo 'unable to connect'", "counted nothing: unable to connect"),
         ];
         for (script, expected) in rows {

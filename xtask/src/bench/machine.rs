@@ -60,7 +60,7 @@ pub fn require_two_cores() -> Result<(), Failure> {
     if cores >= CORES {
         Ok(())
     } else {
-        Err(format!("the bench needs {CORES} cores, here are {cores}").into())
+        Err(format!("the bench needs {CORES} cores, and this machine has {cores}").into())
     }
 }
 

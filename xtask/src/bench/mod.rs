@@ -104,7 +104,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let chosen = choose(&options.groups, &options.only)?;
     check_lanes(&options.lanes)?;
     if chosen.len() > 1 && options.write.as_deref().is_some_and(is_page) {
-        return Err("--write names one page, but the rows are of several groups: name a folder".into());
+        return Err("--write names one page, but the rows belong to several groups: name a folder".into());
     }
     machine::require_two_cores()?;
     if options.own_network.is_some() {
@@ -117,7 +117,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     machine.load_before = options.own_network.unwrap_or(machine.load_before);
     if machine.load_before > QUIET_LOAD {
         println!(
-            "the machine is busy (load {}): the figures will tell of that too",
+            "the machine is busy (load {}), which distorts the figures",
             machine.load_before
         );
     }
@@ -234,7 +234,7 @@ fn is_built() -> Result<(), Failure> {
     if missing.is_empty() {
         Ok(())
     } else {
-        Err(format!("not built: {}; go without --built", missing.join(", ")).into())
+        Err(format!("not built: {}; run again without --built", missing.join(", ")).into())
     }
 }
 

@@ -32,7 +32,7 @@ pub fn is_namespace_needed() -> bool {
 /// Runs this program again in a network namespace with only loopback, using the existing builds.
 pub fn run_in_namespace(is_built: bool, load_before: f64) -> Result<(), Failure> {
     println!(
-        "this machine's congestion control is {}: a network of our own has {DEFAULT}",
+        "this machine's congestion control is {}: the run continues in a network namespace with {DEFAULT}",
         congestion_control()
     );
     let arguments = env::args_os().skip(1);

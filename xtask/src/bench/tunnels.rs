@@ -18,8 +18,8 @@ const RESERVED: u64 = 1_000;
 
 /// Measures the memory of idle tunnels.
 pub fn idle(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
-    let note = "Resident memory with 10,000 open tunnels (fewer where the machine has no descriptors for them), each after one \
-                message there and back, less that after ten; the kernel's own memory for sockets is not in it.";
+    let note = "Resident memory with 10,000 open tunnels (fewer where the descriptor limit is lower), each after one \
+                echoed message, minus the memory after ten; kernel memory of sockets is not included.";
     let most = IDLE.min(descriptor_limit().saturating_sub(RESERVED) / 2);
     let count = if run.quick { most / 10 } else { most };
     let columns = ["bytes per tunnel", "resident, MiB", "tunnels"];

@@ -100,7 +100,7 @@ fn wait_for_listener(port: u16) -> Result<(), Failure> {
     let deadline = Instant::now() + START_TIMEOUT;
     while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
         if Instant::now() > deadline {
-            return Err("what is to be asked by FastCGI did not start".into());
+            return Err("the FastCGI back end does not accept connections".into());
         }
         sleep(POLL);
     }

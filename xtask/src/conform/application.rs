@@ -63,7 +63,7 @@ impl Application {
 
     /// Returns a session without cookies.
     pub fn session(&self) -> Result<Session, Failure> {
-        let server = self.server.as_ref().ok_or("it is not served yet")?;
+        let server = self.server.as_ref().ok_or("the application is not served yet")?;
         Session::new(server, &self.home().join("state"))
     }
 }

@@ -112,7 +112,7 @@ impl EchoServer {
         while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
             if echo.0.try_wait()?.is_some() || started.elapsed() > TIMEOUT {
                 let printed = fs::read_to_string(home.join("echo.log"))?;
-                return Err(format!("an echo server did not start:\n{printed}").into());
+                return Err(format!("the echo server did not start:\n{printed}").into());
             }
             thread::sleep(POLL);
         }
@@ -219,7 +219,7 @@ pub fn run(program: &Path, cases: Cases) -> Result<(), Failure> {
         different = judge(&verdicts, again.len())?;
     }
     if !different.is_empty() {
-        return Err(format!("never the same through the proxy: {}", different.join(", ")).into());
+        return Err(format!("cases that always differ through the proxy: {}", different.join(", ")).into());
     }
     println!("{count} cases, the same through the proxy: {}", summary(&verdicts));
     Ok(())
@@ -245,7 +245,7 @@ fn run_all<'a>(
         };
         let runs: Vec<_> = servers.iter().map(runs).collect();
         for verdicts in runs {
-            all.extend(verdicts.join().map_err(|_| "who asked panicked")??);
+            all.extend(verdicts.join().map_err(|_| "a thread that ran cases panicked")??);
         }
         Ok::<_, Failure>(())
     })?;
@@ -260,7 +260,7 @@ fn judge(verdicts: &Verdicts, count: usize) -> Result<Vec<String>, String> {
     for server in [DIRECT].into_iter().chain(BACKENDS) {
         let tried = of(server).len();
         if tried != count {
-            return Err(format!("{tried} cases were tried by {server}, not {count}"));
+            return Err(format!("{tried} cases ran with {server} instead of {count}"));
         }
         let failed = |(_, verdict): &(&String, &Verdict)| verdict.has_failed();
         let failed: Vec<_> = of(server)
@@ -318,7 +318,7 @@ mod tests {
             (of(good, failed), Err("failed, io_uring: 1.1".to_owned())),
             (
                 format!(r#"{{"direct": {{"1.1": {good}, "1.2": {good}}}}}"#),
-                Err("0 cases were tried by epoll, not 2".to_owned()),
+                Err("0 cases ran with epoll instead of 2".to_owned()),
             ),
         ];
         for (text, expected) in rows {

@@ -74,7 +74,7 @@ fn check(server: &TestServer, path: &str, parts: &[&str]) -> Result<(), Failure>
     let url = server.url(path);
     let (dom, log) = load(&url, None)?;
     judge(&dom, &log, parts).map_err(|wrong| format!("{url}: {wrong}"))?;
-    println!("{path} is as it should be");
+    println!("{path} is correct");
     Ok(())
 }
 

@@ -55,7 +55,7 @@ pub fn curl(program: &Path) -> Result<(), Failure> {
             return Err(format!("curl {} {path}: {printed:?}, not {expected:?}", options.join(" ")).into());
         }
     }
-    println!("{} calls of curl are as they should be", rows.len());
+    println!("{} calls of curl are correct", rows.len());
     Ok(())
 }
 
@@ -80,7 +80,7 @@ fn judge_wrk(printed: &str) -> Result<(), String> {
             println!("{requests} requests, none failed");
             Ok(())
         }
-        _ => Err("nothing was answered".to_owned()),
+        _ => Err("no responses in wrk's output".to_owned()),
     }
 }
 

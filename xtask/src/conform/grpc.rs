@@ -19,7 +19,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// Listeners of the proxy, with the options that make the client trust them.
 const LISTENERS: [(&str, &str); 2] = [
     (
-        "in the clear",
+        "without TLS",
         "[server]\nh2c = true\nstate = \"state\"\n[site.default]\nlisten = \"127.0.0.1:0\"\n",
     ),
     (
@@ -52,8 +52,8 @@ pub fn run(program: &Path) -> Result<(), Failure> {
         call("calls")?;
         echo.await_line("gave up")?;
         drop(echo);
-        call("nobody")?;
-        println!("{listener}: calls of all four kinds, errors, deadlines, nobody there");
+        call("unavailable")?;
+        println!("{listener}: calls of all four kinds, errors, deadlines, a missing server");
     }
     Ok(())
 }
@@ -92,7 +92,7 @@ impl ExampleServer {
     fn await_line(&mut self, start: &str) -> Result<String, Failure> {
         loop {
             let line = self.lines.recv_timeout(TIMEOUT);
-            let line = line.map_err(|_| format!("examples/grpc/echo.py did not say {start:?}"))?;
+            let line = line.map_err(|_| format!("examples/grpc/echo.py did not print {start:?}"))?;
             if let Some(rest) = line.strip_prefix(start) {
                 return Ok(rest.to_owned());
             }

@@ -33,7 +33,7 @@ pub fn run(_: &Path) -> Result<(), Failure> {
     let h2spec = H2SPEC.path()?;
     run_command(cargo().args(["build", "--locked", "--quiet", "-p", "rocknet", "--example", "echo"]))?;
     let program = repository::target().join("debug/examples/echo");
-    for (name, configuration, options) in [("in the clear", CLEAR, &[][..]), ("over TLS", TLS, &["-t", "-k"])] {
+    for (name, configuration, options) in [("without TLS", CLEAR, &[][..]), ("over TLS", TLS, &["-t", "-k"])] {
         let folder = tempfile::tempdir()?;
         fs::write(folder.path().join("rocknet.toml"), configuration)?;
         let server = TestServer::start(&program, &["rocknet.toml"], folder.path())?;
@@ -70,7 +70,7 @@ fn judge(printed: &str) -> Result<&str, String> {
         .map(str::trim)
         .find(|line| line.contains(" tests, "));
     let Some(summary) = last else {
-        return Err("it told no result".to_owned());
+        return Err("no result in its output".to_owned());
     };
     let count = |word: &str| {
         let part = summary.split(", ").find(|part| part.ends_with(word))?;

@@ -54,14 +54,14 @@ pub fn run(program: &Path) -> Result<(), Failure> {
         // A request without the CSRF token of the form is rejected.
         session.request("/boats/heron", &["-X", method])?.expect(419, &[])?;
     }
-    answers(&session)?;
+    responses(&session)?;
     for path in ["/high/water", "/high/water.html"] {
         session.get(path)?.expect(404, &["No such boat"])?;
     }
     // Files beside the document root are not served.
     let page = session.get("/../routes.php")?;
     if page.status == 200 || page.text().contains("Route::") {
-        return Err(page.wrong("it came out of its root"));
+        return Err(page.wrong("a file outside the root was served"));
     }
     Ok(())
 }
@@ -93,16 +93,16 @@ fn routes(session: &Session) -> Result<(), Failure> {
 
 /// Submits a form with a file and checks what the session keeps.
 fn form(session: &Session, picture: &Path) -> Result<(), Failure> {
-    session.get("/told")?.expect(200, &["nothing"])?;
-    session.post("/form", &[("told", "ebb")])?.expect(419, &[])?;
+    session.get("/text")?.expect(200, &["nothing"])?;
+    session.post("/form", &[("text", "ebb")])?.expect(419, &[])?;
     let token = session.get("/form")?.field("_token")?;
-    let page = session.post("/form", &[("_token", &token), ("told", "ebb & flow")])?;
-    let page = page.expect_redirect("/told")?;
+    let page = session.post("/form", &[("_token", &token), ("text", "ebb & flow")])?;
+    let page = page.expect_redirect("/text")?;
     session.get(&page.location)?.expect(200, &["ebb & flow, 0"])?;
     let (token, file) = (format!("_token={token}"), format!("picture=@{}", picture.display()));
-    let page = session.request("/form", &["-F", &token, "-F", "told=flow", "-F", &file])?;
-    page.expect_redirect("/told")?;
-    session.get("/told")?.expect(200, &[&format!("flow, {PICTURE}")])?;
+    let page = session.request("/form", &["-F", &token, "-F", "text=flow", "-F", &file])?;
+    page.expect_redirect("/text")?;
+    session.get("/text")?.expect(200, &[&format!("flow, {PICTURE}")])?;
     // Methods that HTML forms lack are sent as a form field.
     let token = token.trim_start_matches("_token=");
     let page = session.post("/boats/heron", &[("_token", token), ("_method", "PUT")])?;
@@ -111,7 +111,7 @@ fn form(session: &Session, picture: &Path) -> Result<(), Failure> {
 }
 
 /// Checks responses that are not pages.
-fn answers(session: &Session) -> Result<(), Failure> {
+fn responses(session: &Session) -> Result<(), Failure> {
     let page = session.get("/download")?.expect(200, &["Route::get('/download'"])?;
     if page.content != FILES[2].1.as_bytes() {
         return Err(page.wrong("another file"));

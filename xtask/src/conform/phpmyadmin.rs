@@ -42,7 +42,7 @@ pub fn run(program: &Path) -> Result<(), Failure> {
     session.get("/themes/pmahomme/css/theme.css")?.expect(200, &[])?;
     let page = log_in(&session, "neap tide")?;
     if !page.text().contains("Access denied for user") {
-        return Err(page.wrong("a wrong password is not refused"));
+        return Err(page.wrong("a wrong password was accepted"));
     }
     let page = log_in(&session, PASSWORD)?.expect_redirect("/index.php")?;
     let page = session.get(&page.location)?.expect(200, &["pilot@localhost"])?;

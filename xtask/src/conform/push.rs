@@ -76,10 +76,10 @@ fn check(url: &str, option: &str) -> Result<(), Failure> {
         at("HTTP/2 200"),
     ) {
         (Some(hints), Some(link), Some(answer)) if hints < link && link < answer => {
-            println!("curl {url} was lines of them by 103");
+            println!("curl {url} received 103 with their links");
             Ok(())
         }
-        _ => Err(format!("curl saw no 103:\n{printed}").into()),
+        _ => Err(format!("curl received no 103:\n{printed}").into()),
     }
 }
 

@@ -47,7 +47,7 @@ impl TestServer {
         while server.url.is_empty() {
             let left = deadline.saturating_duration_since(Instant::now());
             let line = lines.recv_timeout(left);
-            let line = line.map_err(|_| format!("`rocknet {}` told no URL", arguments.join(" ")))?;
+            let line = line.map_err(|_| format!("`rocknet {}` printed no URL", arguments.join(" ")))?;
             server.url = url(&line).unwrap_or_default().to_owned();
         }
         Ok(server)

@@ -122,7 +122,7 @@ impl Session {
         let mut next = || fields.next().unwrap_or_default();
         let version = next();
         if version != self.version.trim_start_matches("--http") {
-            return Err(format!("{url} came by HTTP/{version}, not by {}", self.version).into());
+            return Err(format!("{url} used HTTP/{version} instead of {}", self.version).into());
         }
         Ok(PageResponse {
             status: next().parse()?,
@@ -159,7 +159,7 @@ impl PageResponse {
         if self.location.contains(location) {
             return self.expect(302, &[]);
         }
-        Err(self.wrong(&format!("it leads to {:?}, not {location:?}", self.location)))
+        Err(self.wrong(&format!("it redirects to {:?} instead of {location:?}", self.location)))
     }
 
     pub fn text(&self) -> String {

@@ -47,9 +47,9 @@ fn judge(text: &str) -> Result<(), Failure> {
         .collect();
     let refused = answers.iter().filter(|line| line.contains("NO")).count();
     match (answers.len(), refused) {
-        (0, _) => Err("slowhttptest said nothing of the service".into()),
+        (0, _) => Err("no report of the service in slowhttptest's output".into()),
         (_, 0) => Ok(()),
-        (all, refused) => Err(format!("the service was gone in {refused} of {all} reports").into()),
+        (all, refused) => Err(format!("the service was unavailable in {refused} of {all} reports").into()),
     }
 }
 

@@ -10,7 +10,7 @@ use std::path::Path;
 
 const SETTINGS: &str = "[server]\nstate = \"state\"\n\
                         [site.localhost]\nlisten = \"https://127.0.0.1:0\"\nroot = \"www\"\ntls = \"local\"\n";
-const PAGE: &str = "<p>nobody was warned</p>";
+const PAGE: &str = "<p>loaded without a warning</p>";
 /// Error that the browser shows on the page or in its log.
 const WARNING: &str = "ERR_CERT_AUTHORITY_INVALID";
 

@@ -71,7 +71,7 @@ fn exchange(environment: &Environment<'_>, kind: &'static UpstreamKind) -> Resul
         }
         content(environment, &session)?;
         events(&session)?;
-        println!("{} {version}: content, pieces, events", kind.name);
+        println!("{} {version}: bodies, pieces, events", kind.name);
     }
     if kind.counts {
         keep_alive(&session.with_version("--http1.1"))?;
@@ -145,8 +145,8 @@ fn keep_alive(session: &Session) -> Result<(), Failure> {
     let good = response.lines().filter(|line| *line == "200").count();
     let opened = count()? - before;
     if good != REQUESTS || opened > CONNECTIONS {
-        return Err(format!("{good} of {REQUESTS} were answered, by {opened} connections").into());
+        return Err(format!("{good} of {REQUESTS} requests succeeded, over {opened} connections").into());
     }
-    println!("{REQUESTS} requests took {opened} connections");
+    println!("{REQUESTS} requests used {opened} connections");
     Ok(())
 }

@@ -135,7 +135,7 @@ pub fn run(program: &Path) -> Result<(), Failure> {
         let url = server.url("/held/page");
         let (dom, log) = browser::load(&url, Some(home.path()))?;
         if !dom.contains(ECHO_SHOWN) {
-            return Err(format!("{url}: nothing was heard\n{dom}\n{log}").into());
+            return Err(format!("{url}: no echo on the page\n{dom}\n{log}").into());
         }
         let started = Instant::now();
         while !fs::read_to_string(home.path().join("access.log"))?.contains(logged) {
@@ -144,7 +144,7 @@ pub fn run(program: &Path) -> Result<(), Failure> {
             }
             thread::sleep(Duration::from_millis(50));
         }
-        println!("{url} hears its echo: {logged}");
+        println!("{url} received its echo: {logged}");
     }
     Ok(())
 }

@@ -173,7 +173,7 @@ fn publish(author: &Session, picture: &Path) -> Result<(String, Upload), Failure
 /// Checks the pages as a visitor who is not logged in.
 fn read(session: &Session, post: &str, sent: &Upload, picture: &[u8]) -> Result<(), Failure> {
     if !post.ends_with("/ebb-at-noon/") {
-        return Err(format!("the post has no pretty address: {post}").into());
+        return Err(format!("the post has no pretty permalink: {post}").into());
     }
     session
         .get(post)?
@@ -182,7 +182,7 @@ fn read(session: &Session, post: &str, sent: &Upload, picture: &[u8]) -> Result<
     let small = session.get(&sent.small)?.expect(200, &[])?;
     if whole.media_type != "image/png" || whole.content != picture || picture.len() < PICTURE_LEAST {
         return Err(format!(
-            "{} of {} bytes came back as {} of {}",
+            "{} of {} bytes was served as {} of {}",
             sent.whole,
             picture.len(),
             whole.media_type,
@@ -201,7 +201,7 @@ fn read(session: &Session, post: &str, sent: &Upload, picture: &[u8]) -> Result<
     // A path without its last slash is redirected to the one with it.
     let page = session.get(post.trim_end_matches('/'))?.expect(301, &[])?;
     if page.location != post {
-        return Err(page.wrong("not led to the post"));
+        return Err(page.wrong("not redirected to the post"));
     }
     Ok(())
 }
@@ -235,13 +235,13 @@ fn check_forbidden(session: &Session, sent: &Upload) -> Result<(), Failure> {
     for (path, status) in rows {
         let page = session.get(path)?.expect(*status, &[])?;
         if page.text().contains(RAN) || page.text().contains("<?php") || page.text().contains("DB_PASSWORD") {
-            return Err(page.wrong("it was run, or sent"));
+            return Err(page.wrong("the script was run, or its source was sent"));
         }
     }
     // A path with a script name after a picture's name must not run the picture as a script.
     let page = session.get(&format!("{}/x.php", sent.whole))?;
     if page.status == 200 {
-        return Err(page.wrong("something was made of it"));
+        return Err(page.wrong("the picture was run as a script"));
     }
     Ok(())
 }
@@ -265,6 +265,6 @@ fn write_in_browser(url: &str, home: &Path) -> Result<(), Failure> {
     let log = log.join("\n");
     let parts = ["editor-post-publish-button", "editor-post-title"];
     browser::judge(&dom, &log, &parts).map_err(|wrong| format!("the editor in Chromium: {wrong}"))?;
-    println!("Chromium is in the editor");
+    println!("Chromium loaded the editor");
     Ok(())
 }

@@ -12,21 +12,21 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Returns the violations in the imports of the crate at `folder`.
 pub fn check(folder: &str, tree: &Tree<'_>) -> Vec<String> {
-    let mut breaches = Vec::new();
+    let mut violations = Vec::new();
     for file in &tree.stray {
-        breaches.push(format!(
-            "{folder}/src/{file}: no `mod` declares this file, so that no rule sees it"
+        violations.push(format!(
+            "{folder}/src/{file}: no `mod` declares this file, so no rule checks it"
         ));
     }
     let imports = imports(tree);
-    breaches.extend(judge(
+    violations.extend(judge(
         folder,
         "modules",
         &between_modules(tree, &imports),
         KNOWN_MODULES,
     ));
-    breaches.extend(judge(folder, "files", &between_files(tree, &imports), KNOWN_FILES));
-    breaches
+    violations.extend(judge(folder, "files", &between_files(tree, &imports), KNOWN_FILES));
+    violations
 }
 
 /// Targets of each node, with the position of the first import.
@@ -79,7 +79,7 @@ fn judge(folder: &str, what: &str, edges: &Edges, known: &[Known]) -> Vec<String
         .map(|known| known.members.iter().map(|&member| member.to_owned()).collect())
         .collect();
     let mut left: BTreeSet<String> = known.iter().flatten().cloned().collect();
-    let mut breaches = Vec::new();
+    let mut violations = Vec::new();
     for group in cycles(&graph) {
         left.retain(|member| !group.contains(member));
         if known.iter().any(|known| group.is_subset(known)) {
@@ -88,11 +88,11 @@ fn judge(folder: &str, what: &str, edges: &Edges, known: &[Known]) -> Vec<String
         let listed: BTreeSet<String> = known.iter().flatten().cloned().collect();
         let new: Vec<&str> = group.difference(&listed).map(String::as_str).collect();
         let cause = if new.is_empty() {
-            String::from("cycles that were apart are joined")
+            String::from("two known cycles are joined")
         } else {
-            format!("not known of it: {}", new.join(", "))
+            format!("new members: {}", new.join(", "))
         };
-        breaches.push(format!(
+        violations.push(format!(
             "{folder}: {} {what} import each other in a cycle ({cause}), such as {}",
             group.len(),
             example(&graph, edges, &group)
@@ -101,8 +101,8 @@ fn judge(folder: &str, what: &str, edges: &Edges, known: &[Known]) -> Vec<String
     let left = left.into_iter().map(|member| {
         format!("{folder}: {member} is in no cycle of {what} any more: remove it from xtask/src/tidy/cycles/known.rs")
     });
-    breaches.extend(left);
-    breaches
+    violations.extend(left);
+    violations
 }
 
 /// Formats a shortest cycle of a group, each import with its position.

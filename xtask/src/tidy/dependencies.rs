@@ -91,7 +91,7 @@ const IMPURE: &[&str] = &["tokio", "rustix", "socket2", "libc", "mio", "jiff"];
 
 /// Returns the violations in the manifest of one crate; dev-dependencies are free.
 pub fn check(name: &str, allowed: &[&str], text: &str) -> Vec<String> {
-    let mut breaches = Vec::new();
+    let mut violations = Vec::new();
     let mut section = "";
     for line in text.lines() {
         if let Some(header) = line.strip_prefix('[') {
@@ -103,15 +103,15 @@ pub fn check(name: &str, allowed: &[&str], text: &str) -> Vec<String> {
         }
         let used = line.split(['.', '=', ' ']).next().unwrap_or_default();
         if used.starts_with("rocknet") && !allowed.contains(&used) {
-            breaches.push(format!("{name} uses {used}: arrows point down only"));
+            violations.push(format!("{name} depends on {used}, which is not below it"));
         }
         if name == "rocknet-proto" && IMPURE.contains(&used) {
-            breaches.push(format!(
-                "{name} uses {used}: time, bytes and randomness are arguments there"
+            violations.push(format!(
+                "{name} depends on {used}, but it takes time, bytes and randomness as arguments"
             ));
         }
     }
-    breaches
+    violations
 }
 
 #[cfg(test)]

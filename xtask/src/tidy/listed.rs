@@ -42,10 +42,10 @@ impl Exceptions {
             .enumerate()
             .filter(|(index, _)| !self.met.contains(index));
         let shown = left.map(|(_, one)| {
-            let name = if one.name.is_empty() { "it" } else { one.name };
+            let name = if one.name.is_empty() { "the file" } else { one.name };
             let reason = one.reason;
             format!(
-                "{}: no breach of {rule} by {name}: remove the exception ({reason})",
+                "{}: {name} does not violate {rule}: remove the exception ({reason})",
                 one.file
             )
         });

@@ -32,7 +32,7 @@ impl Names {
 
     /// Returns the violations in the crate at `folder`. Test code may use any names.
     pub fn check(&mut self, folder: &str, tree: &Tree<'_>) -> Vec<String> {
-        let mut breaches = Vec::new();
+        let mut violations = Vec::new();
         for (name, places) in self.places(folder, tree) {
             let public = count(places.iter().filter(|place| place.is_public));
             let all = count(places.iter());
@@ -46,24 +46,24 @@ impl Names {
             if !self.exceptions.has(folder, name) {
                 let modules: BTreeSet<String> = places.iter().map(Declaration::to_string).collect();
                 let places = modules.into_iter().collect::<Vec<_>>().join(", ");
-                breaches.push(format!(
+                violations.push(format!(
                     "type {name}: {cause} ({places}): qualify it, as in `PoolState`"
                 ));
             }
         }
-        breaches
+        violations
     }
 
     /// Returns a violation for each exception that was not used.
     pub fn left(&self) -> Vec<String> {
-        let mut breaches = self.exceptions.left("the rule of type names");
+        let mut violations = self.exceptions.left("the rule of type names");
         let left = SIBLINGS.iter().filter(|(name, _)| !self.siblings.contains(name));
-        breaches.extend(
+        violations.extend(
             left.map(|(name, reason)| {
                 format!("no module {name} declares a type: remove it from the siblings ({reason})")
             }),
         );
-        breaches
+        violations
     }
 
     /// Returns the names of types that the crate declares, each with its modules.

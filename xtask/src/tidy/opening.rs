@@ -6,7 +6,7 @@ pub fn check(shown: &str, text: &str) -> Vec<String> {
         return Vec::new();
     }
     vec![format!(
-        "{shown}: a module opens with one `//!` sentence that says what it is"
+        "{shown}: a file opens with one `//!` sentence that describes it"
     )]
 }
 

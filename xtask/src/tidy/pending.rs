@@ -15,7 +15,7 @@ pub struct Pending {
     type_names: &'static [&'static str],
     /// Folder whose findings are shown even if it is listed.
     shown: Option<String>,
-    breaches: Vec<String>,
+    violations: Vec<String>,
     /// Findings in listed folders that are to be shown.
     remarks: Vec<String>,
     counts: BTreeMap<String, Counts>,
@@ -32,7 +32,7 @@ impl Pending {
             prose,
             type_names,
             shown: shown.map(|folder| folder.trim_end_matches('/').to_owned()),
-            breaches: Vec::new(),
+            violations: Vec::new(),
             remarks: Vec::new(),
             counts: BTreeMap::new(),
         }
@@ -49,10 +49,10 @@ impl Pending {
     }
 
     /// Adds the violations of the rule of type names in the crate at `folder`.
-    pub fn type_names(&mut self, folder: &str, breaches: Vec<String>) {
+    pub fn type_names(&mut self, folder: &str, violations: Vec<String>) {
         let listed = self.type_names.contains(&folder);
-        for breach in breaches {
-            self.take(folder, folder, listed, Rule::TypeName, format!("{folder}: {breach}"));
+        for violation in violations {
+            self.take(folder, folder, listed, Rule::TypeName, format!("{folder}: {violation}"));
         }
     }
 
@@ -64,7 +64,7 @@ impl Pending {
             .entry(rule)
             .or_default() += 1;
         if !is_listed {
-            self.breaches.push(text);
+            self.violations.push(text);
         } else if self.shown.as_ref().is_some_and(|folder| is_below(file, folder)) {
             self.remarks.push(text);
         }
@@ -88,7 +88,7 @@ impl Pending {
     }
 
     /// Returns the violations in folders that are not listed, and one for each listed folder that is clean.
-    pub fn breaches(self) -> Vec<String> {
+    pub fn violations(self) -> Vec<String> {
         let is_clean = |folder: &str, is_of_list: fn(&Rule) -> bool| {
             let counts = self.counts.get(folder);
             counts.is_none_or(|counts| !counts.keys().any(is_of_list))
@@ -99,10 +99,10 @@ impl Pending {
                 .map(|folder| format!("{folder} is clean: remove it from {name} in xtask/src/tidy/pending/known.rs"));
             clean.collect::<Vec<_>>()
         };
-        let mut breaches = clean(self.prose, "PROSE", |rule| *rule != Rule::TypeName);
-        breaches.extend(clean(self.type_names, "TYPE_NAMES", |rule| *rule == Rule::TypeName));
-        breaches.extend(self.breaches);
-        breaches
+        let mut violations = clean(self.prose, "PROSE", |rule| *rule != Rule::TypeName);
+        violations.extend(clean(self.type_names, "TYPE_NAMES", |rule| *rule == Rule::TypeName));
+        violations.extend(self.violations);
+        violations
     }
 }
 
@@ -146,7 +146,7 @@ mod tests {
             "{}",
             pending.report()
         );
-        assert_eq!(pending.breaches(), Vec::<String>::new());
+        assert_eq!(pending.violations(), Vec::<String>::new());
     }
 
     #[test]
@@ -155,7 +155,7 @@ mod tests {
         pending.prose("crates/ab/src/lib.rs", finding(Rule::Idiom));
         pending.type_names("crates/b", vec![String::from("type A")]);
         let expected = ["crates/ab/src/lib.rs:7: text", "crates/b: type A"];
-        assert_eq!(pending.breaches(), expected);
+        assert_eq!(pending.violations(), expected);
     }
 
     #[test]
@@ -163,11 +163,11 @@ mod tests {
         let mut pending = Pending::with(&["crates/a", "crates/b"], &["crates/a"], None);
         pending.prose("crates/ab/src/lib.rs", Vec::new());
         pending.type_names("crates/b", Vec::new());
-        assert_eq!(pending.breaches().len(), 3);
+        assert_eq!(pending.violations().len(), 3);
         // A finding of one list does not keep an entry of the other.
         let mut pending = Pending::with(&["crates/a"], &["crates/a"], None);
         pending.prose("crates/a/src/lib.rs", finding(Rule::Message));
-        assert_eq!(pending.breaches().len(), 1);
+        assert_eq!(pending.violations().len(), 1);
     }
 
     #[test]
@@ -180,7 +180,7 @@ mod tests {
             report.contains("lib.rs:7: text") && !report.contains("t.rs"),
             "{report}"
         );
-        assert!(pending.breaches().is_empty());
+        assert!(pending.violations().is_empty());
     }
 
     #[test]

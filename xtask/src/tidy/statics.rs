@@ -34,28 +34,28 @@ impl Statics {
 
     /// Returns the violations in the statics of the crate at `folder`.
     pub fn check(&mut self, folder: &str, tree: &Tree<'_>) -> Vec<String> {
-        let mut breaches = Vec::new();
+        let mut violations = Vec::new();
         for part in tree.parts() {
             let file = format!("{folder}/src/{}", part.file);
             for found in statics(&part.code) {
                 if found.is_constant(&mut self.types) || self.exceptions.has(&file, found.name) {
                     continue;
                 }
-                breaches.push(format!(
-                    "{file}:{}: the static {} may change: let an owner hold it, or list it in xtask/src/tidy/statics/known.rs",
+                violations.push(format!(
+                    "{file}:{}: the static {} can change: move it into an owner, or list it in xtask/src/tidy/statics/known.rs",
                     found.line, found.name
                 ));
             }
         }
-        breaches
+        violations
     }
 
     /// Returns a violation for each entry of the lists that was not used.
     pub fn left(&self) -> Vec<String> {
-        let mut breaches = self.exceptions.left("the rule of statics");
+        let mut violations = self.exceptions.left("the rule of statics");
         let types = CONSTANT_TYPES.iter().filter(|name| !self.types.contains(*name));
-        breaches.extend(types.map(|name| format!("no static has the constant type {name}: remove it from the list")));
-        breaches
+        violations.extend(types.map(|name| format!("no static has the constant type {name}: remove it from the list")));
+        violations
     }
 }
 

@@ -26,11 +26,11 @@ pub fn check(shown: &str, code: &[Token<'_>]) -> Vec<String> {
         let words = ["{", "fn", "impl", "trait", "extern"];
         pair[0].is("unsafe") && words.iter().any(|word| pair[1].is(word))
     };
-    let breaches = code.windows(2).filter(opens).map(|pair| {
+    let violations = code.windows(2).filter(opens).map(|pair| {
         let line = pair[0].line;
         format!("{shown}:{line}: `unsafe` lives in {}", CRATES.join(" and "))
     });
-    breaches.collect()
+    violations.collect()
 }
 
 #[cfg(test)]

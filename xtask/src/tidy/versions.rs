@@ -28,7 +28,7 @@ pub fn check(folder: &str, tree: &Tree<'_>) -> Vec<String> {
 }
 
 fn judge(folder: &str, tree: &Tree<'_>) -> Vec<String> {
-    let mut breaches = Vec::new();
+    let mut violations = Vec::new();
     for part in tree.parts().filter(|part| !is_place(&part.file)) {
         let paths = Paths::read(&part.code);
         let uses = paths.uses.iter().map(|one| (&one.path, one.line));
@@ -36,14 +36,14 @@ fn judge(folder: &str, tree: &Tree<'_>) -> Vec<String> {
         for (path, line) in uses.chain(written) {
             let file = format!("{folder}/src/{}", part.file);
             if path.iter().any(|name| is_version(name)) {
-                breaches.push(format!(
-                    "{file}:{line}: `{}` names an HTTP version outside of protocol, transport and clients",
+                violations.push(format!(
+                    "{file}:{line}: `{}` names an HTTP version outside protocol, transport and upstream clients",
                     path.join("::")
                 ));
             }
         }
     }
-    breaches
+    violations
 }
 
 /// Returns true if `file` lies in one of the places, or is the file of its module.

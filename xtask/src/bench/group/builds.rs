@@ -34,7 +34,7 @@ const ROWS: &[Row] = &[
     load(READY, PLAIN, ("build-file-10k", "10 KB file, 64 connections", Load::wrk(64), File(10 * 1024))),
     load(READY, MULTIPLEXED, ("build-h2-streams", "HTTP/2: 13 bytes, 16 connections of 32 streams", Load::h2load(16, 32), Hello)),
     load(READY, MULTIPLEXED, ("build-h2-single", "HTTP/2: 13 bytes, 64 connections of 1 stream", Load::h2load(64, 1), Hello)),
-    load(BACK_ENDS, PROXIED, ("build-proxy", "13 bytes, 64 connections, one server behind", Load::wrk(64), Hello)),
+    load(BACK_ENDS, PROXIED, ("build-proxy", "13 bytes, 64 connections, one upstream", Load::wrk(64), Hello)),
     load(BACK_ENDS, FASTCGI, ("build-fastcgi", "FastCGI: 13 bytes, 64 connections", Load::wrk(64), Hello)),
     count(COUNTED, PLAIN, ("build-instructions", "Instructions per keep-alive request, by callgrind", counted::instructions)),
     count(COUNTED, MULTIPLEXED, ("build-h2-instructions", "HTTP/2: instructions per request, by callgrind", counted::instructions)),

@@ -40,13 +40,13 @@ const ALL: &[Lane] = &[ROCKNET, NETWORK, WORKER, ISOLATED];
 
 #[rustfmt::skip] // A table is read by its columns.
 const ROWS: &[Row] = &[
-    load("Small answers", ALL, ("controller", "13 bytes, 64 keep-alive connections", Load::wrk(64), Hello)),
-    load("Small answers", ALL, ("controller-pipelined", "13 bytes, 64 connections, 16 requests in one write", Load::pipelined(64), Hello)),
+    load("Small responses", ALL, ("controller", "13 bytes, 64 keep-alive connections", Load::wrk(64), Hello)),
+    load("Small responses", ALL, ("controller-pipelined", "13 bytes, 64 connections, 16 requests in one write", Load::pipelined(64), Hello)),
     count("Counted", &[ROCKNET, NETWORK], ("controller-instructions", "Instructions per keep-alive request, by callgrind", counted::instructions)),
 ];
 
 const GOALS: &[Goal] = &[goal(
-    "controller on the thread of the connection, µs a request more than a file",
+    "controller on the connection's thread, µs per request more than a file",
     0.3,
     More("controller", NETWORK.name, ROCKNET.name),
 )];

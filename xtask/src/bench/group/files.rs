@@ -21,9 +21,9 @@ const CLEAR: &[Lane] = &[FLOOR_FILE, EPOLL, RING, NGINX, H2O, LIGHTTPD];
 const TLS: &[Lane] = &[over_tls(NGINX), over_tls(EPOLL), over_tls(RING), over_tls(H2O)];
 const HTTP2: &[Lane] = &[http2(H2O), http2(EPOLL), http2(RING), http2(NGINX)];
 
-const IN_CLEAR: &str = "In the clear";
+const IN_CLEAR: &str = "Without TLS";
 const OVER_TLS: &str = "Under TLS";
-const STREAMS: &str = "HTTP/2 in the clear";
+const STREAMS: &str = "HTTP/2 without TLS";
 
 #[rustfmt::skip] // A table is read by its columns.
 const ROWS: &[Row] = &[

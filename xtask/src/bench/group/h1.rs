@@ -34,7 +34,7 @@ const fn rocknet(name: &'static str, variant: Variant) -> Lane {
     }
 }
 
-const SMALL: &str = "Small answers";
+const SMALL: &str = "Small responses";
 const CONNECTIONS: &str = "Many connections";
 const CONTENT: &str = "Files";
 const SETTINGS: &str = "Settings";
@@ -60,7 +60,7 @@ const ROWS: &[Row] = &[
     load(AB, FILES, ("ab-10k", "ab: 100,000 requests, 10 at once, 10 KB", Load::ab(100_000, 10), File(10 * KIB))),
     load(AB, FILES, ("ab-40k", "ab: 100,000 requests, 10 at once, 40 KB", Load::ab(100_000, 10), File(40 * KIB))),
     load(AB, FILES, ("ab-80k", "ab: 100,000 requests, 10 at once, 80 KB", Load::ab(100_000, 10), File(80 * KIB))),
-    count(COUNTED, ALL_SERVERS, ("start", "From start to the first answer, and memory then", counted::start)),
+    count(COUNTED, ALL_SERVERS, ("start", "From start to the first response, and memory then", counted::start)),
     count(COUNTED, ALL_SERVERS, ("idle", "Memory of 10,000 idle keep-alive connections", counted::idle)),
     count(COUNTED, OURS, ("instructions", "Instructions per keep-alive request, by callgrind", counted::instructions)),
     count(COUNTED, ALL_SERVERS, ("system-calls", "System calls per keep-alive request, by strace", counted::system_calls)),
@@ -88,7 +88,7 @@ const GOALS: &[Goal] = &[
     goal("ab, 10 KB: requests/s of Apache, × ours", 1.0, Rates(("ab-10k", APACHE.name), ("ab-10k", US))),
     goal("ab, 40 KB: requests/s of Apache, × ours", 1.0, Rates(("ab-40k", APACHE.name), ("ab-40k", US))),
     goal("ab, 80 KB: requests/s of Apache, × ours", 1.0, Rates(("ab-80k", APACHE.name), ("ab-80k", US))),
-    goal("first answer, ms", 50.0, Counted("start", US, 0)),
+    goal("first response, ms", 50.0, Counted("start", US, 0)),
     goal("resident after it, MiB", 8.0, Counted("start", US, 1)),
     goal("memory of an idle connection, bytes", 1024.0, Counted("idle", US, 0)),
     goal("system calls per request", 3.05, Counted("system-calls", US, 0)),

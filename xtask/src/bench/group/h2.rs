@@ -43,7 +43,7 @@ const TLS_POSTS: &[Lane] = &[
     over_tls(http2(CADDY)),
 ];
 
-const IN_CLEAR: &str = "In the clear";
+const IN_CLEAR: &str = "Without TLS";
 const CONTENT: &str = "Content";
 const OVER_TLS: &str = "Over TLS";
 const COUNTED: &str = "Counted";

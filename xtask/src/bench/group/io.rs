@@ -49,9 +49,9 @@ const fn handler(lane: Lane) -> Lane {
     }
 }
 
-const SMALL: &str = "Small answers";
+const SMALL: &str = "Small responses";
 const CONTENT: &str = "Files";
-const RECEIVING: &str = "Content that is received";
+const RECEIVING: &str = "Request and upstream bodies";
 const CONNECTING: &str = "Connections";
 const DISK: &str = "Files that are not in memory";
 const MEMORY: &str = "Memory";
@@ -67,8 +67,8 @@ const ROWS: &[Row] = &[
     load(CONTENT, FILES, ("io-file-80k", "80 KB file, 64 connections", Load::wrk(64), File(80 * KIB))),
     load(CONTENT, FILES, ("io-file-1m", "1 MB file, 64 connections", Load::wrk(64), File(MIB))),
     load(CONTENT, FILES, ("io-file-1g", "1 GB file, 4 connections, cost per MiB", Load::bulk(4), File(GIB))),
-    load(RECEIVING, PROXIES, ("io-proxy-13", "13 bytes of a server behind, 64 connections", Load::wrk(64), Hello)),
-    load(RECEIVING, PROXIES, ("io-proxy-100k", "100 KB of a server behind, 64 connections", Load::wrk(64), File(100 * KIB))),
+    load(RECEIVING, PROXIES, ("io-proxy-13", "13 bytes from an upstream, 64 connections", Load::wrk(64), Hello)),
+    load(RECEIVING, PROXIES, ("io-proxy-100k", "100 KB from an upstream, 64 connections", Load::wrk(64), File(100 * KIB))),
     load(RECEIVING, HANDLERS, ("io-post-10k", "POST of 10 KB, 64 connections", Load::wrk(64), Post(10 * KIB))),
     load(RECEIVING, HANDLERS, ("io-post-1m", "POST of 1 MB, 16 connections", Load::wrk(16), Post(MIB))),
     load(RECEIVING, TLS_HANDLERS, ("io-tls-post-1m", "POST of 1 MB over TLS, 16 connections", Load::wrk(16), Post(MIB))),
@@ -94,8 +94,8 @@ const GOALS: &[Goal] = &[
     goal("io_uring, 80 KB file, × epoll", 1.0, Beside("io-file-80k", RING.name, EPOLL.name)),
     goal("io_uring, 1 MB file, × epoll", 1.0, Beside("io-file-1m", RING.name, EPOLL.name)),
     goal("io_uring, 1 GB file, × epoll", 1.0, Beside("io-file-1g", RING.name, EPOLL.name)),
-    goal("io_uring, 13 bytes of a server behind, × epoll", 1.0, Beside("io-proxy-13", RING.name, EPOLL.name)),
-    goal("io_uring, 100 KB of a server behind, × epoll", 1.0, Beside("io-proxy-100k", RING.name, EPOLL.name)),
+    goal("io_uring, 13 bytes from an upstream, × epoll", 1.0, Beside("io-proxy-13", RING.name, EPOLL.name)),
+    goal("io_uring, 100 KB from an upstream, × epoll", 1.0, Beside("io-proxy-100k", RING.name, EPOLL.name)),
     goal("io_uring, POST of 10 KB, × epoll", 1.0, Beside("io-post-10k", RING.name, EPOLL.name)),
     goal("io_uring, POST of 1 MB, × epoll", 1.0, Beside("io-post-1m", RING.name, EPOLL.name)),
     goal("io_uring, POST of 1 MB over TLS, × epoll", 1.0, Beside("io-tls-post-1m", RING.name, EPOLL.name)),

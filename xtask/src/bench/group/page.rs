@@ -26,7 +26,7 @@ const TLS: &[Lane] = &[over_tls(http2(H2O)), over_tls(http2(ROCKNET)), over_tls(
 
 #[rustfmt::skip] // A table is read by its columns.
 const ROWS: &[Row] = &[
-    count("Counted", CLEAR, ("page-late", "A late response of high priority", late)),
+    count("Counted", CLEAR, ("page-late", "A late high-priority response", late)),
     count("Counted", TLS, ("page-browser", "A page of 60 resources in Chromium", page)),
 ];
 

@@ -39,17 +39,17 @@ const QUEUED_WITHOUT: Lane = Lane {
 #[rustfmt::skip] // A table is read by its columns.
 const ROWS: &[Row] = &[
     count("Counted", &[WITH, WITHOUT], ("priority-listings", "p99 of a route beside a flooded one", listings)),
-    count("Counted", &[QUEUED, QUEUED_WITHOUT], ("priority-queue", "p99 of a route beside a flooded one, both passed on to one server", queue)),
+    count("Counted", &[QUEUED, QUEUED_WITHOUT], ("priority-queue", "p99 of a route beside a flooded one, both proxied to one upstream", queue)),
 ];
 
 const GOALS: &[Goal] = &[
     goal(
-        "p99 of a high route in a flood on a low one, ÷ alone",
+        "p99 of a high-priority route during a flood on a low-priority one, ÷ alone",
         2.0,
         Counted("priority-listings", WITH.name, 2),
     ),
     goal(
-        "the same of routes that share a server behind, ÷ alone",
+        "the same for routes that share an upstream, ÷ alone",
         2.0,
         Counted("priority-queue", QUEUED.name, 2),
     ),

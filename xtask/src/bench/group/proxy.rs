@@ -37,16 +37,16 @@ const EIGHT: &[Lane] = &lanes(Variant::Proxied(8));
 /// costs it 3 µs.
 const SPREAD: &[Lane] = &lanes(Variant::Spread(8));
 
-const SMALL: &str = "Small answers";
-const LARGE: &str = "Large answers";
+const SMALL: &str = "Small responses";
+const LARGE: &str = "Large responses";
 
 #[rustfmt::skip] // A table is read by its columns.
 const ROWS: &[Row] = &[
-    load(SMALL, ONE, ("proxy-13", "13 bytes, 64 connections, one server behind", Load::wrk(64), Hello)),
-    load(SMALL, EIGHT, ("proxy-13-of-8", "13 bytes, 64 connections, eight servers behind", Load::wrk(64), Hello)),
-    load(SMALL, SPREAD, ("proxy-13-spread", "13 bytes, 64 connections, eight addresses of one server behind", Load::wrk(64), Hello)),
-    load(LARGE, ONE, ("proxy-100k", "100 KB, 64 connections, one server behind", Load::wrk(64), File(100 * KIB))),
-    load(LARGE, EIGHT, ("proxy-100k-of-8", "100 KB, 64 connections, eight servers behind", Load::wrk(64), File(100 * KIB))),
+    load(SMALL, ONE, ("proxy-13", "13 bytes, 64 connections, one upstream", Load::wrk(64), Hello)),
+    load(SMALL, EIGHT, ("proxy-13-of-8", "13 bytes, 64 connections, eight upstreams", Load::wrk(64), Hello)),
+    load(SMALL, SPREAD, ("proxy-13-spread", "13 bytes, 64 connections, one upstream with eight addresses", Load::wrk(64), Hello)),
+    load(LARGE, ONE, ("proxy-100k", "100 KB, 64 connections, one upstream", Load::wrk(64), File(100 * KIB))),
+    load(LARGE, EIGHT, ("proxy-100k-of-8", "100 KB, 64 connections, eight upstreams", Load::wrk(64), File(100 * KIB))),
 ];
 
 const US: &str = ROCKNET.name;

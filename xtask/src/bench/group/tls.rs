@@ -57,7 +57,7 @@ const ROWS: &[Row] = &[
     // The key does not matter for a resumed handshake, so one kind is enough.
     load(SHAKEN, ALL_SERVERS, ("tls-resumed", "openssl s_time: resumed handshakes of TLS 1.3, one after another", Load::Resume, Hello)),
     load(SETTINGS, &[ONE, MANY], ("tls-certificates", "ab: 5,000 full handshakes by name, 1 and 10,000 certificates", Load::ab(5_000, 10), Hello)),
-    count(COUNTED, ALL_SERVERS, ("tls-start", "From start to the first answer, and memory then", counted::start)),
+    count(COUNTED, ALL_SERVERS, ("tls-start", "From start to the first response, and memory then", counted::start)),
     count(COUNTED, ALL_SERVERS, ("tls-idle", "Memory of 10,000 idle keep-alive connections", counted::idle)),
 ];
 

@@ -51,8 +51,8 @@ const LARGE: Load = Load::Echo {
 
 #[rustfmt::skip] // A table is read by its columns.
 const ROWS: &[Row] = &[
-    load("Messages", ALL, ("websocket-32", "32 bytes sent back, 64 tunnels", SMALL, Hello)),
-    load("Large messages", ALL, ("websocket-64k", "64 KiB sent back, 8 tunnels", LARGE, Hello)),
+    load("Messages", ALL, ("websocket-32", "32 bytes echoed, 64 tunnels", SMALL, Hello)),
+    load("Large messages", ALL, ("websocket-64k", "64 KiB echoed, 8 tunnels", LARGE, Hello)),
     count("Counted", ALL, ("websocket-idle", "Memory of idle tunnels", tunnels::idle)),
 ];
 
@@ -60,7 +60,7 @@ const US: &str = ROCKNET.name;
 
 #[rustfmt::skip] // A table is read by its columns.
 const GOALS: &[Goal] = &[
-    goal("32 bytes sent back, × HAProxy", 1.0, Beside("websocket-32", US, HAPROXY.name)),
-    goal("64 KiB sent back, × HAProxy", 1.0, Beside("websocket-64k", US, HAPROXY.name)),
+    goal("32 bytes echoed, × HAProxy", 1.0, Beside("websocket-32", US, HAPROXY.name)),
+    goal("64 KiB echoed, × HAProxy", 1.0, Beside("websocket-64k", US, HAPROXY.name)),
     goal("an idle tunnel, bytes", 6.0 * 1024.0, Counted("websocket-idle", US, 0)),
 ];

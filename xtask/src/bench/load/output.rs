@@ -81,7 +81,9 @@ pub fn h2load(text: &str) -> Result<Count, Failure> {
 
 /// Parses the output of OpenSSL's s_time: a letter for each connection, `r` for a resumed session, then their number.
 pub fn s_time(text: &str) -> Result<Count, Failure> {
-    let (_, letters_on) = text.split_once("starting").ok_or("no session to begin with")?;
+    let (_, letters_on) = text
+        .split_once("starting")
+        .ok_or("no first session in s_time's output")?;
     let letters = letters_on.trim_start().lines().next().unwrap_or_default();
     let summary = letters_on.lines().find(|line| line.contains(" real seconds, "));
     let words: Vec<&str> = summary.ok_or("counted nothing")?.split_whitespace().collect();

@@ -6,7 +6,7 @@ use crate::tools::CADDY;
 
 pub const PROGRAM: ServerProgram = ServerProgram {
     name: "caddy",
-    settings: "HTTP/1.1 and 2, no administration, no access log (its default), as many threads as its core has",
+    settings: "HTTP/1.1 and 2, no admin endpoint, no access log (its default), as many threads as its core has",
     connections: CONNECTIONS,
     find: || CADDY.built(),
     version: Some("version"),

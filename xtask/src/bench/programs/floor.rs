@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 pub const PROGRAM: ServerProgram = ServerProgram {
     name: "floor",
-    settings: "one epoll loop; heads are parsed, 13 constant bytes answered with one write per read",
+    settings: "one epoll loop; heads are parsed, 13 constant bytes sent with one write per read",
     connections: NO_LIMIT,
     find: || built("floor"),
     version: None,
@@ -24,7 +24,7 @@ pub const FILE: ServerProgram = ServerProgram {
 
 pub const H2: ServerProgram = ServerProgram {
     name: "floor-h2",
-    settings: "the same loop; frame headers are read, fields are not, HEADERS and DATA encoded beforehand, one write per read",
+    settings: "the same loop; only frame headers are parsed, HEADERS and DATA encoded in advance, one write per read",
     connections: NO_LIMIT,
     find: || built("floor-h2"),
     version: None,
@@ -34,7 +34,7 @@ pub const H2: ServerProgram = ServerProgram {
 /// FastCGI application behind the measured servers; not measured itself.
 pub const FASTCGI: ServerProgram = ServerProgram {
     name: "floor-fastcgi",
-    settings: "the same loop; headers of records are read, variables are not, 13 constant bytes answered with one write",
+    settings: "the same loop; only record headers are parsed, 13 constant bytes sent with one write",
     connections: NO_LIMIT,
     find: || built("floor-fastcgi"),
     version: None,
@@ -43,7 +43,7 @@ pub const FASTCGI: ServerProgram = ServerProgram {
 
 pub const URING: ServerProgram = ServerProgram {
     name: "floor-uring",
-    settings: "one ring; heads are parsed, 13 constant bytes answered with one send per receive",
+    settings: "one ring; heads are parsed, 13 constant bytes sent with one send per receive",
     connections: NO_LIMIT,
     find: || built("floor-uring"),
     version: None,
@@ -52,7 +52,7 @@ pub const URING: ServerProgram = ServerProgram {
 
 pub const TUNNEL: ServerProgram = ServerProgram {
     name: "floor-tunnel",
-    settings: "the same loop; what comes after an agreed upgrade is sent back",
+    settings: "the same loop; all bytes after an upgrade are echoed",
     connections: NO_LIMIT,
     find: || built("floor-tunnel"),
     version: None,

@@ -13,7 +13,7 @@ const TUNNELS: u32 = 9_900;
 
 pub const PROGRAM: ServerProgram = ServerProgram {
     name: "haproxy",
-    settings: "one thread, no log, connections to servers shared and kept open",
+    settings: "one thread, no log, upstream connections shared and kept open",
     connections: CONNECTIONS,
     find: || find("haproxy"),
     version: Some("-v"),

@@ -26,7 +26,7 @@ pub const TUNED: ServerProgram = ServerProgram {
 
 pub const AIO: ServerProgram = ServerProgram {
     name: "nginx-aio",
-    settings: "as nginx, with aio threads: files that are not in memory are read by its pool of 32 threads",
+    settings: "as nginx, with aio threads: a pool of 32 threads reads files that are not in memory",
     configure: |deployment| configure(deployment, "  aio threads;\n"),
     ..TUNED
 };

@@ -14,7 +14,7 @@ use std::process::Command;
 
 pub const PROGRAM: ServerProgram = ServerProgram {
     name: "rocknet",
-    settings: "one worker; everything else as it comes",
+    settings: "one worker; everything else by default",
     connections: NO_LIMIT,
     find,
     version: Some("--version"),
@@ -24,7 +24,7 @@ pub const PROGRAM: ServerProgram = ServerProgram {
 /// Another build of RockNet, to compare this checkout with.
 pub const BEFORE: ServerProgram = ServerProgram {
     name: "rocknet-before",
-    settings: "the build that ROCKNET_BEFORE names; otherwise as rocknet",
+    settings: "the build in ROCKNET_BEFORE; otherwise as rocknet",
     connections: NO_LIMIT,
     find: find_before,
     version: Some("--version"),
@@ -34,7 +34,7 @@ pub const BEFORE: ServerProgram = ServerProgram {
 /// RockNet embedded in a program with a handler of its own, for requests that a file server cannot serve.
 pub const WITH_HANDLER: ServerProgram = ServerProgram {
     name: "rocknet-handler",
-    settings: "the example `echo`: the same server with a handler that reads content and tells its length",
+    settings: "the example `echo`: the same server with a handler that returns the length of the request body",
     connections: NO_LIMIT,
     find: find_with_handler,
     version: None,
@@ -73,7 +73,7 @@ fn configure_with_handler(deployment: &Deployment<'_>) -> Result<Launch, Failure
 
 fn configure_before(deployment: &Deployment<'_>) -> Result<Launch, Failure> {
     Ok(Launch {
-        program: find_before().ok_or("ROCKNET_BEFORE names no program")?,
+        program: find_before().ok_or("ROCKNET_BEFORE does not name a program")?,
         ..configure(deployment)?
     })
 }

@@ -19,14 +19,14 @@ impl Results {
         } = &self.machine;
         let mut page = format!("# {}, {}\n\n", self.group.title, self.date);
         if self.quick {
-            page.push_str("**A quick run: it shows that the bench works and measures nothing.**\n\n");
+            page.push_str("**A quick run: it checks that the bench works and measures nothing.**\n\n");
         }
         let _ = write!(
             page,
             "Made by `cargo xtask bench` in one run on {cores} cores of {cpu}, {memory_gib} GiB, {system}, {kernel}, \
              congestion control {congestion_control} on loopback, load average {load_before} before. Servers \
-             on core {SERVER_CORE}, load on core {LOAD_CORE}; {} rounds after one that warms up; load by {}. How, and how to \
-             read it: [README](README.md).\n\n",
+             on core {SERVER_CORE}, load on core {LOAD_CORE}; {} rounds after one for warm-up; load by {}. For method and \
+             reading: [README](README.md).\n\n",
             self.rounds,
             self.tools.join(" and ")
         );
@@ -67,7 +67,7 @@ impl RowResult {
         match &self.outcome {
             Outcome::Timed(lanes) => {
                 if lanes.is_empty() {
-                    page.push_str("No server of this run takes part.\n");
+                    page.push_str("No server of this run takes part in this row.\n");
                     return;
                 }
                 let unit = if self.per_mebibyte { "MiB" } else { "request" };
@@ -82,12 +82,7 @@ impl RowResult {
                 for lane in lanes {
                     // A lane without figures has its reason in its line.
                     if let (Some(reason), None) = (&lane.retried, &lane.absent) {
-                        let _ = write!(
-                            page,
-                            "\n{} was loaded twice in a round: {}\n",
-                            lane.name,
-                            one_line(reason)
-                        );
+                        let _ = write!(page, "\na round of {} was repeated: {}\n", lane.name, one_line(reason));
                     }
                 }
             }

@@ -46,7 +46,7 @@ fn results() -> Results {
         figures: vec![12.0, 9.0],
         absent: None,
     };
-    let columns = vec!["first answer, ms".into(), "resident, MiB".into()];
+    let columns = vec!["first response, ms".into(), "resident, MiB".into()];
     results.add_counted(
         row("start"),
         Table {
@@ -78,22 +78,22 @@ fn the_page_shows_goals_and_missing_lanes() {
         "| lighttpd | not installed here, so not measured | |",
         "| keep-alive, × floor | 1.05 | 1.02 | met |",
         "| pipelined, × floor | 1.3 | 2.00 | **missed** |",
-        "| first answer, ms | 50 | 12.0 | met |",
+        "| first response, ms | 50 | 12.0 | met |",
         "| resident after it, MiB | 8 | 9.00 | **missed** |",
         "| nginx-stock | its settings / admit few | | | | | | | |",
         "| rocknet | 12.0 | 9.00 |",
-        "rocknet was loaded twice in a round: `ab` failed (exit status: 119): Total of 9 requests completed",
+        "a round of rocknet was repeated: `ab` failed (exit status: 119): Total of 9 requests completed",
         "Not measured: no descriptors",
-        "![Small answers](2026-01-02-h1-small-answers.svg)",
+        "![Small responses](2026-01-02-h1-small-responses.svg)",
     ];
     for row in rows {
         assert!(page.contains(row), "{row} is not in:\n{page}");
     }
     assert!(
         !page.contains("10,000 sites, × one site"),
-        "a goal whose row was not run is not told"
+        "a goal without its row is left out"
     );
-    assert!(folder.path().join("2026-01-02-h1-small-answers.svg").exists());
+    assert!(folder.path().join("2026-01-02-h1-small-responses.svg").exists());
     let json = fs::read_to_string(folder.path().join("2026-01-02-h1.json")).expect("JSON");
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(json["rows"][0]["timed"][1]["us"], 4.1);
@@ -111,7 +111,7 @@ fn pages_are_written_to_the_requested_path() {
         assert_eq!(written, folder.path().join(page));
         assert!(folder.path().join(plot).exists(), "{plot}");
     }
-    assert_eq!(file_name("Small answers: HTTP/1.1"), "small-answers-http-1-1");
+    assert_eq!(file_name("Small responses: HTTP/1.1"), "small-responses-http-1-1");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-"""Sends every message back, compressed as the client offers, as quickly as Python can: at the lowest level."""
+"""Echoes every message, compressed if the client offers it, at the lowest and fastest level."""
 
 import asyncio
 import sys

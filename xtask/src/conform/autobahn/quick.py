@@ -1,7 +1,7 @@
-"""Autobahn's client, with the two parts changed that take most of its hours and judge nothing here.
+"""Autobahn's client without the two parts that take most of its time and have no effect on the verdicts here.
 
-UTF-8 is not checked, and messages are compressed at the lowest level. The cases of compressed messages compare the digest of
-each that comes with that of the one that was sent, so a wrong one is seen all the same.
+UTF-8 is not checked, and messages are compressed at the lowest level. The cases of compressed messages compare the digests
+of sent and received messages, so a wrong message is still detected.
 """
 
 import zlib
@@ -18,7 +18,7 @@ class Validator(object):
         self.total = 0
 
     def validate(self, content):
-        """Whether it is good, and ends with a character; up to where, here and in all."""
+        """Returns validity, whether the text ends with a whole character, and the positions in this text and in total."""
         self.total += len(content)
         return True, True, len(content), self.total
 

@@ -32,7 +32,7 @@ const REQUIREMENTS: &[&str] = &[
 const SUITE: &str = "autobahntestsuite==25.10.1";
 
 /// Advice for machines without Python 2.7.
-pub const INSTALL_HINT: &str = "Python 2.7, which Autobahn speaks: `pyenv install 2.7.18` brings it";
+pub const INSTALL_HINT: &str = "Autobahn needs Python 2.7: install it with `pyenv install 2.7.18`";
 
 /// Finds Python 2.7.
 pub fn python() -> Option<PathBuf> {

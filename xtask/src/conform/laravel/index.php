@@ -1,5 +1,5 @@
 <?php
-// The front controller, as Laravel's own skeleton has it: every address that is no file comes here.
+// Front controller, as in Laravel's own skeleton: it gets every path that is not a file.
 require 'Illuminate/autoload.php';
 $app = require __DIR__ . '/../bootstrap.php';
 $kernel = $app->make(Illuminate\Contracts\Http\Kernel::class);

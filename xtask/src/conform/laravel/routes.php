@@ -1,5 +1,5 @@
 <?php
-// What the step asks for.
+// Routes that the step requests.
 use Illuminate\Http\Request;
 use Illuminate\Support\Facades\Route;
 
@@ -14,11 +14,11 @@ Route::get('/boats/{name}', fn (Request $request, string $name) => [
 Route::get('/form', fn () => '<form method="post"><input type="hidden" name="_token" value="' . csrf_token() . '"></form>');
 Route::post('/form', function (Request $request) {
     $picture = $request->file('picture');
-    $request->session()->put('told', $request->input('told') . ', ' . ($picture ? $picture->getSize() : 0));
+    $request->session()->put('text', $request->input('text') . ', ' . ($picture ? $picture->getSize() : 0));
 
-    return redirect('/told');
+    return redirect('/text');
 });
-Route::get('/told', fn (Request $request) => $request->session()->get('told', 'nothing'));
+Route::get('/text', fn (Request $request) => $request->session()->get('text', 'nothing'));
 Route::match(['put', 'patch', 'delete'], '/boats/{name}', fn (Request $request, string $name) => $request->method() . " $name");
 Route::get('/download', fn () => response()->download(__FILE__, 'routes.txt'));
 Route::get('/stream', fn () => response()->stream(function () {

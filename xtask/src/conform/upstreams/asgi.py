@@ -1,9 +1,9 @@
-"""What every upstream of this step answers, by ASGI for uvicorn, and an echo by WebSocket."""
+"""Responses of every upstream of this step, with ASGI for uvicorn, and a WebSocket echo."""
 
 import asyncio
 import hashlib
 
-told = asyncio.Event()
+released = asyncio.Event()
 PIECES = 1000
 
 
@@ -42,15 +42,15 @@ async def app(scope, receive, send):
             await body(b"%04d" % number * 250, more=True)
         await body(b"")
     elif path == "/go":
-        told.set()
+        released.set()
         await start(length=4)
         await body(b"gone")
     elif path == "/events":
-        # The second event is not there before somebody who has seen the first asked for /go.
-        told.clear()
+        # The second event is sent after a client that has read the first has requested /go.
+        released.clear()
         await start("text/event-stream")
         await body(b"data: first\n\n", more=True)
-        await asyncio.wait_for(told.wait(), 60)
+        await asyncio.wait_for(released.wait(), 60)
         await body(b"data: second\n\n")
     else:
         await start(status=404, length=12)

@@ -53,12 +53,12 @@ impl ClientLoad {
 
     /// Waits for this many more good responses.
     pub fn wait_for_successes(&self, more: usize) -> Result<(), Failure> {
-        wait(&self.shared.good, more, "good answers")
+        wait(&self.shared.good, more, "good responses")
     }
 
     /// Waits for this many more failed requests.
     pub fn wait_for_failures(&self, more: usize) -> Result<(), Failure> {
-        wait(&self.shared.bad, more, "bad answers")
+        wait(&self.shared.bad, more, "failed requests")
     }
 
     /// Stops the clients and returns the number of good responses and all failed requests.
@@ -84,7 +84,7 @@ fn wait(count: &AtomicUsize, more: usize, what: &str) -> Result<(), Failure> {
     while count.load(Ordering::Relaxed) < goal {
         if started.elapsed() > TIMEOUT {
             let now = count.load(Ordering::Relaxed);
-            return Err(format!("the load waits in vain for {what}: {now} of {goal}").into());
+            return Err(format!("timeout while waiting for {what}: {now} of {goal}").into());
         }
         thread::sleep(POLL);
     }
@@ -147,7 +147,7 @@ fn get(connection: &mut Option<BufReader<TcpStream>>, port: u16) -> io::Result<(
         }
     }
     let (Some(status), Some(length)) = (status, length) else {
-        return Err(io::Error::other("an answer without status or length"));
+        return Err(io::Error::other("a response without status or length"));
     };
     let mut content = vec![0; length];
     stream.read_exact(&mut content)?;

@@ -31,7 +31,7 @@ pub fn alone(environment: &Environment<'_>, kind: &'static UpstreamKind) -> Resu
     let wrong = |request: &&FailedRequest| request.what != "502" || request.ended < away || request.sent > back;
     failure(kind, failed.iter().filter(wrong)).map_err(|wrong| format!("{wrong}\n{}", environment.errors()))?;
     println!(
-        "{} restarted: {good} answers, {missed} times 502 while it was away",
+        "{} restarted: {good} responses, {missed} times 502 while it was down",
         kind.name
     );
     Ok(())
@@ -54,7 +54,7 @@ pub fn in_turn(environment: &Environment<'_>, kind: &'static UpstreamKind) -> Re
     load.wait_for_successes(MIN_RESPONSES)?;
     let (good, failed) = load.finish()?;
     failure(kind, failed.iter()).map_err(|wrong| format!("{wrong}\n{}", environment.errors()))?;
-    println!("two of {} restarted in turn: {good} answers, nothing failed", kind.name);
+    println!("two of {} restarted in turn: {good} responses, no failures", kind.name);
     Ok(())
 }
 
@@ -67,7 +67,7 @@ fn failure<'a>(kind: &UpstreamKind, wrong: impl Iterator<Item = &'a FailedReques
         return Ok(());
     }
     Err(format!(
-        "{} requests failed in vain at {}: {}",
+        "{} unexpected failures with {}: {}",
         wrong.len(),
         kind.name,
         wrong.join(", ")

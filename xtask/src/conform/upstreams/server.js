@@ -1,4 +1,4 @@
-// What every upstream of this step answers, by Node, and an echo by WebSocket (the package `ws`).
+// Responses of every upstream of this step, with Node, and a WebSocket echo (package `ws`).
 'use strict';
 const { createHash } = require('node:crypto');
 const { createServer } = require('node:http');
@@ -8,9 +8,9 @@ const PIECES = 1000;
 let connections = 0;
 let go = () => {};
 
-const answers = {
-  '/hello': (_, response) => answer(response, 'hello'),
-  '/connections': (_, response) => answer(response, String(connections)),
+const handlers = {
+  '/hello': (_, response) => respond(response, 'hello'),
+  '/connections': (_, response) => respond(response, String(connections)),
   '/digest': (request, response) => {
     const digest = createHash('sha256');
     let length = 0;
@@ -18,7 +18,7 @@ const answers = {
       digest.update(piece);
       length += piece.length;
     });
-    request.on('end', () => answer(response, `${length} ${digest.digest('hex')}`));
+    request.on('end', () => respond(response, `${length} ${digest.digest('hex')}`));
   },
   '/pieces': (_, response) => {
     response.writeHead(200, { 'Content-Type': 'application/octet-stream' });
@@ -34,9 +34,9 @@ const answers = {
   },
   '/go': (_, response) => {
     go();
-    answer(response, 'gone');
+    respond(response, 'gone');
   },
-  // The second event is not there before somebody who has seen the first asked for /go.
+  // The second event is sent after a client that has read the first has requested /go.
   '/events': (_, response) => {
     go = () => response.end('data: second\n\n');
     response.writeHead(200, { 'Content-Type': 'text/event-stream' });
@@ -44,14 +44,14 @@ const answers = {
   },
 };
 
-function answer(response, content, status = 200) {
+function respond(response, content, status = 200) {
   response.writeHead(status, { 'Content-Type': 'text/plain', 'Content-Length': content.length });
   response.end(content);
 }
 
 const server = createServer((request, response) => {
-  const known = answers[request.url.split('?')[0]] ?? (() => answer(response, 'nothing here', 404));
-  known(request, response);
+  const handler = handlers[request.url.split('?')[0]] ?? (() => respond(response, 'nothing here', 404));
+  handler(request, response);
 });
 server.on('connection', () => connections++);
 

@@ -1,4 +1,4 @@
-"""A client of WebSocket for the step `upstreams`: what it sends must come back, through the proxy as it would without."""
+"""WebSocket client for the step `upstreams`: every message must come back through the proxy unchanged."""
 
 import os
 import ssl
@@ -19,12 +19,12 @@ for compression in (None, "deflate"):
             back = socket.recv(timeout=60)
             assert back == message, f"{len(back)} came back for {len(message)}"
         assert socket.ping(b"are you there?").wait(60)
-        # In pieces, as whoever does not know the whole yet.
+        # In fragments, like a client that does not have the whole message yet.
         socket.send(iter(["pieces ", "become ", "one"]))
         assert socket.recv(timeout=60) == "pieces become one"
         socket.send("close")
         try:
             socket.recv(timeout=60)
-            sys.exit("it was not closed")
+            sys.exit("the connection was not closed")
         except ConnectionClosed as closed:
             assert (closed.rcvd.code, closed.rcvd.reason) == (4001, "as you wish"), repr(closed)

@@ -1,16 +1,16 @@
-"""What every upstream of this step answers, by WSGI for gunicorn: one process with threads, which share `told`."""
+"""Responses of every upstream of this step, with WSGI for gunicorn: one process whose threads share `released`."""
 
 import hashlib
 import threading
 
-told = threading.Event()
+released = threading.Event()
 PIECES = 1000
 
 
 def app(environ, start_response):
     path = environ["PATH_INFO"]
 
-    def answer(content, kind="text/plain", status="200 OK"):
+    def respond(content, kind="text/plain", status="200 OK"):
         start_response(status, [("Content-Type", kind), ("Content-Length", str(len(content)))])
         return [content]
 
@@ -19,26 +19,26 @@ def app(environ, start_response):
         return pieces
 
     if path == "/hello":
-        return answer(b"hello")
+        return respond(b"hello")
     if path == "/digest":
         digest, length = hashlib.sha256(), 0
         while piece := environ["wsgi.input"].read(65536):
             digest.update(piece)
             length += len(piece)
-        return answer(f"{length} {digest.hexdigest()}".encode())
+        return respond(f"{length} {digest.hexdigest()}".encode())
     if path == "/pieces":
         return stream((b"%04d" % number * 250 for number in range(PIECES)), "application/octet-stream")
     if path == "/go":
-        told.set()
-        return answer(b"gone")
+        released.set()
+        return respond(b"gone")
     if path == "/events":
         return stream(events(), "text/event-stream")
-    return answer(b"nothing here", status="404 Not Found")
+    return respond(b"nothing here", status="404 Not Found")
 
 
 def events():
-    """The second event is not there before somebody who has seen the first asked for /go."""
-    told.clear()
+    """Sends the second event after a client that has read the first has requested /go."""
+    released.clear()
     yield b"data: first\n\n"
-    told.wait(60)
+    released.wait(60)
     yield b"data: second\n\n"

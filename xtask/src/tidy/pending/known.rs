@@ -38,7 +38,6 @@ pub const PROSE: &[&str] = &[
     "crates/rocknet/tests/tls",
     "crates/rocknet/tests/wire",
     "fuzz",
-    "xtask",
 ];
 
 /// Crates with violations of the rule of type names.

@@ -16,7 +16,7 @@ pub const CONSTANT_TYPES: &[&str] = &[
 ];
 
 /// `tracing` has one dispatcher for the process, and error lines are counted where they are written.
-const THROTTLE: &str = "lines of the error log are counted for the process, as `tracing` has one dispatcher for it";
+const THROTTLE: &str = "lines of the error log are counted for the process, because `tracing` has one dispatcher";
 
 /// Statics that can change.
 pub const MUTABLE: &[Listed] = &[
@@ -43,17 +43,17 @@ pub const MUTABLE: &[Listed] = &[
     Listed {
         file: "crates/rocknet-io/src/outgoing.rs",
         name: "CURRENT",
-        reason: "the runtime of a thread: one for each thread by its nature",
+        reason: "the runtime of a thread: one per thread by design",
     },
     Listed {
         file: "crates/rocknet-io/src/ring/driver.rs",
         name: "CURRENT",
-        reason: "the ring of a thread: one for each thread by its nature",
+        reason: "the ring of a thread: one per thread by design",
     },
     Listed {
         file: "crates/rocknet-io/src/sealed_file/portable.rs",
         name: "NEXT",
-        reason: "a counter: names of files differ within the process",
+        reason: "a counter: file names must differ within the process",
     },
     Listed {
         file: "crates/rocknet-io/src/uptime.rs",
@@ -78,12 +78,12 @@ pub const MUTABLE: &[Listed] = &[
     Listed {
         file: "crates/rocknet-gateway/src/accounts/rights.rs",
         name: "RIGHTS",
-        reason: "user and rights belong to the process, which gives them up once",
+        reason: "user and privileges belong to the process, which drops them once",
     },
     Listed {
         file: "crates/rocknet/src/handler/controller/image/linux.rs",
         name: "NUMBER",
-        reason: "the dynamic loader knows names of the whole process, so that no two may be equal",
+        reason: "the dynamic loader's names belong to the whole process and must differ",
     },
     Listed {
         file: "crates/rocknet/src/handler/controller/isolated/inside.rs",
@@ -98,7 +98,7 @@ pub const MUTABLE: &[Listed] = &[
     Listed {
         file: "crates/rocknet-handler/src/exhausted.rs",
         name: "PAUSED",
-        reason: "local ports belong to the machine, so what one server learns of a destination holds for every other",
+        reason: "local ports belong to the machine, so a result for a destination holds for every server",
     },
     Listed {
         file: "crates/rocknet-files/src/load.rs",
