@@ -3,7 +3,6 @@
 /// Folders, or the files right in one (`folder/*.rs`), with violations of the prose rules.
 pub const PROSE: &[&str] = &[
     "crates/rocknet-access",
-    "crates/rocknet-blocking",
     "crates/rocknet-certificates",
     "crates/rocknet-config",
     "crates/rocknet-control",
@@ -12,12 +11,10 @@ pub const PROSE: &[&str] = &[
     "crates/rocknet-gateway",
     "crates/rocknet-handler",
     "crates/rocknet-io",
-    "crates/rocknet-log",
     "crates/rocknet-pages",
     "crates/rocknet-proto",
     "crates/rocknet-proxy",
     "crates/rocknet-routing",
-    "crates/rocknet-testing",
     "crates/rocknet/examples/*.rs",
     "crates/rocknet/src/*.rs",
     "crates/rocknet/src/cli",

@@ -50,6 +50,8 @@ mod tests {
             ("// A limit of their own making.", 1),
             ("// An answer that is none.", 1),
             ("// There are none left.", 1),
+            ("// Returns 0 if none is left.", 0),
+            ("// None is left.", 1),
             ("// None of them is left.", 0),
             ("// Ports and such.", 1),
             ("// Such is the limit.", 1),

@@ -4,7 +4,7 @@ use super::super::listed::Listed;
 
 /// Types of statics without interior mutability.
 pub const CONSTANT_TYPES: &[&str] = &[
-    "Canon",
+    "CanonicalCode",
     "FixedLine",
     "MediaType",
     "MiMalloc",
