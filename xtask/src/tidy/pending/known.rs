@@ -5,7 +5,6 @@ pub const PROSE: &[&str] = &[
     "crates/rocknet-access",
     "crates/rocknet-certificates",
     "crates/rocknet-config",
-    "crates/rocknet-control",
     "crates/rocknet-controller",
     "crates/rocknet-files",
     "crates/rocknet-gateway",
@@ -40,7 +39,6 @@ pub const PROSE: &[&str] = &[
 /// Crates with violations of the rule of type names.
 pub const TYPE_NAMES: &[&str] = &[
     "crates/rocknet",
-    "crates/rocknet-certificates",
     "crates/rocknet-config",
     "crates/rocknet-controller",
     "crates/rocknet-files",
