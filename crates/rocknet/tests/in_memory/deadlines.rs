@@ -91,6 +91,7 @@ fn every_wait_has_its_deadline_from_both_sides() {
     const UNWANTED_CHUNKS: &str = "POST /small.txt HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n";
     const UNWANTED_WHOLE: &str = "POST /small.txt HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nab";
     const PONDERS: &str = "POST /ponders HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n";
+    const CONVERSES: &str = "POST /converses HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n";
     const SILENT: &str = "GET /silent HTTP/1.1\r\nHost: h\r\n\r\n";
     const JOINS: &str = "GET /joins HTTP/1.1\r\nHost: h\r\nConnection: upgrade\r\nUpgrade: any\r\n\r\n";
     const LARGE: &str = "GET /large.bin HTTP/1.1\r\nHost: h\r\n\r\n";
@@ -113,6 +114,18 @@ fn every_wait_has_its_deadline_from_both_sides() {
             &[Say("GET / HT"), Seconds(14)],
             "408",
             true,
+        ),
+        (
+            "a client that may pause in its request body",
+            &[Say(CONVERSES), Seconds(39), Say("x"), Seconds(39)],
+            "",
+            false,
+        ),
+        (
+            "a client that pauses longer than a handler may take",
+            &[Say(CONVERSES), Seconds(41)],
+            "503",
+            false,
         ),
         ("keep-alive", &[Say(GET), Seconds(29), Say(GET)], "200 200", false),
         ("keep-alive", &[Say(GET), Seconds(31)], "200", true),

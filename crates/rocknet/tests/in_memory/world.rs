@@ -80,6 +80,19 @@ impl Handler for Ponders {
     }
 }
 
+/// Reads a request body whose client may pause, and responds after its end.
+struct Converses;
+
+impl Handler for Converses {
+    fn answer(&self, mut exchange: Exchange) -> Answering {
+        answer_with(async move {
+            exchange.content.let_pause();
+            while let Ok(Some(_)) = exchange.content.chunk().await {}
+            Response::new(Status::OK)
+        })
+    }
+}
+
 /// Begins an answer, and goes on with it as long as there are pieces: where it does not end there, the rest never comes.
 #[derive(Clone, Copy)]
 struct Stops {
@@ -234,6 +247,7 @@ impl World {
             mount("/echo", Arc::new(Echo)),
             mount("/silent", Arc::new(Silent)),
             mount("/ponders", Arc::new(Ponders)),
+            mount("/converses", Arc::new(Converses)),
             mount("/fails", Arc::new(Fails)),
             mount("/stops", Arc::new(Stops { pieces: 3, ends: false })),
             mount(
