@@ -19,7 +19,7 @@ use crate::look::Look;
 use crate::missed;
 use crate::resolve::{self, Target};
 use crate::tree::Tree;
-use rocknet_handler::clock::{LONGEST_TICK, uptime_ms};
+use rocknet_handler::clock::{MAX_TICK, uptime_ms};
 use rocknet_handler::filter::apply_to_head;
 use rocknet_handler::fixed;
 use rocknet_handler::open_file::OpenFile;
@@ -214,7 +214,7 @@ fn asset(
 /// The latest time that an answer may call its file's last change: its own `Date`, which lags by a tick of the worker's
 /// clock (RFC 9110 §8.8.2.1). A file unpacked from another time zone may have been changed tomorrow.
 fn latest() -> u64 {
-    let now = SystemTime::now().checked_sub(LONGEST_TICK);
+    let now = SystemTime::now().checked_sub(MAX_TICK);
     now.and_then(|now| now.duration_since(UNIX_EPOCH).ok())
         .map_or(0, |since| since.as_secs())
 }

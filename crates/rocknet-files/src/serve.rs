@@ -15,7 +15,7 @@ use crate::tree::Tree;
 use rocknet_handler::exchange::Exchange;
 use rocknet_handler::fixed;
 use rocknet_handler::response::Response;
-use rocknet_handler::{Answer, Answering, Handler, OnTheSpot};
+use rocknet_handler::{ExchangeRef, Handler, HandlerFuture, HandlerOutput};
 
 /// Stands for every path that no file can have: a colon is in no name that is looked up.
 pub const NAMELESS: &str = "/:";
@@ -30,7 +30,7 @@ impl Files {
 }
 
 impl Handler for Files {
-    fn answer_now(&self, asked: &OnTheSpot<'_>) -> Option<Response> {
+    fn handle_now(&self, asked: &ExchangeRef<'_>) -> Option<Response> {
         match asked.request.method {
             Method::Get | Method::Head => None,
             Method::Options => Some(fixed::options()),
@@ -38,18 +38,18 @@ impl Handler for Files {
         }
     }
 
-    fn takes_time(&self) -> bool {
+    fn may_take_long(&self) -> bool {
         false
     }
 
-    fn answer(&self, mut exchange: Exchange) -> Answering {
+    fn handle(&self, mut exchange: Exchange) -> HandlerFuture {
         let tree = Arc::clone(&self.0);
         Box::pin(async move {
             if !exchange.is_file_path {
                 exchange.path = NAMELESS.into();
             }
             match find(&tree, &exchange).await {
-                Some(known) => Answer::Stored(known),
+                Some(known) => HandlerOutput::Cached(known),
                 None => fixed::error(Status::SERVICE_UNAVAILABLE).into(),
             }
         })
@@ -76,7 +76,7 @@ pub fn leave_files(exchange: &mut Exchange) {
 /// # Errors
 ///
 /// The answer, where the path leads to something else.
-pub async fn script(tree: &Arc<Tree>, exchange: &Exchange) -> Result<Arc<Script>, Answer> {
+pub async fn script(tree: &Arc<Tree>, exchange: &Exchange) -> Result<Arc<Script>, HandlerOutput> {
     let services = &exchange.services;
     let raw = exchange.request.view().path;
     let cache = services.get::<WorkerCache>();
@@ -91,7 +91,7 @@ pub async fn script(tree: &Arc<Tree>, exchange: &Exchange) -> Result<Arc<Script>
         return Ok(Arc::clone(script));
     }
     Err(match exchange.request.view().method {
-        Method::Get | Method::Head => Answer::Stored(known),
+        Method::Get | Method::Head => HandlerOutput::Cached(known),
         Method::Options => fixed::options().into(),
         // Empty, for the site's own page.
         _ => Response::new(Status::METHOD_NOT_ALLOWED)

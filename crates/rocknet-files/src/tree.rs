@@ -11,7 +11,7 @@ use crate::open_folder::{Folder, OpenFolders};
 use crate::shared_pages::SharedPages;
 use rocknet_handler::filter::Filters;
 use rocknet_handler::headers::Headers;
-use rocknet_handler::route::{Label, Route};
+use rocknet_handler::route::{Route, SiteLabel};
 
 /// The files of one route.
 pub struct Tree {
@@ -74,7 +74,7 @@ impl Tree {
     ///
     /// The message names a redirect that cannot be compiled.
     pub fn standalone(settings: &Settings, max_cached_file: u64) -> Result<Tree, String> {
-        let (headers, label) = (settings.headers.clone(), Label::default());
+        let (headers, label) = (settings.headers.clone(), SiteLabel::default());
         let route = Arc::new(Route::new(settings, headers, label, Arc::default())?);
         let root = settings.root.as_deref().unwrap_or(Path::new("/"));
         let folders = Arc::new(OpenFolders::new(1));

@@ -18,15 +18,15 @@ pub type Run<T> = fn(UnboundedReceiver<T>) -> Pin<Box<dyn Future<Output = ()>>>;
 pub struct Background<T> {
     name: &'static str,
     /// Most threads for calls that block, such as the lookup of a name.
-    blocking: usize,
+    max_blocking: usize,
     run: Run<T>,
     /// Set by the first message, so that later ones take no lock; `None` if the thread could not be started.
     messages: OnceLock<Option<UnboundedSender<T>>>,
-    state: Mutex<State>,
+    state: Mutex<ThreadState>,
 }
 
 #[derive(Default)]
-struct State {
+struct ThreadState {
     running: Option<Running>,
     is_stopped: bool,
 }
@@ -38,16 +38,16 @@ struct Running {
 }
 
 /// For calls that block, where the owner has gone without [`Background::stop`].
-const ABANDONED: Duration = Duration::ZERO;
+const ABANDONED_GRACE: Duration = Duration::ZERO;
 
 impl<T: Send + 'static> Background<T> {
-    pub const fn new(name: &'static str, blocking: usize, run: Run<T>) -> Background<T> {
+    pub const fn new(name: &'static str, max_blocking: usize, run: Run<T>) -> Background<T> {
         Background {
             name,
-            blocking,
+            max_blocking,
             run,
             messages: OnceLock::new(),
-            state: Mutex::new(State {
+            state: Mutex::new(ThreadState {
                 running: None,
                 is_stopped: false,
             }),
@@ -68,7 +68,7 @@ impl<T: Send + 'static> Background<T> {
         let name = self.name;
         let runtime = Builder::new_current_thread()
             .enable_all()
-            .max_blocking_threads(self.blocking)
+            .max_blocking_threads(self.max_blocking)
             .build()
             .map_err(|error| tracing::error!("the thread {name} cannot be started: {error}"))
             .ok()?;
@@ -82,7 +82,7 @@ impl<T: Send + 'static> Background<T> {
                     () = run(receiver) => None,
                 }
             });
-            let left = deadline.map_or(ABANDONED, |until: Instant| {
+            let left = deadline.map_or(ABANDONED_GRACE, |until: Instant| {
                 until.saturating_duration_since(Instant::now())
             });
             runtime.shutdown_timeout(left);
@@ -106,17 +106,17 @@ impl<T: Send + 'static> Background<T> {
         };
         running.is_none_or(|Running { thread, stop }| {
             let _ = stop.send(deadline);
-            thread.join(deadline + LAST_MOMENT)
+            thread.join(deadline + JOIN_GRACE)
         })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ThreadState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// From the deadline of the loop to the end of its thread.
-const LAST_MOMENT: Duration = Duration::from_millis(100);
+const JOIN_GRACE: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
 mod tests {

@@ -14,29 +14,29 @@ pub struct Candidate {
     /// Its share; a server that has just come back has less of it for a while.
     pub weight: f64,
     /// What it is called, as a number that lasts.
-    pub name: u64,
+    pub name_hash: u64,
 }
 
 /// The less loaded of two that are drawn at random by their weights: close to the best choice, and no herd runs after the
 /// same one (Mitzenmacher, 2001). `draw` gives random numbers.
 pub fn random_two(all: &[Candidate], mut draw: impl FnMut() -> u64) -> Option<usize> {
     let total: f64 = all.iter().map(|candidate| candidate.weight).sum();
-    let first = at(all, unit(draw()) * total)?;
+    let first = candidate_at(all, unit(draw()) * total)?;
     if all.len() == 1 {
         return Some(first.index);
     }
-    let mut second = at(all, unit(draw()) * total)?;
+    let mut second = candidate_at(all, unit(draw()) * total)?;
     if second.index == first.index {
         // The next one instead: of two servers both are always compared.
         let place = all.iter().position(|candidate| candidate.index == first.index)?;
         second = &all[(place + 1) % all.len()];
     }
-    Some(relieved(first, second).index)
+    Some(less_loaded(first, second).index)
 }
 
 /// The same without a look at all of `count` servers: those that are drawn are asked about, and counted by their share of the
 /// `heaviest` weight. `None`: not even one that can be asked was found in a few draws, and it is better to look at all.
-pub fn two_drawn(
+pub fn sample_two(
     count: usize,
     heaviest: f64,
     mut draw: impl FnMut() -> u64,
@@ -48,20 +48,20 @@ pub fn two_drawn(
         let index = ((number >> 32) * count as u64) >> 32;
         look(index as usize).filter(|drawn| unit(number << 32) * heaviest < drawn.weight)
     };
-    let first = (0..DRAWS).find_map(|_| drawn())?;
+    let first = (0..MAX_SAMPLES).find_map(|_| drawn())?;
     // The first one stays whether or not another is found: who starts over until two differ draws the light ones too often.
-    let second = (0..DRAWS)
+    let second = (0..MAX_SAMPLES)
         .find_map(|_| drawn().filter(|second| second.index != first.index))
         .or_else(|| (1..count).find_map(|step| look((first.index + step) % count)));
-    Some(second.map_or(first.index, |second| relieved(&first, &second).index))
+    Some(second.map_or(first.index, |second| less_loaded(&first, &second).index))
 }
 
 /// Among servers of which half can be asked, or that have half the weight of the heaviest, none is found once in sixty-four.
-const DRAWS: usize = 6;
+const MAX_SAMPLES: usize = 6;
 
 /// The one with the least load for its weight; those that have as little take turns, as their weights say.
 pub fn least_loaded(all: &[Candidate], turn: usize) -> Option<usize> {
-    let first = in_turn(all, turn)?;
+    let first = round_robin(all, turn)?;
     let first = all.iter().find(|candidate| candidate.index == first)?;
     let rotated = (0..all.len()).map(|place| &all[(place + turn) % all.len()]);
     let least = rotated.reduce(|best, next| {
@@ -71,11 +71,11 @@ pub fn least_loaded(all: &[Candidate], turn: usize) -> Option<usize> {
             best
         }
     })?;
-    Some(relieved(first, least).index)
+    Some(less_loaded(first, least).index)
 }
 
 /// One after the other, those of more weight more often, spread evenly.
-pub fn in_turn(all: &[Candidate], turn: usize) -> Option<usize> {
+pub fn round_robin(all: &[Candidate], turn: usize) -> Option<usize> {
     let first = all.first()?;
     if all.iter().all(|candidate| candidate.weight == first.weight) {
         return Some(all[turn % all.len()].index);
@@ -85,14 +85,14 @@ pub fn in_turn(all: &[Candidate], turn: usize) -> Option<usize> {
     const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
     let total: f64 = all.iter().map(|candidate| candidate.weight).sum();
     let point = unit((turn as u64).wrapping_mul(GOLDEN)) * total;
-    at(all, point).map(|candidate| candidate.index)
+    candidate_at(all, point).map(|candidate| candidate.index)
 }
 
 /// The same one for the same key as long as it can be asked; one that leaves takes no more keys with it than its own
 /// (rendezvous hashing, Thaler and Ravishankar, 1998).
-pub fn by_key(all: &[Candidate], key: &[u8]) -> Option<usize> {
+pub fn rendezvous(all: &[Candidate], key: &[u8]) -> Option<usize> {
     let score = |candidate: &Candidate| {
-        let hash = FixedState::with_seed(candidate.name).hash_one(key);
+        let hash = FixedState::with_seed(candidate.name_hash).hash_one(key);
         // Neither 0 nor 1, whose logarithms rank nobody.
         -candidate.weight / unit(hash).clamp(f64::MIN_POSITIVE, 1.0 - f64::EPSILON).ln()
     };
@@ -103,7 +103,7 @@ pub fn by_key(all: &[Candidate], key: &[u8]) -> Option<usize> {
 }
 
 /// A number that lasts for a name.
-pub fn name(name: &str) -> u64 {
+pub fn hash_name(name: &str) -> u64 {
     FixedState::with_seed(0).hash_one(name.as_bytes())
 }
 
@@ -120,7 +120,7 @@ impl Candidate {
 /// The one whose turn it is, unless `other` has no more for its weight with this request than `one` has without. Among
 /// equals the idler one is taken. With less than that between them weights alone decide: by their load, one of little weight
 /// would get nothing as long as the others have little to do, or would be the first as long as it has nothing.
-fn relieved<'c>(one: &'c Candidate, other: &'c Candidate) -> &'c Candidate {
+fn less_loaded<'c>(one: &'c Candidate, other: &'c Candidate) -> &'c Candidate {
     if other.cost_of_one_more() <= one.cost() {
         other
     } else {
@@ -129,7 +129,7 @@ fn relieved<'c>(one: &'c Candidate, other: &'c Candidate) -> &'c Candidate {
 }
 
 /// Whose share of all weights a point lies in.
-fn at(all: &[Candidate], mut point: f64) -> Option<&Candidate> {
+fn candidate_at(all: &[Candidate], mut point: f64) -> Option<&Candidate> {
     for candidate in all {
         if point < candidate.weight {
             return Some(candidate);
@@ -156,7 +156,7 @@ mod tests {
                 index,
                 load,
                 weight,
-                name: name(&format!("http://10.0.0.{index}")),
+                name_hash: hash_name(&format!("http://10.0.0.{index}")),
             })
             .collect()
     }
@@ -192,13 +192,13 @@ mod tests {
     fn nobody_is_chosen_of_none_and_the_only_one_always() {
         assert_eq!(random_two(&[], dice(1)), None);
         assert_eq!(
-            (least_loaded(&[], 3), in_turn(&[], 3), by_key(&[], b"x")),
+            (least_loaded(&[], 3), round_robin(&[], 3), rendezvous(&[], b"x")),
             (None, None, None)
         );
         let one = servers(&[(7, 0.1)]);
         assert_eq!(random_two(&one, dice(1)), Some(0));
         assert_eq!(
-            (least_loaded(&one, 3), in_turn(&one, 3), by_key(&one, b"x")),
+            (least_loaded(&one, 3), round_robin(&one, 3), rendezvous(&one, b"x")),
             (Some(0), Some(0), Some(0))
         );
     }
@@ -213,9 +213,9 @@ mod tests {
         ] {
             let all = servers(&weights.iter().map(|weight| (0, *weight)).collect::<Vec<_>>());
             let all: Vec<_> = all.into_iter().filter(|candidate| candidate.weight > 0.0).collect();
-            near(&shares(weights.len(), |turn| in_turn(&all, turn)), expected, 3);
+            near(&shares(weights.len(), |turn| round_robin(&all, turn)), expected, 3);
             near(
-                &shares(weights.len(), |turn| by_key(&all, &turn.to_le_bytes())),
+                &shares(weights.len(), |turn| rendezvous(&all, &turn.to_le_bytes())),
                 expected,
                 60,
             );
@@ -287,7 +287,7 @@ mod tests {
             let (mut one, mut other) = (dice(11), dice(12));
             let mut found = 0;
             let mut drawn = || {
-                let drawn = two_drawn(all.len(), heaviest, &mut one, look);
+                let drawn = sample_two(all.len(), heaviest, &mut one, look);
                 found += usize::from(drawn.is_some());
                 drawn.or_else(|| random_two(&able, &mut one))
             };
@@ -295,11 +295,11 @@ mod tests {
             near(&by_draws, &shares(all.len(), |_| random_two(&able, &mut other)), 60);
             assert!(found > 950, "of {weights:?} only {found} were found");
         }
-        assert_eq!(two_drawn(3, 1.0, dice(1), |_| None), None);
+        assert_eq!(sample_two(3, 1.0, dice(1), |_| None), None);
         let one = servers(&[(0, 1.0)])[0];
-        assert_eq!(two_drawn(1, 1.0, dice(1), |_| Some(one)), Some(0));
+        assert_eq!(sample_two(1, 1.0, dice(1), |_| Some(one)), Some(0));
         assert_eq!(
-            two_drawn(2, 1.0, dice(1), |index| Some(one).filter(|one| one.index == index)),
+            sample_two(2, 1.0, dice(1), |index| Some(one).filter(|one| one.index == index)),
             Some(0)
         );
     }
@@ -334,9 +334,9 @@ mod tests {
                 .collect();
             for key in 0..500_u32 {
                 let key = key.to_le_bytes();
-                let (before, after) = (by_key(&all, &key), by_key(&left, &key));
+                let (before, after) = (rendezvous(&all, &key), rendezvous(&left, &key));
                 assert!(before == after || before == Some(gone));
-                assert_eq!(after, by_key(&left, &key), "the same key, the same server");
+                assert_eq!(after, rendezvous(&left, &key), "the same key, the same server");
             }
         }
     }

@@ -18,44 +18,44 @@ pub struct Rules {
 
 /// Each failed try doubles the rest, up to so many times: a server that is gone for a day costs few requests, and one that
 /// is back is found within two minutes by the usual ten seconds.
-const LONGEST_REST: u32 = 3;
+const MAX_DOUBLINGS: u32 = 3;
 
 /// The circuit of one server.
 #[derive(Debug, Default)]
 pub struct Breaker {
     fails: u32,
     /// When the first of these failures was.
-    since_ms: u64,
+    first_failure_ms: u64,
     /// It rests until then; 0: it is closed.
-    rests_until_ms: u64,
+    open_until_ms: u64,
     /// Tries that failed one after the other.
-    tries: u32,
+    failed_probes: u32,
     /// A try is under way, and is given up for lost then.
-    tried_until_ms: u64,
+    probe_until_ms: u64,
 }
 
 impl Breaker {
     /// All is well, and nothing is remembered.
     pub fn is_closed(&self) -> bool {
-        self.fails == 0 && self.rests_until_ms == 0
+        self.fails == 0 && self.open_until_ms == 0
     }
 
     /// Whether a request may go there. While the circuit is open, one in each rest may, or two whose workers look at the very
     /// same time.
     pub fn admits(&self, now_ms: u64) -> bool {
-        self.rests_until_ms == 0 || now_ms >= self.rests_until_ms && now_ms >= self.tried_until_ms
+        self.open_until_ms == 0 || now_ms >= self.open_until_ms && now_ms >= self.probe_until_ms
     }
 
     /// A request goes there.
     pub fn begin(&mut self, now_ms: u64, rules: Rules) {
-        if self.rests_until_ms != 0 {
-            self.tried_until_ms = now_ms + rules.window_ms;
+        if self.open_until_ms != 0 {
+            self.probe_until_ms = now_ms + rules.window_ms;
         }
     }
 
     /// An answer has begun. True if that closed the circuit.
     pub fn succeeded(&mut self) -> bool {
-        let was_open = self.rests_until_ms != 0;
+        let was_open = self.open_until_ms != 0;
         *self = Breaker::default();
         was_open
     }
@@ -65,22 +65,22 @@ impl Breaker {
         if rules.fails == 0 {
             return false;
         }
-        if self.rests_until_ms != 0 {
+        if self.open_until_ms != 0 {
             // Of those that were under way when it opened nothing new is learnt.
-            if now_ms >= self.rests_until_ms {
-                self.tries = (self.tries + 1).min(LONGEST_REST);
-                self.rests_until_ms = now_ms + (rules.window_ms << self.tries);
-                self.tried_until_ms = 0;
+            if now_ms >= self.open_until_ms {
+                self.failed_probes = (self.failed_probes + 1).min(MAX_DOUBLINGS);
+                self.open_until_ms = now_ms + (rules.window_ms << self.failed_probes);
+                self.probe_until_ms = 0;
             }
             return false;
         }
-        if self.fails == 0 || now_ms.saturating_sub(self.since_ms) > rules.window_ms {
-            (self.fails, self.since_ms) = (0, now_ms);
+        if self.fails == 0 || now_ms.saturating_sub(self.first_failure_ms) > rules.window_ms {
+            (self.fails, self.first_failure_ms) = (0, now_ms);
         }
         self.fails += 1;
         let opens = self.fails >= rules.fails;
         if opens {
-            self.rests_until_ms = (now_ms + rules.window_ms).max(1);
+            self.open_until_ms = (now_ms + rules.window_ms).max(1);
         }
         opens
     }

@@ -11,10 +11,10 @@ pub use rocknet_io::uptime::uptime_ms;
 
 /// Longest time between two readings while there are connections. The `Date` field and the age of cached
 /// entries are late by this at most.
-pub const LONGEST_TICK: Duration = Duration::from_millis(250);
+pub const MAX_TICK: Duration = Duration::from_millis(250);
 
 pub struct Clock {
-    time: Time,
+    source: TimeSource,
     unix_ms: Cell<u64>,
     uptime_ms: Cell<u64>,
     date: Cell<[u8; 29]>,
@@ -22,41 +22,41 @@ pub struct Clock {
 
 /// Where a server has its time from.
 #[derive(Debug, Clone, Default)]
-pub enum Time {
+pub enum TimeSource {
     #[default]
     System,
     /// Milliseconds of uptime that a test sets. The cache and the log go by the time of the system all the same.
     Virtual(Arc<AtomicU64>),
 }
 
-impl Time {
+impl TimeSource {
     /// Milliseconds of uptime: see [`uptime_ms`].
     #[inline]
     pub fn uptime_ms(&self) -> u64 {
         match self {
-            Time::System => uptime_ms(),
-            Time::Virtual(ms) => ms.load(Ordering::SeqCst),
+            TimeSource::System => uptime_ms(),
+            TimeSource::Virtual(ms) => ms.load(Ordering::SeqCst),
         }
     }
 }
 
 impl Clock {
     /// Reads the time once.
-    pub fn new(time: Time) -> Clock {
+    pub fn new(source: TimeSource) -> Clock {
         let clock = Clock {
-            time,
+            source,
             unix_ms: Cell::new(0),
             uptime_ms: Cell::new(0),
             date: Cell::new(*b"Thu, 01 Jan 1970 00:00:00 GMT"),
         };
-        clock.read();
+        clock.update();
         clock
     }
 }
 
 impl Clock {
     /// Asks the system for the time.
-    pub fn read(&self) {
+    pub fn update(&self) {
         let unix_ms = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .map_or(0, |since| since.as_millis() as u64);
@@ -64,14 +64,14 @@ impl Clock {
             self.date.set(date::format(unix_ms / 1000));
         }
         self.unix_ms.set(unix_ms);
-        self.uptime_ms.set(self.time.uptime_ms());
+        self.uptime_ms.set(self.source.uptime_ms());
     }
 
     pub fn unix_ms(&self) -> u64 {
         self.unix_ms.get()
     }
 
-    /// On the same scale as [`Time::uptime_ms`], and never ahead of it.
+    /// On the same scale as [`TimeSource::uptime_ms`], and never ahead of it.
     #[inline]
     pub fn uptime_ms(&self) -> u64 {
         self.uptime_ms.get()
@@ -87,23 +87,23 @@ impl Clock {
 /// One response in so many is timed of those that are ready. Two readings of the clock cost 45 ns where the kernel lets
 /// programs read it (measured on a Xeon with `clocksource=tsc`), and two system calls elsewhere; a ready response takes less
 /// than a microsecond.
-const READY_TIMED: u8 = 64;
+const SAMPLE_EVERY: u8 = 64;
 
 /// How long ready responses take, by samples: those that are not timed are recorded with the duration of the last sample.
 #[derive(Debug, Default)]
-pub struct ReadyTime {
+pub struct ReadyLatency {
     /// Requests until the next sample.
     left: Cell<u8>,
     duration_us: Cell<u64>,
 }
 
-impl ReadyTime {
+impl ReadyLatency {
     /// Begins a request. Returns the time if it is to be timed.
     #[inline]
     pub fn begin(&self) -> Option<Instant> {
         match self.left.get() {
             0 => {
-                self.left.set(READY_TIMED - 1);
+                self.left.set(SAMPLE_EVERY - 1);
                 Some(Instant::now())
             }
             left => {

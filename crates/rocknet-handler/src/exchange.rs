@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use rocknet_proto::request::OwnedRequest;
 
-use crate::interim::Interim;
+use crate::interim::InterimSender;
 use crate::route::Route;
 use crate::services::Services;
 
 pub use crate::client::Client;
-pub use crate::content::{ContentError, Pipe, RequestContent, Witness};
-pub use crate::secure::{ClientCertificate, Secure};
+pub use crate::request_body::{BodyChannel, BodyError, BodyTee, RequestBody};
+pub use crate::tls_info::{ClientCertificate, TlsInfo};
 
 /// Names a site of one configuration in the worker cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,9 +27,9 @@ pub struct Exchange {
     /// What the worker lends to handlers.
     pub services: Rc<Services>,
     pub request: Rc<OwnedRequest>,
-    pub content: RequestContent,
+    pub body: RequestBody,
     /// Sends interim responses.
-    pub interim: Interim,
+    pub interim: InterimSender,
     /// Decoded and normalised.
     pub path: Box<str>,
     /// True if a file can have this path.
@@ -42,7 +42,7 @@ pub struct Exchange {
     /// The other end of the connection.
     pub peer: Client,
     /// `None`: it came in the clear.
-    pub secure: Option<Rc<Secure>>,
+    pub tls: Option<Rc<TlsInfo>>,
     /// The user whose password the server has verified (`auth`).
     pub user: Option<Arc<str>>,
 }

@@ -22,7 +22,7 @@ pub enum Phase {
 
 /// The request whose response passes the filters.
 #[derive(Clone, Copy)]
-pub struct Passing<'a> {
+pub struct FilterContext<'a> {
     pub services: &'a Services,
     pub route: &'a Arc<Route>,
     /// `None` if it is not known any more: the response is sent as it is.
@@ -41,7 +41,7 @@ pub trait Filter: Send + Sync {
     fn apply_to_head(&self, _route: &Route, _status: Status, _fields: &mut FieldList) {}
 
     /// Changes any other response as far as nothing has to be waited for. Returns the part of the work that has to wait.
-    fn apply(&self, passing: &Passing<'_>, response: &mut Response) -> Option<Box<dyn Later>>;
+    fn apply(&self, context: &FilterContext<'_>, response: &mut Response) -> Option<Box<dyn DeferredFilter>>;
 }
 
 /// Applies all filters to the head of a response whose content is settled.
@@ -53,7 +53,7 @@ pub fn apply_to_head(filters: &Filters, route: &Route, status: Status, fields: &
 
 /// The rest of a filter's work, which has to be waited for.
 #[must_use = "the response is incomplete until the work has ended"]
-pub trait Later {
+pub trait DeferredFilter {
     /// Completes the response.
     fn complete<'a>(self: Box<Self>, response: &'a mut Response) -> Pin<Box<dyn Future<Output = ()> + 'a>>;
 }

@@ -13,7 +13,7 @@ use rocknet_proto::semantics::forwarded::{self, Element};
 use crate::client::Client;
 
 /// What trusted proxies say of a request.
-pub struct Told<'a> {
+pub struct ForwardedInfo<'a> {
     pub client: Client,
     /// The scheme that the client used, and the host it named, where that is said.
     pub proto: Option<Cow<'a, [u8]>>,
@@ -24,7 +24,7 @@ pub struct Told<'a> {
 pub fn client(server: &Server, peer: Client, fields: Fields<'_>) -> Client {
     match is_trusted(server, peer) {
         false => peer,
-        true => told(server, peer, fields).client,
+        true => resolve(server, peer, fields).client,
     }
 }
 
@@ -34,8 +34,8 @@ pub fn is_trusted(server: &Server, peer: Client) -> bool {
 }
 
 /// What is said of a request by a peer that is trusted.
-pub fn told<'a>(server: &Server, peer: Client, fields: Fields<'a>) -> Told<'a> {
-    let mut told = Told {
+pub fn resolve<'a>(server: &Server, peer: Client, fields: Fields<'a>) -> ForwardedInfo<'a> {
+    let mut info = ForwardedInfo {
         client: peer,
         proto: None,
         host: None,
@@ -45,12 +45,12 @@ pub fn told<'a>(server: &Server, peer: Client, fields: Fields<'a>) -> Told<'a> {
             let lines: Vec<&[u8]> = fields.all(Known::XForwardedFor).collect();
             let items = lines.iter().rev().flat_map(|line| line.rsplit(|&byte| byte == b','));
             for item in items.filter(|item| !item.trim_ascii().is_empty()) {
-                if !told.goes_on(server, item) {
+                if !info.step_back(server, item) {
                     break;
                 }
             }
-            told.proto = value(fields, Known::XForwardedProto);
-            told.host = value(fields, Known::XForwardedHost);
+            info.proto = value(fields, Known::XForwardedProto);
+            info.host = value(fields, Known::XForwardedHost);
         }
         TrustedField::Forwarded => {
             let lines: Vec<&[u8]> = fields.all(Known::Forwarded).collect();
@@ -61,20 +61,20 @@ pub fn told<'a>(server: &Server, peer: Client, fields: Fields<'a>) -> Told<'a> {
                 for element in elements.into_iter().rev() {
                     let Element { by_for, host, proto } = element;
                     // Whoever wrote this is trusted, though it may not say more than that there was somebody.
-                    (told.proto, told.host) = (proto, host);
-                    if !told.goes_on(server, by_for.as_deref().unwrap_or_default()) {
+                    (info.proto, info.host) = (proto, host);
+                    if !info.step_back(server, by_for.as_deref().unwrap_or_default()) {
                         break 'lines;
                     }
                 }
             }
         }
     }
-    told
+    info
 }
 
-impl Told<'_> {
+impl ForwardedInfo<'_> {
     /// Takes one more step back on the way of the request; `false`: it was the last that can be believed.
-    fn goes_on(&mut self, server: &Server, step: &[u8]) -> bool {
+    fn step_back(&mut self, server: &Server, step: &[u8]) -> bool {
         let Some(node) = forwarded::node(step) else {
             return false;
         };
@@ -106,7 +106,7 @@ mod tests {
         }
     }
 
-    fn told_by(peer: &str, field: TrustedField, lines: &[&str]) -> String {
+    fn client_by(peer: &str, field: TrustedField, lines: &[&str]) -> String {
         let peer = match peer {
             "unix" => Client::Local,
             address => Client::Ip {
@@ -156,7 +156,7 @@ mod tests {
             ("10.0.0.1", &["Forwarded: for=192.0.2.1"], "10.0.0.1"),
         ] {
             assert_eq!(
-                told_by(peer, TrustedField::XForwardedFor, lines),
+                client_by(peer, TrustedField::XForwardedFor, lines),
                 expected,
                 "{peer} {lines:?}"
             );
@@ -191,7 +191,7 @@ mod tests {
             ("10.0.0.1", &["X-Forwarded-For: 192.0.2.1"], "10.0.0.1"),
         ] {
             assert_eq!(
-                told_by(peer, TrustedField::Forwarded, lines),
+                client_by(peer, TrustedField::Forwarded, lines),
                 expected,
                 "{peer} {lines:?}"
             );

@@ -12,7 +12,7 @@ use crate::services::Services;
 
 /// The facts that a guard decides by.
 #[derive(Clone, Copy)]
-pub struct Arriving<'a> {
+pub struct GuardContext<'a> {
     pub services: &'a Services,
     /// The sender of the request, which a trusted proxy may have named.
     pub client: Client,
@@ -39,9 +39,9 @@ pub enum Check {
 /// therefore be asked about one request more than once.
 pub trait Guard: Send + Sync {
     /// Decides about a request.
-    fn check(&self, arriving: &Arriving<'_>) -> Check;
+    fn check(&self, context: &GuardContext<'_>) -> Check;
 
     /// Admits a request for which the worker cache has a response, if that takes no work, and returns its user. `None`: the
     /// caller uses [`Guard::check`]. Changes nothing.
-    fn admit_cached(&self, arriving: &Arriving<'_>) -> Option<Option<Arc<str>>>;
+    fn admit_cached(&self, context: &GuardContext<'_>) -> Option<Option<Arc<str>>>;
 }

@@ -3,7 +3,7 @@
 use rocknet_proto::fields::{FixedLine, Known};
 use rocknet_proto::status::Status;
 
-use crate::filter::{Filter, Later, Passing, Phase};
+use crate::filter::{DeferredFilter, Filter, FilterContext, Phase};
 use crate::response::{FieldList, Response};
 use crate::route::Route;
 
@@ -23,8 +23,8 @@ impl Filter for Headers {
         apply(route, status, fields);
     }
 
-    fn apply(&self, passing: &Passing<'_>, response: &mut Response) -> Option<Box<dyn Later>> {
-        apply(passing.route, response.status, &mut response.fields);
+    fn apply(&self, context: &FilterContext<'_>, response: &mut Response) -> Option<Box<dyn DeferredFilter>> {
+        apply(context.route, response.status, &mut response.fields);
         None
     }
 }
@@ -36,14 +36,14 @@ fn apply(route: &Route, status: Status, fields: &mut FieldList) {
     for (name, value) in &route.headers {
         if value.is_empty() {
             fields.remove(name);
-        } else if status.code() < 400 || !lets_keep(name, value) {
+        } else if status.code() < 400 || !permits_caching(name, value) {
             fields.set(name, value);
         }
     }
 }
 
 /// Whether the field has clients or caches keep an answer (RFC 9111 §5.2.2, §5.3; RFC 9213).
-fn lets_keep(name: &str, value: &str) -> bool {
+fn permits_caching(name: &str, value: &str) -> bool {
     let is = |other: &str| name.eq_ignore_ascii_case(other);
     if is("Expires") {
         return true;
@@ -98,7 +98,7 @@ mod tests {
             ("Strict-Transport-Security", "max-age=60", false),
         ];
         for (name, value, expected) in rows {
-            assert_eq!(lets_keep(name, value), expected, "{name}: {value}");
+            assert_eq!(permits_caching(name, value), expected, "{name}: {value}");
         }
     }
 }

@@ -11,98 +11,100 @@ use rocknet_proto::status::Status;
 use crate::response::FieldList;
 
 /// Interim answers to one request: servers send one or two, and each costs the client a look.
-pub const HINTS_MAX: u8 = 8;
+pub const MAX_INTERIM_RESPONSES: u8 = 8;
 
 /// Fields of one of them, in bytes of names and values: as much as a head may have by default.
-pub const HINTS_BYTES: usize = 16 * 1024;
+pub const MAX_INTERIM_BYTES: usize = 16 * 1024;
 
 /// One of them. Its status is neither 100, which is the protocol's own matter, nor 101, which is no interim answer.
-pub struct Early {
+pub struct InterimResponse {
     pub status: Status,
     pub fields: FieldList,
 }
 
 /// The handler's side.
 #[derive(Default)]
-pub struct Interim(Rc<Door>);
+pub struct InterimSender(Rc<InterimChannel>);
 
 /// One interim answer at most is on its way from the handler to the protocol.
 #[derive(Default)]
-pub struct Door {
+pub struct InterimChannel {
     /// Boxed: few requests have any, and each has this.
-    early: RefCell<Option<Box<Early>>>,
+    response: RefCell<Option<Box<InterimResponse>>>,
     waker: RefCell<Option<Waker>>,
-    passed: Cell<u8>,
+    sent: Cell<u8>,
 }
 
-impl Early {
+impl InterimResponse {
     /// Puts what a server says to what its client has not been told yet. Hints are told together; of other answers, which
     /// say little more than that it is at work, one is enough, and hints come first.
-    pub fn join(waiting: &mut Option<Box<Early>>, status: Status, fields: FieldList) {
+    pub fn merge(waiting: &mut Option<Box<InterimResponse>>, status: Status, fields: FieldList) {
         match waiting {
-            Some(early) if early.status == Status::EARLY_HINTS => {
+            Some(response) if response.status == Status::EARLY_HINTS => {
                 if status == Status::EARLY_HINTS {
-                    fields.iter().for_each(|(name, value)| early.fields.add(name, value));
+                    fields.iter().for_each(|(name, value)| response.fields.add(name, value));
                 }
             }
             _ if status == Status::CONTINUE => {}
-            _ => *waiting = Some(Box::new(Early { status, fields })),
+            _ => *waiting = Some(Box::new(InterimResponse { status, fields })),
         }
     }
 }
 
-impl Interim {
+impl InterimSender {
     /// What the protocol asks.
-    pub fn door(&self) -> Rc<Door> {
+    pub fn channel(&self) -> Rc<InterimChannel> {
         Rc::clone(&self.0)
     }
 
     /// Tells the client these fields, mostly `Link`, and is ready when the connection has taken them: it takes no more
     /// than the client does. Clients that know no interim answers (HTTP/1.0) get none, and nobody gets more than
-    /// [`HINTS_MAX`]; what is too much is left out.
-    pub async fn early_hints(&mut self, fields: FieldList) {
+    /// [`MAX_INTERIM_RESPONSES`]; what is too much is left out.
+    pub async fn send_early_hints(&mut self, fields: FieldList) {
         let status = Status::EARLY_HINTS;
-        let mut early = Some(Box::new(Early { status, fields }));
-        poll_fn(|context| self.poll_tell(context, &mut early)).await;
+        let mut response = Some(Box::new(InterimResponse { status, fields }));
+        poll_fn(|context| self.poll_send(context, &mut response)).await;
     }
 
-    /// As [`Interim::early_hints`], with any status, for those who do something else meanwhile. What is told is taken out of
+    /// As [`InterimSender::send_early_hints`], with any status, for those who do something else meanwhile. What is told is taken out of
     /// its place when there is room for it.
-    pub fn poll_tell(&mut self, context: &mut Context<'_>, early: &mut Option<Box<Early>>) -> Poll<()> {
-        let door = &self.0;
-        if door.early.borrow().is_none() {
-            match early.take().map(speakable) {
-                Some(early) if door.passed.get() < HINTS_MAX && size(&early.fields) <= HINTS_BYTES => {
-                    door.passed.set(door.passed.get() + 1);
-                    *door.early.borrow_mut() = Some(early);
+    pub fn poll_send(&mut self, context: &mut Context<'_>, response: &mut Option<Box<InterimResponse>>) -> Poll<()> {
+        let channel = &self.0;
+        if channel.response.borrow().is_none() {
+            match response.take().map(without_framing) {
+                Some(response)
+                    if channel.sent.get() < MAX_INTERIM_RESPONSES && size(&response.fields) <= MAX_INTERIM_BYTES =>
+                {
+                    channel.sent.set(channel.sent.get() + 1);
+                    *channel.response.borrow_mut() = Some(response);
                 }
                 _ => return Poll::Ready(()),
             }
         }
-        *door.waker.borrow_mut() = Some(context.waker().clone());
+        *channel.waker.borrow_mut() = Some(context.waker().clone());
         Poll::Pending
     }
 }
 
 /// Without fields that are the protocol's: those of a connection, and of content that is not there.
-fn speakable(mut early: Box<Early>) -> Box<Early> {
-    early.fields.retain(|name| !is_framing(name.as_bytes()));
-    early
+fn without_framing(mut response: Box<InterimResponse>) -> Box<InterimResponse> {
+    response.fields.retain(|name| !is_framing(name.as_bytes()));
+    response
 }
 
 fn size(fields: &FieldList) -> usize {
     fields.iter().map(|(name, value)| name.len() + value.len()).sum()
 }
 
-impl Door {
+impl InterimChannel {
     /// Takes the interim response that waits to be sent, and lets the handler go on.
     #[inline]
-    pub fn take(&self) -> Option<Box<Early>> {
-        let early = self.early.borrow_mut().take()?;
+    pub fn take(&self) -> Option<Box<InterimResponse>> {
+        let response = self.response.borrow_mut().take()?;
         if let Some(waker) = self.waker.borrow_mut().take() {
             waker.wake();
         }
-        Some(early)
+        Some(response)
     }
 }
 
@@ -110,46 +112,46 @@ impl Door {
 mod tests {
     use super::*;
 
-    fn early(name: &'static str, value: impl Into<String>) -> Box<Early> {
+    fn response(name: &'static str, value: impl Into<String>) -> Box<InterimResponse> {
         let mut fields = FieldList::default();
         fields.add(name, value.into());
         let status = Status::EARLY_HINTS;
-        Box::new(Early { status, fields })
+        Box::new(InterimResponse { status, fields })
     }
 
     #[test]
     fn each_waits_for_the_one_before_and_there_are_not_many() {
-        let mut interim = Interim::default();
-        let door = interim.door();
+        let mut interim = InterimSender::default();
+        let channel = interim.channel();
         let mut context = Context::from_waker(Waker::noop());
-        for number in 0..HINTS_MAX {
-            let mut first = Some(early("link", number.to_string()));
-            assert!(interim.poll_tell(&mut context, &mut first).is_pending() && first.is_none());
-            let mut second = Some(early("link", "too soon"));
-            assert!(interim.poll_tell(&mut context, &mut second).is_pending() && second.is_some());
-            let told = door.take().expect("hints");
-            assert_eq!(told.fields.value("link"), Some(&*number.to_string()));
-            assert!(door.take().is_none());
-            assert!(interim.poll_tell(&mut context, &mut first).is_ready());
+        for number in 0..MAX_INTERIM_RESPONSES {
+            let mut first = Some(response("link", number.to_string()));
+            assert!(interim.poll_send(&mut context, &mut first).is_pending() && first.is_none());
+            let mut second = Some(response("link", "too soon"));
+            assert!(interim.poll_send(&mut context, &mut second).is_pending() && second.is_some());
+            let sent = channel.take().expect("hints");
+            assert_eq!(sent.fields.value("link"), Some(&*number.to_string()));
+            assert!(channel.take().is_none());
+            assert!(interim.poll_send(&mut context, &mut first).is_ready());
         }
-        let mut more = Some(early("link", "one more"));
-        assert!(interim.poll_tell(&mut context, &mut more).is_ready());
-        assert!(door.take().is_none(), "and it is told to nobody");
+        let mut more = Some(response("link", "one more"));
+        assert!(interim.poll_send(&mut context, &mut more).is_ready());
+        assert!(channel.take().is_none(), "and it is sent to nobody");
     }
 
     #[test]
     fn what_is_no_hint_is_left_out() {
-        for (name, value, told) in [
-            ("link", "x".repeat(HINTS_BYTES - 4), true),
-            ("link", "x".repeat(HINTS_BYTES - 3), false),
+        for (name, value, sent) in [
+            ("link", "x".repeat(MAX_INTERIM_BYTES - 4), true),
+            ("link", "x".repeat(MAX_INTERIM_BYTES - 3), false),
             ("Content-Length", "5".to_owned(), true),
         ] {
-            let mut interim = Interim::default();
-            let door = interim.door();
-            let mut all = Some(early(name, value));
-            let polled = interim.poll_tell(&mut Context::from_waker(Waker::noop()), &mut all);
-            let hints = door.take();
-            assert_eq!((polled.is_pending(), hints.is_some()), (told, told), "{name}");
+            let mut interim = InterimSender::default();
+            let channel = interim.channel();
+            let mut all = Some(response(name, value));
+            let polled = interim.poll_send(&mut Context::from_waker(Waker::noop()), &mut all);
+            let hints = channel.take();
+            assert_eq!((polled.is_pending(), hints.is_some()), (sent, sent), "{name}");
             assert!(hints.is_none_or(|hints| hints.fields.value("content-length").is_none()));
         }
     }
@@ -159,12 +161,12 @@ mod tests {
         let mut waiting = None;
         let mut join = |status: u16, value: &'static str| {
             let status = Status::new(status).expect("a status");
-            Early::join(&mut waiting, status, early("link", value).fields);
-            let told = waiting.as_ref();
-            told.map(|early| {
+            InterimResponse::merge(&mut waiting, status, response("link", value).fields);
+            let sent = waiting.as_ref();
+            sent.map(|response| {
                 (
-                    early.status.code(),
-                    early.fields.iter().map(|(_, value)| value).collect::<String>(),
+                    response.status.code(),
+                    response.fields.iter().map(|(_, value)| value).collect::<String>(),
                 )
             })
         };

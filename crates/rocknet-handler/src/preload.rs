@@ -20,7 +20,7 @@ pub struct Preloads {
 }
 
 /// A client that asks in these ways has the page already, and most likely what belongs to it.
-const CONDITIONS: KnownSet = KnownSet::of(&[
+const CONDITIONAL: KnownSet = KnownSet::of(&[
     Known::IfMatch,
     Known::IfNoneMatch,
     Known::IfModifiedSince,
@@ -30,12 +30,12 @@ const CONDITIONS: KnownSet = KnownSet::of(&[
 ]);
 
 /// Most files that are taken out of the Link fields of one answer.
-const LINKS_MAX: usize = 32;
+const MAX_LINKS: usize = 32;
 
 /// Whether this may be a client's first look at a page.
 #[inline]
-pub fn is_first_look(request: &Request<'_>) -> bool {
-    request.method == Method::Get && !request.fields.any(CONDITIONS)
+pub fn is_first_visit(request: &Request<'_>) -> bool {
+    request.method == Method::Get && !request.fields.any(CONDITIONAL)
 }
 
 /// Whether an answer is a page, and not a word about one.
@@ -72,13 +72,13 @@ impl Preloads {
 }
 
 /// The targets that an answer's own Link fields want pushed. Only those on the same host, written from its root.
-pub fn linked(fields: &FieldList) -> impl Iterator<Item = &[u8]> {
+pub fn link_targets(fields: &FieldList) -> impl Iterator<Item = &[u8]> {
     fields
         .iter()
         .filter(|(name, _)| name.eq_ignore_ascii_case("link"))
         .flat_map(|(_, value)| link::preloads(value.as_bytes()))
         .filter(|target| target.starts_with(b"/") && !target.starts_with(b"//"))
-        .take(LINKS_MAX)
+        .take(MAX_LINKS)
 }
 
 /// What a browser will use a file for (the `as` of preload), by the end of its name.
@@ -123,10 +123,10 @@ mod tests {
             "<https://evil.test/c>; rel=preload, <d.js>; rel=preload, </e?f>; rel=preload",
         );
         fields.add("LINK", "</g>; rel=preload; nopush");
-        let found: Vec<&[u8]> = linked(&fields).collect();
+        let found: Vec<&[u8]> = link_targets(&fields).collect();
         assert_eq!(found, [&b"/a.css"[..], b"/e?f"]);
         let many = (0..100).fold(String::new(), |all, number| format!("{all}</{number}>; rel=preload,"));
         fields.add("Link", many);
-        assert_eq!(linked(&fields).count(), LINKS_MAX);
+        assert_eq!(link_targets(&fields).count(), MAX_LINKS);
     }
 }

@@ -68,7 +68,7 @@ impl Response {
         Response {
             status: Status::SWITCHING_PROTOCOLS,
             fields: FieldList::default(),
-            body: Body::Tunnel(Switch {
+            body: Body::Tunnel(Upgrade {
                 protocol: protocol.into(),
                 tunnel: Box::new(tunnel),
             }),
@@ -107,11 +107,11 @@ pub enum Body {
     Parts(Vec<Part>),
     Stream(Box<dyn Stream>),
     /// No content: the connection, or the stream, is the handler's from now on.
-    Tunnel(Switch),
+    Tunnel(Upgrade),
 }
 
 /// What comes behind the answer that agrees to another protocol.
-pub struct Switch {
+pub struct Upgrade {
     /// The one that was agreed on.
     pub protocol: Text,
     pub tunnel: Box<dyn Tunnel>,
@@ -155,7 +155,7 @@ impl Body {
 
     /// What is in memory in one piece; anything else comes back as it is.
     #[inline]
-    pub fn whole(self) -> Result<Bytes, Body> {
+    pub fn into_bytes(self) -> Result<Bytes, Body> {
         match self {
             Body::Empty => Ok(Bytes::new()),
             Body::Bytes(bytes) => Ok(bytes),

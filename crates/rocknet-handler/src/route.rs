@@ -12,10 +12,10 @@ use crate::spool::Bounds;
 
 /// The settings of one route, or of a site where no route says otherwise.
 pub struct Route {
-    pub label: Label,
+    pub label: SiteLabel,
     pub server: Arc<ServerSettings>,
     /// True if no route of the site has a guard, so that no request is checked.
-    pub is_open: bool,
+    pub is_unguarded: bool,
     pub headers: BTreeMap<String, String>,
     /// Paths of error pages, by status.
     pub errors: BTreeMap<u16, String>,
@@ -36,7 +36,7 @@ pub struct Route {
 
 /// The site of a route, for log lines and error pages.
 #[derive(Debug, Clone, Default)]
-pub struct Label {
+pub struct SiteLabel {
     pub site: Arc<str>,
     /// The mode is `dev`: error pages say how to fix what is wrong.
     pub is_dev: bool,
@@ -48,7 +48,7 @@ pub struct ServerSettings {
     /// Bounds of request bodies that are received whole.
     pub spool: Bounds,
     /// Longest time that a client may take no bytes of a response.
-    pub send_stall: Duration,
+    pub send_timeout: Duration,
 }
 
 impl Default for ServerSettings {
@@ -57,7 +57,7 @@ impl Default for ServerSettings {
         ServerSettings {
             spool: Bounds::new(&server.spool),
             server,
-            send_stall: Duration::ZERO,
+            send_timeout: Duration::ZERO,
         }
     }
 }
@@ -71,13 +71,13 @@ impl Route {
     pub fn new(
         settings: &Settings,
         headers: BTreeMap<String, String>,
-        label: Label,
+        label: SiteLabel,
         server: Arc<ServerSettings>,
     ) -> Result<Route, String> {
         Ok(Route {
             label,
             server,
-            is_open: false,
+            is_unguarded: false,
             compress: settings.compress && !forbids_transforming(&headers),
             headers,
             errors: settings.errors.clone(),

@@ -12,11 +12,11 @@ use rocknet_io::wheel::Wheel;
 use rocknet_proto::response::ResponseIndex;
 
 use crate::clock::Clock;
-use crate::gate::{self, Gate};
 use crate::spool;
+use crate::start_limiter::{self, StartLimiter};
 
 /// Bytes received at once from a back end: responses up to that size in one read.
-const INPUT: usize = 64 * 1024;
+const RECEIVE_BUFFER: usize = 64 * 1024;
 
 /// What a worker lends to handlers. All of it belongs to one thread.
 pub struct Services {
@@ -29,38 +29,38 @@ pub struct Services {
     /// Request bodies that are received whole.
     pub spool: spool::Store,
     /// Passed before each TLS handshake.
-    pub handshakes: Gate,
+    pub handshake_limiter: StartLimiter,
     /// Passed before each `connect` to another server.
-    pub connects: Gate,
+    pub connect_limiter: StartLimiter,
     /// Buffers of TLS connections; made with the first of them.
     tls: OnceCell<Rc<TlsBuffers>>,
     /// Receive buffer for back ends, borrowed for one read.
-    pub input: RefCell<Input>,
-    random: Cell<u64>,
-    locals: RefCell<Vec<(TypeId, Rc<dyn Local>)>>,
+    pub receive_buffer: RefCell<ReceiveBuffer>,
+    random_state: Cell<u64>,
+    locals: RefCell<Vec<(TypeId, Rc<dyn WorkerLocal>)>>,
 }
 
 /// State that a handler keeps for each worker, such as idle connections to its back ends.
-pub trait Local: Any {
+pub trait WorkerLocal: Any {
     /// Called once a tick of the worker while there are connections.
     fn tick(&self, _now_ms: u64) {}
 
     /// Called when the worker has no connection any more: gives memory and descriptors back.
-    fn rest(&self) {}
+    fn release(&self) {}
 }
 
 /// A buffer to receive into, with room for the fields of a head.
 #[derive(Default)]
-pub struct Input {
+pub struct ReceiveBuffer {
     pub bytes: Box<[u8]>,
     pub index: ResponseIndex,
 }
 
-impl Input {
+impl ReceiveBuffer {
     /// Allocates the buffer where that has not been done.
-    pub fn ready(&mut self) -> &mut Input {
+    pub fn allocated(&mut self) -> &mut ReceiveBuffer {
         if self.bytes.is_empty() {
-            self.bytes = vec![0; INPUT].into_boxed_slice();
+            self.bytes = vec![0; RECEIVE_BUFFER].into_boxed_slice();
         }
         self
     }
@@ -74,11 +74,11 @@ impl Services {
             wheel,
             pool,
             spool,
-            handshakes: Gate::new(gate::HANDSHAKES),
-            connects: Gate::new(gate::CONNECTS),
+            handshake_limiter: StartLimiter::new(start_limiter::MAX_HANDSHAKES),
+            connect_limiter: StartLimiter::new(start_limiter::MAX_CONNECTS),
             tls: OnceCell::new(),
-            input: RefCell::default(),
-            random: Cell::new(0),
+            receive_buffer: RefCell::default(),
+            random_state: Cell::new(0),
             locals: RefCell::default(),
         }
     }
@@ -88,20 +88,20 @@ impl Services {
     }
 
     /// Adds the `T` of this worker.
-    pub fn add<T: Local>(&self, local: Rc<T>) {
+    pub fn add<T: WorkerLocal>(&self, local: Rc<T>) {
         self.locals.borrow_mut().push((TypeId::of::<T>(), local));
     }
 
     /// Returns the `T` of this worker, if there is one. The search is linear, because there are two or three.
-    pub fn get<T: Local>(&self) -> Option<Rc<T>> {
+    pub fn get<T: WorkerLocal>(&self) -> Option<Rc<T>> {
         let locals = self.locals.borrow();
         let (_, local) = locals.iter().find(|(id, _)| *id == TypeId::of::<T>())?;
-        let local: Rc<dyn Any> = Rc::<dyn Local>::clone(local);
+        let local: Rc<dyn Any> = Rc::<dyn WorkerLocal>::clone(local);
         local.downcast().ok()
     }
 
     /// Returns the `T` of this worker, made with the first call.
-    pub fn local<T: Local + Default>(&self) -> Rc<T> {
+    pub fn local<T: WorkerLocal + Default>(&self) -> Rc<T> {
         self.get().unwrap_or_else(|| {
             let local = Rc::<T>::default();
             self.add(Rc::clone(&local));
@@ -110,8 +110,8 @@ impl Services {
     }
 
     /// Returns a number for choices that may be guessed (xorshift64*).
-    pub fn draw(&self) -> u64 {
-        let mut state = match self.random.get() {
+    pub fn random(&self) -> u64 {
+        let mut state = match self.random_state.get() {
             // A seed that differs in each worker and each process. Zero would stay zero.
             0 => foldhash::fast::RandomState::default().hash_one(0) | 1,
             state => state,
@@ -119,7 +119,7 @@ impl Services {
         state ^= state >> 12;
         state ^= state << 25;
         state ^= state >> 27;
-        self.random.set(state);
+        self.random_state.set(state);
         state.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
@@ -130,12 +130,12 @@ impl Services {
     }
 
     /// Gives back what is kept for the next requests. Called by the worker when its last connection has gone.
-    pub fn rest(&self) {
-        self.each(Local::rest);
-        *self.input.borrow_mut() = Input::default();
+    pub fn release(&self) {
+        self.each(WorkerLocal::release);
+        *self.receive_buffer.borrow_mut() = ReceiveBuffer::default();
     }
 
-    fn each(&self, work: impl Fn(&dyn Local)) {
+    fn each(&self, work: impl Fn(&dyn WorkerLocal)) {
         // By index, because `work` may add a value.
         for number in 0.. {
             let Some(local) = self.locals.borrow().get(number).map(|(_, local)| Rc::clone(local)) else {
@@ -149,14 +149,14 @@ impl Services {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Time;
+    use crate::clock::TimeSource;
 
     fn services() -> Services {
         let (wheel, pool) = (Wheel::new(std::time::Duration::from_millis(100), 1), Pool::new(1));
         let address = Address::Unix("/none".into());
         Services::new(
             address,
-            Clock::new(Time::System),
+            Clock::new(TimeSource::System),
             wheel,
             pool.clone(),
             spool::Store::new(pool),
@@ -166,7 +166,7 @@ mod tests {
     #[derive(Default)]
     struct Ticks(Cell<u32>);
 
-    impl Local for Ticks {
+    impl WorkerLocal for Ticks {
         fn tick(&self, _: u64) {
             self.0.set(self.0.get() + 1);
         }
@@ -175,7 +175,7 @@ mod tests {
     #[derive(Default)]
     struct Other;
 
-    impl Local for Other {}
+    impl WorkerLocal for Other {}
 
     #[test]
     fn each_type_has_one_value_in_a_worker() {
@@ -192,8 +192,8 @@ mod tests {
     #[test]
     fn numbers_differ() {
         let one = services();
-        let drawn: std::collections::HashSet<u64> = (0..100).map(|_| one.draw()).collect();
+        let drawn: std::collections::HashSet<u64> = (0..100).map(|_| one.random()).collect();
         assert_eq!(drawn.len(), 100);
-        assert_ne!(services().draw(), services().draw());
+        assert_ne!(services().random(), services().random());
     }
 }

@@ -5,7 +5,7 @@
 //! client's side is a `Link` to it, whatever the version. What a tunnel holds while nothing flows is what its handler
 //! holds: buffers are the worker's, lent for one poll.
 
-mod ends;
+mod close_state;
 mod flow;
 mod splice;
 
@@ -16,7 +16,7 @@ use rocknet_io::link::Link;
 use rocknet_io::pipe::Pipes;
 use rocknet_io::queue::SendQueue;
 
-pub use ends::Ends;
+pub use close_state::CloseState;
 pub use splice::Splice;
 
 /// What becomes of the bytes of a tunnel.

@@ -18,7 +18,7 @@ use crate::announcement;
 use crate::mistrust;
 use crate::race::{self, HEAD_START};
 use crate::upstream::{Upstream, Way};
-use rocknet_handler::exhausted::is_exhausted;
+use rocknet_handler::port_exhaustion::is_exhausted;
 
 /// Head of an answer to a check: those that say more are not what checks are for.
 const MAX_HEAD: usize = 16 * 1024;

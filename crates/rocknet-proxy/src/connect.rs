@@ -95,7 +95,7 @@ async fn shake<L: Link>(
     link: L,
 ) -> io::Result<Tls<L, ClientSide>> {
     // Its certificate costs as much to check as a handshake of a client's costs to answer.
-    services.handshakes.pass().await;
+    services.handshake_limiter.acquire().await;
     let mut tls = Tls::connect(link, Arc::clone(&secure.settings), name.clone(), services.tls_buffers())?;
     poll_fn(|context| tls.poll_handshake(context)).await?;
     if upstream.http2 && tls.negotiated().alpn != Some(HTTP_2) {
@@ -109,11 +109,11 @@ async fn try_connect(services: &Rc<Services>, upstream: &Upstream, header: &[u8]
     loop {
         match upstream.way() {
             Way::Unix(path) => {
-                services.connects.pass().await;
+                services.connect_limiter.acquire().await;
                 return unix(path, header).await.map_err(Trouble::Unreachable);
             }
             Way::Tcp(addresses) => {
-                services.connects.pass().await;
+                services.connect_limiter.acquire().await;
                 let silence = services.wheel.ticks(HEAD_START);
                 let pause = async || {
                     let pause = services.wheel.deadline();

@@ -20,10 +20,10 @@ use crate::request::Sent;
 use crate::trailers;
 use crate::trouble::Trouble;
 use crate::upstream::Upstream;
-use rocknet_handler::exchange::RequestContent;
-use rocknet_handler::interim::Interim;
+use rocknet_handler::exchange::RequestBody;
+use rocknet_handler::interim::InterimSender;
 use rocknet_handler::response::FieldList;
-use rocknet_handler::services::{Input, Services};
+use rocknet_handler::services::{ReceiveBuffer, Services};
 
 pub struct Conversation {
     services: Rc<Services>,
@@ -33,7 +33,7 @@ pub struct Conversation {
     connection: Option<Box<Connection>>,
     times: Times,
     /// Client's content that is still to come.
-    content: Option<RequestContent>,
+    content: Option<RequestBody>,
     /// The request has content, whether it is still to come or not.
     has_content: bool,
     /// Fields that the proxy sets, in trailers as in heads; none where there is no content that they could stand behind.
@@ -76,7 +76,7 @@ impl Conversation {
         &mut self,
         upstream: &Upstream,
         sent: &Sent<'_>,
-        content: &mut Option<RequestContent>,
+        content: &mut Option<RequestBody>,
         deadline: &Deadline,
     ) -> Result<(), Trouble> {
         if let Some(connection) = &mut self.connection {
@@ -98,8 +98,8 @@ impl Conversation {
     pub fn poll_begun(
         &mut self,
         context: &mut Context<'_>,
-        content: &mut Option<RequestContent>,
-        interim: &mut Interim,
+        content: &mut Option<RequestBody>,
+        interim: &mut InterimSender,
         deadline: &Deadline,
     ) -> Poll<Result<(), Trouble>> {
         let begun = ready!(self.poll_head(context, interim, deadline));
@@ -197,7 +197,7 @@ impl Conversation {
     fn poll_head(
         &mut self,
         context: &mut Context<'_>,
-        interim: &mut Interim,
+        interim: &mut InterimSender,
         deadline: &Deadline,
     ) -> Poll<Result<(), Trouble>> {
         loop {
@@ -222,7 +222,7 @@ impl Conversation {
                 Poll::Pending => {
                     if self.answer.early.is_some() {
                         // Nobody waits until they are taken: this is polled again when they are.
-                        let _ = interim.poll_tell(context, &mut self.answer.early);
+                        let _ = interim.poll_send(context, &mut self.answer.early);
                     }
                     return Poll::Pending;
                 }
@@ -280,7 +280,7 @@ impl Conversation {
                     (self.taken, self.content) = (true, None);
                     let is_whole = engine.finish(trailers.bytes(), out.buffer());
                     if !is_whole.map_err(Trouble::Request)? {
-                        return Err(Trouble::Content(rocknet_handler::exchange::ContentError::Cut));
+                        return Err(Trouble::Content(rocknet_handler::exchange::BodyError::Incomplete));
                     }
                 }
                 Poll::Ready(Err(error)) => {
@@ -301,8 +301,8 @@ impl Conversation {
         let Connection {
             link, engine, unread, ..
         } = &mut **connection;
-        let mut input = self.services.input.borrow_mut();
-        let Input { bytes, index } = input.ready();
+        let mut input = self.services.receive_buffer.borrow_mut();
+        let ReceiveBuffer { bytes, index } = input.allocated();
         let received = match link.poll_recv(context, bytes) {
             Poll::Pending => return Poll::Pending,
             Poll::Ready(Ok(received)) => received,

@@ -21,8 +21,8 @@ use tracing::Level;
 use crate::race::{self, HEAD_START};
 use crate::upstream::{Upstream, Way};
 use rocknet_handler::background::Background;
-use rocknet_handler::exchange::Witness;
-use rocknet_handler::exhausted::{self, is_exhausted};
+use rocknet_handler::exchange::BodyTee;
+use rocknet_handler::port_exhaustion::{self, is_exhausted};
 use rocknet_log::throttle::Cause;
 
 /// Copies that are on their way or wait, of all places. More say that the other server does not keep up.
@@ -46,7 +46,7 @@ pub struct Copy {
     counted: Counted,
 }
 
-impl Witness for Copy {
+impl BodyTee for Copy {
     fn chunk(&mut self, chunk: &Bytes) {
         self.room = self.room.and_then(|room| room.checked_sub(chunk.len()));
         if self.room.is_none() {
@@ -241,7 +241,7 @@ async fn try_send(copy: &mut Copy) -> Result<(), String> {
             let pause = async || tokio::time::sleep(HEAD_START).await;
             let connected = race::connect(&addresses, pause).await;
             let stream = connected.map_err(|error| match is_exhausted(&error) {
-                true => exhausted::CURE.to_owned(),
+                true => port_exhaustion::HINT.to_owned(),
                 false => error.to_string(),
             })?;
             converse(stream, copy).await

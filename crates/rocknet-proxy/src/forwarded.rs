@@ -9,7 +9,7 @@ use rocknet_proto::semantics::forwarded;
 
 use rocknet_handler::address;
 use rocknet_handler::exchange::{Client, Exchange};
-use rocknet_handler::forwarded::told;
+use rocknet_handler::forwarded::resolve;
 
 /// Values of the four fields; those that are empty are not sent.
 #[derive(Default)]
@@ -41,8 +41,8 @@ impl Origin {
         is_trusted: bool,
     ) -> Origin {
         let peer = exchange.peer;
-        let own_proto: &'static [u8] = if exchange.secure.is_some() { b"https" } else { b"http" };
-        let said = is_trusted.then(|| told(server, peer, view.fields));
+        let own_proto: &'static [u8] = if exchange.tls.is_some() { b"https" } else { b"http" };
+        let said = is_trusted.then(|| resolve(server, peer, view.fields));
         let mut origin = Origin::default();
         if fields.has_x_forwarded() {
             if said.is_some() {

@@ -225,7 +225,7 @@ impl Proxy {
             .collect();
         let sticky = asked
             .sticky
-            .and_then(|name| candidates.iter().find(|candidate| candidate.name == name));
+            .and_then(|name| candidates.iter().find(|candidate| candidate.name_hash == name));
         let chosen = match sticky {
             Some(candidate) => Some(candidate.index),
             None => self.pick(&candidates, asked.key, draw),
@@ -248,7 +248,7 @@ impl Proxy {
                 && upstream.slots.admits_more(self.most, asked.priority, now_ms);
             is_able.then(|| self.candidate(index, member, now_ms))
         };
-        let drawn = balance::two_drawn(self.members.len(), self.heaviest, draw, look)?;
+        let drawn = balance::sample_two(self.members.len(), self.heaviest, draw, look)?;
         Some(&self.members[drawn])
     }
 
@@ -257,15 +257,15 @@ impl Proxy {
             index,
             load: member.upstream.slots.load(),
             weight: member.weight * self.share(&member.upstream, now_ms),
-            name: member.upstream.hash,
+            name_hash: member.upstream.hash,
         }
     }
 
     fn pick(&self, candidates: &[Candidate], key: Option<&[u8]>, draw: impl Fn() -> u64) -> Option<usize> {
         match (&self.balance, key) {
-            (Balance::RoundRobin, _) => balance::in_turn(candidates, self.turn.fetch_add(1, Ordering::Relaxed)),
+            (Balance::RoundRobin, _) => balance::round_robin(candidates, self.turn.fetch_add(1, Ordering::Relaxed)),
             (Balance::LeastConn, _) => balance::least_loaded(candidates, self.turn.fetch_add(1, Ordering::Relaxed)),
-            (Balance::IpHash | Balance::Uri | Balance::Header(_), Some(key)) => balance::by_key(candidates, key),
+            (Balance::IpHash | Balance::Uri | Balance::Header(_), Some(key)) => balance::rendezvous(candidates, key),
             // Those without a key go anywhere.
             _ => balance::random_two(candidates, draw),
         }

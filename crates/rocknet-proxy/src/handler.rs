@@ -13,7 +13,7 @@ use rocknet_handler::exchange::Exchange;
 use rocknet_handler::fixed;
 use rocknet_handler::response::{ErrorPage, Response};
 use rocknet_handler::route::Route;
-use rocknet_handler::{Answering, Handler, OnTheSpot};
+use rocknet_handler::{ExchangeRef, Handler, HandlerFuture};
 
 /// Passes requests on to the servers of a [`Proxy`].
 pub struct ProxyHandler(Arc<Proxy>);
@@ -25,12 +25,12 @@ impl ProxyHandler {
 }
 
 impl Handler for ProxyHandler {
-    fn answer_now(&self, asked: &OnTheSpot<'_>) -> Option<Response> {
+    fn handle_now(&self, asked: &ExchangeRef<'_>) -> Option<Response> {
         let is_refused = !asked.is_file_path && hides_dots(asked.path);
         is_refused.then(|| fixed::error(Status::BAD_REQUEST))
     }
 
-    fn answer(&self, mut exchange: Exchange) -> Answering {
+    fn handle(&self, mut exchange: Exchange) -> HandlerFuture {
         let proxy = Arc::clone(&self.0);
         Box::pin(async move {
             // The exchange is lent to all that is called from here: each move of it into another future would be a copy.
@@ -58,19 +58,19 @@ impl Handler for ProxyHandler {
         })
     }
 
-    fn patience(&self, wheel: &Wheel, _: &Route) -> u32 {
+    fn timeout_ticks(&self, wheel: &Wheel, _: &Route) -> u32 {
         self.0.patience(wheel)
     }
 
-    fn takes_tunnels(&self) -> bool {
+    fn accepts_tunnels(&self) -> bool {
         true
     }
 
-    fn receives_bodies_whole(&self) -> bool {
+    fn buffers_request_body(&self) -> bool {
         self.0.request_buffering == RequestBuffering::Whole
     }
 
-    fn names_files(&self) -> bool {
+    fn supports_accel_redirect(&self) -> bool {
         self.0.sends_files
     }
 }

@@ -9,7 +9,7 @@ use rocknet_proto::response::ResponseIndex;
 use crate::head::Head;
 use crate::trailers;
 use crate::wish::Wish;
-use rocknet_handler::interim::Early;
+use rocknet_handler::interim::InterimResponse;
 use rocknet_handler::response::FieldList;
 
 #[derive(Default)]
@@ -18,7 +18,7 @@ pub struct Incoming {
     /// Content that nobody has taken.
     pub pending: Vec<u8>,
     /// What nobody has been told yet.
-    pub early: Option<Box<Early>>,
+    pub early: Option<Box<InterimResponse>>,
     pub wish: Option<Rc<Wish>>,
     /// Fields behind the content. Boxed, as what follows is: few answers have any, and all are moved.
     pub trailers: Option<Box<FieldList>>,
@@ -52,7 +52,7 @@ impl Incoming {
                 Answered::More { consumed } => return Ok(at + consumed),
                 Answered::Interim { consumed } => {
                     let head = Head::new(&index.view(rest), ResponseContent::None, None);
-                    Early::join(&mut self.early, index.status, head.into_fields());
+                    InterimResponse::merge(&mut self.early, index.status, head.into_fields());
                     at += consumed;
                 }
                 Answered::Response { consumed, content } => {

@@ -66,11 +66,11 @@ use crate::conversation::Conversation;
 use crate::group::{Asked, MAX_TRIES};
 use crate::trouble::Trouble;
 use crate::upstream::Upstream;
-use rocknet_handler::exchange::{Client, Exchange, RequestContent};
+use rocknet_handler::exchange::{Client, Exchange, RequestBody};
 use rocknet_handler::response::{Response, UpstreamTiming};
 use rocknet_handler::route::Route;
 use rocknet_handler::services::Services;
-use rocknet_handler::spool::Spool;
+use rocknet_handler::spool::SpoolWriter;
 
 pub use crate::group::Proxy;
 pub use crate::handler::ProxyHandler;
@@ -130,26 +130,26 @@ async fn answer(
     };
     let Exchange {
         client,
-        content,
+        body,
         interim,
-        secure,
+        tls,
         ..
     } = exchange;
     if let Some(mirror) = &proxy.mirror {
-        mirror.copy(&sent, content, services.draw());
+        mirror.copy(&sent, body, services.random());
     }
     if sent.has_content() {
         // In a box, as all that is rare: it would make every request's future larger.
         let buffered = match proxy.request_buffering {
             RequestBuffering::None => Ok(()),
-            RequestBuffering::First(most) => Box::pin(content.gather(most)).await,
+            RequestBuffering::First(most) => Box::pin(body.buffer(most)).await,
             // A streaming call takes turns, so its request never ends before its response begins.
             RequestBuffering::Whole if grpc::is_call(request) => Ok(()),
             RequestBuffering::Whole => {
                 let bounds = route.server.spool.clone();
-                let spool = Spool::new(&services.spool, bounds, route.body_memory, route.priority);
-                let received = Box::pin(content.spool(spool)).await;
-                received.map(|length| sent.received(length, content.has_trailers()))
+                let spool = SpoolWriter::new(&services.spool, bounds, route.body_memory, route.priority);
+                let received = Box::pin(body.spool(spool)).await;
+                received.map(|length| sent.received(length, body.has_trailers()))
             }
         };
         buffered.map_err(|error| Failed {
@@ -157,15 +157,15 @@ async fn answer(
             last: None,
         })?;
     }
-    let mut content = Some(std::mem::replace(content, RequestContent::none()));
+    let mut content = Some(std::mem::replace(body, RequestBody::empty()));
     // A body that was received whole can be sent once more.
-    let spare = content.as_ref().and_then(RequestContent::again);
+    let spare = content.as_ref().and_then(RequestBody::again);
     let deadline = services.wheel.deadline();
     let mut tries = 1u8;
     let times = Times::of(services, proxy);
     loop {
         let but = last.as_ref().map(|upstream| upstream.id);
-        let draw = || services.draw();
+        let draw = || services.random();
         let now_ms = services.clock.uptime_ms();
         let place = proxy.place(&asked, but, now_ms, draw, &deadline, &services.wheel).await;
         let place = match place {
@@ -217,7 +217,7 @@ async fn answer(
                 if let Some(cookie) = &proxy.sticky
                     && asked.sticky != Some(upstream.hash)
                 {
-                    let cookie = sticky::set(cookie, upstream.hash, secure.is_some());
+                    let cookie = sticky::set(cookie, upstream.hash, tls.is_some());
                     response.fields.add("Set-Cookie", cookie);
                 }
                 response.upstream = Some(UpstreamTiming {
@@ -247,9 +247,9 @@ async fn answer(
 }
 
 /// Returns whether the next server can be sent the request body: if nothing of it was taken, or if it was received whole.
-fn restore(content: &mut Option<RequestContent>, spare: &Option<RequestContent>) -> bool {
+fn restore(content: &mut Option<RequestBody>, spare: &Option<RequestBody>) -> bool {
     if content.is_none() {
-        *content = spare.as_ref().and_then(RequestContent::again);
+        *content = spare.as_ref().and_then(RequestBody::again);
     }
     content.is_some()
 }

@@ -10,7 +10,7 @@ use crate::copies::{Copies, Copy, left_out};
 use crate::request::Sent;
 use crate::upstream::Upstream;
 use crate::upstreams::Upstreams;
-use rocknet_handler::exchange::RequestContent;
+use rocknet_handler::exchange::RequestBody;
 
 /// Where copies of the requests of one place go.
 pub struct Mirror {
@@ -31,7 +31,7 @@ impl Mirror {
     }
 
     /// Begins a copy of a request, if the dice say so. It leaves when its content has passed by.
-    pub(super) fn copy(&self, sent: &Sent<'_>, content: &mut RequestContent, dice: u64) {
+    pub(super) fn copy(&self, sent: &Sent<'_>, content: &mut RequestBody, dice: u64) {
         let is_drawn = dice % u64::from(model::Mirror::ALL) < self.share;
         // A tunnel has no copy, and too much content is known beforehand mostly.
         if !is_drawn || sent.wish().is_some() || sent.length().is_some_and(|length| length > self.most as u64) {
@@ -45,7 +45,7 @@ impl Mirror {
             return left_out();
         }
         match sent.has_content() {
-            true => content.show(Box::new(copy)),
+            true => content.tee_to(Box::new(copy)),
             false => copy.leave(),
         }
     }

@@ -8,7 +8,7 @@ use hashbrown::HashMap;
 
 use crate::connection::Connection;
 use crate::upstream::Upstream;
-use rocknet_handler::services::Local;
+use rocknet_handler::services::WorkerLocal;
 
 /// Connections at rest to one upstream: as many as 128 clients at once leave behind. Each holds a descriptor here and
 /// there.
@@ -77,7 +77,7 @@ impl Pool {
     }
 }
 
-impl Local for Pool {
+impl WorkerLocal for Pool {
     /// Closes what has rested too long, what the other side has closed, and what no configuration names any more.
     fn tick(&self, now_ms: u64) {
         if self.resting.get() == 0 {
@@ -99,7 +99,7 @@ impl Local for Pool {
     }
 
     /// Closes all: nobody is served, and nobody would notice when they are closed.
-    fn rest(&self) {
+    fn release(&self) {
         self.shelves.borrow_mut().clear();
         self.resting.set(0);
     }

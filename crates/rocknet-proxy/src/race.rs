@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tokio::net::TcpStream;
 
-use rocknet_handler::exhausted;
+use rocknet_handler::port_exhaustion;
 
 /// "Connection Attempt Delay": what section 8 recommends.
 pub const HEAD_START: Duration = Duration::from_millis(250);
@@ -19,14 +19,14 @@ pub const HEAD_START: Duration = Duration::from_millis(250);
 /// Connects to one of `addresses`, the foremost if it can be. `pause` waits for as long as one may be silent.
 pub async fn connect(addresses: &[SocketAddr], pause: impl AsyncFn()) -> io::Result<TcpStream> {
     if let [only] = addresses {
-        return exhausted::connect(*only, TcpStream::connect(only)).await;
+        return port_exhaustion::connect(*only, TcpStream::connect(only)).await;
     }
     let mut field = Field {
         running: Vec::new(),
         last: ErrorKind::AddrNotAvailable.into(),
     };
     for address in addresses {
-        let connect = exhausted::connect(*address, TcpStream::connect(*address));
+        let connect = port_exhaustion::connect(*address, TcpStream::connect(*address));
         field.running.push(Box::pin(connect));
         let mut pausing = pin!(pause());
         let next = |context: &mut Context<'_>| match field.poll(context) {

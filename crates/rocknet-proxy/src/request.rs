@@ -73,7 +73,7 @@ pub struct Sent<'p> {
 impl<'p> Sent<'p> {
     /// `request`: the one of the exchange.
     pub fn new(rewrite: &'p Rewrite, request: &'p Request<'p>, exchange: &Exchange, server: &Server) -> Sent<'p> {
-        let length = if exchange.content.is_empty() {
+        let length = if exchange.body.is_empty() {
             Length::None
         } else {
             let told = request.fields.get(Known::ContentLength);

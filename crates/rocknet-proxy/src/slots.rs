@@ -8,7 +8,7 @@ use std::time::Duration;
 use rocknet_config::model::Priority;
 
 use rocknet_blocking::queue::Urgency;
-use rocknet_handler::clock::Time;
+use rocknet_handler::clock::TimeSource;
 
 /// One of so many places of a limited server is not for requests of low priority, as long as others come: a request that waits
 /// for one of low priority to end waits about as long as for a response, however high its own priority is. Of a few places none
@@ -41,7 +41,7 @@ pub trait Waiters: Send + Sync {
 pub struct Slots {
     /// Id of the server.
     id: u32,
-    time: Time,
+    time: TimeSource,
     /// Requests that are with it, or on their way to it, in the lower half; in the upper half the part of low priority.
     taken: AtomicU64,
     /// Tunnels with it that no limit counts; they are load all the same.
@@ -55,7 +55,7 @@ pub struct Slots {
 }
 
 impl Slots {
-    pub fn new(id: u32, time: Time) -> Slots {
+    pub fn new(id: u32, time: TimeSource) -> Slots {
         Slots {
             id,
             time,

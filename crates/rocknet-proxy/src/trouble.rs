@@ -11,11 +11,11 @@ use tracing::Level;
 
 use crate::mistrust;
 use crate::upstream::Upstream;
-use rocknet_handler::exchange::ContentError;
-use rocknet_handler::exhausted::{self, is_exhausted};
+use rocknet_handler::exchange::BodyError;
 use rocknet_handler::fixed;
+use rocknet_handler::port_exhaustion::{self, is_exhausted};
 use rocknet_handler::response::Response;
-use rocknet_handler::route::Label;
+use rocknet_handler::route::SiteLabel;
 use rocknet_log::throttle::Cause;
 
 #[derive(Debug)]
@@ -48,7 +48,7 @@ pub enum Trouble {
     Reset(h2::Reason),
     /// The request cannot be said in its version of HTTP.
     Request(EncodeError),
-    Content(ContentError),
+    Content(BodyError),
 }
 
 impl Trouble {
@@ -95,7 +95,7 @@ impl Trouble {
             Trouble::Unreachable(error) if error.kind() == ErrorKind::TimedOut => {
                 format!("Nothing answers at {upstream}. Is that the right host, and is there a firewall in between?")
             }
-            Trouble::Unreachable(error) if is_exhausted(error) => exhausted::CURE.to_owned(),
+            Trouble::Unreachable(error) if is_exhausted(error) => port_exhaustion::HINT.to_owned(),
             Trouble::Unreachable(error) if is_shortage(error) => "Raise the limit of open files.".to_owned(),
             Trouble::Unreachable(_) => {
                 format!("Nothing listens at {upstream}. Start that server, or correct `proxy` in the configuration.")
@@ -127,7 +127,7 @@ impl Trouble {
     }
 
     /// The answer, and a line in the log where it is the operator's matter.
-    pub fn tell(&self, upstream: Option<&Upstream>, label: &Label) -> Response {
+    pub fn tell(&self, upstream: Option<&Upstream>, label: &SiteLabel) -> Response {
         let status = self.status();
         let Some(cure) = self.cure(upstream.map_or("the server", |upstream| &upstream.name)) else {
             return Response::new(status);
@@ -140,7 +140,7 @@ impl Trouble {
         }
     }
 
-    pub fn log(&self, upstream: Option<&Upstream>, label: &Label) {
+    pub fn log(&self, upstream: Option<&Upstream>, label: &SiteLabel) {
         let cause = Cause {
             level: Level::ERROR,
             what: "no answer from an upstream",
@@ -200,7 +200,7 @@ fn is_shortage(error: &io::Error) -> bool {
 impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Trouble::Unreachable(error) if is_exhausted(error) => f.write_str(exhausted::CURE),
+            Trouble::Unreachable(error) if is_exhausted(error) => f.write_str(port_exhaustion::HINT),
             Trouble::Unreachable(error) => write!(f, "cannot connect: {error}"),
             Trouble::Unresolved(error) => write!(f, "its name is not known: {error}"),
             Trouble::Handshake(error) => write!(f, "no handshake: {}", mistrust::reason(error)),

@@ -12,13 +12,13 @@ use crate::secure::Secure;
 use crate::slots::Slots;
 use rocknet_handler::balance;
 use rocknet_handler::breaker::{Breaker, Rules};
-use rocknet_handler::clock::Time;
+use rocknet_handler::clock::TimeSource;
 
 pub struct Upstream {
     /// Never used twice in a server.
     pub id: u32,
     /// The clock of the server.
-    pub(super) time: Time,
+    pub(super) time: TimeSource,
     /// As it is written.
     pub name: Arc<str>,
     /// What it is called in requests that name nobody: HTTP/1.0 may.
@@ -78,7 +78,7 @@ impl Upstream {
         id: u32,
         model: &model::Upstream,
         secure: Option<(Arc<Secure>, ServerName<'static>)>,
-        time: Time,
+        time: TimeSource,
     ) -> Upstream {
         let name = model.to_string();
         let place = match &model.host {
@@ -93,7 +93,7 @@ impl Upstream {
         Upstream {
             id,
             host: host.into(),
-            hash: balance::name(&name),
+            hash: balance::hash_name(&name),
             name: name.into(),
             http2: model.http2,
             secure,
@@ -204,7 +204,7 @@ mod tests {
 
     fn named() -> Upstream {
         let host = Host::Name("app.test".to_owned(), 8080);
-        Upstream::new(1, &model::Upstream::at(host), None, Time::default())
+        Upstream::new(1, &model::Upstream::at(host), None, TimeSource::default())
     }
 
     fn first(upstream: &Upstream) -> String {

@@ -14,7 +14,7 @@ use crate::upstream::Upstream;
 use crate::waiting::Waiting;
 use crate::watcher::Watcher;
 use crate::wire::Dialer;
-use rocknet_handler::clock::Time;
+use rocknet_handler::clock::TimeSource;
 
 /// What makes two upstreams the same: what is known of one depends on how it is checked and looked up, and what a connection
 /// is worth on who was believed when it was made.
@@ -33,7 +33,7 @@ pub struct Upstreams {
     queues: Mutex<BTreeMap<Same, Weak<Waiting>>>,
     watcher: Watcher,
     pub(super) copies: Arc<Copies>,
-    time: Time,
+    time: TimeSource,
     dialer: Option<Arc<dyn Dialer>>,
 }
 
@@ -42,7 +42,7 @@ const LOOKUP_GRACE: Duration = Duration::from_millis(500);
 
 impl Upstreams {
     /// `time`: the clock of the server. Starts no thread.
-    pub fn new(time: Time) -> Upstreams {
+    pub fn new(time: TimeSource) -> Upstreams {
         Upstreams {
             all: Mutex::default(),
             ids: AtomicU32::new(0),
@@ -56,7 +56,7 @@ impl Upstreams {
     }
 
     /// As [`Upstreams::new`], with links in place of sockets.
-    pub fn dialed(time: Time, dialer: Arc<dyn Dialer>) -> Upstreams {
+    pub fn dialed(time: TimeSource, dialer: Arc<dyn Dialer>) -> Upstreams {
         Upstreams {
             dialer: Some(dialer),
             ..Upstreams::new(time)
@@ -125,7 +125,7 @@ impl Upstreams {
 
 impl Default for Upstreams {
     fn default() -> Upstreams {
-        Upstreams::new(Time::default())
+        Upstreams::new(TimeSource::default())
     }
 }
 

@@ -185,7 +185,7 @@ mod tests {
 
     use super::*;
     use Priority::{High, Low, Normal};
-    use rocknet_handler::clock::{Time, uptime_ms};
+    use rocknet_handler::clock::{TimeSource, uptime_ms};
 
     const RULES: Rules = Rules {
         fails: 1,
@@ -195,7 +195,7 @@ mod tests {
     /// A server, by its number.
     fn server(number: u16) -> Arc<Upstream> {
         let to = To::at(Host::Address([127, 0, 0, 8].into(), number));
-        Arc::new(Upstream::new(number.into(), &to, None, Time::default()))
+        Arc::new(Upstream::new(number.into(), &to, None, TimeSource::default()))
     }
 
     fn line(servers: &[&Arc<Upstream>], most: usize) -> Arc<Waiting> {

@@ -13,7 +13,7 @@ use crate::ttl;
 use crate::upstream::{Looked, Upstream};
 use crate::vitals::{Patience, Vitals};
 use rocknet_handler::background::Background;
-use rocknet_handler::exhausted;
+use rocknet_handler::port_exhaustion;
 use rocknet_log::throttle::Cause;
 
 /// Between two looks at a name of which nobody tells how long its addresses hold.
@@ -140,7 +140,7 @@ async fn check(upstream: Weak<Upstream>, health: Health) {
                     subject: &checked.name,
                 };
                 if cause.may_be_logged() {
-                    tracing::warn!(upstream = %checked.name, "cannot be checked: {}", exhausted::CURE);
+                    tracing::warn!(upstream = %checked.name, "cannot be checked: {}", port_exhaustion::HINT);
                 }
                 drop(checked);
                 sleep(health.interval).await;

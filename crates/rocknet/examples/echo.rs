@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use rocknet::exchange::Exchange;
-use rocknet::handler::{Answering, Handler, answer_with};
+use rocknet::handler::{Handler, HandlerFuture, respond_with};
 use rocknet::response::Response;
 use rocknet::server::Server;
 use rocknet::snapshot::Mount;
@@ -29,11 +29,11 @@ const GREETING: &str = "Send me something.\n";
 struct Echo;
 
 impl Handler for Echo {
-    fn answer(&self, mut exchange: Exchange) -> Answering {
-        answer_with(async move {
+    fn handle(&self, mut exchange: Exchange) -> HandlerFuture {
+        respond_with(async move {
             let mut content = Vec::new();
             loop {
-                match exchange.content.chunk().await {
+                match exchange.body.chunk().await {
                     Ok(Some(chunk)) => content.extend_from_slice(&chunk),
                     Ok(None) if content.is_empty() => return Response::new(Status::OK).body(GREETING),
                     Ok(None) => return Response::new(Status::OK).body(content),
@@ -47,11 +47,11 @@ impl Handler for Echo {
 struct Length;
 
 impl Handler for Length {
-    fn answer(&self, mut exchange: Exchange) -> Answering {
-        answer_with(async move {
+    fn handle(&self, mut exchange: Exchange) -> HandlerFuture {
+        respond_with(async move {
             let mut length = 0;
             loop {
-                match exchange.content.chunk().await {
+                match exchange.body.chunk().await {
                     Ok(Some(chunk)) => length += chunk.len(),
                     Ok(None) => return Response::new(Status::OK).body(format!("{length}\n").into_bytes()),
                     Err(_) => return Response::new(Status::BAD_REQUEST),

@@ -13,7 +13,7 @@ use crate::guard::{self, Guards};
 use crate::handler::Handler;
 use crate::handlers::{self, Entry, Parts};
 use crate::registries::Registries;
-use crate::route::{Label, Route, ServerSettings};
+use crate::route::{Route, ServerSettings, SiteLabel};
 
 /// What answers the requests of a route.
 pub struct Endpoint {
@@ -35,7 +35,7 @@ pub struct Endpoint {
 
 /// Facts about a site that all of its endpoints share.
 pub struct Common<'a> {
-    pub label: &'a Label,
+    pub label: &'a SiteLabel,
     pub server: &'a Arc<ServerSettings>,
     /// Largest file whose content is kept in memory, in bytes.
     pub max_cached_file: u64,
@@ -81,7 +81,7 @@ impl Endpoint {
         let programs = has_programs.then(|| handlers::CGI.make(&parts)).transpose()?;
         Ok(Endpoint {
             guards: guard::of_route(settings, common.registries)?,
-            takes_tunnels: handler.takes_tunnels(),
+            takes_tunnels: handler.accepts_tunnels(),
             pages: tree.clone().or_else(|| common.pages(settings, &route)),
             route,
             entry,
@@ -143,7 +143,7 @@ impl Endpoint {
     /// Returns whether request bodies are received whole here before a handler passes them on.
     pub fn receives_bodies_whole(&self) -> bool {
         let handlers = std::iter::once(&self.handler).chain(&self.programs);
-        handlers.into_iter().any(|handler| handler.receives_bodies_whole())
+        handlers.into_iter().any(|handler| handler.buffers_request_body())
     }
 
     /// The files of the endpoint, those of error pages among them.
@@ -156,7 +156,7 @@ impl Endpoint {
 impl Common<'_> {
     fn route(&self, settings: &Settings, headers: BTreeMap<String, String>) -> Result<Route, String> {
         let mut route = Route::new(settings, headers, self.label.clone(), Arc::clone(self.server))?;
-        route.is_open = self.is_open;
+        route.is_unguarded = self.is_open;
         Ok(route)
     }
 

@@ -138,7 +138,7 @@ const PROXY: Entry = Entry {
         let Some(wanted) = &parts.settings.proxy else {
             return nothing();
         };
-        let send_stall = parts.route.server.send_stall;
+        let send_stall = parts.route.server.send_timeout;
         let proxy = Proxy::new(wanted, &parts.registries.upstreams, send_stall)?;
         Ok(Arc::new(ProxyHandler::new(proxy)))
     },

@@ -6,25 +6,25 @@ use std::sync::Arc;
 use rocknet_io::tls::Negotiated;
 
 use crate::certificates::{TlsPolicy, subject};
-use crate::exchange::Secure;
+use crate::exchange::TlsInfo;
 
 /// A handshake that has succeeded.
 pub struct Handshake {
-    facts: Rc<Secure>,
+    facts: Rc<TlsInfo>,
     policy: Arc<TlsPolicy>,
 }
 
 impl Handshake {
     pub fn new(policy: Arc<TlsPolicy>, negotiated: &Negotiated<'_>, server_name: Option<Box<str>>) -> Handshake {
         Handshake {
-            facts: Rc::new(Secure::new(negotiated, server_name, |leaf| subject(leaf))),
+            facts: Rc::new(TlsInfo::new(negotiated, server_name, |leaf| subject(leaf))),
             policy,
         }
     }
 
     /// The facts that handlers see.
     #[inline]
-    pub fn facts(&self) -> &Rc<Secure> {
+    pub fn facts(&self) -> &Rc<TlsInfo> {
         &self.facts
     }
 

@@ -30,8 +30,8 @@ pub use rocknet_certificates::trust;
 pub use rocknet_files as files;
 pub use rocknet_gateway as gateway;
 pub use rocknet_handler::{
-    address, agreement, background, clock, exchange, fixed, forwarded, gate, headers, interim, open_file, preload,
-    response, route, services, spool, tunnel,
+    address, background, clock, exchange, fixed, forwarded, headers, interim, open_file, preload, response, route,
+    services, spool, start_limiter, tunnel, upgrade,
 };
 pub use rocknet_log as log;
 pub use rocknet_pages as pages;

@@ -48,17 +48,17 @@ use rocknet_proto::status::Status;
 use self::admission::{Decisions, NotAdmitted};
 use self::deferred::{Kept, Opened};
 use self::finish::{refuse, respond};
-use crate::agreement;
 use crate::endpoint::Endpoint;
-use crate::exchange::{CacheKey, Exchange, RequestContent};
+use crate::exchange::{CacheKey, Exchange, RequestBody};
 use crate::files::cache::front::BEHIND_RULES;
 use crate::fixed;
-use crate::handler::OnTheSpot;
-use crate::interim::Interim;
+use crate::handler::ExchangeRef;
+use crate::interim::InterimSender;
 use crate::preload;
 use crate::response::Response;
 use crate::routing::RuleOutcome;
 use crate::site::Places;
+use crate::upgrade;
 use crate::worker::{View, Worker};
 
 pub use rocknet_proto::refusal::Refusal;
@@ -247,7 +247,7 @@ where
     };
     let applied = Some(endpoint.into());
     let context = RequestContext::new(view, Some(site), applied, incoming.way(), &incoming.owned);
-    let mut content = RequestContent::none();
+    let mut content = RequestBody::empty();
     if incoming.has_body {
         let limit = body_limit(view, Some(site), incoming.request, incoming.is_secure());
         if let Err(refusal) = reply.limit_body(limit) {
@@ -256,7 +256,7 @@ where
         content = reply.open_body();
     }
     let handler = endpoint.handler(&resolved.path);
-    let patience = handler.patience(&worker.wheel, &endpoint.route);
+    let patience = handler.timeout_ticks(&worker.wheel, &endpoint.route);
     deferred::wait(
         worker,
         context,
@@ -339,14 +339,14 @@ where
     let of_route = on_the_spot::of_route(endpoint, request, &path);
     let is_of_handler = of_route.is_none();
     let response = of_route.or_else(|| {
-        handler.answer_now(&OnTheSpot {
+        handler.handle_now(&ExchangeRef {
             services: worker,
             request,
             has_body: incoming.has_body,
             path: &path,
             is_file_path,
             client,
-            secure: secure.map(|secure| &**secure),
+            tls: secure.map(|secure| &**secure),
             user: user.as_deref(),
         })
     });
@@ -355,14 +355,14 @@ where
             missing::log_route(&context, endpoint, &path);
         }
         if is_of_handler {
-            agreement::settle(request, &mut response);
+            upgrade::enforce(request, &mut response);
             on_the_spot::remember(worker, number, request, endpoint, places, (&path, is_file_path));
         }
         return respond(worker, Rc::new(context), Some(request), response);
     }
     let content = match incoming.has_body {
         true => reply.open_body(),
-        false => RequestContent::none(),
+        false => RequestBody::empty(),
     };
     let owned = (incoming.owned)();
     context.request = Some(Rc::clone(&owned));
@@ -370,16 +370,16 @@ where
     let context = Rc::new(context);
     let preloads = route
         .preloads(&path)
-        .filter(|_| handler.takes_time() && preload::is_first_look(request) && admission::is_settled(endpoint))
+        .filter(|_| handler.may_take_long() && preload::is_first_visit(request) && admission::is_settled(endpoint))
         .cloned();
-    let interim = Interim::default();
-    let door = interim.door();
+    let interim = InterimSender::default();
+    let door = interim.channel();
     let exchange = Exchange {
         services: Rc::clone(worker.services()),
         client,
         peer: incoming.peer,
         request: owned,
-        content,
+        body: content,
         interim,
         path: path.into(),
         is_file_path,
@@ -388,14 +388,14 @@ where
             site: number,
             generation: view.snapshot.generation,
         },
-        secure: secure.cloned(),
+        tls: secure.cloned(),
         user,
     };
     let answering = admission::answer(worker, &context, endpoint, handler, exchange);
     let mut pending = Pending::handler(worker, &context, answering).with_interim(door);
     pending.preloads = preloads;
-    pending.patience = Some(handler.patience(&worker.wheel, route));
-    pending.names_files = handler.names_files();
+    pending.patience = Some(handler.timeout_ticks(&worker.wheel, route));
+    pending.names_files = handler.supports_accel_redirect();
     Going {
         context,
         step: Step::Wait(pending),

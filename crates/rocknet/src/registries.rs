@@ -15,7 +15,7 @@
 //! - `controller::isolated`: the program that runs libraries, and in such a process its only connection to the server.
 //! - `controller::image`: names for the dynamic loader, which knows one set of names for the whole process.
 //! - `log::throttle`: `tracing` has one dispatcher for the process, so error lines are counted for the process too.
-//! - `handler::exhausted`: destinations without a free local port. Ports belong to the machine, so what one server learns of a
+//! - `handler::port_exhaustion`: destinations without a free local port. Ports belong to the machine, so what one server learns of a
 //!   destination holds for every other.
 //! - `certificates::inspection` and `files::load`: the roots of the system and the plain error pages, made once and
 //!   never changed.
@@ -28,7 +28,7 @@ use aws_lc_rs::rand;
 use rocknet_access::State;
 use rocknet_handler::filter::Filters;
 
-use crate::clock::Time;
+use crate::clock::TimeSource;
 use crate::files::encode::Streams;
 use crate::files::open_folder::{OpenFolders, most_open_folders};
 use crate::filter;
@@ -41,7 +41,7 @@ use crate::proxy::{Dialer, Upstreams};
 /// The registries of one server.
 pub struct Registries {
     /// The clock of all workers.
-    pub time: Time,
+    pub time: TimeSource,
     pub upstreams: Arc<Upstreams>,
     pub backends: Backends,
     pub programs: Arc<Processes>,
@@ -60,16 +60,16 @@ pub struct Registries {
 impl Registries {
     /// Starts nothing. `php`: what is known of the PHP that this server runs itself.
     pub fn new(php: Arc<php::Sockets>) -> Registries {
-        let time = Time::default();
+        let time = TimeSource::default();
         Registries::with(Upstreams::new(time.clone()), php, time)
     }
 
     /// For a simulation: by a clock of its own, with links to upstreams in place of sockets.
-    pub fn simulated(time: Time, dialer: Arc<dyn Dialer>) -> Registries {
+    pub fn simulated(time: TimeSource, dialer: Arc<dyn Dialer>) -> Registries {
         Registries::with(Upstreams::dialed(time.clone(), dialer), Arc::default(), time)
     }
 
-    fn with(upstreams: Upstreams, php: Arc<php::Sockets>, time: Time) -> Registries {
+    fn with(upstreams: Upstreams, php: Arc<php::Sockets>, time: TimeSource) -> Registries {
         let streams = Streams::default();
         Registries {
             upstreams: Arc::new(upstreams),

@@ -15,7 +15,7 @@ use crate::guard;
 use crate::handler::Handler;
 use crate::log::SinkId;
 use crate::registries::Registries;
-use crate::route::{Label, ServerSettings};
+use crate::route::{SiteLabel, ServerSettings};
 use crate::routing::{MatchKind, RouteTrie, Rules};
 
 pub struct Site {
@@ -115,7 +115,7 @@ impl Site {
 
     /// Returns true if no route of the site has a guard.
     pub fn is_open(&self) -> bool {
-        self.places.root.route.is_open
+        self.places.root.route.is_unguarded
     }
 
     /// What applies to visitors under TLS, or to those in the clear.
@@ -130,14 +130,14 @@ impl Site {
 
 impl Source<'_> {
     /// The site in the words of log lines.
-    fn label(&self, site: &model::Site) -> Label {
-        Label {
+    fn label(&self, site: &model::Site) -> SiteLabel {
+        SiteLabel {
             site: site.name.as_str().into(),
             is_dev: self.config.server.mode == model::Mode::Dev,
         }
     }
 
-    fn common<'a>(&'a self, site: &model::Site, label: &'a Label) -> Common<'a> {
+    fn common<'a>(&'a self, site: &model::Site, label: &'a SiteLabel) -> Common<'a> {
         let mut settings = std::iter::once(&site.settings).chain(site.routes.iter().map(|route| &route.settings));
         let cache = &self.config.cache;
         Common {

@@ -50,7 +50,7 @@ impl Snapshot {
         let server = Arc::new(ServerSettings {
             server: config.server.clone(),
             spool: spool::Bounds::new(&config.server.spool),
-            send_stall: config.limits.send_stall,
+            send_timeout: config.limits.send_stall,
         });
         let source = Source {
             config: &config,
@@ -133,7 +133,9 @@ impl Snapshot {
             .flat_map(Site::endpoints)
             .any(|endpoint| endpoint.receives_bodies_whole());
         let is_written = self.config.server.spool.folder.is_some();
-        (is_needed || is_written).then(|| self.server.spool.trouble()).flatten()
+        (is_needed || is_written)
+            .then(|| self.server.spool.check_folder())
+            .flatten()
     }
 
     /// Sites whose certificate files cannot be used as they are now, and why. A site that had a certificate before shows it

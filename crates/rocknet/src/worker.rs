@@ -23,7 +23,7 @@ use rocknet_proto::semantics::authority::{Authority, HOST_BUFFER};
 use crate::backend::Backend;
 use crate::blocking::Pool;
 use crate::certificates::CertificateManager;
-use crate::clock::{Clock, LONGEST_TICK, ReadyTime};
+use crate::clock::{Clock, MAX_TICK, ReadyLatency};
 use crate::files::cache::{Cache, WorkerCache};
 use crate::log::{AccessWriter, Logger};
 use crate::metrics::{Histogram, WorkerCounters};
@@ -59,7 +59,7 @@ pub struct Worker {
     pub shared: Shared,
     pub counters: Arc<WorkerCounters>,
     /// Times a share of the responses that are ready.
-    pub ready_time: ReadyTime,
+    pub ready_time: ReadyLatency,
     pub buffers: RefCell<Buffers>,
     /// The file cache as this worker sees it.
     pub files: Rc<WorkerCache>,
@@ -150,7 +150,7 @@ impl Worker {
         snapshot: &Arc<Snapshot>,
     ) -> Rc<Worker> {
         let Events { wait, connections, .. } = snapshot.config.server.events;
-        let wheel = Wheel::new(wait.min(LONGEST_TICK), connections);
+        let wheel = Wheel::new(wait.min(MAX_TICK), connections);
         let view = View::new(snapshot, &address, &wheel);
         let clock = Clock::new(shared.registries.time.clone());
         let services = Services::new(address, clock, wheel, shared.pool.clone(), shared.spool.clone());
@@ -165,7 +165,7 @@ impl Worker {
         Rc::new(Worker {
             log: RefCell::new(shared.logger.writer()),
             services: Rc::new(services),
-            ready_time: ReadyTime::default(),
+            ready_time: ReadyLatency::default(),
             shared,
             counters,
             buffers: RefCell::new(Buffers {
@@ -232,13 +232,13 @@ impl Worker {
     /// memory and open files that the cache has let go.
     pub fn rest(&self) {
         self.shared.registries.backends.rest();
-        self.services.rest();
+        self.services.release();
         self.pipes.close();
     }
 
     /// What is done once a tick while there are connections, and once more when the last has gone.
     pub fn tick(&self) {
-        self.clock.read();
+        self.clock.update();
         self.wheel.advance();
         let mut log = self.log.borrow_mut();
         log.set_time(self.clock.unix_ms());

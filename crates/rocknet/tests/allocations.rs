@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rocknet::exchange::Exchange;
-use rocknet::handler::{Answering, Handler, answer_with};
+use rocknet::handler::{Handler, HandlerFuture, respond_with};
 use rocknet::response::Response;
 use rocknet::server::Server;
 use rocknet::snapshot::Mount;
@@ -95,9 +95,9 @@ static ALLOCATOR: Counting = Counting;
 struct Mark(&'static std::thread::LocalKey<Cell<bool>>);
 
 impl Handler for Mark {
-    fn answer(&self, _: Exchange) -> Answering {
+    fn handle(&self, _: Exchange) -> HandlerFuture {
         self.0.set(true);
-        answer_with(async { Response::new(Status::OK) })
+        respond_with(async { Response::new(Status::OK) })
     }
 }
 

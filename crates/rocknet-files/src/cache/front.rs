@@ -94,7 +94,7 @@ impl Lead {
     pub fn is_open(&self) -> bool {
         match self {
             Lead::Entry(known) => known.is_open,
-            Lead::Place(place) => place.route.is_open,
+            Lead::Place(place) => place.route.is_unguarded,
         }
     }
 
@@ -170,7 +170,7 @@ impl Known {
     pub fn new(entry: Arc<Entry>, tree: Arc<Tree>, path: Arc<str>) -> Known {
         Known {
             preloads: tree.route.preloads(&path).cloned(),
-            is_open: tree.route.is_open,
+            is_open: tree.route.is_unguarded,
             entry,
             tree,
             path,

@@ -11,7 +11,7 @@ use crate::entry::{Found, REFRESH_AFTER_MS, STALE_AFTER_MS};
 use crate::script::Script;
 use crate::tree::Tree;
 use rocknet_handler::exchange::CacheKey;
-use rocknet_handler::services::Local;
+use rocknet_handler::services::WorkerLocal;
 
 /// One for each worker.
 pub struct WorkerCache {
@@ -99,12 +99,12 @@ impl WorkerCache {
     }
 }
 
-impl Local for WorkerCache {
+impl WorkerLocal for WorkerCache {
     fn tick(&self, _now_ms: u64) {
         self.front().drop_gone();
     }
 
-    fn rest(&self) {
+    fn release(&self) {
         self.front().clear();
     }
 }

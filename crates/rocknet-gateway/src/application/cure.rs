@@ -8,13 +8,13 @@ use tracing::Level;
 use super::group::Application;
 use crate::gateway::backend::Place;
 use crate::gateway::trouble::{Trouble, is_shortage, page};
-use rocknet_handler::exhausted::{self, is_exhausted};
+use rocknet_handler::port_exhaustion::{self, is_exhausted};
 use rocknet_handler::response::Response;
-use rocknet_handler::route::Label;
+use rocknet_handler::route::SiteLabel;
 use rocknet_log::throttle::Cause;
 
 /// The answer, and a line in the log where it is the operator's matter. `asked`: who was asked last.
-pub fn tell(trouble: &Trouble, application: &Application, asked: Option<usize>, label: &Label) -> Response {
+pub fn tell(trouble: &Trouble, application: &Application, asked: Option<usize>, label: &SiteLabel) -> Response {
     let status = trouble.status();
     if trouble.is_clients() {
         trouble.log_of_client(&label.site, application.protocol.key());
@@ -67,7 +67,7 @@ fn cure(trouble: &Trouble, protocol: Protocol, place: &Place) -> String {
         Trouble::Unreachable(error) if error.kind() == ErrorKind::TimedOut => {
             format!("Nothing answers at {place}. Is that the right host, and is there a firewall in between?")
         }
-        Trouble::Unreachable(error) if is_exhausted(error) => exhausted::CURE.to_owned(),
+        Trouble::Unreachable(error) if is_exhausted(error) => port_exhaustion::HINT.to_owned(),
         Trouble::Unreachable(error) if is_shortage(error) => "Raise the limit of open files.".to_owned(),
         Trouble::Unreachable(_) => {
             format!("Nothing listens at {place}. Start the application, or correct `{key}` in the configuration.")

@@ -82,7 +82,7 @@ impl Application {
             index,
             load: member.load(),
             weight: 1.0,
-            name: 0,
+            name_hash: 0,
         };
         let left = || {
             self.members
@@ -100,7 +100,7 @@ impl Application {
         }
         let turn = || self.turn.fetch_add(1, Ordering::Relaxed);
         let chosen = match self.balance {
-            Balance::RoundRobin => balance::in_turn(&all, turn()),
+            Balance::RoundRobin => balance::round_robin(&all, turn()),
             Balance::LeastConn => balance::least_loaded(&all, turn()),
             _ => balance::random_two(&all, draw),
         };

@@ -25,11 +25,11 @@ use crate::gateway::complaints::Complaints;
 use crate::gateway::conversation::Conversation;
 use crate::gateway::request::BackendRequest;
 use crate::gateway::trouble::Trouble;
-use rocknet_handler::exchange::{Exchange, RequestContent};
+use rocknet_handler::exchange::{Exchange, RequestBody};
 use rocknet_handler::response::Response;
 use rocknet_handler::route::Route;
 use rocknet_handler::services::Services;
-use rocknet_handler::{Answering, Handler};
+use rocknet_handler::{Handler, HandlerFuture};
 
 /// The applications of a route as a handler.
 pub struct ApplicationHandler(Arc<Application>);
@@ -41,7 +41,7 @@ impl ApplicationHandler {
 }
 
 impl Handler for ApplicationHandler {
-    fn answer(&self, exchange: Exchange) -> Answering {
+    fn handle(&self, exchange: Exchange) -> HandlerFuture {
         let application = Arc::clone(&self.0);
         Box::pin(async move {
             let (services, route) = (Rc::clone(&exchange.services), Arc::clone(&exchange.route));
@@ -54,15 +54,15 @@ impl Handler for ApplicationHandler {
         })
     }
 
-    fn patience(&self, wheel: &Wheel, route: &Route) -> u32 {
+    fn timeout_ticks(&self, wheel: &Wheel, route: &Route) -> u32 {
         self.0.patience(wheel, route.answer_timeout)
     }
 
-    fn receives_bodies_whole(&self) -> bool {
+    fn buffers_request_body(&self) -> bool {
         true
     }
 
-    fn names_files(&self) -> bool {
+    fn supports_accel_redirect(&self) -> bool {
         true
     }
 }
@@ -88,7 +88,7 @@ async fn try_answer(
     let complaints = || Complaints::new(application.protocol.key(), site, path);
     let now_ms = || services.clock.uptime_ms();
     let (number, connected) = loop {
-        let number = application.choose(tried, now_ms(), || services.draw());
+        let number = application.choose(tried, now_ms(), || services.random());
         tried.push(number);
         let backend = application.member(number);
         backend.begin(now_ms(), application.rules);
@@ -97,7 +97,7 @@ async fn try_answer(
             let conversation =
                 Conversation::by_records(services, connected, std::mem::take(&mut written), complaints());
             let conversation = conversation.kept_by(backend, application.keep);
-            match conversation.hold(RequestContent::none(), &deadline, ticks).await {
+            match conversation.hold(RequestBody::empty(), &deadline, ticks).await {
                 Err(Trouble::Unheard) => written = asked()?,
                 held => {
                     let answer = held.and_then(|held| gateway_answer::response(held, view.method, StatusLine::Refused));

@@ -5,7 +5,7 @@ use tracing::Level;
 
 use crate::gateway::trouble::{Trouble, page};
 use rocknet_handler::response::Response;
-use rocknet_handler::route::Label;
+use rocknet_handler::route::SiteLabel;
 use rocknet_log::throttle::Cause;
 
 /// A reason why there is no response.
@@ -27,7 +27,7 @@ impl From<Trouble> for Failure {
 
 impl Failure {
     /// Logs the reason and makes the response.
-    pub fn tell(&self, script: Option<&str>, path: &str, label: &Label) -> Response {
+    pub fn tell(&self, script: Option<&str>, path: &str, label: &SiteLabel) -> Response {
         let script = match self {
             Failure::NotExecutable(name) => name,
             _ => script.unwrap_or_default(),

@@ -37,7 +37,7 @@ use rocknet_files::tree::Tree;
 use rocknet_handler::exchange::Exchange;
 use rocknet_handler::response::Response;
 use rocknet_handler::services::Services;
-use rocknet_handler::{Answering, Handler};
+use rocknet_handler::{Handler, HandlerFuture};
 
 pub use self::places::Permit;
 pub use self::processes::Processes;
@@ -84,7 +84,7 @@ impl CgiHandler {
 }
 
 impl Handler for CgiHandler {
-    fn answer(&self, exchange: Exchange) -> Answering {
+    fn handle(&self, exchange: Exchange) -> HandlerFuture {
         let (tree, programs) = (Arc::clone(&self.tree), Arc::clone(&self.programs));
         Box::pin(async move {
             let (services, route, path) = (
@@ -101,11 +101,11 @@ impl Handler for CgiHandler {
         })
     }
 
-    fn receives_bodies_whole(&self) -> bool {
+    fn buffers_request_body(&self) -> bool {
         true
     }
 
-    fn names_files(&self) -> bool {
+    fn supports_accel_redirect(&self) -> bool {
         true
     }
 }

@@ -5,13 +5,13 @@ use tracing::Level;
 
 use crate::gateway::backend::Backend;
 use crate::gateway::trouble::{Trouble, is_shortage, page};
-use rocknet_handler::exhausted::{self, is_exhausted};
+use rocknet_handler::port_exhaustion::{self, is_exhausted};
 use rocknet_handler::response::Response;
-use rocknet_handler::route::Label;
+use rocknet_handler::route::SiteLabel;
 use rocknet_log::throttle::Cause;
 
 /// The answer, and a line in the log where it is the operator's matter.
-pub fn tell(trouble: &Trouble, backend: &Backend, script: &str, label: &Label) -> Response {
+pub fn tell(trouble: &Trouble, backend: &Backend, script: &str, label: &SiteLabel) -> Response {
     let (status, place) = (trouble.status(), backend.place());
     let Some(cure) = cure(trouble, backend) else {
         trouble.log_of_client(&label.site, script);
@@ -47,7 +47,7 @@ fn cure(trouble: &Trouble, backend: &Backend) -> Option<String> {
         Trouble::Unreachable(error) if error.kind() == ErrorKind::TimedOut => {
             format!("Nothing answers at {place}. Is that the right host, and is there a firewall in between?")
         }
-        Trouble::Unreachable(error) if is_exhausted(error) => exhausted::CURE.to_owned(),
+        Trouble::Unreachable(error) if is_exhausted(error) => port_exhaustion::HINT.to_owned(),
         Trouble::Unreachable(error) if is_shortage(error) => "Raise the limit of open files.".to_owned(),
         Trouble::Unreachable(_) if place.own.is_some() => match backend.own_trouble() {
             Some(trouble) => format!("{trouble}."),

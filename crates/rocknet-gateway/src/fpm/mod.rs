@@ -24,10 +24,10 @@ use crate::php::CONNECT;
 use rocknet_files::script::Script;
 use rocknet_files::serve;
 use rocknet_files::tree::Tree;
-use rocknet_handler::exchange::{Exchange, RequestContent};
+use rocknet_handler::exchange::{Exchange, RequestBody};
 use rocknet_handler::response::Response;
 use rocknet_handler::services::Services;
-use rocknet_handler::{Answering, Handler};
+use rocknet_handler::{Handler, HandlerFuture};
 
 /// Connections at rest to one php-fpm: as many as a busy second leaves behind. Each holds a process, but gives it back to
 /// whoever wants a new connection, and is closed when nobody has used it for a second.
@@ -60,7 +60,7 @@ impl PhpHandler {
 }
 
 impl Handler for PhpHandler {
-    fn answer(&self, mut exchange: Exchange) -> Answering {
+    fn handle(&self, mut exchange: Exchange) -> HandlerFuture {
         let (tree, backend) = (Arc::clone(&self.tree), Arc::clone(&self.backend));
         Box::pin(async move {
             serve::leave_files(&mut exchange);
@@ -77,11 +77,11 @@ impl Handler for PhpHandler {
         })
     }
 
-    fn receives_bodies_whole(&self) -> bool {
+    fn buffers_request_body(&self) -> bool {
         true
     }
 
-    fn names_files(&self) -> bool {
+    fn supports_accel_redirect(&self) -> bool {
         true
     }
 }
@@ -117,7 +117,7 @@ async fn try_answer(
     if let Some(connected) = repeatable.then(|| backend.kept()).flatten() {
         let conversation = Conversation::by_records(services, connected, std::mem::take(&mut written), complaints());
         let conversation = conversation.kept_by(backend, MAX_IDLE);
-        match conversation.hold(RequestContent::none(), &deadline, ticks).await {
+        match conversation.hold(RequestBody::empty(), &deadline, ticks).await {
             Err(Trouble::Unheard) => written = records()?,
             conversation => return answer::response(conversation?, view.method, StatusLine::Refused),
         }

@@ -19,7 +19,7 @@ use super::socket::{Lookups, Socket};
 use super::trouble::Trouble;
 use crate::php::Sockets;
 use rocknet_handler::breaker::{Breaker, Rules};
-use rocknet_handler::clock::Time;
+use rocknet_handler::clock::TimeSource;
 use rocknet_handler::services::Services;
 
 /// Requests that are with one application server, or on their way to it. php-fpm has a queue of 511; what is beyond waits
@@ -38,7 +38,7 @@ pub struct Backend {
     /// What is known of the PHP that RockNet starts itself.
     php: Arc<Sockets>,
     lookups: Lookups,
-    time: Time,
+    time: TimeSource,
     idle: Mutex<VecDeque<(Resting, u64)>>,
     /// New connections of which nothing was heard yet, in their order, and since when.
     unheard: Mutex<BTreeMap<u64, u64>>,
@@ -123,7 +123,7 @@ impl Backend {
         resting: &Arc<AtomicUsize>,
         php: &Arc<Sockets>,
         lookups: &Lookups,
-        time: &Time,
+        time: &TimeSource,
     ) -> Backend {
         let answered = match (&place.host, place.own) {
             (Host::Unix(socket), Some(_)) => Some(php.answered(socket)),
@@ -219,7 +219,7 @@ impl Backend {
         let (deadline, pause) = (wheel.deadline(), wheel.deadline());
         deadline.set(wheel.ticks(patience));
         let connect = async || {
-            services.connects.pass().await;
+            services.connect_limiter.acquire().await;
             Socket::connect(&self.place.host, &self.lookups).await
         };
         // What came of it before tells more than that the time is over.

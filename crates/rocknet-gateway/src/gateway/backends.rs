@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use super::backend::{Backend, Place};
 use super::socket::Lookups;
 use crate::php::Sockets;
-use rocknet_handler::clock::Time;
+use rocknet_handler::clock::TimeSource;
 
 /// A connection that rests longer gives its process back. Under load none rests so long.
 const IDLE_MS: u64 = 1000;
@@ -19,11 +19,11 @@ pub struct Backends {
     resting: Arc<AtomicUsize>,
     php: Arc<Sockets>,
     lookups: Lookups,
-    time: Time,
+    time: TimeSource,
 }
 
 impl Backends {
-    pub fn new(php: Arc<Sockets>, time: Time) -> Backends {
+    pub fn new(php: Arc<Sockets>, time: TimeSource) -> Backends {
         Backends {
             all: Mutex::default(),
             resting: Arc::default(),

@@ -16,7 +16,7 @@ use rocknet_proto::fastcgi::{self, Event};
 use super::backend::{Backend, Connected};
 use super::complaints::Complaints;
 use super::trouble::Trouble;
-use rocknet_handler::exchange::RequestContent;
+use rocknet_handler::exchange::RequestBody;
 use rocknet_handler::response::UpstreamTiming;
 use rocknet_handler::services::Services;
 
@@ -36,7 +36,7 @@ pub struct Conversation {
     /// Of the request, what the socket has not taken.
     sending: SendQueue,
     /// Content that is still to be sent.
-    content: Option<RequestContent>,
+    content: Option<RequestBody>,
     framing: Framing,
     /// The answer as far as nobody has taken it, its head included until that is complete.
     answer: Vec<u8>,
@@ -154,7 +154,7 @@ impl Conversation {
     /// application stands still.
     pub async fn hold(
         mut self,
-        content: RequestContent,
+        content: RequestBody,
         deadline: &Deadline,
         ticks: u32,
     ) -> Result<Conversation, Trouble> {
@@ -267,8 +267,8 @@ impl Conversation {
             return Poll::Ready(Err(Trouble::Silent));
         };
         let services = Rc::clone(&self.services);
-        let mut input = services.input.borrow_mut();
-        let input = &mut input.ready().bytes;
+        let mut input = services.receive_buffer.borrow_mut();
+        let input = &mut input.allocated().bytes;
         while let Poll::Ready(Ok(length @ 1..)) = connected.socket.poll_complaint(context, input) {
             self.complaints.add(&input[..length]);
         }

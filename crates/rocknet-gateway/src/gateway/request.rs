@@ -5,8 +5,8 @@ use rocknet_proto::method::Method;
 
 use super::trouble::Trouble;
 use super::variables::Place;
-use rocknet_handler::exchange::{Exchange, RequestContent};
-use rocknet_handler::spool::Spool;
+use rocknet_handler::exchange::{Exchange, RequestBody};
+use rocknet_handler::spool::SpoolWriter;
 
 /// A request whose body has been received.
 pub struct BackendRequest {
@@ -14,7 +14,7 @@ pub struct BackendRequest {
     pub exchange: Exchange,
     /// Length of the body in bytes; `None` if there is no body.
     pub body_length: Option<u64>,
-    body: RequestContent,
+    body: RequestBody,
 }
 
 impl BackendRequest {
@@ -25,12 +25,12 @@ impl BackendRequest {
     ///
     /// The client has not sent all of it, or it could not be kept.
     pub async fn receive(mut exchange: Exchange) -> Result<BackendRequest, Trouble> {
-        let mut body = std::mem::replace(&mut exchange.content, RequestContent::none());
+        let mut body = std::mem::replace(&mut exchange.body, RequestBody::empty());
         let mut body_length = None;
         if !body.is_empty() {
             let route = &exchange.route;
             let bounds = route.server.spool.clone();
-            let spool = Spool::new(&exchange.services.spool, bounds, route.body_memory, route.priority);
+            let spool = SpoolWriter::new(&exchange.services.spool, bounds, route.body_memory, route.priority);
             // Boxed, because most requests have no body, and the future of each would be larger.
             body_length = Some(Box::pin(body.spool(spool)).await.map_err(Trouble::Content)?);
         }
@@ -41,8 +41,8 @@ impl BackendRequest {
         })
     }
 
-    pub fn take_body(&mut self) -> RequestContent {
-        std::mem::replace(&mut self.body, RequestContent::none())
+    pub fn take_body(&mut self) -> RequestBody {
+        std::mem::replace(&mut self.body, RequestBody::empty())
     }
 
     /// Returns the facts that variables are made of, beside the request itself.
@@ -51,7 +51,7 @@ impl BackendRequest {
             services,
             route,
             client,
-            secure,
+            tls,
             user,
             ..
         } = &self.exchange;
@@ -59,7 +59,7 @@ impl BackendRequest {
             site: &route.label.site,
             address: &services.address,
             client: *client,
-            secure: secure.as_deref(),
+            secure: tls.as_deref(),
             user: user.as_deref(),
         }
     }

@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
 use crate::gateway::program::Program;
-use rocknet_handler::exhausted;
+use rocknet_handler::port_exhaustion;
 
 /// Names that are looked up at once, for all workers. Each takes a thread for as long as the system asks about, which may be
 /// half a minute, and nothing cuts that short for a request that has been given up.
@@ -127,7 +127,7 @@ impl Socket {
 }
 
 async fn connect_to(address: SocketAddr) -> io::Result<Tcp> {
-    exhausted::connect(address, Tcp::connect(address)).await
+    port_exhaustion::connect(address, Tcp::connect(address)).await
 }
 
 async fn connect_to_any(addresses: &[SocketAddr]) -> io::Result<Tcp> {

@@ -9,11 +9,11 @@ use rocknet_proto::fastcgi::Fault;
 use rocknet_proto::status::Status;
 use tracing::Level;
 
-use rocknet_handler::exchange::ContentError;
-use rocknet_handler::exhausted::{self, is_exhausted};
+use rocknet_handler::exchange::BodyError;
 use rocknet_handler::fixed;
+use rocknet_handler::port_exhaustion::{self, is_exhausted};
 use rocknet_handler::response::Response;
-use rocknet_handler::route::Label;
+use rocknet_handler::route::SiteLabel;
 use rocknet_log::throttle::Cause;
 
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub enum Trouble {
     HeadTooLong,
     /// The request is too large to be told to an application.
     Request(VariableFault),
-    Content(ContentError),
+    Content(BodyError),
 }
 
 impl Trouble {
@@ -75,7 +75,7 @@ impl Trouble {
     /// application.
     pub fn log_of_client(&self, site: &str, subject: &str) {
         let (what, help) = match self {
-            Trouble::Content(ContentError::TooLarge) => (
+            Trouble::Content(BodyError::TooLarge) => (
                 "413 Content Too Large",
                 "raise `body_size` of the site or of [limits], if such requests are wanted",
             ),
@@ -103,7 +103,7 @@ impl Trouble {
 }
 
 /// The error itself, with what helps where its reader may be told.
-pub fn page(status: Status, cure: &str, label: &Label) -> Response {
+pub fn page(status: Status, cure: &str, label: &SiteLabel) -> Response {
     if label.is_dev {
         fixed::error_with_hint(status, Some(cure))
     } else {
@@ -121,7 +121,7 @@ pub fn is_shortage(error: &io::Error) -> bool {
 impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Trouble::Unreachable(error) if is_exhausted(error) => f.write_str(exhausted::CURE),
+            Trouble::Unreachable(error) if is_exhausted(error) => f.write_str(port_exhaustion::HINT),
             Trouble::Unreachable(error) => write!(f, "cannot connect: {error}"),
             Trouble::Full => f.write_str("all its processes are busy, and too many requests wait"),
             Trouble::TooMuch => f.write_str("it answered with more than any answer may have"),

@@ -10,7 +10,7 @@ use rocknet_proto::request::{Request, TargetForm};
 use rocknet_proto::semantics::authority::{Authority, HOST_BUFFER};
 
 use rocknet_files::script::Script;
-use rocknet_handler::exchange::{Client, Secure};
+use rocknet_handler::exchange::{Client, TlsInfo};
 
 /// Where variables are written to.
 pub trait Sink {
@@ -28,7 +28,7 @@ pub struct Place<'a> {
     pub site: &'a str,
     pub address: &'a Address,
     pub client: Client,
-    pub secure: Option<&'a Secure>,
+    pub secure: Option<&'a TlsInfo>,
     /// The user whose password was verified.
     pub user: Option<&'a str>,
 }

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use rocknet_config::model::Priority;
 use rocknet_io::file::{read_range, read_resident_vec};
 
-use super::store::{self, Bounds, Error, Places, Share};
+use super::store::{self, Bounds, Error, FileReservation, Reservation};
 use rocknet_blocking::{Job, Pool};
 
 /// Maximum number of bytes of one piece: about what a socket takes.
@@ -19,7 +19,7 @@ const PIECE: usize = 64 * 1024;
 /// Pieces returned until the task yields: an application that reads as fast as we write would keep the worker from its other connections.
 const PIECES: u32 = 8;
 
-pub struct Spooled {
+pub struct SpooledBody {
     content: Content,
     length: u64,
     /// Number of bytes returned so far.
@@ -35,24 +35,24 @@ enum Content {
     Memory {
         bytes: Bytes,
         /// Counted as long as a reader is there.
-        _room: Arc<Share>,
+        _room: Arc<Reservation>,
     },
     Disk(Arc<SpoolFile>),
 }
 
-impl Spooled {
-    pub(super) fn in_memory(bytes: Bytes, room: Share) -> Spooled {
+impl SpooledBody {
+    pub(super) fn in_memory(bytes: Bytes, room: Reservation) -> SpooledBody {
         let length = bytes.len() as u64;
         let _room = Arc::new(room);
-        Spooled::new(Content::Memory { bytes, _room }, length)
+        SpooledBody::new(Content::Memory { bytes, _room }, length)
     }
 
-    pub(super) fn on_disk(file: SpoolFile, length: u64) -> Spooled {
-        Spooled::new(Content::Disk(Arc::new(file)), length)
+    pub(super) fn on_disk(file: SpoolFile, length: u64) -> SpooledBody {
+        SpooledBody::new(Content::Disk(Arc::new(file)), length)
     }
 
-    fn new(content: Content, length: u64) -> Spooled {
-        Spooled {
+    fn new(content: Content, length: u64) -> SpooledBody {
+        SpooledBody {
             content,
             length,
             at: 0,
@@ -67,8 +67,8 @@ impl Spooled {
     }
 
     /// Returns another reader of the same body, at its beginning.
-    pub fn again(&self) -> Spooled {
-        Spooled::new(self.content.clone(), self.length)
+    pub fn again(&self) -> SpooledBody {
+        SpooledBody::new(self.content.clone(), self.length)
     }
 
     /// Returns the next piece; `None` at the end.
@@ -110,35 +110,35 @@ impl Spooled {
 /// A file without a name that holds a body. It is closed in the pool, because to free gigabytes takes a disk a while.
 pub(super) struct SpoolFile {
     /// `None` only while this is dropped.
-    written: Option<Arc<Written>>,
+    written: Option<Arc<FileHandle>>,
     pool: Pool,
     priority: Priority,
     folder: Arc<Path>,
 }
 
 /// The file itself, for jobs of the pool.
-pub(super) struct Written {
+pub(super) struct FileHandle {
     file: File,
-    places: Mutex<Places>,
+    reservation: Mutex<FileReservation>,
 }
 
-impl Written {
-    pub(super) fn new(file: File, places: Places) -> Arc<Written> {
-        let places = Mutex::new(places);
-        Arc::new(Written { file, places })
+impl FileHandle {
+    pub(super) fn new(file: File, reservation: FileReservation) -> Arc<FileHandle> {
+        let reservation = Mutex::new(reservation);
+        Arc::new(FileHandle { file, reservation })
     }
 
     /// Writes at an offset, if the store has room for it. Blocks on the disk.
     pub(super) fn write(&self, bytes: &[u8], offset: u64, bounds: &Bounds) -> Result<(), Error> {
-        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        places.grow_to(offset + bytes.len() as u64, bounds)?;
+        let mut reservation = self.reservation.lock().unwrap_or_else(PoisonError::into_inner);
+        reservation.grow_to(offset + bytes.len() as u64, bounds)?;
         let written = self.file.write_all_at(bytes, offset);
         written.map_err(|error| store::failed(&error, &bounds.folder, "written"))
     }
 }
 
 impl SpoolFile {
-    pub(super) fn new(written: Arc<Written>, pool: Pool, priority: Priority, folder: Arc<Path>) -> SpoolFile {
+    pub(super) fn new(written: Arc<FileHandle>, pool: Pool, priority: Priority, folder: Arc<Path>) -> SpoolFile {
         SpoolFile {
             written: Some(written),
             pool,
@@ -147,7 +147,7 @@ impl SpoolFile {
         }
     }
 
-    pub(super) fn written(&self) -> Result<&Arc<Written>, Error> {
+    pub(super) fn written(&self) -> Result<&Arc<FileHandle>, Error> {
         self.written.as_ref().ok_or(Error::Failed)
     }
 

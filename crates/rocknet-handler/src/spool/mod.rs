@@ -2,7 +2,7 @@
 //! unnamed file.
 //!
 //! ```text
-//! RequestContent ─▶ writer.rs: held in memory, written by the pool ─▶ Spooled (body.rs): read again, once or more often
+//! RequestBody ─▶ writer.rs: held in memory, written by the pool ─▶ SpooledBody (body.rs): read again, once or more often
 //!                       └─▶ store.rs: what all requests hold together, and its bounds
 //! ```
 //! All disk access happens in the blocking pool, except for reads of pages that the kernel has in memory. A file has no name from the
@@ -14,6 +14,6 @@ mod store;
 mod tests;
 mod writer;
 
-pub use self::body::Spooled;
+pub use self::body::SpooledBody;
 pub use self::store::{Bounds, Error, Store, most_files};
-pub use self::writer::Spool;
+pub use self::writer::SpoolWriter;

@@ -15,7 +15,7 @@ use tracing::Level;
 use rocknet_blocking::{JobError, Pool};
 use rocknet_log::throttle::Cause;
 
-/// Share of the process's descriptors that spooled bodies may take, and what it is at least and at most: connections come first, and
+/// Reservation of the process's descriptors that spooled bodies may take, and what it is at least and at most: connections come first, and
 /// thousands of large uploads at once are bounded by the disk rather than by their number.
 const FILE_SHARE: u64 = 16;
 const MIN_FILES: u64 = 16;
@@ -50,7 +50,7 @@ impl Bounds {
     }
 
     /// Returns why no file can be created in the folder, if so. Blocks on the disk.
-    pub fn trouble(&self) -> Option<String> {
+    pub fn check_folder(&self) -> Option<String> {
         let error = temp_file::create_unnamed(&self.folder).err()?;
         Some(format!(
             "request bodies above limits.body_memory cannot be kept in {}: {error}. Make the folder writable for the user that RockNet \
@@ -77,11 +77,11 @@ fn folder(model: &model::Spool) -> PathBuf {
 #[derive(Clone)]
 pub struct Store {
     pool: Pool,
-    held: Arc<Held>,
+    usage: Arc<Usage>,
 }
 
 #[derive(Default)]
-struct Held {
+struct Usage {
     memory: AtomicU64,
     disk: AtomicU64,
     files: AtomicU64,
@@ -91,7 +91,7 @@ impl Store {
     pub fn new(pool: Pool) -> Store {
         Store {
             pool,
-            held: Arc::default(),
+            usage: Arc::default(),
         }
     }
 
@@ -102,18 +102,18 @@ impl Store {
     /// Returns the bytes in memory and on disk, and the number of files, as of now.
     pub fn usage(&self) -> (u64, u64, u64) {
         let now = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        (now(&self.held.memory), now(&self.held.disk), now(&self.held.files))
+        (now(&self.usage.memory), now(&self.usage.disk), now(&self.usage.files))
     }
 
-    pub(super) fn memory(&self) -> Share {
-        self.share(|held| &held.memory)
+    pub(super) fn memory(&self) -> Reservation {
+        self.reservation(|usage| &usage.memory)
     }
 
     /// Reserves a place for one more file, with no bytes yet.
-    pub(super) fn file(&self) -> Result<Places, Error> {
-        let mut place = self.share(|held| &held.files);
+    pub(super) fn file(&self) -> Result<FileReservation, Error> {
+        let mut reservation = self.reservation(|usage| &usage.files);
         let most = most_files();
-        if !place.grow_to(1, most) {
+        if !reservation.grow_to(1, most) {
             if may_be_logged("too many request bodies on disk") {
                 tracing::error!(
                     "a request body was refused with 503: {most} bodies are on disk already. The bound is a {FILE_SHARE}th of the limit \
@@ -122,15 +122,15 @@ impl Store {
             }
             return Err(Error::Busy);
         }
-        Ok(Places {
-            _file: place,
-            bytes: self.share(|held| &held.disk),
+        Ok(FileReservation {
+            _file: reservation,
+            bytes: self.reservation(|usage| &usage.disk),
         })
     }
 
-    fn share(&self, of: fn(&Held) -> &AtomicU64) -> Share {
-        Share {
-            held: Arc::clone(&self.held),
+    fn reservation(&self, of: fn(&Usage) -> &AtomicU64) -> Reservation {
+        Reservation {
+            usage: Arc::clone(&self.usage),
             of,
             count: 0,
         }
@@ -143,12 +143,12 @@ pub fn most_files() -> u64 {
 }
 
 /// The share of one file in the bounds of the store; returned when dropped.
-pub(super) struct Places {
-    _file: Share,
-    bytes: Share,
+pub(super) struct FileReservation {
+    _file: Reservation,
+    bytes: Reservation,
 }
 
-impl Places {
+impl FileReservation {
     /// Counts the bytes of the file.
     pub(super) fn grow_to(&mut self, bytes: u64, bounds: &Bounds) -> Result<(), Error> {
         if self.bytes.grow_to(bytes, bounds.disk) {
@@ -167,17 +167,17 @@ impl Places {
 }
 
 /// A part of one of the counts; returned when dropped.
-pub(super) struct Share {
-    held: Arc<Held>,
-    of: fn(&Held) -> &AtomicU64,
+pub(super) struct Reservation {
+    usage: Arc<Usage>,
+    of: fn(&Usage) -> &AtomicU64,
     count: u64,
 }
 
-impl Share {
+impl Reservation {
     /// Makes the share larger, unless the count would become more than `most`.
     pub(super) fn grow_to(&mut self, count: u64, most: u64) -> bool {
         let more = count.saturating_sub(self.count);
-        let total = (self.of)(&self.held);
+        let total = (self.of)(&self.usage);
         let grown = total.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |now| {
             now.checked_add(more).filter(|sum| *sum <= most)
         });
@@ -191,12 +191,12 @@ impl Share {
 
     pub(super) fn shrink_to(&mut self, count: u64) {
         let less = self.count.saturating_sub(count);
-        (self.of)(&self.held).fetch_sub(less, Ordering::Relaxed);
+        (self.of)(&self.usage).fetch_sub(less, Ordering::Relaxed);
         self.count -= less;
     }
 }
 
-impl Drop for Share {
+impl Drop for Reservation {
     fn drop(&mut self) {
         self.shrink_to(0);
     }

@@ -28,14 +28,14 @@ fn content(length: usize) -> Vec<u8> {
     (0..length).map(|at| (at / 3 % 251) as u8).collect()
 }
 
-async fn fill(spool: &mut Spool, content: &[u8], piece: usize) -> Result<(), Error> {
+async fn fill(spool: &mut SpoolWriter, content: &[u8], piece: usize) -> Result<(), Error> {
     for piece in content.chunks(piece) {
         spool.add(piece).await?;
     }
     Ok(())
 }
 
-async fn read(spooled: &mut Spooled) -> Vec<u8> {
+async fn read(spooled: &mut SpooledBody) -> Vec<u8> {
     let mut all = Vec::new();
     while let Some(piece) = poll_fn(|context| spooled.poll_piece(context)).await.expect("a piece") {
         assert!(!piece.is_empty());
@@ -78,7 +78,7 @@ fn bodies_come_back_as_they_came() {
         let what = format!("{length} bytes by {piece}");
         let written = content(length);
         run(async {
-            let mut spool = Spool::new(&store, bounds(folder.path()), MOST as u64, Priority::Normal);
+            let mut spool = SpoolWriter::new(&store, bounds(folder.path()), MOST as u64, Priority::Normal);
             fill(&mut spool, &written, piece).await.expect("room");
             let mut spooled = spool.finish().await.expect("room");
             assert_eq!(spooled.length(), length as u64, "{what}");
@@ -105,7 +105,7 @@ fn memory_of_all_is_bounded() {
         ..bounds(folder.path())
     };
     run(async {
-        let new = || Spool::new(&store, bounds.clone(), MEMORY, Priority::Normal);
+        let new = || SpoolWriter::new(&store, bounds.clone(), MEMORY, Priority::Normal);
         let (mut first, mut second) = (new(), new());
         let body = content(MEMORY as usize);
         fill(&mut first, &body, 1000).await.expect("room");
@@ -132,7 +132,7 @@ fn disk_space_of_all_is_bounded() {
     };
     run(async {
         for (length, expected) in [(DISK, Ok(())), (DISK + 1, Err(Error::Full))] {
-            let mut spool = Spool::new(&store, bounds.clone(), 0, Priority::Normal);
+            let mut spool = SpoolWriter::new(&store, bounds.clone(), 0, Priority::Normal);
             let filled = fill(&mut spool, &content(length), 10_000).await;
             let finished = match filled {
                 Ok(()) => spool.finish().await.map(drop),
@@ -148,16 +148,18 @@ fn disk_space_of_all_is_bounded() {
 fn files_of_all_are_bounded() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = Store::new(Pool::new(2));
-    let mut places: Vec<_> = (0..most_files()).map(|_| store.file().expect("a place")).collect();
+    let mut reservation: Vec<_> = (0..most_files())
+        .map(|_| store.file().expect("a reservation"))
+        .collect();
     run(async {
-        let mut spool = Spool::new(&store, bounds(folder.path()), 0, Priority::Normal);
+        let mut spool = SpoolWriter::new(&store, bounds(folder.path()), 0, Priority::Normal);
         let large = content(1 << 20);
         assert_eq!(fill(&mut spool, &large, 1 << 16).await, Err(Error::Busy));
-        places.pop();
-        let mut spool = Spool::new(&store, bounds(folder.path()), 0, Priority::Normal);
+        reservation.pop();
+        let mut spool = SpoolWriter::new(&store, bounds(folder.path()), 0, Priority::Normal);
         assert_eq!(fill(&mut spool, &large, 1 << 16).await, Ok(()));
     });
-    drop(places);
+    drop(reservation);
     assert_nothing_is_left(&store);
 }
 
@@ -166,12 +168,12 @@ fn folders_that_cannot_be_used_are_errors() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = Store::new(Pool::new(1));
     run(async {
-        let mut spool = Spool::new(&store, bounds(&folder.path().join("missing")), 10, Priority::Normal);
+        let mut spool = SpoolWriter::new(&store, bounds(&folder.path().join("missing")), 10, Priority::Normal);
         assert_eq!(spool.add(&[0; 10]).await, Ok(()), "as long as none is needed");
         assert_eq!(spool.add(&[0]).await, Err(Error::Failed));
     });
-    assert!(bounds(&folder.path().join("missing")).trouble().is_some());
-    assert!(bounds(folder.path()).trouble().is_none());
+    assert!(bounds(&folder.path().join("missing")).check_folder().is_some());
+    assert!(bounds(folder.path()).check_folder().is_none());
     assert_nothing_is_left(&store);
 }
 
@@ -184,7 +186,7 @@ fn a_full_disk_is_told_apart() {
         .write(true)
         .open("/dev/full")
         .expect("a device that is full");
-    let written = body::Written::new(full, store.file().expect("a place"));
+    let written = body::FileHandle::new(full, store.file().expect("a reservation"));
     let folder = Path::new("/dev");
     assert_eq!(written.write(b"hello", 0, &bounds(folder)), Err(Error::Full));
     drop(written);
@@ -197,7 +199,7 @@ fn a_body_that_is_given_up_leaves_nothing() {
     let store = Store::new(Pool::new(1));
     for length in [10, 100_000, 700_000] {
         run(async {
-            let mut spool = Spool::new(&store, bounds(folder.path()), 1000, Priority::Normal);
+            let mut spool = SpoolWriter::new(&store, bounds(folder.path()), 1000, Priority::Normal);
             fill(&mut spool, &content(length), 5000).await.expect("room");
             drop(spool);
         });
@@ -211,7 +213,7 @@ fn a_reader_gives_others_their_turn() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = Store::new(Pool::new(1));
     run(async {
-        let mut spool = Spool::new(&store, bounds(folder.path()), 1 << 20, Priority::Normal);
+        let mut spool = SpoolWriter::new(&store, bounds(folder.path()), 1 << 20, Priority::Normal);
         fill(&mut spool, &content(1 << 20), 1 << 16).await.expect("room");
         let mut spooled = spool.finish().await.expect("room");
         let mut pauses = 0;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use rocknet_config::model::Priority;
 
-use super::body::{SpoolFile, Spooled, Written};
-use super::store::{self, Bounds, Error, Share, Store};
+use super::body::{FileHandle, SpoolFile, SpooledBody};
+use super::store::{self, Bounds, Error, Reservation, Store};
 
 /// Bytes of one write to the disk: few enough that a thousand uploads hold no more than `server.spool.memory`, enough that handing them
 /// to the pool weighs little.
@@ -13,7 +13,7 @@ const PIECE: usize = 256 * 1024;
 /// What is allocated first: most forms are shorter.
 const FIRST: usize = 4096;
 
-pub struct Spool {
+pub struct SpoolWriter {
     store: Store,
     bounds: Bounds,
     priority: Priority,
@@ -21,20 +21,20 @@ pub struct Spool {
     most: usize,
     held: Vec<u8>,
     /// Counts the capacity of `held`.
-    room: Share,
-    file: Option<Begun>,
+    room: Reservation,
+    file: Option<PartialFile>,
 }
 
 /// The file so far.
-struct Begun {
+struct PartialFile {
     file: SpoolFile,
     length: u64,
 }
 
-impl Spool {
+impl SpoolWriter {
     /// For a body of which `most` bytes may be in memory.
-    pub fn new(store: &Store, bounds: Bounds, most: u64, priority: Priority) -> Spool {
-        Spool {
+    pub fn new(store: &Store, bounds: Bounds, most: u64, priority: Priority) -> SpoolWriter {
+        SpoolWriter {
             store: store.clone(),
             bounds,
             priority,
@@ -70,18 +70,18 @@ impl Spool {
     }
 
     /// Ends the body: it can be read from now on.
-    pub async fn finish(mut self) -> Result<Spooled, Error> {
+    pub async fn finish(mut self) -> Result<SpooledBody, Error> {
         let mut held = std::mem::take(&mut self.held);
         if self.file.is_some() && !held.is_empty() {
             self.write(held).await?;
             held = Vec::new();
         }
         match self.file.take() {
-            Some(Begun { file, length }) => Ok(Spooled::on_disk(file, length)),
+            Some(PartialFile { file, length }) => Ok(SpooledBody::on_disk(file, length)),
             None => {
                 held.shrink_to_fit();
                 self.room.shrink_to(held.len() as u64);
-                Ok(Spooled::in_memory(held.into(), self.room))
+                Ok(SpooledBody::in_memory(held.into(), self.room))
             }
         }
     }
@@ -102,7 +102,7 @@ impl Spool {
     /// Writes in the pool, and waits for it.
     async fn write(&mut self, bytes: Vec<u8>) -> Result<(), Error> {
         let (written, length) = match &self.file {
-            Some(begun) => (Ok(Arc::clone(begun.file.written()?)), begun.length),
+            Some(partial) => (Ok(Arc::clone(partial.file.written()?)), partial.length),
             None => (Err(self.store.file()?), 0),
         };
         let end = length + bytes.len() as u64;
@@ -112,7 +112,7 @@ impl Spool {
         let job = self.store.pool().spawn(self.priority, move || {
             let written = match written {
                 Ok(written) => written,
-                Err(places) => Written::new(store::create(&bounds.folder)?, places),
+                Err(reservation) => FileHandle::new(store::create(&bounds.folder)?, reservation),
             };
             written.write(&bytes, length, &bounds)?;
             Ok::<_, Error>((written, bytes, room))
@@ -120,11 +120,11 @@ impl Spool {
         let (written, mut buffer, room) = job.await??;
         self.room = room;
         match &mut self.file {
-            Some(begun) => begun.length = end,
+            Some(partial) => partial.length = end,
             None => {
                 let (pool, folder) = (self.store.pool().clone(), Arc::clone(&self.bounds.folder));
                 let file = SpoolFile::new(written, pool, self.priority, folder);
-                self.file = Some(Begun { file, length: end });
+                self.file = Some(PartialFile { file, length: end });
             }
         }
         // The buffer is used again for the next piece, if its capacity is counted.

@@ -13,29 +13,29 @@ use std::task::{Context, Poll, ready};
 use rocknet_io::link::{Link, Received};
 use rocknet_io::queue::SendQueue;
 
-use super::flow::Flow;
+use super::flow::FlowMeter;
 use super::{Scratch, Tunnel};
 
 /// Pieces received in one direction before others get their turn: at most 64 KiB each, so a tunnel that is never empty has
 /// the worker for half a megabyte.
-const PIECES_PER_TURN: u32 = 8;
+const MAX_PIECES_PER_POLL: u32 = 8;
 /// The same for pieces that the kernel moves, which are larger: nothing more is asked for behind so much.
-const BYTES_PER_TURN: usize = 512 * 1024;
+const MAX_BYTES_PER_POLL: usize = 512 * 1024;
 
 /// A client joined with a peer.
 pub struct Splice<P> {
     peer: P,
-    up: Way,
-    down: Way,
+    up: Direction,
+    down: Direction,
 }
 
 /// One direction.
 #[derive(Default)]
-struct Way {
+struct Direction {
     /// What was received and has not left; there until the link says that it has.
     waiting: Option<Box<SendQueue>>,
     stage: Stage,
-    flow: Flow,
+    flow: FlowMeter,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -52,7 +52,7 @@ impl<P: Link> Splice<P> {
     pub fn new(mut peer: P, early: Vec<u8>) -> Splice<P> {
         // Nobody else would ever notice that it has vanished.
         peer.keep_alive();
-        let mut down = Way::default();
+        let mut down = Direction::default();
         if !early.is_empty() {
             let mut waiting = SendQueue::default();
             waiting.push_owned(early.into());
@@ -60,7 +60,7 @@ impl<P: Link> Splice<P> {
         }
         // What was said to it before may still be on its way.
         peer.flush();
-        let mut up = Way::default();
+        let mut up = Direction::default();
         if let Some(unsent) = peer.take_unsent() {
             let mut waiting = SendQueue::default();
             waiting.put_back(unsent);
@@ -95,7 +95,7 @@ impl<P: Link> Tunnel for Splice<P> {
     }
 }
 
-impl Way {
+impl Direction {
     fn pump(
         &mut self,
         context: &mut Context<'_>,
@@ -103,8 +103,8 @@ impl Way {
         to: &mut dyn Link,
         scratch: &mut Scratch<'_>,
     ) -> Poll<io::Result<()>> {
-        let mut brought = 0;
-        for _ in 0..PIECES_PER_TURN {
+        let mut received_bytes = 0;
+        for _ in 0..MAX_PIECES_PER_POLL {
             if let Some(waiting) = &mut self.waiting {
                 ready!(to.poll_send(context, waiting))?;
                 self.waiting = None;
@@ -118,12 +118,12 @@ impl Way {
                 }
                 Stage::Over => return Poll::Ready(Ok(())),
             }
-            match ready!(self.bring(context, from, to, scratch))? {
+            match ready!(self.receive(context, from, to, scratch))? {
                 0 => {
                     self.stage = Stage::Ending;
                     continue;
                 }
-                size => brought += size,
+                size => received_bytes += size,
             }
             match to.poll_send(context, scratch.queue) {
                 Poll::Ready(sent) => {
@@ -132,7 +132,7 @@ impl Way {
                 }
                 Poll::Pending => self.waiting = Some(Box::new(scratch.queue.take_rest())),
             }
-            if brought >= BYTES_PER_TURN {
+            if received_bytes >= MAX_BYTES_PER_POLL {
                 break;
             }
         }
@@ -141,7 +141,7 @@ impl Way {
     }
 
     /// Puts what the source has into the queue, and tells how much that is. 0: it has ended.
-    fn bring(
+    fn receive(
         &mut self,
         context: &mut Context<'_>,
         from: &mut dyn Link,
@@ -149,7 +149,7 @@ impl Way {
         scratch: &mut Scratch<'_>,
     ) -> Poll<io::Result<usize>> {
         let Scratch { input, queue, pipes } = scratch;
-        if self.flow.is_much() && from.sends_files() && to.sends_files() {
+        if self.flow.is_bulk() && from.sends_files() && to.sends_files() {
             let mut pipe = pipes.pipe();
             let moved = from.fill(context, &mut pipe)?;
             if moved > 0 {

@@ -22,7 +22,7 @@ use crate::head::Unsent;
 use crate::place::Place;
 use crate::trouble::{self, Trouble};
 use crate::{Times, trailers};
-use rocknet_handler::interim::{Early, Interim};
+use rocknet_handler::interim::{InterimResponse, InterimSender};
 use rocknet_handler::response::{Body, ErrorPage, FieldList, Response, Stream};
 use rocknet_handler::services::Services;
 
@@ -33,7 +33,7 @@ pub struct Call {
     times: Times,
     answer: ResponseFuture,
     upload: Option<Upload>,
-    early: Option<Box<Early>>,
+    early: Option<Box<InterimResponse>>,
     interim: u8,
 }
 
@@ -69,7 +69,7 @@ impl Call {
     /// upload of which nothing may have been sent.
     pub async fn hold(
         mut self,
-        interim: &mut Interim,
+        interim: &mut InterimSender,
         deadline: &Deadline,
     ) -> Result<Begun, (Trouble, Option<Upload>)> {
         deadline.set(self.times.first_byte);
@@ -94,7 +94,7 @@ impl Call {
     fn poll_head(
         &mut self,
         context: &mut Context<'_>,
-        interim: &mut Interim,
+        interim: &mut InterimSender,
         deadline: &Deadline,
     ) -> Poll<Result<http::Response<RecvStream>, Trouble>> {
         let mut waits_for_client = false;
@@ -124,7 +124,7 @@ impl Call {
                 return Poll::Ready(Err(Trouble::NoHttp2(why)));
             }
             if let Some(status) = Status::new(told.status().as_u16()) {
-                Early::join(&mut self.early, status, head::passed(told.headers()));
+                InterimResponse::merge(&mut self.early, status, head::passed(told.headers()));
             }
         }
         match Pin::new(&mut self.answer).poll(context) {
@@ -143,7 +143,7 @@ impl Call {
             Poll::Pending => {
                 if self.early.is_some() {
                     // Nobody waits until they are taken: this is polled again when they are.
-                    let _ = interim.poll_tell(context, &mut self.early);
+                    let _ = interim.poll_send(context, &mut self.early);
                 }
                 Poll::Pending
             }

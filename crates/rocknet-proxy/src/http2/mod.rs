@@ -29,8 +29,8 @@ use super::group::{MAX_ASKED, Proxy};
 use super::request::Sent;
 use super::trouble::{self, Trouble};
 use super::upstream::Upstream;
-use rocknet_handler::exchange::RequestContent;
-use rocknet_handler::interim::Interim;
+use rocknet_handler::exchange::RequestBody;
+use rocknet_handler::interim::InterimSender;
 use rocknet_handler::services::Services;
 
 /// Sends a request, and goes on until the head of its answer is there. `content` is left where it is when nothing of it was
@@ -40,8 +40,8 @@ pub async fn ask(
     upstream: &Arc<Upstream>,
     proxy: &Proxy,
     sent: &Sent<'_>,
-    content: &mut Option<RequestContent>,
-    interim: &mut Interim,
+    content: &mut Option<RequestBody>,
+    interim: &mut InterimSender,
     deadline: &Deadline,
 ) -> Result<Begun, Trouble> {
     let times = Times::of(services, proxy);
@@ -76,7 +76,7 @@ pub async fn ask(
                 if sent.has_content()
                     && let Some(content) = content.take()
                 {
-                    content.let_pause();
+                    content.allow_pauses();
                     upload = Some(Upload::new(stream, content, &proxy.rewrite.headers));
                 }
                 let call = Call::new(services, lease, times, answer, upload);

@@ -22,7 +22,7 @@ use crate::upstream::Upstream;
 use crate::wire::Wire;
 use crate::{connect, trouble};
 use rocknet_handler::exchange::Client;
-use rocknet_handler::services::{Local, Services};
+use rocknet_handler::services::{Services, WorkerLocal};
 
 /// Requests on one connection at once, where the server takes more: what RFC 9113 §6.5.2 has servers take at least, and few
 /// take fewer.
@@ -216,7 +216,7 @@ impl Sessions {
     }
 }
 
-impl Local for Sessions {
+impl WorkerLocal for Sessions {
     /// Closes what has rested too long, and what no configuration names any more.
     fn tick(&self, now_ms: u64) {
         if self.shelves.borrow().is_empty() {
@@ -234,7 +234,7 @@ impl Local for Sessions {
     }
 
     /// Closes all that nothing is asked over.
-    fn rest(&self) {
+    fn release(&self) {
         self.shelves.borrow_mut().clear();
     }
 }

@@ -14,11 +14,11 @@ use tokio::sync::oneshot::{Receiver, Sender, channel};
 
 use super::head;
 use crate::trailers;
-use rocknet_handler::exchange::{ContentError, RequestContent};
+use rocknet_handler::exchange::{BodyError, RequestBody};
 
 pub struct Upload {
     stream: SendStream<Bytes>,
-    content: RequestContent,
+    content: RequestBody,
     /// Taken from the client, and not framed yet.
     chunk: Bytes,
     /// Fields that the proxy sets, in trailers as in heads.
@@ -34,7 +34,7 @@ pub struct Beside {
 }
 
 impl Upload {
-    pub fn new(stream: SendStream<Bytes>, content: RequestContent, set: &Arc<[(String, String)]>) -> Upload {
+    pub fn new(stream: SendStream<Bytes>, content: RequestBody, set: &Arc<[(String, String)]>) -> Upload {
         Upload {
             stream,
             content,
@@ -54,12 +54,12 @@ impl Upload {
     }
 
     /// Nothing of the content was taken, so that it can be given to another server.
-    pub fn into_untouched(self) -> Option<RequestContent> {
+    pub fn into_untouched(self) -> Option<RequestBody> {
         (self.moved.get() == 0 && self.chunk.is_empty()).then_some(self.content)
     }
 
     /// Ready when all has been framed, or the server wants no more of it; an error is the client's.
-    pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<(), ContentError>> {
+    pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BodyError>> {
         loop {
             while !self.chunk.is_empty() {
                 // Asked for first: what was left over by the last piece is none of this one's.

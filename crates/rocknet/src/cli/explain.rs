@@ -15,7 +15,7 @@ use rocknet::gateway::cgi;
 use rocknet::gateway::php;
 use rocknet::handlers;
 use rocknet::registries::Registries;
-use rocknet::route::{Label, ServerSettings};
+use rocknet::route::{SiteLabel, ServerSettings};
 use rocknet::routing::{RequestTarget, RuleOutcome, Rules};
 use rocknet_config::environment::Environment;
 use rocknet_config::explain::{self, Explanation};
@@ -279,7 +279,7 @@ fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result<String, Fa
 /// The endpoint of a route, outside of a server.
 fn endpoint(settings: &Settings) -> Result<Endpoint, Box<dyn Error>> {
     let common = Common {
-        label: &Label::default(),
+        label: &SiteLabel::default(),
         server: &Arc::new(ServerSettings::default()),
         max_cached_file: 0,
         registries: &Registries::default(),

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rocknet_config::model::Priority;
-use rocknet_handler::filter::{Filter, Later, Passing, Phase};
+use rocknet_handler::filter::{DeferredFilter, Filter, FilterContext, Phase};
 use rocknet_proto::fields::{Fields, Known};
 use rocknet_proto::method::Method;
 use rocknet_proto::semantics::media_type::is_compressible;
@@ -60,7 +60,7 @@ impl Filter for Encode {
         Phase::Encode
     }
 
-    fn apply(&self, passing: &Passing<'_>, response: &mut Response) -> Option<Box<dyn Later>> {
+    fn apply(&self, passing: &FilterContext<'_>, response: &mut Response) -> Option<Box<dyn DeferredFilter>> {
         let route = passing.route;
         let request = passing.request.filter(|_| route.compress && !response.is_negotiated)?;
         let accept_encoding = joined(&request.fields, Known::AcceptEncoding);
@@ -208,7 +208,7 @@ fn applies(response: &Response) -> bool {
             .is_some_and(|value| is_compressible(value.as_bytes()))
 }
 
-impl Later for Pending {
+impl DeferredFilter for Pending {
     fn complete<'a>(self: Box<Self>, response: &'a mut Response) -> Pin<Box<dyn Future<Output = ()> + 'a>> {
         Box::pin(self.put(response))
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rocknet_access::{self as access, Access, AccessError, Check as AccessCheck, Decision};
 use rocknet_config::model::{Priority, Settings};
-use rocknet_handler::guard::{Admission, Arriving, Check, Guard};
+use rocknet_handler::guard::{Admission, Check, Guard, GuardContext};
 use rocknet_proto::fields::{Fields, Known};
 use rocknet_proto::status::Status;
 
@@ -32,7 +32,7 @@ pub(super) fn make(settings: &Settings, registries: &Registries) -> Result<Arc<d
 struct AccessGuard(Access);
 
 impl Guard for AccessGuard {
-    fn check(&self, arriving: &Arriving<'_>) -> Check {
+    fn check(&self, arriving: &GuardContext<'_>) -> Check {
         let now_ms = arriving.services.clock.uptime_ms();
         let (client, authorization) = (sender(arriving.client), authorization(arriving.request.fields));
         match self.0.check(now_ms, client, authorization) {
@@ -41,7 +41,7 @@ impl Guard for AccessGuard {
         }
     }
 
-    fn admit_cached(&self, arriving: &Arriving<'_>) -> Option<Option<Arc<str>>> {
+    fn admit_cached(&self, arriving: &GuardContext<'_>) -> Option<Option<Arc<str>>> {
         let now_ms = arriving.services.clock.uptime_ms();
         let (client, authorization) = (sender(arriving.client), authorization(arriving.request.fields));
         self.0.granted(now_ms, client, authorization)

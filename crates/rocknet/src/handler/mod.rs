@@ -4,4 +4,4 @@ pub mod controller;
 pub mod nothing;
 pub mod welcome;
 
-pub use rocknet_handler::{Answer, Answering, Handler, OnTheSpot, answer_with};
+pub use rocknet_handler::{ExchangeRef, Handler, HandlerFuture, HandlerOutput, respond_with};

@@ -8,7 +8,7 @@ use rocknet_proto::status::Status;
 
 use crate::exchange::Exchange;
 use crate::fixed;
-use crate::handler::{Answering, Handler, OnTheSpot};
+use crate::handler::{ExchangeRef, Handler, HandlerFuture};
 use crate::pages;
 use crate::response::Response;
 
@@ -27,7 +27,7 @@ impl Welcome {
 }
 
 impl Handler for Welcome {
-    fn answer_now(&self, asked: &OnTheSpot<'_>) -> Option<Response> {
+    fn handle_now(&self, asked: &ExchangeRef<'_>) -> Option<Response> {
         match asked.request.method {
             Method::Get | Method::Head if asked.path == "/" => {}
             Method::Get | Method::Head => return Some(fixed::error(Status::NOT_FOUND)),
@@ -51,7 +51,7 @@ impl Handler for Welcome {
         )
     }
 
-    fn answer(&self, _: Exchange) -> Answering {
+    fn handle(&self, _: Exchange) -> HandlerFuture {
         Box::pin(ready(fixed::error(Status::NOT_FOUND).into()))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::deadlines::{Deadlines, Phase};
 use super::exchange::{ActiveExchange, Stage};
-use crate::exchange::{ContentError, Pipe};
+use crate::exchange::{BodyChannel, BodyError};
 use crate::pipeline::refusals;
 use crate::worker::Worker;
 
@@ -20,13 +20,19 @@ impl ActiveExchange {
     /// Logs an overdue handler, fails the request body if the client was too slow, and decides. `is_half_closed`: the client has
     /// ended its side, so that the handler had less time than the configuration says.
     #[cold]
-    pub fn expire(&self, worker: &Worker, deadlines: &Deadlines, pipe: Option<&Pipe>, is_half_closed: bool) -> Expiry {
+    pub fn expire(
+        &self,
+        worker: &Worker,
+        deadlines: &Deadlines,
+        pipe: Option<&BodyChannel>,
+        is_half_closed: bool,
+    ) -> Expiry {
         let phase = deadlines.phase();
         if phase == Phase::Handler && !is_half_closed {
             refusals::log_overdue(worker, Some(&self.context));
         }
         if let (Phase::Content, Some(pipe)) = (phase, pipe) {
-            pipe.end(Err(ContentError::TooSlow));
+            pipe.end(Err(BodyError::TooSlow));
         }
         match &self.stage {
             Stage::Waiting(_) if matches!(phase, Phase::Content | Phase::Handler) => Expiry::Respond,

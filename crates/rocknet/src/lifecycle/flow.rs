@@ -12,7 +12,7 @@ use super::peer::Peer;
 use super::responder::{Begun, Responder};
 use super::tunnel::Tunnelling;
 use crate::pipeline::{self, Going, Incoming, Refusal, RequestContext, Step, refusals};
-use crate::response::{Body, Response, Switch};
+use crate::response::{Body, Response, Upgrade};
 use crate::worker::{View, Worker};
 
 /// State of an exchange.
@@ -127,7 +127,7 @@ fn respond<R: Responder>(
             let response = pipeline::plain_error(worker, context, Status::INTERNAL_SERVER_ERROR);
             return respond(worker, context, *response, close, responder);
         }
-        Body::Tunnel(Switch { protocol, tunnel }) => match responder.switch(fields, protocol) {
+        Body::Tunnel(Upgrade { protocol, tunnel }) => match responder.switch(fields, protocol) {
             Ok(Some(status)) => {
                 let tunnelling = Tunnelling::new(worker, tunnel, status);
                 return Next::Stage(Stage::Tunnelling(Box::new(tunnelling)));

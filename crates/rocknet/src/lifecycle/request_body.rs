@@ -2,7 +2,7 @@
 
 use super::deadlines::Deadlines;
 use super::exchange::ActiveExchange;
-use crate::exchange::Pipe;
+use crate::exchange::BodyChannel;
 
 impl ActiveExchange {
     /// Begins to wait for the client if the handler wants more of the request body, otherwise for the handler. `pipe`: leads the
@@ -10,11 +10,11 @@ impl ActiveExchange {
     pub fn await_handler(
         &self,
         wants_body: bool,
-        pipe: Option<&Pipe>,
+        pipe: Option<&BodyChannel>,
         deadlines: &mut Deadlines,
         (body_ticks, handler_ticks): (u32, u32),
     ) {
-        if pipe.is_some_and(Pipe::take_moved) {
+        if pipe.is_some_and(BodyChannel::take_progress) {
             deadlines.leave_handler();
         }
         if wants_body && !self.may_pause(pipe) {
@@ -26,14 +26,14 @@ impl ActiveExchange {
 
     /// Restarts the deadline for data of the request body that the handler has got, where both sides may pause: a client that
     /// sends is not one that is silent.
-    pub fn got_body(&self, pipe: Option<&Pipe>, deadlines: &mut Deadlines) {
+    pub fn got_body(&self, pipe: Option<&BodyChannel>, deadlines: &mut Deadlines) {
         if self.may_pause(pipe) {
             deadlines.leave_handler();
         }
     }
 
     /// Returns true if both sides may be silent for a while: both have begun to send.
-    fn may_pause(&self, pipe: Option<&Pipe>) -> bool {
-        self.is_sending() || pipe.is_some_and(Pipe::may_pause)
+    fn may_pause(&self, pipe: Option<&BodyChannel>) -> bool {
+        self.is_sending() || pipe.is_some_and(BodyChannel::may_pause)
     }
 }

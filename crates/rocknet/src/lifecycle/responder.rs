@@ -5,7 +5,7 @@ use std::fmt;
 use rocknet_proto::status::Status;
 
 use super::body::BodySource;
-use crate::interim::Early;
+use crate::interim::InterimResponse;
 use crate::pipeline::Reply;
 use crate::response::{Body, FieldList, Text};
 
@@ -42,7 +42,7 @@ pub trait Responder: Reply {
     /// # Errors
     ///
     /// A field cannot be sent. Nothing was written.
-    fn inform(&mut self, early: &Early) -> Result<(), Unsendable>;
+    fn inform(&mut self, early: &InterimResponse) -> Result<(), Unsendable>;
 
     /// Takes the ready piece of the body.
     fn take(&mut self, body: &mut BodySource) -> Taken;

@@ -12,14 +12,14 @@ use rocknet_proto::status::Status;
 
 use super::body::BodySource;
 use super::deadlines::Deadlines;
-use crate::tunnel::{Ends, Scratch, Tunnel};
+use crate::tunnel::{CloseState, Scratch, Tunnel};
 use crate::worker::{OpenTunnel, Ticks, Worker};
 
 pub struct Tunnelling {
     tunnel: Box<dyn Tunnel>,
     /// What was taken for the client and is still to be framed. Empty where the client has a link of its own.
     pub ready: BodySource,
-    pub ends: Ends,
+    pub ends: CloseState,
     status: Status,
     _open: OpenTunnel,
 }
@@ -30,7 +30,7 @@ impl Tunnelling {
         Tunnelling {
             tunnel,
             ready: BodySource::empty(),
-            ends: Ends::default(),
+            ends: CloseState::default(),
             status,
             _open: OpenTunnel::new(worker),
         }
@@ -75,7 +75,7 @@ impl Tunnelling {
         let tunnel = &mut self.tunnel;
         match catch_unwind(AssertUnwindSafe(|| tunnel.poll(task, &mut client, scratch))) {
             Ok(Poll::Pending) => {
-                deadlines.enter_tunnel(self.ends.is_half(), worker.is_stopping(), ticks);
+                deadlines.enter_tunnel(self.ends.is_half_closed(), worker.is_stopping(), ticks);
                 Poll::Pending
             }
             Ok(ready) => ready,
@@ -94,7 +94,7 @@ struct ClientLink<'a, L> {
     deadlines: &'a mut Deadlines,
     worker: &'a Worker,
     send_ticks: u32,
-    ends: &'a mut Ends,
+    ends: &'a mut CloseState,
     sent: Option<&'a mut u64>,
 }
 

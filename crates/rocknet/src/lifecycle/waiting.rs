@@ -8,7 +8,7 @@ use super::exchange::{ActiveExchange, Stage};
 use super::flow::{Flow, go_on, panicked};
 use super::peer::Peer;
 use super::responder::Responder;
-use crate::interim::Early;
+use crate::interim::InterimResponse;
 use crate::pipeline::{self, Answer, Going, Step};
 use crate::worker::Worker;
 
@@ -19,7 +19,7 @@ pub struct Panicked;
 pub struct Polled {
     pub answer: Poll<Result<Answer, Panicked>>,
     /// To be sent first. While the answer is pending the handler is to be polled again then.
-    pub interim: Option<Box<Early>>,
+    pub interim: Option<Box<InterimResponse>>,
 }
 
 impl ActiveExchange {
@@ -73,7 +73,7 @@ impl ActiveExchange {
 
 /// Writes an interim response.
 #[cold]
-pub fn inform(early: &Early, responder: &mut impl Responder) {
+pub fn inform(early: &InterimResponse, responder: &mut impl Responder) {
     if let Err(error) = responder.inform(early) {
         tracing::error!("an interim response was not sent: {error}");
     }

@@ -13,7 +13,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use rocknet_handler::guard::{Admission, Arriving, Check, Deferred, Guard};
+use rocknet_handler::guard::{Admission, Check, Deferred, Guard, GuardContext};
 use rocknet_proto::request::OwnedRequest;
 use rocknet_proto::semantics::safe_path::SafePath;
 use rocknet_proto::status::Status;
@@ -28,7 +28,7 @@ use crate::files::entry::Entry;
 use crate::files::serve;
 use crate::files::tree::Tree;
 use crate::fixed;
-use crate::handler::{Answer, Answering, Handler};
+use crate::handler::{Handler, HandlerFuture, HandlerOutput};
 use crate::response::Response;
 use crate::site::Places;
 use crate::worker::Worker;
@@ -60,7 +60,7 @@ impl Decisions {
         resolved: &Resolved<'_>,
         raw: &[u8],
     ) -> Option<NotAdmitted> {
-        if resolved.endpoint.route.is_open {
+        if resolved.endpoint.route.is_unguarded {
             return None;
         }
         let Some(endpoints) = endpoints(places, resolved, raw) else {
@@ -101,11 +101,11 @@ impl Decisions {
     }
 }
 
-fn arriving<'a, F>(worker: &'a Worker, incoming: &Incoming<'a, F>) -> Arriving<'a>
+fn arriving<'a, F>(worker: &'a Worker, incoming: &Incoming<'a, F>) -> GuardContext<'a>
 where
     F: Fn() -> Rc<OwnedRequest>,
 {
-    Arriving {
+    GuardContext {
         services: worker,
         client: incoming.client(worker),
         request: incoming.request,
@@ -138,7 +138,7 @@ pub(super) fn admit_cached<F: Fn() -> Rc<OwnedRequest>>(
 
 /// Returns true if a request that has reached the endpoint is checked at no further route.
 pub(super) fn is_settled(endpoint: &Endpoint) -> bool {
-    endpoint.route.is_open || endpoint.tree.is_none()
+    endpoint.route.is_unguarded || endpoint.tree.is_none()
 }
 
 /// Has a handler answer, unless what it answers with has another route that the request may not enter.
@@ -148,16 +148,16 @@ pub(super) fn answer(
     endpoint: &Arc<Endpoint>,
     handler: &Arc<dyn Handler>,
     exchange: Exchange,
-) -> Answering {
-    if endpoint.route.is_open {
-        return handler.answer(exchange);
+) -> HandlerFuture {
+    if endpoint.route.is_unguarded {
+        return handler.handle(exchange);
     }
     let (worker, context) = (Rc::clone(worker), Rc::clone(context));
     let (endpoint, handler) = (Arc::clone(endpoint), Arc::clone(handler));
     Box::pin(async move {
         match checked(&worker, &context, &endpoint, &handler, exchange).await {
             Ok(answer) => answer,
-            Err(response) => Answer::Response(response),
+            Err(response) => HandlerOutput::Response(response),
         }
     })
 }
@@ -168,7 +168,7 @@ async fn checked(
     endpoint: &Endpoint,
     handler: &Arc<dyn Handler>,
     mut exchange: Exchange,
-) -> Result<Answer, Box<Response>> {
+) -> Result<HandlerOutput, Box<Response>> {
     let tree = endpoint.tree.as_ref();
     let scripts = tree.filter(|tree| tree.runs_scripts && !tree.is_program(&exchange.path));
     let answer = match scripts {
@@ -179,15 +179,15 @@ async fn checked(
                     let user = enter_script(worker, tree, (&script.name, &script.path_info), context).await?;
                     exchange.user = user.or(exchange.user);
                     // The handler finds the same one in the worker cache.
-                    handler.answer(exchange).await
+                    handler.handle(exchange).await
                 }
                 // Not by the handler: a second look might find a script after all.
                 Err(answer) => answer,
             }
         }
-        None => handler.answer(exchange).await,
+        None => handler.handle(exchange).await,
     };
-    if let Answer::Stored(entry) = &answer
+    if let HandlerOutput::Cached(entry) = &answer
         && let Some(known) = entry.downcast_ref::<CachedPath>()
     {
         context.set_user(enter_file(worker, &known.tree, &known.entry, context).await?);
@@ -202,7 +202,7 @@ pub(super) async fn enter(worker: &Worker, endpoint: &Endpoint, context: &Reques
         let (Some(client), Some(request)) = (context.client, &context.request) else {
             return Err(Box::new(fixed::error(Status::FORBIDDEN)));
         };
-        let check = guard.check(&Arriving {
+        let check = guard.check(&GuardContext {
             services: worker,
             client,
             request: &request.view(),

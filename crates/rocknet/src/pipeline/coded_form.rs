@@ -11,7 +11,7 @@ use crate::blocking::JobError;
 use crate::files::cache::front::Known;
 use crate::files::entry::{Asset, Content, Found, Variant};
 use crate::files::{answer, encode, load};
-use crate::handler::Answer;
+use crate::handler::HandlerOutput;
 use crate::response::{Body, Response};
 use crate::worker::Worker;
 
@@ -47,7 +47,7 @@ pub(super) fn make(
                 context,
                 Box::pin(async move {
                     let (Err(error), Found::Asset(asset)) = (job.await, &known.entry.found) else {
-                        return Answer::Stored(known);
+                        return HandlerOutput::Cached(known);
                     };
                     // Without a coded form the plain one does; the next request may find more room.
                     tracing::debug!("cannot compress {}: {error}", known.path);

@@ -13,7 +13,7 @@ use super::exit;
 use super::incoming::Incoming;
 use super::pending::{Pending, Routed};
 use super::reply::{Going, Reply, Step};
-use crate::exchange::{Client, RequestContent};
+use crate::exchange::{Client, RequestBody};
 use crate::files::cache::front::Known;
 use crate::files::entry::Variant;
 use crate::fixed;
@@ -30,7 +30,7 @@ type Begin = fn(&Rc<Worker>, &Kept<'_>, Decisions, &mut Opened) -> Going;
 /// A request that waits, with the facts of its connection.
 struct Waiting {
     request: Rc<OwnedRequest>,
-    content: RequestContent,
+    content: RequestBody,
     has_body: bool,
     peer: Client,
     secure: Option<Rc<Handshake>>,
@@ -42,7 +42,7 @@ pub(super) fn wait<F: Fn() -> Rc<OwnedRequest>>(
     worker: &Rc<Worker>,
     mut context: RequestContext,
     incoming: &Incoming<'_, F>,
-    content: RequestContent,
+    content: RequestBody,
     patience: u32,
     undecided: Undecided,
     mut decisions: Decisions,
@@ -100,7 +100,7 @@ impl Waiting {
 }
 
 /// Stands for the protocol: the request body was bounded and opened before.
-pub(super) struct Opened(RequestContent);
+pub(super) struct Opened(RequestBody);
 
 impl Reply for Opened {
     fn send(&mut self, _: &PreparedHeads, _: Option<(&Known, &Variant)>) {}
@@ -109,7 +109,7 @@ impl Reply for Opened {
         Ok(())
     }
 
-    fn open_body(&mut self) -> RequestContent {
-        std::mem::replace(&mut self.0, RequestContent::none())
+    fn open_body(&mut self) -> RequestBody {
+        std::mem::replace(&mut self.0, RequestBody::empty())
     }
 }

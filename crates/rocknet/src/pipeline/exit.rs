@@ -4,7 +4,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use rocknet_handler::filter::{Later, Passing, apply_to_head};
+use rocknet_handler::filter::{DeferredFilter, FilterContext, apply_to_head};
 use rocknet_proto::request::Request;
 
 use super::context::RequestContext;
@@ -21,7 +21,7 @@ pub enum Exit {
     /// It waits for the page of an error.
     Page,
     /// It waits for a filter. The number is that of the next one.
-    Filter(Box<dyn Later>, usize),
+    Filter(Box<dyn DeferredFilter>, usize),
 }
 
 /// Applies the phases after the handler as far as nothing has to be waited for; [`complete`] does the rest. `request`: `None`
@@ -51,7 +51,7 @@ fn filter(
     response: &mut Response,
     next: usize,
 ) -> Exit {
-    let passing = Passing {
+    let passing = FilterContext {
         services: worker,
         route,
         request,

@@ -17,7 +17,7 @@ use crate::files::answer;
 use crate::files::entry::Found;
 use crate::files::tree::Tree;
 use crate::fixed;
-use crate::handler::Answer;
+use crate::handler::HandlerOutput;
 use crate::log::throttle::Cause;
 use crate::response::{Body, FieldList, Response};
 use crate::site::{Places, Site};
@@ -54,7 +54,7 @@ pub fn is_named(response: &Response) -> bool {
 /// send a request in circles.
 ///
 /// To be called for answers of handlers that are trusted with the files of the site.
-pub async fn follow(worker: Rc<Worker>, context: Rc<RequestContext>, response: Response) -> Answer {
+pub async fn follow(worker: Rc<Worker>, context: Rc<RequestContext>, response: Response) -> HandlerOutput {
     let snapshot = &context.view.snapshot;
     let site = context.site.and_then(|number| snapshot.sites.get(number as usize));
     let (Some(site), Some(request)) = (site, &context.request) else {
@@ -62,7 +62,7 @@ pub async fn follow(worker: Rc<Worker>, context: Rc<RequestContext>, response: R
     };
     match send(&worker, &context, site, request, response).await {
         Ok(response) => response.into(),
-        Err(response) => Answer::Response(response),
+        Err(response) => HandlerOutput::Response(response),
     }
 }
 

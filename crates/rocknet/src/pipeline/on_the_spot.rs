@@ -8,14 +8,14 @@ use rocknet_proto::request::{OwnedRequest, Request};
 use rocknet_proto::status::Status;
 
 use super::Incoming;
-use crate::agreement;
 use crate::endpoint::Endpoint;
 use crate::files::cache::front::{Lead, Place};
 use crate::fixed;
-use crate::handler::OnTheSpot;
+use crate::handler::ExchangeRef;
 use crate::response::Response;
 use crate::routing::RequestTarget;
 use crate::site::Places;
+use crate::upgrade;
 use crate::worker::Worker;
 
 /// Returns the response of the route, whichever handler it has.
@@ -77,16 +77,16 @@ pub(super) fn ready<F: Fn() -> Rc<OwnedRequest>>(
     incoming: &Incoming<'_, F>,
     user: Option<&str>,
 ) -> Option<Response> {
-    let mut response = place.handler.answer_now(&OnTheSpot {
+    let mut response = place.handler.handle_now(&ExchangeRef {
         services: worker,
         request: incoming.request,
         has_body: incoming.has_body,
         path: &place.path,
         is_file_path: place.is_file_path,
         client: incoming.client(worker),
-        secure: incoming.secure.map(|secure| &**secure.facts()),
+        tls: incoming.secure.map(|secure| &**secure.facts()),
         user,
     })?;
-    agreement::settle(incoming.request, &mut response);
+    upgrade::enforce(incoming.request, &mut response);
     Some(response)
 }

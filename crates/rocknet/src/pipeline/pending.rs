@@ -13,13 +13,13 @@ use rocknet_proto::status::Status;
 use super::context::RequestContext;
 use super::exit::{self, Exit};
 use super::named;
-use crate::agreement;
 use crate::files::cache::front::Known;
 use crate::fixed;
-use crate::handler::{self, Answering};
-use crate::interim::{Door, Early};
+use crate::handler::{self, HandlerFuture};
+use crate::interim::{InterimChannel, InterimResponse};
 use crate::preload::Preloads;
 use crate::response::Response;
+use crate::upgrade;
 use crate::worker::Worker;
 
 /// The result of a wait.
@@ -40,7 +40,7 @@ pub enum Routed {
 
 /// The event that a pending request waits for.
 enum Work {
-    Response(Answering),
+    Response(HandlerFuture),
     /// The choice of a handler, whose work takes the place of this.
     Routing(Pin<Box<dyn Future<Output = Routed>>>),
 }
@@ -49,7 +49,7 @@ enum Work {
 pub struct Pending {
     work: Work,
     /// `None`: no interim responses can come from this handler.
-    door: Option<Rc<Door>>,
+    door: Option<Rc<InterimChannel>>,
     /// `None`: the response has passed the phases after the handler, or passes them as a part of `work`.
     exit: Option<(Rc<Worker>, Rc<RequestContext>)>,
     /// Files that the page most likely needs, known before its response is.
@@ -71,7 +71,7 @@ fn stored(entry: Rc<dyn Any>, exit: Option<&(Rc<Worker>, Rc<RequestContext>)>) -
 
 impl Pending {
     /// A handler's work, whose response then passes the phases after the handler.
-    pub fn handler(worker: &Rc<Worker>, context: &Rc<RequestContext>, work: Answering) -> Pending {
+    pub fn handler(worker: &Rc<Worker>, context: &Rc<RequestContext>, work: HandlerFuture) -> Pending {
         Pending {
             work: Work::Response(work),
             door: None,
@@ -89,7 +89,7 @@ impl Pending {
     /// Work whose response has passed all phases.
     pub fn finished(work: impl Future<Output = Box<Response>> + 'static) -> Pending {
         Pending {
-            work: Work::Response(Box::pin(async { handler::Answer::Response(work.await) })),
+            work: Work::Response(Box::pin(async { handler::HandlerOutput::Response(work.await) })),
             door: None,
             exit: None,
             preloads: None,
@@ -113,7 +113,7 @@ impl Pending {
     }
 
     /// Takes interim responses from the handler that has the other side of `door`.
-    pub fn with_interim(mut self, door: Rc<Door>) -> Pending {
+    pub fn with_interim(mut self, door: Rc<InterimChannel>) -> Pending {
         self.door = Some(door);
         self
     }
@@ -132,8 +132,8 @@ impl Pending {
             };
             let exit = self.exit.take();
             let mut response = match answer {
-                handler::Answer::Response(response) => response,
-                handler::Answer::Stored(entry) => match stored(entry, exit.as_ref()) {
+                handler::HandlerOutput::Response(response) => response,
+                handler::HandlerOutput::Cached(entry) => match stored(entry, exit.as_ref()) {
                     Some(cached) => return Poll::Ready(cached),
                     // Only the file cache has entries that can be sent.
                     None => {
@@ -147,7 +147,7 @@ impl Pending {
             };
             let request = context.request.as_ref().map(|request| request.view());
             if let Some(request) = &request {
-                agreement::settle(request, &mut response);
+                upgrade::enforce(request, &mut response);
             }
             if std::mem::take(&mut self.names_files) && named::is_named(&response) {
                 let work = named::follow(Rc::clone(&worker), Rc::clone(&context), *response);
@@ -162,14 +162,14 @@ impl Pending {
             self.door = None;
             self.work = Work::Response(Box::pin(async move {
                 exit::complete(worker, context, exit, &mut response).await;
-                handler::Answer::Response(response)
+                handler::HandlerOutput::Response(response)
             }));
         }
     }
 
     /// Returns the interim response that is to be sent now. To be called after each poll; if there was one, poll again.
     #[inline]
-    pub fn interim(&self) -> Option<Box<Early>> {
+    pub fn interim(&self) -> Option<Box<InterimResponse>> {
         self.door.as_ref()?.take()
     }
 }

@@ -157,7 +157,7 @@ where
 fn lead(known: &Known, request: &Request<'_>, head: &PreparedHeads, reply: &mut impl Reply) {
     if let Some(preloads) = &known.preloads
         && preload::is_page(head.status)
-        && preload::is_first_look(request)
+        && preload::is_first_visit(request)
     {
         reply.lead(request, preloads);
     }

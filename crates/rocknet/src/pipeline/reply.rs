@@ -8,7 +8,7 @@ use rocknet_proto::status::Status;
 
 use super::context::RequestContext;
 use super::pending::Pending;
-use crate::exchange::RequestContent;
+use crate::exchange::RequestBody;
 use crate::files::cache::front::Known;
 use crate::files::entry::Variant;
 use crate::preload::Preloads;
@@ -32,7 +32,7 @@ pub trait Reply {
     fn limit_body(&mut self, limit: u64) -> Result<(), Refusal>;
 
     /// Begins to receive the request body.
-    fn open_body(&mut self) -> RequestContent;
+    fn open_body(&mut self) -> RequestBody;
 }
 
 /// Result of the pipeline for a request.

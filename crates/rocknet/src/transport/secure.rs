@@ -148,7 +148,7 @@ impl<L: Link + Unpin + 'static> Opening<L> {
                 "no certificate for the name that was asked for",
             ));
         };
-        let turn = self.deadline.within(worker.handshakes.pass()).await;
+        let turn = self.deadline.within(worker.handshake_limiter.acquire()).await;
         in_time(turn).inspect_err(|_| self.greeting.cancel())?;
         Ok(Some(chosen))
     }

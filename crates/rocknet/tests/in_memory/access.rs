@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 
 use rocknet::blocking::Job;
-use rocknet::clock::Time;
+use rocknet::clock::TimeSource;
 use rocknet::registries::Registries;
 use rocknet::snapshot::Snapshot;
 use rocknet_config::System;
@@ -40,12 +40,12 @@ fn ask(world: &World, password: &str) -> String {
 #[test]
 fn a_client_that_guesses_waits_for_a_minute() {
     let now_ms = Arc::new(AtomicU64::new(1_000));
-    let registries = Registries::simulated(Time::Virtual(Arc::clone(&now_ms)), Arc::new(Dials));
+    let registries = Registries::simulated(TimeSource::Virtual(Arc::clone(&now_ms)), Arc::new(Dials));
     let site = format!("[site.\":0\"]\nauth = {{ bob = \"{HASH}\" }}\n");
     let world = World::with(registries, "", &site, &[]);
     let at = |ms: u64| {
         now_ms.store(ms, Ordering::SeqCst);
-        world.worker.clock.read();
+        world.worker.clock.update();
     };
     assert!(ask(&world, RIGHT).starts_with("HTTP/1.1 200 "));
     for wrong in WRONG {

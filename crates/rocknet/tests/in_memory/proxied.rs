@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rocknet::clock::Time;
+use rocknet::clock::TimeSource;
 use rocknet::proxy::Dialer;
 use rocknet::registries::Registries;
 use rocknet_io::link::Link;
@@ -55,7 +55,7 @@ impl Proxied {
     fn new(keys: &str) -> Proxied {
         // Not 0, which stands for never here and there.
         let uptime_ms = Arc::new(AtomicU64::new(1_000));
-        let registries = Registries::simulated(Time::Virtual(Arc::clone(&uptime_ms)), Arc::new(Dials));
+        let registries = Registries::simulated(TimeSource::Virtual(Arc::clone(&uptime_ms)), Arc::new(Dials));
         let proxy = format!("proxy = {{ to = [\"{FIRST}\", \"{SECOND}\"], balance = \"round_robin\", {keys} }}\n");
         let world = World::with(registries, "", &format!("[site.\":0\"]\n{proxy}"), &[]);
         Proxied { world, uptime_ms }

@@ -15,7 +15,7 @@ use rocknet::blocking::Pool;
 use rocknet::certificates::CertificateManager;
 use rocknet::exchange::{Client, Exchange};
 use rocknet::files::cache::Cache;
-use rocknet::handler::{Answering, Handler, answer_with};
+use rocknet::handler::{Handler, HandlerFuture, respond_with};
 use rocknet::lifecycle::connection::ConnectionCore;
 use rocknet::log::Logger;
 use rocknet::metrics::Metrics;
@@ -41,11 +41,11 @@ const PATIENCE: Duration = Duration::from_secs(20);
 struct Echo;
 
 impl Handler for Echo {
-    fn answer(&self, mut exchange: Exchange) -> Answering {
-        answer_with(async move {
+    fn handle(&self, mut exchange: Exchange) -> HandlerFuture {
+        respond_with(async move {
             let mut content = Vec::new();
             loop {
-                match exchange.content.chunk().await {
+                match exchange.body.chunk().await {
                     Ok(Some(chunk)) => content.extend_from_slice(&chunk),
                     Ok(None) => return Response::new(Status::OK).body(content),
                     Err(_) => return Response::new(Status::BAD_REQUEST),
@@ -59,7 +59,7 @@ impl Handler for Echo {
 struct Silent;
 
 impl Handler for Silent {
-    fn answer(&self, _exchange: Exchange) -> Answering {
+    fn handle(&self, _exchange: Exchange) -> HandlerFuture {
         Box::pin(std::future::pending())
     }
 }
@@ -68,10 +68,10 @@ impl Handler for Silent {
 struct Ponders;
 
 impl Handler for Ponders {
-    fn answer(&self, mut exchange: Exchange) -> Answering {
-        answer_with(async move {
+    fn handle(&self, mut exchange: Exchange) -> HandlerFuture {
+        respond_with(async move {
             let mut length = 0;
-            while let Ok(Some(chunk)) = exchange.content.chunk().await {
+            while let Ok(Some(chunk)) = exchange.body.chunk().await {
                 length += chunk.len();
                 tokio::task::yield_now().await;
             }
@@ -84,10 +84,10 @@ impl Handler for Ponders {
 struct Converses;
 
 impl Handler for Converses {
-    fn answer(&self, mut exchange: Exchange) -> Answering {
-        answer_with(async move {
-            exchange.content.let_pause();
-            while let Ok(Some(_)) = exchange.content.chunk().await {}
+    fn handle(&self, mut exchange: Exchange) -> HandlerFuture {
+        respond_with(async move {
+            exchange.body.allow_pauses();
+            while let Ok(Some(_)) = exchange.body.chunk().await {}
             Response::new(Status::OK)
         })
     }
@@ -101,9 +101,9 @@ struct Stops {
 }
 
 impl Handler for Stops {
-    fn answer(&self, _exchange: Exchange) -> Answering {
+    fn handle(&self, _exchange: Exchange) -> HandlerFuture {
         let stream = Body::Stream(Box::new(*self));
-        answer_with(async move { Response::new(Status::OK).body(stream) })
+        respond_with(async move { Response::new(Status::OK).body(stream) })
     }
 }
 
@@ -125,8 +125,8 @@ impl Stream for Stops {
 struct Fails;
 
 impl Handler for Fails {
-    fn answer(&self, _exchange: Exchange) -> Answering {
-        answer_with(async { Response::new(Status::OK).body(Body::Stream(Box::new(Fails))) })
+    fn handle(&self, _exchange: Exchange) -> HandlerFuture {
+        respond_with(async { Response::new(Status::OK).body(Body::Stream(Box::new(Fails))) })
     }
 }
 
@@ -142,9 +142,9 @@ struct Panics {
 }
 
 impl Handler for Panics {
-    fn answer(&self, _exchange: Exchange) -> Answering {
+    fn handle(&self, _exchange: Exchange) -> HandlerFuture {
         assert!(!self.at_once, "as told");
-        answer_with(async { panic!("as told") })
+        respond_with(async { panic!("as told") })
     }
 }
 
@@ -152,8 +152,8 @@ impl Handler for Panics {
 struct Joins;
 
 impl Handler for Joins {
-    fn answer(&self, _exchange: Exchange) -> Answering {
-        answer_with(async {
+    fn handle(&self, _exchange: Exchange) -> HandlerFuture {
+        respond_with(async {
             let (link, peer) = sim::pipe();
             Response::tunnel(
                 "any",

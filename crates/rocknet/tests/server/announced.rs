@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::time::Instant;
 
 use rocknet::exchange::Exchange;
-use rocknet::handler::{Answering, Handler, answer_with};
+use rocknet::handler::{Handler, HandlerFuture, respond_with};
 use rocknet::response::Response;
 use rocknet_proto::status::Status;
 
@@ -19,9 +19,9 @@ use super::support::{Client, DEADLINE, Folder, Running};
 struct Who;
 
 impl Handler for Who {
-    fn answer(&self, exchange: Exchange) -> Answering {
+    fn handle(&self, exchange: Exchange) -> HandlerFuture {
         let text = format!("{:?}", exchange.client);
-        answer_with(async move { Response::new(Status::OK).body(text.into_bytes()) })
+        respond_with(async move { Response::new(Status::OK).body(text.into_bytes()) })
     }
 }
 

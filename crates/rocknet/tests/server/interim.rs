@@ -9,8 +9,8 @@ use super::support::http2::Http2;
 use super::support::running::{mount, site};
 use super::support::{Folder, Running};
 use rocknet::exchange::Exchange;
-use rocknet::handler::{Answering, Handler};
-use rocknet::interim::HINTS_MAX;
+use rocknet::handler::{Handler, HandlerFuture};
+use rocknet::interim::MAX_INTERIM_RESPONSES;
 use rocknet::response::FieldList;
 
 const SERVER: &str = "[server]\nworkers = 1\nh2c = true\nevents = { wait = \"20ms\", connections = 16 }\n";
@@ -19,9 +19,9 @@ const SERVER: &str = "[server]\nworkers = 1\nh2c = true\nevents = { wait = \"20m
 struct Tells(u8, Waits);
 
 impl Handler for Tells {
-    fn answer(&self, mut exchange: Exchange) -> Answering {
+    fn handle(&self, mut exchange: Exchange) -> HandlerFuture {
         let (count, mut interim) = (self.0, std::mem::take(&mut exchange.interim));
-        let waits = self.1.answer(exchange);
+        let waits = self.1.handle(exchange);
         Box::pin(async move {
             for number in 0..count {
                 let mut fields = FieldList::default();
@@ -29,7 +29,7 @@ impl Handler for Tells {
                 fields.add("Content-Length", "5");
                 fields.add("Bad name", "which is told to the operator");
                 fields.remove(if number == 1 { "nothing" } else { "bad name" });
-                interim.early_hints(fields).await;
+                interim.send_early_hints(fields).await;
             }
             waits.await
         })
@@ -94,11 +94,11 @@ fn over_http_2_hints_come_before_the_answer() {
 
 #[test]
 fn there_are_not_more_than_a_few() {
-    let (server, mut waiting) = start(HINTS_MAX + 5);
+    let (server, mut waiting) = start(MAX_INTERIM_RESPONSES + 5);
     let mut client = server.connect();
     client.send(request("GET /tells/x", &[]));
     // One of them cannot be sent, and counts.
-    for _ in 1..HINTS_MAX {
+    for _ in 1..MAX_INTERIM_RESPONSES {
         assert!(client.head().starts_with("HTTP/1.1 103 "));
     }
     assert!(waiting.next().answer("at last"));

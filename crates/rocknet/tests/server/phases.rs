@@ -2,7 +2,7 @@
 
 use http::Request;
 use rocknet::exchange::Exchange;
-use rocknet::handler::{Answering, Handler, answer_with};
+use rocknet::handler::{Handler, HandlerFuture, respond_with};
 use rocknet::response::Response;
 use rocknet_proto::status::Status;
 
@@ -148,8 +148,8 @@ compress = false
 struct Text;
 
 impl Handler for Text {
-    fn answer(&self, _: Exchange) -> Answering {
+    fn handle(&self, _: Exchange) -> HandlerFuture {
         let response = Response::new(Status::OK).with("Content-Type", "text/plain");
-        answer_with(async move { response.body(vec![b'y'; 20_000]) })
+        respond_with(async move { response.body(vec![b'y'; 20_000]) })
     }
 }

@@ -9,7 +9,7 @@ use super::support::http2::Http2;
 use super::support::running::{mount, site};
 use super::support::{Folder, Running};
 use rocknet::exchange::Exchange;
-use rocknet::handler::{Answering, Handler, answer_with};
+use rocknet::handler::{Handler, HandlerFuture, respond_with};
 use rocknet::response::Response;
 use rocknet::snapshot::Mount;
 use rocknet_proto::status::Status;
@@ -169,13 +169,13 @@ fn a_client_says_how_many_it_takes() {
 struct Links(&'static [&'static str], Status);
 
 impl Handler for Links {
-    fn answer(&self, _: Exchange) -> Answering {
+    fn handle(&self, _: Exchange) -> HandlerFuture {
         let response = Response::new(self.1).body("made");
         let response = self
             .0
             .iter()
             .fold(response, |response, link| response.with("Link", *link));
-        answer_with(async move { response })
+        respond_with(async move { response })
     }
 }
 

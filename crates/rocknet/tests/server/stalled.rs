@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 
 use rocknet::exchange::Exchange;
-use rocknet::handler::{Answering, Handler, answer_with};
+use rocknet::handler::{Handler, HandlerFuture, respond_with};
 use rocknet::response::Response;
 use rocknet::tunnel::Splice;
 use rocknet_io::stream::Stream;
@@ -29,12 +29,12 @@ const MEDIUM: u64 = 600 << 10;
 struct Talks;
 
 impl Handler for Talks {
-    fn answer(&self, _: Exchange) -> Answering {
+    fn handle(&self, _: Exchange) -> HandlerFuture {
         let (ours, mut theirs) = UnixStream::pair().expect("a pair");
         ours.set_nonblocking(true).expect("non-blocking");
         theirs.set_write_timeout(Some(DEADLINE)).expect("a deadline");
         thread::spawn(move || while theirs.write_all(&[b'x'; 64 * 1024]).is_ok() {});
-        answer_with(async move {
+        respond_with(async move {
             let stream = Stream::new(ours.into()).expect("a link");
             Response::tunnel("echo", Splice::new(stream, Vec::new()))
         })

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use h2::ext::Protocol;
 use h2::{RecvStream, SendStream};
 use rocknet::exchange::Exchange;
-use rocknet::handler::{Answering, Handler, answer_with};
+use rocknet::handler::{Handler, HandlerFuture, respond_with};
 use rocknet::response::Response;
 use rocknet::snapshot::Mount;
 use rocknet::tunnel::Splice;
@@ -37,20 +37,20 @@ const IN_FLIGHT: usize = 64 << 20;
 struct Joins(Mutex<mpsc::UnboundedSender<UnixStream>>);
 
 impl Handler for Joins {
-    fn answer(&self, exchange: Exchange) -> Answering {
+    fn handle(&self, exchange: Exchange) -> HandlerFuture {
         let asked = exchange.request.view();
         let protocol = asked.upgrade.map(|name| String::from_utf8_lossy(name).into_owned());
         let (agrees, anyway) = (protocol.is_some(), exchange.path.ends_with("/anyway"));
         if !agrees && !anyway || exchange.path.ends_with("/page") {
             let text = format!("a page, asked for {protocol:?}");
-            return answer_with(async move { Response::new(Status::OK).body(text.into_bytes()) });
+            return respond_with(async move { Response::new(Status::OK).body(text.into_bytes()) });
         }
         let (ours, theirs) = UnixStream::pair().expect("a pair");
         theirs.set_read_timeout(Some(DEADLINE)).expect("a deadline");
         theirs.set_write_timeout(Some(DEADLINE)).expect("a deadline");
         ours.set_nonblocking(true).expect("non-blocking");
         let _ = self.0.lock().expect("nobody panicked").send(theirs);
-        answer_with(async move {
+        respond_with(async move {
             let stream = Stream::new(ours.into()).expect("a link");
             Response::tunnel("echo", Splice::new(stream, b"early ".to_vec())).with("X-More", "yes")
         })

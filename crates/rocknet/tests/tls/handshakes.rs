@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use rocknet::exchange::Exchange;
-use rocknet::handler::{Answering, Handler, answer_with};
+use rocknet::handler::{Handler, HandlerFuture, respond_with};
 use rocknet::response::Response;
 use rocknet_proto::status::Status;
 use rustls::version::{TLS12, TLS13};
@@ -248,10 +248,10 @@ fn renegotiation_is_refused() {
 struct Who;
 
 impl Handler for Who {
-    fn answer(&self, exchange: Exchange) -> Answering {
-        let client = exchange.secure.as_ref().and_then(|secure| secure.client.as_ref());
+    fn handle(&self, exchange: Exchange) -> HandlerFuture {
+        let client = exchange.tls.as_ref().and_then(|secure| secure.client.as_ref());
         let name = client.map_or("nobody".to_owned(), |client| client.subject.clone());
-        answer_with(async move { Response::new(Status::OK).body(name.into_bytes()) })
+        respond_with(async move { Response::new(Status::OK).body(name.into_bytes()) })
     }
 }
 

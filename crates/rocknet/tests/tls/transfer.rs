@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use rocknet::exchange::Exchange;
-use rocknet::handler::{Answering, Handler, answer_with};
+use rocknet::handler::{Handler, HandlerFuture, respond_with};
 use rocknet::response::Response;
 use rocknet_proto::status::Status;
 use rustls::version::{TLS12, TLS13};
@@ -17,10 +17,10 @@ use super::support::{Client, DEADLINE, Folder, Running};
 struct Echo;
 
 impl Handler for Echo {
-    fn answer(&self, mut exchange: Exchange) -> Answering {
-        answer_with(async move {
+    fn handle(&self, mut exchange: Exchange) -> HandlerFuture {
+        respond_with(async move {
             let mut content = Vec::new();
-            while let Ok(Some(chunk)) = exchange.content.chunk().await {
+            while let Ok(Some(chunk)) = exchange.body.chunk().await {
                 content.extend_from_slice(&chunk);
             }
             Response::new(Status::OK).body(content)

@@ -96,7 +96,7 @@ pub const MUTABLE: &[Listed] = &[
         reason: "the program is one for the process, set by `main` before there is a server",
     },
     Listed {
-        file: "crates/rocknet-handler/src/exhausted.rs",
+        file: "crates/rocknet-handler/src/port_exhaustion.rs",
         name: "PAUSED",
         reason: "local ports belong to the machine, so a result for a destination holds for every server",
     },

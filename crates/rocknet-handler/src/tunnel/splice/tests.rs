@@ -123,5 +123,5 @@ fn a_flood_lets_others_have_their_turn() {
         both.client.say(&[b'x'; 1000]);
     }
     assert!(both.turn(1).is_pending());
-    assert_eq!(both.peer.heard().len(), 1000 * PIECES_PER_TURN as usize);
+    assert_eq!(both.peer.heard().len(), 1000 * MAX_PIECES_PER_POLL as usize);
 }

@@ -1,6 +1,6 @@
 //! Content that is held whole: of requests to a controller, and of its responses.
 
-use crate::exchange::RequestContent;
+use crate::exchange::RequestBody;
 use crate::response::{Body, Response};
 
 use super::trouble::Trouble;
@@ -18,7 +18,7 @@ pub fn whole(mut response: Response, written: Vec<u8>) -> Response {
 }
 
 /// Receives the whole content.
-pub async fn collect(content: &mut RequestContent) -> Result<Vec<u8>, Trouble> {
+pub async fn collect(content: &mut RequestBody) -> Result<Vec<u8>, Trouble> {
     let mut all = Vec::new();
     while let Some(chunk) = content.chunk().await.map_err(Trouble::Content)? {
         if all.len() + chunk.len() > MAX_CONTENT {

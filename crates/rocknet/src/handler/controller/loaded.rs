@@ -12,7 +12,7 @@ use super::isolated;
 use super::load::{Libraries, LoadError};
 use super::talk::{Step, Talk};
 use super::trouble::Trouble;
-use crate::handler::OnTheSpot;
+use crate::handler::ExchangeRef;
 use crate::response::Response;
 use crate::route::Route;
 use crate::services::Services;
@@ -56,14 +56,14 @@ impl Controller {
     }
 
     /// Answers where that needs no wait, and nothing that outlives this call.
-    pub fn answer_now(&self, asked: &OnTheSpot<'_>) -> Option<Response> {
+    pub fn handle_now(&self, asked: &ExchangeRef<'_>) -> Option<Response> {
         let Place::Network(loaded) = &self.place else {
             return None;
         };
         if loaded.takes() || loaded.gives() || asked.has_body {
             return None;
         }
-        let origin = Origin::new(asked.client, asked.secure, asked.user);
+        let origin = Origin::new(asked.client, asked.tls, asked.user);
         let asked = Here::new(*asked.request, asked.path, &[], origin);
         let (mut draft, mut state) = (Draft::new(&*self.name), State::default());
         let went = loaded.answer(&asked, &mut draft, &mut state);

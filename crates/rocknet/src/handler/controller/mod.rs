@@ -31,7 +31,7 @@ use self::loaded::{Controller, Place};
 use self::talk::{Step, Talk};
 use self::trouble::Trouble;
 use crate::exchange::Exchange;
-use crate::handler::{Answering, Handler, OnTheSpot};
+use crate::handler::{ExchangeRef, Handler, HandlerFuture};
 use crate::response::{Body, Response};
 use crate::services::Services;
 
@@ -50,12 +50,12 @@ impl ControllerHandler {
 
 impl Handler for ControllerHandler {
     #[inline]
-    fn answer_now(&self, asked: &OnTheSpot<'_>) -> Option<Response> {
-        self.0.answer_now(asked)
+    fn handle_now(&self, asked: &ExchangeRef<'_>) -> Option<Response> {
+        self.0.handle_now(asked)
     }
 
     /// Answers in as many calls as it takes.
-    fn answer(&self, exchange: Exchange) -> Answering {
+    fn handle(&self, exchange: Exchange) -> HandlerFuture {
         let controller = Arc::clone(&self.0);
         Box::pin(async move {
             let name = Arc::clone(&controller.name);

@@ -10,14 +10,14 @@ use rocknet_proto::status::Status;
 use tracing::Level;
 
 use crate::blocking::JobError;
-use crate::exchange::ContentError;
+use crate::exchange::BodyError;
 use crate::log::throttle::Cause;
 use crate::response::Response;
 
 #[derive(Debug)]
 pub enum Trouble {
     /// The client's.
-    Content(ContentError),
+    Content(BodyError),
     /// More content than a controller is given at once.
     TooLarge,
     /// Too many wait for a thread.

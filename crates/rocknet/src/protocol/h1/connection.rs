@@ -17,7 +17,7 @@ use rocknet_io::link::Link;
 use rocknet_io::queue::SendQueue;
 use rocknet_proto::h1::ServerConnection;
 
-use crate::exchange::Pipe;
+use crate::exchange::BodyChannel;
 use crate::lifecycle::connection::ConnectionCore;
 use crate::lifecycle::drive::{Version, drive};
 use crate::lifecycle::exchange::{ActiveExchange, Stage};
@@ -51,7 +51,7 @@ pub(super) enum State {
 pub(super) struct Serving {
     pub(super) exchange: ActiveExchange,
     /// For the request body, of which the handler may want more until the response is complete.
-    pub(super) pipe: Option<Rc<Pipe>>,
+    pub(super) pipe: Option<Rc<BodyChannel>>,
     /// The head that agreed to a tunnel has left.
     pub(super) has_begun: bool,
 }

@@ -9,7 +9,7 @@ use rocknet_proto::h1::{Received, Refusal, ServerConnection};
 use rocknet_proto::limits::Limits;
 use rocknet_proto::request::RequestIndex;
 
-use crate::exchange::Pipe;
+use crate::exchange::BodyChannel;
 use crate::response::FieldList;
 
 pub enum Pulled {
@@ -30,7 +30,7 @@ pub fn pull<L: Link>(
     unread: &mut Vec<u8>,
     input: &mut [u8],
     request: &mut RequestIndex,
-    pipe: &Pipe,
+    pipe: &BodyChannel,
 ) -> Poll<io::Result<Pulled>> {
     loop {
         let read = read(engine, limits, unread, request, pipe);
@@ -64,7 +64,13 @@ struct Read {
 
 /// All that lies there makes one piece: content in chunks of a byte each would move the rest of the bytes once for every six of
 /// them.
-fn read(engine: &mut ServerConnection, limits: &Limits, bytes: &[u8], request: &mut RequestIndex, pipe: &Pipe) -> Read {
+fn read(
+    engine: &mut ServerConnection,
+    limits: &Limits,
+    bytes: &[u8],
+    request: &mut RequestIndex,
+    pipe: &BodyChannel,
+) -> Read {
     let (mut consumed, mut data) = (0, Vec::new());
     let ended = loop {
         match engine.receive(limits, &bytes[consumed..], request) {
@@ -115,7 +121,7 @@ mod tests {
     use rocknet_io::sim;
 
     use super::*;
-    use crate::exchange::RequestContent;
+    use crate::exchange::RequestBody;
 
     /// What comes out of a request's content that arrives at once: pieces of data, and how it ends.
     fn check(content: &str, expected: &[&str], ends: &str) -> Option<FieldList> {
@@ -129,7 +135,7 @@ mod tests {
         peer.say(content.as_bytes()).end();
         let (mut unread, mut input, mut pieces) = (Vec::new(), vec![0; 64 * 1024], Vec::new());
         let mut context = Context::from_waker(Waker::noop());
-        let (mut handler, pipe) = RequestContent::piped();
+        let (mut handler, pipe) = RequestBody::channel();
         let found = loop {
             let pulled = pull(
                 &mut engine,

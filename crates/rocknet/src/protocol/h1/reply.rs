@@ -6,10 +6,10 @@ use rocknet_io::queue::SendQueue;
 use rocknet_proto::h1::{self, Length, Next, Refusal, ServerConnection};
 use rocknet_proto::status::Status;
 
-use crate::exchange::{Pipe, RequestContent};
+use crate::exchange::{BodyChannel, RequestBody};
 use crate::files::cache::front::Known;
 use crate::files::entry::{Content, Variant};
-use crate::interim::Early;
+use crate::interim::InterimResponse;
 use crate::lifecycle::body::{BodySource, Delivery};
 use crate::lifecycle::responder::{Begun, Responder, Sent, Taken, Unsendable};
 use crate::pipeline::Reply;
@@ -41,7 +41,7 @@ pub struct Written {
     /// The end of the connection is the end of the response.
     pub is_open_ended: bool,
     /// The protocol's end of the request body, if it is received.
-    pub pipe: Option<Rc<Pipe>>,
+    pub pipe: Option<Rc<BodyChannel>>,
     pub sent: Sent,
 }
 
@@ -101,8 +101,8 @@ impl Reply for H1Reply<'_> {
         self.engine.set_content_limit(limit)
     }
 
-    fn open_body(&mut self) -> RequestContent {
-        let (content, pipe) = RequestContent::piped();
+    fn open_body(&mut self) -> RequestBody {
+        let (content, pipe) = RequestBody::channel();
         self.written.pipe = Some(pipe);
         content
     }
@@ -117,7 +117,7 @@ impl Responder for H1Reply<'_> {
         self.written.is_last = close;
         let close = close || self.close;
         // What is here whole needs no account of its pieces.
-        let body = match body.whole() {
+        let body = match body.into_bytes() {
             Ok(bytes) => {
                 let length = bytes.len() as u64;
                 let (framing, next) = self.engine.respond_complete(status, Length::Exact(length), close);
@@ -164,7 +164,7 @@ impl Responder for H1Reply<'_> {
     }
 
     /// Clients of HTTP/1.0 know no interim responses and get none.
-    fn inform(&mut self, early: &Early) -> Result<(), Unsendable> {
+    fn inform(&mut self, early: &InterimResponse) -> Result<(), Unsendable> {
         if !self.engine.may_inform() {
             return Ok(());
         }

@@ -14,7 +14,7 @@ use rocknet_proto::request::RequestIndex;
 use super::connection::{Connection, Serving, State};
 use super::content::{Pulled, pull};
 use super::reply::{H1Reply, Written};
-use crate::exchange::{ContentError, Pipe};
+use crate::exchange::{BodyChannel, BodyError};
 use crate::lifecycle::connection::ConnectionCore;
 use crate::lifecycle::deadlines::{LEFT_TO_KERNEL, Phase};
 use crate::lifecycle::sending::Progress;
@@ -72,12 +72,12 @@ impl<L: Link> Connection<L> {
     }
 
     /// Sets the deadline for a handler that works. Returns what leads the request body to it, if it wants more of that.
-    fn await_handler(&mut self, view: &View) -> Option<Rc<Pipe>> {
+    fn await_handler(&mut self, view: &View) -> Option<Rc<BodyChannel>> {
         let handler_ticks = self.answer_ticks(view);
         let State::Serving(serving) = &self.state else {
             return None;
         };
-        let wanted = serving.pipe.as_ref().filter(|pipe| pipe.is_wanted());
+        let wanted = serving.pipe.as_ref().filter(|pipe| pipe.wants_chunk());
         let (pipe, ticks) = (serving.pipe.as_deref(), (view.ticks.body, handler_ticks));
         let deadlines = &mut self.core.deadlines;
         serving.exchange.await_handler(wanted.is_some(), pipe, deadlines, ticks);
@@ -85,7 +85,7 @@ impl<L: Link> Connection<L> {
     }
 
     /// Counts received bytes of the request body, and gives them to the handler.
-    fn put(&mut self, chunk: Bytes, pipe: &Pipe) {
+    fn put(&mut self, chunk: Bytes, pipe: &BodyChannel) {
         if let State::Serving(serving) = &self.state {
             serving.exchange.received(chunk.len());
             self.core.deadlines.moved(chunk.len() as u64);
@@ -104,7 +104,7 @@ impl<L: Link> Connection<L> {
         context: &mut Context<'_>,
         worker: &Rc<Worker>,
         view: &Rc<View>,
-        pipe: &Pipe,
+        pipe: &BodyChannel,
     ) -> Poll<io::Result<()>> {
         let Buffers {
             input, output, request, ..
@@ -133,16 +133,16 @@ impl<L: Link> Connection<L> {
             Pulled::End => pipe.end(Ok(())),
             Pulled::Left => {
                 // Half a request, and no client to respond to.
-                pipe.end(Err(ContentError::Cut));
+                pipe.end(Err(BodyError::Incomplete));
                 self.state = State::Reading;
                 self.core.close_when_taken(LEFT_TO_KERNEL);
             }
             Pulled::Refused(refusal) => {
                 let too_large = refusal == Refusal::ContentTooLarge;
                 pipe.end(Err(if too_large {
-                    ContentError::TooLarge
+                    BodyError::TooLarge
                 } else {
-                    ContentError::Cut
+                    BodyError::Incomplete
                 }));
                 let request_context = match std::mem::replace(&mut self.state, State::Reading) {
                     State::Serving(serving) => serving.exchange.context,
@@ -184,7 +184,7 @@ impl<L: Link> Connection<L> {
         let written = reply.written;
         let Poll::Ready(progress) = polled else {
             if let Some(pipe) = &serving.pipe {
-                pipe.on_wanted(context.waker());
+                pipe.wake_when_wanted(context.waker());
             }
             let pipe = self.await_handler(view);
             self.send(context, output)?;
@@ -215,7 +215,7 @@ impl<L: Link> Connection<L> {
         &mut self,
         context: &mut Context<'_>,
         view: &View,
-        pipe: &Pipe,
+        pipe: &BodyChannel,
         input: &mut [u8],
         request: &mut RequestIndex,
     ) -> Poll<io::Result<()>> {
@@ -234,12 +234,12 @@ impl<L: Link> Connection<L> {
             Pulled::Chunk(chunk) => self.put(chunk, pipe),
             Pulled::End => pipe.end(Ok(())),
             Pulled::Left => {
-                pipe.end(Err(ContentError::Cut));
+                pipe.end(Err(BodyError::Incomplete));
                 return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
             }
             // The answer has begun, and no other can be given: what becomes of it is the handler's matter.
-            Pulled::Refused(Refusal::ContentTooLarge) => pipe.end(Err(ContentError::TooLarge)),
-            Pulled::Refused(_) => pipe.end(Err(ContentError::Cut)),
+            Pulled::Refused(Refusal::ContentTooLarge) => pipe.end(Err(BodyError::TooLarge)),
+            Pulled::Refused(_) => pipe.end(Err(BodyError::Incomplete)),
         }
         Poll::Ready(Ok(()))
     }

@@ -11,7 +11,7 @@ use rocknet_proto::request::OwnedRequest;
 use rocknet_proto::status::Status;
 
 use super::pushes::Page;
-use crate::exchange::{ContentError, Pipe, RequestContent};
+use crate::exchange::{BodyChannel, BodyError, RequestBody};
 use crate::lifecycle::deadlines::Deadlines;
 use crate::lifecycle::exchange::{ActiveExchange, Stage};
 use crate::pipeline::RequestContext;
@@ -53,7 +53,7 @@ impl Asked {
     }
 
     /// Ends the request body for its handler before its time.
-    pub fn fail(&self, error: ContentError) {
+    pub fn fail(&self, error: BodyError) {
         if let Some(content) = &self.content {
             content.fail(error);
         }
@@ -77,14 +77,14 @@ impl State {
 pub enum Held {
     Request {
         request: Rc<OwnedRequest>,
-        content: RequestContent,
+        content: RequestBody,
     },
     Refusal(Refusal, Rc<RequestContext>),
 }
 
 /// Content of the request on its way to the handler. The stream's window bounds it.
 pub struct Incoming {
-    pipe: Rc<Pipe>,
+    pipe: Rc<BodyChannel>,
     chunks: VecDeque<BytesMut>,
     ended: bool,
     /// The client waits for 100 before it sends.
@@ -92,7 +92,7 @@ pub struct Incoming {
 }
 
 impl Incoming {
-    pub fn new(pipe: Rc<Pipe>, expects_continue: bool) -> Incoming {
+    pub fn new(pipe: Rc<BodyChannel>, expects_continue: bool) -> Incoming {
         Incoming {
             pipe,
             chunks: VecDeque::new(),
@@ -145,18 +145,18 @@ impl Incoming {
     }
 
     /// Leads the request body to the handler.
-    pub fn pipe(&self) -> &Pipe {
+    pub fn pipe(&self) -> &BodyChannel {
         &self.pipe
     }
 
     /// Ends it for the handler before its time.
-    pub fn fail(&self, error: ContentError) {
+    pub fn fail(&self, error: BodyError) {
         self.pipe.end(Err(error));
     }
 
     /// Hands on what the handler asks for.
     pub fn give(&mut self, id: StreamId, engine: &mut ServerConnection, output: &mut SendQueue) -> Demand {
-        if !self.pipe.is_wanted() {
+        if !self.pipe.wants_chunk() {
             return Demand::None;
         }
         if let Some(chunk) = self.chunks.pop_front() {
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn small_pieces_share_chunks() {
-        let (_content, pipe) = RequestContent::piped();
+        let (_content, pipe) = RequestBody::channel();
         let mut incoming = Incoming::new(pipe, false);
         for _ in 0..3 * CHUNK {
             incoming.add(b"x", false);

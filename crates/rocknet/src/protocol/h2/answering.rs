@@ -13,7 +13,7 @@ use super::answer::{Answer, Asked, Incoming, State};
 use super::connection::Connection;
 use super::pushes::Promised;
 use super::reply::{H2Reply, RequestBody};
-use crate::exchange::ContentError;
+use crate::exchange::BodyError;
 use crate::lifecycle::deadlines::Deadlines;
 use crate::lifecycle::exchange::{ActiveExchange, Stage};
 use crate::lifecycle::flow::{self, Flow};
@@ -144,7 +144,7 @@ impl<L: Link> Connection<L> {
     ) {
         let mut context = None;
         if let Some(answer) = self.answers.take(id) {
-            answer.asked.fail(ContentError::TooLarge);
+            answer.asked.fail(BodyError::TooLarge);
             if let State::Active(exchange) = answer.state {
                 context = Some(exchange.context);
             }

@@ -11,7 +11,7 @@ use rocknet_proto::h2::ErrorCode;
 use super::answer::{Answer, Asked, Incoming, State as Stage};
 use super::connection::{Connection, State};
 use super::reply::RequestBody;
-use crate::exchange::ContentError;
+use crate::exchange::BodyError;
 use crate::lifecycle::connection::rate_window;
 use crate::lifecycle::deadlines::{LEFT_TO_KERNEL, Phase};
 use crate::lifecycle::drive::Version;
@@ -147,7 +147,7 @@ impl<L: Link> Connection<L> {
         let mut unsent = self.core.backlog.as_ref().map_or(0, |backlog| backlog.len());
         for place in 0..self.answers.places() {
             if let Some(answer) = self.answers.take_at(place) {
-                answer.asked.fail(ContentError::Cut);
+                answer.asked.fail(BodyError::Incomplete);
                 if let Stage::Active(exchange) = &answer.state {
                     unsent = exchange.record_cut(&worker, &mut self.core.peer, unsent);
                 }

@@ -19,7 +19,7 @@ use rocknet_proto::request::OwnedRequest;
 use super::answer::{Answer, Asked, Held, Incoming, State};
 use super::connection::{Connection, State as Stage};
 use super::reply::RequestBody;
-use crate::exchange::{ContentError, RequestContent};
+use crate::exchange::{self, BodyError};
 use crate::lifecycle::deadlines::Deadlines;
 use crate::pipeline::{RequestContext, body_limit};
 use crate::worker::{Buffers, View, Worker};
@@ -88,7 +88,7 @@ impl<L: Link> Connection<L> {
         let request = head.request();
         let head_only = request.method == Method::Head;
         let site = view.site(self.core.peer.local(), request.authority);
-        let (content, pipe) = RequestContent::piped();
+        let (content, pipe) = exchange::RequestBody::channel();
         let mut incoming = None;
         let held = if end {
             pipe.end(Ok(()));
@@ -115,7 +115,7 @@ impl<L: Link> Connection<L> {
 
     /// Keeps the request that asked for HTTP/2, which has no content.
     pub(super) fn hold_first(&mut self, id: StreamId, request: OwnedRequest) {
-        let (content, pipe) = RequestContent::piped();
+        let (content, pipe) = exchange::RequestBody::channel();
         pipe.end(Ok(()));
         let head_only = request.view().method == Method::Head;
         let request = Rc::new(request);
@@ -136,7 +136,7 @@ impl<L: Link> Connection<L> {
     pub(super) fn hold_refusal(&mut self, worker: &Worker, view: &Rc<View>, id: StreamId, refusal: Refusal) {
         let mut request_context = RequestContext::unparsed(view, self.core.peer.local());
         if let Some(answer) = self.answers.take(id) {
-            answer.asked.fail(ContentError::TooLarge);
+            answer.asked.fail(BodyError::TooLarge);
             if let State::Active(exchange) = answer.state {
                 request_context = exchange.context;
             }

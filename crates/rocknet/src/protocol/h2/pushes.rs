@@ -128,11 +128,11 @@ impl Pushes {
         promised: &mut Vec<Promised>,
         out: &mut Vec<u8>,
     ) {
-        if page.preloads.is_none() && preload::linked(fields).next().is_none() {
+        if page.preloads.is_none() && preload::link_targets(fields).next().is_none() {
             return;
         }
         let configured = page.preloads.iter().flat_map(|preloads| &preloads.targets);
-        let targets = configured.map(|target| &**target).chain(preload::linked(fields));
+        let targets = configured.map(|target| &**target).chain(preload::link_targets(fields));
         self.promise(engine, id, &page.request.view(), scheme, targets, promised, out);
     }
 

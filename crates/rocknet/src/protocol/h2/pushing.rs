@@ -44,7 +44,7 @@ impl<L: Link> Connection<L> {
         output: &mut SendQueue,
     ) {
         let preloads = &pending.preloads;
-        if self.engine.may_push(asked.id) && preload::is_first_look(request) {
+        if self.engine.may_push(asked.id) && preload::is_first_visit(request) {
             asked.page = context.request.clone().map(|request| {
                 let preloads = preloads.clone();
                 Box::new(Page { request, preloads })

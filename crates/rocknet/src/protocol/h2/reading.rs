@@ -11,7 +11,7 @@ use rocknet_proto::h2::{ConnectionEvent, DecodedHead};
 use super::answer::State::Active;
 use super::connection::{Connection, State};
 use super::send_ahead::OUTPUT_BOUND;
-use crate::exchange::ContentError;
+use crate::exchange::BodyError;
 use crate::response::FieldList;
 use crate::worker::{Buffers, View, Worker};
 
@@ -177,7 +177,7 @@ impl<L: Link> Connection<L> {
                 } => {
                     tracing::debug!(client = %self.core.peer.client, ?code, ?fault, "a stream was reset");
                     if let Some(answer) = self.answers.take(stream) {
-                        answer.asked.fail(ContentError::Cut);
+                        answer.asked.fail(BodyError::Incomplete);
                         if let Active(exchange) = &answer.state {
                             exchange.record_cut(worker, &mut self.core.peer, 0);
                         }

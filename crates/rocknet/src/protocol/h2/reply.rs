@@ -8,10 +8,10 @@ use rocknet_proto::status::Status;
 
 use super::answer::{Asked, Incoming};
 use super::pushes::{Page, Promised, Pushes};
-use crate::exchange::RequestContent;
+use crate::exchange;
 use crate::files::cache::front::Known;
 use crate::files::entry::{Content, Variant};
-use crate::interim::Early;
+use crate::interim::InterimResponse;
 use crate::lifecycle::body::{BodySource, Delivery};
 use crate::lifecycle::responder::{Begun, Responder, Sent, Taken, Unsendable};
 use crate::pipeline::Reply;
@@ -48,7 +48,7 @@ pub enum RequestBody {
     /// What follows an extended CONNECT is no body, but data for the tunnel.
     Tunnel,
     /// The request was held, and its body has been received since.
-    Held(Option<RequestContent>),
+    Held(Option<exchange::RequestBody>),
 }
 
 /// What became of it.
@@ -165,14 +165,14 @@ impl Reply for H2Reply<'_> {
         }
     }
 
-    fn open_body(&mut self) -> RequestContent {
+    fn open_body(&mut self) -> exchange::RequestBody {
         let expects_continue = match &mut self.body {
-            RequestBody::None => return RequestContent::none(),
-            RequestBody::Held(content) => return content.take().unwrap_or(RequestContent::none()),
+            RequestBody::None => return exchange::RequestBody::empty(),
+            RequestBody::Held(content) => return content.take().unwrap_or(exchange::RequestBody::empty()),
             RequestBody::Stream { expects_continue } => Some(*expects_continue),
             RequestBody::Tunnel => None,
         };
-        let (content, pipe) = RequestContent::piped();
+        let (content, pipe) = exchange::RequestBody::channel();
         if expects_continue.is_none() {
             pipe.end(Ok(()));
         }
@@ -228,7 +228,7 @@ impl Responder for H2Reply<'_> {
         Ok(Some(Status::OK))
     }
 
-    fn inform(&mut self, early: &Early) -> Result<(), Unsendable> {
+    fn inform(&mut self, early: &InterimResponse) -> Result<(), Unsendable> {
         if self.id.is_promised() {
             return Ok(());
         }

@@ -136,7 +136,7 @@ impl<L: Link> Connection<L> {
                     let output = &mut worker.buffers.borrow_mut().output;
                     let demand = content.give(answer.asked.id, &mut self.engine, output);
                     if is_sending && matches!(&demand, Demand::None | Demand::Met) {
-                        content.pipe().on_wanted(context.waker());
+                        content.pipe().wake_when_wanted(context.waker());
                     }
                     demand
                 }

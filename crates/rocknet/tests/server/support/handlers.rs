@@ -2,8 +2,8 @@
 
 use std::sync::Mutex;
 
-use rocknet::exchange::{ContentError, Exchange};
-use rocknet::handler::{Answering, Handler, answer_with};
+use rocknet::exchange::{BodyError, Exchange};
+use rocknet::handler::{Handler, HandlerFuture, respond_with};
 use rocknet::response::Response;
 use rocknet_proto::status::Status;
 use tokio::sync::{mpsc, oneshot};
@@ -12,12 +12,12 @@ use tokio::sync::{mpsc, oneshot};
 pub struct Panics;
 
 impl Handler for Panics {
-    fn answer(&self, exchange: Exchange) -> Answering {
+    fn handle(&self, exchange: Exchange) -> HandlerFuture {
         assert!(
             !exchange.path.ends_with("/now"),
             "a handler that panics at once, for a test"
         );
-        answer_with(async { panic!("a handler that panics while it is waited for, for a test") })
+        respond_with(async { panic!("a handler that panics while it is waited for, for a test") })
     }
 }
 
@@ -25,15 +25,15 @@ impl Handler for Panics {
 pub struct Echo;
 
 impl Handler for Echo {
-    fn answer(&self, exchange: Exchange) -> Answering {
-        let mut content = exchange.content;
-        answer_with(async move {
+    fn handle(&self, exchange: Exchange) -> HandlerFuture {
+        let mut content = exchange.body;
+        respond_with(async move {
             let mut all = Vec::new();
             loop {
                 match content.chunk().await {
                     Ok(Some(chunk)) => all.extend_from_slice(&chunk),
                     Ok(None) => return Response::new(Status::OK).body(all),
-                    Err(ContentError::TooLarge) => return Response::new(Status::CONTENT_TOO_LARGE),
+                    Err(BodyError::TooLarge) => return Response::new(Status::CONTENT_TOO_LARGE),
                     Err(_) => return Response::new(Status::BAD_REQUEST),
                 }
             }
@@ -72,14 +72,14 @@ impl Asked {
 }
 
 impl Handler for Waits {
-    fn answer(&self, _: Exchange) -> Answering {
+    fn handle(&self, _: Exchange) -> HandlerFuture {
         let (answer, told) = oneshot::channel();
         let sent = self
             .0
             .lock()
             .map(|asked| asked.send(Asked(answer)).is_ok())
             .unwrap_or(false);
-        answer_with(async move {
+        respond_with(async move {
             match told.await {
                 Ok(text) if sent => Response::new(Status::OK).body(text),
                 _ => Response::new(Status::SERVICE_UNAVAILABLE),

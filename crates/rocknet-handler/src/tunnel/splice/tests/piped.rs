@@ -141,6 +141,6 @@ fn a_stream_lets_others_have_their_turn() {
         let before = both.peer.heard().len();
         assert!(both.turn(1).is_pending());
         let moved = both.peer.heard().len() - before;
-        assert!((1..BYTES_PER_TURN + ROOM).contains(&moved), "{moved}");
+        assert!((1..MAX_BYTES_PER_POLL + ROOM).contains(&moved), "{moved}");
     }
 }

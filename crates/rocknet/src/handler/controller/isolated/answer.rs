@@ -9,7 +9,7 @@ use rocknet_controller::host::frame::{self, Ask};
 use super::body::Given;
 use super::conversation::{Conversation, Heard};
 use super::library::Controller;
-use crate::exchange::{Exchange, RequestContent};
+use crate::exchange::{Exchange, RequestBody};
 use crate::handler::controller::asked::{Here, Origin};
 use crate::handler::controller::content::{collect, whole};
 use crate::handler::controller::draft::{Draft, MAX_BODY};
@@ -27,7 +27,7 @@ pub async fn answer(
     controller: &Controller,
     mut exchange: Exchange,
 ) -> Result<Response, Trouble> {
-    let mut content = std::mem::replace(&mut exchange.content, RequestContent::none());
+    let mut content = std::mem::replace(&mut exchange.body, RequestBody::empty());
     let route = &exchange.route;
     let collected = match controller.takes {
         true => Vec::new(),

@@ -2,16 +2,16 @@
 
 /// Which directions are over.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Ends {
+pub struct CloseState {
     /// The client sends nothing more.
     pub received: bool,
     /// Nothing more is sent to the client.
     pub sent: bool,
 }
 
-impl Ends {
+impl CloseState {
     /// One side is over, and the other is not.
-    pub fn is_half(self) -> bool {
+    pub fn is_half_closed(self) -> bool {
         self.received != self.sent
     }
 }

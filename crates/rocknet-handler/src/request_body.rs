@@ -9,61 +9,61 @@ use bytes::Bytes;
 use rocknet_proto::status::Status;
 
 use crate::response::FieldList;
-use crate::spool::{self, Spool, Spooled};
+use crate::spool::{self, SpoolWriter, SpooledBody};
 
 /// Why request content ended too soon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ContentError {
+pub enum BodyError {
     /// The client left, or broke the framing.
-    Cut,
+    Incomplete,
     /// More than the site allows.
     TooLarge,
     /// Slower than the limits allow.
     TooSlow,
     /// It could not be kept until it was complete. The log says why.
-    Spool(spool::Error),
+    SpoolWriter(spool::Error),
 }
 
-impl ContentError {
+impl BodyError {
     /// Returns the status of the response.
     pub fn status(self) -> Status {
         match self {
-            ContentError::Cut => Status::BAD_REQUEST,
-            ContentError::TooLarge => Status::CONTENT_TOO_LARGE,
-            ContentError::TooSlow => Status::REQUEST_TIMEOUT,
-            ContentError::Spool(spool::Error::Full) => Status::INSUFFICIENT_STORAGE,
-            ContentError::Spool(spool::Error::Busy) => Status::SERVICE_UNAVAILABLE,
-            ContentError::Spool(spool::Error::Failed) => Status::INTERNAL_SERVER_ERROR,
+            BodyError::Incomplete => Status::BAD_REQUEST,
+            BodyError::TooLarge => Status::CONTENT_TOO_LARGE,
+            BodyError::TooSlow => Status::REQUEST_TIMEOUT,
+            BodyError::SpoolWriter(spool::Error::Full) => Status::INSUFFICIENT_STORAGE,
+            BodyError::SpoolWriter(spool::Error::Busy) => Status::SERVICE_UNAVAILABLE,
+            BodyError::SpoolWriter(spool::Error::Failed) => Status::INTERNAL_SERVER_ERROR,
         }
     }
 }
 
-impl From<spool::Error> for ContentError {
-    fn from(error: spool::Error) -> ContentError {
-        ContentError::Spool(error)
+impl From<spool::Error> for BodyError {
+    fn from(error: spool::Error) -> BodyError {
+        BodyError::SpoolWriter(error)
     }
 }
 
 /// The content of a request, as it comes in. Asking for a chunk is what lets the next one be received.
-pub struct RequestContent {
+pub struct RequestBody {
     /// `None`: there is none, as is known from its beginning.
-    pipe: Option<Rc<Pipe>>,
+    channel: Option<Rc<BodyChannel>>,
     /// Boxed: few requests have any, and the content of each is moved.
-    beside: Option<Box<Beside>>,
+    extras: Option<Box<BodyExtras>>,
 }
 
 /// What is beside the pipe.
 #[derive(Default)]
-struct Beside {
+struct BodyExtras {
     /// What was taken before anybody asked for it.
-    gathered: Option<Bytes>,
-    witness: Option<Box<dyn Witness>>,
+    buffered: Option<Bytes>,
+    tee: Option<Box<dyn BodyTee>>,
     /// The complete body, which was received before; nothing more comes from the pipe.
-    spooled: Option<Spooled>,
+    spooled: Option<SpooledBody>,
 }
 
 /// Sees all content that passes by.
-pub trait Witness {
+pub trait BodyTee {
     fn chunk(&mut self, chunk: &Bytes);
 
     /// That was all of it. Whoever does not hear this has not seen it whole.
@@ -72,35 +72,35 @@ pub trait Witness {
 
 /// Between the protocol, which puts chunks in, and the handler, which takes them out: one chunk at most.
 #[derive(Default)]
-pub struct Pipe {
+pub struct BodyChannel {
     chunk: RefCell<Option<Bytes>>,
     /// Boxed: few requests have any.
     trailers: RefCell<Option<Box<FieldList>>>,
-    end: Cell<Option<Result<(), ContentError>>>,
-    wanted: Cell<bool>,
+    end: Cell<Option<Result<(), BodyError>>>,
+    is_wanted: Cell<bool>,
     may_pause: Cell<bool>,
     /// The handler has taken content that was received before.
-    has_moved: Cell<bool>,
-    waker: RefCell<Option<Waker>>,
+    has_progressed: Cell<bool>,
+    consumer_waker: RefCell<Option<Waker>>,
     /// The protocol's own: a handler that answers already may ask in a task of its own.
-    giver: RefCell<Option<Waker>>,
+    producer_waker: RefCell<Option<Waker>>,
 }
 
-impl RequestContent {
+impl RequestBody {
     /// With the end that the protocol holds.
-    pub fn piped() -> (RequestContent, Rc<Pipe>) {
-        let pipe = Rc::new(Pipe::default());
-        let content = RequestContent {
-            pipe: Some(Rc::clone(&pipe)),
-            ..RequestContent::none()
+    pub fn channel() -> (RequestBody, Rc<BodyChannel>) {
+        let channel = Rc::new(BodyChannel::default());
+        let content = RequestBody {
+            channel: Some(Rc::clone(&channel)),
+            ..RequestBody::empty()
         };
-        (content, pipe)
+        (content, channel)
     }
 
-    pub const fn none() -> RequestContent {
-        RequestContent {
-            pipe: None,
-            beside: None,
+    pub const fn empty() -> RequestBody {
+        RequestBody {
+            channel: None,
+            extras: None,
         }
     }
 
@@ -109,117 +109,117 @@ impl RequestContent {
         if let Some(length) = self.spooled_length() {
             return length == 0;
         }
-        let is_over = |pipe: &Rc<Pipe>| pipe.chunk.borrow().is_none() && pipe.end.get() == Some(Ok(()));
-        let has_gathered = self.beside.as_ref().is_some_and(|beside| beside.gathered.is_some());
-        !has_gathered && self.pipe.as_ref().is_none_or(is_over)
+        let is_over = |channel: &Rc<BodyChannel>| channel.chunk.borrow().is_none() && channel.end.get() == Some(Ok(()));
+        let has_buffered = self.extras.as_ref().is_some_and(|extras| extras.buffered.is_some());
+        !has_buffered && self.channel.as_ref().is_none_or(is_over)
     }
 
     /// The next chunk; `None` at the end.
-    pub async fn chunk(&mut self) -> Result<Option<Bytes>, ContentError> {
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, BodyError> {
         poll_fn(|context| self.poll_chunk(context)).await
     }
 
-    /// As [`RequestContent::chunk`], for those who do something else meanwhile.
-    pub fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, ContentError>> {
-        if let Some(Beside { spooled: Some(_), .. }) = self.beside.as_deref() {
+    /// As [`RequestBody::chunk`], for those who do something else meanwhile.
+    pub fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, BodyError>> {
+        if let Some(BodyExtras { spooled: Some(_), .. }) = self.extras.as_deref() {
             return self.poll_spooled(context);
         }
-        let gathered = self.beside.as_mut().and_then(|beside| beside.gathered.take());
-        let polled = match gathered {
+        let buffered = self.extras.as_mut().and_then(|extras| extras.buffered.take());
+        let polled = match buffered {
             Some(chunk) => Poll::Ready(Ok(Some(chunk))),
-            None => self.poll_pipe(context),
+            None => self.poll_channel(context),
         };
-        if let Some(beside) = &mut self.beside
+        if let Some(extras) = &mut self.extras
             && let Poll::Ready(Ok(chunk)) = &polled
         {
-            beside.tell_witness(chunk.as_ref());
+            extras.notify_tee(chunk.as_ref());
         }
         polled
     }
 
-    fn poll_pipe(&self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, ContentError>> {
-        match &self.pipe {
-            Some(pipe) => pipe.poll_chunk(context),
+    fn poll_channel(&self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, BodyError>> {
+        match &self.channel {
+            Some(channel) => channel.poll_chunk(context),
             None => Poll::Ready(Ok(None)),
         }
     }
 
     #[cold]
-    fn poll_spooled(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, ContentError>> {
-        let Some(spooled) = self.beside.as_mut().and_then(|beside| beside.spooled.as_mut()) else {
+    fn poll_spooled(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, BodyError>> {
+        let Some(spooled) = self.extras.as_mut().and_then(|extras| extras.spooled.as_mut()) else {
             return Poll::Ready(Ok(None));
         };
         let polled = spooled.poll_piece(context);
-        if let (Poll::Ready(_), Some(pipe)) = (&polled, &self.pipe) {
-            pipe.has_moved.set(true);
+        if let (Poll::Ready(_), Some(channel)) = (&polled, &self.channel) {
+            channel.has_progressed.set(true);
         }
-        polled.map_err(ContentError::from)
+        polled.map_err(BodyError::from)
     }
 
     /// Receives the whole body into the spool and returns its length. From then on chunks come from the spool.
-    pub async fn spool(&mut self, mut spool: Spool) -> Result<u64, ContentError> {
+    pub async fn spool(&mut self, mut spool: SpoolWriter) -> Result<u64, BodyError> {
         while let Some(chunk) = self.chunk().await? {
             spool.add(&chunk).await?;
         }
         let spooled = spool.finish().await?;
         let length = spooled.length();
-        self.beside.get_or_insert_default().spooled = Some(spooled);
+        self.extras.get_or_insert_default().spooled = Some(spooled);
         Ok(length)
     }
 
     /// Returns the length of a body that was received whole.
     fn spooled_length(&self) -> Option<u64> {
-        let spooled = self.beside.as_ref()?.spooled.as_ref()?;
+        let spooled = self.extras.as_ref()?.spooled.as_ref()?;
         Some(spooled.length())
     }
 
     /// Returns the same body again, from its beginning; `None` if it was not received whole.
-    pub fn again(&self) -> Option<RequestContent> {
-        let spooled = self.beside.as_ref()?.spooled.as_ref()?.again();
-        Some(RequestContent {
-            pipe: self.pipe.clone(),
-            beside: Some(Box::new(Beside {
+    pub fn again(&self) -> Option<RequestBody> {
+        let spooled = self.extras.as_ref()?.spooled.as_ref()?.again();
+        Some(RequestBody {
+            channel: self.channel.clone(),
+            extras: Some(Box::new(BodyExtras {
                 spooled: Some(spooled),
-                ..Beside::default()
+                ..BodyExtras::default()
             })),
         })
     }
 
     /// Shows all content from now on to somebody else as well.
-    pub fn show(&mut self, witness: Box<dyn Witness>) {
-        self.beside.get_or_insert_default().witness = Some(witness);
+    pub fn tee_to(&mut self, tee: Box<dyn BodyTee>) {
+        self.extras.get_or_insert_default().tee = Some(tee);
     }
 
     /// Takes content, to be given later, until there are `most` bytes or somewhat more, or all of it.
-    pub async fn gather(&mut self, most: usize) -> Result<(), ContentError> {
+    pub async fn buffer(&mut self, most: usize) -> Result<(), BodyError> {
         let mut held = Vec::new();
         while held.len() < most {
-            match poll_fn(|context| self.poll_pipe(context)).await? {
+            match poll_fn(|context| self.poll_channel(context)).await? {
                 Some(chunk) => held.extend_from_slice(&chunk),
                 None => break,
             }
         }
         if !held.is_empty() {
-            self.beside.get_or_insert_default().gathered = Some(held.into());
+            self.extras.get_or_insert_default().buffered = Some(held.into());
         }
         Ok(())
     }
 
     /// The client may be silent for as long as the handler is patient: what it sends is no file, but one message now and then.
-    pub fn let_pause(&self) {
-        if let Some(pipe) = &self.pipe {
-            pipe.may_pause.set(true);
+    pub fn allow_pauses(&self) {
+        if let Some(channel) = &self.channel {
+            channel.may_pause.set(true);
         }
     }
 
     /// Returns whether there are trailers, once the body has ended.
     pub fn has_trailers(&self) -> bool {
-        self.pipe.as_ref().is_some_and(|pipe| pipe.has_trailers())
+        self.channel.as_ref().is_some_and(|channel| channel.has_trailers())
     }
 
     /// Fields that came behind the content, once that has ended.
     pub fn take_trailers(&mut self) -> Option<FieldList> {
-        let trailers = &self.pipe.as_ref()?.trailers;
+        let trailers = &self.channel.as_ref()?.trailers;
         let trailers = match self.spooled_length() {
             // It may be sent once more.
             Some(_) => trailers.borrow().clone(),
@@ -229,42 +229,42 @@ impl RequestContent {
     }
 }
 
-impl Beside {
+impl BodyExtras {
     #[cold]
-    fn tell_witness(&mut self, chunk: Option<&Bytes>) {
-        match (&mut self.witness, chunk) {
-            (Some(witness), Some(chunk)) => witness.chunk(chunk),
-            (witness, None) => drop(witness.take().map(Witness::end)),
+    fn notify_tee(&mut self, chunk: Option<&Bytes>) {
+        match (&mut self.tee, chunk) {
+            (Some(tee), Some(chunk)) => tee.chunk(chunk),
+            (tee, None) => drop(tee.take().map(BodyTee::end)),
             (None, _) => {}
         }
     }
 }
 
-impl Pipe {
-    fn poll_chunk(&self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, ContentError>> {
+impl BodyChannel {
+    fn poll_chunk(&self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, BodyError>> {
         if let Some(chunk) = self.chunk.borrow_mut().take() {
             return Poll::Ready(Ok(Some(chunk)));
         }
         if let Some(end) = self.end.get() {
             return Poll::Ready(end.map(|()| None));
         }
-        *self.waker.borrow_mut() = Some(context.waker().clone());
-        if !self.wanted.replace(true)
-            && let Some(giver) = self.giver.take()
+        *self.consumer_waker.borrow_mut() = Some(context.waker().clone());
+        if !self.is_wanted.replace(true)
+            && let Some(producer_waker) = self.producer_waker.take()
         {
-            giver.wake();
+            producer_waker.wake();
         }
         Poll::Pending
     }
 
     /// Whether the handler waits for content.
-    pub fn is_wanted(&self) -> bool {
-        self.wanted.get() && self.chunk.borrow().is_none() && self.end.get().is_none()
+    pub fn wants_chunk(&self) -> bool {
+        self.is_wanted.get() && self.chunk.borrow().is_none() && self.end.get().is_none()
     }
 
     /// Wakes `waker` when content is wanted.
-    pub fn on_wanted(&self, waker: &Waker) {
-        *self.giver.borrow_mut() = Some(waker.clone());
+    pub fn wake_when_wanted(&self, waker: &Waker) {
+        *self.producer_waker.borrow_mut() = Some(waker.clone());
     }
 
     /// Whether the client may be silent for a while.
@@ -274,8 +274,8 @@ impl Pipe {
 
     /// Returns whether the handler has taken content that was received before, since the last call: it may be slow, but does not
     /// hang.
-    pub fn take_moved(&self) -> bool {
-        self.has_moved.take()
+    pub fn take_progress(&self) -> bool {
+        self.has_progressed.take()
     }
 
     /// Returns whether there are trailers.
@@ -284,7 +284,7 @@ impl Pipe {
     }
 
     pub fn put(&self, chunk: Bytes) {
-        self.wanted.set(false);
+        self.is_wanted.set(false);
         *self.chunk.borrow_mut() = Some(chunk);
         self.wake();
     }
@@ -296,15 +296,15 @@ impl Pipe {
         }
     }
 
-    pub fn end(&self, how: Result<(), ContentError>) {
+    pub fn end(&self, result: Result<(), BodyError>) {
         if self.end.get().is_none() {
-            self.end.set(Some(how));
+            self.end.set(Some(result));
             self.wake();
         }
     }
 
     fn wake(&self) {
-        if let Some(waker) = self.waker.borrow_mut().take() {
+        if let Some(waker) = self.consumer_waker.borrow_mut().take() {
             waker.wake();
         }
     }

@@ -11,62 +11,62 @@ use rocknet_io::runtime::{hear, spawn};
 
 /// Handshakes begun in a turn. Each takes from 0.2 ms (ECDSA) to 1 ms (RSA): with four, an answer is late by a few
 /// milliseconds at worst, and the turn's own cost is still nothing beside them.
-pub const HANDSHAKES: u32 = 4;
+pub const MAX_HANDSHAKES: u32 = 4;
 
 /// Connections to other servers begun in a turn. A `connect` costs 20 to 100 µs, so 16 take about a millisecond; a worker
 /// with little else to do begins the next 16 at once.
-pub const CONNECTS: u32 = 16;
+pub const MAX_CONNECTS: u32 = 16;
 
 #[derive(Clone)]
-pub struct Gate(Rc<State>);
+pub struct StartLimiter(Rc<LimiterState>);
 
-struct State {
-    per_turn: u32,
-    begun: Cell<u32>,
-    waiting: RefCell<VecDeque<Rc<Turn>>>,
+struct LimiterState {
+    per_iteration: u32,
+    started: Cell<u32>,
+    waiters: RefCell<VecDeque<Rc<Waiter>>>,
     /// Somebody counts anew when the next turn comes.
-    counting: Cell<bool>,
+    is_scheduled: Cell<bool>,
 }
 
 /// The place of one who waits: one, however often he looks. A connection in HTTP/2 looks for all its streams whenever
 /// anything comes, so a place for each look would be memory that clients may have at will.
-struct Turn {
+struct Waiter {
     waker: RefCell<Waker>,
-    has_come: Cell<bool>,
+    is_admitted: Cell<bool>,
 }
 
-impl Gate {
-    /// Lets `per_turn` callers pass in each turn.
-    pub fn new(per_turn: u32) -> Gate {
-        Gate(Rc::new(State {
-            per_turn,
-            begun: Cell::default(),
-            waiting: RefCell::default(),
-            counting: Cell::default(),
+impl StartLimiter {
+    /// Lets `per_iteration` callers pass in each turn.
+    pub fn new(per_iteration: u32) -> StartLimiter {
+        StartLimiter(Rc::new(LimiterState {
+            per_iteration,
+            started: Cell::default(),
+            waiters: RefCell::default(),
+            is_scheduled: Cell::default(),
         }))
     }
 
     /// Waits for a turn in which another one may begin.
-    pub async fn pass(&self) {
-        let mut turn: Option<Rc<Turn>> = None;
+    pub async fn acquire(&self) {
+        let mut waiter: Option<Rc<Waiter>> = None;
         poll_fn(|context| {
             let state = &self.0;
-            if !state.counting.replace(true) {
-                spawn(Gate::count_anew(self.clone()));
+            if !state.is_scheduled.replace(true) {
+                spawn(StartLimiter::start_iteration(self.clone()));
             }
-            if state.begun.get() < state.per_turn {
-                state.begun.set(state.begun.get() + 1);
+            if state.started.get() < state.per_iteration {
+                state.started.set(state.started.get() + 1);
                 return Poll::Ready(());
             }
-            match turn.as_ref().filter(|turn| !turn.has_come.get()) {
-                Some(turn) => turn.waker.borrow_mut().clone_from(context.waker()),
+            match waiter.as_ref().filter(|waiter| !waiter.is_admitted.get()) {
+                Some(waiter) => waiter.waker.borrow_mut().clone_from(context.waker()),
                 None => {
-                    let new = Rc::new(Turn {
+                    let new = Rc::new(Waiter {
                         waker: RefCell::new(context.waker().clone()),
-                        has_come: Cell::new(false),
+                        is_admitted: Cell::new(false),
                     });
-                    state.waiting.borrow_mut().push_back(Rc::clone(&new));
-                    turn = Some(new);
+                    state.waiters.borrow_mut().push_back(Rc::clone(&new));
+                    waiter = Some(new);
                 }
             }
             Poll::Pending
@@ -75,19 +75,19 @@ impl Gate {
     }
 
     /// The loop looks at its events before it goes on behind a yield.
-    async fn count_anew(self) {
+    async fn start_iteration(self) {
         hear().await;
-        self.0.counting.set(false);
-        self.0.begun.set(0);
-        for _ in 0..self.0.per_turn {
-            let next = self.0.waiting.borrow_mut().pop_front();
-            let Some(turn) = next else { break };
-            turn.has_come.set(true);
-            turn.waker.borrow().wake_by_ref();
+        self.0.is_scheduled.set(false);
+        self.0.started.set(0);
+        for _ in 0..self.0.per_iteration {
+            let next = self.0.waiters.borrow_mut().pop_front();
+            let Some(waiter) = next else { break };
+            waiter.is_admitted.set(true);
+            waiter.waker.borrow().wake_by_ref();
         }
         // Whoever was woken may be gone, or have passed already: those behind must not wait for them.
-        if !self.0.waiting.borrow().is_empty() && !self.0.counting.replace(true) {
-            spawn(Gate::count_anew(self));
+        if !self.0.waiters.borrow().is_empty() && !self.0.is_scheduled.replace(true) {
+            spawn(StartLimiter::start_iteration(self));
         }
     }
 }
@@ -101,19 +101,19 @@ mod tests {
     #[test]
     fn who_looks_often_waits_once() {
         Runtime::new(16).unwrap().block_on(async {
-            let gate = Gate::new(HANDSHAKES);
-            gate.0.begun.set(HANDSHAKES);
-            let mut pass = std::pin::pin!(gate.pass());
+            let limiter = StartLimiter::new(MAX_HANDSHAKES);
+            limiter.0.started.set(MAX_HANDSHAKES);
+            let mut acquire = std::pin::pin!(limiter.acquire());
             poll_fn(|context| {
                 for _ in 0..100 {
-                    assert!(pass.as_mut().poll(context).is_pending());
+                    assert!(acquire.as_mut().poll(context).is_pending());
                 }
                 Poll::Ready(())
             })
             .await;
-            assert_eq!(gate.0.waiting.borrow().len(), 1);
-            pass.await;
-            assert!(gate.0.waiting.borrow().is_empty());
+            assert_eq!(limiter.0.waiters.borrow().len(), 1);
+            acquire.await;
+            assert!(limiter.0.waiters.borrow().is_empty());
         });
     }
 
@@ -122,22 +122,22 @@ mod tests {
         let passed = Rc::new(Cell::new(0));
         let most = Rc::new(Cell::new(0));
         Runtime::new(16).unwrap().block_on(async {
-            let gate = Gate::new(HANDSHAKES);
+            let limiter = StartLimiter::new(MAX_HANDSHAKES);
             for number in 0..41 {
-                let (gate, passed) = (gate.clone(), Rc::clone(&passed));
+                let (limiter, passed) = (limiter.clone(), Rc::clone(&passed));
                 spawn(async move {
                     // Some go away while they wait.
-                    let pass = gate.pass();
+                    let acquire = limiter.acquire();
                     if number % 10 == 9 {
-                        let mut pass = std::pin::pin!(pass);
+                        let mut acquire = std::pin::pin!(acquire);
                         poll_fn(|context| {
-                            let _ = pass.as_mut().poll(context);
+                            let _ = acquire.as_mut().poll(context);
                             Poll::Ready(())
                         })
                         .await;
                         return;
                     }
-                    pass.await;
+                    acquire.await;
                     passed.set(passed.get() + 1);
                 });
             }
@@ -149,6 +149,6 @@ mod tests {
             }
         });
         assert_eq!(passed.get(), 37);
-        assert!(most.get() <= 2 * HANDSHAKES, "{} in a turn", most.get());
+        assert!(most.get() <= 2 * MAX_HANDSHAKES, "{} in a turn", most.get());
     }
 }

@@ -6,7 +6,7 @@ use rustls::{CipherSuite, ProtocolVersion};
 
 /// The negotiated parameters of a TLS handshake.
 #[derive(Debug)]
-pub struct Secure {
+pub struct TlsInfo {
     pub version: Option<ProtocolVersion>,
     suite: Option<CipherSuite>,
     /// The name that the client asked for in its handshake, in lower case.
@@ -22,15 +22,15 @@ pub struct ClientCertificate {
     pub der: CertificateDer<'static>,
 }
 
-impl Secure {
+impl TlsInfo {
     /// `subject` reads the name of the holder from a certificate.
     pub fn new(
         negotiated: &Negotiated<'_>,
         server_name: Option<Box<str>>,
         subject: impl FnOnce(&CertificateDer<'_>) -> Option<String>,
-    ) -> Secure {
+    ) -> TlsInfo {
         let leaf = negotiated.peer.and_then(<[_]>::first);
-        Secure {
+        TlsInfo {
             version: negotiated.version,
             suite: negotiated.suite.map(|suite| suite.suite()),
             server_name,

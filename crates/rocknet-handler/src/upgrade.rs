@@ -8,7 +8,7 @@ use crate::fixed;
 use crate::response::{Body, Response};
 
 /// Makes an answer out of one that does not fit.
-pub fn settle(request: &Request<'_>, response: &mut Response) {
+pub fn enforce(request: &Request<'_>, response: &mut Response) {
     let is_tunnel = matches!(response.body, Body::Tunnel(_));
     let status = if is_tunnel && request.upgrade.is_some() {
         return;
@@ -64,7 +64,7 @@ mod tests {
                 upgrade: upgrade.then_some(&b"echo"[..]),
                 ..owned.view()
             };
-            settle(&request, &mut response);
+            enforce(&request, &mut response);
             assert_eq!(response.status.code(), expected, "{method:?} {upgrade}");
             assert_eq!(matches!(response.body, Body::Tunnel(_)), expected == 101);
         }

@@ -22,7 +22,7 @@ const PAUSE_MS: u64 = 500;
 const MAX_DESTINATIONS: usize = 1024;
 
 /// What the operator reads in the log and on the page of `dev` mode.
-pub const CURE: &str = "All local ports for connections to it are in use. Widen net.ipv4.ip_local_port_range, give it more \
+pub const HINT: &str = "All local ports for connections to it are in use. Widen net.ipv4.ip_local_port_range, give it more \
                         addresses, or allow fewer requests at once (`connections` of a proxy).";
 
 static PAUSED: Destinations = Destinations::new();
