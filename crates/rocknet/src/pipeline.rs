@@ -93,7 +93,7 @@ where
     Begun::Going(route_and_answer(worker, view, incoming, site, decisions, reply))
 }
 
-/// Phase 1, where requests may come the wrong way.
+/// Wait 1, where requests may come the wrong way.
 fn preflight<F, R>(
     worker: &Rc<Worker>,
     view: &Rc<View>,

@@ -15,7 +15,7 @@ use crate::guard;
 use crate::handler::Handler;
 use crate::log::SinkId;
 use crate::registries::Registries;
-use crate::route::{SiteLabel, ServerSettings};
+use crate::route::{ServerSettings, SiteLabel};
 use crate::routing::{MatchKind, RouteTrie, Rules};
 
 pub struct Site {

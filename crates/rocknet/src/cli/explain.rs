@@ -15,7 +15,7 @@ use rocknet::gateway::cgi;
 use rocknet::gateway::php;
 use rocknet::handlers;
 use rocknet::registries::Registries;
-use rocknet::route::{SiteLabel, ServerSettings};
+use rocknet::route::{ServerSettings, SiteLabel};
 use rocknet::routing::{RequestTarget, RuleOutcome, Rules};
 use rocknet_config::environment::Environment;
 use rocknet_config::explain::{self, Explanation};

@@ -1,4 +1,4 @@
-//! The body of a response on its way to the client: the piece that is ready, and the source of the next.
+//! Response body while it is sent: the piece that is ready, and the source of the next one.
 
 mod file;
 mod piece;
@@ -28,7 +28,7 @@ pub struct BodySource {
     source: Option<Source>,
 }
 
-/// Where more comes from.
+/// Source of further pieces.
 enum Source {
     File(FileSource),
     Parts(VecDeque<Part>, Option<FileSource>, Delivery),
@@ -38,7 +38,7 @@ enum Source {
 impl BodySource {
     pub fn new(body: Body, delivery: Delivery) -> BodySource {
         let (ready, source) = match body {
-            // What a tunnel carries is no body.
+            // A tunnel carries no response body.
             Body::Empty | Body::Tunnel(_) => (Piece::None, None),
             Body::Bytes(bytes) => (Piece::Owned(bytes), None),
             Body::File(part) => (Piece::None, Some(Source::File(FileSource::new(part, delivery)))),
@@ -55,7 +55,7 @@ impl BodySource {
         }
     }
 
-    /// The first `length` bytes of what the worker cache holds.
+    /// Makes a body of the first `length` bytes of an entry of the worker cache.
     pub fn shared(bytes: &SharedBytes, length: usize) -> BodySource {
         let ready = Piece::Shared {
             bytes: Rc::clone(bytes),
@@ -65,7 +65,7 @@ impl BodySource {
         BodySource { ready, source: None }
     }
 
-    /// A whole file of the cache. `now_ms`: uptime, by which it is remembered that the file was in memory.
+    /// Makes a body of a whole file of the cache. `now_ms`: uptime at which the file is noted to be in memory.
     pub fn file(file: &Arc<OpenFile>, delivery: Delivery, now_ms: u64) -> BodySource {
         BodySource {
             ready: Piece::None,
@@ -73,22 +73,22 @@ impl BodySource {
         }
     }
 
-    /// Makes these bytes the ready piece. To be called when nothing is ready.
+    /// Makes these bytes the ready piece. Called only when nothing is ready.
     pub fn fill(&mut self, bytes: Bytes) {
         self.ready = Piece::Owned(bytes);
     }
 
-    /// Bytes that are ready.
+    /// Returns the number of bytes that are ready.
     pub fn ready(&self) -> u64 {
         self.ready.length()
     }
 
-    /// Nothing comes after what is ready.
+    /// Returns true if the ready bytes are the last.
     pub fn is_last(&self) -> bool {
         self.source.is_none()
     }
 
-    /// The trailer fields, once [`BodySource::poll`] has returned the end.
+    /// Returns the trailer fields once [`BodySource::poll`] has returned the end.
     pub fn take_trailers(&mut self) -> Option<FieldList> {
         match &mut self.source {
             Some(Source::Stream(stream)) => stream.take_trailers(),
@@ -96,12 +96,12 @@ impl BodySource {
         }
     }
 
-    /// More comes out of files: as much as is asked for, when it is asked for, and the last of it is known to be that.
+    /// Returns true if further pieces come from files: of any requested size, at any time, with a known end.
     pub fn is_file(&self) -> bool {
         matches!(self.source, Some(Source::File(_) | Source::Parts(..)))
     }
 
-    /// Bytes that a file has left. For several files, and anything else, at least as many as any window allows.
+    /// Returns the bytes that a file has left. For several files and other sources, at least as many as any window allows.
     pub fn left(&self) -> u64 {
         match &self.source {
             Some(Source::File(file)) => file.left(),
@@ -119,8 +119,7 @@ impl BodySource {
         self.ready = Piece::None;
     }
 
-    /// Makes the next piece ready, of a file not more than `most` bytes; `None` at the end. To be called when nothing is
-    /// ready.
+    /// Makes the next piece ready, of a file at most `most` bytes; `None` at the end. Called only when nothing is ready.
     pub fn poll(&mut self, task: &mut Context<'_>, pool: &Pool, most: u64) -> Poll<Option<io::Result<()>>> {
         let piece = match &mut self.source {
             None => return Poll::Ready(None),
@@ -128,7 +127,7 @@ impl BodySource {
         };
         Poll::Ready(match piece {
             None => {
-                // A stream may have trailers, which are still to be taken.
+                // Trailers of a stream are still to be taken.
                 if !matches!(self.source, Some(Source::Stream(_))) {
                     self.source = None;
                 }
@@ -147,7 +146,7 @@ impl BodySource {
 }
 
 impl Source {
-    /// Nothing more comes, as far as is known.
+    /// Returns true if the source is known to have nothing more.
     fn is_empty(&self) -> bool {
         match self {
             Source::File(file) => file.left() == 0,

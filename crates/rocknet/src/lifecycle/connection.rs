@@ -10,7 +10,7 @@ use rocknet_io::link::Link;
 use rocknet_io::queue::SendQueue;
 use rocknet_io::wheel::Tick;
 
-use super::deadlines::{Deadlines, LEFT_TO_KERNEL, ONLY_THE_END, Phase};
+use super::deadlines::{Deadlines, FIN_ONLY, LEFT_TO_KERNEL, Wait};
 use super::peer::Peer;
 use crate::exchange::Client;
 use crate::handshake::Handshake;
@@ -61,7 +61,7 @@ impl<L: Link> ConnectionCore<L> {
     pub fn new(open: OpenConnection, link: L, client: Client, local: Option<IpAddr>) -> ConnectionCore<L> {
         let worker = Rc::clone(open.worker());
         let mut deadlines = Deadlines::new(&worker.wheel);
-        deadlines.begin(Phase::First, worker.view().ticks.header);
+        deadlines.begin(Wait::FirstByte, worker.view().ticks.header);
         ConnectionCore {
             link,
             deadlines,
@@ -86,7 +86,7 @@ impl<L: Link> ConnectionCore<L> {
 
     /// Sets what is left of the time for the first head.
     pub fn with_header_ticks(mut self, left: u32) -> ConnectionCore<L> {
-        self.deadlines.begin(Phase::First, left);
+        self.deadlines.begin(Wait::FirstByte, left);
         self
     }
 
@@ -122,14 +122,14 @@ impl<L: Link> ConnectionCore<L> {
     ///
     /// The time for a head is hard, and that for the first one began with the connection.
     pub fn await_request(&mut self, is_partial: bool, ticks: &Ticks) {
-        let is_first = self.deadlines.phase() == Phase::First;
+        let is_first = self.deadlines.wait() == Wait::FirstByte;
         if is_partial {
             if is_first {
-                self.deadlines.go_on_as(Phase::Header);
+                self.deadlines.continue_as(Wait::Header);
             }
-            self.deadlines.enter(Phase::Header, ticks.header);
+            self.deadlines.enter(Wait::Header, ticks.header);
         } else if !is_first {
-            self.deadlines.enter(Phase::KeepAlive, ticks.keep_alive);
+            self.deadlines.enter(Wait::KeepAlive, ticks.keep_alive);
         }
     }
 
@@ -137,7 +137,7 @@ impl<L: Link> ConnectionCore<L> {
     #[inline]
     pub fn poll_past(&mut self, context: &mut Context<'_>) -> bool {
         let (worker, link) = (self.open.worker(), &self.link);
-        let rate = |phase| rate_window(&worker.view(), phase);
+        let rate = |wait| rate_window(&worker.view(), wait);
         self.deadlines.poll_rate(context.waker(), rate, || link.in_flight())
     }
 
@@ -223,7 +223,7 @@ impl<L: Link> ConnectionCore<L> {
         self.unread = Vec::new();
         self.link.shut_down()?;
         let ticks = self.open.worker().view().ticks.linger;
-        self.deadlines.begin(Phase::Linger, ticks);
+        self.deadlines.begin(Wait::Linger, ticks);
         self.dropped = 0;
         self.end = End::Lingering;
         Ok(())
@@ -239,7 +239,7 @@ impl<L: Link> ConnectionCore<L> {
             End::Closed
         } else {
             End::Draining {
-                waited: self.deadlines.begin_ended(),
+                waited: self.deadlines.begin_drain(),
             }
         };
     }
@@ -262,14 +262,14 @@ impl<L: Link> ConnectionCore<L> {
     /// Acts on the deadline of a connection that has ended: the time for the client to close, or to take what was sent, is over.
     pub fn expire_end(&mut self) {
         let (in_flight, worker) = (self.link.in_flight(), self.worker());
-        let is_lingering = self.deadlines.phase() == Phase::Linger;
+        let is_lingering = self.deadlines.wait() == Wait::Linger;
         // A server that stops leaves the rest to the kernel: no response is cut, and the stop is not delayed.
-        if in_flight <= ONLY_THE_END || is_lingering && worker.is_stopping() {
+        if in_flight <= FIN_ONLY || is_lingering && worker.is_stopping() {
             self.end = End::Closed;
         } else if is_lingering {
             let ticks = worker.view().ticks;
             if let End::Draining { waited } = &mut self.end
-                && let Some(next) = self.deadlines.look_again(*waited, ticks.linger)
+                && let Some(next) = self.deadlines.extend_drain(*waited, ticks.linger)
             {
                 *waited = next;
             } else {
@@ -290,16 +290,16 @@ impl<L: Link> ConnectionCore<L> {
     /// Resets the connection if the client has not taken all that was sent: closed in an orderly way, the kernel would keep the
     /// send buffer for as long as the client likes.
     fn reset_if_untaken(&mut self) {
-        if self.link.in_flight() > ONLY_THE_END {
+        if self.link.in_flight() > FIN_ONLY {
             self.link.reset();
         }
     }
 }
 
 /// Returns the bytes that a client must move in each window of a deadline, and the ticks of a window.
-pub fn rate_window(view: &View, phase: Phase) -> (u64, u32) {
-    match phase {
-        Phase::Content => view.receive_window(),
+pub fn rate_window(view: &View, wait: Wait) -> (u64, u32) {
+    match wait {
+        Wait::RequestBody => view.receive_window(),
         _ => view.send_window(),
     }
 }

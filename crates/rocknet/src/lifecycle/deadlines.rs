@@ -1,4 +1,4 @@
-//! Until when a connection may stay as it is, and what its passing means.
+//! Deadline of a connection or stream: the event that it waits for, and the rate at which the client has to move bytes.
 
 use std::rc::Rc;
 use std::task::Waker;
@@ -7,54 +7,54 @@ use rocknet_io::wheel::{Deadline, Wheel};
 
 use crate::worker::Ticks;
 
-/// The event that an exchange waits for.
+/// Event that a connection or exchange waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
-    /// The first byte of the first request.
-    First,
-    /// The rest of a head: hard, however many bytes trickle in.
+pub enum Wait {
+    /// First byte of the first request.
+    FirstByte,
+    /// Rest of a head. Received bytes do not extend this deadline.
     Header,
-    /// The next request.
+    /// Next request.
     KeepAlive,
-    /// Request content: enough of it in each window.
-    Content,
-    /// The client to take the answer: enough of it in each window.
+    /// Request body, at the least rate in each window.
+    RequestBody,
+    /// Client that takes the response, at the least rate in each window.
     Send,
-    /// The client to close after our last answer.
+    /// Client that closes after the last response.
     Linger,
-    /// A handler or the disk, for an answer or the next piece of one.
+    /// Handler or disk, for a response or the next piece of its body.
     Handler,
-    /// Whatever a tunnel brings, for as long as it takes.
+    /// Data in a tunnel, without a deadline.
     Tunnel,
-    /// The other side of a tunnel, of which one has ended: enough to be alive in each window.
+    /// Data from the remaining side of a tunnel, of which the other has ended: at least one byte in each window.
     HalfTunnel,
-    /// A tunnel to end by itself, as the server stops.
-    Farewell,
-    /// Nothing yet: a phase is over and the next has not begun. The old deadline still runs.
-    Between,
+    /// Tunnel that may still end by itself while the server stops.
+    TunnelGrace,
+    /// No event: a wait has ended and the next has not begun. The old deadline still runs.
+    Unset,
 }
 
-/// Unacknowledged bytes that stand for nothing that the client has not taken: the end of our side counts as one.
-pub const ONLY_THE_END: u64 = 1;
+/// Unacknowledged bytes after which the client has taken everything: a sent FIN counts as one.
+pub const FIN_ONLY: u64 = 1;
 
-/// Unacknowledged bytes that the kernel may go on sending after a connection was closed because its client asked for that:
-/// an answer that has just been sent is rarely acknowledged yet, and to wait for each of them would be a system call more.
+/// Unacknowledged bytes that are left to the kernel when a connection closes at the client's request. A response that was just
+/// sent is rarely acknowledged yet, and waiting for the acknowledgement would cost every such connection a system call.
 pub const LEFT_TO_KERNEL: u64 = 64 * 1024;
 
-/// As far away as a deadline can be: months, after which it is put as far away again.
+/// Longest deadline in ticks: months, after which it is set again.
 const NEVER: u32 = u32::MAX;
 
-/// The deadline of one connection.
+/// Deadline of one connection or stream.
 pub struct Deadlines {
     deadline: Deadline,
-    phase: Phase,
-    /// Bytes moved since the window began.
+    wait: Wait,
+    /// Bytes that were sent or received since the window began.
     moved: u64,
-    /// Bytes that the kernel held unacknowledged when the window began.
+    /// Unacknowledged bytes in the kernel when the window began.
     held: u64,
-    /// Ticks left of a window for content that a handler has interrupted; 0 where it has not.
+    /// Ticks left of a window for the request body that a handler has interrupted; 0 if none was interrupted.
     rest: u32,
-    /// How long a handler may take, where what is asked for says so.
+    /// Ticks that the handler of the request may take; `None`: the general limit.
     patience: Option<u32>,
 }
 
@@ -62,7 +62,7 @@ impl Deadlines {
     pub fn new(wheel: &Rc<Wheel>) -> Deadlines {
         Deadlines {
             deadline: wheel.deadline(),
-            phase: Phase::Between,
+            wait: Wait::Unset,
             moved: 0,
             held: 0,
             rest: 0,
@@ -70,147 +70,147 @@ impl Deadlines {
         }
     }
 
-    pub fn phase(&self) -> Phase {
-        self.phase
+    pub fn wait(&self) -> Wait {
+        self.wait
     }
 
-    /// Says how long the handler of the request that follows may take; `None`: as long as all others.
-    pub fn set_patience(&mut self, ticks: Option<u32>) {
+    /// Sets the ticks that the handler of the next request may take; `None`: the general limit.
+    pub fn set_handler_timeout(&mut self, ticks: Option<u32>) {
         self.patience = ticks;
     }
 
-    /// How long the handler, or the next piece of its response, may take: `ticks` where the request says nothing else.
+    /// Returns the ticks that the handler, or the next piece of its response, may take. `ticks`: the general limit.
     pub fn handler_ticks(&self, ticks: u32) -> u32 {
         self.patience.unwrap_or(ticks)
     }
 
-    /// Begins a phase, anew even if it was on already.
+    /// Begins a wait. A running wait for the same event begins again.
     #[inline]
-    pub fn begin(&mut self, phase: Phase, ticks: u32) {
-        self.phase = phase;
+    pub fn begin(&mut self, wait: Wait, ticks: u32) {
+        self.wait = wait;
         self.moved = 0;
         self.rest = 0;
         self.deadline.set(ticks);
     }
 
-    /// Begins to wait for a client that has ended its side to acknowledge what was sent, which mostly takes one round trip:
-    /// the first look comes with the next tick. Returns the ticks until that look, to be given to [`Deadlines::look_again`].
-    pub fn begin_ended(&mut self) -> u32 {
-        self.begin(Phase::Linger, 1);
+    /// Waits for a client that has ended its side to acknowledge what was sent. This mostly takes one round trip, so the first
+    /// check comes with the next tick. Returns the ticks until that check, for [`Deadlines::extend_drain`].
+    pub fn begin_drain(&mut self) -> u32 {
+        self.begin(Wait::Linger, 1);
         1
     }
 
-    /// Waits for the next look as long as was waited before, `waited` ticks, up to `most` in all. Returns the ticks until that
-    /// look, counted from the beginning; `None`: the time is over.
-    pub fn look_again(&mut self, waited: u32, most: u32) -> Option<u32> {
+    /// Doubles the `waited` ticks until the next check, up to `most` in total. Returns the ticks from the beginning to that check;
+    /// `None`: the time is over.
+    pub fn extend_drain(&mut self, waited: u32, most: u32) -> Option<u32> {
         let ticks = waited.min(most.saturating_sub(waited));
         if ticks == 0 {
             return None;
         }
-        self.begin(Phase::Linger, ticks);
+        self.begin(Wait::Linger, ticks);
         Some(waited + ticks)
     }
 
-    /// Begins a window in which the client has to take its answer; the kernel holds `in_flight` bytes of it already.
+    /// Begins a window in which the client has to take its response. `in_flight`: bytes that the kernel already holds.
     pub fn begin_send(&mut self, ticks: u32, in_flight: u64) {
-        self.begin(Phase::Send, ticks);
+        self.begin(Wait::Send, ticks);
         self.held = in_flight;
     }
 
-    /// Ticks until the deadline.
+    /// Returns the ticks until the deadline.
     pub fn left(&self) -> u32 {
         self.deadline.left()
     }
 
-    /// Begins a phase unless it is on already.
+    /// Begins a wait unless it runs already.
     #[inline]
-    pub fn enter(&mut self, phase: Phase, ticks: u32) {
-        if self.phase != phase {
-            self.begin(phase, ticks);
+    pub fn enter(&mut self, wait: Wait, ticks: u32) {
+        if self.wait != wait {
+            self.begin(wait, ticks);
         }
     }
 
-    /// Ends a phase, for the next wait to begin one: a store, where moving the deadline would cost more.
+    /// Ends a wait and leaves the deadline in place, because moving it would cost more than this store.
     #[inline]
     pub fn leave(&mut self) {
-        self.phase = Phase::Between;
+        self.wait = Wait::Unset;
     }
 
-    /// Goes on as another phase under the same deadline.
-    pub fn go_on_as(&mut self, phase: Phase) {
-        self.phase = phase;
+    /// Changes the event without moving the deadline.
+    pub fn continue_as(&mut self, wait: Wait) {
+        self.wait = wait;
     }
 
-    /// Waits for content, in the window that a handler interrupted if it did: a client whose handler takes its time
-    /// over each chunk would else have a new window with each of them, and never be too slow.
-    pub fn enter_content(&mut self, ticks: u32) {
-        if self.phase == Phase::Handler && self.rest > 0 {
-            self.phase = Phase::Content;
+    /// Waits for the request body. A window that a handler interrupted goes on, because a handler that is slow over each chunk
+    /// would otherwise give the client a new window with each of them.
+    pub fn enter_request_body(&mut self, ticks: u32) {
+        if self.wait == Wait::Handler && self.rest > 0 {
+            self.wait = Wait::RequestBody;
             self.deadline.set(self.rest);
             self.rest = 0;
         }
-        self.enter(Phase::Content, ticks);
+        self.enter(Wait::RequestBody, ticks);
     }
 
-    /// Waits for a handler or the disk. The time that takes is not the client's: its window for content stands still.
+    /// Waits for a handler or the disk. The client's window for the request body stands still meanwhile.
     pub fn enter_handler(&mut self, ticks: u32) {
-        // One that is past was not looked at yet, and shall be when content is waited for again.
-        let rest = if self.phase == Phase::Content {
+        // A deadline that has passed was not checked yet: it is checked when the request body is waited for again.
+        let rest = if self.wait == Wait::RequestBody {
             self.deadline.left().max(1)
         } else {
             0
         };
         let moved = self.moved;
-        self.enter(Phase::Handler, ticks);
+        self.enter(Wait::Handler, ticks);
         if rest > 0 {
             (self.rest, self.moved) = (rest, moved);
         }
     }
 
-    /// Waits for a tunnel: as long as it takes, unless it is in the way of a stop, or one of its sides has ended. A client
-    /// that does not take what it is sent keeps the deadline of that.
+    /// Waits for a tunnel: without a deadline, unless the server stops or one side of the tunnel has ended. A client that does not
+    /// take what it is sent keeps its deadline.
     pub fn enter_tunnel(&mut self, is_half: bool, is_stopping: bool, ticks: &Ticks) {
         if is_stopping {
-            return self.enter(Phase::Farewell, ticks.farewell);
+            return self.enter(Wait::TunnelGrace, ticks.farewell);
         }
-        if self.phase == Phase::Send {
+        if self.wait == Wait::Send {
             return;
         }
         if is_half {
-            self.enter(Phase::HalfTunnel, ticks.send);
+            self.enter(Wait::HalfTunnel, ticks.send);
         } else {
-            self.enter(Phase::Tunnel, NEVER);
+            self.enter(Wait::Tunnel, NEVER);
         }
     }
 
-    /// The client takes no more of a tunnel for now; `moved` is what it took before.
+    /// Begins or continues the window of a client that takes no more of a tunnel for now. `moved`: bytes that it took before.
     pub fn stall_tunnel(&mut self, moved: u64, ticks: u32, in_flight: impl FnOnce() -> u64) {
-        match self.phase {
-            Phase::Send => self.moved(moved),
-            Phase::Farewell => {}
+        match self.wait {
+            Wait::Send => self.moved(moved),
+            Wait::TunnelGrace => {}
             _ => self.begin_send(ticks, in_flight()),
         }
     }
 
-    /// The client has taken all that a tunnel had for it.
-    pub fn flow_on(&mut self, moved: u64) {
-        match self.phase {
-            Phase::Send => self.phase = Phase::Between,
+    /// Ends that window: the client has taken all that the tunnel had for it.
+    pub fn tunnel_drained(&mut self, moved: u64) {
+        match self.wait {
+            Wait::Send => self.wait = Wait::Unset,
             _ => self.moved(moved),
         }
     }
 
-    /// The client has sent something into a tunnel: it is alive, but has taken nothing.
+    /// Counts bytes that the client sent into a tunnel. They prove that it is alive, but not that it takes anything.
     pub fn moved_in_tunnel(&mut self, bytes: u64) {
-        if self.phase != Phase::Send {
+        if self.wait != Wait::Send {
             self.moved(bytes);
         }
     }
 
-    /// What a handler or the disk was waited for has come; the next piece has a time of its own.
+    /// Ends the wait for a handler or the disk, so that the next piece gets its full time.
     pub fn leave_handler(&mut self) {
-        if self.phase == Phase::Handler {
-            self.phase = Phase::Between;
+        if self.wait == Wait::Handler {
+            self.wait = Wait::Unset;
         }
     }
 
@@ -226,29 +226,24 @@ impl Deadlines {
     }
 
     /// Returns true if the deadline has passed; if enough bytes were moved in its window, another window begins. `rate` returns
-    /// the bytes of a window of this phase and its ticks, and is called for a passed deadline alone. `in_flight` returns the bytes
+    /// the bytes of a window of this wait and its ticks, and is called for a passed deadline alone. `in_flight` returns the bytes
     /// that the kernel holds now: a slow client takes from these before the server can send again.
     #[inline]
-    pub fn poll_rate(
-        &mut self,
-        waker: &Waker,
-        rate: impl Fn(Phase) -> (u64, u32),
-        in_flight: impl Fn() -> u64,
-    ) -> bool {
+    pub fn poll_rate(&mut self, waker: &Waker, rate: impl Fn(Wait) -> (u64, u32), in_flight: impl Fn() -> u64) -> bool {
         while self.deadline.poll_past(waker) {
-            let (enough, ticks) = rate(self.phase);
-            let taken = match self.phase {
-                // There is none; the farthest one there is has come.
-                Phase::Tunnel => {
-                    self.begin(Phase::Tunnel, NEVER);
+            let (enough, ticks) = rate(self.wait);
+            let taken = match self.wait {
+                // A tunnel has no deadline; the longest one has passed.
+                Wait::Tunnel => {
+                    self.begin(Wait::Tunnel, NEVER);
                     continue;
                 }
-                Phase::HalfTunnel if self.moved > 0 => {
-                    self.begin(Phase::HalfTunnel, ticks);
+                Wait::HalfTunnel if self.moved > 0 => {
+                    self.begin(Wait::HalfTunnel, ticks);
                     continue;
                 }
-                Phase::Content => self.moved,
-                Phase::Send => {
+                Wait::RequestBody => self.moved,
+                Wait::Send => {
                     let now = in_flight();
                     let taken = (self.moved + self.held).saturating_sub(now);
                     self.held = now;
@@ -259,7 +254,7 @@ impl Deadlines {
             if taken < enough.max(1) {
                 return true;
             }
-            self.begin(self.phase, ticks);
+            self.begin(self.wait, ticks);
         }
         false
     }
@@ -271,14 +266,14 @@ mod tests {
 
     use super::*;
 
-    /// One look at the end of each window: bytes moved by then, bytes the kernel still holds, whether that is too slow.
-    fn check(phase: Phase, held: u64, windows: &[(u64, u64, bool)]) {
+    /// One check at the end of each window: bytes moved by then, bytes in the kernel, and whether that is too slow.
+    fn check(wait: Wait, held: u64, windows: &[(u64, u64, bool)]) {
         const TICKS: u32 = 4;
         let wheel = Wheel::new(Duration::from_millis(250), 1);
         let mut deadlines = Deadlines::new(&wheel);
-        match phase {
-            Phase::Send => deadlines.begin_send(TICKS, held),
-            _ => deadlines.begin(phase, TICKS),
+        match wait {
+            Wait::Send => deadlines.begin_send(TICKS, held),
+            _ => deadlines.begin(wait, TICKS),
         }
         for &(moved, in_flight, too_slow) in windows {
             assert!(!deadlines.poll_rate(Waker::noop(), |_| (100, TICKS), || in_flight));
@@ -287,30 +282,30 @@ mod tests {
                 wheel.advance();
             }
             let past = deadlines.poll_rate(Waker::noop(), |_| (100, TICKS), || in_flight);
-            assert_eq!(past, too_slow, "{phase:?}: {moved} moved, {in_flight} held");
+            assert_eq!(past, too_slow, "{wait:?}: {moved} moved, {in_flight} held");
         }
     }
 
     #[test]
     fn a_window_asks_for_enough() {
-        check(Phase::Content, 0, &[(100, 0, false), (250, 0, false), (99, 0, true)]);
-        check(Phase::Send, 0, &[(100, 0, false), (0, 0, true)]);
+        check(Wait::RequestBody, 0, &[(100, 0, false), (250, 0, false), (99, 0, true)]);
+        check(Wait::Send, 0, &[(100, 0, false), (0, 0, true)]);
         // The socket took nothing more, but the client took from what the kernel held.
         check(
-            Phase::Send,
+            Wait::Send,
             1000,
             &[(0, 900, false), (0, 800, false), (500, 1200, false), (0, 1101, true)],
         );
         // The kernel took much and the client nothing.
-        check(Phase::Send, 0, &[(5000, 5000, true)]);
-        for phase in [
-            Phase::First,
-            Phase::Header,
-            Phase::KeepAlive,
-            Phase::Linger,
-            Phase::Handler,
+        check(Wait::Send, 0, &[(5000, 5000, true)]);
+        for wait in [
+            Wait::FirstByte,
+            Wait::Header,
+            Wait::KeepAlive,
+            Wait::Linger,
+            Wait::Handler,
         ] {
-            check(phase, 0, &[(1 << 20, 0, true)]);
+            check(wait, 0, &[(1 << 20, 0, true)]);
         }
     }
 
@@ -320,7 +315,7 @@ mod tests {
         let wheel = Wheel::new(Duration::from_millis(250), 1);
         let mut deadlines = Deadlines::new(&wheel);
         let past = |deadlines: &mut Deadlines| deadlines.poll_rate(Waker::noop(), |_| (100, TICKS), || 0);
-        deadlines.enter_content(TICKS);
+        deadlines.enter_request_body(TICKS);
         for (moved, tick_in_handler, too_slow) in [
             // A byte in each tick of waiting for the client, and much time in the handler.
             (1, 3, false),
@@ -334,15 +329,15 @@ mod tests {
                 wheel.advance();
             }
             assert!(!past(&mut deadlines), "the time of the handler is not the client's");
-            deadlines.enter_content(TICKS);
+            deadlines.enter_request_body(TICKS);
             wheel.advance();
             assert_eq!(past(&mut deadlines), too_slow);
         }
-        // Enough in a window that was interrupted: another begins, and the next request has one of its own.
-        deadlines.begin(Phase::Content, TICKS);
+        // Enough bytes in an interrupted window: another begins, and the next request has one of its own.
+        deadlines.begin(Wait::RequestBody, TICKS);
         deadlines.moved(100);
         deadlines.enter_handler(1000);
-        deadlines.enter_content(TICKS);
+        deadlines.enter_request_body(TICKS);
         for _ in 0..TICKS {
             wheel.advance();
         }

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use rocknet_io::link::Link;
 
 use super::connection::{ConnectionCore, End};
-use super::deadlines::ONLY_THE_END;
+use super::deadlines::FIN_ONLY;
 
 /// A connection of one HTTP version.
 pub trait Version {
@@ -120,6 +120,6 @@ fn fail<V: Version>(connection: &mut V, error: &io::Error) -> bool {
         return true;
     }
     connection.before_shut_down();
-    connection.core().close_when_taken(ONLY_THE_END);
+    connection.core().close_when_taken(FIN_ONLY);
     connection.core().end == End::Closed
 }

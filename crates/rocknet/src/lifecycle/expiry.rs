@@ -1,6 +1,6 @@
 //! Meaning of a passed deadline for an exchange.
 
-use super::deadlines::{Deadlines, Phase};
+use super::deadlines::{Deadlines, Wait};
 use super::exchange::{ActiveExchange, Stage};
 use crate::exchange::{BodyChannel, BodyError};
 use crate::pipeline::refusals;
@@ -27,16 +27,16 @@ impl ActiveExchange {
         pipe: Option<&BodyChannel>,
         is_half_closed: bool,
     ) -> Expiry {
-        let phase = deadlines.phase();
-        if phase == Phase::Handler && !is_half_closed {
+        let wait = deadlines.wait();
+        if wait == Wait::Handler && !is_half_closed {
             refusals::log_overdue(worker, Some(&self.context));
         }
-        if let (Phase::Content, Some(pipe)) = (phase, pipe) {
+        if let (Wait::RequestBody, Some(pipe)) = (wait, pipe) {
             pipe.end(Err(BodyError::TooSlow));
         }
         match &self.stage {
-            Stage::Waiting(_) if matches!(phase, Phase::Content | Phase::Handler) => Expiry::Respond,
-            Stage::Tunnelling(tunnelling) if tunnelling.ready.ready() == 0 && phase != Phase::Send => Expiry::EndTunnel,
+            Stage::Waiting(_) if matches!(wait, Wait::RequestBody | Wait::Handler) => Expiry::Respond,
+            Stage::Tunnelling(tunnelling) if tunnelling.ready.ready() == 0 && wait != Wait::Send => Expiry::EndTunnel,
             _ => Expiry::Cut,
         }
     }

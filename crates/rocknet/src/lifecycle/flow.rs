@@ -6,7 +6,7 @@ use std::rc::Rc;
 use rocknet_proto::request::{OwnedRequest, Request};
 use rocknet_proto::status::Status;
 
-use super::deadlines::Phase;
+use super::deadlines::Wait;
 use super::exchange::{ActiveExchange, Stage};
 use super::peer::Peer;
 use super::responder::{Begun, Responder};
@@ -193,11 +193,11 @@ pub fn overdue<R: Responder>(
     peer: &mut Peer,
     context: Rc<RequestContext>,
     stage: Option<&Stage>,
-    phase: Phase,
+    wait: Wait,
     responder: &mut R,
 ) -> Flow {
-    let status = match phase {
-        Phase::Header | Phase::Content => Status::REQUEST_TIMEOUT,
+    let status = match wait {
+        Wait::Header | Wait::RequestBody => Status::REQUEST_TIMEOUT,
         _ => Status::SERVICE_UNAVAILABLE,
     };
     let instead = match stage {

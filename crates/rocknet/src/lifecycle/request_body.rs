@@ -18,7 +18,7 @@ impl ActiveExchange {
             deadlines.leave_handler();
         }
         if wants_body && !self.may_pause(pipe) {
-            deadlines.enter_content(body_ticks);
+            deadlines.enter_request_body(body_ticks);
         } else {
             deadlines.enter_handler(handler_ticks);
         }

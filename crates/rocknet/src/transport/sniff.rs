@@ -12,7 +12,7 @@ use rocknet_proto::h2::PREFACE;
 
 use crate::exchange::Client;
 use crate::lifecycle::connection::ConnectionCore;
-use crate::lifecycle::deadlines::{Deadlines, Phase};
+use crate::lifecycle::deadlines::{Deadlines, Wait};
 use crate::protocol::h2::Upgraded;
 use crate::protocol::{h1, h2};
 use crate::worker::{OpenConnection, Worker};
@@ -22,7 +22,7 @@ pub async fn serve<L: Link + Unpin>(open: OpenConnection, mut link: L, client: C
     let worker = Rc::clone(open.worker());
     let mut unread = Vec::new();
     let mut deadlines = Deadlines::new(&worker.wheel);
-    deadlines.begin(Phase::First, worker.view().ticks.header);
+    deadlines.begin(Wait::FirstByte, worker.view().ticks.header);
     let knows = worker.view().h2c;
     let mut is_late = false;
     while !is_late && (unread.is_empty() || knows && unread.len() < PREFACE.len() && PREFACE.starts_with(&unread)) {

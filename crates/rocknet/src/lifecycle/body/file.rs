@@ -1,4 +1,4 @@
-//! A stretch of a file that leaves in pieces, each in memory before it is sent.
+//! Range of a file that is sent in pieces, each of which is in memory before it is sent.
 
 use std::future::Future;
 use std::io;
@@ -16,14 +16,14 @@ use crate::blocking::{Job, JobError, Pool};
 use crate::open_file::OpenFile;
 use crate::response::FilePart;
 
-/// Size of a piece where the response has the link for itself. To read half a megabyte from a disk is work for the pool, and
-/// other connections get their turn between two pieces. It is as much as a link sends of files in one turn.
+/// Size of a piece where the response has the link to itself, which is as much as a link sends of files in one turn. The pool reads
+/// half a megabyte from a disk at once, and other connections get their turn between two pieces.
 const DIRECT_PIECE: u64 = 512 << 10;
 
-/// Largest piece that is framed. The next one is looked at when the last has been framed.
+/// Largest piece that is framed. The next one is prepared once the last has been framed.
 const FRAMED_PIECE: u64 = 64 * 1024;
 
-/// Smaller pieces are copied before they are framed: to send one out of its file takes calls of its own, before it and for it.
+/// Smaller pieces are copied before they are framed, because sending one from its file takes further system calls.
 const FROM_FILE: u64 = 8 * 1024;
 
 pub struct FileSource {
@@ -31,9 +31,9 @@ pub struct FileSource {
     delivery: Delivery,
     /// Brings the next piece into memory.
     preparing: Option<Preparing>,
-    /// The next piece has just been brought into memory. If it is gone again, its sending waits for the disk.
+    /// The next piece was just read into memory. If it is gone again, sending it waits for the disk.
     is_here: bool,
-    /// If the file turns out to be in memory whole, that is noted in it with this time.
+    /// Time that is noted in the file if it is in memory as a whole.
     note: Option<u64>,
 }
 
@@ -57,7 +57,7 @@ impl FileSource {
         }
     }
 
-    /// The whole of a file, which may have been seen in memory just now.
+    /// Sends a whole file, which may have been found in memory just now.
     pub fn whole(file: &Arc<OpenFile>, delivery: Delivery, now_ms: u64) -> FileSource {
         let part = FilePart {
             file: Arc::clone(file),
@@ -72,7 +72,7 @@ impl FileSource {
         }
     }
 
-    /// Bytes that are still to be returned.
+    /// Returns the number of bytes that are still to be returned.
     pub fn left(&self) -> u64 {
         self.part.length
     }
@@ -113,8 +113,8 @@ impl FileSource {
                 Some(Preparing::Read(job)) => {
                     let read = ready!(Pin::new(job).poll(task));
                     self.preparing = None;
-                    // With thousands waiting for the disk already, one more is cut: were the loop to read in its place, all
-                    // its clients would hang with the disk.
+                    // With thousands of jobs waiting for the disk, this response is cut: if the event loop read in place of the
+                    // pool, all its clients would wait for the disk.
                     let read = read.unwrap_or_else(|error| Err(io::Error::other(error)));
                     read.map(|read| Some(Piece::Owned(read)))
                 }
@@ -125,7 +125,7 @@ impl FileSource {
                     self.part.length -= piece.length();
                     return Poll::Ready(Some(Ok(piece)));
                 }
-                // The loop cannot bring it, or the kernel could not keep it.
+                // The event loop cannot read it, or the kernel could not keep it in memory.
                 Ok(None) => self.preparing = Some(self.by_a_thread(pool, most)),
                 Err(error) => return Poll::Ready(Some(Err(error))),
             }
@@ -139,7 +139,7 @@ impl FileSource {
         })
     }
 
-    /// What is in memory of the next piece; `None` if its beginning is not.
+    /// Returns the part of the next piece that is in memory; `None` if its beginning is not.
     fn find(&mut self, most: u64) -> io::Result<Option<Piece>> {
         match self.delivery {
             Delivery::Direct => Ok(self.find_direct()),
@@ -209,7 +209,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn a_pool_without_room_cuts_the_response_and_halts_nothing() {
-        // Neither of them is ever said to be in memory.
+        // Neither is ever noted as being in memory.
         for (delivery, path) in [(Delivery::Direct, "."), (Delivery::Framed, "/proc/self/status")] {
             let file = File::open(path).expect("a file");
             let part = FilePart {

@@ -1,4 +1,4 @@
-//! Bytes of a response body that are at hand, wherever they lie.
+//! Ready bytes of a response body: owned, shared with the cache, or in a file.
 
 use std::sync::Arc;
 
@@ -7,17 +7,17 @@ use rocknet_io::queue::{SendQueue, SharedBytes};
 
 use crate::response::FilePart;
 
-/// The way in which pieces of files are sent.
+/// Way of sending pieces of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delivery {
-    /// The response has the link for itself: long pieces leave out of the file once they are in memory.
+    /// The response has the link to itself: long pieces are sent from the file once they are in memory.
     Direct,
-    /// Frames of several responses share the link. What a frame holds must be there before it begins, because a frame cannot
-    /// be taken back.
+    /// Frames of several responses share the link. The payload of a frame must be ready before the frame begins, because a frame
+    /// cannot be taken back.
     Framed,
 }
 
-/// Bytes at hand.
+/// Ready bytes.
 pub enum Piece {
     None,
     Owned(Bytes),
@@ -26,7 +26,7 @@ pub enum Piece {
         start: usize,
         end: usize,
     },
-    /// In the kernel's memory, so that it leaves without a copy in the server's.
+    /// In the kernel's memory, so that it is sent without a copy in the server's.
     File(FilePart),
 }
 

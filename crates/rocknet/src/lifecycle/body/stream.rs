@@ -1,4 +1,4 @@
-//! A body that is made piece by piece.
+//! Response body that a handler produces piece by piece.
 
 use std::future::Future;
 use std::io;
@@ -27,7 +27,7 @@ impl StreamSource {
         }
     }
 
-    /// The trailer fields, once the end was returned.
+    /// Returns the trailer fields once the end was returned.
     pub fn take_trailers(&mut self) -> Option<FieldList> {
         self.trailers.take()
     }

@@ -9,7 +9,7 @@ use rocknet_proto::request::{OwnedRequest, RequestIndex};
 
 use super::connection::{Connection, Serving, State};
 use super::reply::{H1Reply, Written};
-use crate::lifecycle::deadlines::Phase;
+use crate::lifecycle::deadlines::Wait;
 use crate::lifecycle::exchange::Stage;
 use crate::lifecycle::flow::{self, Flow};
 use crate::pipeline::{self, RequestContext};
@@ -64,11 +64,11 @@ impl<L: Link> Connection<L> {
     fn keep(&mut self, view: &View, serving: Serving) {
         match &serving.exchange.stage {
             Stage::Waiting(pending) => {
-                self.core.deadlines.set_patience(pending.patience);
-                self.core.deadlines.begin(Phase::Handler, self.answer_ticks(view));
+                self.core.deadlines.set_handler_timeout(pending.patience);
+                self.core.deadlines.begin(Wait::Handler, self.answer_ticks(view));
             }
             Stage::Sending { .. } | Stage::Tunnelling(_) => {
-                self.core.deadlines.set_patience(None);
+                self.core.deadlines.set_handler_timeout(None);
                 self.core.deadlines.leave_handler();
             }
         }

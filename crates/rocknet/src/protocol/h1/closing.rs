@@ -10,7 +10,7 @@ use rocknet_io::queue::SendQueue;
 use super::connection::{Connection, Serving, State};
 use super::reply::H1Reply;
 use crate::lifecycle::connection::End;
-use crate::lifecycle::deadlines::{LEFT_TO_KERNEL, ONLY_THE_END, Phase};
+use crate::lifecycle::deadlines::{FIN_ONLY, LEFT_TO_KERNEL, Wait};
 use crate::lifecycle::drive::Version;
 use crate::lifecycle::exchange::{ActiveExchange, Stage};
 use crate::lifecycle::expiry::Expiry;
@@ -29,7 +29,7 @@ impl<L: Link> Connection<L> {
         // discards what the client has not read yet.
         let is_ours = self.core.is_old(&worker, &worker.view());
         // Nor is it known what came while a response that did not fit into the socket was on its way.
-        let meanwhile = self.core.deadlines.phase() == Phase::Send;
+        let meanwhile = self.core.deadlines.wait() == Wait::Send;
         let linger = linger || is_ours || meanwhile || !self.core.unread.is_empty();
         // No more is unacknowledged than was sent: of little, the kernel need not be queried.
         let is_little = u64::from(self.sent) <= LEFT_TO_KERNEL;
@@ -44,28 +44,28 @@ impl<L: Link> Connection<L> {
     /// Acts on the passed deadline of an open connection.
     #[cold]
     pub(super) fn expire_open(&mut self) {
-        let phase = self.core.deadlines.phase();
-        tracing::debug!(client = %self.core.peer.client, ?phase, "a deadline passed");
+        let wait = self.core.deadlines.wait();
+        tracing::debug!(client = %self.core.peer.client, ?wait, "a deadline passed");
         match std::mem::replace(&mut self.state, State::Reading) {
-            State::Serving(serving) => self.expire_exchange(serving, phase),
+            State::Serving(serving) => self.expire_exchange(serving, wait),
             // A client that does not take what was sent last.
-            State::Reading if phase == Phase::KeepAlive && self.core.link.in_flight() > ONLY_THE_END => {
+            State::Reading if wait == Wait::KeepAlive && self.core.link.in_flight() > FIN_ONLY => {
                 self.state = State::Closing { linger: true };
             }
-            State::Reading if phase == Phase::Header || phase == Phase::Content && self.engine.may_answer() => {
+            State::Reading if wait == Wait::Header || wait == Wait::RequestBody && self.engine.may_answer() => {
                 let context = RequestContext::unparsed(&self.core.open.worker().view(), self.core.peer.local());
-                self.respond_overdue(context, None, phase);
+                self.respond_overdue(context, None, wait);
             }
-            State::Reading | State::Closing { .. } => self.cut(phase),
+            State::Reading | State::Closing { .. } => self.cut(wait),
         }
     }
 
-    fn expire_exchange(&mut self, serving: Box<Serving>, phase: Phase) {
+    fn expire_exchange(&mut self, serving: Box<Serving>, wait: Wait) {
         let (worker, pipe) = (self.core.worker(), serving.pipe.as_deref());
         match serving.exchange.expire(&worker, &self.core.deadlines, pipe, self.ended) {
             Expiry::Respond if self.engine.may_answer() => {
                 let ActiveExchange { context, stage, .. } = serving.exchange;
-                self.respond_overdue(context, Some(&stage), phase);
+                self.respond_overdue(context, Some(&stage), wait);
             }
             Expiry::EndTunnel => {
                 self.state = State::Serving(serving);
@@ -74,15 +74,15 @@ impl<L: Link> Connection<L> {
             }
             Expiry::Respond | Expiry::Cut => {
                 self.state = State::Serving(serving);
-                self.cut(phase);
+                self.cut(wait);
             }
         }
     }
 
     /// Closes the connection without a response.
-    fn cut(&mut self, phase: Phase) {
+    fn cut(&mut self, wait: Wait) {
         self.record_cut();
-        if phase == Phase::Send {
+        if wait == Wait::Send {
             // Closed in an orderly way, it would keep its send buffer for as long as the client likes.
             self.core.link.reset();
         }
@@ -91,11 +91,11 @@ impl<L: Link> Connection<L> {
     }
 
     /// Responds to a request of which a deadline has passed.
-    fn respond_overdue(&mut self, context: Rc<RequestContext>, stage: Option<&Stage>, phase: Phase) {
+    fn respond_overdue(&mut self, context: Rc<RequestContext>, stage: Option<&Stage>, wait: Wait) {
         let worker = self.core.worker();
         let mut output = SendQueue::default();
         let mut reply = H1Reply::new(&mut self.engine, &mut output, &worker, true);
-        let flow = flow::overdue(&worker, &mut self.core.peer, context, stage, phase, &mut reply);
+        let flow = flow::overdue(&worker, &mut self.core.peer, context, stage, wait, &mut reply);
         let written = reply.written;
         self.go_on(&worker.view(), flow, written);
         if !output.is_empty() {

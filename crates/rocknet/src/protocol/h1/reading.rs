@@ -90,7 +90,7 @@ impl<L: Link> Connection<L> {
         // First, because a part of a chunk may be unread too, and a client that sends chunks bit by bit must not begin one wait
         // after the other.
         if self.engine.is_receiving_content() {
-            self.core.deadlines.enter_content(ticks.body);
+            self.core.deadlines.enter_request_body(ticks.body);
         } else {
             self.core.await_request(!self.core.unread.is_empty(), ticks);
         }

@@ -16,7 +16,7 @@ use super::content::{Pulled, pull};
 use super::reply::{H1Reply, Written};
 use crate::exchange::{BodyChannel, BodyError};
 use crate::lifecycle::connection::ConnectionCore;
-use crate::lifecycle::deadlines::{LEFT_TO_KERNEL, Phase};
+use crate::lifecycle::deadlines::{LEFT_TO_KERNEL, Wait};
 use crate::lifecycle::sending::Progress;
 use crate::lifecycle::waiting::{Polled, inform};
 use crate::pipeline::RequestContext;
@@ -255,7 +255,7 @@ impl<L: Link> Connection<L> {
             let received = received?;
             if received.is_empty() {
                 self.ended = true;
-                self.core.deadlines.begin(Phase::Handler, self.answer_ticks(view));
+                self.core.deadlines.begin(Wait::Handler, self.answer_ticks(view));
             }
             self.core.unread.extend_from_slice(&received);
         }

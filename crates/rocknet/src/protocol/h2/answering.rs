@@ -121,7 +121,7 @@ impl<L: Link> Connection<L> {
     fn keep(&mut self, worker: &Worker, exchange: ActiveExchange, asked: Asked) {
         let mut deadlines = Deadlines::new(&worker.wheel);
         match &exchange.stage {
-            Stage::Waiting(pending) => deadlines.set_patience(pending.patience),
+            Stage::Waiting(pending) => deadlines.set_handler_timeout(pending.patience),
             Stage::Sending { .. } => {}
             Stage::Tunnelling(_) => self.core.link.keep_alive(),
         }

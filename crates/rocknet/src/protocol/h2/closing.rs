@@ -13,7 +13,7 @@ use super::connection::{Connection, State};
 use super::reply::RequestBody;
 use crate::exchange::BodyError;
 use crate::lifecycle::connection::rate_window;
-use crate::lifecycle::deadlines::{LEFT_TO_KERNEL, Phase};
+use crate::lifecycle::deadlines::{LEFT_TO_KERNEL, Wait};
 use crate::lifecycle::drive::Version;
 use crate::lifecycle::exchange::ActiveExchange;
 use crate::lifecycle::expiry::Expiry;
@@ -50,7 +50,7 @@ impl<L: Link> Connection<L> {
             };
             if answer
                 .deadlines
-                .poll_rate(context.waker(), |phase| rate_window(&view, phase), || 0)
+                .poll_rate(context.waker(), |wait| rate_window(&view, wait), || 0)
             {
                 self.expire_answer(&worker, *answer);
                 acted = true;
@@ -61,10 +61,10 @@ impl<L: Link> Connection<L> {
         if self.core.is_open() && self.state != State::Closing && self.core.backlog.is_none() {
             if !self.answers.is_empty() {
                 // Each of them has a deadline of its own.
-                self.core.deadlines.enter(Phase::Handler, view.ticks.age.max(1));
+                self.core.deadlines.enter(Wait::Handler, view.ticks.age.max(1));
             } else {
                 let is_partial = !self.core.unread.is_empty() || self.engine.is_mid_block();
-                if !is_partial && self.core.deadlines.phase() != Phase::First {
+                if !is_partial && self.core.deadlines.wait() != Wait::FirstByte {
                     self.answers.trim();
                     self.engine.trim();
                 }
@@ -77,15 +77,15 @@ impl<L: Link> Connection<L> {
     /// Acts on the passed deadline of an open connection.
     #[cold]
     pub(super) fn expire_open(&mut self) {
-        let phase = self.core.deadlines.phase();
-        tracing::debug!(client = %self.core.peer.client, ?phase, "a deadline passed");
-        match phase {
-            Phase::KeepAlive => self.last_words(ErrorCode::NoError),
-            Phase::First | Phase::Header => self.last_words(ErrorCode::EnhanceYourCalm),
+        let wait = self.core.deadlines.wait();
+        tracing::debug!(client = %self.core.peer.client, ?wait, "a deadline passed");
+        match wait {
+            Wait::KeepAlive => self.last_words(ErrorCode::NoError),
+            Wait::FirstByte | Wait::Header => self.last_words(ErrorCode::EnhanceYourCalm),
             // The next round finds that it is old; its responses take the time they take.
-            Phase::Handler => {
+            Wait::Handler => {
                 let age = self.core.open.worker().view().ticks.age;
-                self.core.deadlines.begin(Phase::Handler, age.max(1));
+                self.core.deadlines.begin(Wait::Handler, age.max(1));
             }
             _ => {
                 self.core.link.reset();
@@ -115,8 +115,8 @@ impl<L: Link> Connection<L> {
         else {
             return;
         };
-        let (phase, pipe) = (deadlines.phase(), asked.content.as_ref().map(Incoming::pipe));
-        tracing::debug!(client = %self.core.peer.client, ?phase, "a deadline of a response passed");
+        let (wait, pipe) = (deadlines.wait(), asked.content.as_ref().map(Incoming::pipe));
+        tracing::debug!(client = %self.core.peer.client, ?wait, "a deadline of a response passed");
         let is_first = self.core.backlog.is_none();
         let mut queue = self.core.backlog.take().unwrap_or_default();
         match exchange.expire(worker, &deadlines, pipe, false) {
@@ -124,7 +124,7 @@ impl<L: Link> Connection<L> {
                 let ActiveExchange { context, stage, .. } = exchange;
                 let asked = Asked::new(asked.id, asked.head_only);
                 let (mut reply, peer) = self.reply(worker, &asked, RequestBody::None, &mut queue);
-                let flow = flow::overdue(worker, peer, context, Some(&stage), phase, &mut reply);
+                let flow = flow::overdue(worker, peer, context, Some(&stage), wait, &mut reply);
                 let promised = reply.written.promised;
                 self.go_on(worker, flow, promised, asked, &mut queue);
             }

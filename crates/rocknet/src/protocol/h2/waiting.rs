@@ -9,7 +9,7 @@ use super::answer::{Answer, Demand, Incoming, State};
 use super::connection::Connection;
 use super::reply::RequestBody;
 use super::send_ahead::OUTPUT_BOUND;
-use crate::lifecycle::deadlines::Phase;
+use crate::lifecycle::deadlines::Wait;
 use crate::lifecycle::exchange::Stage;
 use crate::lifecycle::sending::Progress;
 use crate::lifecycle::waiting::{Panicked, Polled, inform};
@@ -98,7 +98,7 @@ impl<L: Link> Connection<L> {
                     let is_file = body.is_file();
                     let allowance = self.engine.send_capacity(id, body.left());
                     if body.ready() > 0 || is_file && allowance == 0 {
-                        answer.deadlines.enter(Phase::Send, view.ticks.send);
+                        answer.deadlines.enter(Wait::Send, view.ticks.send);
                     } else if !is_file || *room > 0 {
                         let output = &mut worker.buffers.borrow_mut().output;
                         let (mut reply, peer) = self.reply(worker, &answer.asked, RequestBody::None, output);
