@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use crate::context::Check;
 use crate::file::{Entry, Table};
-use crate::model::Place;
+use crate::model::SourceSpan;
 
 pub use applied::{Applied, Group};
 pub use kind::{Kind, Scope};
@@ -67,7 +67,7 @@ pub(crate) fn read<T: Keyed>(check: &mut Check<'_>, scope: Scope, table: Option<
 /// The settings of an explanation while they are collected.
 #[derive(Debug)]
 pub(crate) struct Rows<'p> {
-    places: &'p BTreeMap<String, Place>,
+    spans: &'p BTreeMap<String, SourceSpan>,
     /// The tables around the key, each with a dot.
     prefix: String,
     pub group: Group,
@@ -77,10 +77,10 @@ pub(crate) struct Rows<'p> {
 }
 
 impl<'p> Rows<'p> {
-    /// Returns rows without a setting, for values that were written at these places.
-    pub fn new(places: &'p BTreeMap<String, Place>) -> Rows<'p> {
+    /// Returns rows without a setting, for values that were written at these positions.
+    pub fn new(spans: &'p BTreeMap<String, SourceSpan>) -> Rows<'p> {
         Rows {
-            places,
+            spans,
             prefix: String::new(),
             group: Group::Site,
             in_use: true,
@@ -119,7 +119,7 @@ impl<'p> Rows<'p> {
             }
             shown => {
                 if let Some(value) = shown.line()
-                    && (self.in_use || !is_default || self.places.contains_key(&name))
+                    && (self.in_use || !is_default || self.spans.contains_key(&name))
                 {
                     self.push(name, value);
                 }
@@ -132,7 +132,7 @@ impl<'p> Rows<'p> {
 
     fn push(&mut self, key: String, value: String) {
         self.all.push(Applied {
-            place: self.places.get(&key).cloned(),
+            span: self.spans.get(&key).cloned(),
             key,
             value,
             group: self.group,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::environment::Environment;
 use crate::file::Text;
 use crate::finding::{Code, Finding, Related, Report, Severity};
-use crate::model::Place;
+use crate::model::SourceSpan;
 use crate::source::{Sources, Span};
 use crate::words::short;
 
@@ -115,8 +115,8 @@ impl Check<'_> {
         self.error(Code::NotAvailable, span, message, help);
     }
 
-    pub fn place(&self, span: Span) -> Place {
-        Place {
+    pub fn source_span(&self, span: Span) -> SourceSpan {
+        SourceSpan {
             file: self.sources.path(span.file).to_owned(),
             line: self.sources.line(span),
         }

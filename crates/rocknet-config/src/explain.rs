@@ -77,7 +77,7 @@ pub fn rules(site: &Site, path: &str) -> impl Iterator<Item = Applied> {
     met.map(|(rule, number)| Applied {
         key: format!("rule {number}"),
         value: told(rule),
-        place: Some(rule.place.clone()),
+        span: Some(rule.span.clone()),
         group: Group::Rules,
     })
 }
@@ -146,7 +146,7 @@ const MAX_BODY_CHARS: usize = 60;
 pub fn applied(site: &Site, route: Option<&Route>) -> Vec<Applied> {
     let settings = route.map_or(&site.settings, |route| &route.settings);
     let bare = Settings::default();
-    let mut rows = Rows::new(&settings.places);
+    let mut rows = Rows::new(&settings.key_spans);
     for key in keys::within(Scope::Site) {
         let Some(group) = key.group else { continue };
         rows.group = group;

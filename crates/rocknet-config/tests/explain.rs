@@ -79,7 +79,7 @@ fn explain_shows_every_key_of_a_site_and_a_route() {
             let Some(found) = found else {
                 panic!("explain does not show `{}` of {}:\n{text}", key.name, scope.header());
             };
-            assert!(found.place.is_some(), "no line for `{row}`:\n{text}");
+            assert!(found.span.is_some(), "no line for `{row}`:\n{text}");
             let written = example.rsplit_once(" = ").map(|(_, value)| value).unwrap_or_default();
             match &key.kind {
                 Kind::Map { .. } => {}

@@ -106,8 +106,8 @@ fn write_site(text: &mut String, site: &Site, config: &Config) {
         text,
         "site {} at {}:{}",
         site.name,
-        site.place.file.display(),
-        site.place.line
+        site.span.file.display(),
+        site.span.line
     )
     .unwrap();
     writeln!(text, "  names {:?}", site.names).unwrap();
@@ -124,17 +124,17 @@ fn write_site(text: &mut String, site: &Site, config: &Config) {
     write_settings(text, &site.settings, &Settings::default(), "  ");
     for rule in &site.rules {
         let last = if rule.last { ", last" } else { "" };
-        writeln!(text, "  rule at line {}{last}", rule.place.line).unwrap();
+        writeln!(text, "  rule at line {}{last}", rule.span.line).unwrap();
         writeln!(text, "    {:?}", rule.when).unwrap();
         writeln!(text, "    {:?}", rule.action).unwrap();
     }
     for Route {
         pattern,
         settings,
-        place,
+        span,
     } in &site.routes
     {
-        writeln!(text, "  route {pattern:?} at line {}", place.line).unwrap();
+        writeln!(text, "  route {pattern:?} at line {}", span.line).unwrap();
         write_settings(text, settings, &site.settings, "    ");
     }
 }
@@ -155,12 +155,12 @@ fn write_settings(text: &mut String, settings: &Settings, base: &Settings, inden
         ); )* };
     }
     each!(root index browse fallback try_paths symlinks php user proxy application controller run_on isolate cgi internal access auth compress headers errors redirects push priority body_size body_memory answer_timeout);
-    let places: Vec<_> = settings
-        .places
+    let spans: Vec<_> = settings
+        .key_spans
         .iter()
-        .map(|(key, place)| format!("{key}:{}", place.line))
+        .map(|(key, span)| format!("{key}:{}", span.line))
         .collect();
-    writeln!(text, "{indent}places {}", places.join(" ")).unwrap();
+    writeln!(text, "{indent}spans {}", spans.join(" ")).unwrap();
 }
 
 #[test]

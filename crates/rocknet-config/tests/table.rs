@@ -14,7 +14,7 @@ use placed::{BOB, placed, proxied, read};
 fn plain(mut config: Config) -> Config {
     for site in &mut config.sites {
         site.listen_given = false;
-        site.settings.places.clear();
+        site.settings.key_spans.clear();
         site.routes.clear();
     }
     config
@@ -37,7 +37,7 @@ fn a_default_written_out_changes_nothing() {
             let text = placed(*scope, &format!("{} = {}", key.name, key.default_value()));
             let config = read(&text).unwrap_or_else(|report| panic!("{text}\n{report}"));
             let mut expected = bare.clone();
-            expected.sites[0].place.line = config.sites[0].place.line;
+            expected.sites[0].span.line = config.sites[0].span.line;
             if *scope == Scope::Redirect {
                 expected.sites[0].settings.redirects = config.sites[0].settings.redirects.clone();
                 assert_eq!(config.sites[0].settings.redirects[0].status, 308);
@@ -228,7 +228,7 @@ fn ready_made_configurations_are_what_a_file_would_say() {
     let mut made = plain(Config::for_directory(Path::new("/w"), listen.clone()));
     for config in [&mut written, &mut made] {
         config.files.clear();
-        config.sites[0].place = Default::default();
+        config.sites[0].span = Default::default();
         config.sites[0].name.clear();
     }
     assert_eq!(written, made);

@@ -1,6 +1,6 @@
 //! Settings as they apply at one place, grouped as a request meets them.
 
-use crate::model::Place;
+use crate::model::SourceSpan;
 
 /// A part of an explanation, in the order in which a request meets it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,7 +30,7 @@ pub struct Applied {
     pub key: String,
     /// The value as it would be written.
     pub value: String,
-    /// Place of the key; `None` for a default.
-    pub place: Option<Place>,
+    /// SourceSpan of the key; `None` for a default.
+    pub span: Option<SourceSpan>,
     pub group: Group,
 }

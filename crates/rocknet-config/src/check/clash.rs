@@ -1,9 +1,9 @@
-//! All sites together: no two may answer to the same name, or to all names, at the same place.
+//! All sites together: no two may answer to the same name, or to all names, at the same listener.
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
-use crate::check::listen::Place;
+use crate::check::listen::SiteListener;
 use crate::check::site::Built;
 use crate::context::Check;
 use crate::model::{HostPattern, Listen};
@@ -21,7 +21,7 @@ fn same_names(check: &mut Check<'_>, sites: &[Built]) {
     // Told once for each pair of sites: the same two clash on each listener and name.
     let mut told: HashSet<(&str, &str)> = HashSet::new();
     for site in sites {
-        for Place { listen, .. } in &site.listen {
+        for SiteListener { listen, .. } in &site.listen {
             let names: Vec<_> = if site.names.is_empty() {
                 vec![(None, site.header)]
             } else {
@@ -61,7 +61,7 @@ fn same_names(check: &mut Check<'_>, sites: &[Built]) {
 /// A port on every address, and the same port on every IPv4 address, cannot both be opened.
 fn overlapping(check: &mut Check<'_>, sites: &[Built]) {
     let mut whole: HashMap<u16, Span> = HashMap::new();
-    for Place { listen, span, .. } in sites.iter().flat_map(|site| &site.listen) {
+    for SiteListener { listen, span, .. } in sites.iter().flat_map(|site| &site.listen) {
         if let Listen::Tcp { address: None, port } = listen
             && *port != 0
         {
@@ -69,7 +69,7 @@ fn overlapping(check: &mut Check<'_>, sites: &[Built]) {
         }
     }
     let mut told: HashSet<&Listen> = HashSet::new();
-    for Place { listen, span, .. } in sites.iter().flat_map(|site| &site.listen) {
+    for SiteListener { listen, span, .. } in sites.iter().flat_map(|site| &site.listen) {
         let Listen::Tcp {
             address: Some(address),
             port,
@@ -95,35 +95,35 @@ fn overlapping(check: &mut Check<'_>, sites: &[Built]) {
 fn mixed(check: &mut Check<'_>, sites: &[Built]) {
     // The first that speaks in either way: at an address, at any address of a port, and at the port as a whole. Port 0 is
     // another port for every address that asks for it.
-    let mut seen: HashMap<(u16, Reach, bool), &Place> = HashMap::new();
+    let mut seen: HashMap<(u16, Reach, bool), &SiteListener> = HashMap::new();
     let known = sites.iter().filter(|site| site.tls_is_known);
-    for place in known.flat_map(|site| &site.listen) {
-        let Listen::Tcp { address, port } = place.listen else {
+    for listener in known.flat_map(|site| &site.listen) {
+        let Listen::Tcp { address, port } = listener.listen else {
             continue;
         };
-        let other = |reach| seen.get(&(port, reach, !place.secure));
+        let other = |reach| seen.get(&(port, reach, !listener.secure));
         let met = match address {
             Some(address) => other(Reach::One(address)).or_else(|| other(Reach::Whole).filter(|_| port != 0)),
             None => other(Reach::Whole).or_else(|| other(Reach::Any).filter(|_| port != 0)),
         };
         if let Some(other) = met {
-            let (here, there) = match place.secure {
+            let (here, there) = match listener.secure {
                 true => ("TLS", "in the clear here"),
                 false => ("clear HTTP", "under TLS here"),
             };
             let message = format!(
                 "{} cannot speak {here} for one site and not for another",
-                shown(&place.listen)
+                shown(&listener.listen)
             );
             let help = "let them agree, by `tls` or by http:// and https:// in `listen`, or use another port";
-            check.conflict(place.span, (there, other.span), message, help);
+            check.conflict(listener.span, (there, other.span), message, help);
             return;
         }
         let own = address.map_or([Reach::Whole, Reach::Whole], |address| {
             [Reach::One(address), Reach::Any]
         });
         for reach in own {
-            seen.entry((port, reach, place.secure)).or_insert(place);
+            seen.entry((port, reach, listener.secure)).or_insert(listener);
         }
     }
 }

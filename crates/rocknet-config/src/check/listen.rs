@@ -14,7 +14,7 @@ use crate::value::typed;
 use crate::words::short;
 
 /// A listener with its place in the file.
-pub(super) struct Place {
+pub(super) struct SiteListener {
     pub listen: Listen,
     pub span: Span,
     /// Whether it speaks TLS.
@@ -37,26 +37,26 @@ pub(super) fn build(
     written: Option<&Node>,
     mode: Mode,
     tls: bool,
-) -> (Vec<Place>, bool) {
+) -> (Vec<SiteListener>, bool) {
     let address = match name {
         SiteName::Address(address) => Some(*address),
         _ => None,
     };
     let Some(node) = written else {
-        let place = |address: Option<IpAddr>, port, secure| Place {
+        let listener = |address: Option<IpAddr>, port, secure| SiteListener {
             listen: Listen::Tcp { address, port },
             span: header,
             secure,
         };
         if let SiteName::Port(address, port) = name {
-            return (vec![place(*address, *port, tls)], false);
+            return (vec![listener(*address, *port, tls)], false);
         }
         let (clear, secure) = mode.ports();
-        let mut places = vec![place(address, clear, false)];
+        let mut listeners = vec![listener(address, clear, false)];
         if tls {
-            places.push(place(address, secure, true));
+            listeners.push(listener(address, secure, true));
         }
-        return (places, false);
+        return (listeners, false);
     };
     if let SiteName::Port(..) = name {
         let help = "remove `listen`, or give the site a name: [site.\"example.com\"]";
@@ -77,7 +77,7 @@ pub(super) fn build(
             "write listen = [80], or leave it off",
         );
     }
-    let mut places: Vec<Place> = Vec::new();
+    let mut listeners: Vec<SiteListener> = Vec::new();
     let mut seen: HashSet<Listen> = HashSet::new();
     for item in items {
         let Some((listen, scheme)) = one(check, item, address) else {
@@ -96,13 +96,13 @@ pub(super) fn build(
             Listen::Tcp { port, .. } => *port == CLEAR_PORT,
             Listen::Unix(_) => true,
         };
-        places.push(Place {
+        listeners.push(SiteListener {
             listen,
             span: item.span,
             secure: tls && (scheme == Scheme::Https || scheme == Scheme::Unsaid && !clear),
         });
     }
-    (places, true)
+    (listeners, true)
 }
 
 /// The port that everybody speaks clear HTTP on.
@@ -119,10 +119,10 @@ fn one(check: &mut Check<'_>, item: &Node, address: Option<IpAddr>) -> Option<(L
         _ => return None,
     };
     let text = written.value.as_str();
-    let (place, scheme) = match text.split_once("://") {
+    let (bind_address, scheme) = match text.split_once("://") {
         None => (text, Scheme::Unsaid),
-        Some(("http", place)) => (place.trim_end_matches('/'), Scheme::Http),
-        Some(("https", place)) => (place.trim_end_matches('/'), Scheme::Https),
+        Some(("http", bind_address)) => (bind_address.trim_end_matches('/'), Scheme::Http),
+        Some(("https", bind_address)) => (bind_address.trim_end_matches('/'), Scheme::Https),
         Some((other, _)) => {
             let message = format!("`listen` knows no {}://", short(other));
             let help = "write \"http://…\" or \"https://…\", or leave the scheme off";
@@ -130,18 +130,27 @@ fn one(check: &mut Check<'_>, item: &Node, address: Option<IpAddr>) -> Option<(L
             return None;
         }
     };
-    let listen = if let Some(path) = place.strip_prefix("unix:") {
+    let listen = if let Some(path) = bind_address.strip_prefix("unix:") {
         unix(check, path, span)?
     } else {
-        tcp(check, written, place, address, span)?
+        tcp(check, written, bind_address, address, span)?
     };
     Some((listen, scheme))
 }
 
-fn tcp(check: &mut Check<'_>, written: &Text, place: &str, address: Option<IpAddr>, span: Span) -> Option<Listen> {
+fn tcp(
+    check: &mut Check<'_>,
+    written: &Text,
+    bind_address: &str,
+    address: Option<IpAddr>,
+    span: Span,
+) -> Option<Listen> {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     // `:80`, `*:80`, and `80` in quotes all mean the port; only the number itself is the form to learn.
-    let port_alone = place.strip_prefix("*:").or(place.strip_prefix(':')).unwrap_or(place);
+    let port_alone = bind_address
+        .strip_prefix("*:")
+        .or(bind_address.strip_prefix(':'))
+        .unwrap_or(bind_address);
     if digits(port_alone) {
         return match port_alone.parse::<u16>() {
             Ok(port) => Some(Listen::Tcp { address, port }),
@@ -152,13 +161,13 @@ fn tcp(check: &mut Check<'_>, written: &Text, place: &str, address: Option<IpAdd
             }
         };
     }
-    match place.parse::<SocketAddr>() {
+    match bind_address.parse::<SocketAddr>() {
         Ok(socket) => Some(Listen::Tcp {
             address: Some(socket.ip()),
             port: socket.port(),
         }),
         Err(_) => {
-            let (message, help) = misread(place);
+            let (message, help) = misread(bind_address);
             check.bad_text(written, span, message, help);
             None
         }
@@ -166,17 +175,17 @@ fn tcp(check: &mut Check<'_>, written: &Text, place: &str, address: Option<IpAdd
 }
 
 /// What was meant by something that is no address with a port.
-fn misread(place: &str) -> (String, String) {
-    let shown = short(place);
+fn misread(bind_address: &str) -> (String, String) {
+    let shown = short(bind_address);
     let message = format!("\"{shown}\" is no place to listen at");
-    let bare = place.trim_matches(['[', ']']);
+    let bare = bind_address.trim_matches(['[', ']']);
     let help = if let Ok(address) = bare.parse::<IpAddr>() {
         format!("add the port: \"{}\"", SocketAddr::new(address, 80))
-    } else if place.starts_with('/') {
+    } else if bind_address.starts_with('/') {
         format!("write \"unix:{shown}\" for a Unix socket")
-    } else if let Some(port) = place.strip_prefix("localhost:") {
+    } else if let Some(port) = bind_address.strip_prefix("localhost:") {
         format!("addresses are numbers: write \"127.0.0.1:{}\"", short(port))
-    } else if place
+    } else if bind_address
         .rsplit_once(':')
         .is_some_and(|(host, _)| host.contains(|c: char| c.is_ascii_alphabetic()))
     {

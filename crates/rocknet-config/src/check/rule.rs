@@ -74,7 +74,7 @@ fn rule(check: &mut Check<'_>, node: &Node, table: &Table) -> Option<Rule> {
         when,
         action,
         last,
-        place: check.place(node.span),
+        span: check.source_span(node.span),
     })
 }
 

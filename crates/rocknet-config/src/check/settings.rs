@@ -8,7 +8,7 @@ use crate::context::Check;
 use crate::file::{Entry, Table, Value};
 use crate::finding::Code;
 use crate::keys;
-use crate::model::{Place, Settings};
+use crate::model::{Settings, SourceSpan};
 
 /// Reads the keys of a site or route over the settings that it inherits, in the order of the table of keys: `root` comes
 /// before the keys that need one.
@@ -21,34 +21,40 @@ pub(super) fn build(check: &mut Check<'_>, scope: Scope, table: &Table, base: &S
         if matches!(key.group, Some(Group::Handler | Group::Access)) {
             forget(&mut settings, key.name);
         }
-        note(check, &mut settings.places, key.name, &key.kind, entry);
+        note(check, &mut settings.key_spans, key.name, &key.kind, entry);
         if let Some(read) = key.bound::<Settings>().and_then(|bound| bound.binding.read) {
             read(check, &Written { kind: &key.kind, entry }, &mut settings);
         }
     }
     answering(check, table, &mut settings);
     access::conflict(check, table, &settings);
-    if !settings.places.contains_key("index") {
+    if !settings.key_spans.contains_key("index") {
         settings.index = Settings::usual_index(settings.php.is_some());
     }
     settings
 }
 
 /// Notes where a key was written, and the keys of its table. Entries of maps are noted where they are read.
-pub(super) fn note(check: &Check<'_>, places: &mut BTreeMap<String, Place>, name: &str, kind: &Kind, entry: &Entry) {
+pub(super) fn note(
+    check: &Check<'_>,
+    spans: &mut BTreeMap<String, SourceSpan>,
+    name: &str,
+    kind: &Kind,
+    entry: &Entry,
+) {
     if let (Some(scope), Value::Table(table)) = (table_of(kind), &entry.node.value) {
         for (inner, entry) in &table.entries {
-            let place = format!("{name}.{inner}");
+            let path = format!("{name}.{inner}");
             match keys::find(scope, inner) {
-                Some(key) if !matches!(key.kind, Kind::Map { .. }) => note(check, places, &place, &key.kind, entry),
+                Some(key) if !matches!(key.kind, Kind::Map { .. }) => note(check, spans, &path, &key.kind, entry),
                 _ => {
-                    places.insert(place, check.place(entry.key));
+                    spans.insert(path, check.source_span(entry.key));
                 }
             }
         }
     }
     if !matches!(kind, Kind::Map { .. } | Kind::Table(_)) {
-        places.insert(name.to_owned(), check.place(entry.key));
+        spans.insert(name.to_owned(), check.source_span(entry.key));
     }
 }
 
@@ -65,9 +71,9 @@ fn table_of(kind: &Kind) -> Option<Scope> {
 fn forget(settings: &mut Settings, key: &str) {
     // `/` follows `.`.
     let range = key.to_owned()..format!("{key}/");
-    let names: Vec<String> = settings.places.range(range).map(|(name, _)| name.clone()).collect();
+    let names: Vec<String> = settings.key_spans.range(range).map(|(name, _)| name.clone()).collect();
     for name in names {
-        settings.places.remove(&name);
+        settings.key_spans.remove(&name);
     }
 }
 

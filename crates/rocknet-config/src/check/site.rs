@@ -1,7 +1,7 @@
 //! The sites, as meant: names, listeners, settings, routes.
 
 use crate::binding;
-use crate::check::listen::Place;
+use crate::check::listen::SiteListener;
 use crate::check::{access as client_access, application, listen, rule, server, settings, tls};
 use crate::context::Check;
 use crate::file::{Entry, Node, Table, Value};
@@ -19,7 +19,7 @@ const MAX_ALIASES: usize = 1_000;
 pub(super) struct Built {
     pub site: Site,
     pub names: Vec<(HostPattern, Span)>,
-    pub listen: Vec<Place>,
+    pub listen: Vec<SiteListener>,
     /// False where `tls` is wrong: whether its listeners are under TLS is a guess then.
     pub tls_is_known: bool,
     pub header: Span,
@@ -60,12 +60,13 @@ fn base(check: &mut Check<'_>, root: &Table) -> Settings {
         let Some(written) = root.table(table) else { continue };
         for (name, entry) in &written.entries {
             if keys::find(scope, name).is_some() {
-                base.places.insert(format!("{table}.{name}"), check.place(entry.key));
+                base.key_spans
+                    .insert(format!("{table}.{name}"), check.source_span(entry.key));
             }
         }
     }
     if let Some(entry) = root.table("log").and_then(|log| log.entries.get("access")) {
-        base.places.insert("log".to_owned(), check.place(entry.key));
+        base.key_spans.insert("log".to_owned(), check.source_span(entry.key));
     }
     base
 }
@@ -122,7 +123,9 @@ fn site(
     let user = table.node("user");
     settings.user = user.and_then(|node| server::user(check, "user", node));
     if let SiteName::Port(..) = kind {
-        settings.places.insert("listen".to_owned(), check.place(entry.key));
+        settings
+            .key_spans
+            .insert("listen".to_owned(), check.source_span(entry.key));
     }
     let routes = routes(check, table, &settings);
     if let Some(node) = user {
@@ -147,11 +150,11 @@ fn site(
     let site = Site {
         name: name.to_owned(),
         names: names.iter().map(|(name, _)| name.clone()).collect(),
-        listen: listen.iter().map(|place| place.listen.clone()).collect(),
+        listen: listen.iter().map(|listener| listener.listen.clone()).collect(),
         secure: listen
             .iter()
-            .filter(|place| place.secure)
-            .map(|place| place.listen.clone())
+            .filter(|listener| listener.secure)
+            .map(|listener| listener.listen.clone())
             .collect(),
         tls,
         listen_given,
@@ -159,7 +162,7 @@ fn site(
         settings,
         routes,
         rules,
-        place: check.place(entry.key),
+        span: check.source_span(entry.key),
     };
     Built {
         site,
@@ -255,7 +258,7 @@ fn routes(check: &mut Check<'_>, table: &Table, base: &Settings) -> Vec<Route> {
         routes.push(Route {
             pattern,
             settings,
-            place: check.place(entry.key),
+            span: check.source_span(entry.key),
         });
     }
     routes.sort_by(|a, b| a.pattern.cmp(&b.pattern));

@@ -100,7 +100,7 @@ fn each_setting_names_its_line() {
     let got = explain(&config, "a.test", None, "/x/1").unwrap();
     let find = |key: &str| {
         let applied = got.settings.iter().find(|a| a.key == key).unwrap();
-        (applied.value.as_str(), applied.place.as_ref().map(|p| p.line))
+        (applied.value.as_str(), applied.span.as_ref().map(|span| span.line))
     };
     let rows = [
         ("root", "\"/w\"", Some(6)),
@@ -119,7 +119,7 @@ fn each_setting_names_its_line() {
     let found = |host: &str, path: &str, key: &str| {
         let got = explain(&config, host, None, path).unwrap();
         let applied = got.settings.into_iter().find(|a| a.key == key).unwrap();
-        (applied.value, applied.place.map(|p| p.line))
+        (applied.value, applied.span.map(|span| span.line))
     };
     for (path, key, value, line) in [
         ("/", "php", "\"8.2\"", 35),
@@ -163,7 +163,7 @@ fn each_setting_names_its_line() {
     let [rule] = rules[..] else { panic!("{rules:?}") };
     let value = "{ path = \"/x/*\", rewrite = \"/y/{*}\", header = { \"Cookie\" = \"a*\" } }";
     assert_eq!((rule.key.as_str(), rule.value.as_str()), ("rule 1", value));
-    assert_eq!(rule.place.as_ref().map(|place| place.line), Some(21));
+    assert_eq!(rule.span.as_ref().map(|span| span.line), Some(21));
 }
 
 #[test]
@@ -194,7 +194,7 @@ scgi = "b:1"
         let groups: Vec<_> = got.settings.iter().map(|applied| applied.group).collect();
         assert!(groups.is_sorted(), "{groups:?}");
         let rows = got.settings.into_iter().filter(|applied| applied.group == group);
-        let line = |applied: &Applied| applied.place.as_ref().map_or(0, |place| place.line);
+        let line = |applied: &Applied| applied.span.as_ref().map_or(0, |span| span.line);
         rows.map(|row| format!("{} {} {}", row.key, row.value, line(&row)))
             .collect()
     };

@@ -124,8 +124,8 @@ pub(super) const KEYS: &[Key] = &[
 pub(super) fn servers(all: &[Weighted]) -> Shown {
     let server = |server: &Weighted| {
         let url = quoted(&server.upstream.to_string());
-        let places = BTreeMap::new();
-        let mut rows = Rows::new(&places);
+        let spans = BTreeMap::new();
+        let mut rows = Rows::new(&spans);
         rows.in_use = false;
         let bare = Weighted::bare();
         Weighted::keys(Scope::Upstream).for_each(|key| rows.key(&key, server, bare.as_ref()));

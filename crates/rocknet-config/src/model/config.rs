@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use super::limits::Limits;
 use super::log::{AccessLog, Log};
-use super::place::Place;
 use super::server::{Cache, Mode, Server};
 use super::settings::Settings;
 use super::site::{Listen, Site};
+use super::source_span::SourceSpan;
 use super::tls::Tls;
 
 /// A whole, checked configuration. Nothing in it needs a further look at the file it came from. The default is that of an
@@ -63,7 +63,7 @@ impl Config {
             settings,
             routes: Vec::new(),
             rules: Vec::new(),
-            place: Place {
+            span: SourceSpan {
                 file: PathBuf::new(),
                 line: 0,
             },

@@ -1,7 +1,7 @@
 //! Rules of a site, as meant: what a request has to be like, and what is done with it then.
 
 use super::pattern::{HostPattern, Pattern};
-use super::place::Place;
+use super::source_span::SourceSpan;
 
 /// Rules are looked at in the order they were written, each once.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub struct Rule {
     pub action: RuleAction,
     /// Ends the rules once this one holds.
     pub last: bool,
-    pub place: Place,
+    pub span: SourceSpan,
 }
 
 /// All of these have to hold; what is empty holds always.

@@ -12,8 +12,8 @@ use super::controller::{Controller, RunOn};
 use super::limits::Limits;
 use super::pattern::Pattern;
 use super::php::Php;
-use super::place::Place;
 use super::proxy::Proxy;
+use super::source_span::SourceSpan;
 use super::with_defaults::with_defaults;
 use crate::choice::choice;
 
@@ -88,8 +88,8 @@ with_defaults! {
         pub body_memory: u64 = Limits::default().body_memory,
         /// Longest wait for a response.
         pub answer_timeout: Duration = Limits::default().answer_timeout,
-        /// Place of each key that was written, for `explain`: `root`, `headers.X-A`, `redirects./old`.
-        pub places: BTreeMap<String, Place> = BTreeMap::new(),
+        /// SourceSpan of each key that was written, for `explain`: `root`, `headers.X-A`, `redirects./old`.
+        pub key_spans: BTreeMap<String, SourceSpan> = BTreeMap::new(),
     }
 }
 

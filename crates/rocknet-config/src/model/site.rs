@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use super::log::AccessLog;
 use super::pattern::{HostPattern, Pattern};
-use super::place::Place;
 use super::rule::Rule;
 use super::settings::Settings;
+use super::source_span::SourceSpan;
 use super::tls::SiteTls;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -30,7 +30,7 @@ pub struct Site {
     pub routes: Vec<Route>,
     /// In the order they were written.
     pub rules: Vec<Rule>,
-    pub place: Place,
+    pub span: SourceSpan,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -48,5 +48,5 @@ pub enum Listen {
 pub struct Route {
     pub pattern: Pattern,
     pub settings: Settings,
-    pub place: Place,
+    pub span: SourceSpan,
 }

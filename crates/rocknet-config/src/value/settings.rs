@@ -170,13 +170,13 @@ pub(crate) fn headers(check: &mut Check<'_>, written: &Written<'_>, settings: &m
         // Case makes no difference either to what is replaced.
         if let Some(replaced) = inherited.remove(&lower) {
             settings.headers.remove(&replaced);
-            settings.places.remove(&format!("headers.{replaced}"));
+            settings.key_spans.remove(&format!("headers.{replaced}"));
         }
         written.insert(lower, entry.key);
         settings.headers.insert(name.to_owned(), text.trim().to_owned());
         settings
-            .places
-            .insert(format!("headers.{name}"), check.place(entry.key));
+            .key_spans
+            .insert(format!("headers.{name}"), check.source_span(entry.key));
     }
 }
 
@@ -199,8 +199,8 @@ pub(crate) fn errors(check: &mut Check<'_>, written: &Written<'_>, settings: &mu
         if let Some(page) = path::below_site(check, "errors", &entry.node) {
             settings.errors.insert(status, page);
             settings
-                .places
-                .insert(format!("errors.{status}"), check.place(entry.key));
+                .key_spans
+                .insert(format!("errors.{status}"), check.source_span(entry.key));
         }
     }
 }
@@ -225,8 +225,8 @@ pub(crate) fn redirects(check: &mut Check<'_>, written: &Written<'_>, settings: 
         };
         all.insert(redirect.from.clone(), redirect);
         settings
-            .places
-            .insert(format!("redirects.{name}"), check.place(entry.key));
+            .key_spans
+            .insert(format!("redirects.{name}"), check.source_span(entry.key));
     }
     settings.redirects = all.into_values().collect();
 }
@@ -300,7 +300,9 @@ pub(crate) fn push(check: &mut Check<'_>, written: &Written<'_>, settings: &mut 
             continue;
         }
         settings.push.insert(page, files);
-        settings.places.insert(format!("push.{name}"), check.place(entry.key));
+        settings
+            .key_spans
+            .insert(format!("push.{name}"), check.source_span(entry.key));
     }
 }
 

@@ -1,6 +1,6 @@
 //! Tests of rules: each condition, and sequences of rules.
 
-use rocknet_config::model::Place;
+use rocknet_config::model::SourceSpan;
 use rocknet_proto::fields::Known;
 use rocknet_proto::request::{OwnedRequest, Version};
 
@@ -15,12 +15,12 @@ fn pattern(text: &str) -> Pattern {
 }
 
 fn rule(when: Conditions, action: RuleAction, last: bool) -> model::Rule {
-    let place = Place::default();
+    let span = SourceSpan::default();
     model::Rule {
         when,
         action,
         last,
-        place,
+        span,
     }
 }
 

@@ -19,7 +19,7 @@ use rocknet::route::{ServerSettings, SiteLabel};
 use rocknet::routing::{RequestTarget, RuleOutcome, Rules};
 use rocknet_config::environment::Environment;
 use rocknet_config::explain::{self, Explanation};
-use rocknet_config::model::{CertificateSource, Listen, Php, PhpVersion, Place, Settings, Site};
+use rocknet_config::model::{CertificateSource, Listen, Php, PhpVersion, Settings, Site, SourceSpan};
 use rocknet_config::{Config, Loaded, Severity};
 use rocknet_proto::request::{OwnedRequest, Version};
 use rocknet_proto::semantics::safe_path::{PathError, SafePath};
@@ -310,13 +310,13 @@ fn status(status: Status) -> String {
 
 /// Columns: what, how it is, and the line that says so.
 fn shown(found: &Explanation<'_>, leads_to: &str, problems: &[String]) -> String {
-    let line = |place: &Place| match place.line {
+    let line = |span: &SourceSpan| match span.line {
         0 => String::new(),
-        line => format!("{}:{line}", place.file.display()),
+        line => format!("{}:{line}", span.file.display()),
     };
-    let mut rows = vec![("site".to_owned(), found.site.name.clone(), line(&found.site.place))];
+    let mut rows = vec![("site".to_owned(), found.site.name.clone(), line(&found.site.span))];
     if let Some(route) = found.route {
-        rows.push(("route".to_owned(), explain::pattern(&route.pattern), line(&route.place)));
+        rows.push(("route".to_owned(), explain::pattern(&route.pattern), line(&route.span)));
     }
     let root = found
         .route
@@ -324,7 +324,7 @@ fn shown(found: &Explanation<'_>, leads_to: &str, problems: &[String]) -> String
         .root
         .as_ref();
     for setting in &found.settings {
-        let place = setting.place.as_ref().map_or("default".to_owned(), line);
+        let place = setting.span.as_ref().map_or("default".to_owned(), line);
         let value = match (setting.key.as_str(), &root) {
             ("root", Some(root)) => format!("{:?}", search::resolved(root)),
             _ => setting.value.clone(),

@@ -38,10 +38,8 @@ impl Controller {
     /// The one that settings name, its library loaded.
     pub fn new(wanted: &model::Controller, settings: &Settings, libraries: &Libraries) -> Result<Controller, String> {
         let told = |error: LoadError| {
-            let at = settings.places.get("controller");
-            let at = at.map_or(String::new(), |place| {
-                format!("{}:{}: ", place.file.display(), place.line)
-            });
+            let at = settings.key_spans.get("controller");
+            let at = at.map_or(String::new(), |span| format!("{}:{}: ", span.file.display(), span.line));
             format!("{at}`controller = \"{wanted}\"`: {error}")
         };
         let place = match (settings.isolate, settings.run_on) {
