@@ -12,7 +12,7 @@ use crate::file::{Entry, Table};
 use crate::model::SourceSpan;
 
 pub use applied::{Applied, Group};
-pub use kind::{Kind, Scope};
+pub use kind::{Kind, Section};
 pub(crate) use scalar::Field;
 pub use shown::pattern;
 pub(crate) use shown::{Shown, host, list, listen, quoted};
@@ -46,16 +46,16 @@ pub(crate) struct Bound<T: 'static> {
 /// A part of the model with keys. The table of keys implements it, so that a parser of a table does not import the entries.
 pub(crate) trait Keyed: Sized + 'static {
     /// Returns the keys of a table that are bound to this part, in the order of the table of keys.
-    fn keys(scope: Scope) -> impl Iterator<Item = Bound<Self>>;
+    fn keys(section: Section) -> impl Iterator<Item = Bound<Self>>;
 
     /// Returns the value without any key written, which holds the defaults. `None`: they depend on other tables.
     fn bare() -> Option<Self>;
 }
 
 /// Reads the written keys of a table into the value that they are bound to, in the order of the table of keys.
-pub(crate) fn read<T: Keyed>(check: &mut Check<'_>, scope: Scope, table: Option<&Table>, into: &mut T) {
+pub(crate) fn read<T: Keyed>(check: &mut Check<'_>, section: Section, table: Option<&Table>, into: &mut T) {
     let Some(table) = table else { return };
-    for key in T::keys(scope) {
+    for key in T::keys(section) {
         if let Some(entry) = table.entries.get(key.name)
             && let Some(read) = key.binding.read
         {
@@ -94,12 +94,12 @@ impl<'p> Rows<'p> {
     }
 
     /// Adds the keys of a table.
-    pub fn of<T: Keyed>(&mut self, scope: Scope, name: &str, value: &T) {
+    pub fn of<T: Keyed>(&mut self, section: Section, name: &str, value: &T) {
         let outer = self.prefix.len();
         self.prefix.push_str(name);
         self.prefix.push('.');
         let bare = T::bare();
-        for key in T::keys(scope) {
+        for key in T::keys(section) {
             self.key(&key, value, bare.as_ref());
         }
         self.prefix.truncate(outer);

@@ -3,7 +3,7 @@
 use crate::binding::{Rows, host, list, quoted};
 use crate::choice::Choice;
 use crate::keys::rule::Scheme;
-use crate::keys::{self, Scope};
+use crate::keys::{self, Section};
 use crate::model::{Config, HostPattern, Listen, Pattern, Route, Rule, RuleAction, Settings, Site};
 
 pub use crate::binding::{Applied, Group, pattern};
@@ -147,7 +147,7 @@ pub fn applied(site: &Site, route: Option<&Route>) -> Vec<Applied> {
     let settings = route.map_or(&site.settings, |route| &route.settings);
     let bare = Settings::default();
     let mut rows = Rows::new(&settings.key_spans);
-    for key in keys::within(Scope::Site) {
+    for key in keys::within(Section::Site) {
         let Some(group) = key.group else { continue };
         rows.group = group;
         rows.in_use = match group {

@@ -20,7 +20,7 @@ pub(crate) mod tls;
 mod upstream;
 mod upstream_connection;
 
-pub use crate::binding::{Kind, Scope};
+pub use crate::binding::{Kind, Section};
 pub use crate::choice::Word;
 pub use crate::model::MAX_PROGRAMS;
 pub use key::{Availability, Key, Literal};
@@ -56,24 +56,24 @@ pub fn all() -> impl Iterator<Item = &'static Key> {
 }
 
 /// Returns the key of this name in a table.
-pub fn find(scope: Scope, name: &str) -> Option<&'static Key> {
-    within(scope).find(|key| key.name == name)
+pub fn find(section: Section, name: &str) -> Option<&'static Key> {
+    within(section).find(|key| key.name == name)
 }
 
 /// Returns all keys of a table, in the order of the reference.
-pub fn within(scope: Scope) -> impl Iterator<Item = &'static Key> {
-    BY_SCOPE[scope as usize].iter().copied()
+pub fn within(section: Section) -> impl Iterator<Item = &'static Key> {
+    BY_SECTION[section as usize].iter().copied()
 }
 
 /// The keys of each table: the check looks through those of sites for each of ten thousands of sites.
-static BY_SCOPE: LazyLock<Vec<Vec<&'static Key>>> = LazyLock::new(|| {
-    let of = |scope: &Scope| all().filter(|key| key.scopes.contains(scope)).collect();
-    Scope::ALL.iter().map(of).collect()
+static BY_SECTION: LazyLock<Vec<Vec<&'static Key>>> = LazyLock::new(|| {
+    let of = |section: &Section| all().filter(|key| key.sections.contains(section)).collect();
+    Section::ALL.iter().map(of).collect()
 });
 
 impl<T: Model> Keyed for T {
-    fn keys(scope: Scope) -> impl Iterator<Item = Bound<T>> {
-        within(scope).filter_map(Key::bound)
+    fn keys(section: Section) -> impl Iterator<Item = Bound<T>> {
+        within(section).filter_map(Key::bound)
     }
 
     fn bare() -> Option<T> {

@@ -3,26 +3,26 @@
 mod placed;
 
 use rocknet_config::explain;
-use rocknet_config::keys::{self, Availability, Kind, Scope};
+use rocknet_config::keys::{self, Availability, Kind, Section};
 
 use placed::{placed, read};
 
 /// The row of an explanation that shows a key of a table, and whether the row is that of the table itself.
-fn row_of(scope: Scope, name: &str) -> Option<(String, bool)> {
-    let (table, in_its_value): (_, &[&str]) = match scope {
-        Scope::Site | Scope::Route => ("", &[]),
-        Scope::SiteLimits => ("limits", &[]),
-        Scope::SiteLog => ("log", &["access", "format"]),
-        Scope::SiteTls => ("tls", &["cert", "key", "issuer"]),
-        Scope::Proxy => ("proxy", &["to"]),
-        Scope::Upstream => ("proxy", &["url", "weight", "drain", "backup"]),
-        Scope::Health => ("proxy.health", &["path"]),
-        Scope::Mirror => ("proxy.mirror", &["to"]),
-        Scope::Application => ("fastcgi", &["to"]),
-        Scope::Cgi => ("cgi", &["folder"]),
-        Scope::Auth => ("auth", &["realm", "users", "file"]),
-        Scope::Redirect => ("redirects./a", &["to", "status"]),
-        Scope::Rule => return Some(("rule 1".to_owned(), true)),
+fn row_of(section: Section, name: &str) -> Option<(String, bool)> {
+    let (table, in_its_value): (_, &[&str]) = match section {
+        Section::Site | Section::Route => ("", &[]),
+        Section::SiteLimits => ("limits", &[]),
+        Section::SiteLog => ("log", &["access", "format"]),
+        Section::SiteTls => ("tls", &["cert", "key", "issuer"]),
+        Section::Proxy => ("proxy", &["to"]),
+        Section::Upstream => ("proxy", &["url", "weight", "drain", "backup"]),
+        Section::Health => ("proxy.health", &["path"]),
+        Section::Mirror => ("proxy.mirror", &["to"]),
+        Section::Application => ("fastcgi", &["to"]),
+        Section::Cgi => ("cgi", &["folder"]),
+        Section::Auth => ("auth", &["realm", "users", "file"]),
+        Section::Redirect => ("redirects./a", &["to", "status"]),
+        Section::Rule => return Some(("rule 1".to_owned(), true)),
         _ => return None,
     };
     Some(match (table, in_its_value.contains(&name)) {
@@ -36,33 +36,35 @@ fn row_of(scope: Scope, name: &str) -> Option<(String, bool)> {
 #[test]
 fn explain_shows_every_key_of_a_site_and_a_route() {
     let mut seen = 0;
-    for scope in Scope::ALL {
-        for key in keys::within(*scope).filter(|key| key.availability == Availability::Now) {
-            let Some((row, is_table)) = row_of(*scope, key.name) else {
+    for section in Section::ALL {
+        for key in keys::within(*section).filter(|key| key.availability == Availability::Now) {
+            let Some((row, is_table)) = row_of(*section, key.name) else {
                 continue;
             };
-            let example = match (scope, key.name) {
+            let example = match (section, key.name) {
                 // A route is an explanation's own; what is written in it is looked at below.
                 (_, "route") => continue,
                 (_, "fallback") => "fallback = false",
-                (Scope::Redirect, "to") => "to = \"/b\"",
-                (Scope::Rule, "path") => "path = \"/a/*\"",
-                (Scope::Redirect, _) => "status = 302",
-                (Scope::SiteTls, "issuer") => "issuer = \"local\"",
-                (Scope::SiteTls, "key") => "cert = \"a.pem\"\nkey = \"a.key\"",
-                (Scope::SiteTls, "ocsp") => "cert = \"a.pem\"\nocsp = \"a.der\"",
-                (Scope::SiteTls, "client_ca") => "client_ca = \"ca.pem\"",
-                (Scope::SiteTls, "client") => "client_ca = \"ca.pem\"\nclient = \"optional\"",
+                (Section::Redirect, "to") => "to = \"/b\"",
+                (Section::Rule, "path") => "path = \"/a/*\"",
+                (Section::Redirect, _) => "status = 302",
+                (Section::SiteTls, "issuer") => "issuer = \"local\"",
+                (Section::SiteTls, "key") => "cert = \"a.pem\"\nkey = \"a.key\"",
+                (Section::SiteTls, "ocsp") => "cert = \"a.pem\"\nocsp = \"a.der\"",
+                (Section::SiteTls, "client_ca") => "client_ca = \"ca.pem\"",
+                (Section::SiteTls, "client") => "client_ca = \"ca.pem\"\nclient = \"optional\"",
                 _ => key.example,
             };
-            let text = match (scope, key.name) {
-                (Scope::Site, "rule") => placed(Scope::Rule, "path = \"/a/*\""),
-                (Scope::Redirect, "to") => placed(Scope::Site, &format!("redirects = {{ \"/a\" = {{ {example} }} }}")),
-                (Scope::Upstream, "drain" | "backup") => {
-                    let to = format!("[\"http://b\", {{ url = \"http://a\", {example} }}]");
-                    placed(Scope::Site, &format!("proxy = {{ to = {to} }}"))
+            let text = match (section, key.name) {
+                (Section::Site, "rule") => placed(Section::Rule, "path = \"/a/*\""),
+                (Section::Redirect, "to") => {
+                    placed(Section::Site, &format!("redirects = {{ \"/a\" = {{ {example} }} }}"))
                 }
-                _ => placed(*scope, example),
+                (Section::Upstream, "drain" | "backup") => {
+                    let to = format!("[\"http://b\", {{ url = \"http://a\", {example} }}]");
+                    placed(Section::Site, &format!("proxy = {{ to = {to} }}"))
+                }
+                _ => placed(*section, example),
             };
             let config = read(&text).unwrap_or_else(|report| panic!("{text}\n{report}"));
             let path = if row == "rule 1" || key.name == "rule" {
@@ -77,7 +79,7 @@ fn explain_shows_every_key_of_a_site_and_a_route() {
                 rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
             });
             let Some(found) = found else {
-                panic!("explain does not show `{}` of {}:\n{text}", key.name, scope.header());
+                panic!("explain does not show `{}` of {}:\n{text}", key.name, section.header());
             };
             assert!(found.span.is_some(), "no line for `{row}`:\n{text}");
             let written = example.rsplit_once(" = ").map(|(_, value)| value).unwrap_or_default();

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use rocknet_config::environment::Memory;
-use rocknet_config::keys::{self, Availability, Kind, Scope};
+use rocknet_config::keys::{self, Availability, Kind, Section};
 use rocknet_config::{Config, Report};
 
 const FILE: &str = "/etc/rocknet/rocknet.toml";
@@ -62,20 +62,20 @@ fn bounds(kind: &Kind) -> Option<Bounds> {
 }
 
 /// A key in its table, among those that its largest and smallest values depend on.
-fn placed(scope: Scope, name: &str, value: &str) -> Option<String> {
+fn placed(section: Section, name: &str, value: &str) -> Option<String> {
     let line = format!("{name} = {value}");
-    let text = match scope {
-        Scope::Server => format!("[server]\n{line}\n{}", site("")),
-        Scope::Events => format!("[server]\nevents = {{ {line} }}\n{}", site("")),
+    let text = match section {
+        Section::Server => format!("[server]\n{line}\n{}", site("")),
+        Section::Events => format!("[server]\nevents = {{ {line} }}\n{}", site("")),
         // The disk has room for the largest body.
-        Scope::Spool => format!("[server]\nspool = {{ {line} }}\n[limits]\nbody_size = 0\n{}", site("")),
+        Section::Spool => format!("[server]\nspool = {{ {line} }}\n[limits]\nbody_size = 0\n{}", site("")),
         // A target lies within a head.
-        Scope::Limits if name == "target_size" => format!("[limits]\nheader_size = \"1MiB\"\n{line}\n{}", site("")),
-        Scope::Limits => format!("[limits]\n{line}\n{}", site("")),
-        Scope::Rotate => format!("[log]\nrotate = {{ {line} }}\n{}", site("")),
-        Scope::Cache => format!("[cache]\n{line}\n{}", site("")),
-        Scope::SiteLimits => site(&format!("limits = {{ {line} }}")),
-        Scope::Redirect => site(&format!("redirects = {{ \"/a\" = {{ to = \"/b\", {line} }} }}")),
+        Section::Limits if name == "target_size" => format!("[limits]\nheader_size = \"1MiB\"\n{line}\n{}", site("")),
+        Section::Limits => format!("[limits]\n{line}\n{}", site("")),
+        Section::Rotate => format!("[log]\nrotate = {{ {line} }}\n{}", site("")),
+        Section::Cache => format!("[cache]\n{line}\n{}", site("")),
+        Section::SiteLimits => site(&format!("limits = {{ {line} }}")),
+        Section::Redirect => site(&format!("redirects = {{ \"/a\" = {{ to = \"/b\", {line} }} }}")),
         _ => return None,
     };
     Some(text)
@@ -88,18 +88,18 @@ fn the_least_and_the_most_of_each_key() {
         let Some((least, most, write)) = bounds(&key.kind) else {
             continue;
         };
-        for scope in key.scopes {
-            let Some(text) = placed(*scope, key.name, &write(least)) else {
+        for section in key.sections {
+            let Some(text) = placed(*section, key.name, &write(least)) else {
                 continue;
             };
-            let what = format!("{} in {}", key.name, scope.header());
+            let what = format!("{} in {}", key.name, section.header());
             read(&text).unwrap_or_else(|report| panic!("the least {what}:\n{report}"));
             let below = least.checked_sub(1).map_or_else(|| write(0).replace('0', "-1"), write);
             for value in [below, write(most + 1)] {
-                let text = placed(*scope, key.name, &value).unwrap_or_default();
+                let text = placed(*section, key.name, &value).unwrap_or_default();
                 refused(&format!("{what} = {value}"), read(&text), key.name);
             }
-            let text = placed(*scope, key.name, &write(most)).unwrap_or_default();
+            let text = placed(*section, key.name, &write(most)).unwrap_or_default();
             read(&text).unwrap_or_else(|report| panic!("the most {what}:\n{report}"));
             met.push(key.name);
         }

@@ -4,7 +4,7 @@ mod placed;
 
 use std::path::{Path, PathBuf};
 
-use rocknet_config::keys::{self, Availability, Key, Kind, Scope};
+use rocknet_config::keys::{self, Availability, Key, Kind, Section};
 use rocknet_config::model::RuleAction;
 use rocknet_config::{Config, reference};
 
@@ -22,7 +22,7 @@ fn plain(mut config: Config) -> Config {
 
 #[test]
 fn a_default_written_out_changes_nothing() {
-    let bare = plain(read(&placed(Scope::Limits, "")).unwrap());
+    let bare = plain(read(&placed(Section::Limits, "")).unwrap());
     assert_eq!(
         Config {
             sites: vec![],
@@ -33,45 +33,48 @@ fn a_default_written_out_changes_nothing() {
     );
     let mut seen = 0;
     for key in keys::all().filter(|key| !key.default_value().is_empty()) {
-        for scope in key.scopes {
-            let text = placed(*scope, &format!("{} = {}", key.name, key.default_value()));
+        for section in key.sections {
+            let text = placed(*section, &format!("{} = {}", key.name, key.default_value()));
             let config = read(&text).unwrap_or_else(|report| panic!("{text}\n{report}"));
             let mut expected = bare.clone();
             expected.sites[0].span.line = config.sites[0].span.line;
-            if *scope == Scope::Redirect {
+            if *section == Section::Redirect {
                 expected.sites[0].settings.redirects = config.sites[0].settings.redirects.clone();
                 assert_eq!(config.sites[0].settings.redirects[0].status, 308);
             }
-            if *scope == Scope::Rule {
+            if *section == Section::Rule {
                 expected.sites[0].rules = config.sites[0].rules.clone();
                 let rule = &config.sites[0].rules[0];
                 assert!(!rule.last && !matches!(rule.action, RuleAction::Redirect { status, .. } if status != 308));
             }
-            if matches!(scope, Scope::Proxy | Scope::Upstream | Scope::Health | Scope::Mirror) {
-                let more = match scope {
-                    Scope::Health => ", health = \"/h\"",
-                    Scope::Mirror => ", mirror = \"http://b\"",
+            if matches!(
+                section,
+                Section::Proxy | Section::Upstream | Section::Health | Section::Mirror
+            ) {
+                let more = match section {
+                    Section::Health => ", health = \"/h\"",
+                    Section::Mirror => ", mirror = \"http://b\"",
                     _ => "",
                 };
                 let to = proxied(key.name);
                 let short = format!("proxy = {{ to = \"{to}\"{more} }}");
-                let short = read(&placed(Scope::Site, &short)).unwrap();
+                let short = read(&placed(Section::Site, &short)).unwrap();
                 expected.sites[0].settings.proxy = short.sites[0].settings.proxy.clone();
             }
-            if *scope == Scope::Application {
-                let short = read(&placed(Scope::Site, "fastcgi = \"a:1\"")).unwrap();
+            if *section == Section::Application {
+                let short = read(&placed(Section::Site, "fastcgi = \"a:1\"")).unwrap();
                 expected.sites[0].settings.application = short.sites[0].settings.application.clone();
             }
-            if *scope == Scope::TlsDns {
-                let short = read(&placed(Scope::Tls, "dns = { server = \"10.0.0.53\" }")).unwrap();
+            if *section == Section::TlsDns {
+                let short = read(&placed(Section::Tls, "dns = { server = \"10.0.0.53\" }")).unwrap();
                 expected.tls = short.tls;
             }
-            if *scope == Scope::Auth {
-                let short = read(&placed(Scope::Site, &format!("auth = {{ bob = \"{BOB}\" }}"))).unwrap();
+            if *section == Section::Auth {
+                let short = read(&placed(Section::Site, &format!("auth = {{ bob = \"{BOB}\" }}"))).unwrap();
                 expected.sites[0].settings.auth = short.sites[0].settings.auth.clone();
             }
-            if *scope == Scope::Cgi {
-                let short = read(&placed(Scope::Site, "cgi = \"/cgi-bin\"")).unwrap();
+            if *section == Section::Cgi {
+                let short = read(&placed(Section::Site, "cgi = \"/cgi-bin\"")).unwrap();
                 expected.sites[0].settings.cgi = short.sites[0].settings.cgi.clone();
             }
             assert_eq!(plain(config), expected, "{text}");
@@ -85,16 +88,16 @@ fn a_default_written_out_changes_nothing() {
 fn every_example_is_accepted_where_it_may_stand() {
     let mut seen = 0;
     for key in keys::all().filter(|key| !key.example.is_empty()) {
-        for scope in key.scopes {
-            let text = match (key.name, scope) {
-                ("include", _) => placed(*scope, key.example),
+        for section in key.sections {
+            let text = match (key.name, section) {
+                ("include", _) => placed(*section, key.example),
                 // It cannot be said of all.
                 ("drain" | "backup", _) => format!(
                     "[site.\"example.com\"]\nproxy = {{ to = [\"http://b\", {{ url = \"http://a\", {} }}] }}\n",
                     key.example
                 ),
                 ("route", _) => format!("[site.\"example.com\"]\nroot = \"/w\"\n{}", key.example),
-                _ => placed(*scope, key.example),
+                _ => placed(*section, key.example),
             };
             read(&text).unwrap_or_else(|report| panic!("{text}\n{report}"));
             let formatted = rocknet_config::format(&format!("{}\n", key.example)).unwrap();
@@ -112,31 +115,31 @@ fn every_example_is_accepted_where_it_may_stand() {
 #[test]
 fn every_key_is_known_once_and_documented() {
     let all: Vec<&Key> = keys::all().collect();
-    for (at, scope) in Scope::ALL.iter().enumerate() {
-        assert_eq!(*scope as usize, at, "`Scope::ALL` is not in the order of the enum");
+    for (at, section) in Section::ALL.iter().enumerate() {
+        assert_eq!(*section as usize, at, "`Section::ALL` is not in the order of the enum");
     }
     for (at, key) in all.iter().enumerate() {
         assert!(key.doc.ends_with('.'), "{}: the doc is no sentence", key.name);
-        assert!(!key.scopes.is_empty(), "{}", key.name);
+        assert!(!key.sections.is_empty(), "{}", key.name);
         for other in &all[..at] {
-            let shared = key.scopes.iter().any(|scope| other.scopes.contains(scope));
+            let shared = key.sections.iter().any(|section| other.sections.contains(section));
             assert!(key.name != other.name || !shared, "{} is in the table twice", key.name);
         }
         for name in key.elsewhere {
-            let same = key.scopes.iter().any(|scope| keys::find(*scope, name).is_some());
+            let same = key.sections.iter().any(|section| keys::find(*section, name).is_some());
             assert!(!same, "{}: `{name}` is a key of RockNet itself", key.name);
         }
         if key.availability == Availability::Now && !matches!(key.kind, Kind::Table(_) | Kind::Tables { .. }) {
             let small = [
-                Scope::Events,
-                Scope::Spool,
-                Scope::Rotate,
-                Scope::Redirect,
-                Scope::SiteTls,
-                Scope::Ca,
-                Scope::TlsDns,
+                Section::Events,
+                Section::Spool,
+                Section::Rotate,
+                Section::Redirect,
+                Section::SiteTls,
+                Section::Ca,
+                Section::TlsDns,
             ];
-            let small = small.contains(&key.scopes[0]);
+            let small = small.contains(&key.sections[0]);
             assert!(small || !key.example.is_empty(), "{} has no example", key.name);
         }
     }
@@ -147,8 +150,8 @@ fn a_key_that_comes_later_is_refused_as_such() {
     let mut seen = 0;
     for key in keys::all() {
         if let Availability::Later(feature) = key.availability {
-            for scope in key.scopes {
-                let report = read(&placed(*scope, &format!("{} = {{}}", key.name))).unwrap_err();
+            for section in key.sections {
+                let report = read(&placed(*section, &format!("{} = {{}}", key.name))).unwrap_err();
                 let text = report.to_string();
                 assert!(text.contains("not available yet") && text.contains(feature), "{text}");
                 seen += 1;
@@ -163,9 +166,9 @@ fn a_key_that_comes_later_is_refused_as_such() {
 fn every_limit_stands_in_its_page() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/limits.md");
     let page = std::fs::read_to_string(page).unwrap();
-    for scope in [Scope::Limits, Scope::Cache] {
-        let table = scope.header().trim_matches(['[', ']']);
-        for key in keys::within(scope) {
+    for section in [Section::Limits, Section::Cache] {
+        let table = section.header().trim_matches(['[', ']']);
+        for key in keys::within(section) {
             let name = format!("`{table}.{}`", key.name);
             assert!(page.contains(&name), "docs/limits.md has no line for {name}");
         }

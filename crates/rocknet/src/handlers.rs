@@ -245,7 +245,7 @@ fn nothing() -> Made {
 
 #[cfg(test)]
 mod tests {
-    use rocknet_config::keys::{Scope, find};
+    use rocknet_config::keys::{Section, find};
 
     use super::*;
 
@@ -255,7 +255,7 @@ mod tests {
             let others = HANDLERS[number + 1..].iter();
             assert!(others.clone().all(|other| other.name != entry.name), "{}", entry.name);
             for key in entry.keys {
-                assert!(find(Scope::Site, key).is_some(), "{}: {key}", entry.name);
+                assert!(find(Section::Site, key).is_some(), "{}: {key}", entry.name);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! `fastcgi`, `scgi`, `uwsgi`: which application answers, and how it is spoken to.
 
-use crate::binding::{self, Scope};
+use crate::binding::{self, Section};
 use crate::context::Check;
 use crate::file::{Entry, Node, Table, Value};
 use crate::finding::Code;
@@ -112,7 +112,7 @@ fn application(check: &mut Check<'_>, protocol: Protocol, node: &Node) -> Option
         params: table.map(|table| params::build(check, table)).unwrap_or_default(),
         ..base
     };
-    binding::read(check, Scope::Application, table, &mut application);
+    binding::read(check, Section::Application, table, &mut application);
     Some(application)
 }
 

@@ -4,22 +4,22 @@ use crate::check::unknown;
 use crate::context::Check;
 use crate::file::{Entry, Node, Table, Value};
 use crate::finding::Code;
-use crate::keys::{self, Availability, Key, Kind, Literal, Scope, Word};
+use crate::keys::{self, Availability, Key, Kind, Literal, Section, Word};
 use crate::units::{self, BadUnit};
 use crate::words::{nearest, or, quoted, short};
 
 pub(super) fn check(check: &mut Check<'_>, root: &Table) {
-    table(check, Scope::Top, Scope::Top.header(), root);
+    table(check, Section::Top, Section::Top.header(), root);
 }
 
 /// `header` tells a reader which table it is.
-fn table(check: &mut Check<'_>, scope: Scope, header: &str, written: &Table) {
+fn table(check: &mut Check<'_>, section: Section, header: &str, written: &Table) {
     for (name, entry) in written.in_order() {
-        match keys::find(scope, name) {
+        match keys::find(section, name) {
             Some(key) => known(check, key, entry),
             // What has no value was told by the parser; most such lines are no keys at all.
             None if matches!(entry.node.value, Value::Broken) => {}
-            None => unknown::report(check, scope, header, name, entry),
+            None => unknown::report(check, section, header, name, entry),
         }
     }
 }
@@ -98,13 +98,13 @@ fn value(check: &mut Check<'_>, key: &Key, kind: &Kind, node: &Node) {
                 .iter()
                 .for_each(|(_, entry)| value(check, key, inner, &entry.node));
         }
-        (Kind::Table(scope), Value::Table(entries)) => table(check, *scope, scope.header(), entries),
-        (Kind::Tables { name, scope }, Value::Table(entries)) => {
+        (Kind::Table(section), Value::Table(entries)) => table(check, *section, section.header(), entries),
+        (Kind::Tables { name, section }, Value::Table(entries)) => {
             for (written, entry) in entries.in_order() {
                 match &entry.node.value {
-                    Value::Table(inner) => table(check, *scope, &named(*scope, name, written), inner),
+                    Value::Table(inner) => table(check, *section, &named(*section, name, written), inner),
                     Value::Broken => {}
-                    _ => unnamed(check, key, name, *scope, written, entry),
+                    _ => unnamed(check, key, name, *section, written, entry),
                 }
             }
         }
@@ -114,22 +114,22 @@ fn value(check: &mut Check<'_>, key: &Key, kind: &Kind, node: &Node) {
 }
 
 /// What a reader calls a table of a name of its own.
-fn named(scope: Scope, name: &str, written: &str) -> String {
-    match scope {
-        Scope::Site => format!("[site.\"{}\"]", short(written)),
-        Scope::Route => format!("route \"{}\"", short(written)),
-        _ => format!("{} of {name} \"{}\"", scope.header(), short(written)),
+fn named(section: Section, name: &str, written: &str) -> String {
+    match section {
+        Section::Site => format!("[site.\"{}\"]", short(written)),
+        Section::Route => format!("route \"{}\"", short(written)),
+        _ => format!("{} of {name} \"{}\"", section.header(), short(written)),
     }
 }
 
 /// `[site]` with `root = …` directly below it.
-fn unnamed(check: &mut Check<'_>, key: &Key, name: &str, scope: Scope, written: &str, entry: &Entry) {
+fn unnamed(check: &mut Check<'_>, key: &Key, name: &str, section: Section, written: &str, entry: &Entry) {
     let message = format!("`{}` takes a {name} before `{}`", key.name, short(written));
     check.error(
         Code::WrongType,
         entry.key,
         message,
-        format!("write {} and the keys below it", scope.header()),
+        format!("write {} and the keys below it", section.header()),
     );
 }
 
@@ -144,9 +144,9 @@ fn either(check: &mut Check<'_>, key: &Key, whole: &Kind, kinds: &'static [Kind]
         (Kind::Boolean, Value::Boolean(_)) => true,
         (Kind::List(_), Value::List(_)) => true,
         // Where names of the writer's own are the short form, a key of the table makes it the long one.
-        (Kind::Table(scope), Value::Table(table)) => {
+        (Kind::Table(section), Value::Table(table)) => {
             let has_short_form = kinds.iter().any(|kind| matches!(kind, Kind::Map { .. }));
-            !has_short_form || table.entries.keys().any(|name| keys::find(*scope, name).is_some())
+            !has_short_form || table.entries.keys().any(|name| keys::find(*section, name).is_some())
         }
         (Kind::Map { .. }, Value::Table(_)) => true,
         _ => false,
@@ -281,13 +281,13 @@ fn meant(kind: &Kind, node: &Node) -> Option<String> {
 }
 
 fn wrong_type(check: &mut Check<'_>, key: &Key, kind: &Kind, node: &Node) {
-    if let (Kind::Tables { scope, .. }, Value::List(_)) = (kind, &node.value) {
+    if let (Kind::Tables { section, .. }, Value::List(_)) = (kind, &node.value) {
         let message = format!("`[[{}]]` is a list, and names are missing", key.name);
         return check.error(
             Code::WrongType,
             node.span,
             message,
-            format!("write {} for each", scope.header()),
+            format!("write {} for each", section.header()),
         );
     }
     let message = format!("`{}` takes {}, not {}", key.name, kind_words(kind), node.noun());
@@ -310,10 +310,10 @@ fn wrong_type(check: &mut Check<'_>, key: &Key, kind: &Kind, node: &Node) {
     if help.is_empty() && matches!(kind, Kind::Text(_)) && matches!(node.value, Value::Integer(_) | Value::Float) {
         help = format!("put quotes around it: \"{}\"", check.sources.slice(node.span));
     }
-    if let (true, Kind::Table(scope)) = (key.example.is_empty() && help.is_empty(), kind) {
-        help = format!("write {} and its keys below it", scope.header());
-    } else if let (true, Kind::Tables { scope, .. }) = (help.is_empty(), kind) {
-        help = format!("write {} and its keys below it", scope.header());
+    if let (true, Kind::Table(section)) = (key.example.is_empty() && help.is_empty(), kind) {
+        help = format!("write {} and its keys below it", section.header());
+    } else if let (true, Kind::Tables { section, .. }) = (help.is_empty(), kind) {
+        help = format!("write {} and its keys below it", section.header());
     }
     if help.is_empty() {
         help = key

@@ -1,6 +1,6 @@
 //! `[server]`, `[limits]`, `[log]` and `[cache]`, as meant.
 
-use crate::binding::{self, Scope};
+use crate::binding::{self, Section};
 use crate::context::Check;
 use crate::file::{Node, Table};
 use crate::finding::Code;
@@ -55,7 +55,7 @@ fn server(check: &mut Check<'_>, table: Option<&Table>) -> Server {
     let mut events = Events::default();
     binding::read(
         check,
-        Scope::Events,
+        Section::Events,
         table.and_then(|table| table.table("events")),
         &mut events,
     );
@@ -80,7 +80,7 @@ fn server(check: &mut Check<'_>, table: Option<&Table>) -> Server {
         spool: spool(check, table.and_then(|table| table.table("spool"))),
         ..Server::default()
     };
-    binding::read(check, Scope::Server, table, &mut server);
+    binding::read(check, Section::Server, table, &mut server);
     server
 }
 
@@ -90,7 +90,7 @@ fn spool(check: &mut Check<'_>, table: Option<&Table>) -> Spool {
         folder: folder.and_then(|node| path::existing_folder(check, "folder", node)),
         ..Spool::default()
     };
-    binding::read(check, Scope::Spool, table, &mut spool);
+    binding::read(check, Section::Spool, table, &mut spool);
     spool
 }
 
@@ -121,7 +121,7 @@ pub(super) fn spool_disk(check: &mut Check<'_>, root: &Table, config: &mut Confi
 
 fn limits(check: &mut Check<'_>, table: Option<&Table>) -> Limits {
     let mut limits = Limits::default();
-    binding::read(check, Scope::Limits, table, &mut limits);
+    binding::read(check, Section::Limits, table, &mut limits);
     match table.and_then(|table| table.node("target_size")) {
         // A small header section means a small target too.
         None => limits.target_size = limits.target_size.min(limits.header_size),
@@ -148,10 +148,10 @@ fn log(check: &mut Check<'_>, table: Option<&Table>) -> Log {
         log.errors = errors;
     }
     log.access = access(check, table, &log.access);
-    binding::read(check, Scope::Log, table, &mut log);
+    binding::read(check, Section::Log, table, &mut log);
     binding::read(
         check,
-        Scope::Rotate,
+        Section::Rotate,
         table.and_then(|table| table.table("rotate")),
         &mut log.rotate,
     );
@@ -164,7 +164,7 @@ pub(super) fn access(check: &mut Check<'_>, table: Option<&Table>, base: &Access
     if let Some(target) = target(check, table, "access") {
         log.target = target;
     }
-    binding::read(check, Scope::SiteLog, table, &mut log);
+    binding::read(check, Section::SiteLog, table, &mut log);
     log
 }
 
@@ -174,7 +174,7 @@ fn target(check: &mut Check<'_>, table: Option<&Table>, key: &str) -> Option<Log
 
 fn cache(check: &mut Check<'_>, table: Option<&Table>) -> Cache {
     let mut cache = Cache::default();
-    binding::read(check, Scope::Cache, table, &mut cache);
+    binding::read(check, Section::Cache, table, &mut cache);
     match table.and_then(|table| table.node("max_file")) {
         None => cache.max_file = cache.max_file.min(cache.memory),
         Some(node) if cache.memory > 0 && cache.max_file > cache.memory => {

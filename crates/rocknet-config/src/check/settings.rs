@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::binding::{Group, Kind, Scope, Written};
+use crate::binding::{Group, Kind, Section, Written};
 use crate::check::{access, application};
 use crate::context::Check;
 use crate::file::{Entry, Table, Value};
@@ -12,9 +12,9 @@ use crate::model::{Settings, SourceSpan};
 
 /// Reads the keys of a site or route over the settings that it inherits, in the order of the table of keys: `root` comes
 /// before the keys that need one.
-pub(super) fn build(check: &mut Check<'_>, scope: Scope, table: &Table, base: &Settings) -> Settings {
+pub(super) fn build(check: &mut Check<'_>, section: Section, table: &Table, base: &Settings) -> Settings {
     let mut settings = base.clone();
-    for key in keys::within(scope).filter(|key| !key.targets.is_empty()) {
+    for key in keys::within(section).filter(|key| !key.targets.is_empty()) {
         let Some(entry) = table.entries.get(key.name) else {
             continue;
         };
@@ -42,10 +42,10 @@ pub(super) fn note(
     kind: &Kind,
     entry: &Entry,
 ) {
-    if let (Some(scope), Value::Table(table)) = (table_of(kind), &entry.node.value) {
+    if let (Some(section), Value::Table(table)) = (table_of(kind), &entry.node.value) {
         for (inner, entry) in &table.entries {
             let path = format!("{name}.{inner}");
-            match keys::find(scope, inner) {
+            match keys::find(section, inner) {
                 Some(key) if !matches!(key.kind, Kind::Map { .. }) => note(check, spans, &path, &key.kind, entry),
                 _ => {
                     spans.insert(path, check.source_span(entry.key));
@@ -59,9 +59,9 @@ pub(super) fn note(
 }
 
 /// The keys of the table that a kind takes, if it takes one.
-fn table_of(kind: &Kind) -> Option<Scope> {
+fn table_of(kind: &Kind) -> Option<Section> {
     match kind {
-        Kind::Table(scope) => Some(*scope),
+        Kind::Table(section) => Some(*section),
         Kind::Either(kinds) => kinds.iter().find_map(table_of),
         _ => None,
     }

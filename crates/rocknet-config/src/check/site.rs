@@ -6,7 +6,7 @@ use crate::check::{access as client_access, application, listen, rule, server, s
 use crate::context::Check;
 use crate::file::{Entry, Node, Table, Value};
 use crate::finding::Code;
-use crate::keys::{self, Scope};
+use crate::keys::{self, Section};
 use crate::model::{AccessLog, HostPattern, Log, Mode, Route, Settings, Site, Tls};
 use crate::source::Span;
 use crate::value::host::{self, SiteName};
@@ -55,11 +55,11 @@ pub(super) fn build(check: &mut Check<'_>, root: &Table, common: &Common<'_>) ->
 /// Returns the settings that every site begins with: those of the tables for all sites.
 fn base(check: &mut Check<'_>, root: &Table) -> Settings {
     let mut base = Settings::default();
-    binding::read(check, Scope::SiteLimits, root.table("limits"), &mut base);
-    for (table, scope) in [("limits", Scope::SiteLimits), ("tls", Scope::SiteTls)] {
+    binding::read(check, Section::SiteLimits, root.table("limits"), &mut base);
+    for (table, section) in [("limits", Section::SiteLimits), ("tls", Section::SiteTls)] {
         let Some(written) = root.table(table) else { continue };
         for (name, entry) in &written.entries {
-            if keys::find(scope, name).is_some() {
+            if keys::find(section, name).is_some() {
                 base.key_spans
                     .insert(format!("{table}.{name}"), check.source_span(entry.key));
             }
@@ -119,7 +119,7 @@ fn site(
         let names: Vec<_> = names.iter().map(|(name, _)| name.clone()).collect();
         tls::inspect(check, table.node("tls"), tls, name, &names);
     }
-    let mut settings = settings::build(check, Scope::Site, table, base);
+    let mut settings = settings::build(check, Section::Site, table, base);
     let user = table.node("user");
     settings.user = user.and_then(|node| server::user(check, "user", node));
     if let SiteName::Port(..) = kind {
@@ -250,7 +250,7 @@ fn routes(check: &mut Check<'_>, table: &Table, base: &Settings) -> Vec<Route> {
             let help = "write its settings below it, or remove it";
             check.warning(Code::Useless, entry.key, format!("route \"{name}\" says nothing"), help);
         }
-        let mut settings = settings::build(check, Scope::Route, table, base);
+        let mut settings = settings::build(check, Section::Route, table, base);
         application::mount(table, &pattern, &mut settings);
         if settings.is_open() && !client_access::is_written(table) {
             open.push((pattern.clone(), entry.key));

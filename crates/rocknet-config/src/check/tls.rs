@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::binding::{self, Scope};
+use crate::binding::{self, Section};
 use crate::check::acme;
 use crate::choice::Choice;
 use crate::context::Check;
@@ -24,7 +24,7 @@ pub(super) fn build(check: &mut Check<'_>, table: Option<&Table>) -> Tls {
         acme: acme::build(check, table),
         ..Tls::default()
     };
-    binding::read(check, Scope::Tls, table, &mut tls);
+    binding::read(check, Section::Tls, table, &mut tls);
     tls
 }
 

@@ -4,12 +4,12 @@ use crate::check::foreign::{self, Answer};
 use crate::context::Check;
 use crate::file::{Entry, Origin, Table};
 use crate::finding::{Code, Severity};
-use crate::keys::{self, Availability, Scope};
+use crate::keys::{self, Availability, Section};
 use crate::source::Span;
 use crate::words::{nearest, short};
 
 /// Reports an unknown key, with the most likely correction.
-pub(super) fn report(check: &mut Check<'_>, scope: Scope, header: &str, name: &str, entry: &Entry) {
+pub(super) fn report(check: &mut Check<'_>, section: Section, header: &str, name: &str, entry: &Entry) {
     // Looking for what was meant is the dear part of the whole check, and nobody would see it.
     if check.report.omit(Severity::Error) {
         return;
@@ -20,20 +20,20 @@ pub(super) fn report(check: &mut Check<'_>, scope: Scope, header: &str, name: &s
         return;
     }
     let is_name = |known: &&str| known.eq_ignore_ascii_case(name);
-    let here = keys::within(scope).find(|key| key.elsewhere.iter().any(is_name));
-    if takes_foreign_words(scope)
+    let here = keys::within(section).find(|key| key.elsewhere.iter().any(is_name));
+    if takes_foreign_words(section)
         && let Some(answer) = foreign::find(name)
     {
         return foreign_word(check, name, header, answer, span);
     }
-    if let Some(meant) = nearest(name, names(scope)).filter(|_| here.is_none()) {
+    if let Some(meant) = nearest(name, names(section)).filter(|_| here.is_none()) {
         return check.error(Code::UnknownKey, span, message, format!("did you mean `{meant}`?"));
     }
     if let Some(key) = here {
         let help = format!("RockNet calls it `{}`", key.name);
         return check.error(Code::UnknownKey, span, message, help);
     }
-    if scope == Scope::Site && is_rest_of_name(header, entry) {
+    if section == Section::Site && is_rest_of_name(header, entry) {
         let help = "a name with dots needs quotes: [site.\"example.com\"]";
         return check.error(
             Code::UnknownKey,
@@ -46,7 +46,7 @@ pub(super) fn report(check: &mut Check<'_>, scope: Scope, header: &str, name: &s
         .find(|key| key.name == name)
         .or_else(|| keys::all().find(|key| key.elsewhere.iter().any(is_name)));
     if let Some(key) = elsewhere {
-        let place = key.scopes.first().map_or("", |scope| scope.header());
+        let place = key.sections.first().map_or("", |section| section.header());
         let message = format!("`{}` does not belong in {header}", short(name));
         return check.error(
             Code::MisplacedKey,
@@ -55,13 +55,13 @@ pub(super) fn report(check: &mut Check<'_>, scope: Scope, header: &str, name: &s
             format!("write `{}` in {place}", key.name),
         );
     }
-    if takes_foreign_words(scope)
+    if takes_foreign_words(section)
         && let Some(answer) = foreign::find_family(name)
     {
         return foreign_word(check, name, header, answer, span);
     }
     if let Some(key) = nearest(name, keys::all().map(|key| key.name)).and_then(|n| keys::all().find(|k| k.name == n)) {
-        let place = key.scopes.first().map_or("", |scope| scope.header());
+        let place = key.sections.first().map_or("", |section| section.header());
         return check.error(
             Code::UnknownKey,
             span,
@@ -73,24 +73,24 @@ pub(super) fn report(check: &mut Check<'_>, scope: Scope, header: &str, name: &s
         Code::UnknownKey,
         span,
         message,
-        format!("known here: {}", listed(scope)),
+        format!("known here: {}", listed(section)),
     );
 }
 
 /// Tables that a person who knows another server writes its words into. Elsewhere they mean something else: `location`
 /// of a redirect is its target.
-fn takes_foreign_words(scope: Scope) -> bool {
+fn takes_foreign_words(section: Section) -> bool {
     matches!(
-        scope,
-        Scope::Top
-            | Scope::Server
-            | Scope::Limits
-            | Scope::Log
-            | Scope::Cache
-            | Scope::Site
-            | Scope::Route
-            | Scope::Tls
-            | Scope::SiteTls
+        section,
+        Section::Top
+            | Section::Server
+            | Section::Limits
+            | Section::Log
+            | Section::Cache
+            | Section::Site
+            | Section::Route
+            | Section::Tls
+            | Section::SiteTls
     )
 }
 
@@ -119,11 +119,11 @@ fn is_rest_of_name(header: &str, entry: &Entry) -> bool {
     entry.node.as_table().is_some_and(by_header) && !name.contains(['.', ':']) && name != "\"default\"]"
 }
 
-fn names(scope: Scope) -> impl Iterator<Item = &'static str> {
-    keys::within(scope).map(|key| key.name)
+fn names(section: Section) -> impl Iterator<Item = &'static str> {
+    keys::within(section).map(|key| key.name)
 }
 
-fn listed(scope: Scope) -> String {
-    let now = keys::within(scope).filter(|key| !matches!(key.availability, Availability::Later(_)));
+fn listed(section: Section) -> String {
+    let now = keys::within(section).filter(|key| !matches!(key.availability, Availability::Later(_)));
     now.map(|key| key.name).collect::<Vec<_>>().join(", ")
 }

@@ -1,12 +1,12 @@
 //! Keys of access control: addresses that may enter, users and their passwords.
 
 use super::target::Target;
-use super::{Key, Kind, Scope};
+use super::{Key, Kind, Section};
 use crate::binding::{Group, Shown, bound, quoted};
 use crate::model::{Auth, ClientRange, DEFAULT_REALM, Network};
 use crate::value::settings;
 
-const BOTH: &[Scope] = &[Scope::Site, Scope::Route];
+const BOTH: &[Section] = &[Section::Site, Section::Route];
 
 const ADDRESSES: Kind = Kind::Several(&Kind::Text("address, network, \"private\", \"unix\" or \"all\""));
 
@@ -50,7 +50,7 @@ pub(super) const KEYS: &[Key] = &[
     Key::new(
         "auth",
         BOTH,
-        Kind::Either(&[Kind::Boolean, Kind::Table(Scope::Auth), USERS]),
+        Kind::Either(&[Kind::Boolean, Kind::Table(Section::Auth), USERS]),
         "Users and the hashes of their passwords, for HTTP Basic authentication: a request without a valid user and password \
          gets 401. `rocknet hash-password` makes a hash; those of argon2, bcrypt, SHA-crypt and apr1 are read. A table with \
          one of the keys `realm`, `users` or `file` is the long form, any other names users. The users of a route replace \
@@ -66,7 +66,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["auth_basic", "basicauth", "basic_auth", "AuthType"]),
     Key::new(
         "realm",
-        &[Scope::Auth],
+        &[Section::Auth],
         Kind::Text("words that browsers may show"),
         "The name of what is protected. Browsers send a password again wherever a site has the same realm.",
     )
@@ -75,14 +75,14 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["AuthName"]),
     Key::new(
         "users",
-        &[Scope::Auth],
+        &[Section::Auth],
         USERS,
         "Users and the hashes of their passwords.",
     )
     .example("users = { ann = \"$2y$10$Vm9xkTqW3uL5pYc8nZr1deJ0aHsG7bKfXoQiRwEtCvBnMzLyPuSdK\" }"),
     Key::new(
         "file",
-        &[Scope::Auth],
+        &[Section::Auth],
         Kind::Text("file"),
         "A file with a `user:hash` on each line, as `htpasswd` of Apache and `rocknet hash-password --user` write it. It is \
          read again when it has changed, without a reload. A user of `users` comes before one of the same name in it.",

@@ -1,11 +1,11 @@
 //! Keys of applications that answer by FastCGI, SCGI or uwsgi: where they are, and what they are told.
 
 use super::target::Target;
-use super::{Key, Kind, Scope};
+use super::{Key, Kind, Section};
 use crate::binding::{Group, Rows, Shown, bound, field};
 use crate::model::{Balance, Protocol, Settings};
 
-const BOTH: &[Scope] = &[Scope::Site, Scope::Route];
+const BOTH: &[Section] = &[Section::Site, Section::Route];
 
 const ADDRESS: Kind = Kind::Text("\"unix:/path\" or \"host:port\"");
 
@@ -13,7 +13,7 @@ const WHERE: Kind = Kind::Either(&[
     Kind::Boolean,
     ADDRESS,
     Kind::List(&ADDRESS),
-    Kind::Table(Scope::Application),
+    Kind::Table(Section::Application),
 ]);
 
 pub(super) const KEYS: &[Key] = &[
@@ -61,14 +61,14 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["uwsgi_pass"]),
     Key::new(
         "to",
-        &[Scope::Application],
+        &[Section::Application],
         Kind::Several(&ADDRESS),
         "Where the application listens; several share the requests.",
     )
     .example("to = [\"10.0.0.2:9000\", \"10.0.0.3:9000\"]"),
     Key::new(
         "mount",
-        &[Scope::Application],
+        &[Section::Application],
         Kind::Text("path below the site"),
         "The part of paths that is `SCRIPT_NAME`; what follows it is `PATH_INFO`. Without it, what the pattern of the route \
          begins with. `\"/\"`: nothing is, and `PATH_INFO` is the whole path.",
@@ -81,7 +81,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["fastcgi_split_path_info", "SCRIPT_NAME"]),
     Key::new(
         "params",
-        &[Scope::Application],
+        &[Section::Application],
         Kind::Map {
             name: "variable",
             value: &Kind::Text("its value"),
@@ -93,7 +93,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["fastcgi_param", "scgi_param", "uwsgi_param", "ProxyFCGISetEnvIf", "env"]),
     Key::new(
         "connect",
-        &[Scope::Application],
+        &[Section::Application],
         Kind::Duration {
             min_ms: 100,
             max_ms: 60_000,
@@ -105,7 +105,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["fastcgi_connect_timeout", "uwsgi_connect_timeout", "scgi_connect_timeout"]),
     Key::new(
         "keep",
-        &[Scope::Application],
+        &[Section::Application],
         Kind::Integer { min: 0, max: 1024 },
         "Connections by FastCGI that are kept open between requests, for a second, by all workers together. Each holds a \
          process of most applications: less than it has of them.",
@@ -115,7 +115,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["fastcgi_keep_conn", "keepalive"]),
     Key::new(
         "balance",
-        &[Scope::Application],
+        &[Section::Application],
         Kind::Choice(Balance::KEYLESS),
         "Which of several a request goes to.",
     )
@@ -123,7 +123,7 @@ pub(super) const KEYS: &[Key] = &[
     .example("balance = \"least_conn\""),
     Key::new(
         "fails",
-        &[Scope::Application],
+        &[Section::Application],
         Kind::Integer { min: 0, max: 1000 },
         "Failures (no connection, no answer, one that cannot be read) within `fail_time` after which one among several is left \
          alone for `fail_time`. Then one request tries it. `0`: never.",
@@ -132,7 +132,7 @@ pub(super) const KEYS: &[Key] = &[
     .example("fails = 1"),
     Key::new(
         "fail_time",
-        &[Scope::Application],
+        &[Section::Application],
         Kind::Duration {
             min_ms: 100,
             max_ms: 86_400_000,
@@ -151,6 +151,6 @@ fn shown(settings: &Settings, protocol: Protocol) -> Shown {
 
 fn inside(settings: &Settings, protocol: Protocol, rows: &mut Rows<'_>) {
     if let Some(application) = settings.application.as_ref().filter(|it| it.protocol == protocol) {
-        rows.of(Scope::Application, protocol.key(), application);
+        rows.of(Section::Application, protocol.key(), application);
     }
 }

@@ -1,13 +1,13 @@
 //! Keys of `[cache]`: files kept in memory.
 
 use super::target::Target;
-use super::{Key, Kind, Scope};
+use super::{Key, Kind, Section};
 use crate::binding::field;
 
 pub(super) const KEYS: &[Key] = &[
     Key::new(
         "max_file",
-        &[Scope::Cache],
+        &[Section::Cache],
         // Past 16 MiB sendfile wins over any copy in memory.
         Kind::Size {
             min: 0,
@@ -19,7 +19,7 @@ pub(super) const KEYS: &[Key] = &[
     .example("max_file = \"100KiB\""),
     Key::new(
         "memory",
-        &[Scope::Cache],
+        &[Section::Cache],
         Kind::Size { min: 0, max: 1 << 44 },
         "Memory of all that is kept: content, rendered heads, paths, and tables. What was not asked for longest goes first. `0` keeps no content.",
     )

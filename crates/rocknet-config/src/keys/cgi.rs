@@ -1,12 +1,12 @@
 //! Keys of CGI: where programs are, and what each may take.
 
 use super::target::Target;
-use super::{Key, Kind, Scope};
+use super::{Key, Kind, Section};
 use crate::binding::{Group, Shown, bound, field};
 use crate::model::MAX_PROGRAMS;
 use crate::value::settings;
 
-const BOTH: &[Scope] = &[Scope::Site, Scope::Route];
+const BOTH: &[Section] = &[Section::Site, Section::Route];
 
 pub(super) const KEYS: &[Key] = &[
     Key::new(
@@ -15,7 +15,7 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Either(&[
             Kind::Boolean,
             Kind::Text("path below the site"),
-            Kind::Table(Scope::Cgi),
+            Kind::Table(Section::Cgi),
         ]),
         "A folder of programs that are run for requests, by CGI: `/cgi-bin` is the folder `cgi-bin` of the root. What is in \
          it is never sent. A program has to be executable; what follows it in the path of a request is its `PATH_INFO`. A \
@@ -27,7 +27,7 @@ pub(super) const KEYS: &[Key] = &[
         show |settings, _| Shown::or_off(settings.cgi.as_ref().map(|cgi| Shown::text(&cgi.folder))),
         inside |settings, rows| {
             if let Some(cgi) = &settings.cgi {
-                rows.of(Scope::Cgi, "cgi", cgi);
+                rows.of(Section::Cgi, "cgi", cgi);
             }
         }
     ))])
@@ -35,14 +35,14 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["ScriptAlias", "cgi.assign", "ExecCGI"]),
     Key::new(
         "folder",
-        &[Scope::Cgi],
+        &[Section::Cgi],
         Kind::Text("path below the site"),
         "The folder of the programs.",
     )
     .example("folder = \"/cgi-bin\""),
     Key::new(
         "programs",
-        &[Scope::Cgi],
+        &[Section::Cgi],
         Kind::Integer {
             min: 1,
             max: MAX_PROGRAMS as i64,
@@ -54,7 +54,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["RLimitNPROC", "max_cgi_instances"]),
     Key::new(
         "queue",
-        &[Scope::Cgi],
+        &[Section::Cgi],
         Kind::Duration {
             min_ms: 0,
             max_ms: 3_600_000,
@@ -65,7 +65,7 @@ pub(super) const KEYS: &[Key] = &[
     .example("queue = \"2s\""),
     Key::new(
         "time",
-        &[Scope::Cgi],
+        &[Section::Cgi],
         Kind::Duration {
             min_ms: 1_000,
             max_ms: 86_400_000,
@@ -78,7 +78,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["CGIDScriptTimeout", "CGIScriptTimeout", "cgi.limits", "RLimitCPU"]),
     Key::new(
         "output",
-        &[Scope::Cgi],
+        &[Section::Cgi],
         Kind::Size { min: 1024, max: 1 << 50 },
         "Bytes of one answer, its fields included. Beyond, the program is killed, and the answer cut.",
     )
@@ -86,7 +86,7 @@ pub(super) const KEYS: &[Key] = &[
     .example("output = \"100MiB\""),
     Key::new(
         "params",
-        &[Scope::Cgi],
+        &[Section::Cgi],
         Kind::Map {
             name: "variable",
             value: &Kind::Text("its value"),

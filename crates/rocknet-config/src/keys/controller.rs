@@ -1,13 +1,13 @@
 //! Keys of controllers: functions in shared libraries that answer.
 
 use super::target::Target;
-use super::{Key, Kind, Scope};
+use super::{Key, Kind, Section};
 use crate::binding::{Group, Shown, bound, field};
 use crate::choice::Choice;
 use crate::model::RunOn;
 use crate::value::settings;
 
-const BOTH: &[Scope] = &[Scope::Site, Scope::Route];
+const BOTH: &[Section] = &[Section::Site, Section::Route];
 
 pub(super) const KEYS: &[Key] = &[
     Key::new(

@@ -2,7 +2,7 @@
 
 use super::target::Target;
 use super::upstream::{MAX_BUFFERED, URL};
-use super::{Key, Kind, Scope};
+use super::{Key, Kind, Section};
 use crate::binding::{Field, Shown, bound, field};
 use crate::choice::Choice;
 use crate::model::{Forwarded, ProxyProtocol, RequestBuffering};
@@ -16,7 +16,7 @@ const BUFFERED: Kind = Kind::Size {
 pub(super) const KEYS: &[Key] = &[
     Key::new(
         "headers",
-        &[Scope::Proxy],
+        &[Section::Proxy],
         Kind::Map {
             name: "field name",
             value: &Kind::Text("field value"),
@@ -29,7 +29,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["proxy_set_header", "header_up", "RequestHeader"]),
     Key::new(
         "forwarded",
-        &[Scope::Proxy],
+        &[Section::Proxy],
         Kind::Either(&[
             Kind::Choice(Forwarded::WORDS),
             Kind::Boolean,
@@ -43,7 +43,7 @@ pub(super) const KEYS: &[Key] = &[
     .example("forwarded = \"both\""),
     Key::new(
         "proxy_protocol",
-        &[Scope::Proxy],
+        &[Section::Proxy],
         Kind::Choice(ProxyProtocol::WORDS),
         "Begins connections with a header of the PROXY protocol, which names the client to servers that cannot read it in a \
          field. Each request then has a connection of its own.",
@@ -55,7 +55,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["send-proxy", "send-proxy-v2", "ProxyProtocol"]),
     Key::new(
         "send_files",
-        &[Scope::Proxy],
+        &[Section::Proxy],
         Kind::Boolean,
         "Sends the file that an answer names by `X-Accel-Redirect` (a path of the site) or `X-Sendfile` (a path on disk) in \
          its place, from inside the roots of the site. Only for servers that may read all files there.",
@@ -65,7 +65,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["XSendFile", "x-sendfile", "proxy_ignore_headers"]),
     Key::new(
         "intercept",
-        &[Scope::Proxy],
+        &[Section::Proxy],
         Kind::Boolean,
         "Gives errors of servers (400 to 599) the page that `errors` of the site or route has for them.",
     )
@@ -74,7 +74,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["proxy_intercept_errors", "ProxyErrorOverride", "handle_response"]),
     Key::new(
         "buffering",
-        &[Scope::Proxy],
+        &[Section::Proxy],
         Kind::Either(&[Kind::Boolean, BUFFERED]),
         "Bytes of an answer that are received ahead of a client that takes it slowly, in memory: a server whose answer is no \
          longer than that is free as soon as it has said it. `true`: 64 KiB. What has come is sent at once, with or without.",
@@ -86,7 +86,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["proxy_buffering", "proxy_buffers", "proxy_buffer_size", "flush_interval"]),
     Key::new(
         "request_buffering",
-        &[Scope::Proxy],
+        &[Section::Proxy],
         Kind::Either(&[Kind::Boolean, BUFFERED]),
         "Receives request bodies before a server is asked, so that no server waits for a slow client, and a request can be sent \
          to another server. `true`: the whole body, in memory or on disk (`limits.body_memory`, `server.spool`); gRPC is \
@@ -101,8 +101,8 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["proxy_request_buffering", "request_buffers"]),
     Key::new(
         "mirror",
-        &[Scope::Proxy],
-        Kind::Either(&[URL, Kind::Table(Scope::Mirror)]),
+        &[Section::Proxy],
+        Kind::Either(&[URL, Kind::Table(Section::Mirror)]),
         "Sends copies of requests to another server as well, whose answers are thrown away. Nobody waits for them: where it is \
          slow, copies are left out.",
     )
@@ -110,7 +110,7 @@ pub(super) const KEYS: &[Key] = &[
         show |proxy, _| proxy.mirror.as_ref().map_or(Shown::Nothing, |mirror| Shown::text(&mirror.to.to_string())),
         inside |proxy, rows| {
             if let Some(mirror) = &proxy.mirror {
-                rows.of(Scope::Mirror, "mirror", mirror);
+                rows.of(Section::Mirror, "mirror", mirror);
             }
         }
     ))])

@@ -1,14 +1,14 @@
 //! A key of the configuration: its name, tables, kind, documentation and bindings.
 
 use super::target::{Model, Target};
-use crate::binding::{Bound, Group, Kind, Scope};
+use crate::binding::{Bound, Group, Kind, Section};
 
 /// One key, with everything that the check, the reference and the editors need of it.
 #[derive(Debug)]
 pub struct Key {
     pub name: &'static str,
     /// The tables it may stand in.
-    pub scopes: &'static [Scope],
+    pub sections: &'static [Section],
     pub kind: Kind,
     /// Sentences for the reference: the effect, with units and bounds that the kind does not hold.
     pub doc: &'static str,
@@ -61,10 +61,10 @@ impl Key {
         self.default.map(|write| write()).or_else(bound).unwrap_or_default()
     }
 
-    pub(super) const fn new(name: &'static str, scopes: &'static [Scope], kind: Kind, doc: &'static str) -> Key {
+    pub(super) const fn new(name: &'static str, sections: &'static [Section], kind: Kind, doc: &'static str) -> Key {
         Key {
             name,
-            scopes,
+            sections,
             kind,
             doc,
             default: None,

@@ -1,14 +1,14 @@
 //! Keys whose features come with later versions: known, so that nobody is told they do not exist, and refused.
 
-use super::{Availability, Key, Kind, Scope};
+use super::{Availability, Key, Kind, Section};
 
-const fn later(name: &'static str, scopes: &'static [Scope], doc: &'static str, feature: &'static str) -> Key {
-    Key::new(name, scopes, Kind::Any, doc).available(Availability::Later(feature))
+const fn later(name: &'static str, sections: &'static [Section], doc: &'static str, feature: &'static str) -> Key {
+    Key::new(name, sections, Kind::Any, doc).available(Availability::Later(feature))
 }
 
 pub(super) const KEYS: &[Key] = &[later(
     "admin",
-    &[Scope::Top],
+    &[Section::Top],
     "Dashboard, interface for programs, metrics.",
     "the dashboard",
 )];

@@ -1,7 +1,7 @@
 //! Keys of `[limits]`: what one client may use before the server says no.
 
 use super::target::Target;
-use super::{Key, Kind, Scope, Word};
+use super::{Key, Kind, Section, Word};
 use crate::binding::field;
 
 const HOUR_MS: u64 = 3_600_000;
@@ -10,7 +10,7 @@ const DAY_MS: u64 = 24 * HOUR_MS;
 pub(super) const KEYS: &[Key] = &[
     Key::new(
         "header_timeout",
-        &[Scope::Limits],
+        &[Section::Limits],
         Kind::Duration {
             min_ms: 100,
             max_ms: HOUR_MS,
@@ -28,7 +28,7 @@ pub(super) const KEYS: &[Key] = &[
     ]),
     Key::new(
         "header_size",
-        &[Scope::Limits],
+        &[Section::Limits],
         // Below 1 KiB no browser gets through; above 1 MiB a thousand clients hold a gigabyte.
         Kind::Size {
             min: 1024,
@@ -45,7 +45,7 @@ pub(super) const KEYS: &[Key] = &[
     ]),
     Key::new(
         "header_fields",
-        &[Scope::Limits],
+        &[Section::Limits],
         Kind::Integer { min: 8, max: 10_000 },
         "Header fields in one request. More: 431.",
     )
@@ -54,7 +54,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["LimitRequestFields"]),
     Key::new(
         "target_size",
-        &[Scope::Limits],
+        &[Section::Limits],
         Kind::Size {
             min: 64,
             max: 1024 * 1024,
@@ -66,7 +66,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["LimitRequestLine"]),
     Key::new(
         "body_size",
-        &[Scope::Limits, Scope::SiteLimits],
+        &[Section::Limits, Section::SiteLimits],
         Kind::Size { min: 0, max: 1 << 50 },
         "Content of one request: uploads, forms. More: 413. Sites and routes may have their own.",
     )
@@ -81,7 +81,7 @@ pub(super) const KEYS: &[Key] = &[
     ]),
     Key::new(
         "body_memory",
-        &[Scope::Limits, Scope::SiteLimits],
+        &[Section::Limits, Section::SiteLimits],
         // A thousand uploads of 16 MiB are a bound of their own: `server.spool.memory`.
         Kind::Size {
             min: 0,
@@ -95,7 +95,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["client_body_buffer_size", "tune.bufsize"]),
     Key::new(
         "body_idle",
-        &[Scope::Limits],
+        &[Section::Limits],
         Kind::Duration {
             min_ms: 100,
             max_ms: HOUR_MS,
@@ -107,7 +107,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["client_body_timeout", "read_body"]),
     Key::new(
         "body_rate",
-        &[Scope::Limits],
+        &[Section::Limits],
         Kind::Rate { min: 0, max: 1 << 40 },
         "Slowest average rate at which content of a request may come. Slower: 408. `0` asks for none; `body_idle` \
          still holds.",
@@ -116,7 +116,7 @@ pub(super) const KEYS: &[Key] = &[
     .example("body_rate = \"1KiB/s\""),
     Key::new(
         "send_stall",
-        &[Scope::Limits],
+        &[Section::Limits],
         Kind::Duration {
             min_ms: 100,
             max_ms: HOUR_MS,
@@ -129,7 +129,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["send_timeout", "write"]),
     Key::new(
         "answer_timeout",
-        &[Scope::Limits, Scope::SiteLimits],
+        &[Section::Limits, Section::SiteLimits],
         Kind::Duration {
             min_ms: 100,
             max_ms: DAY_MS,
@@ -142,7 +142,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["Timeout"]),
     Key::new(
         "keep_alive",
-        &[Scope::Limits],
+        &[Section::Limits],
         Kind::Duration {
             min_ms: 0,
             max_ms: DAY_MS,
@@ -159,7 +159,7 @@ pub(super) const KEYS: &[Key] = &[
     ]),
     Key::new(
         "connection_age",
-        &[Scope::Limits],
+        &[Section::Limits],
         Kind::Duration {
             min_ms: 1_000,
             max_ms: 365 * DAY_MS,
@@ -171,7 +171,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["keepalive_time"]),
     Key::new(
         "connections",
-        &[Scope::Limits],
+        &[Section::Limits],
         Kind::Either(&[
             Kind::Choice(&[Word::new("auto", "as many as file descriptors allow")]),
             Kind::Integer {
@@ -186,7 +186,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["max-connections", "server.max-connections", "MaxClients"]),
     Key::new(
         "shutdown",
-        &[Scope::Limits],
+        &[Section::Limits],
         Kind::Duration {
             min_ms: 0,
             max_ms: HOUR_MS,

@@ -1,7 +1,7 @@
 //! Keys of `[log]` and of a site's own `log`.
 
 use super::target::Target;
-use super::{Key, Kind, Scope, Word};
+use super::{Key, Kind, Section, Word};
 use crate::binding::{Shown, bound, field, quoted};
 use crate::choice::Choice;
 use crate::model::{AccessFormat, Level, LogTarget, Site};
@@ -17,7 +17,7 @@ const ACCESS: Kind = Kind::Either(&[
 pub(super) const KEYS: &[Key] = &[
     Key::new(
         "level",
-        &[Scope::Log],
+        &[Section::Log],
         Kind::Choice(Level::WORDS),
         "What the error log tells. The environment variable ROCKNET_LOG overrides it.",
     )
@@ -26,7 +26,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["LogLevel", "log_level"]),
     Key::new(
         "errors",
-        &[Scope::Log],
+        &[Section::Log],
         Kind::Either(&[
             Kind::Choice(LogTarget::WORDS),
             Kind::Text("file name, with `/` or `.` in it"),
@@ -38,7 +38,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["error_log", "ErrorLog", "error-log", "server.errorlog"]),
     Key::new(
         "access",
-        &[Scope::Log, Scope::SiteLog],
+        &[Section::Log, Section::SiteLog],
         ACCESS,
         "Where the access log goes: one line for each request. It is off unless asked for, because it costs time. File \
          names are relative to the file they are written in.",
@@ -48,7 +48,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["access_log", "CustomLog", "access-log", "accesslog.filename", "output"]),
     Key::new(
         "format",
-        &[Scope::Log, Scope::SiteLog],
+        &[Section::Log, Section::SiteLog],
         Kind::Choice(AccessFormat::WORDS),
         "How a line of the access log looks. docs/logs.md describes the members of a line in JSON.",
     )
@@ -57,14 +57,14 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["log_format", "LogFormat"]),
     Key::new(
         "rotate",
-        &[Scope::Log],
-        Kind::Table(Scope::Rotate),
+        &[Section::Log],
+        Kind::Table(Section::Rotate),
         "When a log file is set aside (`access.log` becomes `access.log.1`, and so on), and how many old ones are kept.",
     )
     .example("rotate = { size = \"100MB\", age = \"1d\", keep = 10 }"),
     Key::new(
         "size",
-        &[Scope::Rotate],
+        &[Section::Rotate],
         Kind::Either(&[
             Kind::Choice(&[Word::new("off", "whatever its size")]),
             Kind::Size { min: 64 * 1024, max: 1 << 50 },
@@ -74,7 +74,7 @@ pub(super) const KEYS: &[Key] = &[
     .sets(&[Target::Rotate(field!(size))]),
     Key::new(
         "age",
-        &[Scope::Rotate],
+        &[Section::Rotate],
         Kind::Either(&[
             Kind::Choice(&[Word::new("off", "whatever its age")]),
             Kind::Duration { min_ms: 60_000, max_ms: 3_650 * DAY_MS },
@@ -84,7 +84,7 @@ pub(super) const KEYS: &[Key] = &[
     .sets(&[Target::Rotate(field!(age))]),
     Key::new(
         "keep",
-        &[Scope::Rotate],
+        &[Section::Rotate],
         Kind::Integer { min: 0, max: 1_000 },
         "How many old files are kept; the oldest is removed.",
     )

@@ -2,7 +2,7 @@
 
 use super::target::Target;
 use super::upstream::{URL, servers};
-use super::{Key, Kind, Scope};
+use super::{Key, Kind, Section};
 use crate::binding::{Field, Group, Shown, bound, field};
 use crate::choice::Choice;
 use crate::model::Balance;
@@ -13,8 +13,8 @@ const DAY_MS: u64 = 86_400_000;
 pub(super) const KEYS: &[Key] = &[
     Key::new(
         "proxy",
-        &[Scope::Site, Scope::Route],
-        Kind::Either(&[Kind::Boolean, URL, Kind::List(&URL), Kind::Table(Scope::Proxy)]),
+        &[Section::Site, Section::Route],
+        Kind::Either(&[Kind::Boolean, URL, Kind::List(&URL), Kind::Table(Section::Proxy)]),
         "Passes requests on to another server, or to one of several: `http://host:port`, `https://` under TLS, `h2c://` in \
          HTTP/2 (gRPC), or `unix:` and the path of a socket. A table says more, with the servers in `to`. The path, the query and `Host` go there as they came; \
          `X-Forwarded-For`, `-Proto` and `-Host` tell of the client. Where a site has `proxy` and `root`, the proxy \
@@ -26,7 +26,7 @@ pub(super) const KEYS: &[Key] = &[
         show |settings, _| Shown::or_off(settings.proxy.as_ref().map(|proxy| servers(&proxy.to))),
         inside |settings, rows| {
             if let Some(proxy) = &settings.proxy {
-                rows.of(Scope::Proxy, "proxy", proxy);
+                rows.of(Section::Proxy, "proxy", proxy);
             }
         }
     ))])
@@ -34,8 +34,8 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["proxy_pass", "ProxyPass", "reverse_proxy", "proxy.reverse.url", "proxy.server"]),
     Key::new(
         "to",
-        &[Scope::Proxy],
-        Kind::Several(&Kind::Either(&[URL, Kind::Table(Scope::Upstream)])),
+        &[Section::Proxy],
+        Kind::Several(&Kind::Either(&[URL, Kind::Table(Section::Upstream)])),
         "The servers, each as in the short form or as a table with a weight. A name is looked up again while the server runs; one that is not known \
          yet does not keep it from starting.",
     )
@@ -43,7 +43,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["upstream", "upstreams", "servers"]),
     Key::new(
         "connect",
-        &[Scope::Proxy],
+        &[Section::Proxy],
         Kind::Duration {
             min_ms: 100,
             max_ms: 60_000,
@@ -55,7 +55,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["proxy_connect_timeout", "dial_timeout", "connect_timeout"]),
     Key::new(
         "first_byte",
-        &[Scope::Proxy],
+        &[Section::Proxy],
         Kind::Duration {
             min_ms: 100,
             max_ms: DAY_MS,
@@ -67,7 +67,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["proxy_read_timeout", "response_header_timeout", "ProxyTimeout"]),
     Key::new(
         "idle",
-        &[Scope::Proxy],
+        &[Section::Proxy],
         Kind::Duration {
             min_ms: 100,
             max_ms: DAY_MS,
@@ -79,7 +79,7 @@ pub(super) const KEYS: &[Key] = &[
     .example("idle = \"5m\""),
     Key::new(
         "balance",
-        &[Scope::Proxy],
+        &[Section::Proxy],
         Kind::Either(&[
             Kind::Choice(Balance::WORDS),
             Kind::Text("\"header:\" and the name of a field: the same for the same value"),
@@ -95,7 +95,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["lb_policy", "lbmethod", "policy", "hash", "load_balance"]),
     Key::new(
         "sticky",
-        &[Scope::Proxy],
+        &[Section::Proxy],
         Kind::Either(&[Kind::Boolean, Kind::Text("name of a cookie")]),
         "Keeps a client with the server it had first, by a cookie: `true` calls it `rocknet_server`. Should that server be \
          gone, another one takes its place.",
@@ -107,8 +107,8 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["stickysession", "cookie"]),
     Key::new(
         "health",
-        &[Scope::Proxy],
-        Kind::Either(&[Kind::Text("path"), Kind::Table(Scope::Health)]),
+        &[Section::Proxy],
+        Kind::Either(&[Kind::Text("path"), Kind::Table(Section::Health)]),
         "Checks each server in the background: what `path` answers there. One that is sick is asked nothing; where all are, \
          the answer is 503.",
     )
@@ -116,7 +116,7 @@ pub(super) const KEYS: &[Key] = &[
         show |proxy, _| proxy.health.as_ref().map_or(Shown::Nothing, |health| Shown::text(&health.path)),
         inside |proxy, rows| {
             if let Some(health) = &proxy.health {
-                rows.of(Scope::Health, "health", health);
+                rows.of(Section::Health, "health", health);
             }
         }
     ))])
@@ -124,7 +124,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["health_uri", "health_check", "option httpchk"]),
     Key::new(
         "fails",
-        &[Scope::Proxy],
+        &[Section::Proxy],
         Kind::Integer { min: 0, max: 1000 },
         "Failures (no connection, no answer, one that is no HTTP) within `fail_time` after which a server among several is \
          left alone for `fail_time`. Then one request tries it: answered, it is back; else it rests twice as long, and so on \
@@ -135,7 +135,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["max_fails"]),
     Key::new(
         "fail_time",
-        &[Scope::Proxy],
+        &[Section::Proxy],
         Kind::Duration { min_ms: 100, max_ms: DAY_MS },
         "In which `fails` are counted, and for which a server is left alone.",
     )
@@ -144,7 +144,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["fail_timeout", "fail_duration"]),
     Key::new(
         "connections",
-        &[Scope::Proxy],
+        &[Section::Proxy],
         Kind::Integer { min: 1, max: 1_000_000 },
         "Requests that one server has at once, from all workers. When all servers have that many, the next wait, those of \
          high `priority` in front, whichever route they came by; those of low leave others a quarter of the places. Where it \
@@ -155,7 +155,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["max_conns", "maxconn", "max_requests"]),
     Key::new(
         "queue",
-        &[Scope::Proxy],
+        &[Section::Proxy],
         Kind::Duration { min_ms: 0, max_ms: 3_600_000 },
         "Longest time for which a request waits for a server with room. Then 503.",
     )
@@ -163,7 +163,7 @@ pub(super) const KEYS: &[Key] = &[
     .example("queue = \"1s\""),
     Key::new(
         "slow_start",
-        &[Scope::Proxy],
+        &[Section::Proxy],
         Kind::Duration { min_ms: 0, max_ms: 3_600_000 },
         "Time in which a server that has come back gets its full share again, from a tenth of it.",
     )

@@ -1,6 +1,6 @@
 //! Keys of a site's rules: what a request has to be like, and what is done with it.
 
-use super::{Key, Kind, Scope};
+use super::{Key, Kind, Section};
 use crate::choice::{Choice, choice};
 use crate::model::Redirect;
 
@@ -13,7 +13,7 @@ choice! {
     }
 }
 
-const RULE: &[Scope] = &[Scope::Rule];
+const RULE: &[Section] = &[Section::Rule];
 
 const fn key(name: &'static str, kind: Kind, doc: &'static str) -> Key {
     Key::new(name, RULE, kind, doc)
@@ -22,8 +22,8 @@ const fn key(name: &'static str, kind: Kind, doc: &'static str) -> Key {
 pub(super) const KEYS: &[Key] = &[
     Key::new(
         "rule",
-        &[Scope::Site],
-        Kind::List(&Kind::Table(Scope::Rule)),
+        &[Section::Site],
+        Kind::List(&Kind::Table(Section::Rule)),
         "Rules that requests meet before routes and redirects do, in the order they are written. Each says what a request \
          has to be like (`path`, `host`, `method`, `header`, `query`, `scheme`: all that are written have to hold) and what \
          is done then: `rewrite`, `redirect` or `respond`. After a rewrite the rules that follow see the new path; no rule \

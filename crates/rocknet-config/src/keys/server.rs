@@ -1,7 +1,7 @@
 //! Keys of the whole server: the top of the file and `[server]`.
 
 use super::target::Target;
-use super::{Key, Kind, Scope};
+use super::{Key, Kind, Section};
 use crate::binding::{Field, bound, field};
 use crate::choice::Choice;
 use crate::file::{Node, Value};
@@ -10,7 +10,7 @@ use crate::model::{Backend, Mode, TrustedField, Workers};
 pub(super) const KEYS: &[Key] = &[
     Key::new(
         "include",
-        &[Scope::Top],
+        &[Section::Top],
         Kind::Several(&Kind::Text("file name or pattern")),
         "Files read as if they stood here. Names are relative to the file they are written in; `*` and `?` stand for any \
          characters of a name, and a pattern may match nothing. Included files may include others, up to 8 deep; none \
@@ -18,19 +18,19 @@ pub(super) const KEYS: &[Key] = &[
          that names both places.",
     )
     .example("include = [\"sites/*.toml\"]"),
-    Key::new("server", &[Scope::Top], Kind::Table(Scope::Server), "The process and its threads."),
-    Key::new("limits", &[Scope::Top], Kind::Table(Scope::Limits), "What one client may use."),
-    Key::new("log", &[Scope::Top], Kind::Table(Scope::Log), "Error log and access log."),
-    Key::new("cache", &[Scope::Top], Kind::Table(Scope::Cache), "Files kept in memory."),
+    Key::new("server", &[Section::Top], Kind::Table(Section::Server), "The process and its threads."),
+    Key::new("limits", &[Section::Top], Kind::Table(Section::Limits), "What one client may use."),
+    Key::new("log", &[Section::Top], Kind::Table(Section::Log), "Error log and access log."),
+    Key::new("cache", &[Section::Top], Kind::Table(Section::Cache), "Files kept in memory."),
     Key::new(
         "site",
-        &[Scope::Top],
-        Kind::Tables { name: "site", scope: Scope::Site },
+        &[Section::Top],
+        Kind::Tables { name: "site", section: Section::Site },
         "The websites, each a table under its name.",
     ),
     Key::new(
         "mode",
-        &[Scope::Server],
+        &[Section::Server],
         Kind::Choice(Mode::WORDS),
         "One switch for the defaults that differ between a developer's machine and a server.",
     )
@@ -38,7 +38,7 @@ pub(super) const KEYS: &[Key] = &[
     .example("mode = \"dev\""),
     Key::new(
         "state",
-        &[Scope::Server],
+        &[Section::Server],
         Kind::Text("folder"),
         "Where certificates, the keys of this machine's own CA and other things that RockNet makes are kept. Without the \
          key: /var/lib/rocknet for root, else `rocknet` below $XDG_STATE_HOME or ~/.local/state.",
@@ -47,7 +47,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["storage", "data_dir"]),
     Key::new(
         "workers",
-        &[Scope::Server],
+        &[Section::Server],
         Kind::Either(&[
             Kind::Choice(Workers::WORDS),
             // Past this, threads only take memory from each other; the largest machines have fewer cores to give one port.
@@ -71,7 +71,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["worker_processes", "num-threads", "threads", "server.max-worker", "MaxRequestWorkers"]),
     Key::new(
         "backend",
-        &[Scope::Server],
+        &[Section::Server],
         Kind::Choice(Backend::WORDS),
         "How sockets are driven. The environment variable ROCKNET_BACKEND overrides it.",
     )
@@ -79,7 +79,7 @@ pub(super) const KEYS: &[Key] = &[
     .example("backend = \"epoll\""),
     Key::new(
         "user",
-        &[Scope::Server],
+        &[Section::Server],
         Kind::Text("user name"),
         "The account that the server becomes once its ports are open, when it is started as root. It owns the private keys, so \
          give it to nothing else. Without the key: `rocknet`, where the system has that account; else RockNet stays root.",
@@ -88,7 +88,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["User", "server.username", "run-as"]),
     Key::new(
         "script_user",
-        &[Scope::Server],
+        &[Section::Server],
         Kind::Text("user name"),
         "The account that scripts run as where their site names no `user`: PHP that RockNet runs itself, and CGI programs. It \
          acts when RockNet is started as root. Without the key: the first of `www-data`, `nginx`, `apache`, `http` and \
@@ -97,7 +97,7 @@ pub(super) const KEYS: &[Key] = &[
     .example("script_user = \"www-data\""),
     Key::new(
         "h2c",
-        &[Scope::Server],
+        &[Section::Server],
         Kind::Boolean,
         "HTTP/2 without TLS, for clients that begin with it (prior knowledge): proxies and tools. Browsers do not.",
     )
@@ -105,7 +105,7 @@ pub(super) const KEYS: &[Key] = &[
     .example("h2c = true"),
     Key::new(
         "h2c_upgrade",
-        &[Scope::Server],
+        &[Section::Server],
         Kind::Boolean,
         "HTTP/2 without TLS for clients that ask for it by `Upgrade: h2c` in their first request, when that comes whole and \
          without content. RFC 9113 has given this up, and a proxy in front that passes `Upgrade` on unread lets its clients \
@@ -115,7 +115,7 @@ pub(super) const KEYS: &[Key] = &[
     .example("h2c_upgrade = true"),
     Key::new(
         "trusted_proxies",
-        &[Scope::Server],
+        &[Section::Server],
         Kind::List(&Kind::Text("address, or network as in \"10.0.0.0/8\", or \"unix\"")),
         "Proxies in front of this server that may tell whom a request is from, in the fields that `trusted_field` says. The \
          client that they name is the client: in access logs, for PHP, CGI and controllers, for `balance = \"ip_hash\"`, and in \
@@ -127,7 +127,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["set_real_ip_from", "RemoteIPTrustedProxy", "RemoteIPInternalProxy"]),
     Key::new(
         "trusted_field",
-        &[Scope::Server],
+        &[Section::Server],
         Kind::Choice(TrustedField::WORDS),
         "Where `trusted_proxies` tell whom a request is from. The other field is not looked at: a proxy that does not write it \
          passes it on as its client made it up.",
@@ -137,7 +137,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["real_ip_header", "RemoteIPHeader", "client_ip_headers"]),
     Key::new(
         "proxy_protocol",
-        &[Scope::Server],
+        &[Section::Server],
         Kind::List(&Kind::Text("address, or network as in \"10.0.0.0/8\", or \"unix\"")),
         "Balancers whose connections begin with a header of the PROXY protocol, version 1 or 2: the client that it names \
          is the client. Connections of theirs without one are closed; a header from anybody else is a bad request. \
@@ -148,7 +148,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["RemoteIPProxyProtocol", "accept-proxy", "proxy_protocol_timeout"]),
     Key::new(
         "blocking_threads",
-        &[Scope::Server],
+        &[Section::Server],
         // As many as the pool starts; disks answer no faster to more.
         Kind::Integer { min: 0, max: 512 },
         "Threads for work that waits: disks, compression of large answers, programs. They serve high before \
@@ -160,22 +160,22 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["thread_pool"]),
     Key::new(
         "events",
-        &[Scope::Server],
-        Kind::Table(Scope::Events),
+        &[Section::Server],
+        Kind::Table(Section::Events),
         "The event loop of each worker. The defaults are right unless a measurement says otherwise.",
     )
     .example("events = { batch = 1024, wait = \"1s\", connections = 1024 }")
     .elsewhere(&["worker_connections"]),
     Key::new(
         "batch",
-        &[Scope::Events],
+        &[Section::Events],
         Kind::Integer { min: 1, max: 65_536 },
         "Most events taken from the kernel at once.",
     )
     .sets(&[Target::Events(field!(batch))]),
     Key::new(
         "wait",
-        &[Scope::Events],
+        &[Section::Events],
         // Deadlines and the Date field are looked at once per wait: a longer one would make both late.
         Kind::Duration { min_ms: 10, max_ms: 1_000 },
         "Longest time between two looks at deadlines and the clock.",
@@ -183,7 +183,7 @@ pub(super) const KEYS: &[Key] = &[
     .sets(&[Target::Events(field!(wait))]),
     Key::new(
         "connections",
-        &[Scope::Events],
+        &[Section::Events],
         Kind::Integer { min: 0, max: 1_048_576 },
         "Connection slots reserved at start, for each worker. More connections than that are served too; their slots \
          are made when they come.",
@@ -191,15 +191,15 @@ pub(super) const KEYS: &[Key] = &[
     .sets(&[Target::Events(field!(connections))]),
     Key::new(
         "spool",
-        &[Scope::Server],
-        Kind::Table(Scope::Spool),
+        &[Section::Server],
+        Kind::Table(Section::Spool),
         "Where request bodies are kept until they are complete: those for PHP, CGI and applications, and for proxies with \
          `request_buffering`.",
     )
     .example("spool = { folder = \"/var/spool/rocknet\", memory = \"64MiB\", disk = \"50GiB\" }"),
     Key::new(
         "folder",
-        &[Scope::Spool],
+        &[Section::Spool],
         Kind::Text("folder"),
         "Folder for bodies above `limits.body_memory`. They are files without a name, which the system removes when they are \
          closed. It must exist, and the server's user must be able to write to it. Without the key: $TMPDIR, else /var/tmp.",
@@ -208,14 +208,14 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["client_body_temp_path", "server.upload-dirs", "TempDir"]),
     Key::new(
         "memory",
-        &[Scope::Spool],
+        &[Section::Spool],
         Kind::Size { min: 0, max: 1 << 44 },
         "Bodies of all requests in memory together. Beyond it, bodies go to files from their first byte.",
     )
     .sets(&[Target::Spool(field!(memory))]),
     Key::new(
         "disk",
-        &[Scope::Spool],
+        &[Section::Spool],
         Kind::Size { min: 0, max: 1 << 50 },
         "Bodies of all requests on disk together. More: 507. It cannot be less than the largest `body_size`, which it is without \
          the key if that is more than 10 GiB.",

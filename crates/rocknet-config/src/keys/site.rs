@@ -2,20 +2,20 @@
 
 use super::log::access_log;
 use super::target::Target;
-use super::{Key, Kind, Scope};
+use super::{Key, Kind, Section};
 use crate::binding::{Field, Group, Shown, bound, field, host, list, listen, pattern, quoted};
 use crate::choice::Choice;
 use crate::model::{Fallback, LogTarget, Mode, Priority, Redirect, Symlinks};
 use crate::value::settings;
 
-const BOTH: &[Scope] = &[Scope::Site, Scope::Route];
+const BOTH: &[Section] = &[Section::Site, Section::Route];
 
 const STATUS: Kind = Kind::Integer { min: 301, max: 308 };
 
 pub(super) const KEYS: &[Key] = &[
     Key::new(
         "aliases",
-        &[Scope::Site],
+        &[Section::Site],
         Kind::Several(&Kind::Text("host name")),
         "Other names the site answers to; `*.example.com` stands for every name below example.com.",
     )
@@ -29,7 +29,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["server_name", "ServerAlias", "ServerName", "hosts", "domains"]),
     Key::new(
         "listen",
-        &[Scope::Site],
+        &[Section::Site],
         Kind::Several(&Kind::Either(&[
             Kind::Integer { min: 0, max: 65_535 },
             Kind::Text("\"IP:port\", \"[IPv6]:port\" or \"unix:/path\""),
@@ -50,7 +50,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["port", "ports", "bind", "Listen", "server.port", "address"]),
     Key::new(
         "user",
-        &[Scope::Site],
+        &[Section::Site],
         Kind::Text("user name"),
         "The account that the site's scripts run as: PHP that RockNet runs itself, and CGI programs. It needs a RockNet that is \
          started as root, and may not be root or the server's own. Without the key: `script_user` of `[server]`.",
@@ -227,7 +227,7 @@ pub(super) const KEYS: &[Key] = &[
     Key::new(
         "redirects",
         BOTH,
-        Kind::Map { name: "path", value: &Kind::Either(&[Kind::Text("target"), Kind::Table(Scope::Redirect)]) },
+        Kind::Map { name: "path", value: &Kind::Either(&[Kind::Text("target"), Kind::Table(Section::Redirect)]) },
         "Paths that have moved. A path may be exact, end in `/*` (everything below), or hold `*` elsewhere (any run \
          without `/`); `{*}` in the target is what the first `*` stood for. The target is a path, or a URL with http:// \
          or https://; the query of the request is kept unless the target has one. The short form answers 308.",
@@ -243,11 +243,11 @@ pub(super) const KEYS: &[Key] = &[
     ))])
     .example("redirects = { \"/old\" = \"/new\", \"/blog/*\" = \"/news/{*}\", \"/tmp\" = { to = \"/now\", status = 302 } }")
     .elsewhere(&["rewrite", "Redirect", "redir", "RewriteRule", "RedirectMatch", "redirect", "return", "url.redirect"]),
-    Key::new("to", &[Scope::Redirect], Kind::Text("target"), "A path, or a URL with http:// or https://.")
+    Key::new("to", &[Section::Redirect], Kind::Text("target"), "A path, or a URL with http:// or https://.")
         .elsewhere(&["target", "url", "location"]),
     Key::new(
         "status",
-        &[Scope::Redirect],
+        &[Section::Redirect],
         STATUS,
         "301 or 308 when it has moved for good, 302 or 307 for now, 303 after a form. 307 and 308 keep the method.",
     )
@@ -277,23 +277,23 @@ pub(super) const KEYS: &[Key] = &[
     Key::new(
         "limits",
         BOTH,
-        Kind::Table(Scope::SiteLimits),
+        Kind::Table(Section::SiteLimits),
         "Limits of this site or route, where they differ from `[limits]`.",
     )
     .group(Group::Limits)
     .sets(&[Target::Settings(bound!(
         read settings::limits,
         show |_, _| Shown::Nothing,
-        inside |settings, rows| rows.of(Scope::SiteLimits, "limits", settings)
+        inside |settings, rows| rows.of(Section::SiteLimits, "limits", settings)
     ))])
     .example("limits = { body_size = \"1GiB\", answer_timeout = \"5m\" }"),
     Key::new(
         "log",
-        &[Scope::Site],
+        &[Section::Site],
         Kind::Either(&[
             Kind::Choice(LogTarget::ACCESS),
             Kind::Text("file name, with `/` or `.` in it"),
-            Kind::Table(Scope::SiteLog),
+            Kind::Table(Section::SiteLog),
         ]),
         "The site's own access log: where it goes, or a table with `access` and `format`. What it does not say comes \
          from `[log]`.",
@@ -303,8 +303,8 @@ pub(super) const KEYS: &[Key] = &[
     .example("log = { access = \"/var/log/rocknet/example.log\", format = \"json\" }"),
     Key::new(
         "route",
-        &[Scope::Site],
-        Kind::Tables { name: "pattern", scope: Scope::Route },
+        &[Section::Site],
+        Kind::Tables { name: "pattern", section: Section::Route },
         "Parts of the site with settings of their own, each a table under its pattern. The most specific pattern \
          holds, wherever it is written: an exact path (`/hello`), then the longest prefix (`/api/*`), then a pattern \
          with `*` elsewhere (`*.zip`, `/users/*/photo`; there `*` is any run without `/`). A route has the settings of \

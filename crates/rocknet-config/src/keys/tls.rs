@@ -1,7 +1,7 @@
 //! Keys of `[tls]` and of a site's own `tls`: encryption and certificates.
 
 use super::target::Target;
-use super::{Key, Kind, Scope};
+use super::{Key, Kind, Section};
 use crate::binding::{Group, Shown, bound, field, list, quoted};
 use crate::choice::{Choice, choice};
 use crate::model::{CertificateSource, SiteTls, TlsVersion};
@@ -38,19 +38,19 @@ choice! {
     default Required
 }
 
-const BOTH: &[Scope] = &[Scope::Tls, Scope::SiteTls];
+const BOTH: &[Section] = &[Section::Tls, Section::SiteTls];
 const DAY_MS: u64 = 86_400_000;
 
 const FILE: Kind = Kind::Text("PEM file");
 
 pub(super) const KEYS: &[Key] = &[
-    Key::new("tls", &[Scope::Top], Kind::Table(Scope::Tls), "Encryption, for all sites that have it."),
+    Key::new("tls", &[Section::Top], Kind::Table(Section::Tls), "Encryption, for all sites that have it."),
     Key::new(
         "tls",
-        &[Scope::Site],
+        &[Section::Site],
         Kind::Either(&[
             Kind::Choice(Encryption::WORDS),
-            Kind::Table(Scope::SiteTls),
+            Kind::Table(Section::SiteTls),
         ]),
         "Encryption of the site. Sites without a host name are in the clear unless they say otherwise.",
     )
@@ -60,7 +60,7 @@ pub(super) const KEYS: &[Key] = &[
         show |site, _| encryption(site.tls.as_ref()),
         inside |site, rows| {
             if let Some(tls) = &site.tls {
-                rows.of(Scope::SiteTls, "tls", tls);
+                rows.of(Section::SiteTls, "tls", tls);
             }
         }
     ))])
@@ -68,7 +68,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["ssl", "https", "SSLEngine", "certificate"]),
     Key::new(
         "cert",
-        &[Scope::SiteTls],
+        &[Section::SiteTls],
         Kind::Several(&FILE),
         "The site's certificate with its chain. A list holds one file for each kind of key, ECDSA and RSA; what a client \
          understands is chosen for it. A file that changes is taken up within seconds; one that is broken is told, and \
@@ -78,7 +78,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["ssl_certificate", "SSLCertificateFile", "certificate-file", "ssl.pemfile"]),
     Key::new(
         "key",
-        &[Scope::SiteTls],
+        &[Section::SiteTls],
         Kind::Several(&FILE),
         "The private key, PKCS#8, PKCS#1 or SEC1; a list in the order of `cert`. Without it the key is looked for in the \
          file of the certificate. A key that others may read is refused with a warning.",
@@ -86,7 +86,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["ssl_certificate_key", "SSLCertificateKeyFile", "key-file", "ssl.privkey"]),
     Key::new(
         "ocsp",
-        &[Scope::SiteTls],
+        &[Section::SiteTls],
         Kind::Several(&Kind::Text("DER file")),
         "An OCSP response to staple to the certificate; a list in the order of `cert`.",
     )
@@ -97,7 +97,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["ssl_stapling_file", "SSLStaplingForceURL"]),
     Key::new(
         "issuer",
-        &[Scope::SiteTls],
+        &[Section::SiteTls],
         Kind::Choice(Issuer::WORDS),
         "Who makes the certificate, where no file is named.",
     )
@@ -135,7 +135,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["strict_transport_security", "Strict-Transport-Security"]),
     Key::new(
         "client_ca",
-        &[Scope::SiteTls],
+        &[Section::SiteTls],
         Kind::Several(&FILE),
         "Clients have to show a certificate of one of these authorities.",
     )
@@ -146,7 +146,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["ssl_client_certificate", "SSLCACertificateFile", "client_auth", "trust_pool"]),
     Key::new(
         "client",
-        &[Scope::SiteTls],
+        &[Section::SiteTls],
         Kind::Choice(ClientCertificate::WORDS),
         "Whether a client has to have a certificate, where `client_ca` is given.",
     )

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::target::Target;
-use super::{Key, Kind, Scope};
+use super::{Key, Kind, Section};
 use crate::binding::{Field, Keyed, Rows, Shown, bound, field, list, quoted};
 use crate::model::{Duty, Weighted};
 
@@ -13,11 +13,11 @@ pub(super) const MAX_BUFFERED: u64 = 64 << 20;
 pub(super) const URL: Kind = Kind::Text("\"http://host:port\" or \"unix:/path\"");
 
 pub(super) const KEYS: &[Key] = &[
-    Key::new("path", &[Scope::Health], Kind::Text("path"), "What is asked for, by GET.")
+    Key::new("path", &[Section::Health], Kind::Text("path"), "What is asked for, by GET.")
     .example("path = \"/healthz\""),
     Key::new(
         "status",
-        &[Scope::Health],
+        &[Section::Health],
         Kind::Integer { min: 200, max: 599 },
         "What a server that is well answers. Without it, anything from 200 to 399.",
     )
@@ -25,7 +25,7 @@ pub(super) const KEYS: &[Key] = &[
     .example("status = 204"),
     Key::new(
         "interval",
-        &[Scope::Health],
+        &[Section::Health],
         Kind::Duration { min_ms: 100, max_ms: 3_600_000 },
         "Time between two checks.",
     )
@@ -33,7 +33,7 @@ pub(super) const KEYS: &[Key] = &[
     .example("interval = \"2s\""),
     Key::new(
         "timeout",
-        &[Scope::Health],
+        &[Section::Health],
         Kind::Duration { min_ms: 10, max_ms: 60_000 },
         "Longest time for a check, connection and answer together.",
     )
@@ -41,7 +41,7 @@ pub(super) const KEYS: &[Key] = &[
     .example("timeout = \"500ms\""),
     Key::new(
         "rise",
-        &[Scope::Health],
+        &[Section::Health],
         Kind::Integer { min: 1, max: 100 },
         "Good checks in a row after which a sick server is well.",
     )
@@ -49,7 +49,7 @@ pub(super) const KEYS: &[Key] = &[
     .example("rise = 1"),
     Key::new(
         "fall",
-        &[Scope::Health],
+        &[Section::Health],
         Kind::Integer { min: 1, max: 100 },
         "Bad checks in a row after which a server is sick; the very first decides alone.",
     )
@@ -57,7 +57,7 @@ pub(super) const KEYS: &[Key] = &[
     .example("fall = 2"),
     Key::new(
         "headers",
-        &[Scope::Health],
+        &[Section::Health],
         Kind::Map {
             name: "field name",
             value: &Kind::Text("field value"),
@@ -67,11 +67,11 @@ pub(super) const KEYS: &[Key] = &[
     )
     .sets(&[Target::Health(bound!(show |health, _| Shown::names(&health.headers)))])
     .example("headers = { \"Host\" = \"www.example.com\" }"),
-    Key::new("url", &[Scope::Upstream], URL, "Where the server listens.")
+    Key::new("url", &[Section::Upstream], URL, "Where the server listens.")
     .example("url = \"http://10.0.0.2:3000\""),
     Key::new(
         "weight",
-        &[Scope::Upstream],
+        &[Section::Upstream],
         Kind::Integer { min: 1, max: 1000 },
         "Its share of requests beside the others'.",
     )
@@ -79,7 +79,7 @@ pub(super) const KEYS: &[Key] = &[
     .example("weight = 3"),
     Key::new(
         "drain",
-        &[Scope::Upstream],
+        &[Section::Upstream],
         Kind::Boolean,
         "Whether the server is about to go: it gets no requests but those of clients whom the cookie of `sticky` keeps with it. \
          What it is answering goes on.",
@@ -89,7 +89,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["down"]),
     Key::new(
         "backup",
-        &[Scope::Upstream],
+        &[Section::Upstream],
         Kind::Boolean,
         "Whether the server gets requests only while no other can be asked: all others failed, or `health` found them sick, or \
          the only one there is has just not been reached. Where they are but full, requests wait for them. Those whom the \
@@ -97,11 +97,11 @@ pub(super) const KEYS: &[Key] = &[
     )
     .sets(&[Target::Weighted(bound!(show |server, kind| (server.duty == Duty::Backup).show(kind)))])
     .example("backup = true"),
-    Key::new("to", &[Scope::Mirror], URL, "The server that gets the copies.")
+    Key::new("to", &[Section::Mirror], URL, "The server that gets the copies.")
     .example("to = \"http://10.0.0.9:3000\""),
     Key::new(
         "share",
-        &[Scope::Mirror],
+        &[Section::Mirror],
         Kind::Text("a part of all requests, as in \"10%\""),
         "How many of the requests are copied, drawn at random.",
     )
@@ -109,7 +109,7 @@ pub(super) const KEYS: &[Key] = &[
     .example("share = \"0.5%\""),
     Key::new(
         "content",
-        &[Scope::Mirror],
+        &[Section::Mirror],
         Kind::Size {
             min: 0,
             max: MAX_BUFFERED,
@@ -128,7 +128,7 @@ pub(super) fn servers(all: &[Weighted]) -> Shown {
         let mut rows = Rows::new(&spans);
         rows.in_use = false;
         let bare = Weighted::bare();
-        Weighted::keys(Scope::Upstream).for_each(|key| rows.key(&key, server, bare.as_ref()));
+        Weighted::keys(Section::Upstream).for_each(|key| rows.key(&key, server, bare.as_ref()));
         let rows = rows.into_all();
         if rows.is_empty() {
             return url;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::target::Target;
-use super::{Key, Kind, Scope};
+use super::{Key, Kind, Section};
 use crate::binding::{Field, Shown, bound};
 use crate::choice::Choice;
 use crate::model::{Host, Resolve};
@@ -15,7 +15,7 @@ const DAY_MS: u64 = 86_400_000;
 pub(super) const KEYS: &[Key] = &[
     Key::new(
         "resolve",
-        &[Scope::Proxy],
+        &[Section::Proxy],
         Kind::Either(&[
             Kind::Choice(Resolve::WORDS),
             Kind::Duration {
@@ -43,7 +43,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["resolver", "dynamic", "resolvers"]),
     Key::new(
         "strip",
-        &[Scope::Proxy],
+        &[Section::Proxy],
         Kind::Text("path below the site"),
         "What paths begin with that is not passed on: with `\"/api\"` the server is asked for `/users` where the client asks \
          for `/api/users`.",
@@ -53,7 +53,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["strip_prefix", "uri strip_prefix", "handle_path"]),
     Key::new(
         "http2",
-        &[Scope::Proxy],
+        &[Section::Proxy],
         Kind::Boolean,
         "Asks servers under `https://` and at sockets in HTTP/2, as gRPC needs it. Behind `h2c://` it is spoken anyway. A \
          server that does not speak it is no server: nothing is asked in HTTP/1.1 instead.",
@@ -67,7 +67,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["proxy_http_version", "versions", "grpc_pass"]),
     Key::new(
         "ca",
-        &[Scope::Proxy],
+        &[Section::Proxy],
         Kind::Several(&FILE),
         "The authorities whose certificates servers under `https://` may show, in place of those that the system trusts. Read \
          at the start and at a reload.",
@@ -77,7 +77,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["proxy_ssl_trusted_certificate", "tls_trust_pool", "ca-file", "SSLProxyCACertificateFile"]),
     Key::new(
         "server_name",
-        &[Scope::Proxy],
+        &[Section::Proxy],
         Kind::Text("name or address"),
         "The name that servers under `https://` are asked for in the handshake (SNI), and that their certificates have to be \
          for. Without it, the host of each URL.",
@@ -87,7 +87,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["proxy_ssl_name", "tls_server_name", "sni"]),
     Key::new(
         "verify",
-        &[Scope::Proxy],
+        &[Section::Proxy],
         Kind::Boolean,
         "Whether certificates of servers under `https://` are checked. `false` is dangerous: whoever is in between can read \
          and change everything.",
@@ -97,7 +97,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["proxy_ssl_verify", "tls_insecure_skip_verify", "SSLProxyVerify"]),
     Key::new(
         "cert",
-        &[Scope::Proxy],
+        &[Section::Proxy],
         FILE,
         "The certificate, with its chain, that servers under `https://` are shown when they ask for one.",
     )
@@ -106,7 +106,7 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["proxy_ssl_certificate", "tls_client_auth", "SSLProxyMachineCertificateFile"]),
     Key::new(
         "key",
-        &[Scope::Proxy],
+        &[Section::Proxy],
         FILE,
         "The private key of `cert`. Without it the key is looked for in the file of the certificate.",
     )

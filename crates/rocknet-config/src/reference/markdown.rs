@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::keys::{self, Availability, Key, Kind, Literal, Scope, Word};
+use crate::keys::{self, Availability, Key, Kind, Literal, Section, Word};
 use crate::units;
 
 const HEAD: &str = r#"<!-- Generated from the table of keys in crates/rocknet-config: change it there, then run `cargo xtask docs`. -->
@@ -63,64 +63,69 @@ Two sites with the same name at the same place are an error that names both, and
 /// The page as it stands in `docs/configuration.md`.
 pub fn markdown() -> String {
     let mut page = HEAD.to_owned();
-    section(&mut page, "The top of the file", "", &[Scope::Top]);
-    section(
+    write_section(&mut page, "The top of the file", "", &[Section::Top]);
+    write_section(
         &mut page,
         "`[server]`: the process and its threads",
         "",
-        &[Scope::Server, Scope::Events, Scope::Spool],
+        &[Section::Server, Section::Events, Section::Spool],
     );
-    section(&mut page, "`[limits]`: what one client may use", "", &[Scope::Limits]);
-    section(
+    write_section(&mut page, "`[limits]`: what one client may use", "", &[Section::Limits]);
+    write_section(
         &mut page,
         "`[log]`: error log and access log",
         "",
-        &[Scope::Log, Scope::Rotate],
+        &[Section::Log, Section::Rotate],
     );
-    section(&mut page, "`[cache]`: files kept in memory", "", &[Scope::Cache]);
-    section(
+    write_section(&mut page, "`[cache]`: files kept in memory", "", &[Section::Cache]);
+    write_section(
         &mut page,
         "`[tls]`: encryption",
         "",
-        &[Scope::Tls, Scope::Ca, Scope::TlsDns],
+        &[Section::Tls, Section::Ca, Section::TlsDns],
     );
     let intro = "Keys marked *site and route* may also stand in a route, `[site.\"example.com\".route.\"/path/*\"]`.\n";
-    section(
+    write_section(
         &mut page,
         "`[site.\"example.com\"]`: a website",
         intro,
         &[
-            Scope::Site,
-            Scope::SiteTls,
-            Scope::Redirect,
-            Scope::Proxy,
-            Scope::Upstream,
-            Scope::Health,
-            Scope::Mirror,
-            Scope::Application,
-            Scope::Cgi,
-            Scope::Auth,
+            Section::Site,
+            Section::SiteTls,
+            Section::Redirect,
+            Section::Proxy,
+            Section::Upstream,
+            Section::Health,
+            Section::Mirror,
+            Section::Application,
+            Section::Cgi,
+            Section::Auth,
         ],
     );
-    section(&mut page, "`[[site.\"example.com\".rule]]`: rules", "", &[Scope::Rule]);
+    write_section(
+        &mut page,
+        "`[[site.\"example.com\".rule]]`: rules",
+        "",
+        &[Section::Rule],
+    );
     later(&mut page);
     page
 }
 
-fn section(page: &mut String, title: &str, intro: &str, scopes: &[Scope]) {
+fn write_section(page: &mut String, title: &str, intro: &str, sections: &[Section]) {
     let _ = write!(page, "\n## {title}\n");
     if !intro.is_empty() {
         let _ = write!(page, "\n{intro}");
     }
     let mut rows = String::new();
     let mut entries = String::new();
-    for scope in scopes {
-        for key in keys::within(*scope).filter(|key| key.scopes.first() == Some(scope)) {
+    for section in sections {
+        for key in keys::within(*section).filter(|key| key.sections.first() == Some(section)) {
             // A table of the top has a section of its own, and what comes later a table of its own.
-            if matches!(key.kind, Kind::Table(_) | Kind::Tables { .. }) && *scope == Scope::Top || is_later(key) {
+            if matches!(key.kind, Kind::Table(_) | Kind::Tables { .. }) && *section == Section::Top || is_later(key) {
                 continue;
             }
-            let name = qualified(*scope, key);
+            let name = qualified(*section, key);
             let default = match key.default_value() {
                 default if default.is_empty() => default,
                 default => format!("`{default}`"),
@@ -131,7 +136,7 @@ fn section(page: &mut String, title: &str, intro: &str, scopes: &[Scope]) {
                 anchor(&name),
                 cell(&summary(key))
             );
-            entry(&mut entries, *scope, key, &name);
+            entry(&mut entries, *section, key, &name);
         }
     }
     if rows.lines().count() > 1 {
@@ -141,27 +146,27 @@ fn section(page: &mut String, title: &str, intro: &str, scopes: &[Scope]) {
 }
 
 /// How the reference calls a key: keys of small tables with the table's name before them.
-fn qualified(scope: Scope, key: &Key) -> String {
-    match scope {
-        Scope::Server => format!("server.{}", key.name),
-        Scope::Events => format!("server.events.{}", key.name),
-        Scope::Spool => format!("server.spool.{}", key.name),
-        Scope::Limits => format!("limits.{}", key.name),
-        Scope::Log => format!("log.{}", key.name),
-        Scope::Rotate => format!("log.rotate.{}", key.name),
-        Scope::Cache => format!("cache.{}", key.name),
-        Scope::Tls | Scope::SiteTls => format!("tls.{}", key.name),
-        Scope::Ca => format!("tls.ca.{}", key.name),
-        Scope::TlsDns => format!("tls.dns.{}", key.name),
-        Scope::Redirect => format!("redirects.….{}", key.name),
-        Scope::Rule => format!("rule.{}", key.name),
-        Scope::Proxy => format!("proxy.{}", key.name),
-        Scope::Upstream => format!("proxy.to.{}", key.name),
-        Scope::Health => format!("proxy.health.{}", key.name),
-        Scope::Mirror => format!("proxy.mirror.{}", key.name),
-        Scope::Application => format!("fastcgi.{}", key.name),
-        Scope::Cgi => format!("cgi.{}", key.name),
-        Scope::Auth => format!("auth.{}", key.name),
+fn qualified(section: Section, key: &Key) -> String {
+    match section {
+        Section::Server => format!("server.{}", key.name),
+        Section::Events => format!("server.events.{}", key.name),
+        Section::Spool => format!("server.spool.{}", key.name),
+        Section::Limits => format!("limits.{}", key.name),
+        Section::Log => format!("log.{}", key.name),
+        Section::Rotate => format!("log.rotate.{}", key.name),
+        Section::Cache => format!("cache.{}", key.name),
+        Section::Tls | Section::SiteTls => format!("tls.{}", key.name),
+        Section::Ca => format!("tls.ca.{}", key.name),
+        Section::TlsDns => format!("tls.dns.{}", key.name),
+        Section::Redirect => format!("redirects.….{}", key.name),
+        Section::Rule => format!("rule.{}", key.name),
+        Section::Proxy => format!("proxy.{}", key.name),
+        Section::Upstream => format!("proxy.to.{}", key.name),
+        Section::Health => format!("proxy.health.{}", key.name),
+        Section::Mirror => format!("proxy.mirror.{}", key.name),
+        Section::Application => format!("fastcgi.{}", key.name),
+        Section::Cgi => format!("cgi.{}", key.name),
+        Section::Auth => format!("auth.{}", key.name),
         _ => key.name.to_owned(),
     }
 }
@@ -184,7 +189,7 @@ fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
 
-fn entry(page: &mut String, scope: Scope, key: &Key, name: &str) {
+fn entry(page: &mut String, section: Section, key: &Key, name: &str) {
     let _ = write!(page, "\n### `{name}`\n\n{}\n\n", wrapped(key.doc));
     if !matches!(key.kind, Kind::Any) {
         let _ = writeln!(page, "- Takes: {}", takes(&key.kind));
@@ -194,10 +199,10 @@ fn entry(page: &mut String, scope: Scope, key: &Key, name: &str) {
     if !default.is_empty() {
         let _ = writeln!(page, "- Default: `{default}`");
     }
-    let places: Vec<&str> = match (scope, key.scopes) {
-        (Scope::Site, scopes) if scopes.contains(&Scope::Route) => vec!["site and route"],
+    let places: Vec<&str> = match (section, key.sections) {
+        (Section::Site, sections) if sections.contains(&Section::Route) => vec!["site and route"],
         (_, [_]) => Vec::new(),
-        (_, scopes) => scopes.iter().map(|scope| place(*scope)).collect(),
+        (_, sections) => sections.iter().map(|section| place(*section)).collect(),
     };
     if !places.is_empty() {
         let _ = writeln!(page, "- Stands in: {}", places.join(", "));
@@ -215,11 +220,11 @@ fn entry(page: &mut String, scope: Scope, key: &Key, name: &str) {
 }
 
 /// A table, as the reference calls it.
-fn place(scope: Scope) -> &'static str {
-    match scope {
-        Scope::Log => "`[log]`",
-        Scope::Limits => "`[limits]`",
-        scope => scope.header(),
+fn place(section: Section) -> &'static str {
+    match section {
+        Section::Log => "`[log]`",
+        Section::Limits => "`[limits]`",
+        section => section.header(),
     }
 }
 
@@ -293,8 +298,8 @@ fn takes(kind: &Kind) -> String {
         Kind::List(inner) => format!("a list, each element {}", takes(inner)),
         Kind::Several(inner) => format!("{}; or a list of them", takes(inner)),
         Kind::Map { name, value } => format!("a table; names: {name}; values: {}", takes(value)),
-        Kind::Table(scope) => {
-            let keys: Vec<_> = keys::within(*scope).map(|key| format!("`{}`", key.name)).collect();
+        Kind::Table(section) => {
+            let keys: Vec<_> = keys::within(*section).map(|key| format!("`{}`", key.name)).collect();
             format!("a table with {}", keys.join(", "))
         }
         Kind::Tables { name, .. } => format!("a table for each {name}"),
@@ -321,11 +326,11 @@ fn later(page: &mut String) {
     );
     for key in keys::all() {
         if let Availability::Later(feature) = key.availability {
-            let places = key.scopes.iter().map(|scope| match scope {
-                Scope::Top => "top".to_owned(),
-                Scope::Site => "site".to_owned(),
-                Scope::Route => "route".to_owned(),
-                scope => format!("`{}`", scope.header()),
+            let places = key.sections.iter().map(|section| match section {
+                Section::Top => "top".to_owned(),
+                Section::Site => "site".to_owned(),
+                Section::Route => "route".to_owned(),
+                section => format!("`{}`", section.header()),
             });
             let places = places.collect::<Vec<_>>().join(" and ");
             let _ = writeln!(page, "| `{}` | {places} | {feature} |", key.name);

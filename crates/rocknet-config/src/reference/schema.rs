@@ -2,17 +2,17 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::keys::{self, Availability, Key, Kind, Literal, Scope, Word};
+use crate::keys::{self, Availability, Key, Kind, Literal, Section, Word};
 
 /// The schema as it stands in `docs/rocknet.schema.json`: draft 7, which editors for TOML know best.
 pub fn schema() -> String {
     let mut definitions = Map::new();
-    for scope in Scope::ALL.iter().filter(|scope| **scope != Scope::Top) {
-        definitions.insert(name(*scope).to_owned(), table(*scope));
+    for section in Section::ALL.iter().filter(|section| **section != Section::Top) {
+        definitions.insert(name(*section).to_owned(), table(*section));
     }
     // Strings with variables are known only once these are filled in.
     definitions.insert("variable".to_owned(), json!({ "type": "string", "pattern": "\\$\\{" }));
-    let mut root = table(Scope::Top);
+    let mut root = table(Section::Top);
     if let Value::Object(root) = &mut root {
         root.insert("$schema".to_owned(), json!("http://json-schema.org/draft-07/schema#"));
         root.insert("title".to_owned(), json!("RockNet configuration"));
@@ -24,10 +24,10 @@ pub fn schema() -> String {
     text
 }
 
-fn table(scope: Scope) -> Value {
+fn table(section: Section) -> Value {
     let mut properties = Map::new();
     // What comes later is left out: an editor then marks it, as the check does.
-    for key in keys::within(scope).filter(|key| !matches!(key.availability, Availability::Later(_))) {
+    for key in keys::within(section).filter(|key| !matches!(key.availability, Availability::Later(_))) {
         properties.insert(key.name.to_owned(), property(key));
     }
     json!({ "type": "object", "additionalProperties": false, "properties": properties })
@@ -76,9 +76,9 @@ fn shape(kind: &Kind) -> Value {
             json!({ "anyOf": [shape(inner), { "type": "array", "items": shape(inner) }] })
         }
         Kind::Map { value, .. } => json!({ "type": "object", "additionalProperties": shape(value) }),
-        Kind::Table(scope) => json!({ "$ref": reference(*scope) }),
-        Kind::Tables { scope, .. } => {
-            json!({ "type": "object", "additionalProperties": { "$ref": reference(*scope) } })
+        Kind::Table(section) => json!({ "$ref": reference(*section) }),
+        Kind::Tables { section, .. } => {
+            json!({ "type": "object", "additionalProperties": { "$ref": reference(*section) } })
         }
         Kind::Either(kinds) => json!({ "anyOf": kinds.iter().map(shape).collect::<Vec<_>>() }),
     }
@@ -93,36 +93,36 @@ fn text_or(variable: &Value, pattern: &str, also: Option<&str>) -> Value {
     json!({ "anyOf": options })
 }
 
-fn reference(scope: Scope) -> String {
-    format!("#/definitions/{}", name(scope))
+fn reference(section: Section) -> String {
+    format!("#/definitions/{}", name(section))
 }
 
-fn name(scope: Scope) -> &'static str {
-    match scope {
-        Scope::Top => "top",
-        Scope::Server => "server",
-        Scope::Events => "events",
-        Scope::Spool => "spool",
-        Scope::Limits => "limits",
-        Scope::Log => "log",
-        Scope::Rotate => "rotate",
-        Scope::Cache => "cache",
-        Scope::Site => "site",
-        Scope::SiteLimits => "site_limits",
-        Scope::SiteLog => "site_log",
-        Scope::Route => "route",
-        Scope::Redirect => "redirect",
-        Scope::Rule => "rule",
-        Scope::Tls => "tls",
-        Scope::SiteTls => "site_tls",
-        Scope::Proxy => "proxy",
-        Scope::Upstream => "upstream",
-        Scope::Health => "health",
-        Scope::Mirror => "mirror",
-        Scope::Application => "application",
-        Scope::Cgi => "cgi",
-        Scope::Auth => "auth",
-        Scope::Ca => "ca",
-        Scope::TlsDns => "tls_dns",
+fn name(section: Section) -> &'static str {
+    match section {
+        Section::Top => "top",
+        Section::Server => "server",
+        Section::Events => "events",
+        Section::Spool => "spool",
+        Section::Limits => "limits",
+        Section::Log => "log",
+        Section::Rotate => "rotate",
+        Section::Cache => "cache",
+        Section::Site => "site",
+        Section::SiteLimits => "site_limits",
+        Section::SiteLog => "site_log",
+        Section::Route => "route",
+        Section::Redirect => "redirect",
+        Section::Rule => "rule",
+        Section::Tls => "tls",
+        Section::SiteTls => "site_tls",
+        Section::Proxy => "proxy",
+        Section::Upstream => "upstream",
+        Section::Health => "health",
+        Section::Mirror => "mirror",
+        Section::Application => "application",
+        Section::Cgi => "cgi",
+        Section::Auth => "auth",
+        Section::Ca => "ca",
+        Section::TlsDns => "tls_dns",
     }
 }

@@ -1,6 +1,6 @@
 //! `cgi`: the folder of programs, and the limits of each.
 
-use crate::binding::{self, Scope};
+use crate::binding::{self, Section};
 use crate::context::Check;
 use crate::file::{Node, Value};
 use crate::finding::Code;
@@ -38,7 +38,7 @@ pub(crate) fn build(check: &mut Check<'_>, node: &Node, has_root: bool) -> Optio
         params: table.map(|table| params::build(check, table)).unwrap_or_default(),
         ..base
     };
-    binding::read(check, Scope::Cgi, table, &mut cgi);
+    binding::read(check, Section::Cgi, table, &mut cgi);
     Some(cgi)
 }
 

@@ -6,7 +6,7 @@ mod mirror;
 mod upstreams;
 
 use self::upstreams::{EXAMPLE, upstreams};
-use crate::binding::{self, Scope};
+use crate::binding::{self, Section};
 use crate::choice::Choice;
 use crate::context::Check;
 use crate::file::{Node, Table, Value};
@@ -81,7 +81,7 @@ pub(crate) fn build(check: &mut Check<'_>, node: &Node) -> Option<Proxy> {
             .unwrap_or_default(),
         ..base
     };
-    binding::read(check, Scope::Proxy, table, &mut proxy);
+    binding::read(check, Section::Proxy, table, &mut proxy);
     Some(proxy)
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::binding::{self, Scope, Written};
+use crate::binding::{self, Section, Written};
 use crate::context::Check;
 use crate::file::{Entry, Table, Value};
 use crate::finding::Code;
@@ -62,7 +62,7 @@ pub(crate) fn fallback(check: &mut Check<'_>, written: &Written<'_>, settings: &
 }
 
 pub(crate) fn limits(check: &mut Check<'_>, written: &Written<'_>, settings: &mut Settings) {
-    binding::read(check, Scope::SiteLimits, written.entry.node.as_table(), settings);
+    binding::read(check, Section::SiteLimits, written.entry.node.as_table(), settings);
 }
 
 pub(crate) fn index(check: &mut Check<'_>, written: &Written<'_>, settings: &mut Settings) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::headers;
-use crate::binding::{self, Scope};
+use crate::binding::{self, Section};
 use crate::context::Check;
 use crate::file::{Node, Value};
 use crate::finding::Code;
@@ -43,6 +43,6 @@ pub(super) fn build(check: &mut Check<'_>, node: &Node, given: &BTreeMap<String,
             .collect(),
         ..base
     };
-    binding::read(check, Scope::Health, table, &mut health);
+    binding::read(check, Section::Health, table, &mut health);
     Some(health)
 }

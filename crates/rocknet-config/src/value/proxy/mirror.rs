@@ -1,7 +1,7 @@
 //! `mirror` of a proxy: the server that copies of requests go to, and of how many.
 
 use super::upstreams::{EXAMPLE, upstream};
-use crate::binding::{self, Scope};
+use crate::binding::{self, Section};
 use crate::context::Check;
 use crate::file::{Node, Value};
 use crate::finding::Code;
@@ -52,7 +52,7 @@ pub(super) fn build(check: &mut Check<'_>, node: &Node) -> Option<Mirror> {
     {
         mirror.share = share;
     }
-    binding::read(check, Scope::Mirror, table, &mut mirror);
+    binding::read(check, Section::Mirror, table, &mut mirror);
     Some(mirror)
 }
 
