@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use arc_swap::ArcSwapOption;
-use rocknet_config::htpasswd::{self, FileFault, Stamp};
+use rocknet_config::htpasswd::{self, PasswordFileError, Stamp};
 use rocknet_config::model::{self, PasswordHash};
 
 /// Interval between checks of the file. Editing it takes longer, and more checks would cost system calls.
@@ -167,7 +167,7 @@ impl UserFile {
         }
     }
 
-    fn report(&self, fault: &FileFault) {
+    fn report(&self, fault: &PasswordFileError) {
         let effect = match self.table.load().is_some() {
             true => "its previous users stay in effect",
             false => "none of its users can log in",

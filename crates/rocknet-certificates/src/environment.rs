@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use rocknet_config::environment::{CertificateFault, Environment, Kind, PasswordFileFault, System};
+use rocknet_config::environment::{CertificateFinding, Environment, FileKind, PasswordFileFinding, System};
 use rocknet_config::model::{CertificateFiles, HostPattern};
 
 use super::CertificateManager;
@@ -49,7 +49,7 @@ impl Environment for ServerEnvironment<'_> {
         System.matching(pattern)
     }
 
-    fn kind(&self, path: &Path) -> Option<Kind> {
+    fn kind(&self, path: &Path) -> Option<FileKind> {
         System.kind(path)
     }
 
@@ -57,7 +57,7 @@ impl Environment for ServerEnvironment<'_> {
         System.current_dir()
     }
 
-    fn certificate_faults(&self, files: &[CertificateFiles], names: &[HostPattern]) -> Vec<CertificateFault> {
+    fn certificate_findings(&self, files: &[CertificateFiles], names: &[HostPattern]) -> Vec<CertificateFinding> {
         let held = self.manager.and_then(|manager| manager.loaded_files(files));
         match held {
             Some(set) => {
@@ -68,11 +68,11 @@ impl Environment for ServerEnvironment<'_> {
         }
     }
 
-    fn password_file_faults(&self, file: &Path) -> Vec<PasswordFileFault> {
+    fn password_file_findings(&self, file: &Path) -> Vec<PasswordFileFinding> {
         rocknet_config::htpasswd::inspect(file)
     }
 
-    fn authorities_fault(&self, files: &[PathBuf]) -> Option<String> {
+    fn authorities_error(&self, files: &[PathBuf]) -> Option<String> {
         roots(files).err()
     }
 }

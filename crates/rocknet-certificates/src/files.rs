@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use arc_swap::ArcSwapOption;
 use rocknet_config::Severity;
-use rocknet_config::environment::CertificateFault;
+use rocknet_config::environment::CertificateFinding;
 use rocknet_config::model::{CertificateFiles, HostPattern};
 
 use super::inspection::{self, Inspected, inspect, is_error};
@@ -34,7 +34,7 @@ struct LastRead {
     stamps: Vec<Option<Stamp>>,
     /// Time at which the first certificate expires, as long as it is in the future.
     expiry: Option<SystemTime>,
-    faults: Vec<CertificateFault>,
+    faults: Vec<CertificateFinding>,
 }
 
 /// The result of reading files again.
@@ -81,7 +81,7 @@ impl FileSet {
     }
 
     /// Returns all faults of the last read, and a warning for each of `names` that the certificates do not cover.
-    pub fn faults_for(&self, names: &[HostPattern]) -> Vec<CertificateFault> {
+    pub fn faults_for(&self, names: &[HostPattern]) -> Vec<CertificateFinding> {
         let mut faults = self.read().faults.clone();
         if !faults.iter().any(is_error)
             && let Some(loaded) = self.set()
@@ -159,6 +159,6 @@ fn stamp(path: &Path) -> Option<Stamp> {
 }
 
 /// Formats a fault as one line for the log.
-pub(super) fn text(fault: &CertificateFault) -> String {
+pub(super) fn text(fault: &CertificateFinding) -> String {
     format!("{}; {}", fault.message, fault.help)
 }

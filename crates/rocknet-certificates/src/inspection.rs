@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rocknet_config::Severity;
-use rocknet_config::environment::{CertificateFault, CertificatePart};
+use rocknet_config::environment::{CertificateFinding, CertificatePart};
 use rocknet_config::model::{CertificateFiles, HostPattern};
 use rocknet_proto::semantics::date;
 use rustls_pki_types::CertificateDer;
@@ -24,7 +24,7 @@ const MAX_ROOTS: usize = 4_096;
 /// The loaded certificates, unless one has an error, and all faults.
 pub(super) struct Inspected {
     pub loaded: Option<Vec<Certificate>>,
-    pub faults: Vec<CertificateFault>,
+    pub faults: Vec<CertificateFinding>,
     /// The first error is a lack of read permission.
     pub is_denied: bool,
 }
@@ -54,12 +54,12 @@ pub(super) fn inspect(files: &[CertificateFiles], now: SystemTime) -> Inspected 
     inspected
 }
 
-pub(super) fn is_error(fault: &CertificateFault) -> bool {
+pub(super) fn is_error(fault: &CertificateFinding) -> bool {
     fault.severity == Severity::Error
 }
 
-fn error(at: usize, fault: &PemFileError) -> CertificateFault {
-    CertificateFault {
+fn error(at: usize, fault: &PemFileError) -> CertificateFinding {
+    CertificateFinding {
         at,
         part: fault.part(),
         severity: Severity::Error,
@@ -68,9 +68,14 @@ fn error(at: usize, fault: &PemFileError) -> CertificateFault {
     }
 }
 
-fn warnings(at: usize, files: &CertificateFiles, certificate: &Certificate, now: SystemTime) -> Vec<CertificateFault> {
+fn warnings(
+    at: usize,
+    files: &CertificateFiles,
+    certificate: &Certificate,
+    now: SystemTime,
+) -> Vec<CertificateFinding> {
     let path = files.cert.display();
-    let warning = |message: String, help: &str| CertificateFault {
+    let warning = |message: String, help: &str| CertificateFinding {
         at,
         part: CertificatePart::Certificate,
         severity: Severity::Warning,
@@ -110,7 +115,7 @@ pub(super) fn uncovered(
     path: &std::path::Path,
     certificate: &Certificate,
     names: &[HostPattern],
-) -> Option<CertificateFault> {
+) -> Option<CertificateFinding> {
     let missing: Vec<String> = names
         .iter()
         .filter(|name| !covers(certificate.names(), name))
@@ -123,7 +128,7 @@ pub(super) fn uncovered(
         [] => "it names no host at all (subjectAltName)".to_owned(),
         names => format!("it is for {}", listed(names)),
     };
-    Some(CertificateFault {
+    Some(CertificateFinding {
         at,
         part: CertificatePart::Certificate,
         severity: Severity::Warning,

@@ -11,7 +11,7 @@ use crate::source::{MAX_FILE_BYTES, MAX_FILES};
 
 /// What is found at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum FileKind {
     File,
     Directory,
     Other,
@@ -19,7 +19,7 @@ pub enum Kind {
 
 /// A fault of the files that a site's certificate is read from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CertificateFault {
+pub struct CertificateFinding {
     /// Index of the pair of files.
     pub at: usize,
     pub part: CertificatePart,
@@ -39,7 +39,7 @@ pub enum CertificatePart {
 
 /// A fault of a file of users and hashes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PasswordFileFault {
+pub struct PasswordFileFinding {
     /// An error if no user of the file could enter.
     pub severity: Severity,
     pub message: String,
@@ -54,24 +54,24 @@ pub trait Environment {
     fn read(&self, path: &Path) -> io::Result<String>;
     /// Existing files that match a pattern with `*` and `?` in any part of it, sorted.
     fn matching(&self, pattern: &Path) -> io::Result<Vec<PathBuf>>;
-    fn kind(&self, path: &Path) -> Option<Kind>;
+    fn kind(&self, path: &Path) -> Option<FileKind>;
     /// What relative paths of the main file's own name are relative to.
     fn current_dir(&self) -> PathBuf;
 
     /// Loads certificates and keys as the server does and returns what is wrong with them for a site of these names.
     /// An environment that cannot read certificates finds no fault.
-    fn certificate_faults(&self, _files: &[CertificateFiles], _names: &[HostPattern]) -> Vec<CertificateFault> {
+    fn certificate_findings(&self, _files: &[CertificateFiles], _names: &[HostPattern]) -> Vec<CertificateFinding> {
         Vec::new()
     }
 
     /// Reads a file of users and hashes as the server does and returns what is wrong with it. An environment that cannot
     /// read such files finds no fault.
-    fn password_file_faults(&self, _file: &Path) -> Vec<PasswordFileFault> {
+    fn password_file_findings(&self, _file: &Path) -> Vec<PasswordFileFinding> {
         Vec::new()
     }
 
     /// Loads the certificates of authorities as the server does and returns what is wrong with them.
-    fn authorities_fault(&self, _files: &[PathBuf]) -> Option<String> {
+    fn authorities_error(&self, _files: &[PathBuf]) -> Option<String> {
         None
     }
 }
@@ -146,14 +146,14 @@ impl Environment for System {
         Ok(found)
     }
 
-    fn kind(&self, path: &Path) -> Option<Kind> {
+    fn kind(&self, path: &Path) -> Option<FileKind> {
         let meta = std::fs::metadata(path).ok()?;
         Some(if meta.is_dir() {
-            Kind::Directory
+            FileKind::Directory
         } else if meta.is_file() {
-            Kind::File
+            FileKind::File
         } else {
-            Kind::Other
+            FileKind::Other
         })
     }
 
@@ -195,9 +195,9 @@ impl Environment for Memory {
         Ok(self.files.keys().filter(|path| matches(path)).cloned().collect())
     }
 
-    fn kind(&self, path: &Path) -> Option<Kind> {
+    fn kind(&self, path: &Path) -> Option<FileKind> {
         if self.files.contains_key(path) {
-            return Some(Kind::File);
+            return Some(FileKind::File);
         }
         let folder = self.any_directory
             || self.directories.contains(path)
@@ -205,7 +205,7 @@ impl Environment for Memory {
                 .files
                 .keys()
                 .any(|file| file.parent().is_some_and(|p| p.starts_with(path)));
-        folder.then_some(Kind::Directory)
+        folder.then_some(FileKind::Directory)
     }
 
     fn current_dir(&self) -> PathBuf {

@@ -47,13 +47,13 @@ pub fn text_of_a_file(text: &str) -> Result<(), Report> {
     loaded.map(|_| ())
 }
 
-/// Any bytes as a file of users: lines of fault, or users each of which can be written again.
+/// Any bytes as a file of users: lines of error, or users each of which can be written again.
 pub fn htpasswd(text: &[u8]) {
     match htpasswd::parse(text) {
-        Err(faults) => {
-            assert!(!faults.is_empty());
+        Err(errors) => {
+            assert!(!errors.is_empty());
             let lines = text.split(|byte| *byte == b'\n').count();
-            assert!(faults.iter().all(|fault| (1..=lines).contains(&fault.line)));
+            assert!(errors.iter().all(|error| (1..=lines).contains(&error.line)));
         }
         Ok(users) => {
             let written: Vec<String> = users

@@ -34,7 +34,7 @@ pub use controller::{Controller, RunOn};
 pub use limits::Limits;
 pub use log::{AccessFormat, AccessLog, Level, Log, LogTarget, Rotate};
 pub use network::Network;
-pub use password_hash::{Argon2Variant, HashFault, HashScheme, PasswordHash};
+pub use password_hash::{Argon2Variant, HashError, HashScheme, PasswordHash};
 pub use pattern::{HostPattern, Pattern};
 pub use php::{Php, PhpVersion};
 pub use proxy::{Balance, Forwarded, Health, Mirror, Proxy, RequestBuffering, Resolve};

@@ -25,9 +25,9 @@ pub(crate) fn parse(sources: &Sources, file: FileId, report: &mut Report) -> Tab
     let offset = text.len() - source.input().len();
     let mut errors: Vec<ParseError> = Vec::new();
     let events = events(source, &mut errors);
-    let mut faults: Vec<usize> = errors.iter().map(|e| position(e).0 + offset).collect();
-    faults.sort_unstable();
-    let mut builder = Builder::new(sources, file, source, offset, faults, &mut errors);
+    let mut error_offsets: Vec<usize> = errors.iter().map(|e| position(e).0 + offset).collect();
+    error_offsets.sort_unstable();
+    let mut builder = Builder::new(sources, file, source, offset, error_offsets, &mut errors);
     for event in &events {
         builder.take(event);
     }

@@ -92,7 +92,12 @@ fn conditions(check: &mut Check<'_>, table: &Table) -> Conditions {
 }
 
 /// The texts of a key, each read by `read`.
-fn each<T>(check: &mut Check<'_>, table: &Table, key: &str, read: impl Fn(&str) -> Result<T, host::Fault>) -> Vec<T> {
+fn each<T>(
+    check: &mut Check<'_>,
+    table: &Table,
+    key: &str,
+    read: impl Fn(&str) -> Result<T, host::ValueError>,
+) -> Vec<T> {
     let Some(node) = table.node(key) else {
         return Vec::new();
     };
@@ -118,7 +123,7 @@ fn bounded(check: &mut Check<'_>, key: &str, length: usize, span: Span) {
     }
 }
 
-fn method(text: &str) -> Result<String, host::Fault> {
+fn method(text: &str) -> Result<String, host::ValueError> {
     let shown = short(text);
     if text.is_empty() || !text.bytes().all(field::is_token_byte) {
         return Err((format!("\"{shown}\" is no method"), "write \"GET\"".to_owned()));
@@ -166,7 +171,7 @@ fn sources(when: &Conditions) -> Vec<Pattern> {
 fn rewrite(check: &mut Check<'_>, when: &Conditions, node: &Node) -> Option<String> {
     let written = node.written()?;
     let text = written.value.as_str();
-    let fault = if text.starts_with('/') {
+    let error = if text.starts_with('/') {
         sources(when)
             .iter()
             .find_map(|from| pattern::target_form(from, text).err())
@@ -174,12 +179,12 @@ fn rewrite(check: &mut Check<'_>, when: &Conditions, node: &Node) -> Option<Stri
         let help = "begin it with `/`; another server is asked by `proxy`, another place told by `redirect`";
         Some((format!("\"{}\" is no path of this site", short(text)), help.to_owned()))
     };
-    let fault = fault.or_else(|| {
+    let error = error.or_else(|| {
         let message = format!("\"{}\" has a fragment, which no server sees", short(text));
         text.contains('#')
             .then(|| (message, "remove what begins with `#`".to_owned()))
     });
-    if let Some((message, help)) = fault {
+    if let Some((message, help)) = error {
         check.bad_text(written, node.span, format!("`rewrite`: {message}"), help);
         return None;
     }
@@ -197,8 +202,8 @@ fn redirect(check: &mut Check<'_>, when: &Conditions, table: &Table, node: &Node
         true => pattern::target,
         false => pattern::target_form,
     };
-    let fault = sources(when).iter().find_map(|from| read(from, &written.value).err());
-    if let Some((message, help)) = fault {
+    let error = sources(when).iter().find_map(|from| read(from, &written.value).err());
+    if let Some((message, help)) = error {
         check.bad_text(written, node.span, format!("`redirect`: {message}"), help);
         return None;
     }

@@ -7,7 +7,7 @@ use crate::binding::{self, Section};
 use crate::check::acme;
 use crate::choice::Choice;
 use crate::context::Check;
-use crate::environment::{CertificateFault, CertificatePart, Kind};
+use crate::environment::{CertificateFinding, CertificatePart, FileKind};
 use crate::file::{Node, Table, Value};
 use crate::finding::{Code, Severity};
 use crate::keys::tls::{ClientCertificate, Encryption, Issuer};
@@ -141,13 +141,13 @@ pub(super) fn inspect(check: &mut Check<'_>, written: Option<&Node>, tls: &SiteT
     let Some(table) = written.and_then(Node::as_table) else {
         return;
     };
-    let is_file = |path: &PathBuf| matches!(check.env.kind(path), Some(Kind::File | Kind::Other));
+    let is_file = |path: &PathBuf| matches!(check.env.kind(path), Some(FileKind::File | FileKind::Other));
     if let (Some(client), Some(node)) = (&tls.client, table.node("client_ca"))
         && client.ca.iter().all(is_file)
-        && let Some(fault) = check.env.authorities_fault(&client.ca)
+        && let Some(error) = check.env.authorities_error(&client.ca)
     {
         let help = "name a PEM file that holds the certificates of the authorities";
-        let message = format!("site \"{site}\" cannot be served under TLS: {fault}");
+        let message = format!("site \"{site}\" cannot be served under TLS: {error}");
         check.dark(Code::Certificate, node.span, message, help);
     }
     let CertificateSource::Files(files) = &tls.source else {
@@ -160,14 +160,16 @@ pub(super) fn inspect(check: &mut Check<'_>, written: Option<&Node>, tls: &SiteT
     if !all.all(is_file) {
         return;
     }
-    for fault in check.env.certificate_faults(files, names) {
-        let Some(span) = place(table, &fault) else { continue };
-        let CertificateFault {
+    for finding in check.env.certificate_findings(files, names) {
+        let Some(span) = file_span(table, &finding) else {
+            continue;
+        };
+        let CertificateFinding {
             severity,
             message,
             help,
             ..
-        } = fault;
+        } = finding;
         match severity {
             Severity::Error => {
                 let message = format!("site \"{site}\" cannot be served under TLS: {message}");
@@ -178,15 +180,15 @@ pub(super) fn inspect(check: &mut Check<'_>, written: Option<&Node>, tls: &SiteT
     }
 }
 
-/// The place where the file of a fault is named; the certificate's where `key` is not written.
-fn place(table: &Table, fault: &CertificateFault) -> Option<Span> {
-    let key = match fault.part {
+/// The place where the file of a finding is named; the certificate's where `key` is not written.
+fn file_span(table: &Table, finding: &CertificateFinding) -> Option<Span> {
+    let key = match finding.part {
         CertificatePart::Certificate => "cert",
         CertificatePart::Key => "key",
         CertificatePart::Ocsp => "ocsp",
     };
     let node = table.node(key).or_else(|| table.node("cert"))?;
-    let item = typed::several(node).get(fault.at);
+    let item = typed::several(node).get(finding.at);
     Some(item.map_or(node.span, |item| item.span))
 }
 

@@ -7,7 +7,7 @@ use super::*;
 const HASH: &str = "$apr1$salt$0123456789012345678901";
 
 fn names(text: &str) -> Vec<String> {
-    let users = parse(text.as_bytes()).unwrap_or_else(|faults| panic!("{text:?}: {faults:?}"));
+    let users = parse(text.as_bytes()).unwrap_or_else(|errors| panic!("{text:?}: {errors:?}"));
     let mut names: Vec<String> = users.keys().map(ToString::to_string).collect();
     names.sort();
     names
@@ -28,7 +28,7 @@ fn lines_are_users() {
 
 #[test]
 fn faults_name_their_lines() {
-    // (text, faults as they are shown)
+    // (text, errors as they are shown)
     let rows: &[(&str, &[&str])] = &[
         ("bob", &["line 1: no colon"]),
         ("# x\n\nbob:", &["line 3: the password is empty"]),
@@ -64,16 +64,16 @@ fn faults_name_their_lines() {
         ),
     ];
     for (text, expected) in rows {
-        let faults = parse(text.replace("HASH", HASH).as_bytes()).unwrap_err();
-        let shown: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        let errors = parse(text.replace("HASH", HASH).as_bytes()).unwrap_err();
+        let shown: Vec<String> = errors.iter().map(ToString::to_string).collect();
         assert_eq!(shown, *expected, "{text:?}");
         assert!(!shown.concat().contains("swordfish"));
     }
     assert_eq!(
         parse(b"b\xff:x").unwrap_err(),
-        [LineFault {
+        [LineError {
             line: 1,
-            kind: LineFaultKind::NotUtf8
+            kind: LineErrorKind::NotUtf8
         }]
     );
 }
@@ -86,10 +86,10 @@ fn users_have_a_bound() {
             .collect::<String>()
     };
     assert_eq!(parse(text(MAX_USERS).as_bytes()).unwrap().len(), MAX_USERS);
-    let faults = parse(text(MAX_USERS + 1).as_bytes()).unwrap_err();
+    let errors = parse(text(MAX_USERS + 1).as_bytes()).unwrap_err();
     assert_eq!(
-        (faults[0].line, &faults[0].kind),
-        (MAX_USERS + 1, &LineFaultKind::TooManyUsers)
+        (errors[0].line, &errors[0].kind),
+        (MAX_USERS + 1, &LineErrorKind::TooManyUsers)
     );
 }
 
@@ -105,7 +105,7 @@ fn a_file_is_judged_by_its_kind_size_and_rights() {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
         inspect(&path)
             .first()
-            .map(|fault| (fault.severity, fault.message.clone()))
+            .map(|error| (error.severity, error.message.clone()))
     };
     let good = format!("bob:{HASH}\n");
     assert_eq!(write(good.as_bytes(), 0o640), None);

@@ -61,7 +61,7 @@ pub enum Argon2Variant {
 
 /// Why a text is not accepted as a hash. No variant holds any part of the text, because it may be a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HashFault {
+pub enum HashError {
     Empty,
     /// It has no form of a hash, so it is probably the password itself.
     PlainText,
@@ -75,7 +75,7 @@ pub enum HashFault {
 
 impl PasswordHash {
     /// Reads a hash such as `$argon2id$v=19$m=19456,t=2,p=1$…$…` or `$2y$10$…`.
-    pub fn parse(text: &str) -> Result<PasswordHash, HashFault> {
+    pub fn parse(text: &str) -> Result<PasswordHash, HashError> {
         let scheme = scheme(text)?;
         Ok(PasswordHash {
             text: text.into(),
@@ -100,31 +100,31 @@ impl fmt::Debug for PasswordHash {
 }
 
 /// Completes a sentence that begins with the name of the hash's user or place.
-impl fmt::Display for HashFault {
+impl fmt::Display for HashError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            HashFault::Empty => f.write_str("is empty"),
-            HashFault::PlainText => f.write_str("is no hash: it may be the password itself"),
-            HashFault::Refused(name) => write!(f, "is a hash of {name}, which is not accepted"),
-            HashFault::Malformed(name) => write!(f, "begins like a hash of {name}, but is cut or mistyped"),
-            HashFault::TooCostly(bound) => write!(f, "would take too long to verify: {bound}"),
+            HashError::Empty => f.write_str("is empty"),
+            HashError::PlainText => f.write_str("is no hash: it may be the password itself"),
+            HashError::Refused(name) => write!(f, "is a hash of {name}, which is not accepted"),
+            HashError::Malformed(name) => write!(f, "begins like a hash of {name}, but is cut or mistyped"),
+            HashError::TooCostly(bound) => write!(f, "would take too long to verify: {bound}"),
         }
     }
 }
 
-impl std::error::Error for HashFault {}
+impl std::error::Error for HashError {}
 
 const ARGON2: &str = "argon2";
 const BCRYPT: &str = "bcrypt";
 const SHA_CRYPT: &str = "SHA-crypt";
 const APR1: &str = "apr1";
 
-fn scheme(text: &str) -> Result<HashScheme, HashFault> {
+fn scheme(text: &str) -> Result<HashScheme, HashError> {
     if text.is_empty() {
-        return Err(HashFault::Empty);
+        return Err(HashError::Empty);
     }
     if text.len() > MAX_TEXT_BYTES || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(HashFault::PlainText);
+        return Err(HashError::PlainText);
     }
     for (prefix, name) in [
         ("{SHA}", "plain SHA-1"),
@@ -141,11 +141,11 @@ fn scheme(text: &str) -> Result<HashScheme, HashFault> {
         ("$scrypt$", "scrypt"),
     ] {
         if text.starts_with(prefix) {
-            return Err(HashFault::Refused(name));
+            return Err(HashError::Refused(name));
         }
     }
     let Some((id, rest)) = text.strip_prefix('$').and_then(|text| text.split_once('$')) else {
-        return Err(HashFault::PlainText);
+        return Err(HashError::PlainText);
     };
     match id {
         "argon2d" => argon2(Argon2Variant::D, rest),
@@ -159,13 +159,13 @@ fn scheme(text: &str) -> Result<HashScheme, HashFault> {
             rounds: sha_crypt(rest, 86)?,
         }),
         "apr1" => apr1(rest),
-        _ => Err(HashFault::PlainText),
+        _ => Err(HashError::PlainText),
     }
 }
 
 /// The string format of the PHC: `v=19$m=19456,t=2,p=1$SALT$HASH`. Without `v` it is version 16.
-fn argon2(variant: Argon2Variant, text: &str) -> Result<HashScheme, HashFault> {
-    let malformed = HashFault::Malformed(ARGON2);
+fn argon2(variant: Argon2Variant, text: &str) -> Result<HashScheme, HashError> {
+    let malformed = HashError::Malformed(ARGON2);
     let (version, text) = match text.strip_prefix("v=") {
         Some(text) => {
             let (version, text) = text.split_once('$').ok_or(malformed)?;
@@ -201,10 +201,10 @@ fn argon2(variant: Argon2Variant, text: &str) -> Result<HashScheme, HashFault> {
         return Err(malformed);
     }
     if memory > MAX_ARGON2_MEMORY {
-        return Err(HashFault::TooCostly("at most 256 MiB of memory are accepted"));
+        return Err(HashError::TooCostly("at most 256 MiB of memory are accepted"));
     }
     if u64::from(memory) * u64::from(passes) > MAX_ARGON2_WORK || lanes > MAX_ARGON2_LANES {
-        return Err(HashFault::TooCostly(
+        return Err(HashError::TooCostly(
             "at most 16 lanes, and 1 GiB of memory times passes, are accepted",
         ));
     }
@@ -218,8 +218,8 @@ fn argon2(variant: Argon2Variant, text: &str) -> Result<HashScheme, HashFault> {
 }
 
 /// `COST$`, 22 characters of salt and 31 of digest.
-fn bcrypt(text: &str) -> Result<HashScheme, HashFault> {
-    let malformed = HashFault::Malformed(BCRYPT);
+fn bcrypt(text: &str) -> Result<HashScheme, HashError> {
+    let malformed = HashError::Malformed(BCRYPT);
     let (cost, digest) = text.split_once('$').ok_or(malformed)?;
     let number = decimal(cost).filter(|number| cost.len() == 2 && *number >= 4);
     let cost = number.ok_or(malformed)?;
@@ -227,14 +227,14 @@ fn bcrypt(text: &str) -> Result<HashScheme, HashFault> {
         return Err(malformed);
     }
     if cost > MAX_BCRYPT_COST {
-        return Err(HashFault::TooCostly("the cost may be 14 at most"));
+        return Err(HashError::TooCostly("the cost may be 14 at most"));
     }
     Ok(HashScheme::Bcrypt { cost })
 }
 
 /// `rounds=N$` or nothing, then `SALT$DIGEST`. Returns the rounds.
-fn sha_crypt(text: &str, digest_length: usize) -> Result<u32, HashFault> {
-    let malformed = HashFault::Malformed(SHA_CRYPT);
+fn sha_crypt(text: &str, digest_length: usize) -> Result<u32, HashError> {
+    let malformed = HashError::Malformed(SHA_CRYPT);
     let (rounds, text) = match text.strip_prefix("rounds=") {
         Some(text) => {
             let (rounds, text) = text.split_once('$').ok_or(malformed)?;
@@ -250,18 +250,18 @@ fn sha_crypt(text: &str, digest_length: usize) -> Result<u32, HashFault> {
         return Err(malformed);
     }
     if rounds > MAX_SHA_ROUNDS {
-        return Err(HashFault::TooCostly("at most 500000 rounds are accepted"));
+        return Err(HashError::TooCostly("at most 500000 rounds are accepted"));
     }
     Ok(rounds)
 }
 
 /// `SALT$DIGEST`
-fn apr1(text: &str) -> Result<HashScheme, HashFault> {
+fn apr1(text: &str) -> Result<HashScheme, HashError> {
     let parts = text.split_once('$');
     let is_whole = parts.is_some_and(|(salt, digest)| {
         (1..=8).contains(&salt.len()) && !salt.contains(':') && digest.len() == 22 && digest.bytes().all(is_crypt_byte)
     });
-    is_whole.then_some(HashScheme::Apr1).ok_or(HashFault::Malformed(APR1))
+    is_whole.then_some(HashScheme::Apr1).ok_or(HashError::Malformed(APR1))
 }
 
 /// The alphabet of crypt(3).

@@ -22,7 +22,7 @@ pub(super) struct Built {
 pub(super) struct Torn {
     pub open: Span,
     /// Where it first goes wrong.
-    pub fault: Span,
+    pub error: Span,
     pub end: u32,
     pub is_list: bool,
 }
@@ -49,7 +49,7 @@ pub(super) struct Builder<'s, 'e> {
     sources: &'e Sources,
     errors: &'e mut Vec<ParseError>,
     /// Places of the parser's errors, sorted.
-    faults: Vec<usize>,
+    error_offsets: Vec<usize>,
     torn: Vec<Torn>,
     /// End of the event being read.
     here: u32,
@@ -69,13 +69,13 @@ pub(super) struct Builder<'s, 'e> {
 }
 
 impl<'s, 'e> Builder<'s, 'e> {
-    /// `faults` are the places of the parser's errors, sorted; errors in values join `errors`.
+    /// `error_offsets` are the places of the parser's errors, sorted; errors in values join `errors`.
     pub fn new(
         sources: &'e Sources,
         file: FileId,
         source: Source<'s>,
         offset: usize,
-        faults: Vec<usize>,
+        error_offsets: Vec<usize>,
         errors: &'e mut Vec<ParseError>,
     ) -> Builder<'s, 'e> {
         Builder {
@@ -84,7 +84,7 @@ impl<'s, 'e> Builder<'s, 'e> {
             file,
             sources,
             errors,
-            faults,
+            error_offsets,
             torn: Vec::new(),
             here: 0,
             root: Table::new(Origin::Header),
@@ -186,10 +186,12 @@ impl<'s, 'e> Builder<'s, 'e> {
                 Open::List { start, .. } => (*start, true),
                 Open::Inline { start, .. } => (*start, false),
             };
-            let first = self.faults.partition_point(|fault| *fault < open.start as usize);
-            if let Some(fault) = self.faults.get(first).copied() {
+            let first = self
+                .error_offsets
+                .partition_point(|error_at| *error_at < open.start as usize);
+            if let Some(error_at) = self.error_offsets.get(first).copied() {
                 let end = self.here;
-                self.tear(open, fault, end, is_list);
+                self.tear(open, error_at, end, is_list);
             }
         }
         self.stack.clear();
@@ -208,16 +210,18 @@ impl<'s, 'e> Builder<'s, 'e> {
 
     /// A list or inline table is complete; with an error in it nobody knows what it should have been.
     fn close(&mut self, value: Value, open: Span, end: Span) {
-        let first = self.faults.partition_point(|fault| *fault < open.start as usize);
-        let fault = self
-            .faults
+        let first = self
+            .error_offsets
+            .partition_point(|error_at| *error_at < open.start as usize);
+        let error_at = self
+            .error_offsets
             .get(first)
             .copied()
-            .filter(|fault| *fault <= end.end as usize);
+            .filter(|error_at| *error_at <= end.end as usize);
         let is_list = matches!(value, Value::List(_));
-        let value = if fault.is_some() { Value::Broken } else { value };
-        if let (Some(fault), true) = (fault, self.stack.is_empty()) {
-            self.tear(open, fault, end.end, is_list);
+        let value = if error_at.is_some() { Value::Broken } else { value };
+        if let (Some(error_at), true) = (error_at, self.stack.is_empty()) {
+            self.tear(open, error_at, end.end, is_list);
         }
         self.value(Node {
             value,
@@ -225,12 +229,12 @@ impl<'s, 'e> Builder<'s, 'e> {
         });
     }
 
-    fn tear(&mut self, open: Span, fault: usize, end: u32, is_list: bool) {
-        let fault = Span::new(self.file, fault, fault + 1);
-        if self.sources.line(fault) > self.sources.line(open) && self.torn.len() < MAX_FINDINGS {
+    fn tear(&mut self, open: Span, error_at: usize, end: u32, is_list: bool) {
+        let error = Span::new(self.file, error_at, error_at + 1);
+        if self.sources.line(error) > self.sources.line(open) && self.torn.len() < MAX_FINDINGS {
             self.torn.push(Torn {
                 open,
-                fault,
+                error,
                 end,
                 is_list,
             });

@@ -181,7 +181,7 @@ pub(crate) fn torn(sources: &Sources, torn: &Torn) -> Finding {
         location: Some(sources.locate(torn.open)),
         related: vec![Related {
             message: "goes wrong here".into(),
-            location: sources.locate(torn.fault),
+            location: sources.locate(torn.error),
         }],
     }
 }

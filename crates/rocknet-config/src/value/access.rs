@@ -38,12 +38,12 @@ fn ranges(check: &mut Check<'_>, key: &str, node: &Node) -> Vec<ClientRange> {
     for (written, span) in typed::texts(node) {
         match range(&written.value) {
             Ok(range) => all.push(range),
-            Err(Fault::Unknown) => {
+            Err(RangeError::Unknown) => {
                 let message = format!("\"{}\" is no address or network", short(written.shown()));
                 let help = "write \"192.0.2.7\", \"10.0.0.0/8\", \"2001:db8::/32\", \"private\", \"unix\" or \"all\"";
                 check.bad_text(written, span, message, help);
             }
-            Err(Fault::HostBits { network, address }) => {
+            Err(RangeError::HostBits { network, address }) => {
                 let message = format!(
                     "\"{}\" is no network: it has bits after its length",
                     short(written.shown())
@@ -51,7 +51,7 @@ fn ranges(check: &mut Check<'_>, key: &str, node: &Node) -> Vec<ClientRange> {
                 let help = format!("write \"{network}\" for the network, or \"{address}\" for the address");
                 check.bad_text(written, span, message, help);
             }
-            Err(Fault::Mapped(address)) => {
+            Err(RangeError::Mapped(address)) => {
                 let message = format!(
                     "\"{}\" is IPv4 inside IPv6, and clients never have it",
                     short(written.shown())
@@ -66,27 +66,27 @@ fn ranges(check: &mut Check<'_>, key: &str, node: &Node) -> Vec<ClientRange> {
 
 /// Why a text is no range of clients.
 #[derive(Debug, PartialEq, Eq)]
-enum Fault {
+enum RangeError {
     Unknown,
     HostBits { network: String, address: IpAddr },
     Mapped(IpAddr),
 }
 
-fn range(text: &str) -> Result<ClientRange, Fault> {
+fn range(text: &str) -> Result<ClientRange, RangeError> {
     match text {
         "all" => return Ok(ClientRange::All),
         "private" => return Ok(ClientRange::Private),
         _ => {}
     }
-    let network = network::network(text).ok_or(Fault::Unknown)?;
+    let network = network::network(text).ok_or(RangeError::Unknown)?;
     if let Network::Ip { ip, length } = network {
         if ip.to_canonical() != ip {
-            return Err(Fault::Mapped(ip.to_canonical()));
+            return Err(RangeError::Mapped(ip.to_canonical()));
         }
         let first = first_address(ip, length);
         if first != ip {
             let network = format!("{first}/{length}");
-            return Err(Fault::HostBits { network, address: ip });
+            return Err(RangeError::HostBits { network, address: ip });
         }
     }
     Ok(ClientRange::Network(network))
@@ -119,7 +119,7 @@ mod tests {
         };
         let host_bits = |network: &str, address: &str| {
             let (network, address) = (network.to_owned(), address.parse().unwrap());
-            Err(Fault::HostBits { network, address })
+            Err(RangeError::HostBits { network, address })
         };
         for (text, expected) in [
             ("all", Ok(ClientRange::All)),
@@ -133,11 +133,11 @@ mod tests {
             ("10.0.0.1/8", host_bits("10.0.0.0/8", "10.0.0.1")),
             ("2001:db8::1/64", host_bits("2001:db8::/64", "2001:db8::1")),
             ("::1/0", host_bits("::/0", "::1")),
-            ("::ffff:10.0.0.1", Err(Fault::Mapped([10, 0, 0, 1].into()))),
-            ("Private", Err(Fault::Unknown)),
-            ("localhost", Err(Fault::Unknown)),
-            ("10.0.0.0/33", Err(Fault::Unknown)),
-            ("", Err(Fault::Unknown)),
+            ("::ffff:10.0.0.1", Err(RangeError::Mapped([10, 0, 0, 1].into()))),
+            ("Private", Err(RangeError::Unknown)),
+            ("localhost", Err(RangeError::Unknown)),
+            ("10.0.0.0/33", Err(RangeError::Unknown)),
+            ("", Err(RangeError::Unknown)),
         ] {
             assert_eq!(range(text), expected, "{text}");
         }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crate::context::Check;
 use crate::file::{Node, Table, Value};
 use crate::finding::{Code, Severity};
-use crate::model::{Auth, DEFAULT_REALM, HashFault, MAX_USER_BYTES, PasswordHash, is_user_name};
+use crate::model::{Auth, DEFAULT_REALM, HashError, MAX_USER_BYTES, PasswordHash, is_user_name};
 use crate::value::path;
 use crate::words::short;
 
@@ -66,10 +66,10 @@ fn file(check: &mut Check<'_>, node: &Node) -> Option<PathBuf> {
     }
     let path = path::file(check, "auth.file", node)?;
     if check.env.kind(&path).is_some() {
-        for fault in check.env.password_file_faults(&path) {
-            match fault.severity {
-                Severity::Error => check.dark(Code::BadValue, node.span, fault.message, fault.help),
-                Severity::Warning => check.warning(Code::Dangerous, node.span, fault.message, fault.help),
+        for finding in check.env.password_file_findings(&path) {
+            match finding.severity {
+                Severity::Error => check.dark(Code::BadValue, node.span, finding.message, finding.help),
+                Severity::Warning => check.warning(Code::Dangerous, node.span, finding.message, finding.help),
             }
         }
     }
@@ -108,14 +108,14 @@ fn users(check: &mut Check<'_>, table: &Table) -> BTreeMap<String, PasswordHash>
         let Some(written) = entry.node.written() else { continue };
         match PasswordHash::parse(&written.value) {
             Ok(hash) => drop(users.insert(name.to_owned(), hash)),
-            Err(fault) => {
-                let help = match fault {
-                    HashFault::TooCostly(_) => "make a new hash with `rocknet hash-password`",
-                    HashFault::Empty | HashFault::PlainText | HashFault::Refused(_) | HashFault::Malformed(_) => {
+            Err(error) => {
+                let help = match error {
+                    HashError::TooCostly(_) => "make a new hash with `rocknet hash-password`",
+                    HashError::Empty | HashError::PlainText | HashError::Refused(_) | HashError::Malformed(_) => {
                         "write what `rocknet hash-password` prints"
                     }
                 };
-                let message = format!("the password of `{}` {fault}", short(name));
+                let message = format!("the password of `{}` {error}", short(name));
                 check.error(Code::BadValue, entry.node.span, message, help);
             }
         }

@@ -51,7 +51,7 @@ fn folder(check: &mut Check<'_>, node: &Node) -> Option<String> {
         check.error(Code::BadValue, node.span, message, EXAMPLE);
         return None;
     }
-    if let Some((message, help)) = path::site_path_fault(text) {
+    if let Some((message, help)) = path::site_path_error(text) {
         check.bad_text(written, node.span, format!("`cgi`: {message}"), help);
         return None;
     }

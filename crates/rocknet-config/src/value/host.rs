@@ -19,9 +19,9 @@ pub(crate) enum SiteName {
 }
 
 /// Message and help for a text that cannot be read.
-pub(crate) type Fault = (String, String);
+pub(crate) type ValueError = (String, String);
 
-pub(crate) fn site_name(text: &str) -> Result<SiteName, Fault> {
+pub(crate) fn site_name(text: &str) -> Result<SiteName, ValueError> {
     if text == "default" {
         return Ok(SiteName::Default);
     }
@@ -69,37 +69,37 @@ fn port(text: &str) -> Option<u16> {
 }
 
 /// A host name (RFC 1123 §2.1, and `_` as the DNS allows), or `*.` and one.
-pub(crate) fn host_pattern(text: &str) -> Result<HostPattern, Fault> {
+pub(crate) fn host_pattern(text: &str) -> Result<HostPattern, ValueError> {
     let lower = text.to_ascii_lowercase();
     let (name, wildcard) = match lower.strip_prefix("*.") {
         Some(rest) => (rest, true),
         None => (lower.as_str(), false),
     };
     let shown = short(text);
-    let fault = |message: &str, help: String| Err((format!("\"{shown}\" {message}"), help));
+    let error = |message: &str, help: String| Err((format!("\"{shown}\" {message}"), help));
     if name.is_empty() {
-        return fault(
+        return error(
             "is no host name",
             "write a name such as \"example.com\", or \"default\"".to_owned(),
         );
     }
     if name.contains('*') {
         let help = "a `*` stands first and for whole names: \"*.example.com\"".to_owned();
-        return fault("has a `*` where none may be", help);
+        return error("has a `*` where none may be", help);
     }
     if !name.is_ascii() {
         let help = "write its ASCII form, which begins with xn--; that is what browsers send".to_owned();
-        return fault("is not in ASCII", help);
+        return error("is not in ASCII", help);
     }
     if let Some(rest) = name.strip_suffix('.') {
         let star = if wildcard { "*." } else { "" };
-        return fault(
+        return error(
             "ends with a dot",
             format!("write \"{star}{rest}\"; names with the dot reach it too"),
         );
     }
     if name.len() > MAX_HOST_BYTES || name.split('.').any(|label| label.len() > MAX_LABEL_BYTES) {
-        return fault(
+        return error(
             "is too long",
             format!("a name has at most {MAX_HOST_BYTES} characters, a part {MAX_LABEL_BYTES}"),
         );
@@ -107,13 +107,13 @@ pub(crate) fn host_pattern(text: &str) -> Result<HostPattern, Fault> {
     let good = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
     for label in name.split('.') {
         if label.is_empty() {
-            return fault("has an empty part", "remove the dot too many".to_owned());
+            return error("has an empty part", "remove the dot too many".to_owned());
         }
         if !label.bytes().all(good) {
-            return fault("is no host name", "names hold letters, digits, `-` and dots".to_owned());
+            return error("is no host name", "names hold letters, digits, `-` and dots".to_owned());
         }
         if label.starts_with('-') || label.ends_with('-') {
-            return fault("has a part that begins or ends with `-`", "remove the `-`".to_owned());
+            return error("has a part that begins or ends with `-`", "remove the `-`".to_owned());
         }
     }
     // Browsers take a name whose last part is a number, decimal or hexadecimal, for an address, and refuse it when it is
@@ -123,7 +123,7 @@ pub(crate) fn host_pattern(text: &str) -> Result<HostPattern, Fault> {
         None => last.bytes().all(|b| b.is_ascii_digit()),
     };
     if name.rsplit('.').next().is_some_and(number) {
-        return fault(
+        return error(
             "is neither an address nor a name",
             "write four numbers, or a name that ends in letters".to_owned(),
         );

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::choice::Choice;
 use crate::context::Check;
-use crate::environment::Kind;
+use crate::environment::FileKind;
 use crate::file::{Node, Value};
 use crate::finding::Code;
 use crate::model::LogTarget;
@@ -29,7 +29,7 @@ pub(crate) fn existing_folder(check: &mut Check<'_>, key: &str, node: &Node) -> 
         clean(&path).display().to_string()
     };
     match check.env.kind(&path) {
-        Some(Kind::Directory) => {}
+        Some(FileKind::Directory) => {}
         Some(_) => {
             let help = "name the folder the file is in";
             check.dark(
@@ -61,12 +61,12 @@ pub(crate) fn file(check: &mut Check<'_>, key: &str, node: &Node) -> Option<Path
 pub(crate) fn file_at(check: &mut Check<'_>, key: &str, text: &str, span: Span) -> Option<PathBuf> {
     disk(check, key, text, span)?;
     let path = check.resolve(span, text);
-    let fault = match check.env.kind(&path) {
-        Some(Kind::File | Kind::Other) => return Some(path),
-        Some(Kind::Directory) => "is a folder",
+    let error = match check.env.kind(&path) {
+        Some(FileKind::File | FileKind::Other) => return Some(path),
+        Some(FileKind::Directory) => "is a folder",
         None => "is not there",
     };
-    let message = format!("`{key}`: the file {} {fault}", clean(&path).display());
+    let message = format!("`{key}`: the file {} {error}", clean(&path).display());
     let help = "correct the path; a relative path begins at the file it is written in";
     check.dark(Code::Missing, span, message, help);
     Some(path)
@@ -123,7 +123,7 @@ pub(crate) fn log_target(check: &mut Check<'_>, key: &str, node: &Node) -> Optio
 /// Reports what no path on disk may hold.
 fn disk(check: &mut Check<'_>, key: &str, text: &str, span: Span) -> Option<()> {
     let raw = check.sources.slice(span);
-    let fault = if text.is_empty() {
+    let error = if text.is_empty() {
         Some((
             "is empty".to_owned(),
             "write a path, or \".\" for the folder of this file".to_owned(),
@@ -146,7 +146,7 @@ fn disk(check: &mut Check<'_>, key: &str, text: &str, span: Span) -> Option<()> 
     } else {
         None
     };
-    match fault {
+    match error {
         None => Some(()),
         Some((what, help)) => {
             check.error(Code::BadValue, span, format!("the path of `{key}` {what}"), help);
@@ -158,27 +158,27 @@ fn disk(check: &mut Check<'_>, key: &str, text: &str, span: Span) -> Option<()> 
 /// A path below the site: what `fallback` and error pages name.
 pub(crate) fn below_site(check: &mut Check<'_>, key: &str, node: &Node) -> Option<String> {
     let written = node.written()?;
-    if let Some((message, help)) = site_path_fault(&written.value) {
+    if let Some((message, help)) = site_path_error(&written.value) {
         check.bad_text(written, node.span, format!("`{key}`: {message}"), help);
         return None;
     }
     Some(written.value.clone())
 }
 
-/// Returns the fault of a path of a request, and the help.
-pub(crate) fn site_path_fault(text: &str) -> Option<(String, String)> {
+/// Returns the error of a path of a request, and the help.
+pub(crate) fn site_path_error(text: &str) -> Option<(String, String)> {
     if !text.starts_with('/') {
         return Some((
             format!("\"{}\" does not begin with `/`", short(text)),
             format!("write \"/{}\": paths begin at the root of the site", short(text)),
         ));
     }
-    path_fault(text)
+    path_error(text)
 }
 
-/// Returns the fault of a path of a request, however it begins.
-pub(crate) fn path_fault(text: &str) -> Option<(String, String)> {
-    let fault = if text.contains("//") {
+/// Returns the error of a path of a request, however it begins.
+pub(crate) fn path_error(text: &str) -> Option<(String, String)> {
+    let error = if text.contains("//") {
         (
             "holds `//`",
             "write one `/`: requests are matched after `//` has become `/`",
@@ -202,7 +202,7 @@ pub(crate) fn path_fault(text: &str) -> Option<(String, String)> {
     } else {
         return None;
     };
-    Some((format!("\"{}\" {}", short(text), fault.0), fault.1.to_owned()))
+    Some((format!("\"{}\" {}", short(text), error.0), error.1.to_owned()))
 }
 
 fn percent_encoded(text: &str) -> bool {

@@ -1,7 +1,7 @@
 //! Patterns of routes and redirects, and the targets redirects lead to.
 
 use crate::model::Pattern;
-use crate::value::host::Fault;
+use crate::value::host::ValueError;
 use crate::value::{path, regex};
 use crate::words::short;
 
@@ -12,23 +12,23 @@ const MAX_PATTERN_BYTES: usize = 8 * 1024;
 const MAX_STARS: usize = 8;
 
 /// `/exact`, `/prefix/*`, or a glob.
-pub(crate) fn parse(text: &str) -> Result<Pattern, Fault> {
+pub(crate) fn parse(text: &str) -> Result<Pattern, ValueError> {
     let shown = short(text);
-    let fault = |message: &str, help: &str| Err((format!("\"{shown}\" {message}"), help.to_owned()));
+    let error = |message: &str, help: &str| Err((format!("\"{shown}\" {message}"), help.to_owned()));
     if text.is_empty() {
-        return fault("is empty", "write a path such as \"/api/*\"");
+        return error("is empty", "write a path such as \"/api/*\"");
     }
     if text.len() > MAX_PATTERN_BYTES {
-        return fault("is too long", "no request has so long a path");
+        return error("is too long", "no request has so long a path");
     }
     if text == "*" {
-        return fault("is no path", "write \"/*\" for the whole site");
+        return error("is no path", "write \"/*\" for the whole site");
     }
-    if let Some(fault) = regex::fault(text) {
-        return Err(fault);
+    if let Some(error) = regex::error(text) {
+        return Err(error);
     }
     if text.contains("**") {
-        return fault(
+        return error(
             "holds `**`",
             "`/*` at the end stands for everything below; elsewhere write one `*`",
         );
@@ -37,12 +37,12 @@ pub(crate) fn parse(text: &str) -> Result<Pattern, Fault> {
         let help = format!("write \"/{shown}\", or \"*{shown}\" for every path that ends so");
         return Err((format!("\"{shown}\" does not begin with `/`"), help));
     }
-    if let Some(fault) = path::path_fault(text) {
-        return Err(fault);
+    if let Some(error) = path::path_error(text) {
+        return Err(error);
     }
     let stars = text.matches('*').count();
     if stars > MAX_STARS {
-        return fault("holds too many `*`", "eight are allowed");
+        return error("holds too many `*`", "eight are allowed");
     }
     Ok(match text.strip_suffix('*') {
         _ if stars == 0 => Pattern::Exact(text.to_owned()),
@@ -52,7 +52,7 @@ pub(crate) fn parse(text: &str) -> Result<Pattern, Fault> {
 }
 
 /// The target of a redirect: a path, or an absolute http or https URL; what `{*}` brings in can change the path only.
-pub(crate) fn target(from: &Pattern, text: &str) -> Result<(), Fault> {
+pub(crate) fn target(from: &Pattern, text: &str) -> Result<(), ValueError> {
     target_form(from, text)?;
     if leads_back(from, text) {
         return Err((
@@ -64,27 +64,27 @@ pub(crate) fn target(from: &Pattern, text: &str) -> Result<(), Fault> {
 }
 
 /// Checks the form of a target, without the question whether it leads back.
-pub(crate) fn target_form(from: &Pattern, text: &str) -> Result<(), Fault> {
+pub(crate) fn target_form(from: &Pattern, text: &str) -> Result<(), ValueError> {
     let shown = short(text);
-    let fault = |message: &str, help: &str| Err((format!("\"{shown}\" {message}"), help.to_owned()));
+    let error = |message: &str, help: &str| Err((format!("\"{shown}\" {message}"), help.to_owned()));
     if text.is_empty() {
-        return fault("is empty", "write a path such as \"/new\"");
+        return error("is empty", "write a path such as \"/new\"");
     }
     if text.len() > MAX_PATTERN_BYTES {
-        return fault("is too long", "no client follows so long a target");
+        return error("is too long", "no client follows so long a target");
     }
     if text.contains(|c: char| c.is_control() || c == ' ' || c == '\\' || c == '"' || c == '<' || c == '>') {
-        return fault("holds a character no URL may have", "percent-encode it: a space is %20");
+        return error("holds a character no URL may have", "percent-encode it: a space is %20");
     }
     if !text.is_ascii() {
-        return fault(
+        return error(
             "is not in ASCII",
             "percent-encode it, as the address bar does when a URL is copied",
         );
     }
     // Two slashes begin a host name: what looks like a path would lead to another server.
     if text.starts_with("//") {
-        return fault(
+        return error(
             "leads to another host",
             "begin a path with one `/`, another host with https://",
         );
@@ -98,17 +98,17 @@ pub(crate) fn target_form(from: &Pattern, text: &str) -> Result<(), Fault> {
     }
     let captures = text.matches("{*}").count();
     if captures > 1 {
-        return fault("holds `{*}` more than once", "it may stand once");
+        return error("holds `{*}` more than once", "it may stand once");
     }
     let plain = text.replacen("{*}", "", 1);
     if plain.contains(['{', '}']) {
-        return fault(
+        return error(
             "holds a brace",
             "`{*}` is the only form with braces; percent-encode others: %7B and %7D",
         );
     }
     if captures == 1 && matches!(from, Pattern::Exact(_)) {
-        return fault(
+        return error(
             "holds `{*}`, and there is no `*` in the path before it",
             "end that path in `/*`",
         );
@@ -118,25 +118,25 @@ pub(crate) fn target_form(from: &Pattern, text: &str) -> Result<(), Fault> {
         Some(rest) => {
             let host = rest.split(['/', '?', '#']).next().unwrap_or("");
             if host.is_empty() {
-                return fault("names no host", "write https://example.com/path");
+                return error("names no host", "write https://example.com/path");
             }
             // `https://example.com{*}` with `.evil.org` for the star would lead anywhere.
             if host.contains("{*}") {
-                return fault(
+                return error(
                     "has `{*}` in its host",
                     "write a `/` before it: https://example.com/{*}",
                 );
             }
             if host.contains('@') {
-                return fault("has a user in its host", "remove what stands before `@`");
+                return error("has a user in its host", "remove what stands before `@`");
             }
             let good = |b: u8| b.is_ascii_alphanumeric() || b"-._:[]".contains(&b);
             if host.starts_with(':') || !host.bytes().all(good) {
-                return fault("names no host", "write https://example.com/path");
+                return error("names no host", "write https://example.com/path");
             }
         }
         None if !text.starts_with('/') => {
-            return fault("is neither a path nor a URL", "begin it with `/`, https:// or http://");
+            return error("is neither a path nor a URL", "begin it with `/`, https:// or http://");
         }
         None => {}
     }

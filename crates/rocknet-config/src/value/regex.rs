@@ -1,7 +1,7 @@
 //! Regular expressions where patterns are taken, as nginx, Apache and Caddy write them: known by their look, and turned
 //! into patterns where that can be done.
 
-use crate::value::host::Fault;
+use crate::value::host::ValueError;
 use crate::words::short;
 
 /// Most patterns proposed for the alternatives of one group: a message stays a message.
@@ -11,7 +11,7 @@ const MAX_ALTERNATIVES: usize = 8;
 const PARTS: [&str; 8] = ["(.*)", "(.+)", "(?", "[^", "[0-9]", "[a-z", "[A-Z", "\\."];
 
 /// The fault of a text that is most likely a regular expression.
-pub(crate) fn fault(text: &str) -> Option<Fault> {
+pub(crate) fn error(text: &str) -> Option<ValueError> {
     let modified = text.starts_with('~') || text.starts_with("= ") || text.starts_with("^~");
     let anchored = text.starts_with('^') || text.starts_with("/^") || text.len() > 1 && text.ends_with('$');
     if !modified && !anchored && !PARTS.iter().any(|part| text.contains(part)) {
@@ -110,7 +110,7 @@ mod tests {
             ("^", &["/*"]),
         ];
         for (text, want) in rows {
-            assert!(fault(text).is_some(), "{text}");
+            assert!(error(text).is_some(), "{text}");
             assert_eq!(proposed(text), *want, "{text}");
         }
     }
@@ -120,8 +120,8 @@ mod tests {
         for text in [
             "/", "/a*", "/a/*", "*.zip", "/.*", "/a(1)", "/a[1]", "/a+b", "/$", "/~user/*", "/a=b", "/x.y",
         ] {
-            let told = fault(text);
-            assert!(told.is_none() || text == "/$", "{text}: {told:?}");
+            let found = error(text);
+            assert!(found.is_none() || text == "/$", "{text}: {found:?}");
         }
     }
 }

@@ -106,7 +106,7 @@ pub(crate) fn try_paths(check: &mut Check<'_>, written: &Written<'_>, settings: 
             );
             continue;
         }
-        if let Some((message, help)) = path::site_path_fault(&sample) {
+        if let Some((message, help)) = path::site_path_error(&sample) {
             let (message, help) = match (sample == text, text.starts_with(['/', '{'])) {
                 (true, _) => (message, help),
                 (false, true) => (format!("\"{}\" makes no path", short(text)), help),
@@ -277,7 +277,7 @@ pub(crate) fn push(check: &mut Check<'_>, written: &Written<'_>, settings: &mut 
         };
         let mut files = Vec::new();
         for (text, span) in typed::texts(&entry.node) {
-            if let Some((message, help)) = path::site_path_fault(&text.value) {
+            if let Some((message, help)) = path::site_path_error(&text.value) {
                 check.bad_text(text, span, format!("`push`: {message}"), help);
                 continue;
             }

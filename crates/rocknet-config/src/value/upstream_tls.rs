@@ -1,7 +1,7 @@
 //! TLS of a proxy towards its servers: trusted authorities, the verified name, and the client certificate.
 
 use crate::context::Check;
-use crate::environment::Kind;
+use crate::environment::FileKind;
 use crate::file::{Node, Table};
 use crate::finding::{Code, Severity};
 use crate::model::{CertificateFiles, UpstreamTls, Weighted};
@@ -68,17 +68,17 @@ fn authorities(check: &mut Check<'_>, node: &Node) -> Vec<std::path::PathBuf> {
     }
     let files: Vec<_> = items.iter().filter_map(|item| path::file(check, "ca", item)).collect();
     if files.iter().all(|path| is_file(check, path))
-        && let Some(fault) = check.env.authorities_fault(&files)
+        && let Some(error) = check.env.authorities_error(&files)
     {
         let help = "name a PEM file that holds the certificates of the authorities";
-        check.dark(Code::Certificate, node.span, format!("`ca`: {fault}"), help);
+        check.dark(Code::Certificate, node.span, format!("`ca`: {error}"), help);
     }
     files
 }
 
 /// Returns whether there is a file to read; a missing one has been reported already.
 fn is_file(check: &Check<'_>, path: &std::path::Path) -> bool {
-    matches!(check.env.kind(path), Some(Kind::File | Kind::Other))
+    matches!(check.env.kind(path), Some(FileKind::File | FileKind::Other))
 }
 
 /// A name or an address, as a certificate may be for.
@@ -124,14 +124,14 @@ fn client(check: &mut Check<'_>, table: &Table) -> Option<(std::path::PathBuf, s
             ocsp: None,
         };
         // How long it is valid, and who issued it, is for the upstream to judge.
-        let mut faults = check.env.certificate_faults(&[files], &[]);
-        faults.retain(|fault| fault.severity == Severity::Error);
-        for fault in faults {
+        let mut findings = check.env.certificate_findings(&[files], &[]);
+        findings.retain(|finding| finding.severity == Severity::Error);
+        for finding in findings {
             check.dark(
                 Code::Certificate,
                 node.span,
-                format!("`cert`: {}", fault.message),
-                fault.help,
+                format!("`cert`: {}", finding.message),
+                finding.help,
             );
         }
     }

@@ -124,12 +124,12 @@ fn problems(site: &Site) -> Vec<String> {
     if let Some(fault) = tls
         .client
         .as_ref()
-        .and_then(|client| ServerEnvironment::new().authorities_fault(&client.ca))
+        .and_then(|client| ServerEnvironment::new().authorities_error(&client.ca))
     {
         problems.push(format!("not served under TLS: {fault}"));
     }
     if let CertificateSource::Files(files) = &tls.source {
-        for fault in ServerEnvironment::new().certificate_faults(files, &site.names) {
+        for fault in ServerEnvironment::new().certificate_findings(files, &site.names) {
             let what = match fault.severity {
                 Severity::Error => "not served under TLS: ",
                 Severity::Warning => "",

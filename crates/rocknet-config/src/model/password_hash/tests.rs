@@ -45,7 +45,7 @@ fn hashes_of_every_scheme_are_read() {
         (format!("$apr1$salt$./{}", "z".repeat(20)), HashScheme::Apr1),
     ];
     for (text, scheme) in rows {
-        let hash = PasswordHash::parse(&text).unwrap_or_else(|fault| panic!("{text}: {fault}"));
+        let hash = PasswordHash::parse(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
         assert_eq!((hash.scheme(), hash.text()), (scheme, text.as_str()));
         assert!(!format!("{hash:?}").contains("salt"), "{hash:?}");
     }
@@ -63,9 +63,9 @@ fn what_is_no_hash_is_refused() {
         "pässword",
         &"x".repeat(513),
     ] {
-        assert_eq!(PasswordHash::parse(text), Err(HashFault::PlainText), "{text}");
+        assert_eq!(PasswordHash::parse(text), Err(HashError::PlainText), "{text}");
     }
-    assert_eq!(PasswordHash::parse(""), Err(HashFault::Empty));
+    assert_eq!(PasswordHash::parse(""), Err(HashError::Empty));
     for text in [
         "{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=",
         "$1$salt$x",
@@ -74,7 +74,7 @@ fn what_is_no_hash_is_refused() {
         "$7$x",
     ] {
         assert!(
-            matches!(PasswordHash::parse(text), Err(HashFault::Refused(_))),
+            matches!(PasswordHash::parse(text), Err(HashError::Refused(_))),
             "{text}"
         );
     }
@@ -92,12 +92,12 @@ fn a_hash_that_is_cut_is_refused() {
     for text in whole {
         let cut = &text[..text.len() - 1];
         assert!(
-            matches!(PasswordHash::parse(cut), Err(HashFault::Malformed(_))),
+            matches!(PasswordHash::parse(cut), Err(HashError::Malformed(_))),
             "{cut}"
         );
         let long = format!("{text}.");
         assert!(
-            matches!(PasswordHash::parse(&long), Err(HashFault::Malformed(_))),
+            matches!(PasswordHash::parse(&long), Err(HashError::Malformed(_))),
             "{long}"
         );
     }
@@ -119,7 +119,7 @@ fn a_hash_that_is_cut_is_refused() {
         format!("$apr1$123456789${}", "z".repeat(22)),
     ] {
         assert!(
-            matches!(PasswordHash::parse(&text), Err(HashFault::Malformed(_))),
+            matches!(PasswordHash::parse(&text), Err(HashError::Malformed(_))),
             "{text}"
         );
     }
@@ -142,7 +142,7 @@ fn costs_have_bounds() {
     ] {
         match PasswordHash::parse(&text) {
             Ok(_) => assert!(good, "{text}"),
-            Err(fault) => assert!(!good && matches!(fault, HashFault::TooCostly(_)), "{text}: {fault}"),
+            Err(error) => assert!(!good && matches!(error, HashError::TooCostly(_)), "{text}: {error}"),
         }
     }
 }

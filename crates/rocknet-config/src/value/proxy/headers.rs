@@ -13,7 +13,7 @@ pub(super) fn build(check: &mut Check<'_>, table: &Table) -> BTreeMap<String, St
     let mut all: BTreeMap<String, String> = BTreeMap::new();
     for (name, entry) in table.table("headers").map(Table::in_order).unwrap_or_default() {
         let Some(written) = entry.node.written() else { continue };
-        let (fault, help) = if !is_token(name) {
+        let (error, help) = if !is_token(name) {
             ("is no field name", "names hold letters, digits and `-`: \"X-Api-Key\"")
         } else if is_own(name) {
             ("belongs to the server, which frames its messages with it", "remove it")
@@ -38,7 +38,7 @@ pub(super) fn build(check: &mut Check<'_>, table: &Table) -> BTreeMap<String, St
             }
             continue;
         };
-        check.error(Code::BadValue, entry.key, format!("\"{}\" {fault}", short(name)), help);
+        check.error(Code::BadValue, entry.key, format!("\"{}\" {error}", short(name)), help);
     }
     all
 }

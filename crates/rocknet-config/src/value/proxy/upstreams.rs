@@ -88,7 +88,7 @@ pub(super) fn upstream(check: &mut Check<'_>, node: &Node, http2: bool) -> Optio
             ..Upstream::at(host)
         });
     }
-    let fault = match text.split_once("://") {
+    let help = match text.split_once("://") {
         Some(("http", rest)) if http2 => format!("write \"h2c://{}\": that is HTTP/2 in the clear", short(rest)),
         Some((scheme @ ("http" | "https" | "h2c"), rest)) => match host(scheme, rest) {
             Ok(host) => {
@@ -98,7 +98,7 @@ pub(super) fn upstream(check: &mut Check<'_>, node: &Node, http2: bool) -> Optio
                     ..Upstream::at(host)
                 });
             }
-            Err(fault) => fault,
+            Err(help) => help,
         },
         Some(("ws", rest)) => format!("write \"http://{}\": WebSocket begins with HTTP", short(rest)),
         Some(("wss", rest)) => format!("write \"https://{}\": WebSocket begins with HTTP", short(rest)),
@@ -108,7 +108,7 @@ pub(super) fn upstream(check: &mut Check<'_>, node: &Node, http2: bool) -> Optio
         None => EXAMPLE.to_owned(),
     };
     let message = format!("`proxy` cannot be \"{}\"", short(typed::shown(node)));
-    check.bad_text(written, node.span, message, fault);
+    check.bad_text(written, node.span, message, help);
     None
 }
 
