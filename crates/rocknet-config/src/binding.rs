@@ -1,9 +1,9 @@
 //! Bindings of keys to the model: how a key is read into a value, and how `explain` and the reference write that value.
 
-mod applied;
+mod effective;
 mod kind;
+mod rendered;
 mod scalar;
-mod shown;
 
 use std::collections::BTreeMap;
 
@@ -11,15 +11,15 @@ use crate::context::Check;
 use crate::file::{Entry, Table};
 use crate::model::SourceSpan;
 
-pub use applied::{Applied, Group};
+pub use effective::{EffectiveSetting, SettingGroup};
 pub use kind::{Kind, Section};
-pub(crate) use scalar::Field;
-pub use shown::pattern;
-pub(crate) use shown::{Shown, host, list, listen, quoted};
+pub use rendered::pattern;
+pub(crate) use rendered::{Rendered, host, list, listen, quoted};
+pub(crate) use scalar::Scalar;
 
 /// A key as it is written.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Written<'w> {
+pub(crate) struct WrittenKey<'w> {
     pub kind: &'static Kind,
     pub entry: &'w Entry,
 }
@@ -28,110 +28,110 @@ pub(crate) struct Written<'w> {
 #[derive(Debug)]
 pub(crate) struct Binding<T: 'static> {
     /// Lays the written value over the inherited one. `None`: the key is read together with others in `check`.
-    pub read: Option<fn(&mut Check<'_>, &Written<'_>, &mut T)>,
+    pub read: Option<fn(&mut Check<'_>, &WrittenKey<'_>, &mut T)>,
     /// Writes the value as it applies.
-    pub show: fn(&T, &Kind) -> Shown,
+    pub render: fn(&T, &Kind) -> Rendered,
     /// Writes the keys of the table that this key takes.
-    pub inside: Option<fn(&T, &mut Rows<'_>)>,
+    pub nested: Option<fn(&T, &mut SettingRows<'_>)>,
 }
 
 /// A key with its binding to one part of the model.
 #[derive(Debug)]
-pub(crate) struct Bound<T: 'static> {
+pub(crate) struct BoundKey<T: 'static> {
     pub name: &'static str,
     pub kind: &'static Kind,
     pub binding: &'static Binding<T>,
 }
 
 /// A part of the model with keys. The table of keys implements it, so that a parser of a table does not import the entries.
-pub(crate) trait Keyed: Sized + 'static {
+pub(crate) trait HasKeys: Sized + 'static {
     /// Returns the keys of a table that are bound to this part, in the order of the table of keys.
-    fn keys(section: Section) -> impl Iterator<Item = Bound<Self>>;
+    fn keys(section: Section) -> impl Iterator<Item = BoundKey<Self>>;
 
     /// Returns the value without any key written, which holds the defaults. `None`: they depend on other tables.
-    fn bare() -> Option<Self>;
+    fn defaults() -> Option<Self>;
 }
 
 /// Reads the written keys of a table into the value that they are bound to, in the order of the table of keys.
-pub(crate) fn read<T: Keyed>(check: &mut Check<'_>, section: Section, table: Option<&Table>, into: &mut T) {
+pub(crate) fn read<T: HasKeys>(check: &mut Check<'_>, section: Section, table: Option<&Table>, into: &mut T) {
     let Some(table) = table else { return };
     for key in T::keys(section) {
         if let Some(entry) = table.entries.get(key.name)
             && let Some(read) = key.binding.read
         {
-            read(check, &Written { kind: key.kind, entry }, into);
+            read(check, &WrittenKey { kind: key.kind, entry }, into);
         }
     }
 }
 
 /// The settings of an explanation while they are collected.
 #[derive(Debug)]
-pub(crate) struct Rows<'p> {
+pub(crate) struct SettingRows<'p> {
     spans: &'p BTreeMap<String, SourceSpan>,
     /// The tables around the key, each with a dot.
     prefix: String,
-    pub group: Group,
+    pub group: SettingGroup,
     /// Shows defaults too.
-    pub in_use: bool,
-    all: Vec<Applied>,
+    pub show_defaults: bool,
+    all: Vec<EffectiveSetting>,
 }
 
-impl<'p> Rows<'p> {
+impl<'p> SettingRows<'p> {
     /// Returns rows without a setting, for values that were written at these positions.
-    pub fn new(spans: &'p BTreeMap<String, SourceSpan>) -> Rows<'p> {
-        Rows {
+    pub fn new(spans: &'p BTreeMap<String, SourceSpan>) -> SettingRows<'p> {
+        SettingRows {
             spans,
             prefix: String::new(),
-            group: Group::Site,
-            in_use: true,
+            group: SettingGroup::Site,
+            show_defaults: true,
             all: Vec::new(),
         }
     }
 
     /// Returns the settings in the order in which they were added.
-    pub fn into_all(self) -> Vec<Applied> {
+    pub fn into_settings(self) -> Vec<EffectiveSetting> {
         self.all
     }
 
     /// Adds the keys of a table.
-    pub fn of<T: Keyed>(&mut self, section: Section, name: &str, value: &T) {
+    pub fn table<T: HasKeys>(&mut self, section: Section, name: &str, value: &T) {
         let outer = self.prefix.len();
         self.prefix.push_str(name);
         self.prefix.push('.');
-        let bare = T::bare();
+        let defaults = T::defaults();
         for key in T::keys(section) {
-            self.key(&key, value, bare.as_ref());
+            self.key(&key, value, defaults.as_ref());
         }
         self.prefix.truncate(outer);
     }
 
-    /// Adds a key, and the keys of its table. `bare`: the value that holds the defaults.
-    pub fn key<T>(&mut self, key: &Bound<T>, value: &T, bare: Option<&T>) {
+    /// Adds a key, and the keys of its table. `defaults`: the value that holds the defaults.
+    pub fn key<T>(&mut self, key: &BoundKey<T>, value: &T, defaults: Option<&T>) {
         let binding = key.binding;
-        let shown = (binding.show)(value, key.kind);
-        let is_default = bare.is_some_and(|bare| (binding.show)(bare, key.kind) == shown);
+        let shown = (binding.render)(value, key.kind);
+        let is_default = defaults.is_some_and(|defaults| (binding.render)(defaults, key.kind) == shown);
         let name = format!("{}{}", self.prefix, key.name);
         match shown {
-            Shown::Entries(entries) if self.prefix.is_empty() => {
+            Rendered::Entries(entries) if self.prefix.is_empty() => {
                 for (entry, value) in entries {
                     self.push(format!("{name}.{entry}"), value);
                 }
             }
             shown => {
                 if let Some(value) = shown.line()
-                    && (self.in_use || !is_default || self.spans.contains_key(&name))
+                    && (self.show_defaults || !is_default || self.spans.contains_key(&name))
                 {
                     self.push(name, value);
                 }
             }
         }
-        if let Some(inside) = binding.inside {
-            inside(value, self);
+        if let Some(nested) = binding.nested {
+            nested(value, self);
         }
     }
 
     fn push(&mut self, key: String, value: String) {
-        self.all.push(Applied {
+        self.all.push(EffectiveSetting {
             span: self.spans.get(&key).cloned(),
             key,
             value,
@@ -145,26 +145,26 @@ macro_rules! field {
     ($($field:ident).+) => {
         $crate::binding::Binding {
             read: Some(|_, written, it| {
-                if let Some(value) = $crate::binding::Field::read(written.kind, &written.entry.node) {
+                if let Some(value) = $crate::binding::Scalar::read(written.kind, &written.entry.node) {
                     it.$($field).+ = value;
                 }
             }),
-            show: |it, kind| $crate::binding::Field::show(&it.$($field).+, kind),
-            inside: None,
+            render: |it, kind| $crate::binding::Scalar::render(&it.$($field).+, kind),
+            nested: None,
         }
     };
 }
 
 /// Binds a key to a value that a function reads; without one, the key is read together with others.
 macro_rules! bound {
-    (read $read:expr, show $show:expr $(, inside $inside:expr)?) => {
-        $crate::binding::Binding { read: Some($read), show: $show, inside: bound!(@inside $($inside)?) }
+    (read $read:expr, render $render:expr $(, nested $nested:expr)?) => {
+        $crate::binding::Binding { read: Some($read), render: $render, nested: bound!(@nested $($nested)?) }
     };
-    (show $show:expr $(, inside $inside:expr)?) => {
-        $crate::binding::Binding { read: None, show: $show, inside: bound!(@inside $($inside)?) }
+    (render $render:expr $(, nested $nested:expr)?) => {
+        $crate::binding::Binding { read: None, render: $render, nested: bound!(@nested $($nested)?) }
     };
-    (@inside) => { None };
-    (@inside $inside:expr) => { Some($inside) };
+    (@nested) => { None };
+    (@nested $nested:expr) => { Some($nested) };
 }
 
 pub(crate) use {bound, field};

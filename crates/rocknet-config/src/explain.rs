@@ -1,28 +1,28 @@
 //! Which settings hold for a URL, and in which file and line each was written: what `rocknet explain` shows.
 
-use crate::binding::{Rows, host, list, quoted};
+use crate::binding::{SettingRows, host, list, quoted};
 use crate::choice::Choice;
 use crate::keys::rule::Scheme;
 use crate::keys::{self, Section};
 use crate::model::{Config, HostPattern, Listen, Pattern, Route, Rule, RuleAction, Settings, Site};
 
-pub use crate::binding::{Applied, Group, pattern};
+pub use crate::binding::{EffectiveSetting, SettingGroup, pattern};
 
 /// The site and route that answer, and all that holds there.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Explanation<'c> {
     pub site: &'c Site,
     pub route: Option<&'c Route>,
-    pub settings: Vec<Applied>,
+    pub settings: Vec<EffectiveSetting>,
 }
 
 /// What holds for a host name, a port and a decoded path. The port narrows the sites to those that listen there.
 pub fn explain<'c>(config: &'c Config, host: &str, port: Option<u16>, path: &str) -> Option<Explanation<'c>> {
     let site = site(config, host, port)?;
     let route = route(site, path);
-    let mut settings = applied(site, route);
+    let mut settings = effective_settings(site, route);
     settings.extend(rules(site, path));
-    settings.sort_by_key(|applied| applied.group);
+    settings.sort_by_key(|setting| setting.group);
     Some(Explanation { site, route, settings })
 }
 
@@ -68,22 +68,22 @@ pub fn route<'c>(site: &'c Site, path: &str) -> Option<&'c Route> {
 }
 
 /// The rules that a path may meet: what else they ask of a request is told with each.
-pub fn rules(site: &Site, path: &str) -> impl Iterator<Item = Applied> {
+pub fn rules(site: &Site, path: &str) -> impl Iterator<Item = EffectiveSetting> {
     let numbered = site.rules.iter().zip(1..);
     let met = numbered.filter(move |(rule, _)| {
         let paths = &rule.when.paths;
         paths.is_empty() || paths.iter().any(|pattern| pattern.matches(path))
     });
-    met.map(|(rule, number)| Applied {
+    met.map(|(rule, number)| EffectiveSetting {
         key: format!("rule {number}"),
-        value: told(rule),
+        value: rendered_rule(rule),
         span: Some(rule.span.clone()),
-        group: Group::Rules,
+        group: SettingGroup::Rules,
     })
 }
 
 /// The conditions of a rule and what it does, as they would be written.
-fn told(rule: &Rule) -> String {
+fn rendered_rule(rule: &Rule) -> String {
     let mut words = Vec::new();
     match &rule.when.paths[..] {
         [] => {}
@@ -101,7 +101,7 @@ fn told(rule: &Rule) -> String {
         }
         RuleAction::Respond { status, body } => {
             words.push(format!("respond = {status}"));
-            words.extend(body.iter().map(|body| format!("body = {}", quoted(&beginning(body)))));
+            words.extend(body.iter().map(|body| format!("body = {}", quoted(&truncated(body)))));
         }
     }
     if rule.last {
@@ -131,7 +131,7 @@ fn told(rule: &Rule) -> String {
 }
 
 /// The first characters of a text, with a mark where it goes on.
-fn beginning(text: &str) -> String {
+fn truncated(text: &str) -> String {
     match text.char_indices().nth(MAX_BODY_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
@@ -143,28 +143,28 @@ const MAX_BODY_CHARS: usize = 60;
 
 /// Returns every setting of a site, or of one of its routes, that was written or is not at its default, and the defaults
 /// of what is in use there. The table of keys says what there is.
-pub fn applied(site: &Site, route: Option<&Route>) -> Vec<Applied> {
+pub fn effective_settings(site: &Site, route: Option<&Route>) -> Vec<EffectiveSetting> {
     let settings = route.map_or(&site.settings, |route| &route.settings);
-    let bare = Settings::default();
-    let mut rows = Rows::new(&settings.key_spans);
+    let defaults = Settings::default();
+    let mut rows = SettingRows::new(&settings.key_spans);
     for key in keys::within(Section::Site) {
         let Some(group) = key.group else { continue };
         rows.group = group;
-        rows.in_use = match group {
-            Group::Site | Group::Filters | Group::Limits => true,
-            Group::Access | Group::Rules | Group::Handler => false,
-            Group::Controller => settings.controller.is_some(),
-            Group::Files => settings.root.is_some(),
+        rows.show_defaults = match group {
+            SettingGroup::Site | SettingGroup::Filters | SettingGroup::Limits => true,
+            SettingGroup::Access | SettingGroup::Rules | SettingGroup::Handler => false,
+            SettingGroup::Controller => settings.controller.is_some(),
+            SettingGroup::Files => settings.root.is_some(),
         };
         if let Some(key) = key.bound() {
             rows.key(&key, site, None);
         }
         if let Some(key) = key.bound() {
-            rows.key(&key, settings, Some(&bare));
+            rows.key(&key, settings, Some(&defaults));
         }
     }
-    let mut all = rows.into_all();
-    all.sort_by_key(|applied| applied.group);
+    let mut all = rows.into_settings();
+    all.sort_by_key(|setting| setting.group);
     all
 }
 

@@ -94,21 +94,27 @@ impl Finding {
         self.severity == Severity::Error
     }
 
-    fn write(&self, f: &mut fmt::Formatter<'_>, paint: Paint) -> fmt::Result {
+    fn write(&self, f: &mut fmt::Formatter<'_>, styling: Styling) -> fmt::Result {
         let (word, style) = match self.severity {
             Severity::Error => ("error", RED),
             Severity::Warning => ("warning", YELLOW),
         };
-        writeln!(f, "{}{word}{}: {}", paint.on(style), paint.off(), plain(&self.message))?;
+        writeln!(
+            f,
+            "{}{word}{}: {}",
+            styling.on(style),
+            styling.off(),
+            sanitized(&self.message)
+        )?;
         let gutter = (self.location.iter().chain(self.related.iter().map(|r| &r.location)))
             .map(|l| l.line.to_string().len())
             .max()
             .unwrap_or(1);
         if let Some(location) = &self.location {
-            location.write(f, paint, style, gutter, "")?;
+            location.write(f, styling, style, gutter, "")?;
         }
         for related in &self.related {
-            location_note(f, paint, gutter, related)?;
+            write_related(f, styling, gutter, related)?;
         }
         if let Some(help) = &self.help {
             for (row, line) in help.lines().enumerate() {
@@ -117,9 +123,9 @@ impl Finding {
                     f,
                     "{:gutter$} {}{lead}{} {}",
                     "",
-                    paint.on(CYAN),
-                    paint.off(),
-                    plain(line)
+                    styling.on(CYAN),
+                    styling.off(),
+                    sanitized(line)
                 )?;
             }
         }
@@ -127,21 +133,21 @@ impl Finding {
     }
 }
 
-fn location_note(f: &mut fmt::Formatter<'_>, paint: Paint, gutter: usize, related: &Related) -> fmt::Result {
-    related.location.write(f, paint, CYAN, gutter, &related.message)
+fn write_related(f: &mut fmt::Formatter<'_>, styling: Styling, gutter: usize, related: &Related) -> fmt::Result {
+    related.location.write(f, styling, CYAN, gutter, &related.message)
 }
 
 impl Location {
     fn write(
         &self,
         f: &mut fmt::Formatter<'_>,
-        paint: Paint,
+        styling: Styling,
         style: &'static str,
         gutter: usize,
         note: &str,
     ) -> fmt::Result {
-        let (on, dim, off) = (paint.on(style), paint.on(DIM), paint.off());
-        let file = plain(&self.file.to_string_lossy());
+        let (on, dim, off) = (styling.on(style), styling.on(DIM), styling.off());
+        let file = sanitized(&self.file.to_string_lossy());
         writeln!(f, "{:gutter$}{dim}-->{off} {file}:{}:{}", "", self.line, self.column)?;
         writeln!(f, "{:gutter$} {dim}|{off}", "")?;
         writeln!(f, "{dim}{:gutter$} |{off} {}", self.line, self.excerpt)?;
@@ -154,7 +160,7 @@ impl Location {
             "{:gutter$} {dim}|{off} {:before$}{on}{carets}{gap}{}{off}",
             "",
             "",
-            plain(note)
+            sanitized(note)
         )
     }
 }
@@ -178,9 +184,9 @@ impl Report {
 
     /// The report as a terminal shows it, in colour if asked for.
     pub fn display(&self, colour: bool) -> impl Display + '_ {
-        Shown {
+        ReportDisplay {
             report: self,
-            paint: Paint(colour),
+            styling: Styling(colour),
         }
     }
 
@@ -233,15 +239,15 @@ impl Display for Report {
 
 impl std::error::Error for Report {}
 
-struct Shown<'a> {
+struct ReportDisplay<'a> {
     report: &'a Report,
-    paint: Paint,
+    styling: Styling,
 }
 
-impl Display for Shown<'_> {
+impl Display for ReportDisplay<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for finding in &self.report.findings {
-            finding.write(f, self.paint)?;
+            finding.write(f, self.styling)?;
             writeln!(f)?;
         }
         let count = |n: usize, noun: &str| match n {
@@ -263,9 +269,9 @@ impl Display for Shown<'_> {
 }
 
 #[derive(Clone, Copy)]
-struct Paint(bool);
+struct Styling(bool);
 
-impl Paint {
+impl Styling {
     fn on(self, style: &'static str) -> &'static str {
         if self.0 { style } else { "" }
     }
@@ -281,7 +287,7 @@ const CYAN: &str = "\x1b[1;36m";
 const DIM: &str = "\x1b[2m";
 
 /// Messages quote values and paths from files: a terminal must never act on them.
-fn plain(text: &str) -> String {
+fn sanitized(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c })
         .collect()

@@ -27,7 +27,7 @@ pub use key::{Availability, Key, Literal};
 
 use std::sync::LazyLock;
 
-use crate::binding::{Bound, Keyed};
+use crate::binding::{BoundKey, HasKeys};
 use target::Model;
 
 /// Returns every key, in the order of the reference.
@@ -71,12 +71,12 @@ static BY_SECTION: LazyLock<Vec<Vec<&'static Key>>> = LazyLock::new(|| {
     Section::ALL.iter().map(of).collect()
 });
 
-impl<T: Model> Keyed for T {
-    fn keys(section: Section) -> impl Iterator<Item = Bound<T>> {
+impl<T: Model> HasKeys for T {
+    fn keys(section: Section) -> impl Iterator<Item = BoundKey<T>> {
         within(section).filter_map(Key::bound)
     }
 
-    fn bare() -> Option<T> {
-        <T as Model>::bare()
+    fn defaults() -> Option<T> {
+        <T as Model>::defaults()
     }
 }

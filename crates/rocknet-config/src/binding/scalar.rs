@@ -3,20 +3,20 @@
 use std::time::Duration;
 
 use super::kind::Kind;
-use super::shown::Shown;
+use super::rendered::Rendered;
 use crate::choice::{Choice, Word};
 use crate::file::{Node, Value};
 use crate::units;
 
 /// A type of the model that is written as one value.
-pub(crate) trait Field: Sized {
+pub(crate) trait Scalar: Sized {
     /// Reads a value whose kind was checked; `None` where it did not fit, which has been reported.
     fn read(kind: &Kind, node: &Node) -> Option<Self>;
 
-    fn show(&self, kind: &Kind) -> Shown;
+    fn render(&self, kind: &Kind) -> Rendered;
 }
 
-impl Field for bool {
+impl Scalar for bool {
     fn read(_: &Kind, node: &Node) -> Option<bool> {
         match node.value {
             Value::Boolean(value) => Some(value),
@@ -24,40 +24,40 @@ impl Field for bool {
         }
     }
 
-    fn show(&self, _: &Kind) -> Shown {
-        Shown::Value(self.to_string())
+    fn render(&self, _: &Kind) -> Rendered {
+        Rendered::Value(self.to_string())
     }
 }
 
-impl Field for Duration {
+impl Scalar for Duration {
     fn read(_: &Kind, node: &Node) -> Option<Duration> {
         units::duration(node.as_text()?).ok()
     }
 
-    fn show(&self, _: &Kind) -> Shown {
-        Shown::text(&units::write_duration(*self))
+    fn render(&self, _: &Kind) -> Rendered {
+        Rendered::text(&units::write_duration(*self))
     }
 }
 
-impl<T: Choice> Field for T {
+impl<T: Choice> Scalar for T {
     fn read(_: &Kind, node: &Node) -> Option<T> {
         T::of(node.as_text()?)
     }
 
-    fn show(&self, _: &Kind) -> Shown {
-        self.written().map_or(Shown::Nothing, Shown::text)
+    fn render(&self, _: &Kind) -> Rendered {
+        self.written().map_or(Rendered::Unset, Rendered::text)
     }
 }
 
 macro_rules! numbers {
     ($($number:ty)+) => {
-        $(impl Field for $number {
+        $(impl Scalar for $number {
             fn read(kind: &Kind, node: &Node) -> Option<$number> {
                 <$number>::try_from(number(kind, node)?).ok()
             }
 
-            fn show(&self, kind: &Kind) -> Shown {
-                show_number(kind, *self as u64)
+            fn render(&self, kind: &Kind) -> Rendered {
+                render_number(kind, *self as u64)
             }
         })+
     };
@@ -67,7 +67,7 @@ macro_rules! numbers {
 numbers!(u16 u32 u64 usize);
 
 /// `None` is written as the one word of a choice, such as `"auto"` or `"off"`, or cannot be written.
-impl<T: Field> Field for Option<T> {
+impl<T: Scalar> Scalar for Option<T> {
     fn read(kind: &Kind, node: &Node) -> Option<Option<T>> {
         match node.as_text() {
             Some(text) if words(kind).iter().any(|word| word.text == text) => Some(None),
@@ -75,23 +75,23 @@ impl<T: Field> Field for Option<T> {
         }
     }
 
-    fn show(&self, kind: &Kind) -> Shown {
+    fn render(&self, kind: &Kind) -> Rendered {
         match self {
-            Some(value) => value.show(kind),
+            Some(value) => value.render(kind),
             None => words(kind)
                 .first()
-                .map_or(Shown::Nothing, |word| Shown::text(word.text)),
+                .map_or(Rendered::Unset, |word| Rendered::text(word.text)),
         }
     }
 }
 
-impl Field for String {
+impl Scalar for String {
     fn read(_: &Kind, node: &Node) -> Option<String> {
         node.as_text().map(str::to_owned)
     }
 
-    fn show(&self, _: &Kind) -> Shown {
-        Shown::text(self)
+    fn render(&self, _: &Kind) -> Rendered {
+        Rendered::text(self)
     }
 }
 
@@ -108,18 +108,18 @@ fn number(kind: &Kind, node: &Node) -> Option<u64> {
     }
 }
 
-fn show_number(kind: &Kind, number: u64) -> Shown {
+fn render_number(kind: &Kind, number: u64) -> Rendered {
     match kind {
-        Kind::Size { .. } => Shown::text(&units::show_size(number)),
-        Kind::Rate { .. } => Shown::text(&format!("{}/s", units::show_size(number))),
+        Kind::Size { .. } => Rendered::text(&units::show_size(number)),
+        Kind::Rate { .. } => Rendered::text(&format!("{}/s", units::show_size(number))),
         Kind::Either(kinds) => match kinds
             .iter()
             .find(|kind| matches!(kind, Kind::Size { .. } | Kind::Rate { .. }))
         {
-            Some(kind) => show_number(kind, number),
-            None => Shown::Value(number.to_string()),
+            Some(kind) => render_number(kind, number),
+            None => Rendered::Value(number.to_string()),
         },
-        _ => Shown::Value(number.to_string()),
+        _ => Rendered::Value(number.to_string()),
     }
 }
 

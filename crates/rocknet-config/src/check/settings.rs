@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::binding::{Group, Kind, Section, Written};
+use crate::binding::{Kind, Section, SettingGroup, WrittenKey};
 use crate::check::{access, application};
 use crate::context::Check;
 use crate::file::{Entry, Table, Value};
@@ -18,12 +18,12 @@ pub(super) fn build(check: &mut Check<'_>, section: Section, table: &Table, base
         let Some(entry) = table.entries.get(key.name) else {
             continue;
         };
-        if matches!(key.group, Some(Group::Handler | Group::Access)) {
+        if matches!(key.group, Some(SettingGroup::Handler | SettingGroup::Access)) {
             forget(&mut settings, key.name);
         }
         note(check, &mut settings.key_spans, key.name, &key.kind, entry);
         if let Some(read) = key.bound::<Settings>().and_then(|bound| bound.binding.read) {
-            read(check, &Written { kind: &key.kind, entry }, &mut settings);
+            read(check, &WrittenKey { kind: &key.kind, entry }, &mut settings);
         }
     }
     answering(check, table, &mut settings);

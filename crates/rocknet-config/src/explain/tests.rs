@@ -189,17 +189,17 @@ fastcgi = false
 scgi = "b:1"
 "#;
     let config = crate::parse(text, Path::new("/r.toml"), &world).unwrap().config;
-    let shown = |path: &str, group: Group| -> Vec<String> {
+    let shown = |path: &str, group: SettingGroup| -> Vec<String> {
         let got = explain(&config, "a.test", None, path).unwrap();
         let groups: Vec<_> = got.settings.iter().map(|applied| applied.group).collect();
         assert!(groups.is_sorted(), "{groups:?}");
         let rows = got.settings.into_iter().filter(|applied| applied.group == group);
-        let line = |applied: &Applied| applied.span.as_ref().map_or(0, |span| span.line);
+        let line = |applied: &EffectiveSetting| applied.span.as_ref().map_or(0, |span| span.line);
         rows.map(|row| format!("{} {} {}", row.key, row.value, line(&row)))
             .collect()
     };
     assert_eq!(
-        shown("/", Group::Handler),
+        shown("/", SettingGroup::Handler),
         [
             "proxy [\"http://b:80\", { url = \"http://c:80\", weight = 3 }] 3",
             "proxy.health \"/h\" 3",
@@ -207,28 +207,28 @@ scgi = "b:1"
             "proxy.intercept true 3",
         ]
     );
-    assert_eq!(shown("/files/x", Group::Handler), ["root \"/w\" 7"]);
+    assert_eq!(shown("/files/x", SettingGroup::Handler), ["root \"/w\" 7"]);
     assert_eq!(
-        shown("/app/x", Group::Handler),
+        shown("/app/x", SettingGroup::Handler),
         [
             "uwsgi [\"unix:/run/app\"] 10",
             "uwsgi.mount \"/app\" 0",
             "uwsgi.balance \"least_conn\" 10",
         ]
     );
-    assert_eq!(shown("/off/x", Group::Handler), ["proxy false 12"]);
+    assert_eq!(shown("/off/x", SettingGroup::Handler), ["proxy false 12"]);
     assert_eq!(
-        shown("/app/other/x", Group::Handler),
+        shown("/app/other/x", SettingGroup::Handler),
         ["fastcgi false 14", "scgi [\"b:1\"] 15", "scgi.mount \"/app/other\" 0"]
     );
-    assert_eq!(shown("/", Group::Files), [""; 0]);
-    assert_eq!(shown("/files/x", Group::Limits)[0], "priority \"low\" 8");
+    assert_eq!(shown("/", SettingGroup::Files), [""; 0]);
+    assert_eq!(shown("/files/x", SettingGroup::Limits)[0], "priority \"low\" 8");
     assert_eq!(
-        shown("/app/x", Group::Filters),
+        shown("/app/x", SettingGroup::Filters),
         ["compress true 0", "headers.A \"1\" 4"]
     );
     assert_eq!(
-        shown("/app/x", Group::Rules),
+        shown("/app/x", SettingGroup::Rules),
         ["redirects./old { to = \"/new\", status = 308 } 5"]
     );
 }

@@ -2,7 +2,7 @@
 
 use super::target::Target;
 use super::{Key, Kind, Section};
-use crate::binding::{Group, Shown, bound, quoted};
+use crate::binding::{Rendered, SettingGroup, bound, quoted};
 use crate::model::{Auth, ClientRange, DEFAULT_REALM, Network};
 use crate::value::settings;
 
@@ -26,11 +26,11 @@ pub(super) const KEYS: &[Key] = &[
          socket) or `\"all\"`. The client is the one that `server.trusted_proxies` name, if they name one. An address that is \
          in `deny` too may not enter. The list of a route replaces that of its site: `allow = \"all\"` takes it back.",
     )
-    .group(Group::Access)
+    .group(SettingGroup::Access)
     .sets(&[Target::Settings(bound!(
         read settings::allow,
-        show |settings, _| match &settings.access.allow[..] {
-            [] => Shown::text("all"),
+        render |settings, _| match &settings.access.allow[..] {
+            [] => Rendered::text("all"),
             allow => ranges(allow),
         }
     ))])
@@ -43,8 +43,8 @@ pub(super) const KEYS: &[Key] = &[
         "Client addresses that get 403, written as in `allow`. Without `allow` all others may enter. The list of a route \
          replaces that of its site: `deny = []` takes it back.",
     )
-    .group(Group::Access)
-    .sets(&[Target::Settings(bound!(read settings::deny, show |settings, _| ranges(&settings.access.deny)))])
+    .group(SettingGroup::Access)
+    .sets(&[Target::Settings(bound!(read settings::deny, render |settings, _| ranges(&settings.access.deny)))])
     .example("deny = \"203.0.113.0/24\"")
     .elsewhere(&["ip_deny"]),
     Key::new(
@@ -57,10 +57,10 @@ pub(super) const KEYS: &[Key] = &[
          those of its site, so that a route can be for fewer of them; `auth = false` opens a route. After 10 different \
          wrong passwords within a minute the address of a client gets 429 for the rest of it.",
     )
-    .group(Group::Access)
+    .group(SettingGroup::Access)
     .sets(&[Target::Settings(bound!(
         read settings::auth,
-        show |settings, _| Shown::or_off(settings.auth.as_ref().map(auth))
+        render |settings, _| Rendered::or_off(settings.auth.as_ref().map(auth))
     ))])
     .example("auth = { bob = \"$argon2id$v=19$m=19456,t=2,p=1$q5Kkn0Zr7l1sYkR0b2VQxg$Zk1cJ4m0o5eT8uN2xq7sWQvB3yH6dLrPfGaEiCjXtUo\" }")
     .elsewhere(&["auth_basic", "basicauth", "basic_auth", "AuthType"]),
@@ -91,8 +91,8 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["auth_basic_user_file", "AuthUserFile", "htpasswd"]),
 ];
 
-fn ranges(ranges: &[ClientRange]) -> Shown {
-    Shown::texts(ranges.iter().map(|range| match range {
+fn ranges(ranges: &[ClientRange]) -> Rendered {
+    Rendered::texts(ranges.iter().map(|range| match range {
         ClientRange::All => "all".to_owned(),
         ClientRange::Private => "private".to_owned(),
         ClientRange::Network(Network::Unix) => "unix".to_owned(),
@@ -104,7 +104,7 @@ fn ranges(ranges: &[ClientRange]) -> Shown {
 }
 
 /// Writes users without their hashes.
-fn auth(auth: &Auth) -> Shown {
+fn auth(auth: &Auth) -> Rendered {
     let mut words = vec![format!("realm = {}", quoted(&auth.realm))];
     if !auth.users.is_empty() {
         let names: Vec<_> = auth.users.keys().map(|name| format!("{} = …", quoted(name))).collect();
@@ -113,5 +113,5 @@ fn auth(auth: &Auth) -> Shown {
     if let Some(file) = &auth.file {
         words.push(format!("file = {}", quoted(&file.to_string_lossy())));
     }
-    Shown::Value(format!("{{ {} }}", words.join(", ")))
+    Rendered::Value(format!("{{ {} }}", words.join(", ")))
 }

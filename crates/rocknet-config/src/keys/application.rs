@@ -2,7 +2,7 @@
 
 use super::target::Target;
 use super::{Key, Kind, Section};
-use crate::binding::{Group, Rows, Shown, bound, field};
+use crate::binding::{Rendered, SettingGroup, SettingRows, bound, field};
 use crate::model::{Balance, Protocol, Settings};
 
 const BOTH: &[Section] = &[Section::Site, Section::Route];
@@ -26,10 +26,10 @@ pub(super) const KEYS: &[Key] = &[
          `SCRIPT_NAME`, what follows it `PATH_INFO`. For PHP there is `php`, which looks for scripts. `false` turns it off \
          for a route, and so does a `root` there.",
     )
-    .group(Group::Handler)
+    .group(SettingGroup::Handler)
     .sets(&[Target::Settings(bound!(
-        show |settings, _| shown(settings, Protocol::FastCgi),
-        inside |settings, rows| inside(settings, Protocol::FastCgi, rows)
+        render |settings, _| rendered(settings, Protocol::FastCgi),
+        nested |settings, rows| nested_keys(settings, Protocol::FastCgi, rows)
     ))])
     .example("fastcgi = \"unix:/run/app.sock\"")
     .elsewhere(&["fastcgi.server", "FastCgiExternalServer", "fcgi"]),
@@ -39,10 +39,10 @@ pub(super) const KEYS: &[Key] = &[
         WHERE,
         "As `fastcgi`, by SCGI.",
     )
-    .group(Group::Handler)
+    .group(SettingGroup::Handler)
     .sets(&[Target::Settings(bound!(
-        show |settings, _| shown(settings, Protocol::Scgi),
-        inside |settings, rows| inside(settings, Protocol::Scgi, rows)
+        render |settings, _| rendered(settings, Protocol::Scgi),
+        nested |settings, rows| nested_keys(settings, Protocol::Scgi, rows)
     ))])
     .example("scgi = \"127.0.0.1:4000\"")
     .elsewhere(&["scgi_pass", "scgi.server", "SCGIMount"]),
@@ -52,10 +52,10 @@ pub(super) const KEYS: &[Key] = &[
         WHERE,
         "As `fastcgi`, by the protocol of uWSGI: what its `socket` speaks, not its `http-socket`.",
     )
-    .group(Group::Handler)
+    .group(SettingGroup::Handler)
     .sets(&[Target::Settings(bound!(
-        show |settings, _| shown(settings, Protocol::Uwsgi),
-        inside |settings, rows| inside(settings, Protocol::Uwsgi, rows)
+        render |settings, _| rendered(settings, Protocol::Uwsgi),
+        nested |settings, rows| nested_keys(settings, Protocol::Uwsgi, rows)
     ))])
     .example("uwsgi = \"unix:/run/app.sock\"")
     .elsewhere(&["uwsgi_pass"]),
@@ -73,9 +73,9 @@ pub(super) const KEYS: &[Key] = &[
         "The part of paths that is `SCRIPT_NAME`; what follows it is `PATH_INFO`. Without it, what the pattern of the route \
          begins with. `\"/\"`: nothing is, and `PATH_INFO` is the whole path.",
     )
-    .sets(&[Target::Application(bound!(show |it, _| match &*it.mount {
-        "" => Shown::Nothing,
-        mount => Shown::text(mount),
+    .sets(&[Target::Application(bound!(render |it, _| match &*it.mount {
+        "" => Rendered::Unset,
+        mount => Rendered::text(mount),
     }))])
     .example("mount = \"/app\"")
     .elsewhere(&["fastcgi_split_path_info", "SCRIPT_NAME"]),
@@ -88,7 +88,7 @@ pub(super) const KEYS: &[Key] = &[
         },
         "Variables that the application is told, in place of what it would be told; an empty value takes one away.",
     )
-    .sets(&[Target::Application(bound!(show |it, _| Shown::names(&it.params)))])
+    .sets(&[Target::Application(bound!(render |it, _| Rendered::names(&it.params)))])
     .example("params = { SCRIPT_FILENAME = \"/usr/lib/cgit/cgit.cgi\", HTTP_COOKIE = \"\" }")
     .elsewhere(&["fastcgi_param", "scgi_param", "uwsgi_param", "ProxyFCGISetEnvIf", "env"]),
     Key::new(
@@ -144,13 +144,13 @@ pub(super) const KEYS: &[Key] = &[
 ];
 
 /// Writes where the application of a protocol listens.
-fn shown(settings: &Settings, protocol: Protocol) -> Shown {
+fn rendered(settings: &Settings, protocol: Protocol) -> Rendered {
     let application = settings.application.as_ref().filter(|it| it.protocol == protocol);
-    Shown::or_off(application.map(|it| Shown::texts(it.to.iter().map(ToString::to_string))))
+    Rendered::or_off(application.map(|it| Rendered::texts(it.to.iter().map(ToString::to_string))))
 }
 
-fn inside(settings: &Settings, protocol: Protocol, rows: &mut Rows<'_>) {
+fn nested_keys(settings: &Settings, protocol: Protocol, rows: &mut SettingRows<'_>) {
     if let Some(application) = settings.application.as_ref().filter(|it| it.protocol == protocol) {
-        rows.of(Section::Application, protocol.key(), application);
+        rows.table(Section::Application, protocol.key(), application);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::target::Target;
 use super::{Key, Kind, Section};
-use crate::binding::{Group, Shown, bound, field};
+use crate::binding::{Rendered, SettingGroup, bound, field};
 use crate::model::MAX_PROGRAMS;
 use crate::value::settings;
 
@@ -21,13 +21,13 @@ pub(super) const KEYS: &[Key] = &[
          it is never sent. A program has to be executable; what follows it in the path of a request is its `PATH_INFO`. A \
          table says more, with the path in `folder`. `false` turns it off for a route.",
     )
-    .group(Group::Handler)
+    .group(SettingGroup::Handler)
     .sets(&[Target::Settings(bound!(
         read settings::cgi,
-        show |settings, _| Shown::or_off(settings.cgi.as_ref().map(|cgi| Shown::text(&cgi.folder))),
-        inside |settings, rows| {
+        render |settings, _| Rendered::or_off(settings.cgi.as_ref().map(|cgi| Rendered::text(&cgi.folder))),
+        nested |settings, rows| {
             if let Some(cgi) = &settings.cgi {
-                rows.of(Section::Cgi, "cgi", cgi);
+                rows.table(Section::Cgi, "cgi", cgi);
             }
         }
     ))])
@@ -93,7 +93,7 @@ pub(super) const KEYS: &[Key] = &[
         },
         "Variables of the environment of programs, in place of what they would be told; an empty value takes one away.",
     )
-    .sets(&[Target::Cgi(bound!(show |cgi, _| Shown::names(&cgi.params)))])
+    .sets(&[Target::Cgi(bound!(render |cgi, _| Rendered::names(&cgi.params)))])
     .example("params = { LANG = \"C.UTF-8\", PYTHONPATH = \"/srv/lib\" }")
     .elsewhere(&["SetEnv", "PassEnv", "env", "environment"]),
 ];

@@ -2,7 +2,7 @@
 
 use super::target::Target;
 use super::{Key, Kind, Section};
-use crate::binding::{Group, Shown, bound, field};
+use crate::binding::{Rendered, SettingGroup, bound, field};
 use crate::choice::Choice;
 use crate::model::RunOn;
 use crate::value::settings;
@@ -19,10 +19,10 @@ pub(super) const KEYS: &[Key] = &[
          its files again. A library is loaded when the server starts, and at a reload if its file has changed. It is \
          trusted code: it may do what the server may. How to write one stands in docs/controllers.md.",
     )
-    .group(Group::Handler)
+    .group(SettingGroup::Handler)
     .sets(&[Target::Settings(bound!(
         read settings::controller,
-        show |settings, _| Shown::or_off(settings.controller.as_ref().map(|it| Shown::text(&it.to_string())))
+        render |settings, _| Rendered::or_off(settings.controller.as_ref().map(|it| Rendered::text(&it.to_string())))
     ))])
     .example("controller = \"controllers/hello.so:hello\"")
     .elsewhere(&["handler", "module", "LoadModule", "load_module"]),
@@ -32,7 +32,7 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Choice(RunOn::WORDS),
         "Where a controller runs.",
     )
-    .group(Group::Controller)
+    .group(SettingGroup::Controller)
     .sets(&[Target::Settings(field!(run_on))])
     .example("run_on = \"network\""),
     Key::new(
@@ -43,7 +43,7 @@ pub(super) const KEYS: &[Key] = &[
          says, and is started again when it dies: requests that it was answering get 502, all others go on. An answer costs \
          some tens of microseconds more. `run_on` says nothing then: the process has threads of its own.",
     )
-    .group(Group::Controller)
+    .group(SettingGroup::Controller)
     .sets(&[Target::Settings(field!(isolate))])
     .example("isolate = true"),
 ];

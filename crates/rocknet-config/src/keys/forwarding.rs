@@ -3,7 +3,7 @@
 use super::target::Target;
 use super::upstream::{MAX_BUFFERED, URL};
 use super::{Key, Kind, Section};
-use crate::binding::{Field, Shown, bound, field};
+use crate::binding::{Rendered, Scalar, bound, field};
 use crate::choice::Choice;
 use crate::model::{Forwarded, ProxyProtocol, RequestBuffering};
 use crate::units;
@@ -24,7 +24,7 @@ pub(super) const KEYS: &[Key] = &[
         "Header fields that requests get on their way, in place of the client's; an empty value removes a field. `Host` is \
          what the server is asked by, instead of the client's. Answers get theirs by `headers` of the site or route.",
     )
-    .sets(&[Target::Proxy(bound!(show |proxy, _| Shown::names(&proxy.headers)))])
+    .sets(&[Target::Proxy(bound!(render |proxy, _| Rendered::names(&proxy.headers)))])
     .example("headers = { \"Host\" = \"app.internal\", \"X-Api-Key\" = \"4711\", \"Cookie\" = \"\" }")
     .elsewhere(&["proxy_set_header", "header_up", "RequestHeader"]),
     Key::new(
@@ -38,7 +38,7 @@ pub(super) const KEYS: &[Key] = &[
          dropped in any case, unless they are `trusted_proxies`.",
     )
     .sets(&[Target::Proxy(bound!(
-        show |proxy, _| Shown::or_off(proxy.forwarded.written().map(Shown::text))
+        render |proxy, _| Rendered::or_off(proxy.forwarded.written().map(Rendered::text))
     ))])
     .example("forwarded = \"both\""),
     Key::new(
@@ -49,7 +49,7 @@ pub(super) const KEYS: &[Key] = &[
          field. Each request then has a connection of its own.",
     )
     .sets(&[Target::Proxy(bound!(
-        show |proxy, kind| proxy.to.first().and_then(|server| server.upstream.announce).show(kind)
+        render |proxy, kind| proxy.to.first().and_then(|server| server.upstream.announce).render(kind)
     ))])
     .example("proxy_protocol = \"v2\"")
     .elsewhere(&["send-proxy", "send-proxy-v2", "ProxyProtocol"]),
@@ -80,7 +80,7 @@ pub(super) const KEYS: &[Key] = &[
          longer than that is free as soon as it has said it. `true`: 64 KiB. What has come is sent at once, with or without.",
     )
     .sets(&[Target::Proxy(bound!(
-        show |proxy, _| Shown::or_off((proxy.buffering > 0).then(|| size(proxy.buffering)))
+        render |proxy, _| Rendered::or_off((proxy.buffering > 0).then(|| size(proxy.buffering)))
     ))])
     .example("buffering = \"256KiB\"")
     .elsewhere(&["proxy_buffering", "proxy_buffers", "proxy_buffer_size", "flush_interval"]),
@@ -92,10 +92,10 @@ pub(super) const KEYS: &[Key] = &[
          to another server. `true`: the whole body, in memory or on disk (`limits.body_memory`, `server.spool`); gRPC is \
          streamed all the same. A size: so many bytes, in memory; a longer body is then sent on as it comes.",
     )
-    .sets(&[Target::Proxy(bound!(show |proxy, kind| match proxy.request_buffering {
-        RequestBuffering::None => false.show(kind),
+    .sets(&[Target::Proxy(bound!(render |proxy, kind| match proxy.request_buffering {
+        RequestBuffering::None => false.render(kind),
         RequestBuffering::First(bytes) => size(bytes),
-        RequestBuffering::Whole => true.show(kind),
+        RequestBuffering::Whole => true.render(kind),
     }))])
     .example("request_buffering = true")
     .elsewhere(&["proxy_request_buffering", "request_buffers"]),
@@ -107,10 +107,10 @@ pub(super) const KEYS: &[Key] = &[
          slow, copies are left out.",
     )
     .sets(&[Target::Proxy(bound!(
-        show |proxy, _| proxy.mirror.as_ref().map_or(Shown::Nothing, |mirror| Shown::text(&mirror.to.to_string())),
-        inside |proxy, rows| {
+        render |proxy, _| proxy.mirror.as_ref().map_or(Rendered::Unset, |mirror| Rendered::text(&mirror.to.to_string())),
+        nested |proxy, rows| {
             if let Some(mirror) = &proxy.mirror {
-                rows.of(Section::Mirror, "mirror", mirror);
+                rows.table(Section::Mirror, "mirror", mirror);
             }
         }
     ))])
@@ -118,6 +118,6 @@ pub(super) const KEYS: &[Key] = &[
     .elsewhere(&["mirror_request_body", "proxy.mirror"]),
 ];
 
-fn size(bytes: usize) -> Shown {
-    Shown::text(&units::show_size(bytes as u64))
+fn size(bytes: usize) -> Rendered {
+    Rendered::text(&units::show_size(bytes as u64))
 }

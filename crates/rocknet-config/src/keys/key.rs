@@ -1,7 +1,7 @@
 //! A key of the configuration: its name, tables, kind, documentation and bindings.
 
 use super::target::{Model, Target};
-use crate::binding::{Bound, Group, Kind, Section};
+use crate::binding::{BoundKey, Kind, Section, SettingGroup};
 
 /// One key, with everything that the check, the reference and the editors need of it.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub struct Key {
     /// The values of the model that the key sets.
     pub(crate) targets: &'static [Target],
     /// The part of an explanation that shows the key.
-    pub(crate) group: Option<Group>,
+    pub(crate) group: Option<SettingGroup>,
     /// Lines of TOML, as they would stand under the key's header.
     pub example: &'static str,
     pub availability: Availability,
@@ -46,9 +46,9 @@ pub enum Literal {
 
 impl Key {
     /// Returns the key as it is bound to a part of the model.
-    pub(crate) fn bound<T: Model>(&'static self) -> Option<Bound<T>> {
+    pub(crate) fn bound<T: Model>(&'static self) -> Option<BoundKey<T>> {
         let binding = self.targets.iter().find_map(T::binding)?;
-        Some(Bound {
+        Some(BoundKey {
             name: self.name,
             kind: &self.kind,
             binding,
@@ -97,7 +97,7 @@ impl Key {
     }
 
     /// The part of an explanation that shows the key.
-    pub(super) const fn group(mut self, group: Group) -> Key {
+    pub(super) const fn group(mut self, group: SettingGroup) -> Key {
         self.group = Some(group);
         self
     }

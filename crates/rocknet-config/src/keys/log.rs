@@ -2,7 +2,7 @@
 
 use super::target::Target;
 use super::{Key, Kind, Section, Word};
-use crate::binding::{Shown, bound, field, quoted};
+use crate::binding::{Rendered, bound, field, quoted};
 use crate::choice::Choice;
 use crate::model::{AccessFormat, Level, LogTarget, Site};
 
@@ -33,7 +33,7 @@ pub(super) const KEYS: &[Key] = &[
         ]),
         "Where the error log goes. File names are relative to the file they are written in.",
     )
-    .sets(&[Target::Log(bound!(show |log, _| log_target(&log.errors)))])
+    .sets(&[Target::Log(bound!(render |log, _| log_target(&log.errors)))])
     .example("errors = \"/var/log/rocknet/error.log\"")
     .elsewhere(&["error_log", "ErrorLog", "error-log", "server.errorlog"]),
     Key::new(
@@ -43,7 +43,7 @@ pub(super) const KEYS: &[Key] = &[
         "Where the access log goes: one line for each request. It is off unless asked for, because it costs time. File \
          names are relative to the file they are written in.",
     )
-    .sets(&[Target::AccessLog(bound!(show |log, _| log_target(&log.target)))])
+    .sets(&[Target::AccessLog(bound!(render |log, _| log_target(&log.target)))])
     .example("access = \"/var/log/rocknet/access.log\"")
     .elsewhere(&["access_log", "CustomLog", "access-log", "accesslog.filename", "output"]),
     Key::new(
@@ -92,16 +92,16 @@ pub(super) const KEYS: &[Key] = &[
 ];
 
 /// Writes the destination of a log.
-fn log_target(target: &LogTarget) -> Shown {
+fn log_target(target: &LogTarget) -> Rendered {
     match target {
-        LogTarget::File(path) => Shown::text(&path.to_string_lossy()),
-        word => Shown::text(word.word()),
+        LogTarget::File(path) => Rendered::text(&path.to_string_lossy()),
+        word => Rendered::text(word.word()),
     }
 }
 
 /// Writes the access log of a site, with what it has from `[log]`.
-pub(crate) fn access_log(site: &Site) -> Shown {
+pub(crate) fn access_log(site: &Site) -> Rendered {
     let target = log_target(&site.access.target).line().unwrap_or_default();
     let format = quoted(site.access.format.word());
-    Shown::Value(format!("{{ access = {target}, format = {format} }}"))
+    Rendered::Value(format!("{{ access = {target}, format = {format} }}"))
 }

@@ -1,9 +1,9 @@
 //! Keys of the proxy: which servers requests are passed on to, and how long these may take.
 
 use super::target::Target;
-use super::upstream::{URL, servers};
+use super::upstream::{URL, rendered_servers};
 use super::{Key, Kind, Section};
-use crate::binding::{Field, Group, Shown, bound, field};
+use crate::binding::{Rendered, Scalar, SettingGroup, bound, field};
 use crate::choice::Choice;
 use crate::model::Balance;
 use crate::value::settings;
@@ -20,13 +20,13 @@ pub(super) const KEYS: &[Key] = &[
          `X-Forwarded-For`, `-Proto` and `-Host` tell of the client. Where a site has `proxy` and `root`, the proxy \
          answers; a route with a `root` of its own has files again, and so has one with `proxy = false`.",
     )
-    .group(Group::Handler)
+    .group(SettingGroup::Handler)
     .sets(&[Target::Settings(bound!(
         read settings::proxy,
-        show |settings, _| Shown::or_off(settings.proxy.as_ref().map(|proxy| servers(&proxy.to))),
-        inside |settings, rows| {
+        render |settings, _| Rendered::or_off(settings.proxy.as_ref().map(|proxy| rendered_servers(&proxy.to))),
+        nested |settings, rows| {
             if let Some(proxy) = &settings.proxy {
-                rows.of(Section::Proxy, "proxy", proxy);
+                rows.table(Section::Proxy, "proxy", proxy);
             }
         }
     ))])
@@ -87,9 +87,9 @@ pub(super) const KEYS: &[Key] = &[
         "Which of several servers a request goes to. Where the same key leads to the same server, one that comes or goes \
          changes nothing for the keys of the others; requests without the key go by `random_two`.",
     )
-    .sets(&[Target::Proxy(bound!(show |proxy, kind| match &proxy.balance {
-        Balance::Header(name) => Shown::text(&format!("{}{name}", Balance::HEADER)),
-        word => word.show(kind),
+    .sets(&[Target::Proxy(bound!(render |proxy, kind| match &proxy.balance {
+        Balance::Header(name) => Rendered::text(&format!("{}{name}", Balance::HEADER)),
+        word => word.render(kind),
     }))])
     .example("balance = \"least_conn\"")
     .elsewhere(&["lb_policy", "lbmethod", "policy", "hash", "load_balance"]),
@@ -101,7 +101,7 @@ pub(super) const KEYS: &[Key] = &[
          gone, another one takes its place.",
     )
     .sets(&[Target::Proxy(bound!(
-        show |proxy, _| Shown::or_off(proxy.sticky.as_deref().map(Shown::text))
+        render |proxy, _| Rendered::or_off(proxy.sticky.as_deref().map(Rendered::text))
     ))])
     .example("sticky = true")
     .elsewhere(&["stickysession", "cookie"]),
@@ -113,10 +113,10 @@ pub(super) const KEYS: &[Key] = &[
          the answer is 503.",
     )
     .sets(&[Target::Proxy(bound!(
-        show |proxy, _| proxy.health.as_ref().map_or(Shown::Nothing, |health| Shown::text(&health.path)),
-        inside |proxy, rows| {
+        render |proxy, _| proxy.health.as_ref().map_or(Rendered::Unset, |health| Rendered::text(&health.path)),
+        nested |proxy, rows| {
             if let Some(health) = &proxy.health {
-                rows.of(Section::Health, "health", health);
+                rows.table(Section::Health, "health", health);
             }
         }
     ))])

@@ -2,7 +2,7 @@
 
 use super::target::Target;
 use super::{Key, Kind, Section};
-use crate::binding::{Field, bound, field};
+use crate::binding::{Scalar, bound, field};
 use crate::choice::Choice;
 use crate::file::{Node, Value};
 use crate::model::{Backend, Mode, TrustedField, Workers};
@@ -62,9 +62,9 @@ pub(super) const KEYS: &[Key] = &[
                 server.workers = workers;
             }
         },
-        show |server, kind| match server.workers {
-            Workers::Count(count) => count.show(kind),
-            word => word.show(kind),
+        render |server, kind| match server.workers {
+            Workers::Count(count) => count.render(kind),
+            word => word.render(kind),
         }
     ))])
     .example("workers = 4")

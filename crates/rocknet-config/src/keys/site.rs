@@ -3,7 +3,7 @@
 use super::log::access_log;
 use super::target::Target;
 use super::{Key, Kind, Section};
-use crate::binding::{Field, Group, Shown, bound, field, host, list, listen, pattern, quoted};
+use crate::binding::{Rendered, Scalar, SettingGroup, bound, field, host, list, listen, pattern, quoted};
 use crate::choice::Choice;
 use crate::model::{Fallback, LogTarget, Mode, Priority, Redirect, Symlinks};
 use crate::value::settings;
@@ -20,10 +20,10 @@ pub(super) const KEYS: &[Key] = &[
         "Other names the site answers to; `*.example.com` stands for every name below example.com.",
     )
     .empty()
-    .group(Group::Site)
-    .sets(&[Target::Site(bound!(show |site, _| match &site.names[..] {
-        [] => Shown::Nothing,
-        [_, aliases @ ..] => Shown::Value(list(aliases.iter().map(host))),
+    .group(SettingGroup::Site)
+    .sets(&[Target::Site(bound!(render |site, _| match &site.names[..] {
+        [] => Rendered::Unset,
+        [_, aliases @ ..] => Rendered::Value(list(aliases.iter().map(host))),
     }))])
     .example("aliases = [\"www.example.com\", \"*.example.com\"]")
     .elsewhere(&["server_name", "ServerAlias", "ServerName", "hosts", "domains"]),
@@ -44,8 +44,8 @@ pub(super) const KEYS: &[Key] = &[
         let (clear, secure) = Mode::default().ports();
         list([clear, secure].iter().map(ToString::to_string))
     })
-    .group(Group::Site)
-    .sets(&[Target::Site(bound!(show |site, _| Shown::Value(list(site.listen.iter().map(listen)))))])
+    .group(SettingGroup::Site)
+    .sets(&[Target::Site(bound!(render |site, _| Rendered::Value(list(site.listen.iter().map(listen)))))])
     .example("listen = [80, 443, \"http://127.0.0.1:8080\", \"unix:/run/rocknet/site.sock\"]")
     .elsewhere(&["port", "ports", "bind", "Listen", "server.port", "address"]),
     Key::new(
@@ -55,8 +55,8 @@ pub(super) const KEYS: &[Key] = &[
         "The account that the site's scripts run as: PHP that RockNet runs itself, and CGI programs. It needs a RockNet that is \
          started as root, and may not be root or the server's own. Without the key: `script_user` of `[server]`.",
     )
-    .group(Group::Handler)
-    .sets(&[Target::Settings(bound!(show |settings, kind| settings.user.show(kind)))])
+    .group(SettingGroup::Handler)
+    .sets(&[Target::Settings(bound!(render |settings, kind| settings.user.render(kind)))])
     .example("user = \"alice\"")
     .elsewhere(&["SuexecUserGroup", "AssignUserID"]),
     Key::new(
@@ -66,10 +66,10 @@ pub(super) const KEYS: &[Key] = &[
         "The folder whose files are served, relative to the file it is written in. In a route the whole path of the \
          request is looked up below it, the route's own part included.",
     )
-    .group(Group::Handler)
+    .group(SettingGroup::Handler)
     .sets(&[Target::Settings(bound!(
         read settings::root,
-        show |settings, _| settings.root.as_deref().map_or(Shown::Nothing, Shown::path)
+        render |settings, _| settings.root.as_deref().map_or(Rendered::Unset, Rendered::path)
     ))])
     .example("root = \"/var/www/example\"")
     .elsewhere(&["document_root", "DocumentRoot", "docroot", "path", "dir", "directory", "file.dir", "server.document-root"]),
@@ -80,10 +80,10 @@ pub(super) const KEYS: &[Key] = &[
         "What is served for a folder: the first of these that exists. Where `php` is set and this is not, `index.php` \
          comes first.",
     )
-    .group(Group::Files)
+    .group(SettingGroup::Files)
     .sets(&[Target::Settings(bound!(
         read settings::index,
-        show |settings, _| Shown::texts(&settings.index)
+        render |settings, _| Rendered::texts(&settings.index)
     ))])
     .example("index = [\"home.html\"]")
     .elsewhere(&["DirectoryIndex", "index-file.names", "file.index"]),
@@ -93,7 +93,7 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Boolean,
         "Whether a folder without an index shows a list of what is in it.",
     )
-    .group(Group::Files)
+    .group(SettingGroup::Files)
     .sets(&[Target::Settings(field!(browse))])
     .example("browse = true")
     .elsewhere(&["autoindex", "dirlisting", "file.dirlisting", "dir-listing.activate", "Indexes", "list"]),
@@ -104,13 +104,13 @@ pub(super) const KEYS: &[Key] = &[
         "The path that is served when nothing else matches: for single-page apps. Without it that is `/index.php` where \
          `php` is set. `false` turns both off for a route: scripts and styles that are gone are 404 then, not a page.",
     )
-    .group(Group::Files)
+    .group(SettingGroup::Files)
     .sets(&[Target::Settings(bound!(
         read settings::fallback,
-        show |settings, _| match &settings.fallback {
-            Fallback::Usual => Shown::Nothing,
-            Fallback::Nothing => Shown::or_off(None),
-            Fallback::Path(path) => Shown::text(path),
+        render |settings, _| match &settings.fallback {
+            Fallback::Usual => Rendered::Unset,
+            Fallback::Nothing => Rendered::or_off(None),
+            Fallback::Path(path) => Rendered::text(path),
         }
     ))])
     .example("fallback = \"/index.html\"")
@@ -121,10 +121,10 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Several(&Kind::Text("path with `{path}`")),
         "Paths looked up in this order; `{path}` is the path of the request. After them comes `fallback`.",
     )
-    .group(Group::Files)
+    .group(SettingGroup::Files)
     .sets(&[Target::Settings(bound!(
         read settings::try_paths,
-        show |settings, _| Shown::texts(&settings.try_paths)
+        render |settings, _| Rendered::texts(&settings.try_paths)
     ))])
     .example("try = [\"{path}\", \"{path}.html\", \"/index.html\"]")
     .elsewhere(&["try_files", "try-files"]),
@@ -141,7 +141,7 @@ pub(super) const KEYS: &[Key] = &[
          secret, such as a token against forged requests, beside text that the request chose: the length of the \
          compressed page can reveal the secret (BREACH).",
     )
-    .group(Group::Filters)
+    .group(SettingGroup::Filters)
     .sets(&[Target::Settings(field!(compress))])
     .example("compress = false")
     .elsewhere(&["gzip", "brotli", "encode", "deflate", "mod_deflate", "gzip_static"]),
@@ -160,10 +160,10 @@ pub(super) const KEYS: &[Key] = &[
          that exists is its `PATH_INFO`. Nothing is run from folders named `uploads`, and other files that PHP may hold \
          (`*.phtml`, `*.phar` and the like) are refused.",
     )
-    .group(Group::Handler)
+    .group(SettingGroup::Handler)
     .sets(&[Target::Settings(bound!(
         read settings::php,
-        show |settings, _| Shown::or_off(settings.php.as_ref().map(|php| Shown::text(&php.to_string())))
+        render |settings, _| Rendered::or_off(settings.php.as_ref().map(|php| Rendered::text(&php.to_string())))
     ))])
     .example("php = \"auto\"")
     .elsewhere(&["php_fastcgi", "fastcgi_pass", "php-fpm", "ProxyPassMatch"]),
@@ -174,7 +174,7 @@ pub(super) const KEYS: &[Key] = &[
         "Whether what is here is sent only where an application names it in its answer, by `X-Accel-Redirect: /path` or \
          `X-Sendfile: /folder/file`; who asks for it gets 404. For downloads that an application decides about.",
     )
-    .group(Group::Files)
+    .group(SettingGroup::Files)
     .sets(&[Target::Settings(field!(internal))])
     .example("internal = true")
     .elsewhere(&["X-Sendfile", "XSendFile", "XSendFilePath", "x-sendfile-docroot"]),
@@ -187,10 +187,10 @@ pub(super) const KEYS: &[Key] = &[
          server. Errors do not get those that have answers kept: `Expires`, and `Cache-Control` with `max-age`, \
          `s-maxage`, `public` or `immutable`.",
     )
-    .group(Group::Filters)
+    .group(SettingGroup::Filters)
     .sets(&[Target::Settings(bound!(
         read settings::headers,
-        show |settings, _| Shown::entries(&settings.headers, ToString::to_string, |value| quoted(value))
+        render |settings, _| Rendered::entries(&settings.headers, ToString::to_string, |value| quoted(value))
     ))])
     .example("headers = { \"X-Frame-Options\" = \"DENY\", \"Cache-Control\" = \"max-age=3600\" }")
     .elsewhere(&["add_header", "header", "Header", "response_headers", "setenv.add-response-header"]),
@@ -204,10 +204,10 @@ pub(super) const KEYS: &[Key] = &[
          that ask whether a page has changed. A handler's own `Link: <…>; rel=preload` is pushed too, unless it says \
          `nopush`.",
     )
-    .group(Group::Filters)
+    .group(SettingGroup::Filters)
     .sets(&[Target::Settings(bound!(
         read settings::push,
-        show |settings, _| Shown::entries(&settings.push, pattern, |files| list(files.iter().map(|file| quoted(file))))
+        render |settings, _| Rendered::entries(&settings.push, pattern, |files| list(files.iter().map(|file| quoted(file))))
     ))])
     .example("push = { \"/\" = [\"/style.css\", \"/app.js\"], \"/blog/*\" = \"/blog.css\" }")
     .elsewhere(&["http2_push", "http2_push_preload", "http2-push-preload", "H2Push", "H2PushResource", "early_hints"]),
@@ -217,10 +217,10 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Map { name: "status from 400 to 599", value: &Kind::Text("path below the site") },
         "Pages for errors: a status, and the path below the site whose content is sent with it.",
     )
-    .group(Group::Filters)
+    .group(SettingGroup::Filters)
     .sets(&[Target::Settings(bound!(
         read settings::errors,
-        show |settings, _| Shown::entries(&settings.errors, ToString::to_string, |page| quoted(page))
+        render |settings, _| Rendered::entries(&settings.errors, ToString::to_string, |page| quoted(page))
     ))])
     .example("errors = { 404 = \"/404.html\", 503 = \"/sorry.html\" }")
     .elsewhere(&["error_page", "ErrorDocument", "error-doc", "handle_errors", "server.error-handler"]),
@@ -232,10 +232,10 @@ pub(super) const KEYS: &[Key] = &[
          without `/`); `{*}` in the target is what the first `*` stood for. The target is a path, or a URL with http:// \
          or https://; the query of the request is kept unless the target has one. The short form answers 308.",
     )
-    .group(Group::Rules)
+    .group(SettingGroup::Rules)
     .sets(&[Target::Settings(bound!(
         read settings::redirects,
-        show |settings, _| Shown::entries(
+        render |settings, _| Rendered::entries(
             settings.redirects.iter().map(|redirect| (&redirect.from, redirect)),
             pattern,
             |redirect| format!("{{ to = {}, status = {} }}", quoted(&redirect.to), redirect.status),
@@ -259,7 +259,7 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Choice(Symlinks::WORDS),
         "Which symbolic links are followed.",
     )
-    .group(Group::Files)
+    .group(SettingGroup::Files)
     .sets(&[Target::Settings(field!(symlinks))])
     .example("symlinks = \"owner\"")
     .elsewhere(&["disable_symlinks", "FollowSymLinks", "server.follow-symlink"]),
@@ -271,7 +271,7 @@ pub(super) const KEYS: &[Key] = &[
          (`proxy.connections`). High goes before normal. In the pool low has threads of its own, which the system runs when \
          others leave the processor free, so that a flood of it keeps nobody waiting; at a server it leaves some places free.",
     )
-    .group(Group::Limits)
+    .group(SettingGroup::Limits)
     .sets(&[Target::Settings(field!(priority))])
     .example("priority = \"high\""),
     Key::new(
@@ -280,11 +280,11 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Table(Section::SiteLimits),
         "Limits of this site or route, where they differ from `[limits]`.",
     )
-    .group(Group::Limits)
+    .group(SettingGroup::Limits)
     .sets(&[Target::Settings(bound!(
         read settings::limits,
-        show |_, _| Shown::Nothing,
-        inside |settings, rows| rows.of(Section::SiteLimits, "limits", settings)
+        render |_, _| Rendered::Unset,
+        nested |settings, rows| rows.table(Section::SiteLimits, "limits", settings)
     ))])
     .example("limits = { body_size = \"1GiB\", answer_timeout = \"5m\" }"),
     Key::new(
@@ -298,8 +298,8 @@ pub(super) const KEYS: &[Key] = &[
         "The site's own access log: where it goes, or a table with `access` and `format`. What it does not say comes \
          from `[log]`.",
     )
-    .group(Group::Site)
-    .sets(&[Target::Site(bound!(show |site, _| access_log(site)))])
+    .group(SettingGroup::Site)
+    .sets(&[Target::Site(bound!(render |site, _| access_log(site)))])
     .example("log = { access = \"/var/log/rocknet/example.log\", format = \"json\" }"),
     Key::new(
         "route",

@@ -12,11 +12,11 @@ pub(crate) trait Model: Sized + 'static {
     fn binding(target: &Target) -> Option<&Binding<Self>>;
 
     /// Returns the value without any key written, which holds the defaults. `None`: they depend on other tables.
-    fn bare() -> Option<Self>;
+    fn defaults() -> Option<Self>;
 }
 
 macro_rules! models {
-    ($($name:ident: $bare:expr,)+) => {
+    ($($name:ident: $defaults:expr,)+) => {
         /// A binding and the part of the model that it belongs to.
         #[derive(Debug)]
         pub(crate) enum Target {
@@ -27,7 +27,7 @@ macro_rules! models {
             /// Returns the default of the bound value as it would be written.
             pub fn default(&self, kind: &Kind) -> Option<String> {
                 match self {
-                    $(Target::$name(binding) => (binding.show)(&$name::bare()?, kind).line(),)+
+                    $(Target::$name(binding) => (binding.render)(&$name::defaults()?, kind).line(),)+
                 }
             }
         }
@@ -40,8 +40,8 @@ macro_rules! models {
                 }
             }
 
-            fn bare() -> Option<$name> {
-                $bare
+            fn defaults() -> Option<$name> {
+                $defaults
             }
         })+
     };

@@ -2,7 +2,7 @@
 
 use super::target::Target;
 use super::{Key, Kind, Section};
-use crate::binding::{Group, Shown, bound, field, list, quoted};
+use crate::binding::{Rendered, SettingGroup, bound, field, list, quoted};
 use crate::choice::{Choice, choice};
 use crate::model::{CertificateSource, SiteTls, TlsVersion};
 
@@ -55,12 +55,12 @@ pub(super) const KEYS: &[Key] = &[
         "Encryption of the site. Sites without a host name are in the clear unless they say otherwise.",
     )
     .default(|| quoted(Encryption::default().word()))
-    .group(Group::Site)
+    .group(SettingGroup::Site)
     .sets(&[Target::Site(bound!(
-        show |site, _| encryption(site.tls.as_ref()),
-        inside |site, rows| {
+        render |site, _| encryption(site.tls.as_ref()),
+        nested |site, rows| {
             if let Some(tls) = &site.tls {
-                rows.of(Section::SiteTls, "tls", tls);
+                rows.table(Section::SiteTls, "tls", tls);
             }
         }
     ))])
@@ -90,9 +90,9 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Several(&Kind::Text("DER file")),
         "An OCSP response to staple to the certificate; a list in the order of `cert`.",
     )
-    .sets(&[Target::SiteTls(bound!(show |tls, _| match &tls.source {
-        CertificateSource::Files(files) => Shown::some_paths(files.iter().filter_map(|file| file.ocsp.as_ref())),
-        _ => Shown::Nothing,
+    .sets(&[Target::SiteTls(bound!(render |tls, _| match &tls.source {
+        CertificateSource::Files(files) => Rendered::some_paths(files.iter().filter_map(|file| file.ocsp.as_ref())),
+        _ => Rendered::Unset,
     }))])
     .elsewhere(&["ssl_stapling_file", "SSLStaplingForceURL"]),
     Key::new(
@@ -139,9 +139,9 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Several(&FILE),
         "Clients have to show a certificate of one of these authorities.",
     )
-    .sets(&[Target::SiteTls(bound!(show |tls, _| match &tls.client {
-        None => Shown::Nothing,
-        Some(client) => Shown::paths(&client.ca),
+    .sets(&[Target::SiteTls(bound!(render |tls, _| match &tls.client {
+        None => Rendered::Unset,
+        Some(client) => Rendered::paths(&client.ca),
     }))])
     .elsewhere(&["ssl_client_certificate", "SSLCACertificateFile", "client_auth", "trust_pool"]),
     Key::new(
@@ -151,29 +151,29 @@ pub(super) const KEYS: &[Key] = &[
         "Whether a client has to have a certificate, where `client_ca` is given.",
     )
     .default(|| quoted(ClientCertificate::default().word()))
-    .sets(&[Target::SiteTls(bound!(show |tls, _| match &tls.client {
-        None => Shown::Nothing,
-        Some(client) if client.required => Shown::text(ClientCertificate::Required.word()),
-        Some(_) => Shown::text(ClientCertificate::Optional.word()),
+    .sets(&[Target::SiteTls(bound!(render |tls, _| match &tls.client {
+        None => Rendered::Unset,
+        Some(client) if client.required => Rendered::text(ClientCertificate::Required.word()),
+        Some(_) => Rendered::text(ClientCertificate::Optional.word()),
     }))])
     .elsewhere(&["ssl_verify_client", "SSLVerifyClient"]),
 ];
 
 /// Writes where the certificate of a site comes from, in the short form where there is one.
-fn encryption(tls: Option<&SiteTls>) -> Shown {
+fn encryption(tls: Option<&SiteTls>) -> Rendered {
     let Some(tls) = tls else {
-        return Shown::text(Encryption::Off.word());
+        return Rendered::text(Encryption::Off.word());
     };
     let file = |path: &std::path::Path| quoted(&path.to_string_lossy());
     match &tls.source {
-        CertificateSource::Auto => Shown::text(Encryption::Auto.word()),
-        CertificateSource::Local => Shown::text(Encryption::Local.word()),
+        CertificateSource::Auto => Rendered::text(Encryption::Auto.word()),
+        CertificateSource::Local => Rendered::text(Encryption::Local.word()),
         CertificateSource::Files(all) => {
             let (certs, keys) = (
                 all.iter().map(|one| file(&one.cert)),
                 all.iter().map(|one| file(&one.key)),
             );
-            Shown::Value(format!("{{ cert = {}, key = {} }}", list(certs), list(keys)))
+            Rendered::Value(format!("{{ cert = {}, key = {} }}", list(certs), list(keys)))
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::target::Target;
 use super::{Key, Kind, Section};
-use crate::binding::{Field, Keyed, Rows, Shown, bound, field, list, quoted};
+use crate::binding::{HasKeys, Rendered, Scalar, SettingRows, bound, field, list, quoted};
 use crate::model::{Duty, Weighted};
 
 /// Most bytes that a request may hold: a disk is the place for more.
@@ -65,7 +65,7 @@ pub(super) const KEYS: &[Key] = &[
         "Header fields that checks have beside or in place of those of `headers` of the proxy, which they have too. Without \
          `Host` in either, checks call a server by its address.",
     )
-    .sets(&[Target::Health(bound!(show |health, _| Shown::names(&health.headers)))])
+    .sets(&[Target::Health(bound!(render |health, _| Rendered::names(&health.headers)))])
     .example("headers = { \"Host\" = \"www.example.com\" }"),
     Key::new("url", &[Section::Upstream], URL, "Where the server listens.")
     .example("url = \"http://10.0.0.2:3000\""),
@@ -84,7 +84,7 @@ pub(super) const KEYS: &[Key] = &[
         "Whether the server is about to go: it gets no requests but those of clients whom the cookie of `sticky` keeps with it. \
          What it is answering goes on.",
     )
-    .sets(&[Target::Weighted(bound!(show |server, kind| (server.duty == Duty::Drain).show(kind)))])
+    .sets(&[Target::Weighted(bound!(render |server, kind| (server.duty == Duty::Drain).render(kind)))])
     .example("drain = true")
     .elsewhere(&["down"]),
     Key::new(
@@ -95,7 +95,7 @@ pub(super) const KEYS: &[Key] = &[
          the only one there is has just not been reached. Where they are but full, requests wait for them. Those whom the \
          cookie of `sticky` keeps with a backup stay there.",
     )
-    .sets(&[Target::Weighted(bound!(show |server, kind| (server.duty == Duty::Backup).show(kind)))])
+    .sets(&[Target::Weighted(bound!(render |server, kind| (server.duty == Duty::Backup).render(kind)))])
     .example("backup = true"),
     Key::new("to", &[Section::Mirror], URL, "The server that gets the copies.")
     .example("to = \"http://10.0.0.9:3000\""),
@@ -105,7 +105,7 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Text("a part of all requests, as in \"10%\""),
         "How many of the requests are copied, drawn at random.",
     )
-    .sets(&[Target::Mirror(bound!(show |mirror, _| Shown::text(&percent(mirror.share))))])
+    .sets(&[Target::Mirror(bound!(render |mirror, _| Rendered::text(&percent(mirror.share))))])
     .example("share = \"0.5%\""),
     Key::new(
         "content",
@@ -121,22 +121,22 @@ pub(super) const KEYS: &[Key] = &[
 ];
 
 /// Writes the servers of a proxy, each with the keys of its table that are not at their defaults.
-pub(super) fn servers(all: &[Weighted]) -> Shown {
+pub(super) fn rendered_servers(all: &[Weighted]) -> Rendered {
     let server = |server: &Weighted| {
         let url = quoted(&server.upstream.to_string());
         let spans = BTreeMap::new();
-        let mut rows = Rows::new(&spans);
-        rows.in_use = false;
-        let bare = Weighted::bare();
-        Weighted::keys(Section::Upstream).for_each(|key| rows.key(&key, server, bare.as_ref()));
-        let rows = rows.into_all();
+        let mut rows = SettingRows::new(&spans);
+        rows.show_defaults = false;
+        let defaults = Weighted::defaults();
+        Weighted::keys(Section::Upstream).for_each(|key| rows.key(&key, server, defaults.as_ref()));
+        let rows = rows.into_settings();
         if rows.is_empty() {
             return url;
         }
         let more = rows.iter().map(|row| format!("{} = {}", row.key, row.value));
         format!("{{ url = {url}, {} }}", more.collect::<Vec<_>>().join(", "))
     };
-    Shown::Value(list(all.iter().map(server)))
+    Rendered::Value(list(all.iter().map(server)))
 }
 
 /// Writes a part of all, as in `"0.5%"`.

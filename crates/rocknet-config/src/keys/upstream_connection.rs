@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::target::Target;
 use super::{Key, Kind, Section};
-use crate::binding::{Field, Shown, bound};
+use crate::binding::{Rendered, Scalar, bound};
 use crate::choice::Choice;
 use crate::model::{Host, Resolve};
 
@@ -34,9 +34,9 @@ pub(super) const KEYS: &[Key] = &[
                 proxy.resolve = resolve;
             }
         },
-        show |proxy, kind| match proxy.resolve {
-            Resolve::Every(time) => time.show(kind),
-            word => word.show(kind),
+        render |proxy, kind| match proxy.resolve {
+            Resolve::Every(time) => time.render(kind),
+            word => word.render(kind),
         }
     ))])
     .example("resolve = \"30s\"")
@@ -48,7 +48,7 @@ pub(super) const KEYS: &[Key] = &[
         "What paths begin with that is not passed on: with `\"/api\"` the server is asked for `/users` where the client asks \
          for `/api/users`.",
     )
-    .sets(&[Target::Proxy(bound!(show |proxy, kind| proxy.strip.show(kind)))])
+    .sets(&[Target::Proxy(bound!(render |proxy, kind| proxy.strip.render(kind)))])
     .example("strip = \"/api\"")
     .elsewhere(&["strip_prefix", "uri strip_prefix", "handle_path"]),
     Key::new(
@@ -58,10 +58,10 @@ pub(super) const KEYS: &[Key] = &[
         "Asks servers under `https://` and at sockets in HTTP/2, as gRPC needs it. Behind `h2c://` it is spoken anyway. A \
          server that does not speak it is no server: nothing is asked in HTTP/1.1 instead.",
     )
-    .sets(&[Target::Proxy(bound!(show |proxy, kind| {
+    .sets(&[Target::Proxy(bound!(render |proxy, kind| {
         let without_word = |host: &Host, is_secure| is_secure || matches!(host, Host::Unix(_));
         let mut servers = proxy.to.iter().map(|server| &server.upstream);
-        servers.any(|it| it.http2 && without_word(&it.host, it.is_secure)).show(kind)
+        servers.any(|it| it.http2 && without_word(&it.host, it.is_secure)).render(kind)
     }))])
     .example("to = \"https://grpc.internal\"\nhttp2 = true")
     .elsewhere(&["proxy_http_version", "versions", "grpc_pass"]),
@@ -72,7 +72,7 @@ pub(super) const KEYS: &[Key] = &[
         "The authorities whose certificates servers under `https://` may show, in place of those that the system trusts. Read \
          at the start and at a reload.",
     )
-    .sets(&[Target::Proxy(bound!(show |proxy, _| Shown::some_paths(&proxy.tls.ca)))])
+    .sets(&[Target::Proxy(bound!(render |proxy, _| Rendered::some_paths(&proxy.tls.ca)))])
     .example("ca = \"internal-ca.pem\"")
     .elsewhere(&["proxy_ssl_trusted_certificate", "tls_trust_pool", "ca-file", "SSLProxyCACertificateFile"]),
     Key::new(
@@ -82,7 +82,7 @@ pub(super) const KEYS: &[Key] = &[
         "The name that servers under `https://` are asked for in the handshake (SNI), and that their certificates have to be \
          for. Without it, the host of each URL.",
     )
-    .sets(&[Target::Proxy(bound!(show |proxy, kind| proxy.tls.server_name.show(kind)))])
+    .sets(&[Target::Proxy(bound!(render |proxy, kind| proxy.tls.server_name.render(kind)))])
     .example("server_name = \"app.internal\"")
     .elsewhere(&["proxy_ssl_name", "tls_server_name", "sni"]),
     Key::new(
@@ -92,7 +92,7 @@ pub(super) const KEYS: &[Key] = &[
         "Whether certificates of servers under `https://` are checked. `false` is dangerous: whoever is in between can read \
          and change everything.",
     )
-    .sets(&[Target::Proxy(bound!(show |proxy, kind| proxy.tls.verify.show(kind)))])
+    .sets(&[Target::Proxy(bound!(render |proxy, kind| proxy.tls.verify.render(kind)))])
     .example("verify = false")
     .elsewhere(&["proxy_ssl_verify", "tls_insecure_skip_verify", "SSLProxyVerify"]),
     Key::new(
@@ -101,7 +101,7 @@ pub(super) const KEYS: &[Key] = &[
         FILE,
         "The certificate, with its chain, that servers under `https://` are shown when they ask for one.",
     )
-    .sets(&[Target::Proxy(bound!(show |proxy, _| Shown::some_paths(proxy.tls.client.iter().map(|it| &it.0))))])
+    .sets(&[Target::Proxy(bound!(render |proxy, _| Rendered::some_paths(proxy.tls.client.iter().map(|it| &it.0))))])
     .example("cert = \"rocknet.pem\"")
     .elsewhere(&["proxy_ssl_certificate", "tls_client_auth", "SSLProxyMachineCertificateFile"]),
     Key::new(
@@ -110,7 +110,7 @@ pub(super) const KEYS: &[Key] = &[
         FILE,
         "The private key of `cert`. Without it the key is looked for in the file of the certificate.",
     )
-    .sets(&[Target::Proxy(bound!(show |proxy, _| Shown::some_paths(proxy.tls.client.iter().map(|it| &it.1))))])
+    .sets(&[Target::Proxy(bound!(render |proxy, _| Rendered::some_paths(proxy.tls.client.iter().map(|it| &it.1))))])
     .example("cert = \"rocknet.pem\"\nkey = \"rocknet.key\"")
     .elsewhere(&["proxy_ssl_certificate_key"]),
 ];

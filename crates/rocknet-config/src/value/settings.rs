@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::binding::{self, Section, Written};
+use crate::binding::{self, Section, WrittenKey};
 use crate::context::Check;
 use crate::file::{Entry, Table, Value};
 use crate::finding::Code;
@@ -14,40 +14,40 @@ use crate::words::short;
 /// Files sent along with one page: what a page cannot be shown without is less, and each takes a stream of its own.
 const MAX_PUSH: usize = 32;
 
-pub(crate) fn root(check: &mut Check<'_>, written: &Written<'_>, settings: &mut Settings) {
+pub(crate) fn root(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &mut Settings) {
     settings.root = path::root(check, &written.entry.node);
 }
 
-pub(crate) fn php(check: &mut Check<'_>, written: &Written<'_>, settings: &mut Settings) {
+pub(crate) fn php(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &mut Settings) {
     settings.php = php::build(check, &written.entry.node, settings.root.is_some());
 }
 
-pub(crate) fn proxy(check: &mut Check<'_>, written: &Written<'_>, settings: &mut Settings) {
+pub(crate) fn proxy(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &mut Settings) {
     settings.proxy = proxy::build(check, &written.entry.node);
 }
 
-pub(crate) fn controller(check: &mut Check<'_>, written: &Written<'_>, settings: &mut Settings) {
+pub(crate) fn controller(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &mut Settings) {
     settings.controller = controller::build(check, &written.entry.node);
 }
 
-pub(crate) fn cgi(check: &mut Check<'_>, written: &Written<'_>, settings: &mut Settings) {
+pub(crate) fn cgi(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &mut Settings) {
     settings.cgi = cgi::build(check, &written.entry.node, settings.root.is_some());
 }
 
-pub(crate) fn allow(check: &mut Check<'_>, written: &Written<'_>, settings: &mut Settings) {
+pub(crate) fn allow(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &mut Settings) {
     settings.access.allow = access::allow(check, &written.entry.node);
 }
 
-pub(crate) fn deny(check: &mut Check<'_>, written: &Written<'_>, settings: &mut Settings) {
+pub(crate) fn deny(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &mut Settings) {
     settings.access.deny = access::deny(check, &written.entry.node);
 }
 
 /// Users are replaced as a whole, because a route is often for fewer of them than its site.
-pub(crate) fn auth(check: &mut Check<'_>, written: &Written<'_>, settings: &mut Settings) {
+pub(crate) fn auth(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &mut Settings) {
     settings.auth = auth::build(check, &written.entry.node);
 }
 
-pub(crate) fn fallback(check: &mut Check<'_>, written: &Written<'_>, settings: &mut Settings) {
+pub(crate) fn fallback(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &mut Settings) {
     let node = &written.entry.node;
     settings.fallback = match node.value {
         Value::Boolean(false) => Fallback::Nothing,
@@ -61,11 +61,11 @@ pub(crate) fn fallback(check: &mut Check<'_>, written: &Written<'_>, settings: &
     };
 }
 
-pub(crate) fn limits(check: &mut Check<'_>, written: &Written<'_>, settings: &mut Settings) {
+pub(crate) fn limits(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &mut Settings) {
     binding::read(check, Section::SiteLimits, written.entry.node.as_table(), settings);
 }
 
-pub(crate) fn index(check: &mut Check<'_>, written: &Written<'_>, settings: &mut Settings) {
+pub(crate) fn index(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &mut Settings) {
     let mut names = Vec::new();
     for (written, span) in typed::texts(&written.entry.node) {
         let text = written.value.as_str();
@@ -85,7 +85,7 @@ pub(crate) fn index(check: &mut Check<'_>, written: &Written<'_>, settings: &mut
     settings.index = names;
 }
 
-pub(crate) fn try_paths(check: &mut Check<'_>, written: &Written<'_>, settings: &mut Settings) {
+pub(crate) fn try_paths(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &mut Settings) {
     let mut paths = Vec::new();
     for (written, span) in typed::texts(&written.entry.node) {
         let text = written.value.as_str();
@@ -123,7 +123,7 @@ pub(crate) fn try_paths(check: &mut Check<'_>, written: &Written<'_>, settings: 
     settings.try_paths = paths;
 }
 
-pub(crate) fn headers(check: &mut Check<'_>, written: &Written<'_>, settings: &mut Settings) {
+pub(crate) fn headers(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &mut Settings) {
     let entries = map(written);
     // Both keyed by the name in lower case, because names that differ in case are one field.
     let mut written: HashMap<String, Span> = HashMap::with_capacity(entries.len());
@@ -180,7 +180,7 @@ pub(crate) fn headers(check: &mut Check<'_>, written: &Written<'_>, settings: &m
     }
 }
 
-pub(crate) fn errors(check: &mut Check<'_>, written: &Written<'_>, settings: &mut Settings) {
+pub(crate) fn errors(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &mut Settings) {
     for (name, entry, _) in map(written) {
         let status = name
             .parse::<u16>()
@@ -205,7 +205,7 @@ pub(crate) fn errors(check: &mut Check<'_>, written: &Written<'_>, settings: &mu
     }
 }
 
-pub(crate) fn redirects(check: &mut Check<'_>, written: &Written<'_>, settings: &mut Settings) {
+pub(crate) fn redirects(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &mut Settings) {
     let Some(written) = written.entry.node.as_table() else {
         return;
     };
@@ -263,7 +263,7 @@ fn redirect(check: &mut Check<'_>, from: Pattern, entry: &Entry) -> Option<Redir
     })
 }
 
-pub(crate) fn push(check: &mut Check<'_>, written: &Written<'_>, settings: &mut Settings) {
+pub(crate) fn push(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &mut Settings) {
     let Some(written) = written.entry.node.as_table() else {
         return;
     };
@@ -307,7 +307,7 @@ pub(crate) fn push(check: &mut Check<'_>, written: &Written<'_>, settings: &mut 
 }
 
 /// Returns the entries of a map of strings, in the order they were written.
-fn map<'t>(written: &Written<'t>) -> Vec<(&'t str, &'t Entry, &'t str)> {
+fn map<'t>(written: &WrittenKey<'t>) -> Vec<(&'t str, &'t Entry, &'t str)> {
     let entries = written.entry.node.as_table().map(Table::in_order).unwrap_or_default();
     entries
         .into_iter()

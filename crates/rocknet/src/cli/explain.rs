@@ -197,7 +197,7 @@ fn find<'c>(config: &'c Config, url: &Url<'_>, path: &str) -> Option<Explanation
     Some(Explanation {
         site,
         route,
-        settings: explain::applied(site, route),
+        settings: explain::effective_settings(site, route),
     })
 }
 

@@ -7,46 +7,46 @@ use crate::model::{HostPattern, Listen, Pattern};
 
 /// A value as it would be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Shown {
+pub(crate) enum Rendered {
     /// The value cannot be written, as with a missing root.
-    Nothing,
+    Unset,
     Value(String),
     /// The entries of a map.
     Entries(Vec<(String, String)>),
 }
 
-impl Shown {
+impl Rendered {
     /// A string.
-    pub fn text(text: &str) -> Shown {
-        Shown::Value(quoted(text))
+    pub fn text(text: &str) -> Rendered {
+        Rendered::Value(quoted(text))
     }
 
     /// The value of a key that `false` turns off.
-    pub fn or_off(value: Option<Shown>) -> Shown {
-        value.unwrap_or_else(|| Shown::Value("false".to_owned()))
+    pub fn or_off(value: Option<Rendered>) -> Rendered {
+        value.unwrap_or_else(|| Rendered::Value("false".to_owned()))
     }
 
     /// A list of strings.
-    pub fn texts<T: AsRef<str>>(items: impl IntoIterator<Item = T>) -> Shown {
-        Shown::Value(list(items.into_iter().map(|item| quoted(item.as_ref()))))
+    pub fn texts<T: AsRef<str>>(items: impl IntoIterator<Item = T>) -> Rendered {
+        Rendered::Value(list(items.into_iter().map(|item| quoted(item.as_ref()))))
     }
 
     /// A path on disk.
-    pub fn path(path: &Path) -> Shown {
-        Shown::text(&path.to_string_lossy())
+    pub fn path(path: &Path) -> Rendered {
+        Rendered::text(&path.to_string_lossy())
     }
 
     /// A list of paths.
-    pub fn paths<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> Shown {
-        Shown::texts(paths.into_iter().map(|path| path.to_string_lossy()))
+    pub fn paths<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> Rendered {
+        Rendered::texts(paths.into_iter().map(|path| path.to_string_lossy()))
     }
 
     /// A list of paths, which cannot be written without one.
-    pub fn some_paths<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> Shown {
+    pub fn some_paths<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> Rendered {
         let mut paths = paths.into_iter().peekable();
         match paths.peek() {
-            Some(_) => Shown::paths(paths),
-            None => Shown::Nothing,
+            Some(_) => Rendered::paths(paths),
+            None => Rendered::Unset,
         }
     }
 
@@ -55,22 +55,22 @@ impl Shown {
         map: impl IntoIterator<Item = (K, V)>,
         name: impl Fn(K) -> String,
         value: impl Fn(V) -> String,
-    ) -> Shown {
-        Shown::Entries(map.into_iter().map(|(key, entry)| (name(key), value(entry))).collect())
+    ) -> Rendered {
+        Rendered::Entries(map.into_iter().map(|(key, entry)| (name(key), value(entry))).collect())
     }
 
     /// The names of a map whose values may be secrets.
-    pub fn names(map: &BTreeMap<String, String>) -> Shown {
-        Shown::Entries(map.keys().map(|name| (name.clone(), "…".to_owned())).collect())
+    pub fn names(map: &BTreeMap<String, String>) -> Rendered {
+        Rendered::Entries(map.keys().map(|name| (name.clone(), "…".to_owned())).collect())
     }
 
     /// Returns the value on one line, `None` if it cannot be written.
     pub fn line(self) -> Option<String> {
         match self {
-            Shown::Nothing => None,
-            Shown::Value(value) => Some(value),
-            Shown::Entries(entries) if entries.is_empty() => Some("{}".to_owned()),
-            Shown::Entries(entries) => {
+            Rendered::Unset => None,
+            Rendered::Value(value) => Some(value),
+            Rendered::Entries(entries) if entries.is_empty() => Some("{}".to_owned()),
+            Rendered::Entries(entries) => {
                 let pairs = entries
                     .iter()
                     .map(|(name, value)| format!("{} = {value}", quoted(name)));

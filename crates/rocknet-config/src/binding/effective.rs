@@ -4,7 +4,7 @@ use crate::model::SourceSpan;
 
 /// A part of an explanation, in the order in which a request meets it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Group {
+pub enum SettingGroup {
     /// Names and addresses of the site, its encryption and its log.
     Site,
     /// Client addresses and users that may enter.
@@ -25,12 +25,12 @@ pub enum Group {
 
 /// One setting as it applies.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Applied {
+pub struct EffectiveSetting {
     /// `root`, `headers.X-Frame-Options`, `redirects./old`
     pub key: String,
     /// The value as it would be written.
     pub value: String,
     /// SourceSpan of the key; `None` for a default.
     pub span: Option<SourceSpan>,
-    pub group: Group,
+    pub group: SettingGroup,
 }
