@@ -3,7 +3,7 @@
 mod access;
 mod acme;
 mod application;
-mod clash;
+mod conflict;
 mod foreign;
 mod keys;
 mod listen;
@@ -25,13 +25,13 @@ pub(crate) fn check(root: &Table, check: &mut Check<'_>) -> Config {
     keys::check(check, root);
     let (server, limits, log, cache) = server::build(check, root);
     let tls = tls::build(check, root.table("tls"));
-    let common = site::Common {
+    let context = site::SiteContext {
         user: server.user.as_deref(),
         mode: server.mode,
         log: &log,
         tls: &tls,
     };
-    let sites = site::build(check, root, &common);
+    let sites = site::build(check, root, &context);
     let mut config = Config {
         server,
         limits,
@@ -52,8 +52,8 @@ pub(crate) fn check(root: &Table, check: &mut Check<'_>) -> Config {
         });
     }
     passwords::warn_in_clear(check, &config.server, &sites);
-    clash::check(check, &sites);
-    config.sites = sites.into_iter().map(|built| built.site).collect();
+    conflict::check(check, &sites);
+    config.sites = sites.into_iter().map(|checked| checked.site).collect();
     config.sites.sort_by(|a, b| a.name.cmp(&b.name));
     server::spool_disk(check, root, &mut config);
     config

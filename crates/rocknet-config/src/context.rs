@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use crate::environment::Environment;
 use crate::file::Text;
 use crate::finding::{Code, Finding, Related, Report, Severity};
+use crate::message::short;
 use crate::model::SourceSpan;
 use crate::source::{Sources, Span};
-use crate::words::short;
 
 /// The reason why a configuration is read. It decides what an error of one site does to the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,9 +24,9 @@ pub(crate) struct Check<'a> {
     pub env: &'a dyn Environment,
     pub report: &'a mut Report,
     /// Errors that keep one site from being served and the others not; filled for [`Purpose::Start`] only.
-    pub dark: Report,
+    pub site_errors: Report,
     /// Errors of that kind that were reported with the others; counted for [`Purpose::Check`] only.
-    pub dark_errors: usize,
+    pub site_error_count: usize,
     pub purpose: Purpose,
 }
 
@@ -52,12 +52,12 @@ impl Check<'_> {
     }
 
     /// Reports what keeps one site, or a part of it, from being served.
-    pub fn dark(&mut self, code: Code, span: Span, message: impl Into<String>, help: impl Into<String>) {
+    pub fn site_error(&mut self, code: Code, span: Span, message: impl Into<String>, help: impl Into<String>) {
         if self.purpose == Purpose::Check {
-            self.dark_errors += 1;
+            self.site_error_count += 1;
             return self.error(code, span, message, help);
         }
-        self.dark.push(Finding {
+        self.site_errors.push(Finding {
             severity: Severity::Error,
             code,
             message: message.into(),
@@ -69,7 +69,7 @@ impl Check<'_> {
 
     /// Returns true if there are errors other than those that only keep one site from being served.
     pub fn has_other_errors(&self) -> bool {
-        self.report.errors() > self.dark_errors
+        self.report.errors() > self.site_error_count
     }
 
     pub fn warning(&mut self, code: Code, span: Span, message: impl Into<String>, help: impl Into<String>) {
@@ -110,7 +110,7 @@ impl Check<'_> {
     }
 
     /// Reports a key or word of a later version.
-    pub fn not_yet(&mut self, what: &str, feature: &str, span: Span, help: &str) {
+    pub fn not_available(&mut self, what: &str, feature: &str, span: Span, help: &str) {
         let message = format!("`{what}` is not available yet: it comes with {feature} in a later version");
         self.error(Code::NotAvailable, span, message, help);
     }

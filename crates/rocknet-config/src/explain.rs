@@ -2,7 +2,7 @@
 
 use crate::binding::{SettingRows, host, list, quoted};
 use crate::choice::Choice;
-use crate::keys::rule::Scheme;
+use crate::keys::rule::RequestScheme;
 use crate::keys::{self, Section};
 use crate::model::{Config, HostPattern, Listen, Pattern, Route, Rule, RuleAction, Settings, Site};
 
@@ -124,7 +124,11 @@ fn rendered_rule(rule: &Rule) -> String {
         }
     }
     if let Some(secure) = when.secure {
-        let scheme = if secure { Scheme::Https } else { Scheme::Http };
+        let scheme = if secure {
+            RequestScheme::Https
+        } else {
+            RequestScheme::Http
+        };
         words.push(format!("scheme = {}", quoted(scheme.word())));
     }
     format!("{{ {} }}", words.join(", "))

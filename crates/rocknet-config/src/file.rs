@@ -35,7 +35,7 @@ pub(crate) struct Text {
 
 impl Text {
     /// What a message may show.
-    pub fn shown(&self) -> &str {
+    pub fn as_written(&self) -> &str {
         self.template.as_deref().unwrap_or(&self.value)
     }
 }

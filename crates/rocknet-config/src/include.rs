@@ -6,23 +6,23 @@ use crate::environment::Environment;
 use crate::file::{Node, Origin, Table, Value};
 use crate::finding::{Code, Finding, Related, Report, Severity};
 use crate::glob;
-use crate::source::{FileId, MAX_FILE_BYTES, MAX_FILES, MAX_TOTAL_BYTES, Sources, Span, clean};
+use crate::source::{FileId, MAX_FILE_BYTES, MAX_FILES, MAX_TOTAL_BYTES, Sources, Span, normalize};
 use crate::{syntax, variable};
 
 /// Deepest chain of includes: a main file, a folder per customer and one per site use three.
 pub const MAX_INCLUDE_DEPTH: usize = 8;
 
 /// Everything read so far.
-pub(crate) struct Reading<'a> {
+pub(crate) struct Reader<'a> {
     pub env: &'a dyn Environment,
     pub sources: Sources,
     pub report: Report,
 }
 
-impl Reading<'_> {
+impl Reader<'_> {
     /// The main file and all it includes, as one table.
     pub fn file(&mut self, path: &Path) -> Table {
-        let path = clean(&self.env.current_dir().join(path));
+        let path = normalize(&self.env.current_dir().join(path));
         match self.env.read(&path) {
             Ok(text) => self.text(path, text, &mut Vec::new()),
             Err(e) => {
@@ -60,15 +60,15 @@ impl Reading<'_> {
             value: Value::Table(table),
             span: Span::new(file, 0, 0),
         };
-        let mut unfilled = Vec::new();
-        root.each_text(&mut |text, span| match variable::fill(text, &folder, self.env) {
+        let mut failed = Vec::new();
+        root.each_text(&mut |text, span| match variable::expand(text, &folder, self.env) {
             Ok(()) => true,
             Err(e) => {
-                unfilled.push((span, e));
+                failed.push((span, e));
                 false
             }
         });
-        for (span, e) in unfilled {
+        for (span, e) in failed {
             self.error(Code::Variable, span, e.message, &e.help);
         }
         let Value::Table(mut table) = root.value else {
@@ -110,7 +110,7 @@ impl Reading<'_> {
     }
 
     fn include(&mut self, into: &mut Table, pattern: &Path, span: Span, chain: &mut Vec<FileId>) {
-        let pattern = clean(pattern);
+        let pattern = normalize(pattern);
         let files = if glob::is_pattern(&pattern.to_string_lossy()) {
             // A folder that is still empty is no mistake: sites come later.
             match self.env.matching(&pattern) {

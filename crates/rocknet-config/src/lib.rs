@@ -34,17 +34,17 @@ mod format;
 mod glob;
 mod include;
 mod local_name;
+mod message;
 mod source;
 mod syntax;
 mod units;
 mod value;
 mod variable;
-mod words;
 
 use std::path::Path;
 
 use context::{Check, Purpose};
-use include::Reading;
+use include::Reader;
 use source::Sources;
 
 pub use choice::Choice;
@@ -65,49 +65,49 @@ pub struct Loaded {
 /// Reads a file and all it includes, to start a server. Errors that concern one site alone, such as a missing root or an
 /// unusable certificate, are returned among the warnings so that the other sites are served.
 pub fn load(path: &Path, env: &dyn Environment) -> Result<Loaded, Report> {
-    whole(env, Purpose::Start, |reading| reading.file(path))
+    read_configuration(env, Purpose::Start, |reader| reader.file(path))
 }
 
 /// Reads a file as [`load`] does, to check it or to replace the configuration of a running server: every error refuses
 /// the whole file.
 pub fn check(path: &Path, env: &dyn Environment) -> Result<Loaded, Report> {
-    whole(env, Purpose::Check, |reading| reading.file(path))
+    read_configuration(env, Purpose::Check, |reader| reader.file(path))
 }
 
 /// Reads a text that is not on disk (yet); `name` is the file it stands for, which relative paths begin at.
 pub fn parse(text: &str, name: &Path, env: &dyn Environment) -> Result<Loaded, Report> {
-    whole(env, Purpose::Start, |reading| {
-        reading.text(source::clean(name), text.to_owned(), &mut Vec::new())
+    read_configuration(env, Purpose::Start, |reader| {
+        reader.text(source::normalize(name), text.to_owned(), &mut Vec::new())
     })
 }
 
 /// Checks a text that is not on disk (yet), as [`check`] does a file.
 pub fn check_text(text: &str, name: &Path, env: &dyn Environment) -> Result<Loaded, Report> {
-    whole(env, Purpose::Check, |reading| {
-        reading.text(source::clean(name), text.to_owned(), &mut Vec::new())
+    read_configuration(env, Purpose::Check, |reader| {
+        reader.text(source::normalize(name), text.to_owned(), &mut Vec::new())
     })
 }
 
-fn whole(
+fn read_configuration(
     env: &dyn Environment,
     purpose: Purpose,
-    read: impl FnOnce(&mut Reading<'_>) -> file::Table,
+    read: impl FnOnce(&mut Reader<'_>) -> file::Table,
 ) -> Result<Loaded, Report> {
-    let mut reading = Reading {
+    let mut reader = Reader {
         env,
         sources: Sources::default(),
         report: Report::default(),
     };
-    let root = read(&mut reading);
-    let Reading {
+    let root = read(&mut reader);
+    let Reader {
         sources, mut report, ..
-    } = reading;
+    } = reader;
     let mut check = Check {
         sources: &sources,
         env,
         report: &mut report,
-        dark: Report::default(),
-        dark_errors: 0,
+        site_errors: Report::default(),
+        site_error_count: 0,
         purpose,
     };
     let unreadable = check.sources.paths().is_empty();
@@ -116,10 +116,13 @@ fn whole(
     } else {
         check::check(&root, &mut check)
     };
-    let dark = std::mem::take(&mut check.dark);
+    let site_errors = std::mem::take(&mut check.site_errors);
     let refused = report.errors() > 0;
-    report.omitted += dark.omitted;
-    dark.findings.into_iter().for_each(|finding| report.push(finding));
+    report.omitted += site_errors.omitted;
+    site_errors
+        .findings
+        .into_iter()
+        .for_each(|finding| report.push(finding));
     // By file in reading order, then by place; what has no place comes first.
     report.findings.sort_by_key(|finding| {
         let location = finding.location.as_ref();

@@ -170,7 +170,7 @@ impl Sources {
 }
 
 /// Returns a path without `.` and, where a plain name stands before it, without `..`: so that one file has one name.
-pub(crate) fn clean(path: &Path) -> PathBuf {
+pub(crate) fn normalize(path: &Path) -> PathBuf {
     let mut cleaned = PathBuf::new();
     for part in path.components() {
         match part {

@@ -27,12 +27,12 @@ const SIZE: &[(&str, u64)] = &[
 
 /// Why a text is no measure: what to write instead, as a whole sentence's end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct BadUnit(pub String);
+pub(crate) struct UnitError(pub String);
 
 /// `"500ms"`, `"10s"`, `"1h30m"`: whole numbers, each with its unit, largest first.
-pub(crate) fn duration(text: &str) -> Result<Duration, BadUnit> {
+pub(crate) fn duration(text: &str) -> Result<Duration, UnitError> {
     let general =
-        || BadUnit("write a whole number and a unit: \"500ms\", \"10s\", \"5m\", \"1h\" or \"7d\"".to_owned());
+        || UnitError("write a whole number and a unit: \"500ms\", \"10s\", \"5m\", \"1h\" or \"7d\"".to_owned());
     let mut rest = text.trim();
     let mut total: u64 = 0;
     let mut last = u64::MAX;
@@ -46,14 +46,14 @@ pub(crate) fn duration(text: &str) -> Result<Duration, BadUnit> {
         let Some((_, length)) = TIME.iter().find(|(name, _)| *name == unit) else {
             let unit = unit.trim();
             return Err(match unit.to_ascii_lowercase().as_str() {
-                "" => BadUnit(format!(
+                "" => UnitError(format!(
                     "a unit is missing: write \"{number}s\" for seconds or \"{number}ms\" for thousandths"
                 )),
-                "sec" | "secs" | "second" | "seconds" | "s" => BadUnit(format!("write \"{number}s\"")),
-                "min" | "mins" | "minute" | "minutes" => BadUnit(format!("write \"{number}m\"")),
-                "hour" | "hours" | "hr" | "h" => BadUnit(format!("write \"{number}h\"")),
-                "day" | "days" | "d" => BadUnit(format!("write \"{number}d\"")),
-                "msec" | "millis" | "milliseconds" | "ms" => BadUnit(format!("write \"{number}ms\"")),
+                "sec" | "secs" | "second" | "seconds" | "s" => UnitError(format!("write \"{number}s\"")),
+                "min" | "mins" | "minute" | "minutes" => UnitError(format!("write \"{number}m\"")),
+                "hour" | "hours" | "hr" | "h" => UnitError(format!("write \"{number}h\"")),
+                "day" | "days" | "d" => UnitError(format!("write \"{number}d\"")),
+                "msec" | "millis" | "milliseconds" | "ms" => UnitError(format!("write \"{number}ms\"")),
                 _ => general(),
             });
         };
@@ -69,8 +69,9 @@ pub(crate) fn duration(text: &str) -> Result<Duration, BadUnit> {
 }
 
 /// `"50KiB"`, `"100MB"`, or bytes without a unit.
-pub(crate) fn size(text: &str) -> Result<u64, BadUnit> {
-    let general = || BadUnit("write a whole number and a unit: \"512B\", \"50KiB\", \"100MB\" or \"2GiB\"".to_owned());
+pub(crate) fn size(text: &str) -> Result<u64, UnitError> {
+    let general =
+        || UnitError("write a whole number and a unit: \"512B\", \"50KiB\", \"100MB\" or \"2GiB\"".to_owned());
     let (number, unit) = leading_number(text.trim()).ok_or_else(general)?;
     if unit.is_empty() {
         return Ok(number);
@@ -80,10 +81,10 @@ pub(crate) fn size(text: &str) -> Result<u64, BadUnit> {
         let alike = unit.trim().to_ascii_lowercase();
         let known = ["", "b", "ib", "bytes", "byte"].contains(&alike.get(1..).unwrap_or("-"));
         return Err(match letter {
-            'K' | 'M' | 'G' | 'T' if known => BadUnit(format!(
+            'K' | 'M' | 'G' | 'T' if known => UnitError(format!(
                 "write \"{number}{letter}iB\" (steps of 1024) or \"{number}{letter}B\" (steps of 1000)"
             )),
-            'B' if "bytes".starts_with(&alike) => BadUnit(format!("write \"{number}B\"")),
+            'B' if "bytes".starts_with(&alike) => UnitError(format!("write \"{number}B\"")),
             _ => general(),
         });
     };
@@ -91,8 +92,8 @@ pub(crate) fn size(text: &str) -> Result<u64, BadUnit> {
 }
 
 /// `"500B/s"`, `"1KiB/s"`, or bytes a second without a unit.
-pub(crate) fn rate(text: &str) -> Result<u64, BadUnit> {
-    let general = || BadUnit("write bytes a second: \"500B/s\", \"1KiB/s\" or \"2MB/s\"".to_owned());
+pub(crate) fn rate(text: &str) -> Result<u64, UnitError> {
+    let general = || UnitError("write bytes a second: \"500B/s\", \"1KiB/s\" or \"2MB/s\"".to_owned());
     let text = text.trim();
     if text.bytes().all(|b| b.is_ascii_digit()) {
         return text.parse().map_err(|_| general());
@@ -108,7 +109,7 @@ fn leading_number(text: &str) -> Option<(u64, &str)> {
 }
 
 /// A duration in the largest units that say it exactly.
-pub(crate) fn show_duration(duration: Duration) -> String {
+pub(crate) fn format_duration(duration: Duration) -> String {
     let mut left = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     if left == 0 {
         return "0s".to_owned();
@@ -125,15 +126,15 @@ pub(crate) fn show_duration(duration: Duration) -> String {
 }
 
 /// A duration as a person would write it: below two minutes in seconds, so that it is `"65s"` and not `"1m5s"`.
-pub(crate) fn write_duration(duration: Duration) -> String {
+pub(crate) fn format_timeout(duration: Duration) -> String {
     match (duration.as_secs(), duration.subsec_nanos()) {
         (seconds @ 1..120, 0) => format!("{seconds}s"),
-        _ => show_duration(duration),
+        _ => format_duration(duration),
     }
 }
 
 /// A size in the largest unit that says it exactly.
-pub(crate) fn show_size(bytes: u64) -> String {
+pub(crate) fn format_size(bytes: u64) -> String {
     if bytes == 0 {
         return "0".to_owned();
     }
@@ -175,7 +176,7 @@ mod tests {
         for (text, want) in rows {
             match (duration(text), want) {
                 (Ok(got), Ok(ms)) => assert_eq!(got.as_millis(), u128::from(*ms), "{text}"),
-                (Err(BadUnit(said)), Err(part)) => assert!(said.contains(part), "{text}: {said}"),
+                (Err(UnitError(help)), Err(part)) => assert!(help.contains(part), "{text}: {help}"),
                 (got, want) => panic!("{text}: {got:?}, not {want:?}"),
             }
         }
@@ -183,7 +184,7 @@ mod tests {
 
     #[test]
     fn sizes_and_rates_are_whole_numbers_with_units() {
-        type Row<'a> = (fn(&str) -> Result<u64, BadUnit>, &'a str, Result<u64, &'a str>);
+        type Row<'a> = (fn(&str) -> Result<u64, UnitError>, &'a str, Result<u64, &'a str>);
         let rows: &[Row<'_>] = &[
             (size, "50KiB", Ok(51_200)),
             (size, "100MB", Ok(100_000_000)),
@@ -206,7 +207,7 @@ mod tests {
         for (parse, text, want) in rows {
             match (parse(text), want) {
                 (Ok(got), Ok(bytes)) => assert_eq!(got, *bytes, "{text}"),
-                (Err(BadUnit(said)), Err(part)) => assert!(said.contains(part), "{text}: {said}"),
+                (Err(UnitError(help)), Err(part)) => assert!(help.contains(part), "{text}: {help}"),
                 (got, want) => panic!("{text}: {got:?}, not {want:?}"),
             }
         }
@@ -214,11 +215,11 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn what_is_shown_reads_back(ms in 0_u64..100_000_000_000, bytes in 0_u64..1 << 50) {
+        fn formatted_values_parse_back(ms in 0_u64..100_000_000_000, bytes in 0_u64..1 << 50) {
             let time = Duration::from_millis(ms);
-            proptest::prop_assert_eq!(duration(&show_duration(time)), Ok(time));
-            proptest::prop_assert_eq!(duration(&write_duration(time)), Ok(time));
-            proptest::prop_assert_eq!(size(&show_size(bytes)), Ok(bytes));
+            proptest::prop_assert_eq!(duration(&format_duration(time)), Ok(time));
+            proptest::prop_assert_eq!(duration(&format_timeout(time)), Ok(time));
+            proptest::prop_assert_eq!(size(&format_size(bytes)), Ok(bytes));
         }
 
         #[test]

@@ -10,7 +10,7 @@ pub const MAX_VALUE_BYTES: usize = 256 * 1024;
 
 /// Why a string cannot be filled in: what is wrong, what to write.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Unfilled {
+pub(crate) struct ExpansionError {
     pub message: String,
     pub help: String,
 }
@@ -18,50 +18,50 @@ pub(crate) struct Unfilled {
 /// Replaces every `${…}` of a string; `$${` stands for a plain `${`, and a `$` before anything else for itself.
 ///
 /// What is filled in is not looked at again, so no variable can bring in another.
-pub(crate) fn fill(text: &mut Text, folder: &Path, env: &dyn Environment) -> Result<(), Unfilled> {
+pub(crate) fn expand(text: &mut Text, folder: &Path, env: &dyn Environment) -> Result<(), ExpansionError> {
     if !text.value.contains("${") {
         return Ok(());
     }
-    let mut filled = String::with_capacity(text.value.len());
+    let mut expanded = String::with_capacity(text.value.len());
     let mut rest = text.value.as_str();
     let mut replaced = false;
     while let Some(at) = rest.find("${") {
         let (before, after) = rest.split_at(at);
         if let Some(before) = before.strip_suffix('$') {
-            filled.push_str(before);
-            filled.push_str("${");
+            expanded.push_str(before);
+            expanded.push_str("${");
             rest = &after[2..];
             continue;
         }
-        filled.push_str(before);
+        expanded.push_str(before);
         let Some(end) = after.find('}') else {
-            return Err(Unfilled {
+            return Err(ExpansionError {
                 message: "`${` is not closed".to_owned(),
                 help: "write ${NAME}, or $${ for a plain ${".to_owned(),
             });
         };
-        filled.push_str(&lookup(&after[2..end], folder, env)?);
+        expanded.push_str(&lookup(&after[2..end], folder, env)?);
         replaced = true;
         rest = &after[end + 1..];
-        if filled.len() > MAX_VALUE_BYTES {
-            return Err(Unfilled {
+        if expanded.len() > MAX_VALUE_BYTES {
+            return Err(ExpansionError {
                 message: format!("the value grows past {} KiB", MAX_VALUE_BYTES / 1024),
                 help: "name the right file; a key or password is far smaller".to_owned(),
             });
         }
     }
-    filled.push_str(rest);
-    let template = std::mem::replace(&mut text.value, filled);
+    expanded.push_str(rest);
+    let template = std::mem::replace(&mut text.value, expanded);
     if replaced {
         text.template = Some(template);
     }
     Ok(())
 }
 
-fn lookup(name: &str, folder: &Path, env: &dyn Environment) -> Result<String, Unfilled> {
+fn lookup(name: &str, folder: &Path, env: &dyn Environment) -> Result<String, ExpansionError> {
     if let Some(path) = name.strip_prefix("file:") {
         let path = folder.join(path);
-        let text = env.read(&path).map_err(|e| Unfilled {
+        let text = env.read(&path).map_err(|e| ExpansionError {
             message: format!("cannot read {}: {e}", path.display()),
             help: "make the file, and let the server's user read it".to_owned(),
         })?;
@@ -71,12 +71,12 @@ fn lookup(name: &str, folder: &Path, env: &dyn Environment) -> Result<String, Un
     }
     let named = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
     if !named {
-        return Err(Unfilled {
+        return Err(ExpansionError {
             message: format!("`${{{name}}}` names no variable"),
             help: "write ${NAME} with letters, digits and `_`, ${file:PATH}, or $${ for a plain ${".to_owned(),
         });
     }
-    env.variable(name).ok_or_else(|| Unfilled {
+    env.variable(name).ok_or_else(|| ExpansionError {
         message: format!("the environment has no variable `{name}`"),
         help: format!("set it before starting RockNet: {name}=… rocknet"),
     })
@@ -118,7 +118,7 @@ mod tests {
                 value: (*written).to_owned(),
                 template: None,
             };
-            match (fill(&mut text, Path::new("/etc/rn"), &env), want) {
+            match (expand(&mut text, Path::new("/etc/rn"), &env), want) {
                 (Ok(()), Ok(value)) => assert_eq!(text.value, *value, "{written}"),
                 (Err(e), Err(part)) => assert!(e.message.contains(part), "{written}: {}", e.message),
                 (got, want) => panic!("{written}: {got:?}, not {want:?}"),

@@ -35,7 +35,7 @@ impl Scalar for Duration {
     }
 
     fn render(&self, _: &Kind) -> Rendered {
-        Rendered::text(&units::write_duration(*self))
+        Rendered::text(&units::format_timeout(*self))
     }
 }
 
@@ -110,8 +110,8 @@ fn number(kind: &Kind, node: &Node) -> Option<u64> {
 
 fn render_number(kind: &Kind, number: u64) -> Rendered {
     match kind {
-        Kind::Size { .. } => Rendered::text(&units::show_size(number)),
-        Kind::Rate { .. } => Rendered::text(&format!("{}/s", units::show_size(number))),
+        Kind::Size { .. } => Rendered::text(&units::format_size(number)),
+        Kind::Rate { .. } => Rendered::text(&format!("{}/s", units::format_size(number))),
         Kind::Either(kinds) => match kinds
             .iter()
             .find(|kind| matches!(kind, Kind::Size { .. } | Kind::Rate { .. }))

@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use crate::context::Check;
 use crate::file::Table;
 use crate::finding::Code;
+use crate::message::short;
 use crate::model::{ClientRange, Pattern, Route, Settings};
 use crate::source::Span;
-use crate::words::short;
 
 /// Refuses an `allow` that lets no one in, at the key that a site or route has written.
 pub(super) fn conflict(check: &mut Check<'_>, table: &Table, settings: &Settings) {

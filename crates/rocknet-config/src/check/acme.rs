@@ -52,7 +52,7 @@ fn email(check: &mut Check<'_>, node: &Node) -> Option<String> {
 }
 
 fn cas(check: &mut Check<'_>, node: &Node) -> Vec<AcmeCa> {
-    let items = typed::several(node);
+    let items = typed::elements(node);
     if items.len() > MAX_CAS {
         check.error(
             Code::BadValue,

@@ -18,14 +18,14 @@ pub(super) fn build(check: &mut Check<'_>, table: &Table, settings: &mut Setting
         .filter_map(|protocol| Some((*protocol, table.entries.get(protocol.key())?)))
         .collect();
     // An application beside one that is turned off answers.
-    written.sort_by_key(|(_, entry)| says_no(entry));
+    written.sort_by_key(|(_, entry)| is_off(entry));
     let inherited = || {
         let keys = Protocol::ALL.iter().map(|protocol| protocol.key());
         keys.filter(|key| !table.entries.contains_key(*key))
     };
     let &[(protocol, entry), ref others @ ..] = &written[..] else {
         // Something else is named to answer.
-        let names = |key: &str| table.entries.get(key).is_some_and(|entry| !says_no(entry));
+        let names = |key: &str| table.entries.get(key).is_some_and(|entry| !is_off(entry));
         if !["root", "proxy", "controller"].into_iter().any(names) {
             return Vec::new();
         }
@@ -34,7 +34,7 @@ pub(super) fn build(check: &mut Check<'_>, table: &Table, settings: &mut Setting
     };
     let rivals = ["proxy", "controller"].iter().filter_map(|key| table.entries.get(*key));
     let mut rivals = others.iter().map(|(_, entry)| *entry).chain(rivals);
-    if let Some(other) = rivals.find(|other| !says_no(other) && !says_no(entry)) {
+    if let Some(other) = rivals.find(|other| !is_off(other) && !is_off(entry)) {
         let message = "only one can answer here".to_owned();
         check.conflict(
             other.key,
@@ -53,7 +53,7 @@ pub(super) fn build(check: &mut Check<'_>, table: &Table, settings: &mut Setting
     inherited().chain(["proxy", "controller"]).collect()
 }
 
-fn says_no(entry: &Entry) -> bool {
+fn is_off(entry: &Entry) -> bool {
     matches!(entry.node.value, Value::Boolean(false))
 }
 
@@ -106,7 +106,7 @@ fn application(check: &mut Check<'_>, protocol: Protocol, node: &Node) -> Option
     let mut application = Application {
         mount: table
             .and_then(|table| table.node("mount"))
-            .and_then(|node| path::below_site(check, "mount", node))
+            .and_then(|node| path::site_path(check, "mount", node))
             .map(|path| path.trim_end_matches('/').to_owned())
             .unwrap_or_default(),
         params: table.map(|table| params::build(check, table)).unwrap_or_default(),
@@ -119,7 +119,7 @@ fn application(check: &mut Check<'_>, protocol: Protocol, node: &Node) -> Option
 const EXAMPLE: &str = "write where it listens: \"unix:/run/app.sock\" or \"127.0.0.1:9000\"";
 
 fn addresses(check: &mut Check<'_>, key: &str, node: &Node) -> Option<Vec<Host>> {
-    let items = typed::several(node);
+    let items = typed::elements(node);
     if items.is_empty() {
         let message = format!("`{key}` names no application");
         check.error(Code::BadValue, node.span, message, EXAMPLE);

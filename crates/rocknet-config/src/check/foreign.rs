@@ -5,78 +5,80 @@
 
 /// Reply to a key that belongs to another server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum Advice {
     /// Names the RockNet equivalent.
-    Way(&'static str),
+    Equivalent(&'static str),
     /// A feature of a later version, and its name.
     Later(&'static str),
     /// Nothing here does the same yet: what comes nearest.
-    Missing(&'static str),
+    Unsupported(&'static str),
 }
 
-use Answer::{Later, Missing, Way};
+use Advice::{Equivalent, Later, Unsupported};
 
 /// The answer to a word, whatever its case.
-pub(super) fn find(word: &str) -> Option<Answer> {
-    look(WORDS, |known| known.eq_ignore_ascii_case(word))
+pub(super) fn find(word: &str) -> Option<Advice> {
+    search(WORDS, |known| known.eq_ignore_ascii_case(word))
 }
 
 /// The answer to a family of words, such as `ssl_…`: for words that nothing else is known about.
-pub(super) fn find_family(word: &str) -> Option<Answer> {
-    look(FAMILIES, |start| {
+pub(super) fn find_prefix(word: &str) -> Option<Advice> {
+    search(PREFIXES, |start| {
         word.get(..start.len())
             .is_some_and(|begin| begin.eq_ignore_ascii_case(start))
     })
 }
 
-fn look(table: &[(&[&str], Answer)], fits: impl Fn(&str) -> bool) -> Option<Answer> {
+fn search(table: &[(&[&str], Advice)], fits: impl Fn(&str) -> bool) -> Option<Advice> {
     let row = table.iter().find(|(words, _)| words.iter().any(|word| fits(word)));
     row.map(|(_, answer)| *answer)
 }
 
-const ROUTE: Answer = Way("write a route, [site.\"example.com\".route.\"/path/*\"], and its settings below it");
-const RULE: Answer = Way(
+const ROUTE: Advice = Equivalent("write a route, [site.\"example.com\".route.\"/path/*\"], and its settings below it");
+const RULE: Advice = Equivalent(
     "write a rule, [[site.\"example.com\".rule]], with path = \"/old/*\" and rewrite = \"/new/{*}\"; to send clients \
      elsewhere write redirects = { \"/old/*\" = \"/new/{*}\" }",
 );
-const BY_ITSELF: Answer = Way("remove it: RockNet does so by itself");
-const RATE: Answer = Missing(
+const BY_ITSELF: Advice = Equivalent("remove it: RockNet does so by itself");
+const RATE: Advice = Unsupported(
     "remove it; priority = \"low\" keeps a flood on one route from the others, and `connections` in [limits] bounds all",
 );
-const METRICS: Answer = Later("the dashboard");
-const PASSWORDS: Answer =
-    Way("write auth = { bob = \"…\" } with a hash from rocknet hash-password, or auth = { file = \"htpasswd\" }");
-const ADDRESSES: Answer =
-    Way("write allow = [\"10.0.0.0/8\"], and all others are denied, or deny = [\"192.0.2.0/24\"]");
-const COUNTRIES: Answer = Missing("remove it; the networks of a country can be listed in `allow` or `deny`");
-const HTTP3: Answer = Later("HTTP/3");
-const TYPES: Answer = Way(
+const METRICS: Advice = Later("the dashboard");
+const PASSWORDS: Advice = Equivalent(
+    "write auth = { bob = \"…\" } with a hash from rocknet hash-password, or auth = { file = \"htpasswd\" }",
+);
+const ADDRESSES: Advice =
+    Equivalent("write allow = [\"10.0.0.0/8\"], and all others are denied, or deny = [\"192.0.2.0/24\"]");
+const COUNTRIES: Advice = Unsupported("remove it; the networks of a country can be listed in `allow` or `deny`");
+const HTTP3: Advice = Later("HTTP/3");
+const TYPES: Advice = Equivalent(
     "types follow the ends of names; another one is set by a route: [site.\"example.com\".route.\"*.abc\"] with \
      headers = { Content-Type = \"text/plain\" }",
 );
-const CHECKED: Answer =
-    Missing("remove it; an application can check, and name the file to send: internal = true and X-Accel-Redirect");
-const CHANGED: Answer = Missing("remove it: content is sent as it is; an application may change it");
-const CODE: Answer = Way("code of your own answers by `controller`, `cgi`, `fastcgi` or `proxy`");
-const HTACCESS: Answer = Way(
+const CHECKED: Advice =
+    Unsupported("remove it; an application can check, and name the file to send: internal = true and X-Accel-Redirect");
+const CHANGED: Advice = Unsupported("remove it: content is sent as it is; an application may change it");
+const CODE: Advice = Equivalent("code of your own answers by `controller`, `cgi`, `fastcgi` or `proxy`");
+const HTACCESS: Advice = Equivalent(
     "remove it: no file in a folder (.htaccess) changes settings; what it held is written here, as keys, routes and rules",
 );
-const MODULES: Answer = Way("remove it: everything is built in; code of your own is loaded by `controller`");
-const EXPIRES: Answer =
-    Way("write headers = { Cache-Control = \"max-age=86400\" }, for some files in a route such as \"*.css\"");
-const VARIABLES: Answer =
-    Way("there are no variables: write a rule for each case, with `path`, `host`, `header` or `query`");
-const SITE: Answer = Way("write a table for each site: [site.\"example.com\"]");
-const UPSTREAM: Answer =
-    Way("name the servers in the proxy of a site: proxy = [\"http://10.0.0.2:3000\", \"http://10.0.0.3:3000\"]");
-const PHP_INI: Answer = Way("write it into php.ini, or into .user.ini beside the scripts");
-const SCRIPTS: Answer = Way("write php = \"auto\" for PHP, cgi = \"/cgi-bin\" for other programs");
-const NAMES: Answer = Way("the table bears the name, [site.\"www.example.com\"]; further names go into `aliases`");
+const MODULES: Advice = Equivalent("remove it: everything is built in; code of your own is loaded by `controller`");
+const EXPIRES: Advice =
+    Equivalent("write headers = { Cache-Control = \"max-age=86400\" }, for some files in a route such as \"*.css\"");
+const VARIABLES: Advice =
+    Equivalent("there are no variables: write a rule for each case, with `path`, `host`, `header` or `query`");
+const SITE: Advice = Equivalent("write a table for each site: [site.\"example.com\"]");
+const UPSTREAM: Advice =
+    Equivalent("name the servers in the proxy of a site: proxy = [\"http://10.0.0.2:3000\", \"http://10.0.0.3:3000\"]");
+const PHP_INI: Advice = Equivalent("write it into php.ini, or into .user.ini beside the scripts");
+const SCRIPTS: Advice = Equivalent("write php = \"auto\" for PHP, cgi = \"/cgi-bin\" for other programs");
+const NAMES: Advice =
+    Equivalent("the table bears the name, [site.\"www.example.com\"]; further names go into `aliases`");
 
-const WORDS: &[(&[&str], Answer)] = &[
+const WORDS: &[(&[&str], Advice)] = &[
     (
         &["alias", "AliasMatch"],
-        Way(
+        Equivalent(
             "give a route a root: [site.\"example.com\".route.\"/files/*\"] with root = \"/srv\" serves /srv/files/… there; \
              where the folder is called otherwise, a rule with `rewrite` comes before it",
         ),
@@ -95,7 +97,7 @@ const WORDS: &[(&[&str], Answer)] = &[
     (&["server_name", "ServerName", "hostname"], NAMES),
     (
         &["file_server", "static", "static_files"],
-        Way("write root = \"/var/www\"; browse = true lists folders"),
+        Equivalent("write root = \"/var/www\"; browse = true lists folders"),
     ),
     (
         &[
@@ -192,11 +194,11 @@ const WORDS: &[(&[&str], Answer)] = &[
     ),
     (
         &["charset", "AddDefaultCharset", "AddCharset"],
-        Way("remove it: texts are sent as UTF-8"),
+        Equivalent("remove it: texts are sent as UTF-8"),
     ),
     (
         &["http"],
-        Way("remove it: [server] and [site.\"example.com\"] stand at the top of the file"),
+        Equivalent("remove it: [server] and [site.\"example.com\"] stand at the top of the file"),
     ),
     (&["upstream", "upstreams", "services", "backends"], UPSTREAM),
     (
@@ -212,7 +214,7 @@ const WORDS: &[(&[&str], Answer)] = &[
         ],
         SITE,
     ),
-    (&["entrypoints"], Way("write listen = [80, 443] in a site")),
+    (&["entrypoints"], Equivalent("write listen = [80, 443] in a site")),
     (
         &[
             "sendfile",
@@ -230,11 +232,11 @@ const WORDS: &[(&[&str], Answer)] = &[
     ),
     (
         &["server_tokens", "ServerTokens", "ServerSignature", "server.tag"],
-        Way("remove it: no version is told; headers = { Server = \"\" } removes the field"),
+        Equivalent("remove it: no version is told; headers = { Server = \"\" } removes the field"),
     ),
     (
         &["default_server"],
-        Way("call the site [site.default]: it answers to every name that no other site has"),
+        Equivalent("call the site [site.default]: it answers to every name that no other site has"),
     ),
     (
         &[
@@ -252,7 +254,7 @@ const WORDS: &[(&[&str], Answer)] = &[
     ),
     (
         &["dav", "dav_methods", "webdav"],
-        Missing("remove it; an application behind `proxy` or `fastcgi` can speak WebDAV"),
+        Unsupported("remove it; an application behind `proxy` or `fastcgi` can speak WebDAV"),
     ),
     (&["perl", "lua", "njs", "wasm", "plugins", "middlewares"], CODE),
     (
@@ -284,13 +286,15 @@ const WORDS: &[(&[&str], Answer)] = &[
     ),
     (
         &["return", "abort"],
-        Way(
+        Equivalent(
             "write a rule, [[site.\"example.com\".rule]], with `path` and respond = 404, or redirects = { \"/old\" = \"/new\" }",
         ),
     ),
     (
         &["Options"],
-        Way("write browse = true (Indexes), symlinks = \"all\" (FollowSymLinks) or cgi = \"/cgi-bin\" (ExecCGI)"),
+        Equivalent(
+            "write browse = true (Indexes), symlinks = \"all\" (FollowSymLinks) or cgi = \"/cgi-bin\" (ExecCGI)",
+        ),
     ),
     (&["AddHandler", "SetHandler", "Action", "ScriptSock"], SCRIPTS),
     (
@@ -299,46 +303,46 @@ const WORDS: &[(&[&str], Answer)] = &[
     ),
     (
         &["UserDir", "public_html"],
-        Missing("write a site for each user, with the user's folder as its `root`"),
+        Unsupported("write a site for each user, with the user's folder as its `root`"),
     ),
     (&["php_value", "php_admin_value", "php_flag", "php_admin_flag"], PHP_INI),
     (
         &["ServerAdmin"],
-        Way("remove it; where a certificate authority may write goes into [tls]: email = \"me@example.com\""),
+        Equivalent("remove it; where a certificate authority may write goes into [tls]: email = \"me@example.com\""),
     ),
     (
         &["import", "Include", "IncludeOptional", "include_shell"],
-        Way("write include = [\"sites/*.toml\"] at the top of the file"),
+        Equivalent("write include = [\"sites/*.toml\"] at the top of the file"),
     ),
     (
         &["cors"],
-        Way("write headers = { Access-Control-Allow-Origin = \"*\" }"),
+        Equivalent("write headers = { Access-Control-Allow-Origin = \"*\" }"),
     ),
     (
         &["websocket", "websockets", "upgrade"],
-        Way("remove it: a proxy passes WebSocket on by itself"),
+        Equivalent("remove it: a proxy passes WebSocket on by itself"),
     ),
     (
         &["tracing", "opentelemetry", "otel"],
-        Missing("remove it; access logs can be JSON: log = { access = \"stdout\", format = \"json\" }"),
+        Unsupported("remove it; access logs can be JSON: log = { access = \"stdout\", format = \"json\" }"),
     ),
     (
         &["valid_referers", "hotlink"],
-        Way(
+        Equivalent(
             "write a rule, [[site.\"example.com\".rule]], with header = { Referer = \"https://evil.example/*\" } and respond = 403",
         ),
     ),
     (
         &["daemon", "Daemonize", "pid", "PidFile"],
-        Way("remove it: RockNet stays in the foreground, and a service manager looks after it"),
+        Equivalent("remove it: RockNet stays in the foreground, and a service manager looks after it"),
     ),
 ];
 
 /// Tried last: the beginnings of words that belong to one subject.
-const FAMILIES: &[(&[&str], Answer)] = &[
+const PREFIXES: &[(&[&str], Advice)] = &[
     (
         &["ssl_", "SSL"],
-        Way(
+        Equivalent(
             "remove it: ciphers and sessions are chosen by RockNet; the site's `tls` takes cert, key, min and client_ca",
         ),
     ),
@@ -346,29 +350,29 @@ const FAMILIES: &[(&[&str], Answer)] = &[
     (&["auth_", "Auth"], PASSWORDS),
     (
         &["proxy_cache"],
-        Missing("remove it: responses of other servers are not cached; Cache-Control goes on to clients"),
+        Unsupported("remove it: responses of other servers are not cached; Cache-Control goes on to clients"),
     ),
     (
         &["proxy_", "Proxy", "Balancer"],
-        Way("settings of a proxy stand in its table: proxy = { to = \"http://127.0.0.1:3000\", … }"),
+        Equivalent("settings of a proxy stand in its table: proxy = { to = \"http://127.0.0.1:3000\", … }"),
     ),
     (
         &["fastcgi_", "uwsgi_", "scgi_"],
-        Way("write php = \"auto\" for PHP; others: fastcgi = { to = \"127.0.0.1:9000\", … }, `scgi`, `uwsgi`"),
+        Equivalent("write php = \"auto\" for PHP; others: fastcgi = { to = \"127.0.0.1:9000\", … }, `scgi`, `uwsgi`"),
     ),
     (
         &["gzip_", "brotli_", "zstd_"],
-        Way("write compress = true or false: the rest is chosen by RockNet"),
+        Equivalent("write compress = true or false: the rest is chosen by RockNet"),
     ),
     (
         &["autoindex_", "Index"],
-        Way("write browse = true for lists of folders"),
+        Equivalent("write browse = true for lists of folders"),
     ),
     (&["Rewrite", "rewrite_"], RULE),
     (&["Expires"], EXPIRES),
     (
         &["dav_", "Dav"],
-        Missing("remove it; an application behind `proxy` or `fastcgi` can speak WebDAV"),
+        Unsupported("remove it; an application behind `proxy` or `fastcgi` can speak WebDAV"),
     ),
     (&["http3_", "quic_"], HTTP3),
     (&["include_types"], TYPES),
@@ -376,7 +380,7 @@ const FAMILIES: &[(&[&str], Answer)] = &[
     (&["geoip", "GeoIP"], COUNTRIES),
     (
         &["cache_"],
-        Way("write cache = { memory = \"256MiB\" } at the top of the file"),
+        Equivalent("write cache = { memory = \"256MiB\" } at the top of the file"),
     ),
 ];
 

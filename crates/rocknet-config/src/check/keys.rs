@@ -5,8 +5,8 @@ use crate::context::Check;
 use crate::file::{Entry, Node, Table, Value};
 use crate::finding::Code;
 use crate::keys::{self, Availability, Key, Kind, Literal, Section, Word};
-use crate::units::{self, BadUnit};
-use crate::words::{nearest, or, quoted, short};
+use crate::message::{alternatives, nearest, quoted, short};
+use crate::units::{self, UnitError};
 
 pub(super) fn check(check: &mut Check<'_>, root: &Table) {
     table(check, Section::Top, Section::Top.header(), root);
@@ -28,7 +28,9 @@ fn known(check: &mut Check<'_>, key: &Key, entry: &Entry) {
     let node = &entry.node;
     match key.availability {
         Availability::Now => {}
-        Availability::Later(feature) => return check.not_yet(key.name, feature, entry.key, "remove it until then"),
+        Availability::Later(feature) => {
+            return check.not_available(key.name, feature, entry.key, "remove it until then");
+        }
         Availability::Only { value, feature } => {
             let (fits, written) = match (value, &node.value) {
                 (_, Value::Broken) => return,
@@ -39,7 +41,7 @@ fn known(check: &mut Check<'_>, key: &Key, entry: &Entry) {
             };
             if !fits {
                 let help = format!("until then only `{} = {written}` is accepted", key.name);
-                return check.not_yet(key.name, feature, entry.key, &help);
+                return check.not_available(key.name, feature, entry.key, &help);
             }
         }
     }
@@ -64,11 +66,12 @@ fn value(check: &mut Check<'_>, key: &Key, kind: &Kind, node: &Node) {
             }
         }
         (Kind::Duration { min_ms, max_ms }, Value::Text(text)) => match units::duration(&text.value) {
-            Err(BadUnit(help)) => bad_unit(check, key, node, "a duration", help),
+            Err(UnitError(help)) => bad_unit(check, key, node, "a duration", help),
             Ok(got) => {
                 let ms = u64::try_from(got.as_millis()).unwrap_or(u64::MAX);
                 if ms < *min_ms || ms > *max_ms {
-                    let show = |ms: u64| format!("\"{}\"", units::show_duration(std::time::Duration::from_millis(ms)));
+                    let show =
+                        |ms: u64| format!("\"{}\"", units::format_duration(std::time::Duration::from_millis(ms)));
                     out_of_range(check, key, node, &show(ms), &show(*min_ms), &show(*max_ms));
                 }
             }
@@ -88,7 +91,7 @@ fn value(check: &mut Check<'_>, key: &Key, kind: &Kind, node: &Node) {
         (Kind::Rate { min, max }, _) if is_measure(node) => {
             measure(check, key, node, (*min, *max), "a rate", units::rate, "/s");
         }
-        (Kind::Choice(words), Value::Text(text)) => choice(check, key, words, node, &text.value, text.shown()),
+        (Kind::Choice(words), Value::Text(text)) => choice(check, key, words, node, &text.value, text.as_written()),
         (Kind::List(inner), Value::List(items)) => items.iter().for_each(|item| value(check, key, inner, item)),
         (Kind::Several(inner), Value::List(items)) => items.iter().for_each(|item| value(check, key, inner, item)),
         (Kind::Several(inner), _) => value(check, key, inner, node),
@@ -160,7 +163,7 @@ fn either(check: &mut Check<'_>, key: &Key, whole: &Kind, kinds: &'static [Kind]
         _ => None,
     });
     match words {
-        Some((words, text)) => choice(check, key, words, node, &text.value, text.shown()),
+        Some((words, text)) => choice(check, key, words, node, &text.value, text.as_written()),
         None if matches!(node.value, Value::Broken) => {}
         None => wrong_type(check, key, whole, node),
     }
@@ -180,7 +183,7 @@ fn choice(check: &mut Check<'_>, key: &Key, words: &[Word], node: &Node, written
                 .map(|w| quoted(w.text))
                 .collect();
             let help = format!("until then write {}", usable.join(" or "));
-            check.not_yet(&format!("{} = {}", key.name, quoted(text)), feature, node.span, &help);
+            check.not_available(&format!("{} = {}", key.name, quoted(text)), feature, node.span, &help);
         }
         None => {
             let message = format!("`{}` cannot be {}", key.name, quoted(&short(shown)));
@@ -207,13 +210,13 @@ fn measure(
     node: &Node,
     (min, max): (u64, u64),
     noun: &str,
-    parse: fn(&str) -> Result<u64, BadUnit>,
+    parse: fn(&str) -> Result<u64, UnitError>,
     per: &str,
 ) {
     let got = match &node.value {
         Value::Text(text) => match parse(&text.value) {
             Ok(got) => got,
-            Err(BadUnit(help)) => return bad_unit(check, key, node, noun, help),
+            Err(UnitError(help)) => return bad_unit(check, key, node, noun, help),
         },
         Value::Integer(number) => match u64::try_from(*number) {
             Ok(got) => got,
@@ -222,14 +225,14 @@ fn measure(
         _ => return,
     };
     if got < min || got > max {
-        let show = |bytes: u64| format!("\"{}{per}\"", units::show_size(bytes));
+        let show = |bytes: u64| format!("\"{}{per}\"", units::format_size(bytes));
         out_of_range(check, key, node, &show(got), &show(min), &show(max));
     }
 }
 
 fn bad_unit(check: &mut Check<'_>, key: &Key, node: &Node, noun: &str, help: String) {
     let written = match &node.value {
-        Value::Text(text) => quoted(&short(text.shown())),
+        Value::Text(text) => quoted(&short(text.as_written())),
         _ => short(check.sources.slice(node.span)),
     };
     check.error(
@@ -335,13 +338,13 @@ fn kind_words(kind: &Kind) -> String {
         Kind::Duration { .. } => "a duration such as \"10s\"".to_owned(),
         Kind::Size { .. } => "a size such as \"50KiB\"".to_owned(),
         Kind::Rate { .. } => "a rate such as \"500B/s\"".to_owned(),
-        Kind::Choice(words) => or(words.iter().filter(|w| w.later.is_none()).map(|word| quoted(word.text))),
+        Kind::Choice(words) => alternatives(words.iter().filter(|w| w.later.is_none()).map(|word| quoted(word.text))),
         Kind::Text(what) => format!("a string ({what})"),
         Kind::List(inner) => format!("a list, each element {}", kind_words(inner)),
         Kind::Several(inner) => format!("{}, or a list", kind_words(inner)),
         Kind::Map { name, .. } => format!("a table, {{ \"{name}\" = … }}"),
         Kind::Table(_) => "a table".to_owned(),
         Kind::Tables { name, .. } => format!("a table for each {name}"),
-        Kind::Either(kinds) => or(kinds.iter().map(kind_words)),
+        Kind::Either(kinds) => alternatives(kinds.iter().map(kind_words)),
     }
 }

@@ -6,12 +6,12 @@ use std::net::{IpAddr, SocketAddr};
 use crate::context::Check;
 use crate::file::{Node, Text, Value};
 use crate::finding::Code;
+use crate::message::short;
 use crate::model::{Listen, Mode};
 use crate::source::Span;
 use crate::value::host::SiteName;
 use crate::value::socket::{self, Help};
 use crate::value::typed;
-use crate::words::short;
 
 /// A listener with its place in the file.
 pub(super) struct SiteListener {
@@ -23,8 +23,8 @@ pub(super) struct SiteListener {
 
 /// What stands before a listener.
 #[derive(Clone, Copy, PartialEq)]
-enum Scheme {
-    Unsaid,
+enum ListenScheme {
+    Unspecified,
     Http,
     Https,
 }
@@ -68,7 +68,7 @@ pub(super) fn build(
         );
         return (Vec::new(), true);
     }
-    let items = typed::several(node);
+    let items = typed::elements(node);
     if items.is_empty() && matches!(node.value, Value::List(_)) {
         check.error(
             Code::BadValue,
@@ -80,10 +80,10 @@ pub(super) fn build(
     let mut listeners: Vec<SiteListener> = Vec::new();
     let mut seen: HashSet<Listen> = HashSet::new();
     for item in items {
-        let Some((listen, scheme)) = one(check, item, address) else {
+        let Some((listen, scheme)) = listener(check, item, address) else {
             continue;
         };
-        if scheme == Scheme::Https && !tls {
+        if scheme == ListenScheme::Https && !tls {
             let help = "write tls = \"auto\" below the site, or leave https:// off";
             check.error(Code::Conflict, item.span, "the site has no TLS", help);
             continue;
@@ -99,7 +99,7 @@ pub(super) fn build(
         listeners.push(SiteListener {
             listen,
             span: item.span,
-            secure: tls && (scheme == Scheme::Https || scheme == Scheme::Unsaid && !clear),
+            secure: tls && (scheme == ListenScheme::Https || scheme == ListenScheme::Unspecified && !clear),
         });
     }
     (listeners, true)
@@ -108,21 +108,21 @@ pub(super) fn build(
 /// The port that everybody speaks clear HTTP on.
 const CLEAR_PORT: u16 = 80;
 
-fn one(check: &mut Check<'_>, item: &Node, address: Option<IpAddr>) -> Option<(Listen, Scheme)> {
+fn listener(check: &mut Check<'_>, item: &Node, address: Option<IpAddr>) -> Option<(Listen, ListenScheme)> {
     let span = item.span;
     let written = match &item.value {
         Value::Integer(port) => {
             let port = u16::try_from(*port).ok()?;
-            return Some((Listen::Tcp { address, port }, Scheme::Unsaid));
+            return Some((Listen::Tcp { address, port }, ListenScheme::Unspecified));
         }
         Value::Text(text) => text,
         _ => return None,
     };
     let text = written.value.as_str();
     let (bind_address, scheme) = match text.split_once("://") {
-        None => (text, Scheme::Unsaid),
-        Some(("http", bind_address)) => (bind_address.trim_end_matches('/'), Scheme::Http),
-        Some(("https", bind_address)) => (bind_address.trim_end_matches('/'), Scheme::Https),
+        None => (text, ListenScheme::Unspecified),
+        Some(("http", bind_address)) => (bind_address.trim_end_matches('/'), ListenScheme::Http),
+        Some(("https", bind_address)) => (bind_address.trim_end_matches('/'), ListenScheme::Https),
         Some((other, _)) => {
             let message = format!("`listen` knows no {}://", short(other));
             let help = "write \"http://…\" or \"https://…\", or leave the scheme off";
@@ -167,7 +167,7 @@ fn tcp(
             port: socket.port(),
         }),
         Err(_) => {
-            let (message, help) = misread(bind_address);
+            let (message, help) = invalid_address(bind_address);
             check.bad_text(written, span, message, help);
             None
         }
@@ -175,7 +175,7 @@ fn tcp(
 }
 
 /// What was meant by something that is no address with a port.
-fn misread(bind_address: &str) -> (String, String) {
+fn invalid_address(bind_address: &str) -> (String, String) {
     let shown = short(bind_address);
     let message = format!("\"{shown}\" is no place to listen at");
     let bare = bind_address.trim_matches(['[', ']']);

@@ -1,17 +1,17 @@
 //! Passwords that clients send in the clear.
 
-use crate::check::site::Built;
+use crate::check::site::CheckedSite;
 use crate::context::Check;
 use crate::finding::Code;
 use crate::model::{Listen, Mode, Server};
 
 /// Warns of sites whose passwords anyone on the way can read.
-pub(super) fn warn_in_clear(check: &mut Check<'_>, server: &Server, sites: &[Built]) {
+pub(super) fn warn_in_clear(check: &mut Check<'_>, server: &Server, sites: &[CheckedSite]) {
     // A proxy that is trusted ends TLS, and then the way to it is the operator's.
     if server.mode == Mode::Dev || !server.trusted_proxies.is_empty() {
         return;
     }
-    for Built { site, header, .. } in sites {
+    for CheckedSite { site, header, .. } in sites {
         let mut settings = std::iter::once(&site.settings).chain(site.routes.iter().map(|route| &route.settings));
         let redirects = site.tls.as_ref().is_some_and(|tls| tls.redirect);
         let is_read_by_others = |listen: &Listen| match listen {

@@ -3,11 +3,11 @@
 use crate::context::Check;
 use crate::file::{Node, Table, Value};
 use crate::finding::Code;
-use crate::keys::rule::Scheme;
+use crate::keys::rule::RequestScheme;
+use crate::message::short;
 use crate::model::{Conditions, Pattern, Redirect, Rule, RuleAction};
 use crate::source::Span;
 use crate::value::{field, host, pattern, typed};
-use crate::words::short;
 
 /// Rules of one site: each is looked at for every request that no cached answer is known for.
 const MAX_RULES: usize = 256;
@@ -82,7 +82,7 @@ fn conditions(check: &mut Check<'_>, table: &Table) -> Conditions {
     let mut when = Conditions {
         headers: patterns(check, table, "header"),
         query: patterns(check, table, "query"),
-        secure: typed::choice(Some(table), "scheme").map(|scheme: Scheme| scheme == Scheme::Https),
+        secure: typed::choice(Some(table), "scheme").map(|scheme: RequestScheme| scheme == RequestScheme::Https),
         ..Conditions::default()
     };
     when.paths = each(check, table, "path", pattern::parse);
@@ -101,7 +101,7 @@ fn each<T>(
     let Some(node) = table.node(key) else {
         return Vec::new();
     };
-    bounded(check, key, typed::several(node).len(), node.span);
+    bounded(check, key, typed::elements(node).len(), node.span);
     let mut all = Vec::new();
     for (text, span) in typed::texts(node) {
         match read(&text.value) {

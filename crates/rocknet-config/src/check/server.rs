@@ -111,7 +111,7 @@ pub(super) fn spool_disk(check: &mut Check<'_>, root: &Table, config: &mut Confi
         Some(node) => {
             let message = format!(
                 "`disk` is less than the largest `body_size` ({}), so that no body of that size can be kept",
-                units::show_size(largest)
+                units::format_size(largest)
             );
             let help = "make it larger, or `body_size` smaller";
             check.error(Code::Conflict, node.span, message, help);
@@ -128,7 +128,7 @@ fn limits(check: &mut Check<'_>, table: Option<&Table>) -> Limits {
         Some(node) if limits.target_size > limits.header_size => {
             let message = format!(
                 "`target_size` is larger than `header_size` ({}), which holds the target too",
-                units::show_size(limits.header_size as u64)
+                units::format_size(limits.header_size as u64)
             );
             check.error(
                 Code::Conflict,
@@ -180,7 +180,7 @@ fn cache(check: &mut Check<'_>, table: Option<&Table>) -> Cache {
         Some(node) if cache.memory > 0 && cache.max_file > cache.memory => {
             let message = format!(
                 "`max_file` is larger than the whole cache ({})",
-                units::show_size(cache.memory)
+                units::format_size(cache.memory)
             );
             check.error(
                 Code::Conflict,

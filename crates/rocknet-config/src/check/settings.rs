@@ -19,14 +19,14 @@ pub(super) fn build(check: &mut Check<'_>, section: Section, table: &Table, base
             continue;
         };
         if matches!(key.group, Some(SettingGroup::Handler | SettingGroup::Access)) {
-            forget(&mut settings, key.name);
+            remove_spans(&mut settings, key.name);
         }
-        note(check, &mut settings.key_spans, key.name, &key.kind, entry);
+        record_spans(check, &mut settings.key_spans, key.name, &key.kind, entry);
         if let Some(read) = key.bound::<Settings>().and_then(|bound| bound.binding.read) {
             read(check, &WrittenKey { kind: &key.kind, entry }, &mut settings);
         }
     }
-    answering(check, table, &mut settings);
+    resolve_handler(check, table, &mut settings);
     access::conflict(check, table, &settings);
     if !settings.key_spans.contains_key("index") {
         settings.index = Settings::usual_index(settings.php.is_some());
@@ -35,18 +35,20 @@ pub(super) fn build(check: &mut Check<'_>, section: Section, table: &Table, base
 }
 
 /// Notes where a key was written, and the keys of its table. Entries of maps are noted where they are read.
-pub(super) fn note(
+pub(super) fn record_spans(
     check: &Check<'_>,
     spans: &mut BTreeMap<String, SourceSpan>,
     name: &str,
     kind: &Kind,
     entry: &Entry,
 ) {
-    if let (Some(section), Value::Table(table)) = (table_of(kind), &entry.node.value) {
+    if let (Some(section), Value::Table(table)) = (nested_section(kind), &entry.node.value) {
         for (inner, entry) in &table.entries {
             let path = format!("{name}.{inner}");
             match keys::find(section, inner) {
-                Some(key) if !matches!(key.kind, Kind::Map { .. }) => note(check, spans, &path, &key.kind, entry),
+                Some(key) if !matches!(key.kind, Kind::Map { .. }) => {
+                    record_spans(check, spans, &path, &key.kind, entry)
+                }
                 _ => {
                     spans.insert(path, check.source_span(entry.key));
                 }
@@ -59,16 +61,16 @@ pub(super) fn note(
 }
 
 /// The keys of the table that a kind takes, if it takes one.
-fn table_of(kind: &Kind) -> Option<Section> {
+fn nested_section(kind: &Kind) -> Option<Section> {
     match kind {
         Kind::Table(section) => Some(*section),
-        Kind::Either(kinds) => kinds.iter().find_map(table_of),
+        Kind::Either(kinds) => kinds.iter().find_map(nested_section),
         _ => None,
     }
 }
 
 /// Removes the places of a key and of the keys of its table.
-fn forget(settings: &mut Settings, key: &str) {
+fn remove_spans(settings: &mut Settings, key: &str) {
     // `/` follows `.`.
     let range = key.to_owned()..format!("{key}/");
     let names: Vec<String> = settings.key_spans.range(range).map(|(name, _)| name.clone()).collect();
@@ -78,27 +80,27 @@ fn forget(settings: &mut Settings, key: &str) {
 }
 
 /// Settles what answers: what this table names takes the place of what the settings had before.
-fn answering(check: &mut Check<'_>, table: &Table, settings: &mut Settings) {
+fn resolve_handler(check: &mut Check<'_>, table: &Table, settings: &mut Settings) {
     let has = |key: &str| table.entries.contains_key(key);
     // Files of its own are why a route inside a proxied site says where they are.
     if has("root") && !has("proxy") {
         settings.proxy = None;
-        forget(settings, "proxy");
+        remove_spans(settings, "proxy");
     }
     if has("controller") {
         if settings.controller.is_some() && !has("proxy") {
             settings.proxy = None;
-            forget(settings, "proxy");
+            remove_spans(settings, "proxy");
         }
     } else if has("root") || has("proxy") {
         settings.controller = None;
-        forget(settings, "controller");
+        remove_spans(settings, "controller");
     }
     if let (Some(entry), true) = (table.entries.get("run_on"), settings.isolate) {
         let message = "`run_on` says nothing where `isolate = true`: the controller runs in a process of its own";
         check.warning(Code::Useless, entry.node.span, message, "remove one of the two");
     }
     for key in application::build(check, table, settings) {
-        forget(settings, key);
+        remove_spans(settings, key);
     }
 }

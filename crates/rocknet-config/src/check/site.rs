@@ -16,7 +16,7 @@ use crate::value::{path, pattern, typed};
 const MAX_ALIASES: usize = 1_000;
 
 /// A site and the places the check of all sites together needs.
-pub(super) struct Built {
+pub(super) struct CheckedSite {
     pub site: Site,
     pub names: Vec<(HostPattern, Span)>,
     pub listen: Vec<SiteListener>,
@@ -26,7 +26,7 @@ pub(super) struct Built {
 }
 
 /// What is said for all sites.
-pub(super) struct Common<'c> {
+pub(super) struct SiteContext<'c> {
     /// The account of the server, where it gives up root's rights.
     pub user: Option<&'c str>,
     pub mode: Mode,
@@ -34,7 +34,7 @@ pub(super) struct Common<'c> {
     pub tls: &'c Tls,
 }
 
-pub(super) fn build(check: &mut Check<'_>, root: &Table, common: &Common<'_>) -> Vec<Built> {
+pub(super) fn build(check: &mut Check<'_>, root: &Table, context: &SiteContext<'_>) -> Vec<CheckedSite> {
     let Some(sites) = root.table("site") else {
         return Vec::new();
     };
@@ -44,7 +44,7 @@ pub(super) fn build(check: &mut Check<'_>, root: &Table, common: &Common<'_>) ->
         let Some(table) = entry.node.as_table() else { continue };
         match host::site_name(name) {
             Ok(kind) => {
-                all.push(site(check, (name, &kind), (entry, table), &base, common));
+                all.push(site(check, (name, &kind), (entry, table), &base, context));
             }
             Err((message, help)) => check.error(Code::BadValue, entry.key, message, help),
         }
@@ -73,7 +73,7 @@ fn base(check: &mut Check<'_>, root: &Table) -> Settings {
 
 /// Judges the account that the site's scripts run as. Without scripts it is a warning only, because an account that nothing
 /// runs as can harm nothing.
-fn judge_user(
+fn check_user(
     check: &mut Check<'_>,
     (name, node): (&str, &Node),
     site: &Settings,
@@ -101,19 +101,19 @@ fn site(
     (name, kind): (&str, &SiteName),
     (entry, table): (&Entry, &Table),
     base: &Settings,
-    common: &Common<'_>,
-) -> Built {
+    context: &SiteContext<'_>,
+) -> CheckedSite {
     let host = match kind {
         SiteName::Host(HostPattern::Exact(name) | HostPattern::Wildcard(name)) => Some(name.as_str()),
         _ => None,
     };
-    let tls = tls::site(check, table.node("tls"), host, common.mode, common.tls);
+    let tls = tls::site(check, table.node("tls"), host, context.mode, context.tls);
     // With an invalid `tls` the scheme of the ports is unknown, so no error about them is reported.
     let is_clear = |node: &Node| matches!(node.as_text(), Some("off"));
     let tls_is_known = tls.is_some() || table.node("tls").is_none_or(is_clear);
     let written = table.node("listen");
     let has_tls = tls.is_some() || !tls_is_known;
-    let (listen, listen_given) = listen::build(check, kind, entry.key, written, common.mode, has_tls);
+    let (listen, listen_given) = listen::build(check, kind, entry.key, written, context.mode, has_tls);
     let names = names(check, kind, entry.key, table.node("aliases"));
     if let Some(tls) = &tls {
         let names: Vec<_> = names.iter().map(|(name, _)| name.clone()).collect();
@@ -129,18 +129,18 @@ fn site(
     }
     let routes = routes(check, table, &settings);
     if let Some(node) = user {
-        judge_user(check, (name, node), &settings, &routes, common.user);
+        check_user(check, (name, node), &settings, &routes, context.user);
     }
     let rules = rule::build(check, table);
     let serves = |s: &Settings| {
         let answers = s.root.is_some() || s.proxy.is_some() || s.controller.is_some() || s.application.is_some();
         answers || !s.redirects.is_empty()
     };
-    let idle = rules.is_empty() && !serves(&settings) && !routes.iter().any(|route| serves(&route.settings));
+    let serves_nothing = rules.is_empty() && !serves(&settings) && !routes.iter().any(|route| serves(&route.settings));
     // Where something else is wrong, the root may be what was meant by it.
-    if idle && !check.has_other_errors() {
+    if serves_nothing && !check.has_other_errors() {
         let help = "write root = \"/var/www\" below it, or proxy = \"http://127.0.0.1:3000\"";
-        check.dark(
+        check.site_error(
             Code::Useless,
             entry.key,
             format!("site \"{name}\" serves nothing: it has no root, and no other key that answers requests"),
@@ -158,13 +158,13 @@ fn site(
             .collect(),
         tls,
         listen_given,
-        access: access(check, table.node("log"), &common.log.access),
+        access: access(check, table.node("log"), &context.log.access),
         settings,
         routes,
         rules,
         span: check.source_span(entry.key),
     };
-    Built {
+    CheckedSite {
         site,
         names,
         listen,
@@ -189,7 +189,7 @@ fn names(check: &mut Check<'_>, kind: &SiteName, header: Span, aliases: Option<&
     };
     let mut names = vec![(own.clone(), header)];
     let Some(node) = aliases else { return names };
-    if typed::several(node).len() > MAX_ALIASES {
+    if typed::elements(node).len() > MAX_ALIASES {
         let help = "write \"*.example.com\" for all names below one";
         check.error(
             Code::BadValue,

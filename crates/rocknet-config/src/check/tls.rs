@@ -91,7 +91,7 @@ fn source(check: &mut Check<'_>, table: &Table) -> Option<CertificateSource> {
     let certs = files(check, "cert", cert);
     if certs.is_empty() {
         // A value that is no path has its own error already.
-        if typed::several(cert).is_empty() {
+        if typed::elements(cert).is_empty() {
             let help = "write cert = \"example.pem\"";
             check.error(Code::BadValue, cert.span, "`cert` names no file", help);
         }
@@ -148,7 +148,7 @@ pub(super) fn inspect(check: &mut Check<'_>, written: Option<&Node>, tls: &SiteT
     {
         let help = "name a PEM file that holds the certificates of the authorities";
         let message = format!("site \"{site}\" cannot be served under TLS: {error}");
-        check.dark(Code::Certificate, node.span, message, help);
+        check.site_error(Code::Certificate, node.span, message, help);
     }
     let CertificateSource::Files(files) = &tls.source else {
         return;
@@ -173,7 +173,7 @@ pub(super) fn inspect(check: &mut Check<'_>, written: Option<&Node>, tls: &SiteT
         match severity {
             Severity::Error => {
                 let message = format!("site \"{site}\" cannot be served under TLS: {message}");
-                check.dark(Code::Certificate, span, message, help);
+                check.site_error(Code::Certificate, span, message, help);
             }
             Severity::Warning => check.warning(Code::Certificate, span, format!("site \"{site}\": {message}"), help),
         }
@@ -188,11 +188,11 @@ fn file_span(table: &Table, finding: &CertificateFinding) -> Option<Span> {
         CertificatePart::Ocsp => "ocsp",
     };
     let node = table.node(key).or_else(|| table.node("cert"))?;
-    let item = typed::several(node).get(finding.at);
+    let item = typed::elements(node).get(finding.at);
     Some(item.map_or(node.span, |item| item.span))
 }
 
 fn files(check: &mut Check<'_>, key: &str, node: &Node) -> Vec<PathBuf> {
-    let items = typed::several(node).iter();
+    let items = typed::elements(node).iter();
     items.filter_map(|item| path::file(check, key, item)).collect()
 }

@@ -1,12 +1,12 @@
 //! Keys that a table does not have: mistyped, in the wrong table, or words of another server.
 
-use crate::check::foreign::{self, Answer};
+use crate::check::foreign::{self, Advice};
 use crate::context::Check;
 use crate::file::{Entry, Origin, Table};
 use crate::finding::{Code, Severity};
 use crate::keys::{self, Availability, Section};
+use crate::message::{nearest, short};
 use crate::source::Span;
-use crate::words::{nearest, short};
 
 /// Reports an unknown key, with the most likely correction.
 pub(super) fn report(check: &mut Check<'_>, section: Section, header: &str, name: &str, entry: &Entry) {
@@ -22,9 +22,9 @@ pub(super) fn report(check: &mut Check<'_>, section: Section, header: &str, name
     let is_name = |known: &&str| known.eq_ignore_ascii_case(name);
     let here = keys::within(section).find(|key| key.elsewhere.iter().any(is_name));
     if takes_foreign_words(section)
-        && let Some(answer) = foreign::find(name)
+        && let Some(advice) = foreign::find(name)
     {
-        return foreign_word(check, name, header, answer, span);
+        return foreign_word(check, name, header, advice, span);
     }
     if let Some(meant) = nearest(name, names(section)).filter(|_| here.is_none()) {
         return check.error(Code::UnknownKey, span, message, format!("did you mean `{meant}`?"));
@@ -56,9 +56,9 @@ pub(super) fn report(check: &mut Check<'_>, section: Section, header: &str, name
         );
     }
     if takes_foreign_words(section)
-        && let Some(answer) = foreign::find_family(name)
+        && let Some(advice) = foreign::find_prefix(name)
     {
-        return foreign_word(check, name, header, answer, span);
+        return foreign_word(check, name, header, advice, span);
     }
     if let Some(key) = nearest(name, keys::all().map(|key| key.name)).and_then(|n| keys::all().find(|k| k.name == n)) {
         let place = key.sections.first().map_or("", |section| section.header());
@@ -94,17 +94,17 @@ fn takes_foreign_words(section: Section) -> bool {
     )
 }
 
-fn foreign_word(check: &mut Check<'_>, name: &str, header: &str, answer: Answer, span: Span) {
+fn foreign_word(check: &mut Check<'_>, name: &str, header: &str, advice: Advice, span: Span) {
     let name = short(name);
-    match answer {
-        Answer::Way(help) => check.error(
+    match advice {
+        Advice::Equivalent(help) => check.error(
             Code::UnknownKey,
             span,
             format!("unknown key `{name}` in {header}"),
             help,
         ),
-        Answer::Later(feature) => check.not_yet(&name, feature, span, "remove it until then"),
-        Answer::Missing(help) => {
+        Advice::Later(feature) => check.not_available(&name, feature, span, "remove it until then"),
+        Advice::Unsupported(help) => {
             let message = format!("`{name}` is not available yet: RockNet has nothing like it");
             check.error(Code::NotAvailable, span, message, help);
         }

@@ -108,7 +108,7 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Duration { min_ms: 0, max_ms: 600_000 },
         "How long the zone's other servers need to have a new record.",
     )
-    .default(|| quoted(&units::write_duration(DNS_WAIT))),
+    .default(|| quoted(&units::format_timeout(DNS_WAIT))),
     Key::new(
         "ask",
         &[Section::Tls],

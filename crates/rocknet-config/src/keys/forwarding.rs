@@ -119,5 +119,5 @@ pub(super) const KEYS: &[Key] = &[
 ];
 
 fn size(bytes: usize) -> Rendered {
-    Rendered::text(&units::show_size(bytes as u64))
+    Rendered::text(&units::format_size(bytes as u64))
 }

@@ -7,7 +7,7 @@ use crate::model::Redirect;
 choice! {
     /// The way a request came.
     #[derive(Copy)]
-    pub enum Scheme {
+    pub enum RequestScheme {
         Https = "https", "the request came under TLS";
         Http = "http", "it came in the clear";
     }
@@ -71,7 +71,7 @@ pub(super) const KEYS: &[Key] = &[
     .example("query = { page = \"*\" }"),
     key(
         "scheme",
-        Kind::Choice(Scheme::WORDS),
+        Kind::Choice(RequestScheme::WORDS),
         "How the request came.",
     )
     .example("scheme = \"http\""),

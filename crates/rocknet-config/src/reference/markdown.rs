@@ -281,15 +281,23 @@ fn holds_words(kind: &Kind) -> bool {
 
 /// What a kind takes, with its bounds.
 fn takes(kind: &Kind) -> String {
-    let span = |ms: u64| units::show_duration(std::time::Duration::from_millis(ms));
+    let span = |ms: u64| units::format_duration(std::time::Duration::from_millis(ms));
     match kind {
         Kind::Any => "any value".to_owned(),
         Kind::Boolean => "`true` or `false`".to_owned(),
         Kind::Integer { min, max } => format!("a whole number from {min} to {max}"),
         Kind::Duration { min_ms, max_ms } => format!("a duration from {} to {}", span(*min_ms), span(*max_ms)),
-        Kind::Size { min, max } => format!("a size from {} to {}", units::show_size(*min), units::show_size(*max)),
+        Kind::Size { min, max } => format!(
+            "a size from {} to {}",
+            units::format_size(*min),
+            units::format_size(*max)
+        ),
         Kind::Rate { min, max } => {
-            format!("a rate from {} to {}/s", units::show_size(*min), units::show_size(*max))
+            format!(
+                "a rate from {} to {}/s",
+                units::format_size(*min),
+                units::format_size(*max)
+            )
         }
         Kind::Choice(_) => "one of these words:".to_owned(),
         Kind::Text(what) => format!("a string: {what}"),

@@ -5,9 +5,9 @@ use std::net::IpAddr;
 use crate::context::Check;
 use crate::file::{Node, Value};
 use crate::finding::Code;
+use crate::message::short;
 use crate::model::{ClientRange, Network};
 use crate::value::{network, typed};
-use crate::words::short;
 
 /// Most addresses of one list: one list of a country's networks has about 10,000, and each route has a copy.
 const MAX_RANGES: usize = 20_000;
@@ -15,7 +15,7 @@ const MAX_RANGES: usize = 20_000;
 /// Reads the addresses that may enter; empty: all.
 pub(crate) fn allow(check: &mut Check<'_>, node: &Node) -> Vec<ClientRange> {
     let allow = ranges(check, "allow", node);
-    if typed::several(node).is_empty() && !matches!(node.value, Value::Broken) {
+    if typed::elements(node).is_empty() && !matches!(node.value, Value::Broken) {
         let help = "write allow = \"all\" for everyone, or deny = \"all\" for no one";
         check.error(Code::BadValue, node.span, "`allow` has no address", help);
     }
@@ -29,7 +29,7 @@ pub(crate) fn deny(check: &mut Check<'_>, node: &Node) -> Vec<ClientRange> {
 }
 
 fn ranges(check: &mut Check<'_>, key: &str, node: &Node) -> Vec<ClientRange> {
-    if typed::several(node).len() > MAX_RANGES {
+    if typed::elements(node).len() > MAX_RANGES {
         let message = format!("`{key}` has more than {MAX_RANGES} addresses");
         check.error(Code::BadValue, node.span, message, "join neighbours into networks");
         return Vec::new();
@@ -39,14 +39,14 @@ fn ranges(check: &mut Check<'_>, key: &str, node: &Node) -> Vec<ClientRange> {
         match range(&written.value) {
             Ok(range) => all.push(range),
             Err(RangeError::Unknown) => {
-                let message = format!("\"{}\" is no address or network", short(written.shown()));
+                let message = format!("\"{}\" is no address or network", short(written.as_written()));
                 let help = "write \"192.0.2.7\", \"10.0.0.0/8\", \"2001:db8::/32\", \"private\", \"unix\" or \"all\"";
                 check.bad_text(written, span, message, help);
             }
             Err(RangeError::HostBits { network, address }) => {
                 let message = format!(
                     "\"{}\" is no network: it has bits after its length",
-                    short(written.shown())
+                    short(written.as_written())
                 );
                 let help = format!("write \"{network}\" for the network, or \"{address}\" for the address");
                 check.bad_text(written, span, message, help);
@@ -54,7 +54,7 @@ fn ranges(check: &mut Check<'_>, key: &str, node: &Node) -> Vec<ClientRange> {
             Err(RangeError::Mapped(address)) => {
                 let message = format!(
                     "\"{}\" is IPv4 inside IPv6, and clients never have it",
-                    short(written.shown())
+                    short(written.as_written())
                 );
                 let help = format!("write the IPv4 address: \"{address}\"");
                 check.bad_text(written, span, message, help);

@@ -4,10 +4,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::context::Check;
 use crate::file::Node;
+use crate::message::short;
 use crate::model::Host;
 use crate::value::socket::{self, Help};
 use crate::value::typed;
-use crate::words::short;
 
 /// Longest name of the DNS.
 const MAX_NAME: usize = 253;
@@ -24,7 +24,7 @@ pub(crate) fn build(check: &mut Check<'_>, key: &str, node: &Node, example: &str
     }
     let host = tcp(text);
     if host.is_none() {
-        let message = format!("`{key}` cannot be \"{}\"", short(typed::shown(node)));
+        let message = format!("`{key}` cannot be \"{}\"", short(typed::as_written(node)));
         let help = match text.parse::<u16>() {
             Ok(port) => format!("add the host: \"127.0.0.1:{port}\""),
             Err(_) if text.contains("://") => "leave out what stands before the host: \"127.0.0.1:9000\"".to_owned(),

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use crate::context::Check;
 use crate::file::{Node, Table, Value};
 use crate::finding::{Code, Severity};
+use crate::message::short;
 use crate::model::{Auth, DEFAULT_REALM, HashError, MAX_USER_BYTES, PasswordHash, is_user_name};
 use crate::value::path;
-use crate::words::short;
 
 /// Most users in the configuration: more are kept in a file, which takes effect without a reload.
 const MAX_USERS: usize = 1_000;
@@ -52,7 +52,7 @@ fn is_long_form(table: &Table) -> bool {
     LONG_FORM.iter().any(|key| table.node(key).is_some())
 }
 
-/// A file that cannot be used keeps its site from being served; see [`Check::dark`].
+/// A file that cannot be used keeps its site from being served; see [`Check::site_error`].
 fn file(check: &mut Check<'_>, node: &Node) -> Option<PathBuf> {
     if node.as_text().is_some_and(|text| PasswordHash::parse(text).is_ok()) {
         let help = "for a user named `file` write auth = { users = { file = \"…\" } }";
@@ -68,7 +68,7 @@ fn file(check: &mut Check<'_>, node: &Node) -> Option<PathBuf> {
     if check.env.kind(&path).is_some() {
         for finding in check.env.password_file_findings(&path) {
             match finding.severity {
-                Severity::Error => check.dark(Code::BadValue, node.span, finding.message, finding.help),
+                Severity::Error => check.site_error(Code::BadValue, node.span, finding.message, finding.help),
                 Severity::Warning => check.warning(Code::Dangerous, node.span, finding.message, finding.help),
             }
         }

@@ -4,9 +4,9 @@ use crate::binding::{self, Section};
 use crate::context::Check;
 use crate::file::{Node, Value};
 use crate::finding::Code;
+use crate::message::short;
 use crate::model::Cgi;
 use crate::value::{params, path, typed};
-use crate::words::short;
 
 /// Reads `cgi`; `None` if it is off or invalid.
 pub(crate) fn build(check: &mut Check<'_>, node: &Node, has_root: bool) -> Option<Cgi> {
@@ -56,7 +56,7 @@ fn folder(check: &mut Check<'_>, node: &Node) -> Option<String> {
         return None;
     }
     if text.contains('*') {
-        let message = format!("`cgi` cannot be \"{}\"", short(typed::shown(node)));
+        let message = format!("`cgi` cannot be \"{}\"", short(typed::as_written(node)));
         check.bad_text(written, node.span, message, EXAMPLE.to_owned());
         return None;
     }

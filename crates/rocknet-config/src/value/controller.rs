@@ -3,9 +3,9 @@
 use crate::context::Check;
 use crate::file::{Node, Value};
 use crate::finding::Code;
+use crate::message::short;
 use crate::model::Controller;
 use crate::value::path;
-use crate::words::short;
 
 /// Longest name of a controller: names in C may be longer, but no sensible one is.
 const MAX_NAME: usize = 128;

@@ -2,8 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use crate::message::short;
 use crate::model::HostPattern;
-use crate::words::short;
 
 /// The form of a site's name.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,9 +4,9 @@ use std::net::IpAddr;
 
 use crate::context::Check;
 use crate::file::Node;
+use crate::message::short;
 use crate::model::Network;
 use crate::value::typed;
-use crate::words::short;
 
 pub(crate) fn build(check: &mut Check<'_>, node: &Node) -> Vec<Network> {
     let mut all = Vec::new();
@@ -14,7 +14,7 @@ pub(crate) fn build(check: &mut Check<'_>, node: &Node) -> Vec<Network> {
         match network(&written.value) {
             Some(network) => all.push(network),
             None => {
-                let message = format!("\"{}\" is no address or network", short(written.shown()));
+                let message = format!("\"{}\" is no address or network", short(written.as_written()));
                 let help = "write \"192.0.2.7\", \"10.0.0.0/8\", \"2001:db8::/32\" or \"unix\"";
                 check.bad_text(written, span, message, help);
             }

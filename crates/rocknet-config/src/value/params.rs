@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::context::Check;
 use crate::file::Table;
 use crate::finding::Code;
-use crate::words::short;
+use crate::message::short;
 
 /// Variables that frame a message, or name the protocol.
 const OWN_VARIABLES: &[&str] = &["CONTENT_LENGTH", "SCGI", "GATEWAY_INTERFACE"];

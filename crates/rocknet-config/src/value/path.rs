@@ -7,13 +7,13 @@ use crate::context::Check;
 use crate::environment::FileKind;
 use crate::file::{Node, Value};
 use crate::finding::Code;
+use crate::message::{nearest, short};
 use crate::model::LogTarget;
 use crate::source::Span;
-use crate::source::clean;
+use crate::source::normalize;
 use crate::value::typed;
-use crate::words::{nearest, short};
 
-/// A folder to serve. A missing one keeps its site from being served; see [`Check::dark`].
+/// A folder to serve. A missing one keeps its site from being served; see [`Check::site_error`].
 pub(crate) fn root(check: &mut Check<'_>, node: &Node) -> Option<PathBuf> {
     existing_folder(check, "root", node)
 }
@@ -21,18 +21,18 @@ pub(crate) fn root(check: &mut Check<'_>, node: &Node) -> Option<PathBuf> {
 /// A folder that has to be there, as a root has.
 pub(crate) fn existing_folder(check: &mut Check<'_>, key: &str, node: &Node) -> Option<PathBuf> {
     let text = node.as_text()?;
-    disk(check, key, text, node.span)?;
+    check_path(check, key, text, node.span)?;
     let path = check.resolve(node.span, text);
     let shown = if matches!(&node.value, Value::Text(t) if t.template.is_some()) {
-        typed::shown(node).to_owned()
+        typed::as_written(node).to_owned()
     } else {
-        clean(&path).display().to_string()
+        normalize(&path).display().to_string()
     };
     match check.env.kind(&path) {
         Some(FileKind::Directory) => {}
         Some(_) => {
             let help = "name the folder the file is in";
-            check.dark(
+            check.site_error(
                 Code::Missing,
                 node.span,
                 format!("the {key} {shown} is no folder"),
@@ -41,7 +41,7 @@ pub(crate) fn existing_folder(check: &mut Check<'_>, key: &str, node: &Node) -> 
         }
         None => {
             let help = "make the folder, or correct the path; a relative path begins at the file it is written in";
-            check.dark(
+            check.site_error(
                 Code::Missing,
                 node.span,
                 format!("the {key} {shown} is not there"),
@@ -52,30 +52,30 @@ pub(crate) fn existing_folder(check: &mut Check<'_>, key: &str, node: &Node) -> 
     Some(path)
 }
 
-/// A file to read when the server starts. A missing one keeps its site from being served; see [`Check::dark`].
+/// A file to read when the server starts. A missing one keeps its site from being served; see [`Check::site_error`].
 pub(crate) fn file(check: &mut Check<'_>, key: &str, node: &Node) -> Option<PathBuf> {
     file_at(check, key, node.as_text()?, node.span)
 }
 
 /// Reads a file as [`file`] does, where the path is a part of the value.
 pub(crate) fn file_at(check: &mut Check<'_>, key: &str, text: &str, span: Span) -> Option<PathBuf> {
-    disk(check, key, text, span)?;
+    check_path(check, key, text, span)?;
     let path = check.resolve(span, text);
     let error = match check.env.kind(&path) {
         Some(FileKind::File | FileKind::Other) => return Some(path),
         Some(FileKind::Directory) => "is a folder",
         None => "is not there",
     };
-    let message = format!("`{key}`: the file {} {error}", clean(&path).display());
+    let message = format!("`{key}`: the file {} {error}", normalize(&path).display());
     let help = "correct the path; a relative path begins at the file it is written in";
-    check.dark(Code::Missing, span, message, help);
+    check.site_error(Code::Missing, span, message, help);
     Some(path)
 }
 
 /// A folder that the server makes if it is not there.
 pub(crate) fn folder(check: &mut Check<'_>, key: &str, node: &Node) -> Option<PathBuf> {
     let text = node.as_text()?;
-    disk(check, key, text, node.span)?;
+    check_path(check, key, text, node.span)?;
     Some(check.resolve(node.span, text))
 }
 
@@ -92,7 +92,7 @@ pub(crate) fn log_target(check: &mut Check<'_>, key: &str, node: &Node) -> Optio
     }
     // A bare word is far more often a mistyped "stdout" than a file without folder and suffix.
     if !text.contains(['/', '.']) {
-        let message = format!("`{key}` cannot be \"{}\"", short(typed::shown(node)));
+        let message = format!("`{key}` cannot be \"{}\"", short(typed::as_written(node)));
         let words: Vec<_> = words.iter().map(|word| word.text).collect();
         let help = match nearest(text, words.iter().copied()) {
             Some(meant) => format!("did you mean \"{meant}\"?"),
@@ -107,7 +107,7 @@ pub(crate) fn log_target(check: &mut Check<'_>, key: &str, node: &Node) -> Optio
         check.error(Code::BadValue, node.span, message, help);
         return None;
     }
-    disk(check, key, text, node.span)?;
+    check_path(check, key, text, node.span)?;
     if text.ends_with('/') {
         check.error(
             Code::BadValue,
@@ -121,7 +121,7 @@ pub(crate) fn log_target(check: &mut Check<'_>, key: &str, node: &Node) -> Optio
 }
 
 /// Reports what no path on disk may hold.
-fn disk(check: &mut Check<'_>, key: &str, text: &str, span: Span) -> Option<()> {
+fn check_path(check: &mut Check<'_>, key: &str, text: &str, span: Span) -> Option<()> {
     let raw = check.sources.slice(span);
     let error = if text.is_empty() {
         Some((
@@ -156,7 +156,7 @@ fn disk(check: &mut Check<'_>, key: &str, text: &str, span: Span) -> Option<()> 
 }
 
 /// A path below the site: what `fallback` and error pages name.
-pub(crate) fn below_site(check: &mut Check<'_>, key: &str, node: &Node) -> Option<String> {
+pub(crate) fn site_path(check: &mut Check<'_>, key: &str, node: &Node) -> Option<String> {
     let written = node.written()?;
     if let Some((message, help)) = site_path_error(&written.value) {
         check.bad_text(written, node.span, format!("`{key}`: {message}"), help);

@@ -1,9 +1,9 @@
 //! Patterns of routes and redirects, and the targets redirects lead to.
 
+use crate::message::short;
 use crate::model::Pattern;
 use crate::value::host::ValueError;
 use crate::value::{path, regex};
-use crate::words::short;
 
 /// Longest pattern or target: no request target is longer by default, so nothing longer can match.
 const MAX_PATTERN_BYTES: usize = 8 * 1024;

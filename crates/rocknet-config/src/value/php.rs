@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use crate::context::Check;
 use crate::file::{Node, Value};
 use crate::finding::Code;
+use crate::message::short;
 use crate::model::{Php, PhpVersion};
 use crate::value::{address, typed};
-use crate::words::short;
 
 /// Reads `php`; `None` if it is off or invalid.
 pub(crate) fn build(check: &mut Check<'_>, node: &Node, has_root: bool) -> Option<Php> {
@@ -33,7 +33,7 @@ pub(crate) fn build(check: &mut Check<'_>, node: &Node, has_root: bool) -> Optio
         });
     }
     if text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') && text.contains('.') {
-        let message = format!("`php` cannot be \"{}\"", short(typed::shown(node)));
+        let message = format!("`php` cannot be \"{}\"", short(typed::as_written(node)));
         let help = "write two numbers, \"8.2\": the newest of its releases is meant".to_owned();
         check.bad_text(written, node.span, message, help);
         return None;

@@ -11,10 +11,10 @@ use crate::choice::Choice;
 use crate::context::Check;
 use crate::file::{Node, Table, Value};
 use crate::finding::Code;
+use crate::message::{alternatives, quoted, short};
 use crate::model::{Balance, Forwarded, Proxy, ProxyProtocol, RequestBuffering};
 use crate::value::field::is_token;
 use crate::value::{path, typed, upstream_tls};
-use crate::words::{or, quoted, short};
 
 /// Reads `proxy`; `None` if it is off or invalid.
 pub(crate) fn build(check: &mut Check<'_>, node: &Node) -> Option<Proxy> {
@@ -64,7 +64,7 @@ pub(crate) fn build(check: &mut Check<'_>, node: &Node) -> Option<Proxy> {
         headers,
         strip: table
             .and_then(|table| table.node("strip"))
-            .and_then(|node| path::below_site(check, "strip", node))
+            .and_then(|node| path::site_path(check, "strip", node))
             .map(|path| path.trim_end_matches('/').to_owned())
             .filter(|path| !path.is_empty()),
         forwarded: table
@@ -94,10 +94,10 @@ fn balance(check: &mut Check<'_>, node: &Node) -> Option<Balance> {
     match written.value.strip_prefix(Balance::HEADER).map(str::trim) {
         Some(name) if is_token(name) => Some(Balance::Header(name.to_owned())),
         _ => {
-            let message = format!("`balance` cannot be \"{}\"", short(typed::shown(node)));
+            let message = format!("`balance` cannot be \"{}\"", short(typed::as_written(node)));
             let field = format!("{}NAME", Balance::HEADER);
             let words = Balance::WORDS.iter().map(|word| word.text).chain([&*field]);
-            let help = format!("write {}", or(words.map(quoted)));
+            let help = format!("write {}", alternatives(words.map(quoted)));
             check.bad_text(written, node.span, message, help);
             None
         }
@@ -108,7 +108,10 @@ fn forwarded(check: &mut Check<'_>, node: &Node) -> Option<Forwarded> {
     match &node.value {
         Value::Boolean(false) => Some(Forwarded::Nothing),
         Value::Boolean(true) => {
-            let help = format!("write {}", or(Forwarded::WORDS.iter().map(|word| quoted(word.text))));
+            let help = format!(
+                "write {}",
+                alternatives(Forwarded::WORDS.iter().map(|word| quoted(word.text)))
+            );
             check.error(
                 Code::BadValue,
                 node.span,
@@ -150,7 +153,7 @@ fn sticky(check: &mut Check<'_>, node: &Node) -> Option<String> {
         Value::Boolean(true) => Some("rocknet_server".to_owned()),
         Value::Text(written) if is_token(&written.value) => Some(written.value.clone()),
         Value::Text(written) => {
-            let message = format!("\"{}\" is no name for a cookie", short(written.shown()));
+            let message = format!("\"{}\" is no name for a cookie", short(written.as_written()));
             check.bad_text(written, node.span, message, "names hold letters, digits, `-` and `_`");
             None
         }

@@ -1,8 +1,8 @@
 //! Regular expressions where patterns are taken, as nginx, Apache and Caddy write them: known by their look, and turned
 //! into patterns where that can be done.
 
+use crate::message::short;
 use crate::value::host::ValueError;
-use crate::words::short;
 
 /// Most patterns proposed for the alternatives of one group: a message stays a message.
 const MAX_ALTERNATIVES: usize = 8;

@@ -6,10 +6,10 @@ use crate::binding::{self, Section, WrittenKey};
 use crate::context::Check;
 use crate::file::{Entry, Table, Value};
 use crate::finding::Code;
+use crate::message::short;
 use crate::model::{Fallback, Pattern, Redirect, Settings};
 use crate::source::Span;
 use crate::value::{access, auth, cgi, controller, field, path, pattern, php, proxy, typed};
-use crate::words::short;
 
 /// Files sent along with one page: what a page cannot be shown without is less, and each takes a stream of its own.
 const MAX_PUSH: usize = 32;
@@ -57,7 +57,7 @@ pub(crate) fn fallback(check: &mut Check<'_>, written: &WrittenKey<'_>, settings
             check.error(Code::BadValue, node.span, message, help);
             Fallback::Usual
         }
-        _ => path::below_site(check, "fallback", node).map_or(Fallback::Usual, Fallback::Path),
+        _ => path::site_path(check, "fallback", node).map_or(Fallback::Usual, Fallback::Path),
     };
 }
 
@@ -196,7 +196,7 @@ pub(crate) fn errors(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: 
             );
             continue;
         };
-        if let Some(page) = path::below_site(check, "errors", &entry.node) {
+        if let Some(page) = path::site_path(check, "errors", &entry.node) {
             settings.errors.insert(status, page);
             settings
                 .key_spans

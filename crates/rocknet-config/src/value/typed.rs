@@ -47,7 +47,7 @@ fn measure<E>(table: Option<&Table>, key: &str, parse: fn(&str) -> Result<u64, E
 }
 
 /// Returns the elements of a list, or the one value.
-pub(crate) fn several(node: &Node) -> &[Node] {
+pub(crate) fn elements(node: &Node) -> &[Node] {
     match &node.value {
         Value::List(items) => items,
         Value::Broken => &[],
@@ -57,15 +57,15 @@ pub(crate) fn several(node: &Node) -> &[Node] {
 
 /// Returns the strings of a value that is one or a list of them.
 pub(crate) fn texts(node: &Node) -> impl Iterator<Item = (&Text, Span)> {
-    several(node)
+    elements(node)
         .iter()
         .filter_map(|item| Some((item.written()?, item.span)))
 }
 
 /// Returns the part of a value that a message may show.
-pub(crate) fn shown(node: &Node) -> &str {
+pub(crate) fn as_written(node: &Node) -> &str {
     match &node.value {
-        Value::Text(text) => text.shown(),
+        Value::Text(text) => text.as_written(),
         _ => "",
     }
 }

@@ -4,9 +4,9 @@ use crate::context::Check;
 use crate::environment::FileKind;
 use crate::file::{Node, Table};
 use crate::finding::{Code, Severity};
+use crate::message::short;
 use crate::model::{CertificateFiles, UpstreamTls, Weighted};
 use crate::value::{path, typed};
-use crate::words::short;
 
 /// Longest name of the DNS.
 const MAX_NAME: usize = 253;
@@ -55,7 +55,7 @@ pub(crate) fn build(check: &mut Check<'_>, table: &Table, to: &[Weighted]) -> Up
 }
 
 fn authorities(check: &mut Check<'_>, node: &Node) -> Vec<std::path::PathBuf> {
-    let items = typed::several(node);
+    let items = typed::elements(node);
     if items.is_empty() || items.len() > MAX_FILES {
         let message = format!("`ca` names {} files", items.len());
         check.error(
@@ -71,7 +71,7 @@ fn authorities(check: &mut Check<'_>, node: &Node) -> Vec<std::path::PathBuf> {
         && let Some(error) = check.env.authorities_error(&files)
     {
         let help = "name a PEM file that holds the certificates of the authorities";
-        check.dark(Code::Certificate, node.span, format!("`ca`: {error}"), help);
+        check.site_error(Code::Certificate, node.span, format!("`ca`: {error}"), help);
     }
     files
 }
@@ -93,7 +93,7 @@ fn server_name(check: &mut Check<'_>, node: &Node) -> Option<String> {
     if is_name || text.parse::<std::net::IpAddr>().is_ok() {
         return Some(text.to_ascii_lowercase());
     }
-    let message = format!("\"{}\" is no name of a server", short(typed::shown(node)));
+    let message = format!("\"{}\" is no name of a server", short(typed::as_written(node)));
     check.bad_text(
         written,
         node.span,
@@ -127,7 +127,7 @@ fn client(check: &mut Check<'_>, table: &Table) -> Option<(std::path::PathBuf, s
         let mut findings = check.env.certificate_findings(&[files], &[]);
         findings.retain(|finding| finding.severity == Severity::Error);
         for finding in findings {
-            check.dark(
+            check.site_error(
                 Code::Certificate,
                 node.span,
                 format!("`cert`: {}", finding.message),

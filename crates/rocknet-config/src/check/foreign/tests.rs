@@ -13,15 +13,15 @@ fn words_are_found_in_any_case_and_once() {
         assert!(find(word).is_some(), "{word}");
     }
     assert_eq!((find("aliases"), find("root")), (None, None));
-    assert_eq!(find_family("ssl_ciphers"), find_family("SSLCipherSuite"));
-    assert_eq!((find_family("ss"), find_family("é")), (None, None));
+    assert_eq!(find_prefix("ssl_ciphers"), find_prefix("SSLCipherSuite"));
+    assert_eq!((find_prefix("ss"), find_prefix("é")), (None, None));
 }
 
 #[test]
 fn answers_name_keys_that_exist() {
-    let answers = WORDS.iter().chain(FAMILIES).map(|(_, answer)| answer);
+    let answers = WORDS.iter().chain(PREFIXES).map(|(_, answer)| answer);
     for answer in answers {
-        let (Way(text) | Missing(text) | Later(text)) = answer;
+        let (Equivalent(text) | Unsupported(text) | Later(text)) = answer;
         for quoted in text.split('`').skip(1).step_by(2) {
             assert!(keys::all().any(|key| key.name == quoted), "`{quoted}` in: {text}");
         }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crate::context::Check;
 use crate::file::Table;
 use crate::finding::Code;
+use crate::message::short;
 use crate::value::field::{is_own, is_token};
-use crate::words::short;
 
 /// Fields of requests; those that frame a message are never the operator's.
 pub(super) fn build(check: &mut Check<'_>, table: &Table) -> BTreeMap<String, String> {

@@ -7,8 +7,8 @@ use crate::binding::{self, Section};
 use crate::context::Check;
 use crate::file::{Node, Value};
 use crate::finding::Code;
+use crate::message::short;
 use crate::model::Health;
-use crate::words::short;
 
 /// Reads `health`. `given`: the fields that the proxy sets in requests.
 pub(super) fn build(check: &mut Check<'_>, node: &Node, given: &BTreeMap<String, String>) -> Option<Health> {
@@ -26,7 +26,7 @@ pub(super) fn build(check: &mut Check<'_>, node: &Node, given: &BTreeMap<String,
     let written = path.written()?;
     let text = &written.value;
     if !text.starts_with('/') || !text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#') {
-        let message = format!("`health`: \"{}\" is no path of a URL", short(written.shown()));
+        let message = format!("`health`: \"{}\" is no path of a URL", short(written.as_written()));
         check.bad_text(written, path.span, message, "write \"/healthz\"");
         return None;
     }

@@ -5,9 +5,9 @@ use crate::binding::{self, Section};
 use crate::context::Check;
 use crate::file::{Node, Value};
 use crate::finding::Code;
+use crate::message::short;
 use crate::model::Mirror;
 use crate::value::typed;
-use crate::words::short;
 
 pub(super) fn build(check: &mut Check<'_>, node: &Node) -> Option<Mirror> {
     let (to, table) = match &node.value {
@@ -30,7 +30,7 @@ pub(super) fn build(check: &mut Check<'_>, node: &Node) -> Option<Mirror> {
     if let Some((scheme, _)) = written.value.split_once("://")
         && scheme != "http"
     {
-        let message = format!("copies of requests cannot go to \"{}\"", short(typed::shown(to)));
+        let message = format!("copies of requests cannot go to \"{}\"", short(typed::as_written(to)));
         check.bad_text(
             written,
             to.span,
@@ -61,7 +61,7 @@ fn share(check: &mut Check<'_>, node: &Node) -> Option<u32> {
     let written = node.written()?;
     let share = percent(&written.value);
     if share.is_none() {
-        let message = format!("`share` cannot be \"{}\"", short(written.shown()));
+        let message = format!("`share` cannot be \"{}\"", short(written.as_written()));
         check.bad_text(
             written,
             node.span,

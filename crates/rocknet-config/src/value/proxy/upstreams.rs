@@ -5,10 +5,10 @@ use std::net::{IpAddr, Ipv6Addr};
 use crate::context::Check;
 use crate::file::{Node, Value};
 use crate::finding::Code;
+use crate::message::short;
 use crate::model::{Duty, Host, Upstream, Weighted};
 use crate::value::socket::{self, Help};
 use crate::value::typed;
-use crate::words::short;
 
 /// Most servers of one place: a larger group has a balancer of its own in front.
 const MAX_UPSTREAMS: usize = 256;
@@ -21,7 +21,7 @@ pub(super) const EXAMPLE: &str =
 
 /// Reads the servers of a proxy. `http2`: requests are in HTTP/2 whatever the scheme.
 pub(super) fn upstreams(check: &mut Check<'_>, node: &Node, http2: bool) -> Option<Vec<Weighted>> {
-    let items = typed::several(node);
+    let items = typed::elements(node);
     if items.is_empty() {
         check.error(Code::BadValue, node.span, "`proxy` names no server", EXAMPLE);
         return None;
@@ -107,7 +107,7 @@ pub(super) fn upstream(check: &mut Check<'_>, node: &Node, http2: bool) -> Optio
         None if host("http", text).is_ok() => format!("write \"http://{}\"", short(text)),
         None => EXAMPLE.to_owned(),
     };
-    let message = format!("`proxy` cannot be \"{}\"", short(typed::shown(node)));
+    let message = format!("`proxy` cannot be \"{}\"", short(typed::as_written(node)));
     check.bad_text(written, node.span, message, help);
     None
 }

@@ -4,7 +4,7 @@
 const MAX_SHOWN_CHARS: usize = 60;
 
 /// Joins alternatives: `a, b or c`.
-pub(crate) fn or(parts: impl Iterator<Item = String>) -> String {
+pub(crate) fn alternatives(parts: impl Iterator<Item = String>) -> String {
     let parts: Vec<_> = parts.collect();
     match parts.split_last() {
         Some((last, first)) if !first.is_empty() => format!("{} or {last}", first.join(", ")),

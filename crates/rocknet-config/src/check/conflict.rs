@@ -4,22 +4,22 @@ use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
 use crate::check::listen::SiteListener;
-use crate::check::site::Built;
+use crate::check::site::CheckedSite;
 use crate::context::Check;
 use crate::model::{HostPattern, Listen};
 use crate::source::Span;
 
-pub(super) fn check(check: &mut Check<'_>, sites: &[Built]) {
-    same_names(check, sites);
-    overlapping(check, sites);
-    mixed(check, sites);
+pub(super) fn check(check: &mut Check<'_>, sites: &[CheckedSite]) {
+    check_names(check, sites);
+    check_overlaps(check, sites);
+    check_schemes(check, sites);
 }
 
 /// One name, or the part of those that answer to all, belongs to one site on each listener.
-fn same_names(check: &mut Check<'_>, sites: &[Built]) {
-    let mut taken: HashMap<(&Listen, Option<&HostPattern>), (&Built, Span)> = HashMap::new();
+fn check_names(check: &mut Check<'_>, sites: &[CheckedSite]) {
+    let mut taken: HashMap<(&Listen, Option<&HostPattern>), (&CheckedSite, Span)> = HashMap::new();
     // Told once for each pair of sites: the same two clash on each listener and name.
-    let mut told: HashSet<(&str, &str)> = HashSet::new();
+    let mut reported: HashSet<(&str, &str)> = HashSet::new();
     for site in sites {
         for SiteListener { listen, .. } in &site.listen {
             let names: Vec<_> = if site.names.is_empty() {
@@ -32,7 +32,7 @@ fn same_names(check: &mut Check<'_>, sites: &[Built]) {
                     taken.insert((listen, name), (site, span));
                     continue;
                 };
-                if !told.insert((&other.site.name, &site.site.name)) {
+                if !reported.insert((&other.site.name, &site.site.name)) {
                     continue;
                 }
                 let at = shown(listen);
@@ -59,7 +59,7 @@ fn same_names(check: &mut Check<'_>, sites: &[Built]) {
 }
 
 /// A port on every address, and the same port on every IPv4 address, cannot both be opened.
-fn overlapping(check: &mut Check<'_>, sites: &[Built]) {
+fn check_overlaps(check: &mut Check<'_>, sites: &[CheckedSite]) {
     let mut whole: HashMap<u16, Span> = HashMap::new();
     for SiteListener { listen, span, .. } in sites.iter().flat_map(|site| &site.listen) {
         if let Listen::Tcp { address: None, port } = listen
@@ -68,7 +68,7 @@ fn overlapping(check: &mut Check<'_>, sites: &[Built]) {
             whole.entry(*port).or_insert(*span);
         }
     }
-    let mut told: HashSet<&Listen> = HashSet::new();
+    let mut reported: HashSet<&Listen> = HashSet::new();
     for SiteListener { listen, span, .. } in sites.iter().flat_map(|site| &site.listen) {
         let Listen::Tcp {
             address: Some(address),
@@ -81,10 +81,10 @@ fn overlapping(check: &mut Check<'_>, sites: &[Built]) {
             IpAddr::V4(v4) => v4.is_unspecified(),
             IpAddr::V6(v6) => v6.is_unspecified(),
         };
-        let Some(there) = whole.get(port).filter(|_| all && !told.contains(&listen)) else {
+        let Some(there) = whole.get(port).filter(|_| all && !reported.contains(&listen)) else {
             continue;
         };
-        told.insert(listen);
+        reported.insert(listen);
         let message = format!("{} overlaps with port {port} of every address", shown(listen));
         let help = format!("write {port} in both places, or name the addresses in both");
         check.conflict(*span, ("which is here", *there), message, &help);
@@ -92,21 +92,23 @@ fn overlapping(check: &mut Check<'_>, sites: &[Built]) {
 }
 
 /// What a socket speaks is known before anything is said on it, so all sites at one port have to agree.
-fn mixed(check: &mut Check<'_>, sites: &[Built]) {
+fn check_schemes(check: &mut Check<'_>, sites: &[CheckedSite]) {
     // The first that speaks in either way: at an address, at any address of a port, and at the port as a whole. Port 0 is
     // another port for every address that asks for it.
-    let mut seen: HashMap<(u16, Reach, bool), &SiteListener> = HashMap::new();
+    let mut seen: HashMap<(u16, PortScope, bool), &SiteListener> = HashMap::new();
     let known = sites.iter().filter(|site| site.tls_is_known);
     for listener in known.flat_map(|site| &site.listen) {
         let Listen::Tcp { address, port } = listener.listen else {
             continue;
         };
-        let other = |reach| seen.get(&(port, reach, !listener.secure));
-        let met = match address {
-            Some(address) => other(Reach::One(address)).or_else(|| other(Reach::Whole).filter(|_| port != 0)),
-            None => other(Reach::Whole).or_else(|| other(Reach::Any).filter(|_| port != 0)),
+        let other = |scope| seen.get(&(port, scope, !listener.secure));
+        let conflicting = match address {
+            Some(address) => {
+                other(PortScope::Address(address)).or_else(|| other(PortScope::AnyAddress).filter(|_| port != 0))
+            }
+            None => other(PortScope::AnyAddress).or_else(|| other(PortScope::SomeAddress).filter(|_| port != 0)),
         };
-        if let Some(other) = met {
+        if let Some(other) = conflicting {
             let (here, there) = match listener.secure {
                 true => ("TLS", "in the clear here"),
                 false => ("clear HTTP", "under TLS here"),
@@ -119,21 +121,21 @@ fn mixed(check: &mut Check<'_>, sites: &[Built]) {
             check.conflict(listener.span, (there, other.span), message, help);
             return;
         }
-        let own = address.map_or([Reach::Whole, Reach::Whole], |address| {
-            [Reach::One(address), Reach::Any]
+        let own = address.map_or([PortScope::AnyAddress, PortScope::AnyAddress], |address| {
+            [PortScope::Address(address), PortScope::SomeAddress]
         });
-        for reach in own {
-            seen.entry((port, reach, listener.secure)).or_insert(listener);
+        for scope in own {
+            seen.entry((port, scope, listener.secure)).or_insert(listener);
         }
     }
 }
 
 /// How much of a port a listener takes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Reach {
-    Whole,
-    Any,
-    One(IpAddr),
+enum PortScope {
+    AnyAddress,
+    SomeAddress,
+    Address(IpAddr),
 }
 
 fn host(name: &HostPattern) -> String {
