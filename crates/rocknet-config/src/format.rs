@@ -40,14 +40,14 @@ pub fn format(text: &str) -> Result<String, Report> {
         ..Writer::default()
     };
     for event in syntax::events(source, &mut Vec::new()) {
-        writer.take(&event, source.input());
+        writer.handle(&event, source.input());
     }
     Ok(writer.finish())
 }
 
 /// What the last line with something on it was.
 #[derive(Debug, Default, PartialEq, Eq)]
-enum Last {
+enum LastLine {
     #[default]
     Nothing,
     Entry,
@@ -61,10 +61,10 @@ struct Writer<'t> {
     /// Lists and inline tables around the place; true for an inline table.
     open: Vec<bool>,
     /// Something stands on this line already.
-    begun: bool,
+    line_started: bool,
     /// The line before was empty.
     blank: bool,
-    last: Last,
+    last: LastLine,
     /// A comma waits for what follows it.
     comma: bool,
     /// Just after `{`.
@@ -76,7 +76,7 @@ struct Writer<'t> {
 }
 
 impl<'t> Writer<'t> {
-    fn take(&mut self, event: &Event, text: &'t str) {
+    fn handle(&mut self, event: &Event, text: &'t str) {
         let raw = text.get(event.span().start()..event.span().end()).unwrap_or("");
         let spaces = std::mem::take(&mut self.spaces);
         match event.kind() {
@@ -84,26 +84,26 @@ impl<'t> Writer<'t> {
             EventKind::Newline => self.newline(),
             EventKind::Comment => self.comment(raw.trim_end(), spaces),
             EventKind::StdTableOpen | EventKind::ArrayTableOpen => {
-                if self.last == Last::Entry {
+                if self.last == LastLine::Entry {
                     self.blank = true;
                 }
                 self.put(raw);
-                self.last = Last::Header;
+                self.last = LastLine::Header;
             }
             EventKind::StdTableClose | EventKind::ArrayTableClose | EventKind::KeySep => self.out.push_str(raw),
             EventKind::SimpleKey => {
                 // The parts of one key follow a dot or a bracket, and those take no space.
-                let joined = self.out.ends_with(['.', '[']) && self.begun && !self.comma && !self.brace;
+                let joined = self.out.ends_with(['.', '[']) && self.line_started && !self.comma && !self.brace;
                 if joined {
                     self.out.push_str(raw);
                 } else {
                     self.put(raw);
-                    self.last = Last::Entry;
+                    self.last = LastLine::Entry;
                 }
             }
             EventKind::KeyValSep => {
                 // The parser lets a line end on either side of it inside a table.
-                if self.begun {
+                if self.line_started {
                     self.out.push(' ');
                 } else {
                     self.begin(self.open.len());
@@ -133,7 +133,7 @@ impl<'t> Writer<'t> {
 
     /// Writes the next thing of a line, with the blank line, spaces or comma due before it.
     fn put(&mut self, text: &str) {
-        if self.begun {
+        if self.line_started {
             if self.comma {
                 self.out.push_str(", ");
             } else if self.brace || self.equals {
@@ -157,12 +157,12 @@ impl<'t> Writer<'t> {
         }
         self.blank = false;
         self.out.extend(std::iter::repeat_n(' ', depth * INDENT));
-        self.begun = true;
+        self.line_started = true;
     }
 
     fn newline(&mut self) {
         if self.comma {
-            if !self.begun {
+            if !self.line_started {
                 self.begin(self.open.len());
             }
             self.out.push(',');
@@ -170,16 +170,16 @@ impl<'t> Writer<'t> {
         }
         self.brace = false;
         self.equals = false;
-        if self.begun {
+        if self.line_started {
             self.out.push('\n');
         } else {
             self.blank = true;
         }
-        self.begun = false;
+        self.line_started = false;
     }
 
     fn comment(&mut self, text: &str, spaces: &str) {
-        if self.begun {
+        if self.line_started {
             if self.comma {
                 self.out.push(',');
                 self.comma = false;
@@ -197,7 +197,7 @@ impl<'t> Writer<'t> {
                 self.begin(self.open.len());
             }
             if self.open.is_empty() {
-                self.last = Last::Comment;
+                self.last = LastLine::Comment;
             }
         }
         self.out.push_str(text);
@@ -207,7 +207,7 @@ impl<'t> Writer<'t> {
         let is_table = self.open.pop().unwrap_or(false);
         // A comma before the end of a line of its own is told by `newline`; one before a bracket says nothing.
         self.comma = false;
-        if !self.begun {
+        if !self.line_started {
             // No blank line before a closing bracket.
             self.blank = false;
             self.begin(self.open.len());
@@ -219,7 +219,7 @@ impl<'t> Writer<'t> {
     }
 
     fn finish(mut self) -> String {
-        if self.begun {
+        if self.line_started {
             self.out.push('\n');
         }
         self.out

@@ -12,12 +12,12 @@ use crate::model::PasswordHash;
 /// Any bytes as a configuration file.
 pub fn config(data: &[u8]) {
     if let Ok(text) = std::str::from_utf8(data) {
-        let _ = text_of_a_file(text);
+        let _ = config_text(text);
     }
 }
 
 /// Reads, formats and edits a text, and checks what holds for every text.
-pub fn text_of_a_file(text: &str) -> Result<(), Report> {
+pub fn config_text(text: &str) -> Result<(), Report> {
     let mut world = Memory {
         any_directory: true,
         ..Memory::default()

@@ -10,7 +10,7 @@ use toml_parser::{ParseError, Source};
 use crate::file::Table;
 use crate::finding::{MAX_FINDINGS, Report};
 use crate::source::{FileId, Sources, Span};
-use builder::{Builder, Built, Torn};
+use builder::{BrokenValue, Builder, ParsedFile};
 
 pub(crate) use tree::MAX_KEY_PARTS;
 
@@ -29,19 +29,23 @@ pub(crate) fn parse(sources: &Sources, file: FileId, report: &mut Report) -> Tab
     error_offsets.sort_unstable();
     let mut builder = Builder::new(sources, file, source, offset, error_offsets, &mut errors);
     for event in &events {
-        builder.take(event);
+        builder.handle(event);
     }
-    let Built { root, duplicates, torn } = builder.finish();
+    let ParsedFile {
+        root,
+        duplicates,
+        broken,
+    } = builder.finish();
     let mut findings = duplicates;
-    findings.extend(torn.iter().map(|torn| hint::torn(sources, torn)));
+    findings.extend(broken.iter().map(|broken| hint::broken_value(sources, broken)));
     // One mistake often shows itself several times; the first on each line is the one that helps.
     let mut lines = Vec::new();
     for error in &errors {
         let (start, end) = position(error);
         let span = Span::new(file, start + offset, end + offset);
         let line = sources.line(span);
-        let inside = |torn: &Torn| torn.open.start <= span.start && span.start <= torn.end;
-        if lines.contains(&line) || torn.iter().any(inside) {
+        let inside = |broken: &BrokenValue| broken.open.start <= span.start && span.start <= broken.end;
+        if lines.contains(&line) || broken.iter().any(inside) {
             continue;
         }
         findings.push(hint::finding(sources, span, error));

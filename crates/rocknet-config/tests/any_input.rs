@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use proptest::prelude::*;
-use rocknet_config::fuzzing::{config, text_of_a_file as feed};
+use rocknet_config::fuzzing::{config, config_text as feed};
 
 /// What past fuzzing and thought have found worth keeping.
 #[test]

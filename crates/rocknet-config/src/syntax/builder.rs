@@ -7,19 +7,19 @@ use toml_parser::{ParseError, Source};
 use crate::file::{Node, Origin, Table, Text, Value};
 use crate::finding::{Code, Finding, MAX_FINDINGS, Related, Severity};
 use crate::source::{FileId, Sources, Span};
-use crate::syntax::tree::{self, Clash, MAX_KEY_PARTS};
+use crate::syntax::tree::{self, KeyConflict, MAX_KEY_PARTS};
 
 /// What became of a file.
-pub(super) struct Built {
+pub(super) struct ParsedFile {
     pub root: Table,
     /// Keys and tables written twice.
     pub duplicates: Vec<Finding>,
-    pub torn: Vec<Torn>,
+    pub broken: Vec<BrokenValue>,
 }
 
 /// A list or inline table that goes wrong on a later line than it begins on: every line after that is misread, so one
 /// finding stands for all of them.
-pub(super) struct Torn {
+pub(super) struct BrokenValue {
     pub open: Span,
     /// Where it first goes wrong.
     pub error: Span,
@@ -28,7 +28,7 @@ pub(super) struct Torn {
 }
 
 /// One list or inline table whose end has not come yet.
-enum Open {
+enum OpenValue {
     List {
         items: Vec<Node>,
         start: Span,
@@ -50,15 +50,15 @@ pub(super) struct Builder<'s, 'e> {
     errors: &'e mut Vec<ParseError>,
     /// Places of the parser's errors, sorted.
     error_offsets: Vec<usize>,
-    torn: Vec<Torn>,
+    broken: Vec<BrokenValue>,
     /// End of the event being read.
-    here: u32,
+    event_end: u32,
     root: Table,
     /// Header of the table that keys now go to.
     path: Vec<(String, Span)>,
     /// Keys now belong to a table that could not be opened.
     skip: bool,
-    stack: Vec<Open>,
+    stack: Vec<OpenValue>,
     /// Parts of the key being read.
     keys: Vec<(String, Span)>,
     /// The key outside all lists and inline tables that waits for its value.
@@ -85,8 +85,8 @@ impl<'s, 'e> Builder<'s, 'e> {
             sources,
             errors,
             error_offsets,
-            torn: Vec::new(),
-            here: 0,
+            broken: Vec::new(),
+            event_end: 0,
             root: Table::new(Origin::Header),
             path: Vec::new(),
             skip: false,
@@ -98,25 +98,25 @@ impl<'s, 'e> Builder<'s, 'e> {
         }
     }
 
-    pub fn finish(mut self) -> Built {
-        self.abandon();
-        Built {
+    pub fn finish(mut self) -> ParsedFile {
+        self.discard_open();
+        ParsedFile {
             root: self.root,
             duplicates: self.duplicates,
-            torn: self.torn,
+            broken: self.broken,
         }
     }
 
-    pub fn take(&mut self, event: &Event) {
+    pub fn handle(&mut self, event: &Event) {
         let span = Span::new(
             self.file,
             event.span().start() + self.offset,
             event.span().end() + self.offset,
         );
-        self.here = span.end;
+        self.event_end = span.end;
         match event.kind() {
             EventKind::StdTableOpen | EventKind::ArrayTableOpen => {
-                self.abandon();
+                self.discard_open();
                 self.header = Some(event.kind() == EventKind::ArrayTableOpen);
             }
             EventKind::StdTableClose | EventKind::ArrayTableClose => self.open_table(),
@@ -128,31 +128,31 @@ impl<'s, 'e> Builder<'s, 'e> {
                 self.keys.push((key, span));
             }
             EventKind::KeyValSep => match self.stack.last_mut() {
-                Some(Open::Inline { keys, .. }) => *keys = std::mem::take(&mut self.keys),
-                Some(Open::List { .. }) => self.keys.clear(),
+                Some(OpenValue::Inline { keys, .. }) => *keys = std::mem::take(&mut self.keys),
+                Some(OpenValue::List { .. }) => self.keys.clear(),
                 None => self.pending = std::mem::take(&mut self.keys),
             },
-            EventKind::ArrayOpen => self.stack.push(Open::List {
+            EventKind::ArrayOpen => self.stack.push(OpenValue::List {
                 items: Vec::new(),
                 start: span,
             }),
             EventKind::InlineTableOpen => {
-                self.stack.push(Open::Inline {
+                self.stack.push(OpenValue::Inline {
                     table: Table::new(Origin::Inline),
                     start: span,
                     keys: Vec::new(),
                 });
             }
             EventKind::ArrayClose => {
-                if matches!(self.stack.last(), Some(Open::List { .. }))
-                    && let Some(Open::List { items, start }) = self.stack.pop()
+                if matches!(self.stack.last(), Some(OpenValue::List { .. }))
+                    && let Some(OpenValue::List { items, start }) = self.stack.pop()
                 {
                     self.close(Value::List(items), start, span);
                 }
             }
             EventKind::InlineTableClose => {
-                if matches!(self.stack.last(), Some(Open::Inline { .. }))
-                    && let Some(Open::Inline { table, start, .. }) = self.stack.pop()
+                if matches!(self.stack.last(), Some(OpenValue::Inline { .. }))
+                    && let Some(OpenValue::Inline { table, start, .. }) = self.stack.pop()
                 {
                     self.close(Value::Table(table), start, span);
                 }
@@ -167,7 +167,7 @@ impl<'s, 'e> Builder<'s, 'e> {
                     self.skip = true;
                     self.keys.clear();
                 }
-                self.abandon();
+                self.discard_open();
             }
             EventKind::KeySep
             | EventKind::ValueSep
@@ -180,18 +180,18 @@ impl<'s, 'e> Builder<'s, 'e> {
 
     /// Drops what was begun and never ended; the parser has told. The key still counts as written, so that nobody
     /// calls it missing.
-    fn abandon(&mut self) {
+    fn discard_open(&mut self) {
         if let Some(outermost) = self.stack.first() {
             let (open, is_list) = match outermost {
-                Open::List { start, .. } => (*start, true),
-                Open::Inline { start, .. } => (*start, false),
+                OpenValue::List { start, .. } => (*start, true),
+                OpenValue::Inline { start, .. } => (*start, false),
             };
             let first = self
                 .error_offsets
                 .partition_point(|error_at| *error_at < open.start as usize);
             if let Some(error_at) = self.error_offsets.get(first).copied() {
-                let end = self.here;
-                self.tear(open, error_at, end, is_list);
+                let end = self.event_end;
+                self.record_broken(open, error_at, end, is_list);
             }
         }
         self.stack.clear();
@@ -221,7 +221,7 @@ impl<'s, 'e> Builder<'s, 'e> {
         let is_list = matches!(value, Value::List(_));
         let value = if error_at.is_some() { Value::Broken } else { value };
         if let (Some(error_at), true) = (error_at, self.stack.is_empty()) {
-            self.tear(open, error_at, end.end, is_list);
+            self.record_broken(open, error_at, end.end, is_list);
         }
         self.value(Node {
             value,
@@ -229,10 +229,10 @@ impl<'s, 'e> Builder<'s, 'e> {
         });
     }
 
-    fn tear(&mut self, open: Span, error_at: usize, end: u32, is_list: bool) {
+    fn record_broken(&mut self, open: Span, error_at: usize, end: u32, is_list: bool) {
         let error = Span::new(self.file, error_at, error_at + 1);
-        if self.sources.line(error) > self.sources.line(open) && self.torn.len() < MAX_FINDINGS {
-            self.torn.push(Torn {
+        if self.sources.line(error) > self.sources.line(open) && self.broken.len() < MAX_FINDINGS {
+            self.broken.push(BrokenValue {
                 open,
                 error,
                 end,
@@ -273,11 +273,11 @@ impl<'s, 'e> Builder<'s, 'e> {
     /// A value is complete: it goes to the innermost open list or table, or under the current key.
     fn value(&mut self, node: Node) {
         match self.stack.last_mut() {
-            Some(Open::List { items, .. }) => items.push(node),
-            Some(Open::Inline { table, keys, .. }) => {
+            Some(OpenValue::List { items, .. }) => items.push(node),
+            Some(OpenValue::Inline { table, keys, .. }) => {
                 let keys = std::mem::take(keys);
                 let outcome = tree::insert(table, &keys, node, Origin::Dotted);
-                self.told(outcome);
+                self.record(outcome);
             }
             None => {
                 let keys = std::mem::take(&mut self.pending);
@@ -286,9 +286,9 @@ impl<'s, 'e> Builder<'s, 'e> {
                 }
                 let outcome = match tree::descend(&mut self.root, &self.path) {
                     Ok(table) => tree::insert(table, &keys, node, Origin::Dotted),
-                    Err(clash) => Err(clash),
+                    Err(conflict) => Err(conflict),
                 };
-                self.told(outcome);
+                self.record(outcome);
             }
         }
     }
@@ -303,34 +303,34 @@ impl<'s, 'e> Builder<'s, 'e> {
         }
         let outcome = tree::open(&mut self.root, &keys, is_list);
         self.skip = outcome.is_err();
-        self.told(outcome);
+        self.record(outcome);
         self.path = keys;
     }
 
-    fn told(&mut self, outcome: Result<(), Clash>) {
+    fn record(&mut self, outcome: Result<(), KeyConflict>) {
         // Bounded like the report itself: ten thousand duplicates teach no more than the first ones.
         if self.duplicates.len() >= MAX_FINDINGS {
             return;
         }
         let finding = match outcome {
             Ok(()) => return,
-            Err(Clash::Twice { name, here, there }) => Finding {
+            Err(KeyConflict::Duplicate { name, span, first }) => Finding {
                 severity: Severity::Error,
                 code: Code::Syntax,
                 message: format!("`{name}` is written twice"),
                 help: Some("keep one of the two, or give them different names".into()),
-                location: Some(self.sources.locate(here)),
+                location: Some(self.sources.locate(span)),
                 related: vec![Related {
                     message: "first here".into(),
-                    location: self.sources.locate(there),
+                    location: self.sources.locate(first),
                 }],
             },
-            Err(Clash::Deep(here)) => Finding {
+            Err(KeyConflict::TooDeep(span)) => Finding {
                 severity: Severity::Error,
                 code: Code::Syntax,
                 message: format!("a name of more than {MAX_KEY_PARTS} parts"),
                 help: Some("names with dots need quotes: [site.\"example.com\"]".into()),
-                location: Some(self.sources.locate(here)),
+                location: Some(self.sources.locate(span)),
                 related: Vec::new(),
             },
         };

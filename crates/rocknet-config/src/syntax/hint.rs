@@ -4,10 +4,10 @@ use toml_parser::{Expected, ParseError};
 
 use crate::finding::{Code, Finding, Related, Severity};
 use crate::source::{Sources, Span};
-use crate::syntax::builder::Torn;
+use crate::syntax::builder::BrokenValue;
 
 /// Parser's description, what is wrong, what to write. The first row whose description fits is used.
-const WORDS: &[(&str, &str, &str)] = &[
+const MESSAGES: &[(&str, &str, &str)] = &[
     (
         "string values must be quoted",
         "a string needs quotes around it",
@@ -155,7 +155,7 @@ pub(crate) fn finding(sources: &Sources, span: Span, error: &ParseError) -> Find
         (message, help)
     } else if let Some(known) = habit(sources, span, error) {
         known
-    } else if let Some((_, message, help)) = WORDS.iter().find(|(start, _, _)| description.contains(start)) {
+    } else if let Some((_, message, help)) = MESSAGES.iter().find(|(start, _, _)| description.contains(start)) {
         ((*message).to_owned(), (*help).to_owned())
     } else {
         (format!("not TOML: {description}"), expectation(error))
@@ -171,17 +171,17 @@ pub(crate) fn finding(sources: &Sources, span: Span, error: &ParseError) -> Find
 }
 
 /// The finding for a list or table that is misread from some later line on.
-pub(crate) fn torn(sources: &Sources, torn: &Torn) -> Finding {
-    let (noun, end) = if torn.is_list { ("list", "]") } else { ("table", "}") };
+pub(crate) fn broken_value(sources: &Sources, broken: &BrokenValue) -> Finding {
+    let (noun, end) = if broken.is_list { ("list", "]") } else { ("table", "}") };
     Finding {
         severity: Severity::Error,
         code: Code::Syntax,
         message: format!("the {noun} that begins here is not closed, or misses a comma"),
         help: Some(format!("end it with `{end}`, and put `,` between its elements")),
-        location: Some(sources.locate(torn.open)),
+        location: Some(sources.locate(broken.open)),
         related: vec![Related {
             message: "goes wrong here".into(),
-            location: sources.locate(torn.error),
+            location: sources.locate(broken.error),
         }],
     }
 }
@@ -229,7 +229,7 @@ fn windows_path(sources: &Sources, span: Span, error: &ParseError) -> Option<(Sp
     // An escape has at most eight digits after its letter, so the backslash is near.
     let backslash = before.rfind('\\')?;
     let line = before.rfind('\n').map_or(0, |at| at + 1);
-    let place = Span::new(span.file, backslash, backslash + 1);
+    let escape = Span::new(span.file, backslash, backslash + 1);
     if backslash < line {
         return None;
     }
@@ -245,7 +245,7 @@ fn windows_path(sources: &Sources, span: Span, error: &ParseError) -> Option<(Sp
         Some(inner) => format!("write '{inner}': in single quotes a `\\` stands for itself"),
         None => BACKSLASH.to_owned(),
     };
-    Some((place, message, help))
+    Some((escape, message, help))
 }
 
 /// Habits from other languages, told by the look of the line.
@@ -253,28 +253,28 @@ fn habit(sources: &Sources, span: Span, error: &ParseError) -> Option<(String, S
     let text = sources.text(span.file);
     let start = text.get(..span.start as usize)?.rfind('\n').map_or(0, |at| at + 1);
     let line = text.get(start..)?.split('\n').next()?.trim();
-    let told = |message: &str, help: &str| Some((message.to_owned(), help.to_owned()));
+    let hint = |message: &str, help: &str| Some((message.to_owned(), help.to_owned()));
     if line.contains(['“', '”', '„', '‘', '’']) {
-        return told("typographic quotes are no quotes to TOML", "write straight ones: \"…\"");
+        return hint("typographic quotes are no quotes to TOML", "write straight ones: \"…\"");
     }
     if line.ends_with(';') {
-        return told(
+        return hint(
             "a semicolon does not end a line here",
             "write `key = \"value\"` and nothing after it",
         );
     }
     if line.ends_with('{') && !line.contains('=') {
         let help = "write a header instead, `[site.\"example.com\"]`; it holds until the next header";
-        return told("TOML has no blocks in braces", help);
+        return hint("TOML has no blocks in braces", help);
     }
     if line == "}" {
-        return told(
+        return hint(
             "a `}` with no `{` before it",
             "remove it: a table ends where the next header begins",
         );
     }
     if line.starts_with("//") || line.starts_with("/*") || line.starts_with("--") {
-        return told("this does not begin a comment", "begin it with `#`");
+        return hint("this does not begin a comment", "begin it with `#`");
     }
     if !line.contains('=')
         && !line.starts_with('[')
@@ -291,11 +291,11 @@ fn habit(sources: &Sources, span: Span, error: &ParseError) -> Option<(String, S
     }
     // Its expectations name quotes among the escapes, which would read as a missing end.
     if error.description().contains("missing escaped value") {
-        return told("`\\` begins an escape here, and none follows", BACKSLASH);
+        return hint("`\\` begins an escape here, and none follows", BACKSLASH);
     }
     let wants = |quote: &'static str| error.expected().is_some_and(|e| e.contains(&Expected::Literal(quote)));
     if wants("\"") || wants("'") || wants("\"\"\"") || wants("'''") {
-        return told(
+        return hint(
             "the string has no closing quote",
             "end it with the same quote on the same line",
         );
@@ -303,7 +303,7 @@ fn habit(sources: &Sources, span: Span, error: &ParseError) -> Option<(String, S
     if error.description().contains("string values must be quoted") {
         let value = sources.slice(span).trim();
         if value.is_empty() {
-            return told("there is no value after `=`", NO_VALUE);
+            return hint("there is no value after `=`", NO_VALUE);
         }
         if !value.contains(['"', '\'', '\n']) {
             let quote = if value.contains('\\') { '\'' } else { '"' };

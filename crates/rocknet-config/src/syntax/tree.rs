@@ -7,30 +7,35 @@ use crate::source::Span;
 pub(crate) const MAX_KEY_PARTS: usize = 8;
 
 /// Why a key cannot be put where it stands.
-pub(super) enum Clash {
-    Twice { name: String, here: Span, there: Span },
-    Deep(Span),
+pub(super) enum KeyConflict {
+    Duplicate { name: String, span: Span, first: Span },
+    TooDeep(Span),
 }
 
-fn within_depth(keys: &[(String, Span)]) -> Result<(), Clash> {
+fn check_depth(keys: &[(String, Span)]) -> Result<(), KeyConflict> {
     match keys.get(MAX_KEY_PARTS) {
-        Some((_, span)) => Err(Clash::Deep(*span)),
+        Some((_, span)) => Err(KeyConflict::TooDeep(*span)),
         None => Ok(()),
     }
 }
 
 /// Puts a value under a dotted key.
-pub(super) fn insert(table: &mut Table, keys: &[(String, Span)], node: Node, origin: Origin) -> Result<(), Clash> {
-    within_depth(keys)?;
+pub(super) fn insert(
+    table: &mut Table,
+    keys: &[(String, Span)],
+    node: Node,
+    origin: Origin,
+) -> Result<(), KeyConflict> {
+    check_depth(keys)?;
     let Some(((name, span), parents)) = keys.split_last() else {
         return Ok(());
     };
-    let parent = implied(table, parents, origin)?;
+    let parent = table_at(table, parents, origin)?;
     if let Some(entry) = parent.entries.get(name) {
-        return Err(Clash::Twice {
+        return Err(KeyConflict::Duplicate {
             name: name.clone(),
-            here: *span,
-            there: entry.key,
+            span: *span,
+            first: entry.key,
         });
     }
     parent.entries.insert(name.clone(), Entry { key: *span, node });
@@ -38,12 +43,12 @@ pub(super) fn insert(table: &mut Table, keys: &[(String, Span)], node: Node, ori
 }
 
 /// Opens the table of a header, `[a.b]` or `[[a.b]]`.
-pub(super) fn open(root: &mut Table, keys: &[(String, Span)], is_list: bool) -> Result<(), Clash> {
-    within_depth(keys)?;
+pub(super) fn open(root: &mut Table, keys: &[(String, Span)], is_list: bool) -> Result<(), KeyConflict> {
+    check_depth(keys)?;
     let Some(((name, span), parents)) = keys.split_last() else {
         return Ok(());
     };
-    let parent = implied(root, parents, Origin::Implied)?;
+    let parent = table_at(root, parents, Origin::Implied)?;
     if is_list {
         return open_item(parent, name, *span);
     }
@@ -62,16 +67,20 @@ pub(super) fn open(root: &mut Table, keys: &[(String, Span)], is_list: bool) -> 
             entry.node.span = *span;
             Ok(())
         }
-        _ => Err(Clash::Twice {
+        _ => Err(KeyConflict::Duplicate {
             name: name.clone(),
-            here: *span,
-            there: entry.key,
+            span: *span,
+            first: entry.key,
         }),
     }
 }
 
 /// The table at a path that need not exist yet; made on the way with `origin`.
-fn implied<'t>(mut table: &'t mut Table, keys: &[(String, Span)], origin: Origin) -> Result<&'t mut Table, Clash> {
+fn table_at<'t>(
+    mut table: &'t mut Table,
+    keys: &[(String, Span)],
+    origin: Origin,
+) -> Result<&'t mut Table, KeyConflict> {
     for (name, span) in keys {
         let entry = table.entries.entry(name.clone()).or_insert_with(|| {
             let node = Node {
@@ -80,36 +89,36 @@ fn implied<'t>(mut table: &'t mut Table, keys: &[(String, Span)], origin: Origin
             };
             Entry { key: *span, node }
         });
-        let there = entry.key;
-        let twice = || Clash::Twice {
+        let first = entry.key;
+        let duplicate = || KeyConflict::Duplicate {
             name: name.clone(),
-            here: *span,
-            there,
+            span: *span,
+            first,
         };
         table = match &mut entry.node.value {
             // A header may add below any table but an inline one; a dotted key only to what dotted keys made.
             Value::Table(inner) => match (origin, inner.origin) {
-                (_, Origin::Inline) => return Err(twice()),
-                (Origin::Dotted, Origin::Header | Origin::Implied) => return Err(twice()),
+                (_, Origin::Inline) => return Err(duplicate()),
+                (Origin::Dotted, Origin::Header | Origin::Implied) => return Err(duplicate()),
                 _ => inner,
             },
             Value::List(items) if origin == Origin::Implied => match items.last_mut().map(|n| &mut n.value) {
                 Some(Value::Table(inner)) if inner.origin == Origin::Header => inner,
-                _ => return Err(twice()),
+                _ => return Err(duplicate()),
             },
-            _ => return Err(twice()),
+            _ => return Err(duplicate()),
         };
     }
     Ok(table)
 }
 
 /// The table of the current header, which exists.
-pub(super) fn descend<'t>(mut table: &'t mut Table, keys: &[(String, Span)]) -> Result<&'t mut Table, Clash> {
+pub(super) fn descend<'t>(mut table: &'t mut Table, keys: &[(String, Span)]) -> Result<&'t mut Table, KeyConflict> {
     for (name, span) in keys {
-        let missing = || Clash::Twice {
+        let missing = || KeyConflict::Duplicate {
             name: name.clone(),
-            here: *span,
-            there: *span,
+            span: *span,
+            first: *span,
         };
         let entry = table.entries.get_mut(name).ok_or_else(missing)?;
         table = match &mut entry.node.value {
@@ -125,7 +134,7 @@ pub(super) fn descend<'t>(mut table: &'t mut Table, keys: &[(String, Span)]) -> 
 }
 
 /// One more element of an array of tables.
-fn open_item(parent: &mut Table, name: &str, span: Span) -> Result<(), Clash> {
+fn open_item(parent: &mut Table, name: &str, span: Span) -> Result<(), KeyConflict> {
     let item = Node {
         value: Value::Table(Table::new(Origin::Header)),
         span,
@@ -149,10 +158,10 @@ fn open_item(parent: &mut Table, name: &str, span: Span) -> Result<(), Clash> {
                 items.push(item);
                 Ok(())
             }
-            _ => Err(Clash::Twice {
+            _ => Err(KeyConflict::Duplicate {
                 name: name.to_owned(),
-                here: span,
-                there: entry.key,
+                span,
+                first: entry.key,
             }),
         },
     }
