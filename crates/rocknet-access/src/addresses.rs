@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use rocknet_config::model::{self, ClientRange, Network, PRIVATE};
+use rocknet_config::model::{self, ClientRange, Network, PRIVATE_NETWORKS};
 
 /// The client of a request, after trusted proxies have named it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -78,7 +78,7 @@ impl Ranges {
         for range in written {
             match range {
                 ClientRange::Network(network) => add(network),
-                ClientRange::Private => PRIVATE.iter().for_each(&mut add),
+                ClientRange::Private => PRIVATE_NETWORKS.iter().for_each(&mut add),
                 ClientRange::All => {
                     add(&Network::Unix);
                     for ip in [IpAddr::from([0; 4]), IpAddr::from([0; 16])] {

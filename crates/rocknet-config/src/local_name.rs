@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 /// Names kept for private use: RFC 6761, RFC 6762, RFC 8375, `internal` by ICANN's resolution of 2024, and what routers
 /// at home have always called theirs.
-const PRIVATE: &[&str] = &[
+const PRIVATE_SUFFIXES: &[&str] = &[
     "localhost",
     "test",
     "internal",
@@ -24,7 +24,7 @@ pub fn is_local_name(name: &str) -> bool {
         name.strip_suffix(*private)
             .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
     };
-    name.parse::<IpAddr>().is_ok() || !name.contains('.') || PRIVATE.iter().any(below)
+    name.parse::<IpAddr>().is_ok() || !name.contains('.') || PRIVATE_SUFFIXES.iter().any(below)
 }
 
 #[cfg(test)]

@@ -47,8 +47,8 @@ pub fn resolve(look: &Look, tree: &Tree, path: &str) -> Target {
         Err(Status::NOT_FOUND) => match (script_before(look, &root, tree, path), &tree.fallback) {
             (Some(script), _) => Ok(Target::Script(script)),
             (None, Fallback::Path(fallback)) => look_up(look, &root, tree, fallback),
-            (None, Fallback::Usual) if tree.runs_scripts => look_up(look, &root, tree, FRONT_CONTROLLER),
-            (None, Fallback::Usual | Fallback::Nothing) => Err(Status::NOT_FOUND),
+            (None, Fallback::Default) if tree.runs_scripts => look_up(look, &root, tree, FRONT_CONTROLLER),
+            (None, Fallback::Default | Fallback::Off) => Err(Status::NOT_FOUND),
         },
         found => found,
     };

@@ -87,7 +87,7 @@ impl Tree {
     pub fn for_pages(self) -> Tree {
         Tree {
             browse: false,
-            fallback: Fallback::Nothing,
+            fallback: Fallback::Off,
             try_paths: Vec::new(),
             ..self
         }

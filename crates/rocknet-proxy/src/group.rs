@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use rocknet_config::model::{self, Balance, Duty, Host, Priority, RequestBuffering};
+use rocknet_config::model::{self, Balance, Host, Priority, RequestBuffering, UpstreamRole};
 use rocknet_io::wheel::{Deadline, Wheel};
 use rustls_pki_types::ServerName;
 
@@ -72,7 +72,7 @@ pub struct Proxy {
 struct Member {
     upstream: Arc<Upstream>,
     weight: f64,
-    duty: Duty,
+    role: UpstreamRole,
 }
 
 /// What a choice may go by.
@@ -90,7 +90,7 @@ impl Proxy {
         let mut secured = model.to.iter().filter(|to| to.upstream.is_secure);
         let secure = secured.next().map(|to| upstreams.secure(&model.tls, to.upstream.http2));
         let secure = secure.transpose()?;
-        let member = |to: &model::Weighted| {
+        let member = |to: &model::WeightedUpstream| {
             let secure = secure.as_ref().filter(|_| to.upstream.is_secure);
             let secure = secure.map(|secure| Ok::<_, String>((Arc::clone(secure), server_name(model, &to.upstream)?)));
             let upstream = upstreams.of(&to.upstream, model.health.as_ref(), model.resolve, secure.transpose()?);
@@ -98,12 +98,12 @@ impl Proxy {
             Ok::<_, String>(Member {
                 upstream,
                 weight,
-                duty: to.duty,
+                role: to.role,
             })
         };
         let members = model.to.iter().map(member).collect::<Result<Vec<Member>, _>>()?;
         let most = model.connections.unwrap_or(DEFAULT_CONNECTIONS);
-        let is_backup = |member: &Member| member.duty == Duty::Backup;
+        let is_backup = |member: &Member| member.role == UpstreamRole::Backup;
         let servers = lasting(&members).map(|member| (Arc::clone(&member.upstream), is_backup(member)));
         let waiting = upstreams.queue(servers.collect(), most);
         Ok(Proxy {
@@ -205,12 +205,12 @@ impl Proxy {
         }
         let is_kept = |member: &Member| asked.sticky == Some(member.upstream.hash);
         let well = self.members.iter().filter(|member| !member.upstream.is_sick());
-        let there = well.filter(|member| member.duty != Duty::Drain || is_kept(member));
+        let there = well.filter(|member| member.role != UpstreamRole::Drain || is_kept(member));
         // Better one that failed a while ago than the one that failed just now, and better that one than none.
         let ranked = there.map(|member| {
             let was_tried = Some(member.upstream.id) == but;
             let rests = !member.upstream.admits(now_ms);
-            let is_spare = member.duty == Duty::Backup && !is_kept(member);
+            let is_spare = member.role == UpstreamRole::Backup && !is_kept(member);
             ((was_tried, rests, is_spare), member)
         });
         let ranked: Vec<_> = ranked.collect();
@@ -241,7 +241,7 @@ impl Proxy {
         let look = |index: usize| {
             let member = &self.members[index];
             let upstream = &member.upstream;
-            let is_able = member.duty == Duty::Share
+            let is_able = member.role == UpstreamRole::Active
                 && !upstream.is_sick()
                 && Some(upstream.id) != but
                 && upstream.admits(now_ms)
@@ -326,12 +326,12 @@ fn server_name(model: &model::Proxy, upstream: &model::Upstream) -> Result<Serve
 
 /// Those that anybody is sent to at all times.
 fn sharing(members: &[Member]) -> impl Iterator<Item = &Member> {
-    members.iter().filter(|member| member.duty == Duty::Share)
+    members.iter().filter(|member| member.role == UpstreamRole::Active)
 }
 
 /// Those that anybody may be sent to.
 fn lasting(members: &[Member]) -> impl Iterator<Item = &Member> {
-    members.iter().filter(|member| member.duty != Duty::Drain)
+    members.iter().filter(|member| member.role != UpstreamRole::Drain)
 }
 
 fn millis(time: Duration) -> u64 {
@@ -341,14 +341,14 @@ fn millis(time: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rocknet_config::model::{Host, Upstream as To, Weighted};
+    use rocknet_config::model::{Host, Upstream as To, WeightedUpstream};
 
     /// Two servers of which each request has its own.
     fn two() -> Proxy {
-        let to = (1..=2).map(|port| Weighted {
+        let to = (1..=2).map(|port| WeightedUpstream {
             upstream: To::at(Host::Address([127, 0, 0, 9].into(), port)),
             weight: 1,
-            duty: Duty::Share,
+            role: UpstreamRole::Active,
         });
         let model = model::Proxy {
             balance: Balance::Uri,
@@ -390,10 +390,10 @@ mod tests {
     #[test]
     fn a_limit_that_was_written_counts_tunnels_and_the_default_does_not() {
         for (port, connections, most, expected) in [(3, None, 1024, 0), (4, Some(2), 2, 1)] {
-            let to = Weighted {
+            let to = WeightedUpstream {
                 upstream: To::at(Host::Address([127, 0, 0, 9].into(), port)),
                 weight: 1,
-                duty: Duty::Share,
+                role: UpstreamRole::Active,
             };
             let model = model::Proxy {
                 connections,

@@ -98,7 +98,7 @@ impl Upstream {
             http2: model.http2,
             secure,
             place,
-            announce: model.announce,
+            announce: model.proxy_protocol,
             next: AtomicUsize::new(0),
             slots: Slots::new(id, time.clone()),
             is_sick: AtomicBool::new(false),

@@ -25,32 +25,32 @@ pub struct Choice {
 
 impl Choice {
     /// What is asked for, or an error that says why it cannot be had.
-    pub fn new(configured: model::Backend) -> Result<Choice, String> {
+    pub fn new(configured: model::IoBackend) -> Result<Choice, String> {
         let variable = std::env::var_os(VARIABLE).map(|value| value.to_string_lossy().into_owned());
         Choice::of(configured, variable.as_deref(), ring_trouble)
     }
 
     fn of(
-        configured: model::Backend,
+        configured: model::IoBackend,
         variable: Option<&str>,
         trouble: impl FnOnce() -> Option<String>,
     ) -> Result<Choice, String> {
         let (wanted, asked_by) = match variable.filter(|value| !value.is_empty()) {
             None => (configured, "server.backend"),
-            Some("auto") => (model::Backend::Auto, VARIABLE),
-            Some("epoll") => (model::Backend::Epoll, VARIABLE),
-            Some("io_uring") => (model::Backend::IoUring, VARIABLE),
+            Some("auto") => (model::IoBackend::Auto, VARIABLE),
+            Some("epoll") => (model::IoBackend::Epoll, VARIABLE),
+            Some("io_uring") => (model::IoBackend::IoUring, VARIABLE),
             Some(other) => return Err(format!("{VARIABLE} is {other:?}; it takes auto, epoll or io_uring")),
         };
         let choice = |backend, why| Ok(Choice { backend, why });
         match wanted {
-            model::Backend::Epoll => choice(Backend::Epoll, format!("{asked_by} asks for it")),
-            model::Backend::IoUring => match trouble() {
+            model::IoBackend::Epoll => choice(Backend::Epoll, format!("{asked_by} asks for it")),
+            model::IoBackend::IoUring => match trouble() {
                 None => choice(Backend::Ring, format!("{asked_by} asks for it")),
                 Some(trouble) => Err(format!("{asked_by} asks for io_uring, but {trouble}")),
             },
             // A ring costs less for small answers to many, and more where sockets are full time and again: decision 9.
-            model::Backend::Auto => {
+            model::IoBackend::Auto => {
                 let why = match trouble() {
                     None => "the best over all loads; io_uring works here, and may be asked for".to_owned(),
                     Some(trouble) => format!("io_uring cannot be had: {trouble}"),
@@ -79,7 +79,7 @@ impl fmt::Display for Choice {
 
 #[cfg(test)]
 mod tests {
-    use rocknet_config::model::Backend::{Auto, Epoll as AskEpoll, IoUring};
+    use rocknet_config::model::IoBackend::{Auto, Epoll as AskEpoll, IoUring};
 
     use super::Backend::{Epoll, Ring};
     use super::*;

@@ -273,7 +273,7 @@ mod tests {
             ..Settings::default()
         };
         let php = Settings {
-            php: Some(rocknet_config::model::Php::At(rocknet_config::model::Host::Unix(
+            php: Some(rocknet_config::model::Php::External(rocknet_config::model::Host::Unix(
                 "/run/php.sock".into(),
             ))),
             ..files.clone()

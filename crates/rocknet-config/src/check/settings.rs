@@ -29,7 +29,7 @@ pub(super) fn build(check: &mut Check<'_>, section: Section, table: &Table, base
     resolve_handler(check, table, &mut settings);
     access::conflict(check, table, &settings);
     if !settings.key_spans.contains_key("index") {
-        settings.index = Settings::usual_index(settings.php.is_some());
+        settings.index = Settings::default_index(settings.php.is_some());
     }
     settings
 }

@@ -49,7 +49,7 @@ pub(super) const KEYS: &[Key] = &[
          field. Each request then has a connection of its own.",
     )
     .sets(&[Target::Proxy(bound!(
-        render |proxy, kind| proxy.to.first().and_then(|server| server.upstream.announce).render(kind)
+        render |proxy, kind| proxy.to.first().and_then(|server| server.upstream.proxy_protocol).render(kind)
     ))])
     .example("proxy_protocol = \"v2\"")
     .elsewhere(&["send-proxy", "send-proxy-v2", "ProxyProtocol"]),

@@ -5,7 +5,7 @@ use super::{Key, Kind, Section};
 use crate::binding::{Scalar, bound, field};
 use crate::choice::Choice;
 use crate::file::{Node, Value};
-use crate::model::{Backend, Mode, TrustedField, Workers};
+use crate::model::{IoBackend, Mode, TrustedField, Workers};
 
 pub(super) const KEYS: &[Key] = &[
     Key::new(
@@ -72,7 +72,7 @@ pub(super) const KEYS: &[Key] = &[
     Key::new(
         "backend",
         &[Section::Server],
-        Kind::Choice(Backend::WORDS),
+        Kind::Choice(IoBackend::WORDS),
         "How sockets are driven. The environment variable ROCKNET_BACKEND overrides it.",
     )
     .sets(&[Target::Server(field!(backend))])

@@ -108,8 +108,8 @@ pub(super) const KEYS: &[Key] = &[
     .sets(&[Target::Settings(bound!(
         read settings::fallback,
         render |settings, _| match &settings.fallback {
-            Fallback::Usual => Rendered::Unset,
-            Fallback::Nothing => Rendered::or_off(None),
+            Fallback::Default => Rendered::Unset,
+            Fallback::Off => Rendered::or_off(None),
             Fallback::Path(path) => Rendered::text(path),
         }
     ))])

@@ -2,8 +2,8 @@
 
 use crate::binding::{Binding, Kind};
 use crate::model::{
-    AccessLog, Application, Cache, Cgi, Duty, Events, Health, Host, Limits, Log, Mirror, Protocol, Proxy, Rotate,
-    Server, Settings, Site, SiteTls, Spool, Tls, Upstream, Weighted,
+    AccessLog, Application, Cache, Cgi, Events, Health, Host, Limits, Log, Mirror, Protocol, Proxy, Rotate, Server,
+    Settings, Site, SiteTls, Spool, Tls, Upstream, UpstreamRole, WeightedUpstream,
 };
 
 /// A part of the model that keys are bound to.
@@ -61,7 +61,7 @@ models! {
     SiteTls: None,
     Settings: Some(Settings::default()),
     Proxy: Some(Proxy::to(Vec::new())),
-    Weighted: Some(Weighted { upstream: nowhere(), weight: Weighted::WEIGHT, duty: Duty::Share }),
+    WeightedUpstream: Some(WeightedUpstream { upstream: nowhere(), weight: WeightedUpstream::WEIGHT, role: UpstreamRole::Active }),
     Health: Some(Health::of(String::new())),
     Mirror: Some(Mirror::to(nowhere())),
     Application: Some(Application::at(Protocol::FastCgi, Vec::new())),

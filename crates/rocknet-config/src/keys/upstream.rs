@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::target::Target;
 use super::{Key, Kind, Section};
 use crate::binding::{HasKeys, Rendered, Scalar, SettingRows, bound, field, list, quoted};
-use crate::model::{Duty, Weighted};
+use crate::model::{UpstreamRole, WeightedUpstream};
 
 /// Most bytes that a request may hold: a disk is the place for more.
 pub(super) const MAX_BUFFERED: u64 = 64 << 20;
@@ -75,7 +75,7 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Integer { min: 1, max: 1000 },
         "Its share of requests beside the others'.",
     )
-    .sets(&[Target::Weighted(field!(weight))])
+    .sets(&[Target::WeightedUpstream(field!(weight))])
     .example("weight = 3"),
     Key::new(
         "drain",
@@ -84,7 +84,7 @@ pub(super) const KEYS: &[Key] = &[
         "Whether the server is about to go: it gets no requests but those of clients whom the cookie of `sticky` keeps with it. \
          What it is answering goes on.",
     )
-    .sets(&[Target::Weighted(bound!(render |server, kind| (server.duty == Duty::Drain).render(kind)))])
+    .sets(&[Target::WeightedUpstream(bound!(render |server, kind| (server.role == UpstreamRole::Drain).render(kind)))])
     .example("drain = true")
     .elsewhere(&["down"]),
     Key::new(
@@ -95,7 +95,7 @@ pub(super) const KEYS: &[Key] = &[
          the only one there is has just not been reached. Where they are but full, requests wait for them. Those whom the \
          cookie of `sticky` keeps with a backup stay there.",
     )
-    .sets(&[Target::Weighted(bound!(render |server, kind| (server.duty == Duty::Backup).render(kind)))])
+    .sets(&[Target::WeightedUpstream(bound!(render |server, kind| (server.role == UpstreamRole::Backup).render(kind)))])
     .example("backup = true"),
     Key::new("to", &[Section::Mirror], URL, "The server that gets the copies.")
     .example("to = \"http://10.0.0.9:3000\""),
@@ -121,14 +121,14 @@ pub(super) const KEYS: &[Key] = &[
 ];
 
 /// Writes the servers of a proxy, each with the keys of its table that are not at their defaults.
-pub(super) fn rendered_servers(all: &[Weighted]) -> Rendered {
-    let server = |server: &Weighted| {
+pub(super) fn rendered_servers(all: &[WeightedUpstream]) -> Rendered {
+    let server = |server: &WeightedUpstream| {
         let url = quoted(&server.upstream.to_string());
         let spans = BTreeMap::new();
         let mut rows = SettingRows::new(&spans);
         rows.show_defaults = false;
-        let defaults = Weighted::defaults();
-        Weighted::keys(Section::Upstream).for_each(|key| rows.key(&key, server, defaults.as_ref()));
+        let defaults = WeightedUpstream::defaults();
+        WeightedUpstream::keys(Section::Upstream).for_each(|key| rows.key(&key, server, defaults.as_ref()));
         let rows = rows.into_settings();
         if rows.is_empty() {
             return url;

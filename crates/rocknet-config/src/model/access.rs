@@ -17,14 +17,14 @@ pub struct Access {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientRange {
     All,
-    /// Every network of [`PRIVATE`].
+    /// Every network of [`PRIVATE_NETWORKS`].
     Private,
     Network(Network),
 }
 
 /// Networks that no stranger sends from: loopback, RFC 1918, link-local (RFC 3927, RFC 4291) and unique local addresses
 /// (RFC 4193). The shared addresses of RFC 6598 are missing, because the other customers of a carrier are strangers.
-pub const PRIVATE: [Network; 8] = [
+pub const PRIVATE_NETWORKS: [Network; 8] = [
     network(IpAddr::V4(Ipv4Addr::new(127, 0, 0, 0)), 8),
     network(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 0)), 8),
     network(IpAddr::V4(Ipv4Addr::new(172, 16, 0, 0)), 12),

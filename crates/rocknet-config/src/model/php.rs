@@ -9,9 +9,9 @@ use super::upstream::Host;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Php {
     /// A php-fpm that the operator runs.
-    At(Host),
+    External(Host),
     /// A php-fpm that the server starts. Its socket is chosen at that time; before, the path is empty.
-    Own { version: PhpVersion, socket: PathBuf },
+    Managed { version: PhpVersion, socket: PathBuf },
 }
 
 /// One of the installed versions.
@@ -29,8 +29,8 @@ pub enum PhpVersion {
 impl fmt::Display for Php {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Php::At(host) => host.fmt(f),
-            Php::Own { version, .. } => version.fmt(f),
+            Php::External(host) => host.fmt(f),
+            Php::Managed { version, .. } => version.fmt(f),
         }
     }
 }

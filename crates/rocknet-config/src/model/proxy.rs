@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::upstream::{Upstream, UpstreamTls, Weighted};
+use super::upstream::{Upstream, UpstreamTls, WeightedUpstream};
 use crate::choice::{Choice, Word, choice};
 
 choice! {
@@ -31,7 +31,7 @@ choice! {
         Both = "both", "all of these";
     }
     with {
-        Nothing,
+        Off,
     }
     default XForwarded
 }
@@ -60,7 +60,7 @@ impl Balance {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proxy {
     /// Upstreams, at least one.
-    pub to: Vec<Weighted>,
+    pub to: Vec<WeightedUpstream>,
     pub balance: Balance,
     /// The name of the cookie that keeps a client with its server.
     pub sticky: Option<String>,
@@ -105,7 +105,7 @@ pub struct Proxy {
 
 impl Proxy {
     /// Returns a proxy to these servers, with the defaults of everything else.
-    pub fn to(to: Vec<Weighted>) -> Proxy {
+    pub fn to(to: Vec<WeightedUpstream>) -> Proxy {
         Proxy {
             to,
             balance: Balance::default(),

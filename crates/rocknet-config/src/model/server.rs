@@ -32,7 +32,7 @@ choice! {
 choice! {
     /// The way sockets are driven.
     #[derive(Copy)]
-    pub enum Backend {
+    pub enum IoBackend {
         Auto = "auto", "the best over all loads: epoll, for now; the log tells it, and whether io_uring would work";
         Epoll = "epoll", "readiness: on any system";
         IoUring = "io_uring", "completion: Linux 6.1 and newer, where the kernel and the container allow it";
@@ -68,7 +68,7 @@ with_defaults! {
         /// Folder of certificates and other files that the server makes; `None`: the usual place of this system.
         pub state: Option<PathBuf> = None,
         pub workers: Workers = Workers::default(),
-        pub backend: Backend = Backend::default(),
+        pub backend: IoBackend = IoBackend::default(),
         /// HTTP/2 by prior knowledge in the clear.
         pub h2c: bool = false,
         /// HTTP/2 in the clear for clients that request it by `Upgrade: h2c`.

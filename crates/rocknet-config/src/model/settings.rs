@@ -46,7 +46,7 @@ with_defaults! {
         pub root: Option<PathBuf> = None,
         /// Answers `/` with the default page where nothing else answers: set only where there is no configuration file.
         pub default_page: bool = false,
-        pub index: Vec<String> = Settings::usual_index(false),
+        pub index: Vec<String> = Settings::default_index(false),
         pub browse: bool = false,
         pub fallback: Fallback = Fallback::default(),
         /// Tried in order; `{path}` is the request's path. Empty: the path itself.
@@ -98,9 +98,9 @@ with_defaults! {
 pub enum Fallback {
     /// The front controller where scripts are run, elsewhere none.
     #[default]
-    Usual,
+    Default,
     /// No file, with scripts or without.
-    Nothing,
+    Off,
     Path(String),
 }
 
@@ -126,11 +126,11 @@ impl Settings {
 
     /// Returns whether RockNet starts programs for requests here: CGI programs, or a php-fpm of its own.
     pub fn runs_programs(&self) -> bool {
-        self.cgi.is_some() || matches!(self.php, Some(Php::Own { .. }))
+        self.cgi.is_some() || matches!(self.php, Some(Php::Managed { .. }))
     }
 
     /// Returns the files that are looked up for a folder where `index` is not written.
-    pub(crate) fn usual_index(php: bool) -> Vec<String> {
+    pub(crate) fn default_index(php: bool) -> Vec<String> {
         let script = php.then_some("index.php");
         let names = script.into_iter().chain(["index.html", "index.htm"]);
         names.map(str::to_owned).collect()

@@ -17,24 +17,24 @@ choice! {
 
 /// A server and its share.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Weighted {
+pub struct WeightedUpstream {
     pub upstream: Upstream,
     /// At least 1.
     pub weight: u32,
-    pub duty: Duty,
+    pub role: UpstreamRole,
 }
 
-impl Weighted {
+impl WeightedUpstream {
     /// Weight of a server that names none.
     pub(crate) const WEIGHT: u32 = 1;
 }
 
 /// Role of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Duty {
+pub enum UpstreamRole {
     /// Takes its share of requests.
     #[default]
-    Share,
+    Active,
     /// Takes all requests while no server with a share is available.
     Backup,
     /// Takes the requests of clients that a cookie keeps with it; new clients go elsewhere.
@@ -50,7 +50,7 @@ pub struct Upstream {
     /// Requests are in HTTP/2, which the server is known to speak.
     pub http2: bool,
     /// Version of the PROXY protocol whose header begins its connections.
-    pub announce: Option<ProxyProtocol>,
+    pub proxy_protocol: Option<ProxyProtocol>,
 }
 
 impl Upstream {
@@ -60,7 +60,7 @@ impl Upstream {
             host,
             is_secure: false,
             http2: false,
-            announce: None,
+            proxy_protocol: None,
         }
     }
 }

@@ -27,7 +27,7 @@ pub(crate) fn build(check: &mut Check<'_>, node: &Node, has_root: bool) -> Optio
         return None;
     }
     if let Some(version) = version(text) {
-        return Some(Php::Own {
+        return Some(Php::Managed {
             version,
             socket: PathBuf::new(),
         });
@@ -38,7 +38,7 @@ pub(crate) fn build(check: &mut Check<'_>, node: &Node, has_root: bool) -> Optio
         check.bad_text(written, node.span, message, help);
         return None;
     }
-    address::build(check, "php", node, EXAMPLE).map(Php::At)
+    address::build(check, "php", node, EXAMPLE).map(Php::External)
 }
 
 const EXAMPLE: &str =

@@ -42,12 +42,12 @@ pub(crate) fn build(check: &mut Check<'_>, node: &Node) -> Option<Proxy> {
     };
     let http2 = typed::boolean(table, "http2").unwrap_or(false);
     let mut to = upstreams(check, servers, http2)?;
-    let announce = typed::choice::<ProxyProtocol>(table, "proxy_protocol");
-    if announce.is_some() && to.iter().any(|to| to.upstream.http2) {
+    let proxy_protocol = typed::choice::<ProxyProtocol>(table, "proxy_protocol");
+    if proxy_protocol.is_some() && to.iter().any(|to| to.upstream.http2) {
         let message = "`proxy_protocol` names one client, and connections in HTTP/2 are shared by many";
         check.error(Code::Conflict, node.span, message, "remove one of the two");
     }
-    to.iter_mut().for_each(|to| to.upstream.announce = announce);
+    to.iter_mut().for_each(|to| to.upstream.proxy_protocol = proxy_protocol);
     let base = Proxy::to(to);
     let headers = table.map(|table| headers::build(check, table)).unwrap_or_default();
     let mut proxy = Proxy {
@@ -106,7 +106,7 @@ fn balance(check: &mut Check<'_>, node: &Node) -> Option<Balance> {
 
 fn forwarded(check: &mut Check<'_>, node: &Node) -> Option<Forwarded> {
     match &node.value {
-        Value::Boolean(false) => Some(Forwarded::Nothing),
+        Value::Boolean(false) => Some(Forwarded::Off),
         Value::Boolean(true) => {
             let help = format!(
                 "write {}",

@@ -50,14 +50,14 @@ pub(crate) fn auth(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &m
 pub(crate) fn fallback(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &mut Settings) {
     let node = &written.entry.node;
     settings.fallback = match node.value {
-        Value::Boolean(false) => Fallback::Nothing,
+        Value::Boolean(false) => Fallback::Off,
         Value::Boolean(true) => {
             let help = "write the path of a file: fallback = \"/index.html\"";
             let message = "`fallback = true` does not say what is served";
             check.error(Code::BadValue, node.span, message, help);
-            Fallback::Usual
+            Fallback::Default
         }
-        _ => path::site_path(check, "fallback", node).map_or(Fallback::Usual, Fallback::Path),
+        _ => path::site_path(check, "fallback", node).map_or(Fallback::Default, Fallback::Path),
     };
 }
 

@@ -5,7 +5,7 @@ use crate::environment::FileKind;
 use crate::file::{Node, Table};
 use crate::finding::{Code, Severity};
 use crate::message::short;
-use crate::model::{CertificateFiles, UpstreamTls, Weighted};
+use crate::model::{CertificateFiles, UpstreamTls, WeightedUpstream};
 use crate::value::{path, typed};
 
 /// Longest name of the DNS.
@@ -18,7 +18,7 @@ const MAX_FILES: usize = 64;
 const KEYS: [&str; 5] = ["ca", "server_name", "verify", "cert", "key"];
 
 /// Reads the TLS keys of a proxy. `to`: its servers.
-pub(crate) fn build(check: &mut Check<'_>, table: &Table, to: &[Weighted]) -> UpstreamTls {
+pub(crate) fn build(check: &mut Check<'_>, table: &Table, to: &[WeightedUpstream]) -> UpstreamTls {
     if !to.iter().any(|to| to.upstream.is_secure) {
         for key in KEYS {
             if let Some(entry) = table.entries.get(key) {

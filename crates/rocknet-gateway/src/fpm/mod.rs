@@ -36,11 +36,11 @@ const MAX_IDLE: usize = 32;
 /// Returns the backend that runs the scripts of a route.
 pub fn backend(php: &Php, backends: &Backends) -> Arc<Backend> {
     backends.of(&match php {
-        Php::At(host) => backend::Place {
+        Php::External(host) => backend::Place {
             host: host.clone(),
             own: None,
         },
-        Php::Own { version, socket } => backend::Place {
+        Php::Managed { version, socket } => backend::Place {
             host: Host::Unix(socket.clone()),
             own: Some(*version),
         },

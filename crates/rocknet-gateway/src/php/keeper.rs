@@ -99,7 +99,7 @@ impl Keeper {
             places.push(((version, user), socket));
         }
         for settings in settings_mut(config) {
-            if let Some(Php::Own { version, socket }) = &mut settings.php
+            if let Some(Php::Managed { version, socket }) = &mut settings.php
                 && let Some((_, place)) = places
                     .iter()
                     .find(|((known, user), _)| known == version && *user == settings.user)

@@ -67,7 +67,7 @@ fn versions(config: &Config) -> Vec<PhpVersion> {
 fn wanted(config: &Config) -> Vec<(PhpVersion, Option<String>)> {
     let mut all: Vec<_> = settings(config)
         .filter_map(|settings| match settings.php {
-            Some(Php::Own { version, .. }) => Some((version, settings.user.clone())),
+            Some(Php::Managed { version, .. }) => Some((version, settings.user.clone())),
             _ => None,
         })
         .collect();

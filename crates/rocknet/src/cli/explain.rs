@@ -292,7 +292,7 @@ fn endpoint(settings: &Settings) -> Result<Endpoint, Box<dyn Error>> {
 
 /// Who runs a script.
 fn runner(php: &Php) -> String {
-    let Php::Own { version, .. } = php else {
+    let Php::Managed { version, .. } = php else {
         return format!(", run by the php-fpm at {php}");
     };
     let installed = php::installed();

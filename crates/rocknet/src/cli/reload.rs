@@ -191,7 +191,7 @@ mod tests {
         check(|new| new.server.events.batch += 1, &["server.events"]);
         check(|new| new.server.user = Some("x".into()), &["server.user"]);
         check(|new| new.server.state = Some("/x".into()), &["server.state"]);
-        check(|new| new.server.backend = model::Backend::Epoll, &["server.backend"]);
+        check(|new| new.server.backend = model::IoBackend::Epoll, &["server.backend"]);
         check(|new| new.limits.connections = Some(7), &[]);
     }
 }

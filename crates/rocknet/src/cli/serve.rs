@@ -114,7 +114,7 @@ fn holds_php(directory: &Path) -> bool {
 fn run_php(config: &mut Config) {
     for settings in config.sites.iter_mut().map(|site| &mut site.settings) {
         settings.index.insert(0, "index.php".to_owned());
-        settings.php = Some(Php::Own {
+        settings.php = Some(Php::Managed {
             version: PhpVersion::Newest,
             socket: PathBuf::new(),
         });

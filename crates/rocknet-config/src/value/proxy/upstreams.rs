@@ -6,7 +6,7 @@ use crate::context::Check;
 use crate::file::{Node, Value};
 use crate::finding::Code;
 use crate::message::short;
-use crate::model::{Duty, Host, Upstream, Weighted};
+use crate::model::{Host, Upstream, UpstreamRole, WeightedUpstream};
 use crate::value::socket::{self, Help};
 use crate::value::typed;
 
@@ -20,7 +20,7 @@ pub(super) const EXAMPLE: &str =
     "write where the other server listens: \"http://127.0.0.1:3000\" or \"unix:/run/app.sock\"";
 
 /// Reads the servers of a proxy. `http2`: requests are in HTTP/2 whatever the scheme.
-pub(super) fn upstreams(check: &mut Check<'_>, node: &Node, http2: bool) -> Option<Vec<Weighted>> {
+pub(super) fn upstreams(check: &mut Check<'_>, node: &Node, http2: bool) -> Option<Vec<WeightedUpstream>> {
     let items = typed::elements(node);
     if items.is_empty() {
         check.error(Code::BadValue, node.span, "`proxy` names no server", EXAMPLE);
@@ -36,7 +36,7 @@ pub(super) fn upstreams(check: &mut Check<'_>, node: &Node, http2: bool) -> Opti
         );
         return None;
     }
-    let mut all: Vec<Weighted> = Vec::with_capacity(items.len());
+    let mut all: Vec<WeightedUpstream> = Vec::with_capacity(items.len());
     for item in items {
         let (written, table) = match &item.value {
             Value::Table(table) => match table.node("url") {
@@ -50,26 +50,26 @@ pub(super) fn upstreams(check: &mut Check<'_>, node: &Node, http2: bool) -> Opti
             _ => (item, None),
         };
         let upstream = upstream(check, written, http2)?;
-        let weight = typed::integer(table, "weight").unwrap_or(Weighted::WEIGHT);
+        let weight = typed::integer(table, "weight").unwrap_or(WeightedUpstream::WEIGHT);
         if all.iter().any(|other| other.upstream == upstream) {
             let help = "remove it";
             check.error(Code::Conflict, item.span, format!("{upstream} is named twice"), help);
             return None;
         }
         let [drains, is_backup] = ["drain", "backup"].map(|key| typed::boolean(table, key).unwrap_or(false));
-        let duty = match (drains, is_backup) {
-            (false, false) => Duty::Share,
-            (true, false) => Duty::Drain,
-            (false, true) => Duty::Backup,
+        let role = match (drains, is_backup) {
+            (false, false) => UpstreamRole::Active,
+            (true, false) => UpstreamRole::Drain,
+            (false, true) => UpstreamRole::Backup,
             (true, true) => {
                 let help = "remove `backup`: nobody is sent to a server that drains";
                 check.error(Code::Conflict, item.span, "`drain` and `backup` of one server", help);
                 return None;
             }
         };
-        all.push(Weighted { upstream, weight, duty });
+        all.push(WeightedUpstream { upstream, weight, role });
     }
-    if all.iter().all(|server| server.duty != Duty::Share) {
+    if all.iter().all(|server| server.role != UpstreamRole::Active) {
         let help = "leave one without `drain` and `backup`: requests have to go somewhere";
         check.error(Code::Conflict, node.span, "every server drains or is a backup", help);
         return None;
