@@ -1,4 +1,4 @@
-//! Bindings of keys to the model: how a key is read into a value, and how `explain` and the reference write that value.
+//! Bindings of keys to the model: how a value is read into a field, and how `explain` and the reference render it.
 
 mod effective;
 mod kind;
@@ -17,25 +17,25 @@ pub use rendered::pattern;
 pub(crate) use rendered::{Rendered, host, list, listen, quoted};
 pub(crate) use scalar::Scalar;
 
-/// A key as it is written.
+/// Key with the value that the configuration gives it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WrittenKey<'w> {
     pub kind: &'static Kind,
     pub entry: &'w Entry,
 }
 
-/// The effect of a key on a value of the model.
+/// Link between a key and a value of the model.
 #[derive(Debug)]
 pub(crate) struct Binding<T: 'static> {
-    /// Lays the written value over the inherited one. `None`: the key is read together with others in `check`.
+    /// Merges the written value over the inherited one; `None` if `check` reads the key together with others.
     pub read: Option<fn(&mut Check<'_>, &WrittenKey<'_>, &mut T)>,
-    /// Writes the value as it applies.
+    /// Renders the effective value.
     pub render: fn(&T, &Kind) -> Rendered,
-    /// Writes the keys of the table that this key takes.
+    /// Adds the keys of the table that this key takes.
     pub nested: Option<fn(&T, &mut SettingRows<'_>)>,
 }
 
-/// A key with its binding to one part of the model.
+/// Key with its binding to one part of the model.
 #[derive(Debug)]
 pub(crate) struct BoundKey<T: 'static> {
     pub name: &'static str,
@@ -43,16 +43,16 @@ pub(crate) struct BoundKey<T: 'static> {
     pub binding: &'static Binding<T>,
 }
 
-/// A part of the model with keys. The table of keys implements it, so that a parser of a table does not import the entries.
+/// Part of the model that has keys. Module `keys` implements it, so that the parsers of tables do not depend on `keys`.
 pub(crate) trait HasKeys: Sized + 'static {
-    /// Returns the keys of a table that are bound to this part, in the order of the table of keys.
+    /// Returns the keys of a section that are bound to this part, in the order of the table of keys.
     fn keys(section: Section) -> impl Iterator<Item = BoundKey<Self>>;
 
-    /// Returns the value without any key written, which holds the defaults. `None`: they depend on other tables.
+    /// Returns the value with every key at its default; `None` if the defaults depend on other tables.
     fn defaults() -> Option<Self>;
 }
 
-/// Reads the written keys of a table into the value that they are bound to, in the order of the table of keys.
+/// Reads the keys of a table into the value that they are bound to, in the order of the table of keys.
 pub(crate) fn read<T: HasKeys>(check: &mut Check<'_>, section: Section, table: Option<&Table>, into: &mut T) {
     let Some(table) = table else { return };
     for key in T::keys(section) {
@@ -64,20 +64,20 @@ pub(crate) fn read<T: HasKeys>(check: &mut Check<'_>, section: Section, table: O
     }
 }
 
-/// The settings of an explanation while they are collected.
+/// Collects the settings of an explanation.
 #[derive(Debug)]
 pub(crate) struct SettingRows<'p> {
     spans: &'p BTreeMap<String, SourceSpan>,
-    /// The tables around the key, each with a dot.
+    /// Keys of the enclosing tables, each followed by a dot.
     prefix: String,
     pub group: SettingGroup,
-    /// Shows defaults too.
+    /// Includes settings that are at their defaults.
     pub show_defaults: bool,
     all: Vec<EffectiveSetting>,
 }
 
 impl<'p> SettingRows<'p> {
-    /// Returns rows without a setting, for values that were written at these positions.
+    /// Creates an empty collection for values that were written at these positions.
     pub fn new(spans: &'p BTreeMap<String, SourceSpan>) -> SettingRows<'p> {
         SettingRows {
             spans,
@@ -105,7 +105,7 @@ impl<'p> SettingRows<'p> {
         self.prefix.truncate(outer);
     }
 
-    /// Adds a key, and the keys of its table. `defaults`: the value that holds the defaults.
+    /// Adds a key, and the keys of its table. `defaults`: the value with every key at its default.
     pub fn key<T>(&mut self, key: &BoundKey<T>, value: &T, defaults: Option<&T>) {
         let binding = key.binding;
         let shown = (binding.render)(value, key.kind);
@@ -140,7 +140,7 @@ impl<'p> SettingRows<'p> {
     }
 }
 
-/// Binds a key to a field that has the written value.
+/// Binds a key to a field that holds the written value.
 macro_rules! field {
     ($($field:ident).+) => {
         $crate::binding::Binding {
@@ -155,7 +155,7 @@ macro_rules! field {
     };
 }
 
-/// Binds a key to a value that a function reads; without one, the key is read together with others.
+/// Binds a key to a value that a function reads. Without the function, `check` reads the key together with others.
 macro_rules! bound {
     (read $read:expr, render $render:expr $(, nested $nested:expr)?) => {
         $crate::binding::Binding { read: Some($read), render: $render, nested: bound!(@nested $($nested)?) }

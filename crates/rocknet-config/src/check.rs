@@ -1,4 +1,4 @@
-//! From the configuration as written to the configuration as meant: every finding with its place, in one pass.
+//! Check of a configuration: turns the syntax tree into the model and reports every finding in one pass.
 
 mod access;
 mod acme;
@@ -45,7 +45,7 @@ pub(crate) fn check(root: &Table, check: &mut Check<'_>) -> Config {
         check.report.push(Finding {
             severity: Severity::Warning,
             code: Code::Useless,
-            message: "no site is written, so nothing is served".to_owned(),
+            message: "no site is configured, so nothing is served".to_owned(),
             help: Some("write [site.\"example.com\"] and below it root = \"/var/www\"".to_owned()),
             location: None,
             related: Vec::new(),

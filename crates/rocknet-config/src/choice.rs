@@ -1,14 +1,16 @@
-//! Choices: enums whose words, documentation and default are declared once.
+//! Enums of configuration words, declared once with their words, documentation and default.
 //!
-//! A declaration by [`choice!`] gives the enum, the parser of its words, their printing, and the table of words that the
-//! check, the reference page and the JSON Schema read.
+//! The macro [`choice!`] generates the enum, the parser of its words, and the table of words for the check, the
+//! reference and the JSON Schema.
 
-/// A word of the configuration.
+/// Word of the configuration.
 #[derive(Debug)]
 pub struct Word {
+    /// The word as it is written.
     pub text: &'static str,
+    /// Documentation in the reference: a phrase.
     pub doc: &'static str,
-    /// Feature of a later version that brings the word.
+    /// Feature of a later version that brings the word; `None`: available now.
     pub later: Option<&'static str>,
 }
 
@@ -17,7 +19,10 @@ impl Word {
         Word { text, doc, later: None }
     }
 
-    #[allow(dead_code, reason = "every word acts at the moment; the next one to come will not")]
+    #[allow(
+        dead_code,
+        reason = "every word is available in this version; the next new one will not be"
+    )]
     pub(crate) const fn later(text: &'static str, doc: &'static str, feature: &'static str) -> Word {
         Word {
             text,
@@ -27,25 +32,25 @@ impl Word {
     }
 }
 
-/// An enum whose variants are words of the configuration.
+/// Enum whose variants are words of the configuration.
 pub trait Choice: Sized + 'static {
-    /// The words in the order of the reference page.
+    /// Words in the order of the reference.
     const WORDS: &'static [Word];
 
-    /// Returns the variant that a word stands for.
+    /// Returns the variant of a word.
     fn of(word: &str) -> Option<Self>;
 
-    /// Returns the word of a variant; `None` for a variant that is written in another way, such as a number.
+    /// Returns the word of a variant; `None` for a variant without a word, such as a number.
     fn written(&self) -> Option<&'static str>;
 
-    /// Returns the word of a variant; empty for a variant that is written in another way.
+    /// Returns the word of a variant; empty for a variant without a word.
     fn word(&self) -> &'static str {
         self.written().unwrap_or_default()
     }
 }
 
-/// Declares an enum of words: `Variant = "word", "its documentation";`. Variants that are written in another way, as a
-/// number or a path, follow in a block after `with`. `default Variant` implements [`Default`].
+/// Declares an enum of words: `Variant = "word", "its documentation";`. Variants without a word, such as a number or a
+/// path, follow in a block after `with`. `default Variant` implements [`Default`].
 macro_rules! choice {
     (
         $(#[$meta:meta])*
@@ -78,7 +83,7 @@ macro_rules! choice {
                 }
             }
 
-            #[allow(unreachable_patterns, reason = "of a choice of words alone, every variant has one")]
+            #[allow(unreachable_patterns, reason = "without `with`, every variant has a word")]
             fn written(&self) -> Option<&'static str> {
                 match self {
                     $($name::$variant => Some($word),)+
@@ -96,13 +101,13 @@ mod tests {
     use super::Choice;
 
     choice! {
-        /// How long.
+        /// Length.
         pub enum Length {
             Short = "short", "less than most";
             Long = "long", "more than most";
         }
         with {
-            /// So many.
+            /// This length.
             Exactly(u8),
         }
         default Long

@@ -1,4 +1,4 @@
-//! The context of a check: the files as written, the environment, and the findings so far.
+//! Context of a check: the source files, the environment, and the findings so far.
 
 use std::path::{Path, PathBuf};
 
@@ -9,23 +9,23 @@ use crate::message::short;
 use crate::model::SourceSpan;
 use crate::source::{Sources, Span};
 
-/// The reason why a configuration is read. It decides what an error of one site does to the others.
+/// Purpose for which a configuration is read. It decides whether an error of one site affects the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// To start a server: the site is not served and the others are, because there is no older configuration to keep.
+    /// Start of a server: the other sites are served, because there is no older configuration to keep.
     Start,
-    /// To check it, or to replace the configuration of a running server: nothing of the file is used.
+    /// Check, or reload of a running server: the whole configuration is refused.
     Check,
 }
 
-/// The files, the environment, and the findings so far.
+/// Source files, environment, and findings so far.
 pub(crate) struct Check<'a> {
     pub sources: &'a Sources,
     pub env: &'a dyn Environment,
     pub report: &'a mut Report,
-    /// Errors that keep one site from being served and the others not; filled for [`Purpose::Start`] only.
+    /// Errors that keep a single site from being served; filled for [`Purpose::Start`] only.
     pub site_errors: Report,
-    /// Errors of that kind that were reported with the others; counted for [`Purpose::Check`] only.
+    /// Number of site errors that were reported with the others; counted for [`Purpose::Check`] only.
     pub site_error_count: usize,
     pub purpose: Purpose,
 }
@@ -47,11 +47,12 @@ impl Check<'_> {
         });
     }
 
+    /// Reports an error.
     pub fn error(&mut self, code: Code, span: Span, message: impl Into<String>, help: impl Into<String>) {
         self.finding(Severity::Error, code, span, message.into(), help.into());
     }
 
-    /// Reports what keeps one site, or a part of it, from being served.
+    /// Reports an error that keeps a single site, or a part of it, from being served.
     pub fn site_error(&mut self, code: Code, span: Span, message: impl Into<String>, help: impl Into<String>) {
         if self.purpose == Purpose::Check {
             self.site_error_count += 1;
@@ -67,30 +68,28 @@ impl Check<'_> {
         });
     }
 
-    /// Returns true if there are errors other than those that only keep one site from being served.
+    /// Returns true if there are errors other than site errors.
     pub fn has_other_errors(&self) -> bool {
         self.report.errors() > self.site_error_count
     }
 
+    /// Reports a warning.
     pub fn warning(&mut self, code: Code, span: Span, message: impl Into<String>, help: impl Into<String>) {
         self.finding(Severity::Warning, code, span, message.into(), help.into());
     }
 
-    /// Reports a text that is invalid where it stands. The message may quote it. Where variables were filled in, only the
-    /// template is shown, because the value may be a secret.
+    /// Reports a string with an invalid value. The message may quote the string. If it contained variables, the report
+    /// quotes only the string before their expansion, because the value may be a secret.
     pub fn bad_text(&mut self, text: &Text, span: Span, message: impl Into<String>, help: impl Into<String>) {
         let Some(template) = &text.template else {
             return self.error(Code::BadValue, span, message, help);
         };
-        let message = format!(
-            "\"{}\" is filled in with a value that cannot stand here",
-            short(template)
-        );
-        let help = "correct the variable or file; the value itself is not shown, as it may be a secret";
+        let message = format!("the variables of \"{}\" expand to an invalid value", short(template));
+        let help = "correct the variable or file; the value is not shown because it may be a secret";
         self.error(Code::BadValue, span, message, help);
     }
 
-    /// Reports two places that exclude each other.
+    /// Reports a conflict between two positions.
     pub fn conflict(&mut self, span: Span, there: (&str, Span), message: String, help: &str) {
         if self.report.omit(Severity::Error) {
             return;
@@ -109,12 +108,13 @@ impl Check<'_> {
         });
     }
 
-    /// Reports a key or word of a later version.
+    /// Reports a key or word that a later version brings.
     pub fn not_available(&mut self, what: &str, feature: &str, span: Span, help: &str) {
         let message = format!("`{what}` is not available yet: it comes with {feature} in a later version");
         self.error(Code::NotAvailable, span, message, help);
     }
 
+    /// Returns the file and line of a span.
     pub fn source_span(&self, span: Span) -> SourceSpan {
         SourceSpan {
             file: self.sources.path(span.file).to_owned(),
@@ -122,7 +122,7 @@ impl Check<'_> {
         }
     }
 
-    /// Returns a path as written, made absolute: it is relative to the file it stands in.
+    /// Returns the absolute form of a path, which is relative to the file that contains it.
     pub fn resolve(&self, span: Span, path: &str) -> PathBuf {
         let folder = self.sources.path(span.file).parent().unwrap_or(Path::new(""));
         folder.join(path).components().collect()

@@ -1,4 +1,4 @@
-//! Changes to a configuration by a program: comments, order and spacing of everything else stay as they are.
+//! Edits of a configuration file that keep the comments, order and spacing of everything else.
 
 use std::fmt;
 
@@ -8,52 +8,57 @@ use crate::finding::{Code, Finding, Report, Severity};
 use crate::source::Sources;
 use crate::syntax::{self, MAX_KEY_PARTS};
 
-/// A text being edited. What comes out is TOML; whether it is a good configuration, [`crate::check_text`] tells.
+/// Editor of a TOML text. The result is valid TOML; [`crate::check_text`] checks it as a configuration.
 #[derive(Debug, Clone)]
 pub struct Editor {
     document: DocumentMut,
 }
 
-/// Why a change cannot be made.
+/// Error of an edit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EditError {
-    /// The path is empty, or longer than tables may be deep.
+    /// The path is empty or too long.
     BadPath,
-    /// A part of the path is a value, not a table.
+    /// This part of the path is a value, not a table.
     NotATable(String),
-    /// The path ends at a table, and a table has no value to replace.
+    /// The path ends at this table, which has no value to replace.
     IsATable(String),
-    /// The text is no TOML value.
+    /// This text is not a TOML value.
     NotAValue(String),
-    /// There is such a site already.
+    /// The configuration already has a site with this name.
     SiteExists(String),
 }
 
 impl fmt::Display for EditError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            EditError::BadPath => write!(f, "the path names no key"),
-            EditError::NotATable(key) => write!(f, "`{key}` is no table, so nothing can be written below it"),
+            EditError::BadPath => write!(f, "the path is empty or has more than {MAX_KEY_PARTS} parts"),
+            EditError::NotATable(key) => write!(f, "`{key}` is not a table and cannot contain keys"),
             EditError::IsATable(key) => write!(f, "`{key}` is a table; name a key in it, or remove it first"),
-            EditError::NotAValue(text) => write!(f, "{text} is no TOML value; strings need quotes"),
-            EditError::SiteExists(name) => write!(f, "there is a site \"{name}\" already"),
+            EditError::NotAValue(text) => write!(f, "{text} is not a TOML value; strings need quotes"),
+            EditError::SiteExists(name) => write!(f, "site \"{name}\" already exists"),
         }
     }
 }
 
 impl std::error::Error for EditError {}
 
-/// A string as a TOML value, quoted.
+/// Returns a string as a quoted TOML value.
 pub fn text(value: &str) -> String {
     Value::from(value).to_string()
 }
 
 impl Editor {
-    /// Takes a text to edit; it must be TOML.
+    /// Creates an editor for a text.
+    ///
+    /// # Errors
+    ///
+    /// Returns the syntax errors if the text is not TOML.
     pub fn new(text: &str) -> Result<Editor, Report> {
         let mut report = Report::default();
         let mut sources = Sources::default();
-        // Our own parser first: it bounds the depth of tables, which the recursion of the other one relies on.
+        // RockNet's own parser goes first because it bounds the depth of tables, and with it the recursion of
+        // `toml_edit`.
         let file = sources.add("rocknet.toml".into(), text.to_owned());
         syntax::parse(&sources, file, &mut report);
         if report.errors() > 0 {
@@ -75,7 +80,11 @@ impl Editor {
         }
     }
 
-    /// Sets a key, such as `["site", "example.com", "root"]`, to a value written as TOML; missing tables are made.
+    /// Sets a key, such as `["site", "example.com", "root"]`, to a value in TOML. Missing tables are created.
+    ///
+    /// # Errors
+    ///
+    /// Fails without a change if the path does not lead to a key, or if the text is not a TOML value.
     pub fn set(&mut self, path: &[&str], value: &str) -> Result<(), EditError> {
         let (key, parents) = split(path)?;
         let mut new: Value = value
@@ -85,14 +94,14 @@ impl Editor {
         let (table, inline) = parent(self.document.as_table_mut(), parents)?;
         match table.get_mut(key) {
             Some(Item::Value(old)) => {
-                // The decoration holds the spaces and the comment beside the value.
+                // The decoration holds the spaces and the comment around the value.
                 *new.decor_mut() = old.decor().clone();
                 *old = new;
             }
             Some(item) if !item.is_none() => return Err(EditError::IsATable(key.to_owned())),
             _ => {
                 if inline {
-                    // The space before `}` belongs to the last value, which another one now is.
+                    // The space before `}` belongs to the last value, so it moves to the new one.
                     let last = table.iter_mut().last().and_then(|(_, item)| item.as_value_mut());
                     if let Some(last) = last {
                         let end = last.decor().suffix().and_then(|s| s.as_str()).unwrap_or("").to_owned();
@@ -107,7 +116,7 @@ impl Editor {
         Ok(())
     }
 
-    /// Removes a key or a whole table; false when there is none.
+    /// Removes a key or a whole table. Returns false if it does not exist.
     pub fn remove(&mut self, path: &[&str]) -> bool {
         let Some((key, parents)) = path.split_last() else {
             return false;
@@ -122,7 +131,11 @@ impl Editor {
         table.remove(key).is_some()
     }
 
-    /// Adds a site with a root, at the end.
+    /// Adds a site with a root at the end.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the site exists, or if `site` is not a table.
     pub fn add_site(&mut self, name: &str, root: &str) -> Result<(), EditError> {
         let exists = |item: &Item| item.as_table_like().is_some_and(|sites| sites.contains_key(name));
         if self.document.get("site").is_some_and(exists) {
@@ -131,7 +144,7 @@ impl Editor {
         self.set(&["site", name, "root"], &text(root))
     }
 
-    /// The value of a key as it is written.
+    /// Returns the value of a key as TOML; `None` if the key does not exist.
     pub fn value(&self, path: &[&str]) -> Option<String> {
         let mut item = self.document.as_item();
         for part in path {
@@ -154,7 +167,7 @@ fn split<'p>(path: &'p [&'p str]) -> Result<(&'p str, &'p [&'p str]), EditError>
     }
 }
 
-/// The table at a path, made where it is missing, and whether it is an inline one.
+/// Returns the table at a path, created if it is missing, and whether it is an inline table.
 fn parent<'t>(root: &'t mut Table, path: &[&str]) -> Result<(&'t mut dyn TableLike, bool), EditError> {
     let mut table: &mut dyn TableLike = root;
     let mut inline = false;
@@ -165,7 +178,7 @@ fn parent<'t>(root: &'t mut Table, path: &[&str]) -> Result<(&'t mut dyn TableLi
                 Item::Value(Value::InlineTable(toml_edit::InlineTable::new()))
             } else {
                 let mut new = Table::new();
-                // Only the innermost gets a header of its own: `[site."example.com"]` needs no `[site]` before it.
+                // Only the innermost table gets a header: `[site."example.com"]` needs no `[site]` before it.
                 new.set_implicit(!last);
                 Item::Table(new)
             };
@@ -190,8 +203,8 @@ mod tests {
                         \"1\" }\n# end\n";
 
     #[test]
-    fn changes_leave_the_rest_alone() {
-        // (path, value or removal, what the text becomes: old part and new part)
+    fn edits_keep_everything_else() {
+        // (path, new value or removal, replaced part of the text, new part)
         let rows: &[(&[&str], Option<&str>, &str, &str)] = &[
             (
                 &["server", "workers"],
@@ -239,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_site_is_added_and_reads_back() {
+    fn an_added_site_is_part_of_the_configuration() {
         let mut editor = Editor::new("").unwrap();
         editor.add_site("b.test", "C:\\www \"x\"").unwrap();
         assert_eq!(
@@ -262,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_told() {
+    fn invalid_edits_are_refused() {
         let mut editor = Editor::new(FILE).unwrap();
         let rows: &[(&[&str], &str, EditError)] = &[
             (&[], "1", EditError::BadPath),

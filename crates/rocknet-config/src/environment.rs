@@ -1,4 +1,4 @@
-//! What reading a configuration asks of the world outside it: variables, files, and names that match a pattern.
+//! Access to environment variables and files while a configuration is read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -9,74 +9,94 @@ use crate::glob;
 use crate::model::{CertificateFiles, HostPattern};
 use crate::source::{MAX_FILE_BYTES, MAX_FILES};
 
-/// What is found at a path.
+/// Type of the file at a path, after symbolic links are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
+    /// Regular file.
     File,
+    /// Directory.
     Directory,
+    /// Socket, FIFO or device.
     Other,
 }
 
-/// A fault of the files that a site's certificate is read from.
+/// Finding about the files of a site's certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CertificateFinding {
-    /// Index of the pair of files.
+    /// Index of the certificate among those of the site.
     pub at: usize,
+    /// File that the finding is about.
     pub part: CertificatePart,
-    /// An error if the site cannot be served with these files.
+    /// Error if the site cannot be served with these files.
     pub severity: Severity,
+    /// Description of the problem.
     pub message: String,
+    /// Remedy.
     pub help: String,
 }
 
-/// The file of a pair that a fault is in.
+/// File of a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CertificatePart {
+    /// Certificate and its chain.
     Certificate,
+    /// Private key.
     Key,
+    /// OCSP response.
     Ocsp,
 }
 
-/// A fault of a file of users and hashes.
+/// Finding about a password file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PasswordFileFinding {
-    /// An error if no user of the file could enter.
+    /// Error if the file cannot be used.
     pub severity: Severity,
+    /// Description of the problem.
     pub message: String,
+    /// Remedy.
     pub help: String,
 }
 
-/// The world as a configuration sees it; a double of it makes every test run in memory.
+/// Access to environment variables and files. [`Memory`] implements it for tests.
 pub trait Environment {
-    /// An environment variable, for `${NAME}`.
+    /// Returns an environment variable, for `${NAME}`.
     fn variable(&self, name: &str) -> Option<String>;
-    /// A whole text file, for the configuration, its includes and `${file:PATH}`.
+    /// Reads a text file, for the configuration, its includes and `${file:PATH}`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be read, is too large or is not UTF-8.
     fn read(&self, path: &Path) -> io::Result<String>;
-    /// Existing files that match a pattern with `*` and `?` in any part of it, sorted.
+    /// Returns the existing files that match a pattern with `*` and `?` in any of its parts, sorted.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a folder cannot be read, or if too many files match.
     fn matching(&self, pattern: &Path) -> io::Result<Vec<PathBuf>>;
+    /// Returns the type of the file at a path; `None` if there is no file.
     fn kind(&self, path: &Path) -> Option<FileKind>;
-    /// What relative paths of the main file's own name are relative to.
+    /// Returns the folder that the path of the main file is relative to.
     fn current_dir(&self) -> PathBuf;
 
-    /// Loads certificates and keys as the server does and returns what is wrong with them for a site of these names.
-    /// An environment that cannot read certificates finds no fault.
+    /// Loads certificates and keys as the server does, and returns the findings for a site with these names. The
+    /// default implementation returns none.
     fn certificate_findings(&self, _files: &[CertificateFiles], _names: &[HostPattern]) -> Vec<CertificateFinding> {
         Vec::new()
     }
 
-    /// Reads a file of users and hashes as the server does and returns what is wrong with it. An environment that cannot
-    /// read such files finds no fault.
+    /// Reads a password file as the server does, and returns the findings. The default implementation returns none.
     fn password_file_findings(&self, _file: &Path) -> Vec<PasswordFileFinding> {
         Vec::new()
     }
 
-    /// Loads the certificates of authorities as the server does and returns what is wrong with them.
+    /// Loads the certificates of authorities as the server does, and returns the error. The default implementation
+    /// returns none.
     fn authorities_error(&self, _files: &[PathBuf]) -> Option<String> {
         None
     }
 }
 
-/// The machine itself.
+/// Environment of the process. It does not inspect certificates and password files.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct System;
 
@@ -87,7 +107,7 @@ impl Environment for System {
 
     fn read(&self, path: &Path) -> io::Result<String> {
         use std::io::Read;
-        // A FIFO or device would block for ever: only regular files are read, and never more than the bound.
+        // Reading a FIFO or device could block indefinitely, so only regular files are read.
         if !std::fs::metadata(path)?.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
         }
@@ -106,7 +126,8 @@ impl Environment for System {
     }
 
     fn matching(&self, pattern: &Path) -> io::Result<Vec<PathBuf>> {
-        // Breadth first, one part of the pattern at a time: no recursion, and only folders that match are opened.
+        // Breadth first, one part of the pattern at a time, so that there is no recursion and only matching folders are
+        // opened.
         let mut found = vec![PathBuf::new()];
         for part in pattern.components() {
             let text = part.as_os_str().to_string_lossy();
@@ -162,13 +183,16 @@ impl Environment for System {
     }
 }
 
-/// A world in memory, for tests and for checking text that is not on disk yet.
+/// Environment in memory, for tests and for texts that are not on disk.
 #[derive(Debug, Clone, Default)]
 pub struct Memory {
+    /// Environment variables.
     pub variables: BTreeMap<String, String>,
+    /// Files with their contents; their parent folders exist too.
     pub files: BTreeMap<PathBuf, String>,
+    /// Further existing folders.
     pub directories: BTreeSet<PathBuf>,
-    /// Whether every path that is not a file counts as an existing directory.
+    /// Treats every path that is not a file as an existing folder.
     pub any_directory: bool,
 }
 
@@ -218,7 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn globs_find_files_only_and_in_order() {
+    fn globs_match_files_only_and_in_order() {
         let dir = tempfile::tempdir().unwrap();
         for name in ["b.toml", "a.toml", "c.txt", ".hidden.toml"] {
             std::fs::write(dir.path().join(name), "").unwrap();

@@ -1,4 +1,4 @@
-//! Which settings hold for a URL, and in which file and line each was written: what `rocknet explain` shows.
+//! Effective settings of a URL, with the file and line of each, for `rocknet explain`.
 
 use crate::binding::{SettingRows, host, list, quoted};
 use crate::choice::Choice;
@@ -8,15 +8,19 @@ use crate::model::{Config, HostPattern, Listen, Pattern, Route, Rule, RuleAction
 
 pub use crate::binding::{EffectiveSetting, SettingGroup, pattern};
 
-/// The site and route that answer, and all that holds there.
+/// Site and route of a URL, with their effective settings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Explanation<'c> {
+    /// The site.
     pub site: &'c Site,
+    /// The route; `None`: no route of the site matches the path.
     pub route: Option<&'c Route>,
+    /// Effective settings, in the order of their groups.
     pub settings: Vec<EffectiveSetting>,
 }
 
-/// What holds for a host name, a port and a decoded path. The port narrows the sites to those that listen there.
+/// Returns the effective settings of a host name, a port and a decoded path; `None` if no site matches. With a port,
+/// only sites that listen on it are considered.
 pub fn explain<'c>(config: &'c Config, host: &str, port: Option<u16>, path: &str) -> Option<Explanation<'c>> {
     let site = site(config, host, port)?;
     let route = route(site, path);
@@ -26,7 +30,8 @@ pub fn explain<'c>(config: &'c Config, host: &str, port: Option<u16>, path: &str
     Some(Explanation { site, route, settings })
 }
 
-/// The site for a name: the name itself, then the longest wildcard, then the site that answers to every name.
+/// Returns the site of a host name: the one with that name, else with the longest matching wildcard, else the one for
+/// every name.
 pub fn site<'c>(config: &'c Config, host: &str, port: Option<u16>) -> Option<&'c Site> {
     let host = host.trim_end_matches('.').to_ascii_lowercase();
     let address = host.trim_matches(['[', ']']).parse().ok();
@@ -43,7 +48,7 @@ pub fn site<'c>(config: &'c Config, host: &str, port: Option<u16>) -> Option<&'c
             }
             HostPattern::Exact(_) => None,
         });
-        // Among those that answer to every name, one that listens at the very address comes first.
+        // Among the sites for every name, one that listens on this address takes precedence.
         let own = |listen: &Listen| matches!(listen, Listen::Tcp { address: Some(own), .. } if Some(*own) == address);
         let unnamed = site.names.is_empty().then(|| usize::from(site.listen.iter().any(own)));
         named.max().or(unnamed)
@@ -55,7 +60,7 @@ pub fn site<'c>(config: &'c Config, host: &str, port: Option<u16>) -> Option<&'c
         .map(|(_, site)| site)
 }
 
-/// The most specific route that holds a path: exact, then the longest prefix, then the glob with the most letters.
+/// Returns the most specific route of a path: exact, then the longest prefix, then the glob with the most characters.
 pub fn route<'c>(site: &'c Site, path: &str) -> Option<&'c Route> {
     let rank = |pattern: &Pattern| match pattern {
         Pattern::Exact(_) => (3, 0),
@@ -63,11 +68,12 @@ pub fn route<'c>(site: &'c Site, path: &str) -> Option<&'c Route> {
         Pattern::Glob(glob) => (1, glob.chars().filter(|c| *c != '*').count()),
     };
     let holds = site.routes.iter().filter(|route| route.pattern.matches(path));
-    // Routes are sorted by pattern, and among equals the first text wins: hence the reverse.
+    // `max_by_key` returns the last maximum, and the first in the order of patterns takes precedence, hence the
+    // reverse.
     holds.rev().max_by_key(|route| rank(&route.pattern))
 }
 
-/// The rules that a path may meet: what else they ask of a request is told with each.
+/// Returns the rules that may apply to a path, each rendered with its other conditions.
 pub fn rules(site: &Site, path: &str) -> impl Iterator<Item = EffectiveSetting> {
     let numbered = site.rules.iter().zip(1..);
     let met = numbered.filter(move |(rule, _)| {
@@ -82,7 +88,7 @@ pub fn rules(site: &Site, path: &str) -> impl Iterator<Item = EffectiveSetting> 
     })
 }
 
-/// The conditions of a rule and what it does, as they would be written.
+/// Renders the conditions and the action of a rule as TOML.
 fn rendered_rule(rule: &Rule) -> String {
     let mut words = Vec::new();
     match &rule.when.paths[..] {
@@ -134,7 +140,7 @@ fn rendered_rule(rule: &Rule) -> String {
     format!("{{ {} }}", words.join(", "))
 }
 
-/// The first characters of a text, with a mark where it goes on.
+/// Returns the first characters of a text, followed by `…` if the text is longer.
 fn truncated(text: &str) -> String {
     match text.char_indices().nth(MAX_BODY_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -142,11 +148,11 @@ fn truncated(text: &str) -> String {
     }
 }
 
-/// Longest part of an answer's text that is shown: it may be a page.
+/// Maximum length of a response body that is shown.
 const MAX_BODY_CHARS: usize = 60;
 
-/// Returns every setting of a site, or of one of its routes, that was written or is not at its default, and the defaults
-/// of what is in use there. The table of keys says what there is.
+/// Returns the effective settings of a site, or of one of its routes: those that were written or are not at their
+/// default, and the defaults of features in use.
 pub fn effective_settings(site: &Site, route: Option<&Route>) -> Vec<EffectiveSetting> {
     let settings = route.map_or(&site.settings, |route| &route.settings);
     let defaults = Settings::default();

@@ -1,17 +1,18 @@
-//! A configuration as written: tables, lists and values, each with its place, not yet understood.
+//! Syntax tree of a configuration: tables, lists and values, each with its span.
 
 use std::collections::BTreeMap;
 
 use crate::source::Span;
 
-/// A value and where it stands.
+/// Value with its span.
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
     pub value: Value,
-    /// The value's text; for a table written with a header, the last key of that header.
+    /// Span of the value; for a table with a header, the span of the last key of that header.
     pub span: Span,
 }
 
+/// TOML value.
 #[derive(Debug, Clone)]
 pub(crate) enum Value {
     Text(Text),
@@ -21,29 +22,30 @@ pub(crate) enum Value {
     Datetime,
     List(Vec<Node>),
     Table(Table),
-    /// Something stood here that is no value; the parser has told so, and nobody needs to tell it again.
+    /// Invalid value. Its error has been reported, so it must not be reported again.
     Broken,
 }
 
-/// A string, with its variables filled in.
+/// String with its variables expanded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Text {
     pub value: String,
-    /// As it stood in the file, when variables were filled in: what messages show, because values may be secrets.
+    /// The string before the expansion of variables; `None` if it has none. Messages quote it, because the expanded
+    /// value may be a secret.
     pub template: Option<String>,
 }
 
 impl Text {
-    /// What a message may show.
+    /// Returns the string as it was written, which messages may quote.
     pub fn as_written(&self) -> &str {
         self.template.as_deref().unwrap_or(&self.value)
     }
 }
 
-/// How a table came to be; TOML allows a table to be opened once only, and only in one of these ways.
+/// Syntax that defined a table. TOML allows a table to be defined only once, and only in one of these ways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// Named on the way to another: `a` in `[a.b]`.
+    /// Parent of another table: `a` in `[a.b]`.
     Implied,
     /// `[a]`
     Header,
@@ -53,15 +55,17 @@ pub(crate) enum Origin {
     Inline,
 }
 
+/// TOML table.
 #[derive(Debug, Clone)]
 pub(crate) struct Table {
     pub origin: Origin,
     pub entries: BTreeMap<String, Entry>,
 }
 
+/// Entry of a table.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
-    /// Where the key stands.
+    /// Span of the key.
     pub key: Span,
     pub node: Node,
 }
@@ -82,7 +86,7 @@ impl Table {
         self.node(key).and_then(Node::as_table)
     }
 
-    /// Entries in the order they were written, as far as they are in one file.
+    /// Returns the entries in the order of the file. Entries of different files are in no particular order.
     pub fn in_order(&self) -> Vec<(&str, &Entry)> {
         let mut all: Vec<_> = self.entries.iter().map(|(key, entry)| (key.as_str(), entry)).collect();
         all.sort_by_key(|(_, entry)| entry.key.start);
@@ -105,7 +109,7 @@ impl Node {
         }
     }
 
-    /// The string with what a message may show of it.
+    /// Returns a string with its written form.
     pub fn written(&self) -> Option<&Text> {
         match &self.value {
             Value::Text(text) => Some(text),
@@ -113,7 +117,7 @@ impl Node {
         }
     }
 
-    /// What kind of value this is, as a message says it.
+    /// Returns a noun phrase for the type of the value, for messages.
     pub fn noun(&self) -> &'static str {
         match &self.value {
             Value::Text(_) => "a string",
@@ -127,9 +131,10 @@ impl Node {
         }
     }
 
-    /// Calls `each` on every string below, this node included; where it says false, the value counts as broken.
+    /// Calls `each` on every string of this value and of its elements. Strings for which it returns false become
+    /// [`Value::Broken`].
     pub fn each_text(&mut self, each: &mut dyn FnMut(&mut Text, Span) -> bool) {
-        // Depth is bounded by the parser (MAX_DEPTH), so recursion is too.
+        // The parser bounds the depth of nesting, which bounds this recursion.
         match &mut self.value {
             Value::Text(text) => {
                 if !each(text, self.span) {

@@ -1,23 +1,24 @@
-//! What is wrong with a configuration: each finding names a place and teaches the cure; a report holds them all.
+//! Findings of the check, each with a position and a remedy, and the report that collects them.
 
 use std::fmt::{self, Display};
 use std::path::PathBuf;
 
 use serde::Serialize;
 
-/// Most findings kept in one report: past this a person starts anew, and a hostile file must not fill memory.
+/// Maximum number of findings in a report. More do not help an operator, and a hostile file must not fill the memory.
 pub const MAX_FINDINGS: usize = 200;
 
+/// Severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Nothing of the file is used.
+    /// The configuration, or a site of it, cannot be used.
     Error,
-    /// It is used, but hardly as meant.
+    /// The configuration can be used, but probably does not do what was intended.
     Warning,
 }
 
-/// The kind of a finding, for programs: stable where the words of the message are not.
+/// Code of a finding, for programs; stable, unlike the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Code {
@@ -27,69 +28,79 @@ pub enum Code {
     Syntax,
     /// An include matches nothing, or leads back to itself.
     Include,
-    /// `${…}` cannot be filled in.
+    /// `${…}` cannot be expanded.
     Variable,
+    /// A key that no section has, or that its section does not have.
     UnknownKey,
-    /// A known key in the wrong table.
+    /// A known key in the wrong section.
     MisplacedKey,
-    /// A known key or value whose feature comes later.
+    /// A known key or value that a later version brings.
     NotAvailable,
-    /// A text where a number belongs, and the like.
+    /// A value of the wrong type, such as a string in place of a number.
     WrongType,
-    /// Right type, wrong value.
+    /// An invalid value of the right type.
     BadValue,
-    /// Two places that exclude each other.
+    /// Two keys or values that exclude each other.
     Conflict,
-    /// Something on disk that should be there is not.
+    /// A missing key, file or folder.
     Missing,
-    /// A certificate, its chain or its key cannot serve as it is.
+    /// An unusable certificate, chain or key.
     Certificate,
-    /// Allowed, and without effect.
+    /// A valid key or value without effect.
     Useless,
-    /// Allowed, and a way in for others.
+    /// A valid key or value that is a security risk.
     Dangerous,
 }
 
-/// A place in a file, with what is needed to show it.
+/// Position in a file, with an excerpt of the line.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Location {
+    /// Path of the file.
     pub file: PathBuf,
-    /// From 1.
+    /// Line number, counted from 1.
     pub line: usize,
-    /// In characters, from 1.
+    /// Column in characters, counted from 1.
     pub column: usize,
-    /// In characters, at least 1; may reach past the excerpt.
+    /// Width in characters, at least 1; may extend beyond the excerpt.
     pub width: usize,
-    /// The line, cut to a window when it is very long, control characters as spaces.
+    /// Excerpt of the line, truncated if the line is very long, with control characters replaced by spaces.
     pub excerpt: String,
-    /// Characters of the line before the excerpt begins.
+    /// Number of characters of the line before the excerpt.
     #[serde(skip)]
     pub skipped: usize,
 }
 
-/// A second place that belongs to a finding: "first written here".
+/// Second position of a finding, such as that of an earlier definition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Related {
+    /// Label of the position.
     pub message: String,
+    /// The position.
     pub location: Location,
 }
 
+/// Error or warning about a configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
+    /// Severity.
     pub severity: Severity,
+    /// Code, for programs.
     pub code: Code,
-    /// What is wrong.
+    /// Description of the problem.
     pub message: String,
-    /// What to write.
+    /// Remedy: what to write or do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
+    /// Position of the problem.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub location: Option<Location>,
+    /// Further positions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub related: Vec<Related>,
 }
 
 impl Finding {
+    /// Returns true for an error, false for a warning.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }
@@ -165,24 +176,27 @@ impl Location {
     }
 }
 
-/// All findings of one look at a configuration: errors and warnings, by place.
+/// Findings of one check of a configuration, ordered by position.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Report {
+    /// The findings, at most [`MAX_FINDINGS`].
     pub findings: Vec<Finding>,
-    /// Findings past [`MAX_FINDINGS`], counted only.
+    /// Number of further findings, which were not kept.
     pub omitted: usize,
 }
 
 impl Report {
+    /// Returns the number of errors.
     pub fn errors(&self) -> usize {
         self.findings.iter().filter(|f| f.is_error()).count()
     }
 
+    /// Returns the number of warnings.
     pub fn warnings(&self) -> usize {
         self.findings.len() - self.errors()
     }
 
-    /// The report as a terminal shows it, in colour if asked for.
+    /// Returns the report formatted for a terminal, optionally in colour.
     pub fn display(&self, colour: bool) -> impl Display + '_ {
         ReportDisplay {
             report: self,
@@ -190,7 +204,7 @@ impl Report {
         }
     }
 
-    /// What `rocknet check --json` prints.
+    /// Returns the report as JSON, as `rocknet check --json` prints it.
     pub fn json(&self) -> serde_json::Value {
         serde_json::json!({
             "ok": self.errors() == 0,
@@ -201,13 +215,13 @@ impl Report {
         })
     }
 
-    /// Whether another error would be counted only.
+    /// Returns true if another error would be counted but not kept.
     pub(crate) fn is_full(&self) -> bool {
         self.findings.len() >= MAX_FINDINGS && self.errors() == self.findings.len()
     }
 
-    /// Counts a finding that would not be kept, and returns whether it did. Callers skip building its message and location:
-    /// locating a place costs time in proportion to the length of its line.
+    /// Counts a finding and returns true if the report has no room for it. Callers then skip building its message and
+    /// location, because locating a span takes time in proportion to the length of its line.
     pub(crate) fn omit(&mut self, severity: Severity) -> bool {
         let omitted = match severity {
             Severity::Error => self.is_full(),
@@ -222,7 +236,7 @@ impl Report {
             return self.findings.push(finding);
         }
         self.omitted += 1;
-        // An error must never be lost behind warnings: it decides whether the file is used.
+        // An error replaces a warning, because errors decide whether the configuration is used.
         if finding.is_error()
             && let Some(warning) = self.findings.iter().rposition(|f| !f.is_error())
         {
@@ -286,7 +300,7 @@ const YELLOW: &str = "\x1b[1;33m";
 const CYAN: &str = "\x1b[1;36m";
 const DIM: &str = "\x1b[2m";
 
-/// Messages quote values and paths from files: a terminal must never act on them.
+/// Replaces control characters, because messages quote values and paths that a terminal could interpret.
 fn sanitized(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c })
@@ -316,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_finding_shows_place_caret_and_cure_and_no_control_bytes() {
+    fn findings_show_position_caret_and_help_without_control_characters() {
         let mut report = Report::default();
         report.push(finding());
         let text = report.to_string();
@@ -343,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn findings_past_the_bound_are_counted_only() {
+    fn findings_beyond_the_bound_are_only_counted() {
         let mut report = Report::default();
         for _ in 0..MAX_FINDINGS + 7 {
             report.push(finding());

@@ -1,4 +1,4 @@
-//! `rocknet fmt`: one shape for every file, with comments, order, quotes and line breaks left as their writer chose.
+//! Formatter of `rocknet fmt`: uniform spacing, with comments, order, quotes and line breaks unchanged.
 
 use toml_parser::Source;
 use toml_parser::parser::{Event, EventKind};
@@ -7,14 +7,18 @@ use crate::finding::{Code, Finding, Report, Severity};
 use crate::source::{MAX_FILE_BYTES, Sources};
 use crate::syntax;
 
-/// Spaces a line inside a list is moved in, for each list around it.
+/// Number of spaces by which lines are indented for each enclosing list.
 const INDENT: usize = 4;
 
-/// Puts a configuration into its uniform shape; a file that is not TOML is left alone and told about.
+/// Formats a configuration uniformly.
 ///
-/// One space stands around `=` and after each comma, no space at the end of a line or before a key or header; a blank
-/// line goes before a header, and never two follow each other. Comments after a value keep the column they begin at as
-/// far as spaces make it. Doing it twice changes nothing.
+/// There is one space around `=` and after each comma, and none at the end of a line or before a key or header. A
+/// header has one blank line before it, and there are never two blank lines in a row. Spaces before a comment after a
+/// value are kept. Formatting is idempotent.
+///
+/// # Errors
+///
+/// Returns the syntax errors if the text is not TOML or is too large.
 pub fn format(text: &str) -> Result<String, Report> {
     let mut report = Report::default();
     if text.len() > MAX_FILE_BYTES {
@@ -45,7 +49,7 @@ pub fn format(text: &str) -> Result<String, Report> {
     Ok(writer.finish())
 }
 
-/// What the last line with something on it was.
+/// Kind of the last line that was not blank.
 #[derive(Debug, Default, PartialEq, Eq)]
 enum LastLine {
     #[default]
@@ -58,20 +62,20 @@ enum LastLine {
 #[derive(Debug, Default)]
 struct Writer<'t> {
     out: String,
-    /// Lists and inline tables around the place; true for an inline table.
+    /// Enclosing lists and inline tables; true for an inline table.
     open: Vec<bool>,
-    /// Something stands on this line already.
+    /// The current line is not empty.
     line_started: bool,
-    /// The line before was empty.
+    /// The previous line was blank.
     blank: bool,
     last: LastLine,
-    /// A comma waits for what follows it.
+    /// A comma has been read and not written yet.
     comma: bool,
-    /// Just after `{`.
+    /// The last token was `{`.
     brace: bool,
-    /// Just after `=`.
+    /// The last token was `=`.
     equals: bool,
-    /// Spaces just read, in case a comment follows.
+    /// Spaces that were just read, in case a comment follows.
     spaces: &'t str,
 }
 
@@ -92,7 +96,7 @@ impl<'t> Writer<'t> {
             }
             EventKind::StdTableClose | EventKind::ArrayTableClose | EventKind::KeySep => self.out.push_str(raw),
             EventKind::SimpleKey => {
-                // The parts of one key follow a dot or a bracket, and those take no space.
+                // Parts of a key follow a dot or a bracket, without a space.
                 let joined = self.out.ends_with(['.', '[']) && self.line_started && !self.comma && !self.brace;
                 if joined {
                     self.out.push_str(raw);
@@ -102,7 +106,7 @@ impl<'t> Writer<'t> {
                 }
             }
             EventKind::KeyValSep => {
-                // The parser lets a line end on either side of it inside a table.
+                // Inside an inline table, a line may end before or after it.
                 if self.line_started {
                     self.out.push(' ');
                 } else {
@@ -113,7 +117,7 @@ impl<'t> Writer<'t> {
             }
             EventKind::Scalar => self.put(raw),
             EventKind::ValueSep => {
-                // Two commas in a row are no TOML, so the one that waits can only be of an outer list.
+                // Two commas in a row are not TOML, so a pending comma can only belong to an outer list.
                 self.comma = true;
             }
             EventKind::ArrayOpen => {
@@ -131,7 +135,7 @@ impl<'t> Writer<'t> {
         }
     }
 
-    /// Writes the next thing of a line, with the blank line, spaces or comma due before it.
+    /// Writes the next token of a line, with the blank line, spaces or comma before it.
     fn put(&mut self, text: &str) {
         if self.line_started {
             if self.comma {
@@ -186,7 +190,7 @@ impl<'t> Writer<'t> {
             }
             self.brace = false;
             self.equals = false;
-            // Comments in a column were put there with care.
+            // The operator may have aligned the comments of several lines.
             self.out.push_str(if spaces.is_empty() { " " } else { spaces });
         } else {
             if self.comma {
@@ -205,10 +209,10 @@ impl<'t> Writer<'t> {
 
     fn close(&mut self, bracket: &str) {
         let is_table = self.open.pop().unwrap_or(false);
-        // A comma before the end of a line of its own is told by `newline`; one before a bracket says nothing.
+        // `newline` writes a comma at the end of a line; a trailing comma before a bracket is dropped.
         self.comma = false;
         if !self.line_started {
-            // No blank line before a closing bracket.
+            // There is no blank line before a closing bracket.
             self.blank = false;
             self.begin(self.open.len());
         } else if is_table && !self.brace {
@@ -234,7 +238,7 @@ mod tests {
     use crate::file::{Node, Table, Value};
 
     #[test]
-    fn spacing_is_uniform_and_the_rest_stays() {
+    fn spacing_is_uniform_and_everything_else_is_kept() {
         let rows = [
             ("", ""),
             ("\n\n\n", ""),
@@ -270,7 +274,7 @@ mod tests {
         assert_eq!(format("a = ").unwrap_err().errors(), 1);
     }
 
-    /// A table without its places.
+    /// Returns the content of a table without its spans.
     fn meaning(table: &Table) -> String {
         let node = |node: &Node| match &node.value {
             Value::Table(table) => meaning(table),
@@ -308,7 +312,7 @@ mod tests {
         (meaning(&table), report.errors())
     }
 
-    /// Texts made of pieces that often make TOML together.
+    /// Generates texts from parts that are often valid TOML together.
     fn toml() -> impl Strategy<Value = String> {
         let piece = prop_oneof![
             4 => "[a-d]",
@@ -341,7 +345,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(2000))]
 
         #[test]
-        fn formatting_twice_is_formatting_once_and_means_the_same(text in toml()) {
+        fn formatting_is_idempotent_and_keeps_the_meaning(text in toml()) {
             if let Ok(once) = format(&text) {
                 prop_assert_eq!(parse(&once), parse(&text));
                 prop_assert_eq!(&format(&once).unwrap(), &once);

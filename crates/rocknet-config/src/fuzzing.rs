@@ -1,6 +1,4 @@
-//! One body for each fuzz target and for the test that replays its seeds: everything that takes a text from outside.
-//!
-//! Not part of the interface: names here change without notice.
+//! Bodies of the fuzz targets, shared with the tests that replay their seeds. Not part of the stable interface.
 
 use std::path::Path;
 
@@ -9,14 +7,22 @@ use crate::finding::{MAX_FINDINGS, Report};
 use crate::htpasswd;
 use crate::model::PasswordHash;
 
-/// Any bytes as a configuration file.
+/// Reads any bytes as a configuration file.
 pub fn config(data: &[u8]) {
     if let Ok(text) = std::str::from_utf8(data) {
         let _ = config_text(text);
     }
 }
 
-/// Reads, formats and edits a text, and checks what holds for every text.
+/// Reads, formats and edits a text, and checks the invariants of all texts.
+///
+/// # Errors
+///
+/// Returns the report if the text is refused.
+///
+/// # Panics
+///
+/// Panics if an invariant is violated.
 pub fn config_text(text: &str) -> Result<(), Report> {
     let mut world = Memory {
         any_directory: true,
@@ -31,23 +37,30 @@ pub fn config_text(text: &str) -> Result<(), Report> {
         assert_eq!(
             crate::format(&formatted).as_ref(),
             Ok(&formatted),
-            "formatting twice is formatting once"
+            "formatting is idempotent"
         );
         if let Ok(editor) = crate::edit::Editor::new(text) {
-            assert!(crate::format(&editor.to_string()).is_ok(), "an editor gives back TOML");
+            assert!(crate::format(&editor.to_string()).is_ok(), "an editor returns TOML");
         }
     }
     let loaded = crate::parse(text, Path::new("/etc/rocknet/rocknet.toml"), &world);
     if let Err(report) = &loaded {
-        assert!(report.errors() > 0, "what is refused has an error");
+        assert!(report.errors() > 0, "a refused text has an error");
         assert!(report.findings.len() <= MAX_FINDINGS);
-        assert!(!report.to_string().contains('\u{1b}'), "no terminal acts on a report");
+        assert!(
+            !report.to_string().contains('\u{1b}'),
+            "a report contains no escape sequences"
+        );
         assert_eq!(report.json()["ok"], false);
     }
     loaded.map(|_| ())
 }
 
-/// Any bytes as a file of users: lines of error, or users each of which can be written again.
+/// Parses any bytes as a password file. Errors name existing lines, and users can be written and parsed again.
+///
+/// # Panics
+///
+/// Panics if an invariant is violated.
 pub fn htpasswd(text: &[u8]) {
     match htpasswd::parse(text) {
         Err(errors) => {
@@ -60,7 +73,7 @@ pub fn htpasswd(text: &[u8]) {
                 .iter()
                 .map(|(name, hash): (_, &PasswordHash)| format!("{name}:{}\n", hash.text()))
                 .collect();
-            // A name that begins with `#` would be a comment, and parse never returns one.
+            // A line that begins with `#` is a comment, so no name does.
             assert_eq!(htpasswd::parse(written.concat().as_bytes()), Ok(users));
         }
     }

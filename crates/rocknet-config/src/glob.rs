@@ -1,18 +1,19 @@
-//! Patterns with `*` (any run of characters) and `?` (any one), matched in time linear in text times stars.
+//! File name patterns with `*` and `?`, matched in time proportional to the length of the name times that of the
+//! pattern.
 
-/// Whether a text has a wildcard at all.
+/// Returns true if a text contains a wildcard.
 pub(crate) fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?'])
 }
 
-/// Whether a file name matches; as in a shell, a leading dot must be written.
+/// Returns true if a file name matches. As in a shell, a leading dot must be matched explicitly.
 pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     if name.starts_with('.') && !pattern.starts_with('.') {
         return false;
     }
     let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
     let (mut p, mut n) = (0, 0);
-    // Where to go on after the last `*`: only that one needs a second try, so there is no exponential case.
+    // Position of the last `*` and of its match. Only the last one is retried, so the time is not exponential.
     let mut retry: Option<(usize, usize)> = None;
     while n < name.len() {
         match pattern.get(p) {

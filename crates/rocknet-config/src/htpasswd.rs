@@ -1,4 +1,4 @@
-//! Files of users and hashes in the form of Apache's `htpasswd`: `user:hash` on each line.
+//! Password files in the format of Apache's `htpasswd`: `user:hash` on each line.
 
 #[cfg(not(unix))]
 #[path = "htpasswd/stamp_portable.rs"]
@@ -17,53 +17,68 @@ use crate::model::{HashError, PasswordHash, is_user_name};
 
 pub use stamp::Stamp;
 
-/// Most users: a larger number is the work of an identity provider, and all are in memory.
+/// Maximum number of users in a file, because all are held in memory. More belong in an identity provider.
 pub const MAX_USERS: usize = 20_000;
 
-/// Largest file: that many users with the longest hashes in use.
+/// Maximum size of a file, in bytes: that many users with the longest usual hashes.
 pub const MAX_FILE_BYTES: usize = 4 * 1024 * 1024;
 
-/// Most errors of one file that are listed.
+/// Maximum number of errors that are reported for one file.
 const MAX_LINE_ERRORS: usize = 5;
 
-/// Users and their hashes.
+/// Password hashes by user name.
 pub type Users = HashMap<Box<str>, PasswordHash>;
 
-/// A line that is not `user:hash`. Its text is not shown, because it may hold a password.
+/// Error of a line that is not `user:hash`. It holds no part of the line, which may contain a password.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LineError {
-    /// From 1.
+    /// Line number, counted from 1.
     pub line: usize,
+    /// Kind of the error.
     pub kind: LineErrorKind,
 }
 
+/// Kind of the error of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LineErrorKind {
+    /// The line has no colon.
     NoColon,
+    /// The line is not UTF-8.
     NotUtf8,
-    /// Empty, too long, or with a control character.
+    /// The user name is empty, too long, or has a control character.
     BadName,
-    /// The user is on an earlier line.
+    /// An earlier line has the same user.
     Twice {
+        /// Number of that line.
         first: usize,
     },
+    /// The hash is not accepted.
     BadHash(HashError),
+    /// The file has more than [`MAX_USERS`] users.
     TooManyUsers,
 }
 
-/// Why a file cannot be used.
+/// Reason why a file cannot be used.
 #[derive(Debug)]
 pub enum PasswordFileError {
+    /// The file cannot be read.
     Unreadable(io::Error),
+    /// The path is a folder, FIFO, socket or device.
     NotRegular,
+    /// The file is larger than [`MAX_FILE_BYTES`].
     TooLarge,
-    /// At least one; not more than a message can show.
+    /// Invalid lines: at least one, at most as many as a message can show.
     Lines(Vec<LineError>),
-    /// Any account of the machine can add a user.
+    /// Every user of the machine can write to the file, and so add users.
     WritableByAll,
 }
 
-/// Reads the text of a file. Empty lines and lines that begin with `#` have no user; what follows a second colon is ignored.
+/// Parses the text of a file. Empty lines and lines that begin with `#` are skipped; text after a second colon is
+/// ignored.
+///
+/// # Errors
+///
+/// Returns the first invalid lines.
 pub fn parse(text: &[u8]) -> Result<Users, Vec<LineError>> {
     let mut users = Users::new();
     let mut lines: HashMap<&str, usize> = HashMap::new();
@@ -105,9 +120,13 @@ fn parse_line(bytes: &[u8]) -> Result<(&str, PasswordHash), LineErrorKind> {
     Ok((name, hash))
 }
 
-/// Reads a file whole, and the stamp that it had then.
+/// Reads a file, and returns its users with the [`Stamp`] that it had before it was read.
+///
+/// # Errors
+///
+/// Fails if the file cannot be read or parsed, exceeds a bound, or is writable by every user of the machine.
 pub fn read(path: &Path) -> Result<(Users, Stamp), PasswordFileError> {
-    // A FIFO or a device would block the thread for ever.
+    // Reading a FIFO or a device could block the thread indefinitely.
     let before = Stamp::of(path).map_err(PasswordFileError::Unreadable)?;
     if !before.is_regular() {
         return Err(PasswordFileError::NotRegular);
@@ -122,13 +141,13 @@ pub fn read(path: &Path) -> Result<(Users, Stamp), PasswordFileError> {
     if bytes.len() > MAX_FILE_BYTES {
         return Err(PasswordFileError::TooLarge);
     }
-    // The stamp from before the read: a change during it is seen by the next look.
+    // The stamp is from before the read, so that a change during the read is noticed by the next check.
     parse(&bytes)
         .map(|users| (users, before))
         .map_err(PasswordFileError::Lines)
 }
 
-/// Returns what is wrong with a file, for the check of a configuration.
+/// Returns the findings about a file, for the check of a configuration.
 pub fn inspect(path: &Path) -> Vec<PasswordFileFinding> {
     let shown = path.display();
     let finding = |severity, message: String, help: &str| {
@@ -145,13 +164,13 @@ pub fn inspect(path: &Path) -> Vec<PasswordFileFinding> {
             let help = "add one: rocknet hash-password --user bob >> FILE";
             finding(
                 Severity::Warning,
-                format!("{shown} has no user, so no one can enter"),
+                format!("{shown} has no users, so every login fails"),
                 help,
             )
         }
         Ok((_, stamp)) if stamp.is_readable_by_all() => {
-            let help = "chmod 640 it, with the server's group as its group";
-            let message = format!("{shown} can be read by every account of this machine");
+            let help = "give it the server's group and run chmod 640 on it";
+            let message = format!("{shown} is readable by every user of this machine");
             finding(Severity::Warning, message, help)
         }
         Ok(_) => Vec::new(),
@@ -161,26 +180,26 @@ pub fn inspect(path: &Path) -> Vec<PasswordFileFinding> {
 impl PasswordFileError {
     fn help(&self) -> &'static str {
         match self {
-            PasswordFileError::Unreadable(_) => "let the account of the server read it",
-            PasswordFileError::NotRegular => "name a file with a user:hash on each line",
+            PasswordFileError::Unreadable(_) => "let the server's user read it",
+            PasswordFileError::NotRegular => "name a file with user:hash on each line",
             PasswordFileError::TooLarge => "split it: routes can have files of their own",
             PasswordFileError::Lines(_) => "write user:hash on each line, as rocknet hash-password --user prints it",
-            PasswordFileError::WritableByAll => "chmod 640 it: any account of this machine can add a user",
+            PasswordFileError::WritableByAll => "run chmod 640 on it: every user of this machine can add a login",
         }
     }
 }
 
-/// Completes a sentence that begins with the path.
+/// Completes a sentence whose subject is the path.
 impl fmt::Display for PasswordFileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PasswordFileError::Unreadable(error) => write!(f, "cannot be read: {error}"),
             PasswordFileError::NotRegular => f.write_str("is not a regular file"),
             PasswordFileError::TooLarge => write!(f, "is larger than {} MiB", MAX_FILE_BYTES >> 20),
-            PasswordFileError::WritableByAll => f.write_str("can be written by every account of this machine"),
+            PasswordFileError::WritableByAll => f.write_str("is writable by every user of this machine"),
             PasswordFileError::Lines(errors) => {
                 let errors: Vec<_> = errors.iter().map(LineError::to_string).collect();
-                write!(f, "has {}", errors.join("; "))
+                write!(f, "is invalid: {}", errors.join("; "))
             }
         }
     }
@@ -194,8 +213,8 @@ impl fmt::Display for LineError {
         match &self.kind {
             LineErrorKind::NoColon => f.write_str("no colon"),
             LineErrorKind::NotUtf8 => f.write_str("not UTF-8"),
-            LineErrorKind::BadName => f.write_str("the name of the user is empty, too long or has a control character"),
-            LineErrorKind::Twice { first } => write!(f, "the user of line {first} again"),
+            LineErrorKind::BadName => f.write_str("the user name is empty, too long or has a control character"),
+            LineErrorKind::Twice { first } => write!(f, "the same user as on line {first}"),
             LineErrorKind::BadHash(error) => write!(f, "the password {error}"),
             LineErrorKind::TooManyUsers => write!(f, "more than {MAX_USERS} users"),
         }

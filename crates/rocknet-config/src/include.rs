@@ -1,4 +1,4 @@
-//! Reads a configuration and the files it includes into one table, every string filled in, every key written once.
+//! Reads a configuration and the files it includes into one table, with variables expanded and duplicates refused.
 
 use std::path::{Path, PathBuf};
 
@@ -9,10 +9,10 @@ use crate::glob;
 use crate::source::{FileId, MAX_FILE_BYTES, MAX_FILES, MAX_TOTAL_BYTES, Sources, Span, normalize};
 use crate::{syntax, variable};
 
-/// Deepest chain of includes: a main file, a folder per customer and one per site use three.
+/// Maximum depth of includes. A main file, a file per customer and a file per site use three.
 pub const MAX_INCLUDE_DEPTH: usize = 8;
 
-/// Everything read so far.
+/// Reader of a configuration, with the files that it has read.
 pub(crate) struct Reader<'a> {
     pub env: &'a dyn Environment,
     pub sources: Sources,
@@ -20,7 +20,7 @@ pub(crate) struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// The main file and all it includes, as one table.
+    /// Reads the main file and the files it includes into one table.
     pub fn file(&mut self, path: &Path) -> Table {
         let path = normalize(&self.env.current_dir().join(path));
         match self.env.read(&path) {
@@ -30,7 +30,7 @@ impl Reader<'_> {
                     severity: Severity::Error,
                     code: Code::Unreadable,
                     message: format!("cannot read {}: {e}", path.display()),
-                    help: Some("correct its name, or write it; `rocknet serve DIR` needs none".to_owned()),
+                    help: Some("correct the path, or create the file; `rocknet serve DIR` needs no file".to_owned()),
                     location: None,
                     related: Vec::new(),
                 });
@@ -39,7 +39,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A text and all it includes; `chain` holds the files that led here.
+    /// Reads a text and the files it includes. `chain`: the files that include it, outermost first.
     pub fn text(&mut self, path: PathBuf, text: String, chain: &mut Vec<FileId>) -> Table {
         if text.len() > MAX_FILE_BYTES || !self.sources.has_room(text.len()) {
             let (file, all) = (MAX_FILE_BYTES / (1024 * 1024), MAX_TOTAL_BYTES / (1024 * 1024));
@@ -47,7 +47,9 @@ impl Reader<'_> {
                 severity: Severity::Error,
                 code: Code::Unreadable,
                 message: format!("{} is too large", path.display()),
-                help: Some(format!("a file has at most {file} MiB, all files together {all} MiB")),
+                help: Some(format!(
+                    "the limit is {file} MiB per file, and {all} MiB for all files together"
+                )),
                 location: None,
                 related: Vec::new(),
             });
@@ -112,12 +114,12 @@ impl Reader<'_> {
     fn include(&mut self, into: &mut Table, pattern: &Path, span: Span, chain: &mut Vec<FileId>) {
         let pattern = normalize(pattern);
         let files = if glob::is_pattern(&pattern.to_string_lossy()) {
-            // A folder that is still empty is no mistake: sites come later.
+            // No match is not an error: the sites of an empty folder may be added later.
             match self.env.matching(&pattern) {
                 Ok(files) => files,
                 Err(e) => {
-                    let message = format!("cannot look for {}: {e}", pattern.display());
-                    return self.error(Code::Include, span, message, "check the folder and its rights");
+                    let message = format!("cannot search for {}: {e}", pattern.display());
+                    return self.error(Code::Include, span, message, "check the folder and its permissions");
                 }
             }
         } else {
@@ -126,7 +128,7 @@ impl Reader<'_> {
         for path in files {
             if let Some(before) = self.sources.find(&path) {
                 let (message, help) = if chain.contains(&before) {
-                    let help = "put the files to include into a folder of their own: include = [\"sites/*.toml\"]";
+                    let help = "put the included files into a folder of their own: include = [\"sites/*.toml\"]";
                     (format!("{} includes itself", path.display()), help)
                 } else {
                     (format!("{} is included twice", path.display()), "name each file once")
@@ -135,7 +137,8 @@ impl Reader<'_> {
                 continue;
             }
             if chain.len() >= MAX_INCLUDE_DEPTH || self.sources.len() >= MAX_FILES {
-                let message = format!("includes more than {MAX_INCLUDE_DEPTH} deep, or more than {MAX_FILES} files");
+                let message =
+                    format!("includes are more than {MAX_INCLUDE_DEPTH} deep, or more than {MAX_FILES} files");
                 return self.error(Code::Include, span, message, "include the files from the main file");
             }
             let text = match self.env.read(&path) {
@@ -146,7 +149,7 @@ impl Reader<'_> {
                         Code::Include,
                         span,
                         message,
-                        "the name is relative to the file it is written in",
+                        "the path is relative to the file that includes it",
                     );
                     continue;
                 }
@@ -156,7 +159,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Tables become one; a value or a site written in two files is a mistake, because neither place would be wrong alone.
+    /// Merges tables. A value or a site in two files is an error, because neither file is wrong alone.
     fn merge(&mut self, into: &mut Table, from: Table, path: &mut Vec<String>) {
         for (name, entry) in from.entries {
             let Some(present) = into.entries.get_mut(&name) else {
@@ -179,14 +182,14 @@ impl Reader<'_> {
                         format!("`{name}`")
                     };
                     let related = vec![Related {
-                        message: "first here".into(),
+                        message: "first defined here".into(),
                         location: self.sources.locate(there),
                     }];
                     let location = Some(self.sources.locate(entry.key));
                     self.report.push(Finding {
                         severity: Severity::Error,
                         code: Code::Conflict,
-                        message: format!("{what} is written in two files"),
+                        message: format!("{what} is defined in two files"),
                         help: Some("keep it in one of them".into()),
                         location,
                         related,

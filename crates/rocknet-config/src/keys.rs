@@ -1,4 +1,5 @@
-//! The table of keys: one entry per key feeds the check, the reference page, the JSON Schema and the forms of the GUI.
+//! Table of keys: one entry per key is the source of the check, the reference, the JSON Schema and the forms of the
+//! GUI.
 
 mod access;
 pub(crate) mod acme;
@@ -55,17 +56,17 @@ pub fn all() -> impl Iterator<Item = &'static Key> {
     .flatten()
 }
 
-/// Returns the key of this name in a table.
+/// Returns the key with this name in a section.
 pub fn find(section: Section, name: &str) -> Option<&'static Key> {
     within(section).find(|key| key.name == name)
 }
 
-/// Returns all keys of a table, in the order of the reference.
+/// Returns the keys of a section, in the order of the reference.
 pub fn within(section: Section) -> impl Iterator<Item = &'static Key> {
     BY_SECTION[section as usize].iter().copied()
 }
 
-/// The keys of each table: the check looks through those of sites for each of ten thousands of sites.
+/// Keys by section, because the check goes through the keys of a site for each of tens of thousands of sites.
 static BY_SECTION: LazyLock<Vec<Vec<&'static Key>>> = LazyLock::new(|| {
     let of = |section: &Section| all().filter(|key| key.sections.contains(section)).collect();
     Section::ALL.iter().map(of).collect()

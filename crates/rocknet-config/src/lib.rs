@@ -1,18 +1,40 @@
-//! The RockNet configuration: one table of keys, checked whole, with errors that teach.
+//! Configuration of RockNet: reads TOML files, checks them against one table of keys, and returns a [`model::Config`].
 //!
-//! A file is read as written (`file`), checked against the table of keys (`keys`, `check`), and becomes a
-//! [`model::Config`], the only thing the server sees. Nothing here opens a socket, starts a thread or writes a file.
+//! The crate opens no socket, starts no thread and writes no file. [`load`] and [`check`] read files; [`parse`] and
+//! [`check_text`] read a text. Errors and warnings are [`Finding`]s with a position, a message and a remedy.
 //!
-//! The modules build on each other in one direction:
+//! ```
+//! use rocknet_config::environment::Memory;
 //!
-//! 1. `model`, with the words of `choice`: the configuration as meant, and every default.
-//! 2. `include`, `variable`, `syntax`: files to one table, with every variable filled in.
+//! let text = r#"
+//! [site."example.com"]
+//! root = "/var/www/example"
+//! browse = true
+//! "#;
+//! // Files and folders in memory; a server uses `rocknet_config::System`.
+//! let mut environment = Memory::default();
+//! environment.directories.insert("/var/www/example".into());
+//! let loaded = rocknet_config::parse(text, "/etc/rocknet/rocknet.toml".as_ref(), &environment)?;
+//! assert!(loaded.warnings.is_empty());
+//!
+//! let site = &loaded.config.sites[0];
+//! assert_eq!(site.name, "example.com");
+//! assert_eq!(site.settings.root.as_deref(), Some("/var/www/example".as_ref()));
+//! assert!(site.settings.browse && site.tls.is_some());
+//! # Ok::<(), rocknet_config::Report>(())
+//! ```
+//!
+//! The modules depend on each other in one direction:
+//!
+//! 1. `model`, with the enums of `choice`: the checked configuration and every default.
+//! 2. `include`, `variable`, `syntax`: read files into one table and expand its variables.
 //! 3. `binding`: kinds of values, and the link between a key and a field of the model.
 //! 4. `value`: parsers of single values.
 //! 5. `keys`: the table of keys, whose entries bind these parsers to the model.
-//! 6. `check`: the whole tree against the table of keys, and the rules that concern several keys.
-//! 7. `explain`, `reference`: what is generated from the table of keys.
+//! 6. `check`: checks a configuration against the table of keys, and the rules between keys.
+//! 7. `explain`, `reference`: generated from the table of keys.
 #![forbid(unsafe_code)]
+#![deny(missing_docs)]
 
 pub mod edit;
 pub mod environment;
@@ -54,34 +76,51 @@ pub use format::format;
 pub use local_name::is_local_name;
 pub use model::Config;
 
-/// A configuration that may act, and what its writer should know all the same.
+/// Valid configuration, with warnings for the operator.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Loaded {
+    /// The configuration.
     pub config: Config,
-    /// Warnings, and from [`load`] and [`parse`] also errors that keep one site from being served and the others not.
+    /// Warnings. From [`load`] and [`parse`] also errors that keep a single site from being served.
     pub warnings: Vec<Finding>,
 }
 
-/// Reads a file and all it includes, to start a server. Errors that concern one site alone, such as a missing root or an
-/// unusable certificate, are returned among the warnings so that the other sites are served.
+/// Reads a file and the files it includes, to start a server. Errors of a single site, such as a missing root or an
+/// unusable certificate, are returned among the warnings, so that the other sites are served.
+///
+/// # Errors
+///
+/// Returns every finding if the configuration has an error that concerns more than a single site.
 pub fn load(path: &Path, env: &dyn Environment) -> Result<Loaded, Report> {
     read_configuration(env, Purpose::Start, |reader| reader.file(path))
 }
 
-/// Reads a file as [`load`] does, to check it or to replace the configuration of a running server: every error refuses
-/// the whole file.
+/// Reads a file as [`load`] does, to check it or to replace the configuration of a running server.
+///
+/// # Errors
+///
+/// Returns every finding if the configuration has any error.
 pub fn check(path: &Path, env: &dyn Environment) -> Result<Loaded, Report> {
     read_configuration(env, Purpose::Check, |reader| reader.file(path))
 }
 
-/// Reads a text that is not on disk (yet); `name` is the file it stands for, which relative paths begin at.
+/// Reads a text as [`load`] does a file. `name`: the path of the file that it stands for; relative paths in the text
+/// are relative to its folder.
+///
+/// # Errors
+///
+/// Returns every finding if the configuration has an error that concerns more than a single site.
 pub fn parse(text: &str, name: &Path, env: &dyn Environment) -> Result<Loaded, Report> {
     read_configuration(env, Purpose::Start, |reader| {
         reader.text(source::normalize(name), text.to_owned(), &mut Vec::new())
     })
 }
 
-/// Checks a text that is not on disk (yet), as [`check`] does a file.
+/// Checks a text as [`check`] does a file.
+///
+/// # Errors
+///
+/// Returns every finding if the configuration has any error.
 pub fn check_text(text: &str, name: &Path, env: &dyn Environment) -> Result<Loaded, Report> {
     read_configuration(env, Purpose::Check, |reader| {
         reader.text(source::normalize(name), text.to_owned(), &mut Vec::new())
@@ -123,7 +162,7 @@ fn read_configuration(
         .findings
         .into_iter()
         .for_each(|finding| report.push(finding));
-    // By file in reading order, then by place; what has no place comes first.
+    // By file in reading order, then by position; findings without a position come first.
     report.findings.sort_by_key(|finding| {
         let location = finding.location.as_ref();
         location.map(|l| (sources.order(&l.file), l.line, l.column))

@@ -1,9 +1,9 @@
-//! Which names only this machine or its network knows, so that no public authority can vouch for them.
+//! Local host names, for which public authorities issue no certificates.
 
 use std::net::IpAddr;
 
-/// Names kept for private use: RFC 6761, RFC 6762, RFC 8375, `internal` by ICANN's resolution of 2024, and what routers
-/// at home have always called theirs.
+/// Domains for private use: RFC 6761, RFC 6762, RFC 8375, `internal` by ICANN's resolution of 2024, and the usual
+/// domains of home routers.
 const PRIVATE_SUFFIXES: &[&str] = &[
     "localhost",
     "test",
@@ -16,7 +16,8 @@ const PRIVATE_SUFFIXES: &[&str] = &[
     "localdomain",
 ];
 
-/// Whether a name, `*.` before it or not, is local. Addresses are, and names without a dot.
+/// Returns true if a host name, with or without `*.` before it, is local: an address, a name without a dot, or a name
+/// in a domain for private use.
 pub fn is_local_name(name: &str) -> bool {
     let name = name.strip_prefix("*.").unwrap_or(name);
     let name = name.strip_suffix('.').unwrap_or(name);
@@ -32,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn private_names_are_told_from_public_ones() {
+    fn private_names_are_local_and_public_ones_are_not() {
         for name in [
             "localhost",
             "a.localhost",

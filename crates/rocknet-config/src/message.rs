@@ -1,6 +1,6 @@
-//! Words of messages: values cut to a length that can be read, alternatives, and the word that was meant.
+//! Parts of messages: truncated values, lists of alternatives, and the nearest known word.
 
-/// Longest value repeated in a message.
+/// Maximum length of a value that a message quotes.
 const MAX_SHOWN_CHARS: usize = 60;
 
 /// Joins alternatives: `a, b or c`.
@@ -12,11 +12,12 @@ pub(crate) fn alternatives(parts: impl Iterator<Item = String>) -> String {
     }
 }
 
+/// Returns a text in double quotes.
 pub(crate) fn quoted(text: &str) -> String {
     format!("\"{text}\"")
 }
 
-/// Returns a value as a message repeats it: never longer than a line.
+/// Returns a value truncated to a length that fits in a message.
 pub(crate) fn short(text: &str) -> String {
     if text.chars().count() <= MAX_SHOWN_CHARS {
         return text.to_owned();
@@ -24,10 +25,10 @@ pub(crate) fn short(text: &str) -> String {
     text.chars().take(MAX_SHOWN_CHARS).chain(['…']).collect()
 }
 
-/// Returns the nearest of some words to a mistyped one, if any is near enough to be meant.
+/// Returns the word that is nearest to a mistyped one; `None` if none is similar enough.
 pub(crate) fn nearest<'w>(word: &str, words: impl Iterator<Item = &'w str>) -> Option<&'w str> {
     let lower = word.to_ascii_lowercase();
-    // One slip in three letters, three at most: beyond that a guess misleads more than it helps.
+    // One typing error per three letters, at most three: a worse match misleads more than it helps.
     let allowed = (lower.chars().count() / 3).clamp(1, 3);
     words
         .map(|candidate| {

@@ -1,4 +1,4 @@
-//! The configuration as meant: what the server acts on, every default filled in, every reference resolved.
+//! Model of a checked configuration, with every default filled in and every reference resolved.
 
 mod access;
 mod acme;

@@ -1,4 +1,4 @@
-//! What is generated from the table of keys: the reference page and the JSON Schema for editors.
+//! Documents that are generated from the table of keys: the reference page and the JSON Schema for editors.
 
 mod markdown;
 mod schema;

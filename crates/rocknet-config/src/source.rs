@@ -1,27 +1,28 @@
-//! The text of every file read, and the way from a byte in it back to file, line and column.
+//! Source files of a configuration, and the translation of byte offsets to lines and columns.
 
 use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
 
 use crate::finding::Location;
 
-/// Largest file accepted: fifty thousand sites written by hand stay below a quarter of it, and offsets fit in 32 bits.
+/// Maximum size of a file. Fifty thousand sites written by hand need less than a quarter of it, and offsets fit in 32
+/// bits.
 pub const MAX_FILE_BYTES: usize = 16 * 1024 * 1024;
 
-/// Most files in one configuration: the one-file-per-site habit of large hosts, with room to spare.
+/// Maximum number of files in one configuration: enough for one file per site at large hosting providers.
 pub const MAX_FILES: usize = 65_536;
 
-/// All files together: what ten thousand large sites need, and no more memory than a server has to spare at a reload.
+/// Maximum size of all files together: enough for ten thousand large sites, and little enough memory for a reload.
 pub const MAX_TOTAL_BYTES: usize = 4 * MAX_FILE_BYTES;
 
-/// Longest part of a line shown in a finding: it still fits beside the line number on a wide terminal.
+/// Maximum length of an excerpt of a line in a finding, which fits beside the line number on a wide terminal.
 const MAX_EXCERPT_CHARS: usize = 140;
 
-/// One file among [`Sources`].
+/// Identifies a file of [`Sources`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FileId(u32);
 
-/// A range of bytes in one file.
+/// Range of bytes in one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span {
     pub file: FileId,
@@ -31,7 +32,7 @@ pub(crate) struct Span {
 
 impl Span {
     pub fn new(file: FileId, start: usize, end: usize) -> Span {
-        // MAX_FILE_BYTES keeps both below 2^32; saturating keeps the law even if a caller forgot.
+        // MAX_FILE_BYTES keeps both below 2^32; saturation covers callers that do not check it.
         let narrow = |offset: usize| u32::try_from(offset).unwrap_or(u32::MAX);
         Span {
             file,
@@ -40,7 +41,7 @@ impl Span {
         }
     }
 
-    /// From the start of this span to the end of a later one in the same file.
+    /// Returns the span from the start of this span to the end of a later one in the same file.
     pub fn to(self, later: Span) -> Span {
         Span {
             file: self.file,
@@ -58,7 +59,7 @@ struct SourceFile {
     lines: Vec<u32>,
 }
 
-/// All files of one configuration, in reading order.
+/// Source files of one configuration, in reading order.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
     files: Vec<SourceFile>,
@@ -82,7 +83,7 @@ impl Sources {
         file
     }
 
-    /// Whether so many more bytes are within [`MAX_TOTAL_BYTES`].
+    /// Returns true if this number of further bytes is within [`MAX_TOTAL_BYTES`].
     pub fn has_room(&self, bytes: usize) -> bool {
         self.bytes.saturating_add(bytes) <= MAX_TOTAL_BYTES
     }
@@ -103,24 +104,24 @@ impl Sources {
         self.files.iter().map(|f| f.path.clone()).collect()
     }
 
-    /// The file already read under this path, if any.
+    /// Returns the file with this path if it has been read.
     pub fn find(&self, path: &Path) -> Option<FileId> {
         self.by_path.get(path).copied()
     }
 
-    /// How many files were read before this one.
+    /// Returns the number of files that were read before the file with this path.
     pub fn order(&self, path: &Path) -> Option<u32> {
         self.find(path).map(|file| file.0)
     }
 
-    /// The text a span covers.
+    /// Returns the text of a span.
     pub fn slice(&self, span: Span) -> &str {
         self.text(span.file)
             .get(span.start as usize..span.end as usize)
             .unwrap_or("")
     }
 
-    /// Line of a span, from 1.
+    /// Returns the line number of a span, counted from 1.
     pub fn line(&self, span: Span) -> usize {
         let Some(file) = self.files.get(span.file.0 as usize) else {
             return 1;
@@ -128,7 +129,7 @@ impl Sources {
         file.lines.partition_point(|start| *start <= span.start).max(1)
     }
 
-    /// Everything a message needs to show a span, free of the sources themselves.
+    /// Returns the position and excerpt of a span for a message, independent of the sources.
     pub fn locate(&self, span: Span) -> Location {
         let line = self.line(span);
         let Some(file) = self.files.get(span.file.0 as usize) else {
@@ -151,7 +152,7 @@ impl Sources {
         } else {
             0
         };
-        // A terminal must never act on bytes from a file, and a tab would part the caret from its place.
+        // Control characters could be interpreted by a terminal, and a tab would misplace the caret.
         let excerpt: String = content
             .chars()
             .skip(skipped)
@@ -169,7 +170,7 @@ impl Sources {
     }
 }
 
-/// Returns a path without `.` and, where a plain name stands before it, without `..`: so that one file has one name.
+/// Returns a path without `.`, and without `..` after a plain name, so that each file has one path.
 pub(crate) fn normalize(path: &Path) -> PathBuf {
     let mut cleaned = PathBuf::new();
     for part in path.components() {
@@ -222,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lines_are_shown_around_the_place() {
+    fn long_lines_are_cut_around_the_span() {
         let mut sources = Sources::default();
         let text = format!("a = \"{}\" b", "x".repeat(5000));
         let at = text.len() - 1;

@@ -1,4 +1,4 @@
-//! TOML text to a [`Table`] with places: every syntax error of a file is found, and what can be understood is kept.
+//! Parses TOML into a [`Table`] with spans. Every syntax error of a file is reported, and its valid parts are kept.
 
 mod builder;
 mod hint;
@@ -14,11 +14,11 @@ use builder::{BrokenValue, Builder, ParsedFile};
 
 pub(crate) use tree::MAX_KEY_PARTS;
 
-/// Deepest nesting of lists and inline tables: the keys of RockNet need three. With [`MAX_KEY_PARTS`] it bounds the
-/// depth of the whole tree, and so every recursion over it.
+/// Maximum nesting of lists and inline tables. RockNet's keys need three levels. Together with [`MAX_KEY_PARTS`] it
+/// bounds the depth of the tree, and so every recursion over it.
 const MAX_NESTING: u32 = 16;
 
-/// Reads one file of `sources`; what is wrong goes to `report`, and the rest is returned.
+/// Parses one file of `sources`. Errors are added to `report`, and the valid parts are returned.
 pub(crate) fn parse(sources: &Sources, file: FileId, report: &mut Report) -> Table {
     let text = sources.text(file);
     let source = Source::new(text.strip_prefix('\u{feff}').unwrap_or(text));
@@ -38,7 +38,7 @@ pub(crate) fn parse(sources: &Sources, file: FileId, report: &mut Report) -> Tab
     } = builder.finish();
     let mut findings = duplicates;
     findings.extend(broken.iter().map(|broken| hint::broken_value(sources, broken)));
-    // One mistake often shows itself several times; the first on each line is the one that helps.
+    // One mistake often causes several errors, of which the first on each line is the most helpful.
     let mut lines = Vec::new();
     for error in &errors {
         let (start, end) = position(error);
@@ -59,13 +59,13 @@ pub(crate) fn parse(sources: &Sources, file: FileId, report: &mut Report) -> Tab
     root
 }
 
-/// Where the parser found an error.
+/// Returns the first and last offset of an error of the parser.
 fn position(error: &ParseError) -> (usize, usize) {
     let at = error.unexpected().or(error.context()).unwrap_or_default();
     (at.start(), at.end())
 }
 
-/// The parser's events for a whole document, nesting bounded.
+/// Returns the parser's events for a whole document, with bounded nesting.
 pub(crate) fn events(source: Source<'_>, errors: &mut Vec<ParseError>) -> Vec<Event> {
     let tokens = source.lex().into_vec();
     let mut events = Vec::with_capacity(tokens.len());

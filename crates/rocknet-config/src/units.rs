@@ -1,8 +1,8 @@
-//! Durations, sizes and rates as a person writes them: `"10s"`, `"50KiB"`, `"500B/s"`.
+//! Parses and formats durations, sizes and rates: `"10s"`, `"50KiB"`, `"500B/s"`.
 
 use std::time::Duration;
 
-/// Unit and its length in milliseconds, smallest first.
+/// Units of time with their lengths in milliseconds, smallest first.
 const TIME: &[(&str, u64)] = &[
     ("ms", 1),
     ("s", 1_000),
@@ -12,7 +12,7 @@ const TIME: &[(&str, u64)] = &[
     ("w", 604_800_000),
 ];
 
-/// Unit and its number of bytes.
+/// Units of size with their numbers of bytes.
 const SIZE: &[(&str, u64)] = &[
     ("B", 1),
     ("KB", 1_000),
@@ -25,11 +25,11 @@ const SIZE: &[(&str, u64)] = &[
     ("TiB", 1 << 40),
 ];
 
-/// Why a text is no measure: what to write instead, as a whole sentence's end.
+/// Error of an invalid duration, size or rate; holds the help of the finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UnitError(pub String);
 
-/// `"500ms"`, `"10s"`, `"1h30m"`: whole numbers, each with its unit, largest first.
+/// Parses a duration: whole numbers with units, largest first (`"500ms"`, `"10s"`, `"1h30m"`).
 pub(crate) fn duration(text: &str) -> Result<Duration, UnitError> {
     let general =
         || UnitError("write a whole number and a unit: \"500ms\", \"10s\", \"5m\", \"1h\" or \"7d\"".to_owned());
@@ -47,7 +47,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, UnitError> {
             let unit = unit.trim();
             return Err(match unit.to_ascii_lowercase().as_str() {
                 "" => UnitError(format!(
-                    "a unit is missing: write \"{number}s\" for seconds or \"{number}ms\" for thousandths"
+                    "a unit is missing: write \"{number}s\" for seconds or \"{number}ms\" for milliseconds"
                 )),
                 "sec" | "secs" | "second" | "seconds" | "s" => UnitError(format!("write \"{number}s\"")),
                 "min" | "mins" | "minute" | "minutes" => UnitError(format!("write \"{number}m\"")),
@@ -68,7 +68,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, UnitError> {
     Ok(Duration::from_millis(total))
 }
 
-/// `"50KiB"`, `"100MB"`, or bytes without a unit.
+/// Parses a size: `"50KiB"`, `"100MB"`, or bytes without a unit.
 pub(crate) fn size(text: &str) -> Result<u64, UnitError> {
     let general =
         || UnitError("write a whole number and a unit: \"512B\", \"50KiB\", \"100MB\" or \"2GiB\"".to_owned());
@@ -91,9 +91,9 @@ pub(crate) fn size(text: &str) -> Result<u64, UnitError> {
     number.checked_mul(*bytes).ok_or_else(general)
 }
 
-/// `"500B/s"`, `"1KiB/s"`, or bytes a second without a unit.
+/// Parses a rate: `"500B/s"`, `"1KiB/s"`, or bytes per second without a unit.
 pub(crate) fn rate(text: &str) -> Result<u64, UnitError> {
-    let general = || UnitError("write bytes a second: \"500B/s\", \"1KiB/s\" or \"2MB/s\"".to_owned());
+    let general = || UnitError("write bytes per second: \"500B/s\", \"1KiB/s\" or \"2MB/s\"".to_owned());
     let text = text.trim();
     if text.bytes().all(|b| b.is_ascii_digit()) {
         return text.parse().map_err(|_| general());
@@ -108,14 +108,14 @@ fn leading_number(text: &str) -> Option<(u64, &str)> {
     Some((digits.parse().ok()?, rest))
 }
 
-/// A duration in the largest units that say it exactly.
+/// Formats a duration exactly, in the largest units.
 pub(crate) fn format_duration(duration: Duration) -> String {
     let mut left = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     if left == 0 {
         return "0s".to_owned();
     }
     let mut text = String::new();
-    // Weeks are left out: "30d" says more than "4w2d".
+    // Without weeks: "30d" is clearer than "4w2d".
     for (unit, length) in TIME.iter().rev().filter(|(unit, _)| *unit != "w") {
         if left >= *length {
             text.push_str(&format!("{}{unit}", left / length));
@@ -125,7 +125,8 @@ pub(crate) fn format_duration(duration: Duration) -> String {
     text
 }
 
-/// A duration as a person would write it: below two minutes in seconds, so that it is `"65s"` and not `"1m5s"`.
+/// Formats a duration as timeouts are usually written: below two minutes in seconds, such as `"65s"` rather than
+/// `"1m5s"`.
 pub(crate) fn format_timeout(duration: Duration) -> String {
     match (duration.as_secs(), duration.subsec_nanos()) {
         (seconds @ 1..120, 0) => format!("{seconds}s"),
@@ -133,7 +134,7 @@ pub(crate) fn format_timeout(duration: Duration) -> String {
     }
 }
 
-/// A size in the largest unit that says it exactly.
+/// Formats a size exactly, in the largest unit.
 pub(crate) fn format_size(bytes: u64) -> String {
     if bytes == 0 {
         return "0".to_owned();
@@ -201,8 +202,8 @@ mod tests {
             (rate, "500B/s", Ok(500)),
             (rate, "1KiB/s", Ok(1024)),
             (rate, "500", Ok(500)),
-            (rate, "1KiB", Err("bytes a second")),
-            (rate, "", Err("bytes a second")),
+            (rate, "1KiB", Err("bytes per second")),
+            (rate, "", Err("bytes per second")),
         ];
         for (parse, text, want) in rows {
             match (parse(text), want) {

@@ -1,4 +1,4 @@
-//! Parsers of the values of single keys: each turns what is written into a part of the model, or reports why it cannot.
+//! Parsers of the values of single keys. Each returns a part of the model, or reports an error.
 
 pub(crate) mod access;
 pub(crate) mod address;

@@ -1,23 +1,24 @@
-//! `${NAME}` and `${file:PATH}` in any string value: filled in before anything else looks at the value.
+//! Expansion of `${NAME}` and `${file:PATH}` in string values, before the values are checked.
 
 use std::path::Path;
 
 use crate::environment::Environment;
 use crate::file::Text;
 
-/// Largest value one string may grow to: a key or certificate fits, a mistaken log file does not.
+/// Maximum size of an expanded string, in bytes: enough for a key or certificate, but not for a log file named by
+/// mistake.
 pub const MAX_VALUE_BYTES: usize = 256 * 1024;
 
-/// Why a string cannot be filled in: what is wrong, what to write.
+/// Error of the expansion of a string.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ExpansionError {
     pub message: String,
     pub help: String,
 }
 
-/// Replaces every `${…}` of a string; `$${` stands for a plain `${`, and a `$` before anything else for itself.
+/// Replaces every `${…}` of a string. `$${` stands for a literal `${`, and any other `$` for itself.
 ///
-/// What is filled in is not looked at again, so no variable can bring in another.
+/// Expanded values are not expanded again, so a variable cannot refer to another.
 pub(crate) fn expand(text: &mut Text, folder: &Path, env: &dyn Environment) -> Result<(), ExpansionError> {
     if !text.value.contains("${") {
         return Ok(());
@@ -37,7 +38,7 @@ pub(crate) fn expand(text: &mut Text, folder: &Path, env: &dyn Environment) -> R
         let Some(end) = after.find('}') else {
             return Err(ExpansionError {
                 message: "`${` is not closed".to_owned(),
-                help: "write ${NAME}, or $${ for a plain ${".to_owned(),
+                help: "write ${NAME}, or $${ for a literal ${".to_owned(),
             });
         };
         expanded.push_str(&lookup(&after[2..end], folder, env)?);
@@ -45,8 +46,8 @@ pub(crate) fn expand(text: &mut Text, folder: &Path, env: &dyn Environment) -> R
         rest = &after[end + 1..];
         if expanded.len() > MAX_VALUE_BYTES {
             return Err(ExpansionError {
-                message: format!("the value grows past {} KiB", MAX_VALUE_BYTES / 1024),
-                help: "name the right file; a key or password is far smaller".to_owned(),
+                message: format!("the expanded value is larger than {} KiB", MAX_VALUE_BYTES / 1024),
+                help: "check the file name: keys and passwords are far smaller".to_owned(),
             });
         }
     }
@@ -63,21 +64,21 @@ fn lookup(name: &str, folder: &Path, env: &dyn Environment) -> Result<String, Ex
         let path = folder.join(path);
         let text = env.read(&path).map_err(|e| ExpansionError {
             message: format!("cannot read {}: {e}", path.display()),
-            help: "make the file, and let the server's user read it".to_owned(),
+            help: "create the file, and let the server's user read it".to_owned(),
         })?;
-        // Editors and `echo` end a file with a newline that is no part of the secret.
+        // Editors and `echo` end a file with a newline that is not part of the secret.
         let text = text.strip_suffix('\n').unwrap_or(&text);
         return Ok(text.strip_suffix('\r').unwrap_or(text).to_owned());
     }
     let named = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
     if !named {
         return Err(ExpansionError {
-            message: format!("`${{{name}}}` names no variable"),
-            help: "write ${NAME} with letters, digits and `_`, ${file:PATH}, or $${ for a plain ${".to_owned(),
+            message: format!("`${{{name}}}` is not a valid variable name"),
+            help: "write ${NAME} with letters, digits and `_`, ${file:PATH}, or $${ for a literal ${".to_owned(),
         });
     }
     env.variable(name).ok_or_else(|| ExpansionError {
-        message: format!("the environment has no variable `{name}`"),
+        message: format!("the environment variable `{name}` is not set"),
         help: format!("set it before starting RockNet: {name}=… rocknet"),
     })
 }
@@ -88,7 +89,7 @@ mod tests {
     use crate::environment::Memory;
 
     #[test]
-    fn variables_and_files_are_filled_in_once() {
+    fn variables_and_files_are_expanded_once() {
         let mut env = Memory::default();
         env.variables.insert("HOME".into(), "/home/ada".into());
         env.variables.insert("TRAP".into(), "${HOME}".into());
@@ -106,12 +107,12 @@ mod tests {
             ("$$", Ok("$$")),
             ("${file:/run/key}", Ok("s3cret")),
             ("${file:near}", Ok("n")),
-            ("${NONE}", Err("no variable `NONE`")),
+            ("${NONE}", Err("variable `NONE` is not set")),
             ("${", Err("not closed")),
-            ("${}", Err("names no variable")),
-            ("${a-b}", Err("names no variable")),
+            ("${}", Err("not a valid variable name")),
+            ("${a-b}", Err("not a valid variable name")),
             ("${file:/gone}", Err("cannot read /gone")),
-            ("${file:/big}", Err("grows past")),
+            ("${file:/big}", Err("larger than 256 KiB")),
         ];
         for (written, want) in rows {
             let mut text = Text {

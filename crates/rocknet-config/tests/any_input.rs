@@ -1,11 +1,11 @@
-//! No input makes the configuration panic or take long: random texts, random changes to good ones, hostile shapes.
+//! Tests that no input makes the check panic or take long: random texts, random edits, hostile texts.
 
 use std::path::Path;
 
 use proptest::prelude::*;
 use rocknet_config::fuzzing::{config, config_text as feed};
 
-/// What past fuzzing and thought have found worth keeping.
+/// Replays the seeds of the fuzz target.
 #[test]
 fn fuzz_seeds_pass() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/config");
@@ -17,7 +17,7 @@ fn fuzz_seeds_pass() {
     assert!(seen >= 15, "{seen} seeds");
 }
 
-/// The good files that changes start from.
+/// Returns the files that random edits start from.
 fn seeds() -> Vec<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
@@ -49,7 +49,7 @@ proptest! {
 }
 
 #[test]
-fn hostile_shapes_are_told_or_taken_in_good_time() {
+fn hostile_texts_are_checked_in_bounded_time() {
     let n = 100_000;
     let rows: Vec<(&str, String, bool)> = vec![
         ("lists in lists", "a = ".to_owned() + &"[".repeat(n), false),
@@ -62,7 +62,7 @@ fn hostile_shapes_are_told_or_taken_in_good_time() {
             false,
         ),
         (
-            "as deep as can be",
+            "the maximum depth",
             "[a.a.a.a.a.a.a.a]\na = ".to_owned() + &"{a.a.a.a.a.a.a.a=".repeat(15) + "1" + &"}".repeat(15) + "\n",
             false,
         ),
@@ -100,7 +100,7 @@ fn hostile_shapes_are_told_or_taken_in_good_time() {
         let start = std::time::Instant::now();
         let got = feed(&text);
         assert_eq!(got.is_ok(), good, "{name}: {:?}", got.map_err(|r| r.to_string()));
-        // Far above what any of these takes even on a busy machine, far below what anything quadratic takes.
+        // Far above the time of any of these even on a busy machine, and far below that of a quadratic algorithm.
         assert!(start.elapsed().as_secs() < 60, "{name}: {:?}", start.elapsed());
         println!("{name}: {:?}", start.elapsed());
     }

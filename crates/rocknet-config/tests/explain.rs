@@ -1,13 +1,13 @@
-//! What `rocknet explain` shows, against the table of keys.
+//! Tests that `rocknet explain` shows the keys of the table.
 
-mod placed;
+mod fixture;
 
 use rocknet_config::explain;
 use rocknet_config::keys::{self, Availability, Kind, Section};
 
-use placed::{placed, read};
+use fixture::{config_with, parse};
 
-/// The row of an explanation that shows a key of a table, and whether the row is that of the table itself.
+/// Returns the row of an explanation that shows a key, and true if it is the row of the whole table.
 fn row_of(section: Section, name: &str) -> Option<(String, bool)> {
     let (table, in_its_value): (_, &[&str]) = match section {
         Section::Site | Section::Route => ("", &[]),
@@ -32,7 +32,7 @@ fn row_of(section: Section, name: &str) -> Option<(String, bool)> {
     })
 }
 
-/// A key whose entry in the table has no `sets` is read by the server, and `rocknet explain` would not tell of it.
+/// Fails for a key without `sets`, which the server would read and `rocknet explain` would not show.
 #[test]
 fn explain_shows_every_key_of_a_site_and_a_route() {
     let mut seen = 0;
@@ -42,7 +42,7 @@ fn explain_shows_every_key_of_a_site_and_a_route() {
                 continue;
             };
             let example = match (section, key.name) {
-                // A route is an explanation's own; what is written in it is looked at below.
+                // A route has a row of its own; its keys are tested below.
                 (_, "route") => continue,
                 (_, "fallback") => "fallback = false",
                 (Section::Redirect, "to") => "to = \"/b\"",
@@ -56,17 +56,17 @@ fn explain_shows_every_key_of_a_site_and_a_route() {
                 _ => key.example,
             };
             let text = match (section, key.name) {
-                (Section::Site, "rule") => placed(Section::Rule, "path = \"/a/*\""),
+                (Section::Site, "rule") => config_with(Section::Rule, "path = \"/a/*\""),
                 (Section::Redirect, "to") => {
-                    placed(Section::Site, &format!("redirects = {{ \"/a\" = {{ {example} }} }}"))
+                    config_with(Section::Site, &format!("redirects = {{ \"/a\" = {{ {example} }} }}"))
                 }
                 (Section::Upstream, "drain" | "backup") => {
                     let to = format!("[\"http://b\", {{ url = \"http://a\", {example} }}]");
-                    placed(Section::Site, &format!("proxy = {{ to = {to} }}"))
+                    config_with(Section::Site, &format!("proxy = {{ to = {to} }}"))
                 }
-                _ => placed(*section, example),
+                _ => config_with(*section, example),
             };
-            let config = read(&text).unwrap_or_else(|report| panic!("{text}\n{report}"));
+            let config = parse(&text).unwrap_or_else(|report| panic!("{text}\n{report}"));
             let path = if row == "rule 1" || key.name == "rule" {
                 "/a/x"
             } else {
@@ -86,7 +86,7 @@ fn explain_shows_every_key_of_a_site_and_a_route() {
             match &key.kind {
                 Kind::Map { .. } => {}
                 _ if is_table => {
-                    // The first of a list is enough, and files are shown with their folders.
+                    // Only the first element of a list is compared, because files are shown with their folders.
                     let first = written.trim_matches(['[', ']', '"', ' ', '}']).split('"').next();
                     let name = first.unwrap_or_default();
                     assert!(found.value.contains(name), "{found:?} does not hold {name}:\n{text}");

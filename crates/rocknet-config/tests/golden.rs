@@ -1,7 +1,7 @@
-//! Golden pairs: each file of `golden/` is a configuration, and the snapshot beside it what RockNet makes of it.
+//! Golden tests: each file of `golden/` is a configuration, and the snapshot beside it the result of reading it.
 //!
-//! A case may hold more than its main file: `#: file NAME` begins another file, `#: env NAME=VALUE` sets a variable,
-//! `#: dir PATH` makes a folder, `#: purpose check` reads it as `rocknet check` does. The main file is
+//! A case may contain directives: `#: file NAME` begins another file, `#: env NAME=VALUE` sets a variable, `#: dir
+//! PATH` creates a folder, `#: purpose check` reads it as `rocknet check` does. The main file is
 //! `/etc/rocknet/rocknet.toml`, and names are relative to its folder.
 
 use std::fmt::Write;
@@ -14,7 +14,7 @@ use rocknet_config::{Finding, Loaded, Report};
 const FOLDER: &str = "/etc/rocknet";
 
 #[test]
-fn every_case_gives_what_stands_beside_it() {
+fn every_case_matches_its_snapshot() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     let mut cases: Vec<PathBuf> = std::fs::read_dir(&folder).unwrap().map(|e| e.unwrap().path()).collect();
     cases.retain(|path| path.extension().is_some_and(|e| e == "toml"));
@@ -51,7 +51,7 @@ fn outcome(case: &str) -> String {
             ),
             "dir" => drop(world.directories.insert(rest.into())),
             "purpose" => strict = rest == "check",
-            _ => panic!("{verb}: no such order"),
+            _ => panic!("unknown directive: {verb}"),
         }
         world.files.entry(file.clone()).or_default();
     }
@@ -99,7 +99,7 @@ fn accepted(loaded: &Loaded) -> String {
     text
 }
 
-/// A site in few lines: what differs from the defaults.
+/// Writes a site in a few lines: the settings that differ from the defaults.
 fn write_site(text: &mut String, site: &Site, config: &Config) {
     let given = if site.listen_given { "" } else { " by default" };
     writeln!(
@@ -164,7 +164,7 @@ fn write_settings(text: &mut String, settings: &Settings, base: &Settings, inden
 }
 
 #[test]
-fn findings_are_whole_sentences_with_a_cure() {
+fn findings_have_a_help_and_no_full_stop() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -178,7 +178,7 @@ fn findings_are_whole_sentences_with_a_cure() {
         };
         if let Err(report) = rocknet_config::parse(&text, Path::new("/etc/rocknet/rocknet.toml"), &world) {
             for Finding { message, help, .. } in report.findings {
-                assert!(help.is_some(), "{}: no cure for: {message}", path.display());
+                assert!(help.is_some(), "{}: no help for: {message}", path.display());
                 assert!(!message.ends_with('.'), "{}: {message}", path.display());
             }
         }

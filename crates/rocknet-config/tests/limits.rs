@@ -1,4 +1,4 @@
-//! Every bound of the configuration met from both sides: the least and the most of each key, and the sizes of files,
+//! Tests of every bound of the configuration from both sides: minimum and maximum of each key, and the sizes of files,
 //! names, patterns and lists.
 
 use std::path::Path;
@@ -13,7 +13,7 @@ fn read(text: &str) -> Result<Config, Report> {
     read_with(text, &[])
 }
 
-/// Reads a text beside which these files lie.
+/// Reads a text with further files in its folder.
 fn read_with(text: &str, files: &[(String, String)]) -> Result<Config, Report> {
     let mut world = Memory {
         any_directory: true,
@@ -26,20 +26,20 @@ fn read_with(text: &str, files: &[(String, String)]) -> Result<Config, Report> {
     rocknet_config::parse(text, Path::new(FILE), &world).map(|loaded| loaded.config)
 }
 
-/// What is just allowed is taken; what is just beyond is refused in words that hold `told`.
+/// Checks that a text within a bound is accepted, and one beyond it is refused with a message.
 #[track_caller]
-fn check(what: &str, inside: &str, beyond: &str, told: &str) {
+fn check(what: &str, inside: &str, beyond: &str, message: &str) {
     if let Err(report) = read(inside) {
         panic!("{what}, just allowed:\n{report}");
     }
-    refused(what, read(beyond), told);
+    refused(what, read(beyond), message);
 }
 
 #[track_caller]
-fn refused(what: &str, read: Result<Config, Report>, told: &str) {
+fn refused(what: &str, read: Result<Config, Report>, message: &str) {
     match read {
-        Ok(_) => panic!("{what}, just beyond: taken"),
-        Err(report) => assert!(report.to_string().contains(told), "{what}, just beyond:\n{report}"),
+        Ok(_) => panic!("{what}, just beyond: accepted"),
+        Err(report) => assert!(report.to_string().contains(message), "{what}, just beyond:\n{report}"),
     }
 }
 
@@ -47,7 +47,7 @@ fn site(keys: &str) -> String {
     format!("[site.\"example.com\"]\nroot = \"/w\"\n{keys}\n")
 }
 
-/// The numbers that a kind takes at least and at most, each with how it is written.
+/// Minimum and maximum of a kind, and the function that writes a number.
 type Bounds = (u64, u64, fn(u64) -> String);
 
 fn bounds(kind: &Kind) -> Option<Bounds> {
@@ -61,15 +61,15 @@ fn bounds(kind: &Kind) -> Option<Bounds> {
     }
 }
 
-/// A key in its table, among those that its largest and smallest values depend on.
-fn placed(section: Section, name: &str, value: &str) -> Option<String> {
+/// Returns a configuration with a key in its section, with the keys that its bounds depend on.
+fn config_with(section: Section, name: &str, value: &str) -> Option<String> {
     let line = format!("{name} = {value}");
     let text = match section {
         Section::Server => format!("[server]\n{line}\n{}", site("")),
         Section::Events => format!("[server]\nevents = {{ {line} }}\n{}", site("")),
-        // The disk has room for the largest body.
+        // `disk` must be at least the largest `body_size`.
         Section::Spool => format!("[server]\nspool = {{ {line} }}\n[limits]\nbody_size = 0\n{}", site("")),
-        // A target lies within a head.
+        // `target_size` must not exceed `header_size`.
         Section::Limits if name == "target_size" => format!("[limits]\nheader_size = \"1MiB\"\n{line}\n{}", site("")),
         Section::Limits => format!("[limits]\n{line}\n{}", site("")),
         Section::Rotate => format!("[log]\nrotate = {{ {line} }}\n{}", site("")),
@@ -82,24 +82,24 @@ fn placed(section: Section, name: &str, value: &str) -> Option<String> {
 }
 
 #[test]
-fn the_least_and_the_most_of_each_key() {
+fn minimum_and_maximum_of_each_key() {
     let mut met = Vec::new();
     for key in keys::all().filter(|key| key.availability == Availability::Now) {
         let Some((least, most, write)) = bounds(&key.kind) else {
             continue;
         };
         for section in key.sections {
-            let Some(text) = placed(*section, key.name, &write(least)) else {
+            let Some(text) = config_with(*section, key.name, &write(least)) else {
                 continue;
             };
             let what = format!("{} in {}", key.name, section.header());
             read(&text).unwrap_or_else(|report| panic!("the least {what}:\n{report}"));
             let below = least.checked_sub(1).map_or_else(|| write(0).replace('0', "-1"), write);
             for value in [below, write(most + 1)] {
-                let text = placed(*section, key.name, &value).unwrap_or_default();
+                let text = config_with(*section, key.name, &value).unwrap_or_default();
                 refused(&format!("{what} = {value}"), read(&text), key.name);
             }
-            let text = placed(*section, key.name, &write(most)).unwrap_or_default();
+            let text = config_with(*section, key.name, &write(most)).unwrap_or_default();
             read(&text).unwrap_or_else(|report| panic!("the most {what}:\n{report}"));
             met.push(key.name);
         }
@@ -148,13 +148,13 @@ fn lengths_of_names_and_patterns() {
     check("stars of a route", &route(&stars(8)), &route(&stars(9)), "too many `*`");
     let redirect = |from: &str, to: &str| site(&format!("redirects = {{ \"{from}\" = \"{to}\" }}"));
     check(
-        "what is redirected",
+        "the path of a redirect",
         &redirect(&long(8192), "/b"),
         &redirect(&long(8193), "/b"),
         "is too long",
     );
     check(
-        "where a redirect leads",
+        "the target of a redirect",
         &redirect("/b", &long(8192)),
         &redirect("/b", &long(8193)),
         "is too long",
@@ -187,7 +187,7 @@ fn rules() {
         ))
     };
     check(
-        "the text of an answer",
+        "the body of a response",
         &body(64 * 1024),
         &body(64 * 1024 + 1),
         "longer than 64 KiB",
@@ -196,18 +196,18 @@ fn rules() {
 
 #[test]
 fn depths() {
-    // One level within the bound, the key is wrong for another reason: no key needs as many.
+    // Within the bound, the key is refused for another reason, because no key needs such depth.
     let lists = |count: usize| format!("include = {}{}\n", "[".repeat(count), "]".repeat(count));
     let names = |count: usize| format!("x{} = 1\n", ".x".repeat(count - 1));
-    for (what, inside, beyond, told) in [
+    for (what, inside, beyond, message) in [
         ("lists in lists", lists(16), lists(17), "nested too deep"),
         ("parts of a name", names(8), names(9), "more than 8 parts"),
     ] {
-        refused(what, read(&beyond), told);
+        refused(what, read(&beyond), message);
         let report = read(&inside).expect_err("no such key").to_string();
-        assert!(!report.contains(told), "{what}, just allowed:\n{report}");
+        assert!(!report.contains(message), "{what}, just allowed:\n{report}");
     }
-    // The main file is the first of a chain.
+    // The main file counts as the first of a chain.
     let chain = |count: usize| {
         let link = |number: usize| match number + 1 {
             last if last == count => (format!("{number}.toml"), site("")),
@@ -218,11 +218,7 @@ fn depths() {
     let main = "include = \"1.toml\"\n";
     let config = read_with(main, &chain(8)).unwrap_or_else(|report| panic!("eight files deep:\n{report}"));
     assert_eq!(config.sites.len(), 1);
-    refused(
-        "nine files deep",
-        read_with(main, &chain(9)),
-        "includes more than 8 deep",
-    );
+    refused("nine files deep", read_with(main, &chain(9)), "more than 8 deep");
 }
 
 #[test]
@@ -235,14 +231,21 @@ fn sizes_of_texts() {
     let (inside, beyond) = (padded(16 * MIB), padded(16 * MIB + 1));
     assert_eq!(inside.len(), 16 * MIB);
     check("a file", &inside, &beyond, "16 MiB");
-    assert!(rocknet_config::format(&beyond).is_err(), "nor is it formatted");
+    assert!(
+        rocknet_config::format(&beyond).is_err(),
+        "formatted although it is too large"
+    );
     let filled = |size: usize| {
         let files = [("big".to_owned(), "x".repeat(size))];
         read_with(&site("headers = { X = \"${file:big}\" }"), &files)
     };
     let config = filled(256 * 1024).unwrap_or_else(|report| panic!("a value of 256 KiB:\n{report}"));
     assert_eq!(config.sites[0].settings.headers["X"].len(), 256 * 1024);
-    refused("a value of a byte more", filled(256 * 1024 + 1), "past 256 KiB");
+    refused(
+        "a value of one more byte",
+        filled(256 * 1024 + 1),
+        "larger than 256 KiB",
+    );
 }
 
 #[test]
@@ -255,5 +258,5 @@ fn number_of_files() {
         panic!("65,536 files with the main one:\n{report}");
     }
     files.push(("sites/more.toml".to_owned(), String::new()));
-    refused("a file more", read_with(&main, &files), "more than 65536 files");
+    refused("one more file", read_with(&main, &files), "more than 65536 files");
 }

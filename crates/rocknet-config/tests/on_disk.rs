@@ -1,4 +1,4 @@
-//! The configuration on a real disk: includes found, folders checked, ten thousand files read.
+//! Tests of configurations on disk: includes, existing folders, ten thousand files.
 
 use std::fs;
 use std::path::Path;
@@ -48,7 +48,7 @@ fn a_file_and_its_sites_are_read_from_disk() {
 
 #[cfg(unix)]
 #[test]
-fn a_link_back_to_the_main_file_does_not_read_for_ever() {
+fn a_link_to_the_main_file_does_not_loop() {
     let dir = tempfile::tempdir().unwrap();
     fs::create_dir(dir.path().join("sites")).unwrap();
     let main = dir.path().join("rocknet.toml");

@@ -1,6 +1,6 @@
-//! The table of keys against everything made from it: defaults, examples, the pages on disk, and the model.
+//! Tests of the table of keys: defaults, examples, generated pages, and the model.
 
-mod placed;
+mod fixture;
 
 use std::path::{Path, PathBuf};
 
@@ -8,9 +8,9 @@ use rocknet_config::keys::{self, Availability, Key, Kind, Section};
 use rocknet_config::model::RuleAction;
 use rocknet_config::{Config, reference};
 
-use placed::{BOB, placed, proxied, read};
+use fixture::{BOB, config_with, parse, upstream_url};
 
-/// Forgets where things were written, which is all that may differ between a default and the same value written.
+/// Removes spans, which are the only difference between a default and the same value in the configuration.
 fn plain(mut config: Config) -> Config {
     for site in &mut config.sites {
         site.listen_given = false;
@@ -22,7 +22,7 @@ fn plain(mut config: Config) -> Config {
 
 #[test]
 fn a_default_written_out_changes_nothing() {
-    let bare = plain(read(&placed(Section::Limits, "")).unwrap());
+    let bare = plain(parse(&config_with(Section::Limits, "")).unwrap());
     assert_eq!(
         Config {
             sites: vec![],
@@ -34,8 +34,8 @@ fn a_default_written_out_changes_nothing() {
     let mut seen = 0;
     for key in keys::all().filter(|key| !key.default_value().is_empty()) {
         for section in key.sections {
-            let text = placed(*section, &format!("{} = {}", key.name, key.default_value()));
-            let config = read(&text).unwrap_or_else(|report| panic!("{text}\n{report}"));
+            let text = config_with(*section, &format!("{} = {}", key.name, key.default_value()));
+            let config = parse(&text).unwrap_or_else(|report| panic!("{text}\n{report}"));
             let mut expected = bare.clone();
             expected.sites[0].span.line = config.sites[0].span.line;
             if *section == Section::Redirect {
@@ -56,25 +56,25 @@ fn a_default_written_out_changes_nothing() {
                     Section::Mirror => ", mirror = \"http://b\"",
                     _ => "",
                 };
-                let to = proxied(key.name);
+                let to = upstream_url(key.name);
                 let short = format!("proxy = {{ to = \"{to}\"{more} }}");
-                let short = read(&placed(Section::Site, &short)).unwrap();
+                let short = parse(&config_with(Section::Site, &short)).unwrap();
                 expected.sites[0].settings.proxy = short.sites[0].settings.proxy.clone();
             }
             if *section == Section::Application {
-                let short = read(&placed(Section::Site, "fastcgi = \"a:1\"")).unwrap();
+                let short = parse(&config_with(Section::Site, "fastcgi = \"a:1\"")).unwrap();
                 expected.sites[0].settings.application = short.sites[0].settings.application.clone();
             }
             if *section == Section::TlsDns {
-                let short = read(&placed(Section::Tls, "dns = { server = \"10.0.0.53\" }")).unwrap();
+                let short = parse(&config_with(Section::Tls, "dns = { server = \"10.0.0.53\" }")).unwrap();
                 expected.tls = short.tls;
             }
             if *section == Section::Auth {
-                let short = read(&placed(Section::Site, &format!("auth = {{ bob = \"{BOB}\" }}"))).unwrap();
+                let short = parse(&config_with(Section::Site, &format!("auth = {{ bob = \"{BOB}\" }}"))).unwrap();
                 expected.sites[0].settings.auth = short.sites[0].settings.auth.clone();
             }
             if *section == Section::Cgi {
-                let short = read(&placed(Section::Site, "cgi = \"/cgi-bin\"")).unwrap();
+                let short = parse(&config_with(Section::Site, "cgi = \"/cgi-bin\"")).unwrap();
                 expected.sites[0].settings.cgi = short.sites[0].settings.cgi.clone();
             }
             assert_eq!(plain(config), expected, "{text}");
@@ -85,26 +85,26 @@ fn a_default_written_out_changes_nothing() {
 }
 
 #[test]
-fn every_example_is_accepted_where_it_may_stand() {
+fn every_example_is_accepted_in_its_sections() {
     let mut seen = 0;
     for key in keys::all().filter(|key| !key.example.is_empty()) {
         for section in key.sections {
             let text = match (key.name, section) {
-                ("include", _) => placed(*section, key.example),
-                // It cannot be said of all.
+                ("include", _) => config_with(*section, key.example),
+                // At least one server must be active.
                 ("drain" | "backup", _) => format!(
                     "[site.\"example.com\"]\nproxy = {{ to = [\"http://b\", {{ url = \"http://a\", {} }}] }}\n",
                     key.example
                 ),
                 ("route", _) => format!("[site.\"example.com\"]\nroot = \"/w\"\n{}", key.example),
-                _ => placed(*section, key.example),
+                _ => config_with(*section, key.example),
             };
-            read(&text).unwrap_or_else(|report| panic!("{text}\n{report}"));
+            parse(&text).unwrap_or_else(|report| panic!("{text}\n{report}"));
             let formatted = rocknet_config::format(&format!("{}\n", key.example)).unwrap();
             assert_eq!(
                 formatted.trim_end(),
                 key.example,
-                "examples are shown as `rocknet fmt` leaves them"
+                "examples are formatted as `rocknet fmt` does"
             );
             seen += 1;
         }
@@ -119,7 +119,11 @@ fn every_key_is_known_once_and_documented() {
         assert_eq!(*section as usize, at, "`Section::ALL` is not in the order of the enum");
     }
     for (at, key) in all.iter().enumerate() {
-        assert!(key.doc.ends_with('.'), "{}: the doc is no sentence", key.name);
+        assert!(
+            key.doc.ends_with('.'),
+            "{}: the documentation is not a sentence",
+            key.name
+        );
         assert!(!key.sections.is_empty(), "{}", key.name);
         for other in &all[..at] {
             let shared = key.sections.iter().any(|section| other.sections.contains(section));
@@ -151,7 +155,7 @@ fn a_key_that_comes_later_is_refused_as_such() {
     for key in keys::all() {
         if let Availability::Later(feature) = key.availability {
             for section in key.sections {
-                let report = read(&placed(*section, &format!("{} = {{}}", key.name))).unwrap_err();
+                let report = parse(&config_with(*section, &format!("{} = {{}}", key.name))).unwrap_err();
                 let text = report.to_string();
                 assert!(text.contains("not available yet") && text.contains(feature), "{text}");
                 seen += 1;
@@ -161,9 +165,9 @@ fn a_key_that_comes_later_is_refused_as_such() {
     assert!(seen > 0, "{seen}");
 }
 
-/// What happens beyond a limit is for operators to know before it happens.
+/// Checks that docs/limits.md documents the effect of every limit.
 #[test]
-fn every_limit_stands_in_its_page() {
+fn every_limit_is_documented() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/limits.md");
     let page = std::fs::read_to_string(page).unwrap();
     for section in [Section::Limits, Section::Cache] {
@@ -175,7 +179,7 @@ fn every_limit_stands_in_its_page() {
     }
 }
 
-/// Changed the table? `cargo xtask docs` writes these files anew.
+/// Checks the generated files; `cargo xtask docs` writes them after a change of the table.
 #[test]
 fn pages_on_disk_are_fresh() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
@@ -191,7 +195,7 @@ fn pages_on_disk_are_fresh() {
 }
 
 #[test]
-fn the_schema_knows_every_key_and_all_its_references_lead_somewhere() {
+fn the_schema_has_every_key_and_resolves_its_references() {
     let schema: serde_json::Value = serde_json::from_str(&reference::schema()).unwrap();
     let mut references = Vec::new();
     let mut open = vec![&schema];
@@ -220,14 +224,14 @@ fn the_schema_knows_every_key_and_all_its_references_lead_somewhere() {
 }
 
 #[test]
-fn ready_made_configurations_are_what_a_file_would_say() {
+fn built_in_configurations_equal_those_of_files() {
     use rocknet_config::model::{Listen, Mode};
     let listen = Listen::Tcp {
         address: Some([127, 0, 0, 1].into()),
         port: 8080,
     };
     let text = "[server]\nmode = \"dev\"\n[site.\"127.0.0.1:8080\"]\nroot = \"/w\"\nbrowse = true\n";
-    let mut written = plain(read(text).unwrap());
+    let mut written = plain(parse(text).unwrap());
     let mut made = plain(Config::for_directory(Path::new("/w"), listen.clone()));
     for config in [&mut written, &mut made] {
         config.files.clear();
@@ -243,7 +247,7 @@ fn ready_made_configurations_are_what_a_file_would_say() {
     assert_eq!(welcome.sites[0].listen, [listen]);
 }
 
-/// The words of a kind, wherever a value of it is taken.
+/// Returns the words that a kind takes.
 fn words(kind: &'static Kind) -> Vec<&'static str> {
     match kind {
         Kind::Choice(words) => words.iter().map(|word| word.text).collect(),
@@ -262,7 +266,7 @@ fn the_reference_lists_the_words_of_every_key() {
             let line = format!("  - `\"{word}\"`: ");
             assert!(
                 page.contains(&line),
-                "`{}` takes \"{word}\", and its entry does not say so",
+                "the entry of `{}` does not list \"{word}\"",
                 key.name
             );
             listed += 1;

@@ -1,36 +1,37 @@
-//! Settings as they apply at one place, grouped as a request meets them.
+//! Effective settings of a site or route, in groups.
 
 use crate::model::SourceSpan;
 
-/// A part of an explanation, in the order in which a request meets it.
+/// Part of an explanation, in the order in which a request is processed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SettingGroup {
-    /// Names and addresses of the site, its encryption and its log.
+    /// Names and listeners of the site, its TLS settings and its log.
     Site,
-    /// Client addresses and users that may enter.
+    /// Access control.
     Access,
     /// Redirects and rules.
     Rules,
-    /// The handler that answers, with the keys of its table.
+    /// Handler, with the keys of its table.
     Handler,
-    /// The threads and processes of controllers.
+    /// Threads and processes of controllers.
     Controller,
-    /// The lookup of files.
+    /// Lookup of files.
     Files,
-    /// Changes of answers.
+    /// Filters of responses.
     Filters,
     /// Limits and priority.
     Limits,
 }
 
-/// One setting as it applies.
+/// Effective setting of a site or route.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EffectiveSetting {
-    /// `root`, `headers.X-Frame-Options`, `redirects./old`
+    /// Path of the key: `root`, `headers.X-Frame-Options`, `redirects./old`.
     pub key: String,
-    /// The value as it would be written.
+    /// Value as TOML.
     pub value: String,
-    /// SourceSpan of the key; `None` for a default.
+    /// Position of the key; `None` for a default.
     pub span: Option<SourceSpan>,
+    /// Part of the explanation that lists the setting.
     pub group: SettingGroup,
 }

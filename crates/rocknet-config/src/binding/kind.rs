@@ -1,82 +1,127 @@
-//! Kinds of values, and the tables that keys stand in.
+//! Kinds of values, and the sections of the configuration.
 
 use crate::choice::Word;
 
-/// The values that a key takes.
+/// Kind of the values that a key takes.
 #[derive(Debug)]
 pub enum Kind {
-    /// Any value: the feature comes later.
+    /// Any value, for a key of a later version.
     Any,
+    /// `true` or `false`.
     Boolean,
+    /// Whole number.
     Integer {
+        /// Minimum.
         min: i64,
+        /// Maximum.
         max: i64,
     },
+    /// Duration, such as `"10s"`.
     Duration {
+        /// Minimum, in milliseconds.
         min_ms: u64,
+        /// Maximum, in milliseconds.
         max_ms: u64,
     },
+    /// Size, such as `"50KiB"`.
     Size {
+        /// Minimum, in bytes.
         min: u64,
+        /// Maximum, in bytes.
         max: u64,
     },
+    /// Rate, such as `"500B/s"`.
     Rate {
+        /// Minimum, in bytes per second.
         min: u64,
+        /// Maximum, in bytes per second.
         max: u64,
     },
-    /// One of a few words.
+    /// One of these words.
     Choice(&'static [Word]),
-    /// A string, and what it means: "a path below the site".
+    /// String, described by this text: `path below the site`.
     Text(&'static str),
+    /// List of values.
     List(&'static Kind),
-    /// One value, or a list of them.
+    /// One value, or a list of values.
     Several(&'static Kind),
-    /// Names chosen by the writer, each with a value.
+    /// Table with names of the operator's choice, each with a value.
     Map {
+        /// Description of the names.
         name: &'static str,
+        /// Kind of the values.
         value: &'static Kind,
     },
+    /// Table with the keys of a section.
     Table(Section),
-    /// Tables under names chosen by the writer.
+    /// Tables under names of the operator's choice.
     Tables {
+        /// Description of the names.
         name: &'static str,
+        /// Section of each table.
         section: Section,
     },
-    /// A short form and a long one, or words beside a measure.
+    /// One of several kinds, such as a short form and a table.
     Either(&'static [Kind]),
 }
 
-/// A table that keys may stand in.
+/// Section of the configuration: a TOML table with keys of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Section {
+    /// Top of the file.
     Top,
+    /// `[server]`.
     Server,
+    /// `events` of `[server]`.
     Events,
+    /// `spool` of `[server]`.
     Spool,
+    /// `[limits]`.
     Limits,
+    /// `[log]`.
     Log,
+    /// `rotate` of `[log]`.
     Rotate,
+    /// `[cache]`.
     Cache,
+    /// `[site."NAME"]`.
     Site,
+    /// `limits` of a site or route.
     SiteLimits,
+    /// `log` of a site.
     SiteLog,
+    /// `[site."NAME".route."PATTERN"]`.
     Route,
+    /// Table of a redirect in `redirects`.
     Redirect,
+    /// `[[site."NAME".rule]]`.
     Rule,
+    /// `[tls]`.
     Tls,
+    /// `tls` of a site.
     SiteTls,
+    /// Table in `ca` of `[tls]`.
     Ca,
+    /// `dns` of `[tls]`.
     TlsDns,
+    /// `proxy` of a site or route.
     Proxy,
+    /// Table in `to` of a proxy.
     Upstream,
+    /// `health` of a proxy.
     Health,
+    /// `mirror` of a proxy.
     Mirror,
+    /// `fastcgi`, `scgi` or `uwsgi` of a site or route.
     Application,
+    /// `cgi` of a site or route.
     Cgi,
+    /// `auth` of a site or route.
     Auth,
 }
 
 impl Section {
+    /// Every section, in the order of the enum.
     pub const ALL: &'static [Section] = &[
         Section::Top,
         Section::Server,
@@ -105,34 +150,34 @@ impl Section {
         Section::Auth,
     ];
 
-    /// Returns the header as it is written.
+    /// Returns the header of the section, as messages and the reference name it.
     pub fn header(self) -> &'static str {
         match self {
             Section::Top => "the top of the file",
             Section::Server => "[server]",
-            Section::Events => "[server] events",
-            Section::Spool => "[server] spool",
+            Section::Events => "`events` of [server]",
+            Section::Spool => "`spool` of [server]",
             Section::Limits => "[limits]",
             Section::Log => "[log]",
-            Section::Rotate => "[log] rotate",
+            Section::Rotate => "`rotate` of [log]",
             Section::Cache => "[cache]",
             Section::Site => "[site.\"example.com\"]",
-            Section::SiteLimits => "limits of a site or route",
-            Section::SiteLog => "a site's log",
+            Section::SiteLimits => "`limits` of a site or route",
+            Section::SiteLog => "`log` of a site",
             Section::Route => "[site.\"example.com\".route.\"/path/*\"]",
             Section::Redirect => "a redirect",
             Section::Rule => "[[site.\"example.com\".rule]]",
             Section::Tls => "[tls]",
-            Section::SiteTls => "a site's tls",
-            Section::Ca => "[tls] ca",
-            Section::TlsDns => "[tls] dns",
-            Section::Proxy => "a place's proxy",
+            Section::SiteTls => "`tls` of a site",
+            Section::Ca => "`ca` of [tls]",
+            Section::TlsDns => "`dns` of [tls]",
+            Section::Proxy => "`proxy` of a site or route",
             Section::Upstream => "a server of a proxy",
-            Section::Health => "a proxy's health",
-            Section::Mirror => "a proxy's mirror",
+            Section::Health => "`health` of a proxy",
+            Section::Mirror => "`mirror` of a proxy",
             Section::Application => "an application",
-            Section::Cgi => "a place's cgi",
-            Section::Auth => "auth of a site or route",
+            Section::Cgi => "`cgi` of a site or route",
+            Section::Auth => "`auth` of a site or route",
         }
     }
 }

@@ -1,47 +1,48 @@
-//! Values of the model as they would be written.
+//! Values of the model, rendered as TOML.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::model::{HostPattern, Listen, Pattern};
 
-/// A value as it would be written.
+/// Value rendered as TOML.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Rendered {
-    /// The value cannot be written, as with a missing root.
+    /// The value has no form in TOML, such as a missing root.
     Unset,
+    /// One value.
     Value(String),
-    /// The entries of a map.
+    /// Entries of a map: names and values.
     Entries(Vec<(String, String)>),
 }
 
 impl Rendered {
-    /// A string.
+    /// Renders a string.
     pub fn text(text: &str) -> Rendered {
         Rendered::Value(quoted(text))
     }
 
-    /// The value of a key that `false` turns off.
+    /// Renders `None` as `false`, for a key that `false` turns off.
     pub fn or_off(value: Option<Rendered>) -> Rendered {
         value.unwrap_or_else(|| Rendered::Value("false".to_owned()))
     }
 
-    /// A list of strings.
+    /// Renders a list of strings.
     pub fn texts<T: AsRef<str>>(items: impl IntoIterator<Item = T>) -> Rendered {
         Rendered::Value(list(items.into_iter().map(|item| quoted(item.as_ref()))))
     }
 
-    /// A path on disk.
+    /// Renders a path on disk.
     pub fn path(path: &Path) -> Rendered {
         Rendered::text(&path.to_string_lossy())
     }
 
-    /// A list of paths.
+    /// Renders a list of paths.
     pub fn paths<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> Rendered {
         Rendered::texts(paths.into_iter().map(|path| path.to_string_lossy()))
     }
 
-    /// A list of paths, which cannot be written without one.
+    /// Renders a list of paths; unset if it is empty.
     pub fn some_paths<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> Rendered {
         let mut paths = paths.into_iter().peekable();
         match paths.peek() {
@@ -50,7 +51,7 @@ impl Rendered {
         }
     }
 
-    /// The entries of a map.
+    /// Renders the entries of a map.
     pub fn entries<K, V>(
         map: impl IntoIterator<Item = (K, V)>,
         name: impl Fn(K) -> String,
@@ -59,12 +60,12 @@ impl Rendered {
         Rendered::Entries(map.into_iter().map(|(key, entry)| (name(key), value(entry))).collect())
     }
 
-    /// The names of a map whose values may be secrets.
+    /// Renders the names of a map without its values, which may be secrets.
     pub fn names(map: &BTreeMap<String, String>) -> Rendered {
         Rendered::Entries(map.keys().map(|name| (name.clone(), "…".to_owned())).collect())
     }
 
-    /// Returns the value on one line, `None` if it cannot be written.
+    /// Returns the value on one line; `None` if it is unset.
     pub fn line(self) -> Option<String> {
         match self {
             Rendered::Unset => None,
@@ -80,17 +81,17 @@ impl Rendered {
     }
 }
 
-/// A list as it would be written.
+/// Renders a list of rendered items.
 pub(crate) fn list(items: impl Iterator<Item = String>) -> String {
     format!("[{}]", items.collect::<Vec<_>>().join(", "))
 }
 
-/// A string as it would be written.
+/// Renders a string in quotes.
 pub(crate) fn quoted(text: &str) -> String {
     toml_edit::Value::from(text).to_string()
 }
 
-/// Returns a pattern as it is written.
+/// Returns a pattern as in the configuration.
 pub fn pattern(pattern: &Pattern) -> String {
     match pattern {
         Pattern::Exact(text) | Pattern::Glob(text) => text.clone(),
@@ -98,6 +99,7 @@ pub fn pattern(pattern: &Pattern) -> String {
     }
 }
 
+/// Renders a listener.
 pub(crate) fn listen(listen: &Listen) -> String {
     match listen {
         Listen::Tcp { address: None, port } => port.to_string(),
@@ -109,6 +111,7 @@ pub(crate) fn listen(listen: &Listen) -> String {
     }
 }
 
+/// Renders a pattern of host names.
 pub(crate) fn host(name: &HostPattern) -> String {
     match name {
         HostPattern::Exact(name) => quoted(name),

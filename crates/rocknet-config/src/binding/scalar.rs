@@ -1,4 +1,4 @@
-//! Types of the model that are written as one value: how each is read and written.
+//! Types of the model that are written as one value: how each is read and rendered.
 
 use std::time::Duration;
 
@@ -8,11 +8,12 @@ use crate::choice::{Choice, Word};
 use crate::file::{Node, Value};
 use crate::units;
 
-/// A type of the model that is written as one value.
+/// Type of the model that is written as one value.
 pub(crate) trait Scalar: Sized {
-    /// Reads a value whose kind was checked; `None` where it did not fit, which has been reported.
+    /// Reads a value whose kind was checked; `None` if it is invalid, which has been reported.
     fn read(kind: &Kind, node: &Node) -> Option<Self>;
 
+    /// Renders the value in the unit of its kind.
     fn render(&self, kind: &Kind) -> Rendered;
 }
 
@@ -63,10 +64,10 @@ macro_rules! numbers {
     };
 }
 
-// No wider than `u64`, and of `Kind::Integer` no key takes a number below zero.
+// All of these fit in `u64`, and no key of `Kind::Integer` takes a negative number.
 numbers!(u16 u32 u64 usize);
 
-/// `None` is written as the one word of a choice, such as `"auto"` or `"off"`, or cannot be written.
+/// Reads and renders `None` as the only word of a choice, such as `"auto"` or `"off"`. Without a word it is unset.
 impl<T: Scalar> Scalar for Option<T> {
     fn read(kind: &Kind, node: &Node) -> Option<Option<T>> {
         match node.as_text() {
@@ -130,7 +131,7 @@ fn of_choice(kind: &Kind) -> Option<&'static [Word]> {
     }
 }
 
-/// Returns the words that a kind takes beside other values.
+/// Returns the words that a kind takes in addition to other values.
 fn words(kind: &Kind) -> &'static [Word] {
     match kind {
         Kind::Either(kinds) => kinds.iter().find_map(of_choice).unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! Access control of a whole site: keys that contradict each other, and open routes inside of protected ones.
+//! Checks of access control: contradictory keys, and open routes inside protected ones.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use crate::message::short;
 use crate::model::{ClientRange, Pattern, Route, Settings};
 use crate::source::Span;
 
-/// Refuses an `allow` that lets no one in, at the key that a site or route has written.
+/// Reports an `allow` that allows no client, at the key that the site or route contains.
 pub(super) fn conflict(check: &mut Check<'_>, table: &Table, settings: &Settings) {
     let access = &settings.access;
     let written = table.entries.get("allow").or_else(|| table.entries.get("deny"));
@@ -17,21 +17,21 @@ pub(super) fn conflict(check: &mut Check<'_>, table: &Table, settings: &Settings
         && !access.allow.is_empty()
         && access.deny.contains(&ClientRange::All)
     {
-        let message = "`deny = \"all\"` holds here, so `allow` lets no one in";
-        let help = "with `allow` all others are denied: write deny = [] or remove it";
+        let message = "`deny = \"all\"` applies here, so `allow` has no effect";
+        let help = "`allow` alone denies all other clients: write deny = [] or remove it";
         check.error(Code::Conflict, entry.key, message, help);
     }
 }
 
-/// Returns true if a route has one of the keys that decide about clients.
+/// Returns true if a route has a key of access control.
 pub(super) fn is_written(table: &Table) -> bool {
     ["allow", "deny", "auth"]
         .iter()
         .any(|key| table.entries.contains_key(*key))
 }
 
-/// Warns of open routes inside of protected ones: a route takes these keys from its site, and its writer may expect them of
-/// the other route. `open`: routes that everyone may enter and that have none of these keys.
+/// Warns of open routes inside protected ones. A route inherits access control from its site, but the operator may
+/// expect it to inherit from the other route. `open`: unrestricted routes without keys of access control.
 pub(super) fn warn_open(check: &mut Check<'_>, routes: &[Route], open: &[(Pattern, Span)]) {
     let protected = routes.iter().filter(|route| !route.settings.is_open());
     let protected: HashSet<&str> = protected
@@ -46,8 +46,12 @@ pub(super) fn warn_open(check: &mut Check<'_>, routes: &[Route], open: &[(Patter
         };
         let mut folders = path.rmatch_indices('/').map(|(at, _)| &path[..=at]);
         if let Some(prefix) = folders.find(|folder| protected.contains(folder)) {
-            let message = format!("everyone may enter here, though \"{}*\" is protected", short(prefix));
-            let help = "repeat its `allow`, `deny` or `auth` here, or write auth = false: a route takes them from its site alone";
+            let message = format!(
+                "every client is allowed here, although route \"{}*\" is protected",
+                short(prefix)
+            );
+            let help =
+                "repeat its `allow`, `deny` or `auth` here, or write auth = false: routes inherit only from their site";
             check.warning(Code::Dangerous, *span, message, help);
         }
     }

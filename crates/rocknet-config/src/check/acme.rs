@@ -1,4 +1,4 @@
-//! Certificates from public CAs: what `[tls]` says of them.
+//! Checks the ACME keys of `[tls]`.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -10,7 +10,7 @@ use crate::keys::acme::DNS_WAIT;
 use crate::model::{Acme, AcmeCa, Challenge, Dns, DnsZone, KnownCa, Secret, SharedKey};
 use crate::value::{path, typed};
 
-/// More than exist.
+/// Maximum number of certificate authorities, more than exist.
 const MAX_CAS: usize = 16;
 
 pub(super) fn build(check: &mut Check<'_>, table: Option<&Table>) -> Acme {
@@ -43,7 +43,7 @@ fn email(check: &mut Check<'_>, node: &Node) -> Option<String> {
         check.error(
             Code::BadValue,
             node.span,
-            "`email` takes one address",
+            "`email` takes one email address",
             "for example: email = \"me@example.com\"",
         );
         return None;
@@ -57,8 +57,8 @@ fn cas(check: &mut Check<'_>, node: &Node) -> Vec<AcmeCa> {
         check.error(
             Code::BadValue,
             node.span,
-            format!("more than {MAX_CAS} authorities"),
-            "write a few",
+            format!("`ca` names more than {MAX_CAS} authorities"),
+            "write fewer",
         );
         return Vec::new();
     }
@@ -80,7 +80,7 @@ fn ca(check: &mut Check<'_>, item: &Node) -> Option<AcmeCa> {
     Some(AcmeCa { url, binding })
 }
 
-/// A directory, by the name of its CA or as it is.
+/// Reads the URL of a directory, or the name of a known authority.
 fn url(check: &mut Check<'_>, node: &Node) -> Option<String> {
     let text = node.as_text()?;
     if let Some(known) = KnownCa::of(text) {
@@ -103,7 +103,7 @@ fn url(check: &mut Check<'_>, node: &Node) -> Option<String> {
     Some(text.to_owned())
 }
 
-/// A name and its secret: both, or neither. None: something is wrong, and told.
+/// Reads a key identifier and its secret, which need each other. `None`: an error, which has been reported.
 fn shared_key(check: &mut Check<'_>, table: &Table, name: &str) -> Option<Option<SharedKey>> {
     let (own, secret) = (table.node(name), table.node("secret"));
     match (own, secret) {
@@ -113,8 +113,8 @@ fn shared_key(check: &mut Check<'_>, table: &Table, name: &str) -> Option<Option
                 check.error(
                     Code::BadValue,
                     secret.span,
-                    "`secret` is no Base64",
-                    "write it as it was given",
+                    "`secret` is not Base64",
+                    "write it exactly as you received it",
                 );
                 return None;
             };
@@ -124,7 +124,7 @@ fn shared_key(check: &mut Check<'_>, table: &Table, name: &str) -> Option<Option
             }))
         }
         (Some(node), None) | (None, Some(node)) => {
-            let message = format!("`{name}` and `secret` belong together");
+            let message = format!("`{name}` and `secret` need each other");
             check.error(Code::Missing, node.span, message, "write both, or neither");
             None
         }
@@ -142,7 +142,12 @@ fn challenges(check: &mut Check<'_>, table: &Table, has_dns: bool) -> Option<Vec
         };
         if kind == Challenge::Dns && !has_dns && table.node("dns").is_none() {
             let help = "write dns = { hook = \"…\" } or dns = { server = \"…\" } beside it";
-            check.error(Code::Missing, span, "`dns-01` needs a way to change the zone", help);
+            check.error(
+                Code::Missing,
+                span,
+                "`dns-01` needs `dns`, the way to change the zone",
+                help,
+            );
         }
         if !all.contains(&kind) {
             all.push(kind);
@@ -152,8 +157,8 @@ fn challenges(check: &mut Check<'_>, table: &Table, has_dns: bool) -> Option<Vec
         check.error(
             Code::BadValue,
             node.span,
-            "`challenge` names none",
-            "leave it off, or name one",
+            "`challenge` is empty",
+            "remove it, or name a challenge",
         );
     }
     Some(all)
@@ -169,7 +174,7 @@ fn dns(check: &mut Check<'_>, tls: &Table, table: &Table) -> Option<Dns> {
                     check.error(
                         Code::Conflict,
                         entry.key,
-                        format!("`{key}` is of no use with `hook`"),
+                        format!("`{key}` has no effect with `hook`"),
                         "remove it",
                     );
                 }
@@ -182,7 +187,7 @@ fn dns(check: &mut Check<'_>, tls: &Table, table: &Table) -> Option<Dns> {
             let address = address.or_else(|| Some(SocketAddr::new(text.parse::<IpAddr>().ok()?, DNS_PORT)));
             let Some(address) = address else {
                 let help = "write server = \"10.0.0.53\", with a port if it is not 53: \"10.0.0.53:5353\"";
-                check.error(Code::BadValue, server.span, "`server` takes an address", help);
+                check.error(Code::BadValue, server.span, "`server` takes an IP address", help);
                 return None;
             };
             let key = shared_key(check, table, "key")?;
@@ -198,7 +203,7 @@ fn dns(check: &mut Check<'_>, tls: &Table, table: &Table) -> Option<Dns> {
             let what = if hook.is_some() {
                 "`dns` has both `hook` and `server`"
             } else {
-                "`dns` says no way"
+                "`dns` has neither `hook` nor `server`"
             };
             let span = tls.node("dns")?.span;
             check.error(Code::Missing, span, what, "write one of `hook` and `server`");
@@ -223,7 +228,7 @@ fn ask(check: &mut Check<'_>, node: &Node) -> Option<String> {
     Some(text.to_owned())
 }
 
-/// RFC 4648 §4 and §5, with padding or without: keys are handed out in both alphabets.
+/// Decodes Base64 in either alphabet (RFC 4648 §4 and §5), with or without padding, because keys are issued in both.
 fn base64(text: &str) -> Option<Vec<u8>> {
     let text = text.trim().trim_end_matches('=');
     if text.is_empty() || text.len() % 4 == 1 {
@@ -251,7 +256,7 @@ fn base64(text: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// RFC 1035 §4.2.
+/// Port of the DNS (RFC 1035 §4.2).
 const DNS_PORT: u16 = 53;
 
 #[cfg(test)]
@@ -259,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_are_read_in_both_alphabets() {
+    fn secrets_are_decoded_in_both_alphabets() {
         for (text, expected) in [
             ("Zm9v", Some(&b"foo"[..])),
             ("Zm8=", Some(b"fo")),

@@ -1,4 +1,4 @@
-//! `fastcgi`, `scgi`, `uwsgi`: which application answers, and how it is spoken to.
+//! Checks `fastcgi`, `scgi` and `uwsgi`: the application of a site or route.
 
 use crate::binding::{self, Section};
 use crate::context::Check;
@@ -7,24 +7,24 @@ use crate::finding::Code;
 use crate::model::{Application, Host, Pattern, Protocol, Settings};
 use crate::value::{address, params, path, typed};
 
-/// Most addresses of one place: who has more has a balancer of its own before them.
+/// Maximum number of addresses of one application. A larger group needs a load balancer of its own.
 const MAX_ADDRESSES: usize = 256;
 
-/// Reads the application that a site or route names over the one it inherits. Returns the keys whose settings no longer
+/// Reads the application of a site or route over the inherited one. Returns the keys whose inherited settings no longer
 /// apply.
 pub(super) fn build(check: &mut Check<'_>, table: &Table, settings: &mut Settings) -> Vec<&'static str> {
     let mut written: Vec<(Protocol, &Entry)> = Protocol::ALL
         .iter()
         .filter_map(|protocol| Some((*protocol, table.entries.get(protocol.key())?)))
         .collect();
-    // An application beside one that is turned off answers.
+    // An application takes precedence over one that is turned off.
     written.sort_by_key(|(_, entry)| is_off(entry));
     let inherited = || {
         let keys = Protocol::ALL.iter().map(|protocol| protocol.key());
         keys.filter(|key| !table.entries.contains_key(*key))
     };
     let &[(protocol, entry), ref others @ ..] = &written[..] else {
-        // Something else is named to answer.
+        // Another handler replaces the inherited application.
         let names = |key: &str| table.entries.get(key).is_some_and(|entry| !is_off(entry));
         if !["root", "proxy", "controller"].into_iter().any(names) {
             return Vec::new();
@@ -35,10 +35,10 @@ pub(super) fn build(check: &mut Check<'_>, table: &Table, settings: &mut Setting
     let rivals = ["proxy", "controller"].iter().filter_map(|key| table.entries.get(*key));
     let mut rivals = others.iter().map(|(_, entry)| *entry).chain(rivals);
     if let Some(other) = rivals.find(|other| !is_off(other) && !is_off(entry)) {
-        let message = "only one can answer here".to_owned();
+        let message = "a site or route can have only one handler".to_owned();
         check.conflict(
             other.key,
-            ("another is named here", entry.key),
+            ("the other is here", entry.key),
             message,
             "keep one of the two",
         );
@@ -53,11 +53,13 @@ pub(super) fn build(check: &mut Check<'_>, table: &Table, settings: &mut Setting
     inherited().chain(["proxy", "controller"]).collect()
 }
 
+/// Returns true if a key is `false`.
 fn is_off(entry: &Entry) -> bool {
     matches!(entry.node.value, Value::Boolean(false))
 }
 
-/// The name of an application that a route has brought in, and that does not say its own: what the pattern begins with.
+/// Sets the mount path of an application that a route defines without `mount`: the path at the beginning of its
+/// pattern.
 pub(super) fn mount(table: &Table, pattern: &Pattern, settings: &mut Settings) {
     let Some(application) = &mut settings.application else {
         return;
@@ -75,12 +77,12 @@ pub(super) fn mount(table: &Table, pattern: &Pattern, settings: &mut Settings) {
     path.clone_into(&mut application.mount);
 }
 
-/// `None`: nobody, or what is written cannot be meant.
+/// Reads the application of a protocol; `None` if it is off or invalid.
 fn application(check: &mut Check<'_>, protocol: Protocol, node: &Node) -> Option<Application> {
     let key = protocol.key();
     let (places, table) = match &node.value {
         Value::Boolean(true) => {
-            let message = format!("`{key} = true` does not say where the application listens");
+            let message = format!("`{key} = true` names no address");
             check.error(Code::BadValue, node.span, message, EXAMPLE);
             return None;
         }
@@ -89,7 +91,7 @@ fn application(check: &mut Check<'_>, protocol: Protocol, node: &Node) -> Option
             Some(places) => (places, Some(table)),
             None => {
                 let help = "write to = \"unix:/run/app.sock\" in it";
-                let message = format!("`{key}` does not say where the application listens");
+                let message = format!("`{key}` has no `to`");
                 check.error(Code::Missing, node.span, message, help);
                 return None;
             }
@@ -100,7 +102,7 @@ fn application(check: &mut Check<'_>, protocol: Protocol, node: &Node) -> Option
     if let Some(entry) = table.and_then(|table| table.entries.get("keep"))
         && protocol != Protocol::FastCgi
     {
-        let message = format!("{protocol} has a connection for each request: there is nothing to keep");
+        let message = format!("`keep` has no effect: {protocol} uses a new connection for each request");
         check.error(Code::Conflict, entry.key, message, "remove it");
     }
     let mut application = Application {
@@ -116,18 +118,18 @@ fn application(check: &mut Check<'_>, protocol: Protocol, node: &Node) -> Option
     Some(application)
 }
 
-const EXAMPLE: &str = "write where it listens: \"unix:/run/app.sock\" or \"127.0.0.1:9000\"";
+const EXAMPLE: &str = "write its address: \"unix:/run/app.sock\" or \"127.0.0.1:9000\"";
 
 fn addresses(check: &mut Check<'_>, key: &str, node: &Node) -> Option<Vec<Host>> {
     let items = typed::elements(node);
     if items.is_empty() {
-        let message = format!("`{key}` names no application");
+        let message = format!("`{key}` names no address");
         check.error(Code::BadValue, node.span, message, EXAMPLE);
         return None;
     }
     if items.len() > MAX_ADDRESSES {
-        let message = format!("more than {MAX_ADDRESSES} applications for one place");
-        let help = "name a balancer that stands before them";
+        let message = format!("`{key}` names more than {MAX_ADDRESSES} addresses");
+        let help = "name a load balancer in front of them";
         check.error(Code::BadValue, node.span, message, help);
         return None;
     }

@@ -1,4 +1,4 @@
-//! All sites together: no two may answer to the same name, or to all names, at the same listener.
+//! Conflicts between sites: the same name on the same listener, overlapping listeners, and listeners with and without TLS.
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -15,10 +15,10 @@ pub(super) fn check(check: &mut Check<'_>, sites: &[CheckedSite]) {
     check_schemes(check, sites);
 }
 
-/// One name, or the part of those that answer to all, belongs to one site on each listener.
+/// Reports names that two sites have on the same listener, and two sites for every name on one listener.
 fn check_names(check: &mut Check<'_>, sites: &[CheckedSite]) {
     let mut taken: HashMap<(&Listen, Option<&HostPattern>), (&CheckedSite, Span)> = HashMap::new();
-    // Told once for each pair of sites: the same two clash on each listener and name.
+    // Each pair of sites is reported once, because it conflicts on each common listener and name.
     let mut reported: HashSet<(&str, &str)> = HashSet::new();
     for site in sites {
         for SiteListener { listen, .. } in &site.listen {
@@ -38,19 +38,19 @@ fn check_names(check: &mut Check<'_>, sites: &[CheckedSite]) {
                 let at = shown(listen);
                 let message = match name {
                     Some(name) => format!(
-                        "sites \"{}\" and \"{}\" both answer to {} on {at}",
+                        "sites \"{}\" and \"{}\" both have the name {} on {at}",
                         other.site.name,
                         site.site.name,
                         host(name)
                     ),
                     None => format!(
-                        "sites \"{}\" and \"{}\" both answer to every name on {at}",
+                        "sites \"{}\" and \"{}\" are both for every name on {at}",
                         other.site.name, site.site.name
                     ),
                 };
                 let help = match name {
-                    Some(_) => "give the name to one of them, or let them listen at different places",
-                    None => "let one of them listen elsewhere, or give it a host name",
+                    Some(_) => "give the name to one of them, or use different listeners",
+                    None => "use another listener for one of them, or give it a host name",
                 };
                 check.conflict(span, ("the other is here", there), message, help);
             }
@@ -58,7 +58,7 @@ fn check_names(check: &mut Check<'_>, sites: &[CheckedSite]) {
     }
 }
 
-/// A port on every address, and the same port on every IPv4 address, cannot both be opened.
+/// Reports a port on every address together with the same port on every IPv4 address, which cannot both be opened.
 fn check_overlaps(check: &mut Check<'_>, sites: &[CheckedSite]) {
     let mut whole: HashMap<u16, Span> = HashMap::new();
     for SiteListener { listen, span, .. } in sites.iter().flat_map(|site| &site.listen) {
@@ -85,16 +85,16 @@ fn check_overlaps(check: &mut Check<'_>, sites: &[CheckedSite]) {
             continue;
         };
         reported.insert(listen);
-        let message = format!("{} overlaps with port {port} of every address", shown(listen));
-        let help = format!("write {port} in both places, or name the addresses in both");
-        check.conflict(*span, ("which is here", *there), message, &help);
+        let message = format!("{} overlaps with port {port} on every address", shown(listen));
+        let help = format!("write {port} for both listeners, or name the addresses for both");
+        check.conflict(*span, ("the other is here", *there), message, &help);
     }
 }
 
-/// What a socket speaks is known before anything is said on it, so all sites at one port have to agree.
+/// Reports sites with and without TLS on one listener. A listener uses or does not use TLS before the site is known.
 fn check_schemes(check: &mut Check<'_>, sites: &[CheckedSite]) {
-    // The first that speaks in either way: at an address, at any address of a port, and at the port as a whole. Port 0 is
-    // another port for every address that asks for it.
+    // First listener with and without TLS: on one address, on some address of a port, and on the port of every address.
+    // Port 0 is a different port for each address.
     let mut seen: HashMap<(u16, PortScope, bool), &SiteListener> = HashMap::new();
     let known = sites.iter().filter(|site| site.tls_is_known);
     for listener in known.flat_map(|site| &site.listen) {
@@ -110,14 +110,12 @@ fn check_schemes(check: &mut Check<'_>, sites: &[CheckedSite]) {
         };
         if let Some(other) = conflicting {
             let (here, there) = match listener.secure {
-                true => ("TLS", "in the clear here"),
-                false => ("clear HTTP", "under TLS here"),
+                true => ("with TLS", "without TLS here"),
+                false => ("without TLS", "with TLS here"),
             };
-            let message = format!(
-                "{} cannot speak {here} for one site and not for another",
-                shown(&listener.listen)
-            );
-            let help = "let them agree, by `tls` or by http:// and https:// in `listen`, or use another port";
+            let message = format!("{} cannot be {here} for one site only", shown(&listener.listen));
+            let help =
+                "use TLS for all sites of the listener or for none, by `tls` or by http:// and https:// in `listen`";
             check.conflict(listener.span, (there, other.span), message, help);
             return;
         }
@@ -130,7 +128,7 @@ fn check_schemes(check: &mut Check<'_>, sites: &[CheckedSite]) {
     }
 }
 
-/// How much of a port a listener takes.
+/// Addresses of a port that a listener uses.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum PortScope {
     AnyAddress,
@@ -138,6 +136,7 @@ enum PortScope {
     Address(IpAddr),
 }
 
+/// Returns a host name for messages.
 fn host(name: &HostPattern) -> String {
     match name {
         HostPattern::Exact(name) => name.clone(),
@@ -145,6 +144,7 @@ fn host(name: &HostPattern) -> String {
     }
 }
 
+/// Returns a listener for messages.
 fn shown(listen: &Listen) -> String {
     match listen {
         Listen::Tcp { address: None, port } => format!("port {port}"),

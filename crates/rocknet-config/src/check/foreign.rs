@@ -1,27 +1,27 @@
-//! Words of other servers that are no key of RockNet: each with the RockNet way, or with what does not exist yet.
+//! Advice for keywords of other servers that are not keys of RockNet.
 //!
-//! Words that have one key of the same meaning are listed with that key (`Key::elsewhere`). Here are those that need a
+//! Keywords with one equivalent key are listed with that key (`Key::elsewhere`). This table has those that need a
 //! sentence.
 
-/// Reply to a key that belongs to another server.
+/// Advice for a keyword of another server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Advice {
-    /// Names the RockNet equivalent.
+    /// RockNet equivalent.
     Equivalent(&'static str),
-    /// A feature of a later version, and its name.
+    /// Name of the feature of a later version.
     Later(&'static str),
-    /// Nothing here does the same yet: what comes nearest.
+    /// No equivalent; the nearest alternative.
     Unsupported(&'static str),
 }
 
 use Advice::{Equivalent, Later, Unsupported};
 
-/// The answer to a word, whatever its case.
+/// Returns the advice for a keyword, in any case.
 pub(super) fn find(word: &str) -> Option<Advice> {
     search(WORDS, |known| known.eq_ignore_ascii_case(word))
 }
 
-/// The answer to a family of words, such as `ssl_…`: for words that nothing else is known about.
+/// Returns the advice for the prefix of a keyword, such as `ssl_…`, if there is none for the keyword.
 pub(super) fn find_prefix(word: &str) -> Option<Advice> {
     search(PREFIXES, |start| {
         word.get(..start.len())
@@ -36,35 +36,36 @@ fn search(table: &[(&[&str], Advice)], fits: impl Fn(&str) -> bool) -> Option<Ad
 
 const ROUTE: Advice = Equivalent("write a route, [site.\"example.com\".route.\"/path/*\"], and its settings below it");
 const RULE: Advice = Equivalent(
-    "write a rule, [[site.\"example.com\".rule]], with path = \"/old/*\" and rewrite = \"/new/{*}\"; to send clients \
-     elsewhere write redirects = { \"/old/*\" = \"/new/{*}\" }",
+    "write a rule, [[site.\"example.com\".rule]], with path = \"/old/*\" and rewrite = \"/new/{*}\"; to redirect clients \
+     write redirects = { \"/old/*\" = \"/new/{*}\" }",
 );
-const BY_ITSELF: Advice = Equivalent("remove it: RockNet does so by itself");
+const BY_ITSELF: Advice = Equivalent("remove it: RockNet does this automatically");
 const RATE: Advice = Unsupported(
-    "remove it; priority = \"low\" keeps a flood on one route from the others, and `connections` in [limits] bounds all",
+    "remove it; priority = \"low\" protects other routes from a flood on one, and `connections` in [limits] bounds all",
 );
 const METRICS: Advice = Later("the dashboard");
 const PASSWORDS: Advice = Equivalent(
     "write auth = { bob = \"…\" } with a hash from rocknet hash-password, or auth = { file = \"htpasswd\" }",
 );
 const ADDRESSES: Advice =
-    Equivalent("write allow = [\"10.0.0.0/8\"], and all others are denied, or deny = [\"192.0.2.0/24\"]");
+    Equivalent("write allow = [\"10.0.0.0/8\"], which denies all others, or deny = [\"192.0.2.0/24\"]");
 const COUNTRIES: Advice = Unsupported("remove it; the networks of a country can be listed in `allow` or `deny`");
 const HTTP3: Advice = Later("HTTP/3");
 const TYPES: Advice = Equivalent(
-    "types follow the ends of names; another one is set by a route: [site.\"example.com\".route.\"*.abc\"] with \
+    "types depend on file name extensions; set another by a route, [site.\"example.com\".route.\"*.abc\"], with \
      headers = { Content-Type = \"text/plain\" }",
 );
-const CHECKED: Advice =
-    Unsupported("remove it; an application can check, and name the file to send: internal = true and X-Accel-Redirect");
-const CHANGED: Advice = Unsupported("remove it: content is sent as it is; an application may change it");
-const CODE: Advice = Equivalent("code of your own answers by `controller`, `cgi`, `fastcgi` or `proxy`");
-const HTACCESS: Advice = Equivalent(
-    "remove it: no file in a folder (.htaccess) changes settings; what it held is written here, as keys, routes and rules",
+const CHECKED: Advice = Unsupported(
+    "remove it; an application can authorize requests and name the file: internal = true and X-Accel-Redirect",
 );
-const MODULES: Advice = Equivalent("remove it: everything is built in; code of your own is loaded by `controller`");
+const CHANGED: Advice = Unsupported("remove it: response bodies are not changed; an application can change them");
+const CODE: Advice = Equivalent("run your own code by `controller`, `cgi`, `fastcgi` or `proxy`");
+const HTACCESS: Advice = Equivalent(
+    "remove it: files in folders (.htaccess) do not change settings; write their content here, as keys, routes and rules",
+);
+const MODULES: Advice = Equivalent("remove it: all features are built in; your own code is loaded by `controller`");
 const EXPIRES: Advice =
-    Equivalent("write headers = { Cache-Control = \"max-age=86400\" }, for some files in a route such as \"*.css\"");
+    Equivalent("write headers = { Cache-Control = \"max-age=86400\" }, or in a route such as \"*.css\" for some files");
 const VARIABLES: Advice =
     Equivalent("there are no variables: write a rule for each case, with `path`, `host`, `header` or `query`");
 const SITE: Advice = Equivalent("write a table for each site: [site.\"example.com\"]");
@@ -73,14 +74,14 @@ const UPSTREAM: Advice =
 const PHP_INI: Advice = Equivalent("write it into php.ini, or into .user.ini beside the scripts");
 const SCRIPTS: Advice = Equivalent("write php = \"auto\" for PHP, cgi = \"/cgi-bin\" for other programs");
 const NAMES: Advice =
-    Equivalent("the table bears the name, [site.\"www.example.com\"]; further names go into `aliases`");
+    Equivalent("write the name in the header, [site.\"www.example.com\"], and further names in `aliases`");
 
 const WORDS: &[(&[&str], Advice)] = &[
     (
         &["alias", "AliasMatch"],
         Equivalent(
-            "give a route a root: [site.\"example.com\".route.\"/files/*\"] with root = \"/srv\" serves /srv/files/… there; \
-             where the folder is called otherwise, a rule with `rewrite` comes before it",
+            "write a route with a root: [site.\"example.com\".route.\"/files/*\"] with root = \"/srv\" serves /srv/files/…; if the \
+             folder has another name, add a rule with `rewrite`",
         ),
     ),
     (
@@ -198,7 +199,7 @@ const WORDS: &[(&[&str], Advice)] = &[
     ),
     (
         &["http"],
-        Equivalent("remove it: [server] and [site.\"example.com\"] stand at the top of the file"),
+        Equivalent("remove it: [server] and [site.\"example.com\"] are at the top of the file"),
     ),
     (&["upstream", "upstreams", "services", "backends"], UPSTREAM),
     (
@@ -232,11 +233,11 @@ const WORDS: &[(&[&str], Advice)] = &[
     ),
     (
         &["server_tokens", "ServerTokens", "ServerSignature", "server.tag"],
-        Equivalent("remove it: no version is told; headers = { Server = \"\" } removes the field"),
+        Equivalent("remove it: the version is not sent; headers = { Server = \"\" } removes the field"),
     ),
     (
         &["default_server"],
-        Equivalent("call the site [site.default]: it answers to every name that no other site has"),
+        Equivalent("name the site [site.default]: it serves every name that no other site has"),
     ),
     (
         &[
@@ -308,7 +309,9 @@ const WORDS: &[(&[&str], Advice)] = &[
     (&["php_value", "php_admin_value", "php_flag", "php_admin_flag"], PHP_INI),
     (
         &["ServerAdmin"],
-        Equivalent("remove it; where a certificate authority may write goes into [tls]: email = \"me@example.com\""),
+        Equivalent(
+            "remove it; the contact address for certificate authorities is in [tls]: email = \"me@example.com\"",
+        ),
     ),
     (
         &["import", "Include", "IncludeOptional", "include_shell"],
@@ -320,7 +323,7 @@ const WORDS: &[(&[&str], Advice)] = &[
     ),
     (
         &["websocket", "websockets", "upgrade"],
-        Equivalent("remove it: a proxy passes WebSocket on by itself"),
+        Equivalent("remove it: proxies forward WebSocket automatically"),
     ),
     (
         &["tracing", "opentelemetry", "otel"],
@@ -334,27 +337,27 @@ const WORDS: &[(&[&str], Advice)] = &[
     ),
     (
         &["daemon", "Daemonize", "pid", "PidFile"],
-        Equivalent("remove it: RockNet stays in the foreground, and a service manager looks after it"),
+        Equivalent("remove it: RockNet runs in the foreground, under a service manager"),
     ),
 ];
 
-/// Tried last: the beginnings of words that belong to one subject.
+/// Advice for prefixes of keywords, used if there is none for the whole keyword.
 const PREFIXES: &[(&[&str], Advice)] = &[
     (
         &["ssl_", "SSL"],
         Equivalent(
-            "remove it: ciphers and sessions are chosen by RockNet; the site's `tls` takes cert, key, min and client_ca",
+            "remove it: RockNet selects ciphers and sessions; the site's `tls` takes cert, key, min and client_ca",
         ),
     ),
     (&["limit_"], RATE),
     (&["auth_", "Auth"], PASSWORDS),
     (
         &["proxy_cache"],
-        Unsupported("remove it: responses of other servers are not cached; Cache-Control goes on to clients"),
+        Unsupported("remove it: responses of other servers are not cached; Cache-Control is forwarded to clients"),
     ),
     (
         &["proxy_", "Proxy", "Balancer"],
-        Equivalent("settings of a proxy stand in its table: proxy = { to = \"http://127.0.0.1:3000\", … }"),
+        Equivalent("write settings of a proxy in its table: proxy = { to = \"http://127.0.0.1:3000\", … }"),
     ),
     (
         &["fastcgi_", "uwsgi_", "scgi_"],
@@ -362,11 +365,11 @@ const PREFIXES: &[(&[&str], Advice)] = &[
     ),
     (
         &["gzip_", "brotli_", "zstd_"],
-        Equivalent("write compress = true or false: the rest is chosen by RockNet"),
+        Equivalent("write compress = true or false: RockNet selects the rest"),
     ),
     (
         &["autoindex_", "Index"],
-        Equivalent("write browse = true for lists of folders"),
+        Equivalent("write browse = true to list folders"),
     ),
     (&["Rewrite", "rewrite_"], RULE),
     (&["Expires"], EXPIRES),

@@ -1,4 +1,4 @@
-//! Every key against the table of keys: unknown, misplaced or not available yet, and every value against its kind.
+//! Checks every key against the table of keys, and every value against its kind.
 
 use crate::check::unknown;
 use crate::context::Check;
@@ -12,12 +12,12 @@ pub(super) fn check(check: &mut Check<'_>, root: &Table) {
     table(check, Section::Top, Section::Top.header(), root);
 }
 
-/// `header` tells a reader which table it is.
+/// Checks a table. `header`: its name in messages.
 fn table(check: &mut Check<'_>, section: Section, header: &str, written: &Table) {
     for (name, entry) in written.in_order() {
         match keys::find(section, name) {
             Some(key) => known(check, key, entry),
-            // What has no value was told by the parser; most such lines are no keys at all.
+            // The parser has reported a missing value; most of these lines are not keys.
             None if matches!(entry.node.value, Value::Broken) => {}
             None => unknown::report(check, section, header, name, entry),
         }
@@ -40,7 +40,7 @@ fn known(check: &mut Check<'_>, key: &Key, entry: &Entry) {
                 (Literal::Text(word), _) => (false, format!("\"{word}\"")),
             };
             if !fits {
-                let help = format!("until then only `{} = {written}` is accepted", key.name);
+                let help = format!("write `{} = {written}` until then", key.name);
                 return check.not_available(key.name, feature, entry.key, &help);
             }
         }
@@ -48,7 +48,7 @@ fn known(check: &mut Check<'_>, key: &Key, entry: &Entry) {
     value(check, key, &key.kind, node);
 }
 
-/// One value against its kind.
+/// Checks a value against its kind.
 fn value(check: &mut Check<'_>, key: &Key, kind: &Kind, node: &Node) {
     match (kind, &node.value) {
         (Kind::Any, _) | (_, Value::Broken) => {}
@@ -116,7 +116,7 @@ fn value(check: &mut Check<'_>, key: &Key, kind: &Kind, node: &Node) {
     }
 }
 
-/// What a reader calls a table of a name of its own.
+/// Returns the name of a table for messages, with the operator's name for it.
 fn named(section: Section, name: &str, written: &str) -> String {
     match section {
         Section::Site => format!("[site.\"{}\"]", short(written)),
@@ -125,9 +125,9 @@ fn named(section: Section, name: &str, written: &str) -> String {
     }
 }
 
-/// `[site]` with `root = …` directly below it.
+/// Reports a value in place of a named table, such as `root = …` directly below `[site]`.
 fn unnamed(check: &mut Check<'_>, key: &Key, name: &str, section: Section, written: &str, entry: &Entry) {
-    let message = format!("`{}` takes a {name} before `{}`", key.name, short(written));
+    let message = format!("`{}` takes a table for each {name}, not `{}`", key.name, short(written));
     check.error(
         Code::WrongType,
         entry.key,
@@ -136,7 +136,7 @@ fn unnamed(check: &mut Check<'_>, key: &Key, name: &str, section: Section, writt
     );
 }
 
-/// The alternative a value was meant as, told by its type; a word is tried before a free text.
+/// Checks a value against the alternative that its type selects. Words take precedence over other strings.
 fn either(check: &mut Check<'_>, key: &Key, whole: &Kind, kinds: &'static [Kind], node: &Node) {
     let fits = |kind: &&Kind| match (kind, &node.value) {
         (Kind::Any, _) => true,
@@ -146,7 +146,7 @@ fn either(check: &mut Check<'_>, key: &Key, whole: &Kind, kinds: &'static [Kind]
         (Kind::Integer { .. }, Value::Integer(_)) => true,
         (Kind::Boolean, Value::Boolean(_)) => true,
         (Kind::List(_), Value::List(_)) => true,
-        // Where names of the writer's own are the short form, a key of the table makes it the long one.
+        // If the short form is a map, a table is the long form only if it has one of the keys of the section.
         (Kind::Table(section), Value::Table(table)) => {
             let has_short_form = kinds.iter().any(|kind| matches!(kind, Kind::Map { .. }));
             !has_short_form || table.entries.keys().any(|name| keys::find(*section, name).is_some())
@@ -157,7 +157,7 @@ fn either(check: &mut Check<'_>, key: &Key, whole: &Kind, kinds: &'static [Kind]
     if let Some(kind) = kinds.iter().find(fits) {
         return value(check, key, kind, node);
     }
-    // A string where of all strings only words are taken: the words can say which one was meant.
+    // A string that is none of the words: the help proposes the nearest word.
     let words = kinds.iter().find_map(|kind| match (kind, &node.value) {
         (Kind::Choice(words), Value::Text(text)) => Some((*words, text)),
         _ => None,
@@ -220,7 +220,7 @@ fn measure(
         },
         Value::Integer(number) => match u64::try_from(*number) {
             Ok(got) => got,
-            Err(_) => return bad_unit(check, key, node, noun, "write a number from 0 up".to_owned()),
+            Err(_) => return bad_unit(check, key, node, noun, "write a number of at least 0".to_owned()),
         },
         _ => return,
     };
@@ -238,7 +238,7 @@ fn bad_unit(check: &mut Check<'_>, key: &Key, node: &Node, noun: &str, help: Str
     check.error(
         Code::BadValue,
         node.span,
-        format!("`{}` takes {noun}, and {written} is none", key.name),
+        format!("`{}` takes {noun}, and {written} is not one", key.name),
         help,
     );
 }
@@ -253,7 +253,7 @@ fn out_of_range(check: &mut Check<'_>, key: &Key, node: &Node, got: &str, min: &
     );
 }
 
-/// Returns the value that a misspelled switch most likely means, as TOML: `true` for `1`, `"auto"` for `"on"`.
+/// Returns the most likely meaning of a misspelled switch as TOML: `true` for `1`, `"auto"` for `"on"`.
 fn meant(kind: &Kind, node: &Node) -> Option<String> {
     let is_on = match &node.value {
         Value::Boolean(value) => *value,
@@ -285,7 +285,7 @@ fn meant(kind: &Kind, node: &Node) -> Option<String> {
 
 fn wrong_type(check: &mut Check<'_>, key: &Key, kind: &Kind, node: &Node) {
     if let (Kind::Tables { section, .. }, Value::List(_)) = (kind, &node.value) {
-        let message = format!("`[[{}]]` is a list, and names are missing", key.name);
+        let message = format!("`{}` is a list, but needs a table with a name for each entry", key.name);
         return check.error(
             Code::WrongType,
             node.span,
@@ -329,7 +329,7 @@ fn wrong_type(check: &mut Check<'_>, key: &Key, kind: &Kind, node: &Node) {
     check.error(Code::WrongType, node.span, message, help);
 }
 
-/// Returns the values that a kind takes, as a message says it.
+/// Returns a noun phrase for the values of a kind, for messages.
 fn kind_words(kind: &Kind) -> String {
     match kind {
         Kind::Any => "any value".to_owned(),

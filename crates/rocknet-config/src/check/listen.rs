@@ -1,4 +1,4 @@
-//! Where a site listens: ports, addresses with ports, Unix sockets.
+//! Checks the listeners of a site: ports, addresses with ports, Unix sockets.
 
 use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr};
@@ -13,15 +13,15 @@ use crate::value::host::SiteName;
 use crate::value::socket::{self, Help};
 use crate::value::typed;
 
-/// A listener with its place in the file.
+/// Listener with its span.
 pub(super) struct SiteListener {
     pub listen: Listen,
     pub span: Span,
-    /// Whether it speaks TLS.
+    /// True if the listener uses TLS.
     pub secure: bool,
 }
 
-/// What stands before a listener.
+/// Scheme before the address of a listener.
 #[derive(Clone, Copy, PartialEq)]
 enum ListenScheme {
     Unspecified,
@@ -29,7 +29,7 @@ enum ListenScheme {
     Https,
 }
 
-/// The listeners of a site, and whether they were written. `tls`: the site has it.
+/// Reads the listeners of a site; the flag is true if the configuration has `listen`. `tls`: the site uses TLS.
 pub(super) fn build(
     check: &mut Check<'_>,
     name: &SiteName,
@@ -63,7 +63,7 @@ pub(super) fn build(
         check.error(
             Code::Conflict,
             node.span,
-            "the site's name says already where it listens",
+            "`listen` conflicts with the port in the name of the site",
             help,
         );
         return (Vec::new(), true);
@@ -74,7 +74,7 @@ pub(super) fn build(
             Code::BadValue,
             node.span,
             "`listen` is empty",
-            "write listen = [80], or leave it off",
+            "write listen = [80], or remove it",
         );
     }
     let mut listeners: Vec<SiteListener> = Vec::new();
@@ -84,12 +84,12 @@ pub(super) fn build(
             continue;
         };
         if scheme == ListenScheme::Https && !tls {
-            let help = "write tls = \"auto\" below the site, or leave https:// off";
-            check.error(Code::Conflict, item.span, "the site has no TLS", help);
+            let help = "write tls = \"auto\" in the site, or remove https://";
+            check.error(Code::Conflict, item.span, "the site does not use TLS", help);
             continue;
         }
         if !seen.insert(listen.clone()) {
-            check.warning(Code::Useless, item.span, "this listener is written twice", "remove one");
+            check.warning(Code::Useless, item.span, "the listener is listed twice", "remove one");
             continue;
         }
         let clear = match &listen {
@@ -105,7 +105,7 @@ pub(super) fn build(
     (listeners, true)
 }
 
-/// The port that everybody speaks clear HTTP on.
+/// Port of HTTP without TLS.
 const CLEAR_PORT: u16 = 80;
 
 fn listener(check: &mut Check<'_>, item: &Node, address: Option<IpAddr>) -> Option<(Listen, ListenScheme)> {
@@ -124,8 +124,8 @@ fn listener(check: &mut Check<'_>, item: &Node, address: Option<IpAddr>) -> Opti
         Some(("http", bind_address)) => (bind_address.trim_end_matches('/'), ListenScheme::Http),
         Some(("https", bind_address)) => (bind_address.trim_end_matches('/'), ListenScheme::Https),
         Some((other, _)) => {
-            let message = format!("`listen` knows no {}://", short(other));
-            let help = "write \"http://…\" or \"https://…\", or leave the scheme off";
+            let message = format!("`listen` does not take the scheme {}://", short(other));
+            let help = "write \"http://…\" or \"https://…\", or remove the scheme";
             check.bad_text(written, span, message, help);
             return None;
         }
@@ -146,7 +146,7 @@ fn tcp(
     span: Span,
 ) -> Option<Listen> {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    // `:80`, `*:80`, and `80` in quotes all mean the port; only the number itself is the form to learn.
+    // `:80`, `*:80` and `80` in quotes are accepted too, but the documented form is the number.
     let port_alone = bind_address
         .strip_prefix("*:")
         .or(bind_address.strip_prefix(':'))
@@ -155,8 +155,8 @@ fn tcp(
         return match port_alone.parse::<u16>() {
             Ok(port) => Some(Listen::Tcp { address, port }),
             Err(_) => {
-                let message = format!("{} is no port", short(port_alone));
-                check.bad_text(written, span, message, "ports go from 0 to 65535");
+                let message = format!("{} is not a port", short(port_alone));
+                check.bad_text(written, span, message, "write a port from 0 to 65535");
                 None
             }
         };
@@ -174,22 +174,22 @@ fn tcp(
     }
 }
 
-/// What was meant by something that is no address with a port.
+/// Returns message and help for a text that is not an address with a port.
 fn invalid_address(bind_address: &str) -> (String, String) {
     let shown = short(bind_address);
-    let message = format!("\"{shown}\" is no place to listen at");
+    let message = format!("\"{shown}\" is not an address to listen on");
     let bare = bind_address.trim_matches(['[', ']']);
     let help = if let Ok(address) = bare.parse::<IpAddr>() {
         format!("add the port: \"{}\"", SocketAddr::new(address, 80))
     } else if bind_address.starts_with('/') {
         format!("write \"unix:{shown}\" for a Unix socket")
     } else if let Some(port) = bind_address.strip_prefix("localhost:") {
-        format!("addresses are numbers: write \"127.0.0.1:{}\"", short(port))
+        format!("write the IP address: \"127.0.0.1:{}\"", short(port))
     } else if bind_address
         .rsplit_once(':')
         .is_some_and(|(host, _)| host.contains(|c: char| c.is_ascii_alphabetic()))
     {
-        "addresses are numbers: write \"IP:port\"; host names go into the site's name and `aliases`".to_owned()
+        "write \"IP:port\"; host names belong in the site's name and `aliases`".to_owned()
     } else {
         "write a port, \"IP:port\", \"[IPv6]:port\" or \"unix:/path\"".to_owned()
     };
@@ -199,7 +199,7 @@ fn invalid_address(bind_address: &str) -> (String, String) {
 fn unix(check: &mut Check<'_>, path: &str, span: Span) -> Option<Listen> {
     let help = Help {
         example: "write \"unix:/run/rocknet/site.sock\"",
-        shorter: "put it into a folder with a short name, such as /run/rocknet",
+        shorter: "use a folder with a shorter path, such as /run/rocknet",
     };
     socket::path(check, "unix:", path, span, help).map(Listen::Unix)
 }

@@ -1,13 +1,13 @@
-//! Passwords that clients send in the clear.
+//! Checks for passwords that clients send without TLS.
 
 use crate::check::site::CheckedSite;
 use crate::context::Check;
 use crate::finding::Code;
 use crate::model::{Listen, Mode, Server};
 
-/// Warns of sites whose passwords anyone on the way can read.
+/// Warns of sites that receive passwords without TLS, which others in the network can read.
 pub(super) fn warn_in_clear(check: &mut Check<'_>, server: &Server, sites: &[CheckedSite]) {
-    // A proxy that is trusted ends TLS, and then the way to it is the operator's.
+    // A trusted proxy terminates TLS, and the operator controls the network between it and this server.
     if server.mode == Mode::Dev || !server.trusted_proxies.is_empty() {
         return;
     }
@@ -19,8 +19,8 @@ pub(super) fn warn_in_clear(check: &mut Check<'_>, server: &Server, sites: &[Che
             Listen::Unix(_) => false,
         };
         if !redirects && settings.any(|settings| settings.auth.is_some()) && site.listen.iter().any(is_read_by_others) {
-            let message = "passwords for `auth` reach this site in the clear";
-            let help = "serve it under TLS, or name the proxy that does in `trusted_proxies` of [server]";
+            let message = "this site receives passwords for `auth` without TLS";
+            let help = "use TLS, or name the proxy that terminates TLS in `trusted_proxies` of [server]";
             check.warning(Code::Dangerous, *header, message, help);
         }
     }

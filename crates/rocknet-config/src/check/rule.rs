@@ -1,4 +1,4 @@
-//! The rules of a site, in order: their conditions, and the one thing each does.
+//! Checks the rules of a site: their conditions and actions.
 
 use crate::context::Check;
 use crate::file::{Node, Table, Value};
@@ -9,14 +9,14 @@ use crate::model::{Conditions, Pattern, Redirect, Rule, RuleAction};
 use crate::source::Span;
 use crate::value::{field, host, pattern, typed};
 
-/// Rules of one site: each is looked at for every request that no cached answer is known for.
+/// Maximum number of rules of one site. Each is evaluated for every request that the cache does not serve.
 const MAX_RULES: usize = 256;
-/// Conditions of one kind in a rule: more are not read any more, and each costs a comparison.
+/// Maximum number of conditions of one kind in a rule. More are hard to read, and each costs a comparison.
 const MAX_CONDITIONS: usize = 64;
-/// Text of an answer: a sentence or a small page; larger ones are files.
+/// Maximum size of a response body in a rule, enough for a small page. Larger ones belong in files.
 const MAX_BODY_BYTES: usize = 64 * 1024;
 
-/// What a rule may do; one of them.
+/// Keys of the actions, of which a rule has one.
 const ACTIONS: [&str; 3] = ["rewrite", "redirect", "respond"];
 
 pub(super) fn build(check: &mut Check<'_>, site: &Table) -> Vec<Rule> {
@@ -27,7 +27,7 @@ pub(super) fn build(check: &mut Check<'_>, site: &Table) -> Vec<Rule> {
         return Vec::new();
     };
     if items.len() > MAX_RULES {
-        let help = "put paths that go the same way into one rule; `redirects` takes any number";
+        let help = "combine paths with the same action in one rule; `redirects` takes any number";
         check.error(Code::BadValue, node.span, format!("more than {MAX_RULES} rules"), help);
         return Vec::new();
     }
@@ -41,13 +41,13 @@ fn rule(check: &mut Check<'_>, node: &Node, table: &Table) -> Option<Rule> {
     let last = typed::boolean(some, "last").unwrap_or(false);
     let written: Vec<_> = ACTIONS.iter().filter_map(|key| table.entries.get(*key)).collect();
     if let [first, second, ..] = written[..] {
-        let message = "a rule does one thing, and this one two".to_owned();
-        check.conflict(second.key, ("first here", first.key), message, "write two rules");
+        let message = "a rule can have only one action".to_owned();
+        check.conflict(second.key, ("the first is here", first.key), message, "write two rules");
         return None;
     }
     for (key, needs) in [("body", "respond"), ("status", "redirect")] {
         if let (Some(entry), None) = (table.entries.get(key), table.node(needs)) {
-            let message = format!("`{key}` goes with `{needs}`, and that is not here");
+            let message = format!("`{key}` has no effect without `{needs}`");
             check.error(
                 Code::Missing,
                 entry.key,
@@ -67,7 +67,7 @@ fn rule(check: &mut Check<'_>, node: &Node, table: &Table) -> Option<Rule> {
         RuleAction::Pass
     } else {
         let help = "write `rewrite`, `redirect` or `respond`, or `last = true` to end the rules here";
-        check.error(Code::Missing, node.span, "the rule does nothing", help);
+        check.error(Code::Missing, node.span, "the rule has no action", help);
         return None;
     };
     Some(Rule {
@@ -91,7 +91,7 @@ fn conditions(check: &mut Check<'_>, table: &Table) -> Conditions {
     when
 }
 
-/// The texts of a key, each read by `read`.
+/// Reads the strings of a key, each by `read`.
 fn each<T>(
     check: &mut Check<'_>,
     table: &Table,
@@ -112,13 +112,13 @@ fn each<T>(
     all
 }
 
-/// An empty list would hold for everything, which is not what a list of nothing says.
+/// Reports an empty list, which would match every request, and a list that is too long.
 fn bounded(check: &mut Check<'_>, key: &str, length: usize, span: Span) {
     if length == 0 {
-        let help = format!("leave `{key}` out where it does not matter");
-        check.error(Code::BadValue, span, format!("`{key}` holds nothing"), help);
+        let help = format!("remove `{key}` to match every request");
+        check.error(Code::BadValue, span, format!("`{key}` is empty"), help);
     } else if length > MAX_CONDITIONS {
-        let message = format!("`{key}`: more than {MAX_CONDITIONS}");
+        let message = format!("`{key}` has more than {MAX_CONDITIONS} entries");
         check.error(Code::BadValue, span, message, "write a second rule");
     }
 }
@@ -126,17 +126,17 @@ fn bounded(check: &mut Check<'_>, key: &str, length: usize, span: Span) {
 fn method(text: &str) -> Result<String, host::ValueError> {
     let shown = short(text);
     if text.is_empty() || !text.bytes().all(field::is_token_byte) {
-        return Err((format!("\"{shown}\" is no method"), "write \"GET\"".to_owned()));
+        return Err((format!("\"{shown}\" is not a method"), "write \"GET\"".to_owned()));
     }
-    // Methods are told apart by case (RFC 9110 §9.1), and nobody means one in lower case.
+    // Methods are case-sensitive (RFC 9110 §9.1), and none in use is in lower case.
     if text.bytes().any(|byte| byte.is_ascii_lowercase()) {
         let help = format!("write \"{}\"", shown.to_ascii_uppercase());
-        return Err((format!("\"{shown}\": methods are upper case"), help));
+        return Err((format!("\"{shown}\" is not in upper case"), help));
     }
     Ok(text.to_owned())
 }
 
-/// Names with patterns of their values.
+/// Reads names with patterns of their values.
 fn patterns(check: &mut Check<'_>, table: &Table, key: &str) -> Vec<(String, String)> {
     let Some((node, written)) = table.node(key).and_then(|node| Some((node, node.as_table()?))) else {
         return Vec::new();
@@ -146,11 +146,11 @@ fn patterns(check: &mut Check<'_>, table: &Table, key: &str) -> Vec<(String, Str
     for (name, entry) in written.in_order() {
         let Some(pattern) = entry.node.as_text() else { continue };
         if key == "header" && (name.is_empty() || !name.bytes().all(field::is_token_byte)) {
-            let help = "names hold letters, digits and `-`: \"User-Agent\"";
+            let help = "names contain letters, digits and `-`: \"User-Agent\"";
             check.error(
                 Code::BadValue,
                 entry.key,
-                format!("\"{}\" is no field name", short(name)),
+                format!("\"{}\" is not a header field name", short(name)),
                 help,
             );
             continue;
@@ -160,7 +160,7 @@ fn patterns(check: &mut Check<'_>, table: &Table, key: &str) -> Vec<(String, Str
     all
 }
 
-/// Where a `{*}` may come from: each of the rule's paths, or all paths.
+/// Returns the patterns that `{*}` may refer to: the paths of the rule, or every path.
 fn sources(when: &Conditions) -> Vec<Pattern> {
     match when.paths.is_empty() {
         true => vec![Pattern::Prefix("/".to_owned())],
@@ -176,13 +176,16 @@ fn rewrite(check: &mut Check<'_>, when: &Conditions, node: &Node) -> Option<Stri
             .iter()
             .find_map(|from| pattern::target_form(from, text).err())
     } else {
-        let help = "begin it with `/`; another server is asked by `proxy`, another place told by `redirect`";
-        Some((format!("\"{}\" is no path of this site", short(text)), help.to_owned()))
+        let help = "begin it with `/`; use `proxy` for another server, `redirect` for another URL";
+        Some((
+            format!("\"{}\" is not a path of this site", short(text)),
+            help.to_owned(),
+        ))
     };
     let error = error.or_else(|| {
-        let message = format!("\"{}\" has a fragment, which no server sees", short(text));
+        let message = format!("\"{}\" has a fragment, which is never sent to servers", short(text));
         text.contains('#')
-            .then(|| (message, "remove what begins with `#`".to_owned()))
+            .then(|| (message, "remove the part from `#`".to_owned()))
     });
     if let Some((message, help)) = error {
         check.bad_text(written, node.span, format!("`rewrite`: {message}"), help);
@@ -197,7 +200,7 @@ fn redirect(check: &mut Check<'_>, when: &Conditions, table: &Table, node: &Node
         paths: when.paths.clone(),
         ..Conditions::default()
     };
-    // What else is asked may be gone when the client comes again, so only a rule of paths alone surely leads back.
+    // Other conditions may not hold for the redirected request, so only a rule with paths alone is certain to loop.
     let read = match *when == only_paths {
         true => pattern::target,
         false => pattern::target_form,
@@ -211,7 +214,7 @@ fn redirect(check: &mut Check<'_>, when: &Conditions, table: &Table, node: &Node
     if !matches!(status, 301 | 302 | 303 | 307 | 308) && (301..=308).contains(&status) {
         let help = "write 301, 302, 303, 307 or 308";
         let span = table.node("status").map_or(node.span, |node| node.span);
-        check.error(Code::BadValue, span, format!("{status} is no redirect"), help);
+        check.error(Code::BadValue, span, format!("{status} is not a redirect status"), help);
         return None;
     }
     Some(RuleAction::Redirect {
@@ -223,14 +226,14 @@ fn redirect(check: &mut Check<'_>, when: &Conditions, table: &Table, node: &Node
 fn respond(check: &mut Check<'_>, table: &Table, node: &Node) -> Option<RuleAction> {
     let status = typed::integer::<u16>(Some(table), "respond")?;
     if (300..400).contains(&status) {
-        let message = format!("`respond` cannot be {status}: such an answer leads elsewhere");
+        let message = format!("`respond` cannot be {status}, the status of a redirect");
         check.error(Code::BadValue, node.span, message, "write `redirect` and `status`");
         return None;
     }
     let body = typed::text(Some(table), "body").map(str::to_owned);
     if let (Some(body), Some(node)) = (&body, table.node("body")) {
         if body.len() > MAX_BODY_BYTES {
-            let help = "put it into a file, and write `rewrite` or `errors`";
+            let help = "put it in a file, and use `rewrite` or `errors`";
             check.error(Code::BadValue, node.span, "`body` is longer than 64 KiB", help);
             return None;
         }
@@ -238,7 +241,7 @@ fn respond(check: &mut Check<'_>, table: &Table, node: &Node) -> Option<RuleActi
             check.error(
                 Code::BadValue,
                 node.span,
-                format!("a {status} has no content"),
+                format!("a {status} response has no body"),
                 "remove `body`",
             );
             return None;

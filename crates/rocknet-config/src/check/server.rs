@@ -1,4 +1,4 @@
-//! `[server]`, `[limits]`, `[log]` and `[cache]`, as meant.
+//! Checks `[server]`, `[limits]`, `[log]` and `[cache]`.
 
 use crate::binding::{self, Section};
 use crate::context::Check;
@@ -17,14 +17,14 @@ pub(super) fn build(check: &mut Check<'_>, root: &Table) -> (Server, Limits, Log
     )
 }
 
-/// The name of a user of the system.
+/// Reads the name of a system user.
 pub(super) fn user(check: &mut Check<'_>, key: &str, node: &Node) -> Option<String> {
     let user = node.as_text()?;
     if user.is_empty() || user.contains([':', '/', ' ', '\0']) {
         check.error(
             Code::BadValue,
             node.span,
-            format!("`{key}` takes the name of a user"),
+            format!("`{key}` takes the name of a system user"),
             format!("write {key} = \"www-data\""),
         );
         return None;
@@ -32,13 +32,13 @@ pub(super) fn user(check: &mut Check<'_>, key: &str, node: &Node) -> Option<Stri
     Some(user.to_owned())
 }
 
-/// Scripts that run as the account of the server could read its keys.
+/// Reports scripts that run as the server's user, because they could read its private keys.
 pub(super) fn refuse_server_account(check: &mut Check<'_>, node: &Node, name: &str) {
     check.error(
         Code::Conflict,
         node.span,
-        format!("RockNet itself runs as \"{name}\": its scripts could read the private keys"),
-        "name another account here, or give RockNet one of its own: `useradd --system rocknet`, and user = \"rocknet\" below [server]",
+        format!("RockNet itself runs as \"{name}\", so scripts could read its private keys"),
+        "name another user here, or create one for RockNet: `useradd --system rocknet`, and user = \"rocknet\" in [server]",
     );
 }
 
@@ -94,7 +94,7 @@ fn spool(check: &mut Check<'_>, table: Option<&Table>) -> Spool {
     spool
 }
 
-/// The disk has room for the largest body that any place takes: as the default, and as a demand on what is written.
+/// Checks that `disk` is at least the largest `body_size`, and raises its default to that.
 pub(super) fn spool_disk(check: &mut Check<'_>, root: &Table, config: &mut Config) {
     let largest = config.sites.iter().flat_map(|site| {
         let routes = site.routes.iter().map(|route| &route.settings);
@@ -110,10 +110,10 @@ pub(super) fn spool_disk(check: &mut Check<'_>, root: &Table, config: &mut Confi
         None => *disk = largest,
         Some(node) => {
             let message = format!(
-                "`disk` is less than the largest `body_size` ({}), so that no body of that size can be kept",
+                "`disk` is less than the largest `body_size` ({}), so bodies of that size cannot be stored",
                 units::format_size(largest)
             );
-            let help = "make it larger, or `body_size` smaller";
+            let help = "increase it, or reduce `body_size`";
             check.error(Code::Conflict, node.span, message, help);
         }
     }
@@ -123,18 +123,18 @@ fn limits(check: &mut Check<'_>, table: Option<&Table>) -> Limits {
     let mut limits = Limits::default();
     binding::read(check, Section::Limits, table, &mut limits);
     match table.and_then(|table| table.node("target_size")) {
-        // A small header section means a small target too.
+        // The target is part of `header_size`, so its default cannot be larger.
         None => limits.target_size = limits.target_size.min(limits.header_size),
         Some(node) if limits.target_size > limits.header_size => {
             let message = format!(
-                "`target_size` is larger than `header_size` ({}), which holds the target too",
+                "`target_size` is larger than `header_size` ({}), which includes the target",
                 units::format_size(limits.header_size as u64)
             );
             check.error(
                 Code::Conflict,
                 node.span,
                 message,
-                "make it smaller, or `header_size` larger",
+                "reduce it, or increase `header_size`",
             );
         }
         Some(_) => {}
@@ -158,7 +158,7 @@ fn log(check: &mut Check<'_>, table: Option<&Table>) -> Log {
     log
 }
 
-/// `access` and `format` of a table, over what holds without it.
+/// Reads `access` and `format` of a table over the inherited access log.
 pub(super) fn access(check: &mut Check<'_>, table: Option<&Table>, base: &AccessLog) -> AccessLog {
     let mut log = base.clone();
     if let Some(target) = target(check, table, "access") {
@@ -182,12 +182,7 @@ fn cache(check: &mut Check<'_>, table: Option<&Table>) -> Cache {
                 "`max_file` is larger than the whole cache ({})",
                 units::format_size(cache.memory)
             );
-            check.error(
-                Code::Conflict,
-                node.span,
-                message,
-                "make it smaller, or `memory` larger",
-            );
+            check.error(Code::Conflict, node.span, message, "reduce it, or increase `memory`");
         }
         Some(_) => {}
     }

@@ -1,4 +1,5 @@
-//! Actions and filters of a site or route, laid over those it inherits: maps join, all else is replaced.
+//! Reads the handlers and filters of a site or route over the inherited ones: maps are merged, everything else is
+//! replaced.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +11,8 @@ use crate::finding::Code;
 use crate::keys;
 use crate::model::{Settings, SourceSpan};
 
-/// Reads the keys of a site or route over the settings that it inherits, in the order of the table of keys: `root` comes
-/// before the keys that need one.
+/// Reads the keys of a site or route over the inherited settings. It follows the order of the table of keys, in which
+/// `root` comes before the keys that need it.
 pub(super) fn build(check: &mut Check<'_>, section: Section, table: &Table, base: &Settings) -> Settings {
     let mut settings = base.clone();
     for key in keys::within(section).filter(|key| !key.targets.is_empty()) {
@@ -34,7 +35,7 @@ pub(super) fn build(check: &mut Check<'_>, section: Section, table: &Table, base
     settings
 }
 
-/// Notes where a key was written, and the keys of its table. Entries of maps are noted where they are read.
+/// Records the spans of a key and of the keys of its table. Spans of the entries of maps are recorded by their parsers.
 pub(super) fn record_spans(
     check: &Check<'_>,
     spans: &mut BTreeMap<String, SourceSpan>,
@@ -60,7 +61,7 @@ pub(super) fn record_spans(
     }
 }
 
-/// The keys of the table that a kind takes, if it takes one.
+/// Returns the section of the table that a kind takes, if it takes one.
 fn nested_section(kind: &Kind) -> Option<Section> {
     match kind {
         Kind::Table(section) => Some(*section),
@@ -69,7 +70,7 @@ fn nested_section(kind: &Kind) -> Option<Section> {
     }
 }
 
-/// Removes the places of a key and of the keys of its table.
+/// Removes the spans of a key and of the keys of its table.
 fn remove_spans(settings: &mut Settings, key: &str) {
     // `/` follows `.`.
     let range = key.to_owned()..format!("{key}/");
@@ -79,10 +80,10 @@ fn remove_spans(settings: &mut Settings, key: &str) {
     }
 }
 
-/// Settles what answers: what this table names takes the place of what the settings had before.
+/// Selects the handler: one that this table names replaces the inherited one.
 fn resolve_handler(check: &mut Check<'_>, table: &Table, settings: &mut Settings) {
     let has = |key: &str| table.entries.contains_key(key);
-    // Files of its own are why a route inside a proxied site says where they are.
+    // A route of a proxied site has `root` in order to serve files.
     if has("root") && !has("proxy") {
         settings.proxy = None;
         remove_spans(settings, "proxy");
@@ -97,7 +98,7 @@ fn resolve_handler(check: &mut Check<'_>, table: &Table, settings: &mut Settings
         remove_spans(settings, "controller");
     }
     if let (Some(entry), true) = (table.entries.get("run_on"), settings.isolate) {
-        let message = "`run_on` says nothing where `isolate = true`: the controller runs in a process of its own";
+        let message = "`run_on` has no effect with `isolate = true`: the controller runs in a process of its own";
         check.warning(Code::Useless, entry.node.span, message, "remove one of the two");
     }
     for key in application::build(check, table, settings) {

@@ -1,4 +1,4 @@
-//! The sites, as meant: names, listeners, settings, routes.
+//! Checks sites: their names, listeners, settings and routes.
 
 use crate::binding;
 use crate::check::listen::SiteListener;
@@ -12,22 +12,22 @@ use crate::source::Span;
 use crate::value::host::{self, SiteName};
 use crate::value::{path, pattern, typed};
 
-/// Most names of one site: no certificate holds more, and no person reads more.
+/// Maximum number of aliases of one site. Certificates do not have more names.
 const MAX_ALIASES: usize = 1_000;
 
-/// A site and the places the check of all sites together needs.
+/// Site with the spans that the check for conflicts between sites needs.
 pub(super) struct CheckedSite {
     pub site: Site,
     pub names: Vec<(HostPattern, Span)>,
     pub listen: Vec<SiteListener>,
-    /// False where `tls` is wrong: whether its listeners are under TLS is a guess then.
+    /// False if `tls` is invalid, so that it is unknown whether the listeners use TLS.
     pub tls_is_known: bool,
     pub header: Span,
 }
 
-/// What is said for all sites.
+/// Settings of the whole server that the check of a site needs.
 pub(super) struct SiteContext<'c> {
-    /// The account of the server, where it gives up root's rights.
+    /// User that the server switches to from root.
     pub user: Option<&'c str>,
     pub mode: Mode,
     pub log: &'c Log,
@@ -52,7 +52,7 @@ pub(super) fn build(check: &mut Check<'_>, root: &Table, context: &SiteContext<'
     all
 }
 
-/// Returns the settings that every site begins with: those of the tables for all sites.
+/// Returns the settings that every site inherits from the tables for all sites.
 fn base(check: &mut Check<'_>, root: &Table) -> Settings {
     let mut base = Settings::default();
     binding::read(check, Section::SiteLimits, root.table("limits"), &mut base);
@@ -71,8 +71,7 @@ fn base(check: &mut Check<'_>, root: &Table) -> Settings {
     base
 }
 
-/// Judges the account that the site's scripts run as. Without scripts it is a warning only, because an account that nothing
-/// runs as can harm nothing.
+/// Checks the user that runs the site's scripts. Without scripts, `user` has no effect, which is only a warning.
 fn check_user(
     check: &mut Check<'_>,
     (name, node): (&str, &Node),
@@ -91,7 +90,7 @@ fn check_user(
             Code::Useless,
             node.span,
             format!("`user` has no effect: RockNet starts no scripts for site \"{name}\""),
-            "remove it, or write `php = \"auto\"` or `cgi`; a php-fpm that is named by its address has an account of its own",
+            "remove it, or write `php = \"auto\"` or `cgi`; a php-fpm with an address in `php` has its own user",
         );
     }
 }
@@ -108,7 +107,7 @@ fn site(
         _ => None,
     };
     let tls = tls::site(check, table.node("tls"), host, context.mode, context.tls);
-    // With an invalid `tls` the scheme of the ports is unknown, so no error about them is reported.
+    // With an invalid `tls` it is unknown whether the ports use TLS, so no conflict about them is reported.
     let is_clear = |node: &Node| matches!(node.as_text(), Some("off"));
     let tls_is_known = tls.is_some() || table.node("tls").is_none_or(is_clear);
     let written = table.node("listen");
@@ -137,13 +136,13 @@ fn site(
         answers || !s.redirects.is_empty()
     };
     let serves_nothing = rules.is_empty() && !serves(&settings) && !routes.iter().any(|route| serves(&route.settings));
-    // Where something else is wrong, the root may be what was meant by it.
+    // With other errors, one of them may be a misspelled `root`.
     if serves_nothing && !check.has_other_errors() {
         let help = "write root = \"/var/www\" below it, or proxy = \"http://127.0.0.1:3000\"";
         check.site_error(
             Code::Useless,
             entry.key,
-            format!("site \"{name}\" serves nothing: it has no root, and no other key that answers requests"),
+            format!("site \"{name}\" serves nothing: it has no `root` and no other key that handles requests"),
             help,
         );
     }
@@ -173,15 +172,15 @@ fn site(
     }
 }
 
-/// The names a site answers to: none when it answers to all.
+/// Reads the host names of a site; none if it is for every name.
 fn names(check: &mut Check<'_>, kind: &SiteName, header: Span, aliases: Option<&Node>) -> Vec<(HostPattern, Span)> {
     let SiteName::Host(own) = kind else {
         if let Some(node) = aliases {
-            let help = "remove `aliases`, or name the site after one of them";
+            let help = "remove `aliases`, or use one of them as the name of the site";
             check.error(
                 Code::Conflict,
                 node.span,
-                "this site answers to every name already",
+                "`aliases` has no effect: the site is for every name",
                 help,
             );
         }
@@ -208,7 +207,7 @@ fn names(check: &mut Check<'_>, kind: &SiteName, header: Span, aliases: Option<&
             }
         };
         if names.iter().any(|(name, _)| *name == alias) {
-            check.warning(Code::Useless, span, "the site has this name already", "remove it");
+            check.warning(Code::Useless, span, "the site already has this name", "remove it");
             continue;
         }
         names.push((alias, span));
@@ -216,7 +215,7 @@ fn names(check: &mut Check<'_>, kind: &SiteName, header: Span, aliases: Option<&
     names
 }
 
-/// The short form names the target, the long one is a table; both over what `[log]` says.
+/// Reads `log` of a site over `[log]`: a destination in the short form, or a table.
 fn access(check: &mut Check<'_>, node: Option<&Node>, base: &AccessLog) -> AccessLog {
     match node.map(|node| (&node.value, node)) {
         Some((Value::Table(table), _)) => server::access(check, Some(table), base),
@@ -248,7 +247,7 @@ fn routes(check: &mut Check<'_>, table: &Table, base: &Settings) -> Vec<Route> {
         };
         if table.entries.is_empty() {
             let help = "write its settings below it, or remove it";
-            check.warning(Code::Useless, entry.key, format!("route \"{name}\" says nothing"), help);
+            check.warning(Code::Useless, entry.key, format!("route \"{name}\" is empty"), help);
         }
         let mut settings = settings::build(check, Section::Route, table, base);
         application::mount(table, &pattern, &mut settings);

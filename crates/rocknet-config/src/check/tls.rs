@@ -1,4 +1,4 @@
-//! Encryption: what `[tls]` says for all, and what a site makes of it.
+//! Checks `[tls]`, and `tls` of a site.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::model::{CertificateFiles, CertificateSource, ClientAuth, HostPattern,
 use crate::source::Span;
 use crate::value::{path, typed};
 
-/// Most certificates of one site: there are fewer kinds of keys.
+/// Maximum number of certificates of one site, more than there are types of keys.
 const MAX_CERTIFICATES: usize = 8;
 
 pub(super) fn build(check: &mut Check<'_>, table: Option<&Table>) -> Tls {
@@ -28,7 +28,7 @@ pub(super) fn build(check: &mut Check<'_>, table: Option<&Table>) -> Tls {
     tls
 }
 
-/// The encryption of a site; `name`: its host name, with which it has TLS unless it says otherwise.
+/// Reads the TLS settings of a site. `name`: its host name; a site with one uses TLS by default.
 pub(super) fn site(
     check: &mut Check<'_>,
     written: Option<&Node>,
@@ -48,8 +48,8 @@ pub(super) fn site(
         _ => return None,
     };
     let redirect = typed::boolean(table, "redirect").unwrap_or(all.redirect);
-    // What a browser once heard it keeps: a name of a developer's machine, or one whose certificate nobody else trusts,
-    // would be out of reach the day it is served in another way.
+    // Browsers remember HSTS. A name of a developer's machine, or with a certificate that only this machine trusts,
+    // would become unreachable once it is served without TLS or with another certificate.
     let local = match source {
         CertificateSource::Auto => mode == Mode::Dev || name.is_none_or(is_local_name),
         CertificateSource::Local => true,
@@ -70,7 +70,7 @@ fn source(check: &mut Check<'_>, table: &Table) -> Option<CertificateSource> {
     let Some(cert) = table.node("cert") else {
         for key in ["key", "ocsp"] {
             if let Some(entry) = table.entries.get(key) {
-                let message = format!("`{key}` is of no use without `cert`");
+                let message = format!("`{key}` has no effect without `cert`");
                 check.error(Code::Missing, entry.key, message, "write cert = \"…\" beside it");
             }
         }
@@ -81,16 +81,11 @@ fn source(check: &mut Check<'_>, table: &Table) -> Option<CertificateSource> {
     };
     if let Some(entry) = table.entries.get("issuer") {
         let help = "remove one of the two";
-        check.error(
-            Code::Conflict,
-            entry.key,
-            "a certificate in a file needs no `issuer`",
-            help,
-        );
+        check.error(Code::Conflict, entry.key, "`issuer` has no effect with `cert`", help);
     }
     let certs = files(check, "cert", cert);
     if certs.is_empty() {
-        // A value that is no path has its own error already.
+        // A value that is not a path has already been reported.
         if typed::elements(cert).is_empty() {
             let help = "write cert = \"example.pem\"";
             check.error(Code::BadValue, cert.span, "`cert` names no file", help);
@@ -98,8 +93,8 @@ fn source(check: &mut Check<'_>, table: &Table) -> Option<CertificateSource> {
         return None;
     }
     if certs.len() > MAX_CERTIFICATES {
-        let message = format!("more than {MAX_CERTIFICATES} certificates for one site");
-        check.error(Code::BadValue, cert.span, message, "write one for each kind of key");
+        let message = format!("`cert` names more than {MAX_CERTIFICATES} certificates");
+        check.error(Code::BadValue, cert.span, message, "write one for each type of key");
         return None;
     }
     let mut beside = |key: &str| -> Option<Option<Vec<PathBuf>>> {
@@ -108,12 +103,12 @@ fn source(check: &mut Check<'_>, table: &Table) -> Option<CertificateSource> {
         if found.len() == certs.len() {
             return Some(Some(found));
         }
-        let message = format!("`cert` names {} files, and `{key}` {}", certs.len(), found.len());
+        let message = format!("`cert` names {} files, but `{key}` names {}", certs.len(), found.len());
         check.error(
             Code::Conflict,
             node.span,
             message,
-            "write one for each, in the same order",
+            "write one for each certificate, in the same order",
         );
         None
     };
@@ -135,8 +130,7 @@ fn client(check: &mut Check<'_>, table: Option<&Table>) -> Option<ClientAuth> {
     })
 }
 
-/// Reports what is wrong with the certificates of a site, which are loaded for that. Files that are missing have been
-/// reported already.
+/// Loads the certificates of a site and reports the findings. Missing files have already been reported.
 pub(super) fn inspect(check: &mut Check<'_>, written: Option<&Node>, tls: &SiteTls, site: &str, names: &[HostPattern]) {
     let Some(table) = written.and_then(Node::as_table) else {
         return;
@@ -146,8 +140,8 @@ pub(super) fn inspect(check: &mut Check<'_>, written: Option<&Node>, tls: &SiteT
         && client.ca.iter().all(is_file)
         && let Some(error) = check.env.authorities_error(&client.ca)
     {
-        let help = "name a PEM file that holds the certificates of the authorities";
-        let message = format!("site \"{site}\" cannot be served under TLS: {error}");
+        let help = "name a PEM file that contains the certificates of the authorities";
+        let message = format!("site \"{site}\" cannot be served with TLS: {error}");
         check.site_error(Code::Certificate, node.span, message, help);
     }
     let CertificateSource::Files(files) = &tls.source else {
@@ -172,7 +166,7 @@ pub(super) fn inspect(check: &mut Check<'_>, written: Option<&Node>, tls: &SiteT
         } = finding;
         match severity {
             Severity::Error => {
-                let message = format!("site \"{site}\" cannot be served under TLS: {message}");
+                let message = format!("site \"{site}\" cannot be served with TLS: {message}");
                 check.site_error(Code::Certificate, span, message, help);
             }
             Severity::Warning => check.warning(Code::Certificate, span, format!("site \"{site}\": {message}"), help),

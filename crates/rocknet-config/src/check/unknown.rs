@@ -1,4 +1,4 @@
-//! Keys that a table does not have: mistyped, in the wrong table, or words of another server.
+//! Reports unknown keys: mistyped, in the wrong section, or from another server.
 
 use crate::check::foreign::{self, Advice};
 use crate::context::Check;
@@ -8,9 +8,9 @@ use crate::keys::{self, Availability, Section};
 use crate::message::{nearest, short};
 use crate::source::Span;
 
-/// Reports an unknown key, with the most likely correction.
+/// Reports an unknown key with the most likely correction.
 pub(super) fn report(check: &mut Check<'_>, section: Section, header: &str, name: &str, entry: &Entry) {
-    // Looking for what was meant is the dear part of the whole check, and nobody would see it.
+    // The search for a correction is the most expensive part of the check, and its result would not be reported.
     if check.report.omit(Severity::Error) {
         return;
     }
@@ -34,7 +34,7 @@ pub(super) fn report(check: &mut Check<'_>, section: Section, header: &str, name
         return check.error(Code::UnknownKey, span, message, help);
     }
     if section == Section::Site && is_rest_of_name(header, entry) {
-        let help = "a name with dots needs quotes: [site.\"example.com\"]";
+        let help = "names with dots need quotes: [site.\"example.com\"]";
         return check.error(
             Code::UnknownKey,
             span,
@@ -47,7 +47,7 @@ pub(super) fn report(check: &mut Check<'_>, section: Section, header: &str, name
         .or_else(|| keys::all().find(|key| key.elsewhere.iter().any(is_name)));
     if let Some(key) = elsewhere {
         let place = key.sections.first().map_or("", |section| section.header());
-        let message = format!("`{}` does not belong in {header}", short(name));
+        let message = format!("`{}` is not a key of {header}", short(name));
         return check.error(
             Code::MisplacedKey,
             span,
@@ -73,12 +73,12 @@ pub(super) fn report(check: &mut Check<'_>, section: Section, header: &str, name
         Code::UnknownKey,
         span,
         message,
-        format!("known here: {}", listed(section)),
+        format!("the keys here are: {}", listed(section)),
     );
 }
 
-/// Tables that a person who knows another server writes its words into. Elsewhere they mean something else: `location`
-/// of a redirect is its target.
+/// Returns true for sections in which keywords of other servers are expected. Elsewhere they have other meanings:
+/// `location` in a redirect is its target.
 fn takes_foreign_words(section: Section) -> bool {
     matches!(
         section,
@@ -105,14 +105,14 @@ fn foreign_word(check: &mut Check<'_>, name: &str, header: &str, advice: Advice,
         ),
         Advice::Later(feature) => check.not_available(&name, feature, span, "remove it until then"),
         Advice::Unsupported(help) => {
-            let message = format!("`{name}` is not available yet: RockNet has nothing like it");
+            let message = format!("`{name}` is not available yet: RockNet has no equivalent");
             check.error(Code::NotAvailable, span, message, help);
         }
     }
 }
 
-/// Whether a table below a site is most likely the rest of its name: `[site.example.com]` is a table `com` of a site
-/// `example`.
+/// Returns true if a table in a site is most likely the rest of its name: `[site.example.com]` is a table `com` in the
+/// site `example`.
 fn is_rest_of_name(header: &str, entry: &Entry) -> bool {
     let name = header.trim_start_matches("[site.");
     let by_header = |table: &Table| matches!(table.origin, Origin::Header | Origin::Implied | Origin::Dotted);

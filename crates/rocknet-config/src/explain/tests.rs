@@ -1,4 +1,4 @@
-//! Which site, route and line hold for a URL, by rows of example.
+//! Tests of explanations: the site, route and settings of URLs, with their lines.
 
 use std::path::Path;
 
@@ -59,7 +59,7 @@ auth = false
 "#;
 
 #[test]
-fn the_most_specific_site_and_route_answer() {
+fn the_most_specific_site_and_route_are_selected() {
     let world = Memory {
         any_directory: true,
         ..Memory::default()
@@ -126,7 +126,7 @@ fn each_setting_names_its_line() {
         ("/", "user", "\"alice\"", 36),
         ("/", "cgi", "\"/bin\"", 37),
         ("/", "cgi.time", "\"5s\"", 37),
-        // Its value may be a secret.
+        // The value may be a secret.
         ("/", "cgi.params", "{ \"KEY\" = … }", 37),
         ("/b", "rule 1", "{ path = [\"/a/*\", \"/b\"], respond = 404 }", 38),
         ("/short/x", "php", "\"auto\"", 42),
@@ -138,7 +138,7 @@ fn each_setting_names_its_line() {
             "{path} {key}"
         );
     }
-    // Users are shown, and their hashes are not.
+    // Users are shown without their hashes.
     let auth = "{ realm = \"staff\", users = { \"bob\" = … }, file = \"/users\" }";
     for (path, key, value, line) in [
         ("/", "allow", "[\"private\", \"192.0.2.0/24\", \"192.0.2.7\"]", 46),
@@ -157,7 +157,10 @@ fn each_setting_names_its_line() {
     assert!(!plain.settings.iter().any(|applied| applied.key == "auth"));
     let got = explain(&config, "scripts.test", None, "/short/x").unwrap();
     let inherited = got.settings.iter().find(|applied| applied.key.starts_with("cgi."));
-    assert_eq!(inherited, None, "the table of the site holds no more");
+    assert_eq!(
+        inherited, None,
+        "the keys of the site's table do not apply to the route"
+    );
     let got = explain(&config, "other", Some(8081), "/x/1").unwrap();
     let rules: Vec<_> = got.settings.iter().filter(|a| a.key.starts_with("rule")).collect();
     let [rule] = rules[..] else { panic!("{rules:?}") };
@@ -167,7 +170,7 @@ fn each_setting_names_its_line() {
 }
 
 #[test]
-fn a_route_shows_what_answers_there_and_groups_it() {
+fn a_route_shows_its_handler_in_groups() {
     let world = Memory {
         any_directory: true,
         ..Memory::default()

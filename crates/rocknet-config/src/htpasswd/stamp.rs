@@ -1,12 +1,12 @@
-//! What a file's metadata say about a change of its content, and who may read and write it.
+//! File metadata that reveal a change of the content, and the permissions of the file.
 
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Differs where the content may differ. The time of the change of the inode is in it, because a program that copies a
-/// file may set the time of its modification to an older one.
+/// Metadata of a file, which differ if its content may differ. They include the change time of the inode, because a
+/// program that copies a file may set its modification time to an older one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     modified: (i64, i64),
@@ -17,24 +17,32 @@ pub struct Stamp {
 }
 
 impl Stamp {
+    /// Returns the stamp of the file at a path.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the metadata cannot be read.
     pub fn of(path: &Path) -> io::Result<Stamp> {
         fs::metadata(path).map(|metadata| Stamp::from(&metadata))
     }
 
+    /// Returns true for a regular file.
     pub fn is_regular(&self) -> bool {
         self.mode & FILE_TYPE == REGULAR
     }
 
+    /// Returns true if every user of the machine can read the file.
     pub fn is_readable_by_all(&self) -> bool {
         self.mode & 0o004 != 0
     }
 
+    /// Returns true if every user of the machine can write to the file.
     pub fn is_writable_by_all(&self) -> bool {
         self.mode & 0o002 != 0
     }
 }
 
-/// Bits of the type of a file, and the value of a regular one (POSIX `S_IFMT`, `S_IFREG`).
+/// Bits of the file type, and their value for a regular file (POSIX `S_IFMT`, `S_IFREG`).
 const FILE_TYPE: u32 = 0o170_000;
 const REGULAR: u32 = 0o100_000;
 

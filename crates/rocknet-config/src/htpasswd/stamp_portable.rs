@@ -1,11 +1,11 @@
-//! What a file's metadata say about a change of its content, where there are no inodes and modes.
+//! File metadata that reveal a change of the content, on systems without inodes and modes.
 
 use std::fs;
 use std::io;
 use std::path::Path;
 use std::time::SystemTime;
 
-/// Differs where the content may differ.
+/// Metadata of a file, which differ if its content may differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     modified: Option<SystemTime>,
@@ -14,6 +14,11 @@ pub struct Stamp {
 }
 
 impl Stamp {
+    /// Returns the stamp of the file at a path.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the metadata cannot be read.
     pub fn of(path: &Path) -> io::Result<Stamp> {
         fs::metadata(path).map(|metadata| Stamp {
             modified: metadata.modified().ok(),
@@ -22,14 +27,17 @@ impl Stamp {
         })
     }
 
+    /// Returns true for a regular file.
     pub fn is_regular(&self) -> bool {
         self.is_regular
     }
 
+    /// Returns false, because the system has no file modes.
     pub fn is_readable_by_all(&self) -> bool {
         false
     }
 
+    /// Returns false, because the system has no file modes.
     pub fn is_writable_by_all(&self) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! Files of users, good and bad, by rows, and on disk.
+//! Tests of password files, valid and invalid.
 
 use proptest::prelude::*;
 
@@ -27,14 +27,14 @@ fn lines_are_users() {
 }
 
 #[test]
-fn faults_name_their_lines() {
-    // (text, errors as they are shown)
+fn errors_name_their_lines() {
+    // (text, displayed errors)
     let rows: &[(&str, &[&str])] = &[
         ("bob", &["line 1: no colon"]),
         ("# x\n\nbob:", &["line 3: the password is empty"]),
         (
             "bob:swordfish",
-            &["line 1: the password is no hash: it may be the password itself"],
+            &["line 1: the password is not a hash: it may be the password itself"],
         ),
         (
             "bob:{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=",
@@ -47,11 +47,11 @@ fn faults_name_their_lines() {
         (
             ":HASH\na\tb:HASH",
             &[
-                "line 1: the name of the user is empty, too long or has a control character",
-                "line 2: the name of the user is empty, too long or has a control character",
+                "line 1: the user name is empty, too long or has a control character",
+                "line 2: the user name is empty, too long or has a control character",
             ],
         ),
-        ("bob:HASH\nann:HASH\nbob:HASH", &["line 3: the user of line 1 again"]),
+        ("bob:HASH\nann:HASH\nbob:HASH", &["line 3: the same user as on line 1"]),
         (
             "1\n2\n3\n4\n5\n6\n7",
             &[
@@ -79,7 +79,7 @@ fn faults_name_their_lines() {
 }
 
 #[test]
-fn users_have_a_bound() {
+fn users_are_bounded() {
     let text = |count: usize| {
         (0..count)
             .map(|number| format!("u{number}:{HASH}\n"))
@@ -95,7 +95,7 @@ fn users_have_a_bound() {
 
 #[cfg(unix)]
 #[test]
-fn a_file_is_judged_by_its_kind_size_and_rights() {
+fn files_are_checked_for_type_size_and_permissions() {
     use std::os::unix::fs::PermissionsExt;
 
     let folder = tempfile::tempdir().unwrap();
@@ -120,15 +120,19 @@ fn a_file_is_judged_by_its_kind_size_and_rights() {
     check(
         write(good.as_bytes(), 0o644),
         Severity::Warning,
-        "can be read by every account",
+        "is readable by every user",
     );
     check(
         write(good.as_bytes(), 0o642),
         Severity::Error,
-        "can be written by every account",
+        "is writable by every user",
     );
-    check(write(b"", 0o640), Severity::Warning, "no user");
-    check(write(b"bob", 0o640), Severity::Error, "htpasswd has line 1: no colon");
+    check(write(b"", 0o640), Severity::Warning, "has no users");
+    check(
+        write(b"bob", 0o640),
+        Severity::Error,
+        "htpasswd is invalid: line 1: no colon",
+    );
     check(
         write(&vec![b'\n'; MAX_FILE_BYTES + 1], 0o640),
         Severity::Error,
@@ -154,12 +158,12 @@ fn seeds_of_the_fuzz_target_pass() {
 
 proptest! {
     #[test]
-    fn any_bytes_are_users_or_faults(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn any_bytes_are_users_or_errors(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         crate::fuzzing::htpasswd(&bytes);
     }
 
     #[test]
-    fn lines_of_any_parts_are_users_or_faults(
+    fn lines_of_any_parts_are_users_or_errors(
         lines in prop::collection::vec(("[a-c#:\\PC]{0,4}", prop::sample::select(vec![":", "", "\r", "::"]),
             prop::sample::select(vec![HASH, "", "x", "$2y$05$", "$argon2id$v=19$m=8,t=1,p=1$"])), 0..6),
     ) {

@@ -1,4 +1,4 @@
-//! Keys of access control: addresses that may enter, users and their passwords.
+//! Keys of access control: client addresses, users and passwords.
 
 use super::target::Target;
 use super::{Key, Kind, Section};
@@ -20,11 +20,12 @@ pub(super) const KEYS: &[Key] = &[
         "allow",
         BOTH,
         ADDRESSES,
-        "Client addresses that may enter; all others get 403. Each is an address, a network such as `10.0.0.0/8`, \
-         `\"private\"` (the machine itself and the networks of homes, offices and data centres: `127.0.0.0/8`, `10.0.0.0/8`, \
-         `172.16.0.0/12`, `192.168.0.0/16`, `169.254.0.0/16`, `::1`, `fc00::/7`, `fe80::/10`), `\"unix\"` (clients of a Unix \
-         socket) or `\"all\"`. The client is the one that `server.trusted_proxies` name, if they name one. An address that is \
-         in `deny` too may not enter. The list of a route replaces that of its site: `allow = \"all\"` takes it back.",
+        "Client addresses that are allowed; all others get 403. Each is an address, a network such as `10.0.0.0/8`, \
+         `\"private\"` (loopback, private and link-local networks: `127.0.0.0/8`, `10.0.0.0/8`, `172.16.0.0/12`, \
+         `192.168.0.0/16`, `169.254.0.0/16`, `::1`, `fc00::/7`, `fe80::/10`), `\"unix\"` (clients of a Unix socket) \
+         or `\"all\"`. Behind `server.trusted_proxies` it is the address of the client that they name. An address \
+         that is in `deny` too is denied. The list of a route replaces that of its site, so `allow = \"all\"` lifts \
+         it.",
     )
     .group(SettingGroup::Access)
     .sets(&[Target::Settings(bound!(
@@ -40,8 +41,8 @@ pub(super) const KEYS: &[Key] = &[
         "deny",
         BOTH,
         ADDRESSES,
-        "Client addresses that get 403, written as in `allow`. Without `allow` all others may enter. The list of a route \
-         replaces that of its site: `deny = []` takes it back.",
+        "Client addresses that get 403, written as in `allow`. Without `allow`, all others are allowed. The list of a \
+         route replaces that of its site, so `deny = []` lifts it.",
     )
     .group(SettingGroup::Access)
     .sets(&[Target::Settings(bound!(read settings::deny, render |settings, _| ranges(&settings.access.deny)))])
@@ -51,11 +52,12 @@ pub(super) const KEYS: &[Key] = &[
         "auth",
         BOTH,
         Kind::Either(&[Kind::Boolean, Kind::Table(Section::Auth), USERS]),
-        "Users and the hashes of their passwords, for HTTP Basic authentication: a request without a valid user and password \
-         gets 401. `rocknet hash-password` makes a hash; those of argon2, bcrypt, SHA-crypt and apr1 are read. A table with \
-         one of the keys `realm`, `users` or `file` is the long form, any other names users. The users of a route replace \
-         those of its site, so that a route can be for fewer of them; `auth = false` opens a route. After 10 different \
-         wrong passwords within a minute the address of a client gets 429 for the rest of it.",
+        "Users and their password hashes, for HTTP Basic authentication: a request without a valid user and password \
+         gets 401. `rocknet hash-password` makes a hash; argon2, bcrypt, SHA-crypt and apr1 are accepted. A table \
+         with one of the keys `realm`, `users` or `file` is the long form; in any other table each key is a user. The \
+         users of a route replace those of its site, so a route can admit fewer of them. In a route, `auth = false` \
+         turns authentication off. After 10 different wrong passwords within a minute, the client's address gets 429 \
+         for the rest of that minute.",
     )
     .group(SettingGroup::Access)
     .sets(&[Target::Settings(bound!(
@@ -67,8 +69,9 @@ pub(super) const KEYS: &[Key] = &[
     Key::new(
         "realm",
         &[Section::Auth],
-        Kind::Text("words that browsers may show"),
-        "The name of what is protected. Browsers send a password again wherever a site has the same realm.",
+        Kind::Text("text that browsers may show"),
+        "Realm of the protected resources. Browsers send the same password to every page of a site with the same \
+         realm.",
     )
     .default(|| quoted(DEFAULT_REALM))
     .example("realm = \"staff only\"")
@@ -77,15 +80,16 @@ pub(super) const KEYS: &[Key] = &[
         "users",
         &[Section::Auth],
         USERS,
-        "Users and the hashes of their passwords.",
+        "Users and their password hashes.",
     )
     .example("users = { ann = \"$2y$10$Vm9xkTqW3uL5pYc8nZr1deJ0aHsG7bKfXoQiRwEtCvBnMzLyPuSdK\" }"),
     Key::new(
         "file",
         &[Section::Auth],
         Kind::Text("file"),
-        "A file with a `user:hash` on each line, as `htpasswd` of Apache and `rocknet hash-password --user` write it. It is \
-         read again when it has changed, without a reload. A user of `users` comes before one of the same name in it.",
+        "File with `user:hash` on each line, as Apache's `htpasswd` and `rocknet hash-password --user` write it. It \
+         is read again when it changes, without a reload. A user in `users` takes precedence over the same user in \
+         the file.",
     )
     .example("file = \"/etc/rocknet/htpasswd\"")
     .elsewhere(&["auth_basic_user_file", "AuthUserFile", "htpasswd"]),
@@ -103,7 +107,7 @@ fn ranges(ranges: &[ClientRange]) -> Rendered {
     }))
 }
 
-/// Writes users without their hashes.
+/// Renders users without their hashes.
 fn auth(auth: &Auth) -> Rendered {
     let mut words = vec![format!("realm = {}", quoted(&auth.realm))];
     if !auth.users.is_empty() {

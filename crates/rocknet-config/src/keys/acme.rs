@@ -1,4 +1,4 @@
-//! Keys of `[tls]` that say how certificates are had from public CAs.
+//! Keys of `[tls]` for certificates from public certificate authorities.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::choice::Choice;
 use crate::model::{Challenge, KnownCa};
 use crate::units;
 
-/// Wait for the zone's other servers: NOTIFY reaches them in a second or two.
+/// Default wait until all servers of a zone have a new record. NOTIFY reaches them in a second or two.
 pub(crate) const DNS_WAIT: Duration = Duration::from_secs(5);
 
 pub(super) const KEYS: &[Key] = &[
@@ -16,7 +16,7 @@ pub(super) const KEYS: &[Key] = &[
         "email",
         &[Section::Tls],
         Kind::Text("address"),
-        "Where a certificate authority may write to the operator; some want one.",
+        "Email address at which a certificate authority may contact the operator. Some authorities require it.",
     )
     .example("email = \"me@example.com\""),
     Key::new(
@@ -27,7 +27,8 @@ pub(super) const KEYS: &[Key] = &[
             Kind::Text("URL of a directory"),
             Kind::Table(Section::Ca),
         ])),
-        "The public authorities that sign certificates, by ACME. They are asked in this order until one does.",
+        "Public certificate authorities that issue certificates by ACME. They are tried in this order until one \
+         succeeds.",
     )
     .default(|| quoted(KnownCa::default().word()))
     .example("ca = [\"letsencrypt\", \"https://acme.example.org/directory\"]")
@@ -36,13 +37,14 @@ pub(super) const KEYS: &[Key] = &[
         "url",
         &[Section::Ca],
         Kind::Text("URL of a directory"),
-        "The directory of the authority, `https://…`.",
+        "URL of the ACME directory of the authority, `https://…`.",
     ),
     Key::new(
         "account",
         &[Section::Ca],
         Kind::Text("name of a key"),
-        "With `secret`: what the authority gave to tie an account had with it to this server (external account binding).",
+        "Key identifier from the authority, with `secret`, for external account binding: it ties the ACME account to \
+         an existing account at the authority.",
     )
     .elsewhere(&["eab", "acme_eab"]),
     Key::new(
@@ -55,7 +57,8 @@ pub(super) const KEYS: &[Key] = &[
         "ca_root",
         &[Section::Tls],
         Kind::Text("PEM file"),
-        "The roots by which authorities are known, instead of those of the system: for one of your own.",
+        "Root certificates that verify connections to certificate authorities, instead of those of the system: for an \
+         authority of your own.",
     )
     .example("ca_root = \"/etc/rocknet/ca.pem\"")
     .elsewhere(&["acme_ca_root"]),
@@ -63,16 +66,16 @@ pub(super) const KEYS: &[Key] = &[
         "challenge",
         &[Section::Tls],
         Kind::Several(&Kind::Choice(Challenge::WORDS)),
-        "How names are proven to be ours. With each failure the next one has its turn. Without the key: the first two, \
-         or `dns-01` where `dns` is given.",
+        "ACME challenges that prove control of names. After a failure the next one is tried. Without the key: \
+         `http-01` and `tls-alpn-01`, or `dns-01` if `dns` is set.",
     )
     .example("challenge = \"tls-alpn-01\""),
     Key::new(
         "dns",
         &[Section::Tls],
         Kind::Table(Section::TlsDns),
-        "How records of the zone are changed for `dns-01`: by a program, or by an update of the zone at its server \
-         (RFC 2136), signed with a TSIG key.",
+        "Way to change records of the zone for `dns-01`: a program, or a dynamic update at a server of the zone (RFC \
+         2136), signed with a TSIG key.",
     )
     .example("dns = { hook = \"/etc/rocknet/dns-hook\" }")
     .elsewhere(&["acme_dns"]),
@@ -80,41 +83,45 @@ pub(super) const KEYS: &[Key] = &[
         "hook",
         &[Section::TlsDns],
         Kind::Text("program"),
-        "Called as `PROGRAM present|cleanup NAME VALUE`. It has to be back within five minutes; anything but 0 is a \
-         failure.",
+        "Program that changes records, called as `PROGRAM present|cleanup NAME VALUE`. It must exit within five \
+         minutes; any status but 0 is a failure.",
     ),
     Key::new(
         "server",
         &[Section::TlsDns],
         Kind::Text("\"IP\" or \"IP:port\""),
-        "The server of the zone that takes updates; port 53 where none is written.",
+        "Server of the zone that accepts updates. The default port is 53.",
     ),
     Key::new(
         "zone",
         &[Section::TlsDns],
         Kind::Text("name"),
-        "The zone that is changed. Without it the server is asked for it.",
+        "Zone that is changed. Without the key the server is queried for it.",
     ),
     Key::new(
         "key",
         &[Section::TlsDns],
         Kind::Text("name of a key"),
-        "The name of the key that signs updates, by HMAC-SHA256.",
+        "Name of the TSIG key that signs updates, by HMAC-SHA256.",
     ),
     Key::new(
         "wait",
         &[Section::TlsDns],
-        // Longer than authorities wait for the whole proof would be no use.
-        Kind::Duration { min_ms: 0, max_ms: 600_000 },
-        "How long the zone's other servers need to have a new record.",
+        // Authorities do not wait longer for the whole challenge.
+        Kind::Duration {
+            min_ms: 0,
+            max_ms: 600_000,
+        },
+        "Time after a change until all servers of the zone have the new record.",
     )
     .default(|| quoted(&units::format_timeout(DNS_WAIT))),
     Key::new(
         "ask",
         &[Section::Tls],
         Kind::Text("http:// URL"),
-        "Certificates on demand: a name below a wildcard of a site gets one of its own when the first client comes for \
-         it, if a GET of this URL with `domain=NAME` is answered with 200. Without the key nothing is had on demand.",
+        "URL that permits certificates on demand: a name below a wildcard of a site gets its own certificate on the \
+         first connection if a GET of this URL with `domain=NAME` returns 200. Without the key there are no \
+         certificates on demand.",
     )
     .example("ask = \"http://127.0.0.1:9123/may-have\"")
     .elsewhere(&["on_demand_tls"]),

@@ -1,4 +1,4 @@
-//! Keys of applications that answer by FastCGI, SCGI or uwsgi: where they are, and what they are told.
+//! Keys of applications that are reached by FastCGI, SCGI or uwsgi.
 
 use super::target::Target;
 use super::{Key, Kind, Section};
@@ -21,15 +21,18 @@ pub(super) const KEYS: &[Key] = &[
         "fastcgi",
         BOTH,
         WHERE,
-        "Has an application answer by FastCGI, or one of several: `unix:` and the path of its socket, or `host:port`. A table \
-         says more, with the addresses in `to`. The application is asked for everything here; the path of the route is its \
-         `SCRIPT_NAME`, what follows it `PATH_INFO`. For PHP there is `php`, which looks for scripts. `false` turns it off \
-         for a route, and so does a `root` there.",
+        "Passes requests to an application by FastCGI: `unix:` and the path of its socket, or `host:port`; a list of \
+         several shares the requests. A table takes more settings, with the addresses in `to`. The application \
+         receives every request of the site or route. The path of the route is its `SCRIPT_NAME`, the rest of the \
+         path is `PATH_INFO`. For PHP use `php`, which looks up scripts. In a route, `false` or a `root` turns the \
+         application off.",
     )
     .group(SettingGroup::Handler)
     .sets(&[Target::Settings(bound!(
-        render |settings, _| rendered(settings, Protocol::FastCgi),
-        nested |settings, rows| nested_keys(settings, Protocol::FastCgi, rows)
+        render | settings,
+        _ | rendered(settings, Protocol::FastCgi),
+        nested | settings,
+        rows | nested_keys(settings, Protocol::FastCgi, rows)
     ))])
     .example("fastcgi = \"unix:/run/app.sock\"")
     .elsewhere(&["fastcgi.server", "FastCgiExternalServer", "fcgi"]),
@@ -37,12 +40,14 @@ pub(super) const KEYS: &[Key] = &[
         "scgi",
         BOTH,
         WHERE,
-        "As `fastcgi`, by SCGI.",
+        "Passes requests to an application by SCGI, otherwise as `fastcgi`.",
     )
     .group(SettingGroup::Handler)
     .sets(&[Target::Settings(bound!(
-        render |settings, _| rendered(settings, Protocol::Scgi),
-        nested |settings, rows| nested_keys(settings, Protocol::Scgi, rows)
+        render | settings,
+        _ | rendered(settings, Protocol::Scgi),
+        nested | settings,
+        rows | nested_keys(settings, Protocol::Scgi, rows)
     ))])
     .example("scgi = \"127.0.0.1:4000\"")
     .elsewhere(&["scgi_pass", "scgi.server", "SCGIMount"]),
@@ -50,12 +55,15 @@ pub(super) const KEYS: &[Key] = &[
         "uwsgi",
         BOTH,
         WHERE,
-        "As `fastcgi`, by the protocol of uWSGI: what its `socket` speaks, not its `http-socket`.",
+        "Passes requests to an application by the uwsgi protocol, otherwise as `fastcgi`. It is the protocol of the \
+         `socket` option of uWSGI, not of `http-socket`.",
     )
     .group(SettingGroup::Handler)
     .sets(&[Target::Settings(bound!(
-        render |settings, _| rendered(settings, Protocol::Uwsgi),
-        nested |settings, rows| nested_keys(settings, Protocol::Uwsgi, rows)
+        render | settings,
+        _ | rendered(settings, Protocol::Uwsgi),
+        nested | settings,
+        rows | nested_keys(settings, Protocol::Uwsgi, rows)
     ))])
     .example("uwsgi = \"unix:/run/app.sock\"")
     .elsewhere(&["uwsgi_pass"]),
@@ -63,20 +71,24 @@ pub(super) const KEYS: &[Key] = &[
         "to",
         &[Section::Application],
         Kind::Several(&ADDRESS),
-        "Where the application listens; several share the requests.",
+        "Addresses of the application; several share the requests.",
     )
     .example("to = [\"10.0.0.2:9000\", \"10.0.0.3:9000\"]"),
     Key::new(
         "mount",
         &[Section::Application],
         Kind::Text("path below the site"),
-        "The part of paths that is `SCRIPT_NAME`; what follows it is `PATH_INFO`. Without it, what the pattern of the route \
-         begins with. `\"/\"`: nothing is, and `PATH_INFO` is the whole path.",
+        "Prefix of paths that is `SCRIPT_NAME`; the rest of the path is `PATH_INFO`. Without the key it is the path \
+         at the beginning of the route's pattern. With `\"/\"`, `SCRIPT_NAME` is empty and `PATH_INFO` is the whole \
+         path.",
     )
-    .sets(&[Target::Application(bound!(render |it, _| match &*it.mount {
-        "" => Rendered::Unset,
-        mount => Rendered::text(mount),
-    }))])
+    .sets(&[Target::Application(bound!(
+        render | it,
+        _ | match &*it.mount {
+            "" => Rendered::Unset,
+            mount => Rendered::text(mount),
+        }
+    ))])
     .example("mount = \"/app\"")
     .elsewhere(&["fastcgi_split_path_info", "SCRIPT_NAME"]),
     Key::new(
@@ -86,9 +98,13 @@ pub(super) const KEYS: &[Key] = &[
             name: "variable",
             value: &Kind::Text("its value"),
         },
-        "Variables that the application is told, in place of what it would be told; an empty value takes one away.",
+        "Variables that are set in requests to the application, in place of the usual values. An empty value removes \
+         a variable.",
     )
-    .sets(&[Target::Application(bound!(render |it, _| Rendered::names(&it.params)))])
+    .sets(&[Target::Application(bound!(
+        render | it,
+        _ | Rendered::names(&it.params)
+    ))])
     .example("params = { SCRIPT_FILENAME = \"/usr/lib/cgit/cgit.cgi\", HTTP_COOKIE = \"\" }")
     .elsewhere(&["fastcgi_param", "scgi_param", "uwsgi_param", "ProxyFCGISetEnvIf", "env"]),
     Key::new(
@@ -98,17 +114,21 @@ pub(super) const KEYS: &[Key] = &[
             min_ms: 100,
             max_ms: 60_000,
         },
-        "Longest time until the application has taken a connection. Then 504, or 503 where it is full.",
+        "Timeout for the application to accept a connection. Then 504, or 503 if its backlog is full.",
     )
     .sets(&[Target::Application(field!(connect))])
     .example("connect = \"1s\"")
-    .elsewhere(&["fastcgi_connect_timeout", "uwsgi_connect_timeout", "scgi_connect_timeout"]),
+    .elsewhere(&[
+        "fastcgi_connect_timeout",
+        "uwsgi_connect_timeout",
+        "scgi_connect_timeout",
+    ]),
     Key::new(
         "keep",
         &[Section::Application],
         Kind::Integer { min: 0, max: 1024 },
-        "Connections by FastCGI that are kept open between requests, for a second, by all workers together. Each holds a \
-         process of most applications: less than it has of them.",
+        "Maximum number of idle FastCGI connections, of all workers together, that are kept open for a second. With \
+         most applications an idle connection occupies a process, so set it below the number of processes.",
     )
     .sets(&[Target::Application(field!(keep))])
     .example("keep = 8")
@@ -117,7 +137,7 @@ pub(super) const KEYS: &[Key] = &[
         "balance",
         &[Section::Application],
         Kind::Choice(Balance::KEYLESS),
-        "Which of several a request goes to.",
+        "Policy that selects one of several addresses for a request.",
     )
     .sets(&[Target::Application(field!(balance))])
     .example("balance = \"least_conn\""),
@@ -125,8 +145,9 @@ pub(super) const KEYS: &[Key] = &[
         "fails",
         &[Section::Application],
         Kind::Integer { min: 0, max: 1000 },
-        "Failures (no connection, no answer, one that cannot be read) within `fail_time` after which one among several is left \
-         alone for `fail_time`. Then one request tries it. `0`: never.",
+        "Number of failures within `fail_time` after which one of several addresses is out of rotation for \
+         `fail_time`. A failure is a failed connection, a missing response or one that cannot be parsed. After that \
+         time one request tries it. `0`: never.",
     )
     .sets(&[Target::Application(field!(fails))])
     .example("fails = 1"),
@@ -137,13 +158,13 @@ pub(super) const KEYS: &[Key] = &[
             min_ms: 100,
             max_ms: 86_400_000,
         },
-        "In which `fails` are counted, and for which an application is left alone.",
+        "Time in which `fails` are counted, and for which an address is out of rotation.",
     )
     .sets(&[Target::Application(field!(fail_time))])
     .example("fail_time = \"30s\""),
 ];
 
-/// Writes where the application of a protocol listens.
+/// Renders the addresses of the application if it uses this protocol.
 fn rendered(settings: &Settings, protocol: Protocol) -> Rendered {
     let application = settings.application.as_ref().filter(|it| it.protocol == protocol);
     Rendered::or_off(application.map(|it| Rendered::texts(it.to.iter().map(ToString::to_string))))

@@ -1,4 +1,4 @@
-//! Keys of `[cache]`: files kept in memory.
+//! Keys of `[cache]`.
 
 use super::target::Target;
 use super::{Key, Kind, Section};
@@ -8,12 +8,12 @@ pub(super) const KEYS: &[Key] = &[
     Key::new(
         "max_file",
         &[Section::Cache],
-        // Past 16 MiB sendfile wins over any copy in memory.
+        // Above 16 MiB, sendfile is faster than a copy in memory.
         Kind::Size {
             min: 0,
             max: 16 * 1024 * 1024,
         },
-        "Largest file kept in memory. Larger ones are sent from the kernel's own cache.",
+        "Maximum size of a file that is cached in memory. Larger files are sent from the page cache of the kernel.",
     )
     .sets(&[Target::Cache(field!(max_file))])
     .example("max_file = \"100KiB\""),
@@ -21,7 +21,8 @@ pub(super) const KEYS: &[Key] = &[
         "memory",
         &[Section::Cache],
         Kind::Size { min: 0, max: 1 << 44 },
-        "Memory of all that is kept: content, rendered heads, paths, and tables. What was not asked for longest goes first. `0` keeps no content.",
+        "Maximum memory of the cache: file content, rendered response heads, paths and tables. Entries that were not \
+         used for longest are evicted first. With `0`, no file content is cached.",
     )
     .sets(&[Target::Cache(field!(memory))])
     .example("memory = \"1GiB\"")

@@ -1,4 +1,4 @@
-//! Keys of CGI: where programs are, and what each may take.
+//! Keys of CGI programs.
 
 use super::target::Target;
 use super::{Key, Kind, Section};
@@ -17,9 +17,9 @@ pub(super) const KEYS: &[Key] = &[
             Kind::Text("path below the site"),
             Kind::Table(Section::Cgi),
         ]),
-        "A folder of programs that are run for requests, by CGI: `/cgi-bin` is the folder `cgi-bin` of the root. What is in \
-         it is never sent. A program has to be executable; what follows it in the path of a request is its `PATH_INFO`. A \
-         table says more, with the path in `folder`. `false` turns it off for a route.",
+        "Folder of CGI programs that are run for requests: `/cgi-bin` is the folder `cgi-bin` below the root. The \
+         files in it are never sent. A program must be executable; the path after its name is its `PATH_INFO`. A \
+         table takes more settings, with the path in `folder`. In a route, `false` turns CGI off.",
     )
     .group(SettingGroup::Handler)
     .sets(&[Target::Settings(bound!(
@@ -37,7 +37,7 @@ pub(super) const KEYS: &[Key] = &[
         "folder",
         &[Section::Cgi],
         Kind::Text("path below the site"),
-        "The folder of the programs.",
+        "Folder of the programs.",
     )
     .example("folder = \"/cgi-bin\""),
     Key::new(
@@ -47,7 +47,8 @@ pub(super) const KEYS: &[Key] = &[
             min: 1,
             max: MAX_PROGRAMS as i64,
         },
-        "Programs of this folder that run at once; 64 run at once in the whole server. Requests beyond wait for `queue`.",
+        "Maximum number of programs of this folder that run at once. At most 64 run at once in the whole server. \
+         Further requests wait for `queue`.",
     )
     .sets(&[Target::Cgi(field!(programs))])
     .example("programs = 8")
@@ -59,7 +60,7 @@ pub(super) const KEYS: &[Key] = &[
             min_ms: 0,
             max_ms: 3_600_000,
         },
-        "Longest time for which a request waits until its program may run. Then 503.",
+        "Timeout of a request in the queue for its program to start. Then 503.",
     )
     .sets(&[Target::Cgi(field!(queue))])
     .example("queue = \"2s\""),
@@ -70,8 +71,8 @@ pub(super) const KEYS: &[Key] = &[
             min_ms: 1_000,
             max_ms: 86_400_000,
         },
-        "Longest time that a program may run, all in all. Then it is killed, and its answer cut. `limits.answer_timeout` holds \
-         for each piece of its answer besides.",
+        "Maximum run time of a program. Then it is killed and its response is cut off. `limits.answer_timeout` also \
+         applies, to each part of the response.",
     )
     .sets(&[Target::Cgi(field!(time))])
     .example("time = \"2m\"")
@@ -79,8 +80,12 @@ pub(super) const KEYS: &[Key] = &[
     Key::new(
         "output",
         &[Section::Cgi],
-        Kind::Size { min: 1024, max: 1 << 50 },
-        "Bytes of one answer, its fields included. Beyond, the program is killed, and the answer cut.",
+        Kind::Size {
+            min: 1024,
+            max: 1 << 50,
+        },
+        "Maximum size of a response, header fields included. A program that exceeds it is killed, and the response is \
+         cut off.",
     )
     .sets(&[Target::Cgi(field!(output))])
     .example("output = \"100MiB\""),
@@ -91,9 +96,10 @@ pub(super) const KEYS: &[Key] = &[
             name: "variable",
             value: &Kind::Text("its value"),
         },
-        "Variables of the environment of programs, in place of what they would be told; an empty value takes one away.",
+        "Variables that are set in the environment of programs, in place of the usual values. An empty value removes \
+         a variable.",
     )
-    .sets(&[Target::Cgi(bound!(render |cgi, _| Rendered::names(&cgi.params)))])
+    .sets(&[Target::Cgi(bound!(render | cgi, _ | Rendered::names(&cgi.params)))])
     .example("params = { LANG = \"C.UTF-8\", PYTHONPATH = \"/srv/lib\" }")
     .elsewhere(&["SetEnv", "PassEnv", "env", "environment"]),
 ];

@@ -1,4 +1,4 @@
-//! Keys of controllers: functions in shared libraries that answer.
+//! Keys of controllers, which are functions in shared libraries.
 
 use super::target::Target;
 use super::{Key, Kind, Section};
@@ -14,10 +14,10 @@ pub(super) const KEYS: &[Key] = &[
         "controller",
         BOTH,
         Kind::Either(&[Kind::Boolean, Kind::Text("\"library:name\"")]),
-        "A controller that answers: the file of a shared library, relative to the file it is written in, a colon, and the \
-         name that the library has for it. `false` takes back what the site says; a route with a `root` of its own has \
-         its files again. A library is loaded when the server starts, and at a reload if its file has changed. It is \
-         trusted code: it may do what the server may. How to write one stands in docs/controllers.md.",
+        "Function in a shared library that handles requests: the file of the library, relative to the configuration \
+         file, a colon, and the name of the function. In a route, `false` turns off the controller of the site, and \
+         so does a `root`. Libraries are loaded at start, and at a reload if their file has changed. They are trusted \
+         code with all rights of the server. docs/controllers.md describes how to write one.",
     )
     .group(SettingGroup::Handler)
     .sets(&[Target::Settings(bound!(
@@ -30,7 +30,7 @@ pub(super) const KEYS: &[Key] = &[
         "run_on",
         BOTH,
         Kind::Choice(RunOn::WORDS),
-        "Where a controller runs.",
+        "Threads that run the controller.",
     )
     .group(SettingGroup::Controller)
     .sets(&[Target::Settings(field!(run_on))])
@@ -39,9 +39,9 @@ pub(super) const KEYS: &[Key] = &[
         "isolate",
         BOTH,
         Kind::Boolean,
-        "The library of a controller is loaded by a process of its own, which holds nothing of the server but what a request \
-         says, and is started again when it dies: requests that it was answering get 502, all others go on. An answer costs \
-         some tens of microseconds more. `run_on` says nothing then: the process has threads of its own.",
+        "Runs the controller in a process of its own, which sees nothing of the server but the requests. The process \
+         is restarted when it dies: requests in flight in it get 502, all others are unaffected. A response takes \
+         tens of microseconds longer. `run_on` has no effect then, because the process has threads of its own.",
     )
     .group(SettingGroup::Controller)
     .sets(&[Target::Settings(field!(isolate))])

@@ -1,4 +1,4 @@
-//! Keys of the proxy that change, buffer or copy requests and responses on their way.
+//! Keys of the proxy that change, buffer or copy requests and responses.
 
 use super::target::Target;
 use super::upstream::{MAX_BUFFERED, URL};
@@ -21,35 +21,41 @@ pub(super) const KEYS: &[Key] = &[
             name: "field name",
             value: &Kind::Text("field value"),
         },
-        "Header fields that requests get on their way, in place of the client's; an empty value removes a field. `Host` is \
-         what the server is asked by, instead of the client's. Answers get theirs by `headers` of the site or route.",
+        "Header fields that are set in forwarded requests, in place of the client's. An empty value removes a field. \
+         `Host` replaces the client's `Host`. For fields of responses use `headers` of the site or route.",
     )
-    .sets(&[Target::Proxy(bound!(render |proxy, _| Rendered::names(&proxy.headers)))])
+    .sets(&[Target::Proxy(bound!(
+        render | proxy,
+        _ | Rendered::names(&proxy.headers)
+    ))])
     .example("headers = { \"Host\" = \"app.internal\", \"X-Api-Key\" = \"4711\", \"Cookie\" = \"\" }")
     .elsewhere(&["proxy_set_header", "header_up", "RequestHeader"]),
     Key::new(
         "forwarded",
         &[Section::Proxy],
-        Kind::Either(&[
-            Kind::Choice(Forwarded::WORDS),
-            Kind::Boolean,
-        ]),
-        "How servers are told whom a request is from; `false`: not at all. What clients say of themselves in these fields is \
-         dropped in any case, unless they are `trusted_proxies`.",
+        Kind::Either(&[Kind::Choice(Forwarded::WORDS), Kind::Boolean]),
+        "Header fields that name the client to upstreams. `false`: none. Values of these fields that clients send are \
+         removed, unless the client is one of `trusted_proxies`.",
     )
     .sets(&[Target::Proxy(bound!(
-        render |proxy, _| Rendered::or_off(proxy.forwarded.written().map(Rendered::text))
+        render | proxy,
+        _ | Rendered::or_off(proxy.forwarded.written().map(Rendered::text))
     ))])
     .example("forwarded = \"both\""),
     Key::new(
         "proxy_protocol",
         &[Section::Proxy],
         Kind::Choice(ProxyProtocol::WORDS),
-        "Begins connections with a header of the PROXY protocol, which names the client to servers that cannot read it in a \
-         field. Each request then has a connection of its own.",
+        "Sends a header of the PROXY protocol at the beginning of connections, for upstreams that cannot read the \
+         client's address from a header field. Each request then uses a connection of its own.",
     )
     .sets(&[Target::Proxy(bound!(
-        render |proxy, kind| proxy.to.first().and_then(|server| server.upstream.proxy_protocol).render(kind)
+        render | proxy,
+        kind | proxy
+            .to
+            .first()
+            .and_then(|server| server.upstream.proxy_protocol)
+            .render(kind)
     ))])
     .example("proxy_protocol = \"v2\"")
     .elsewhere(&["send-proxy", "send-proxy-v2", "ProxyProtocol"]),
@@ -57,8 +63,9 @@ pub(super) const KEYS: &[Key] = &[
         "send_files",
         &[Section::Proxy],
         Kind::Boolean,
-        "Sends the file that an answer names by `X-Accel-Redirect` (a path of the site) or `X-Sendfile` (a path on disk) in \
-         its place, from inside the roots of the site. Only for servers that may read all files there.",
+        "Sends the file that a response names by `X-Accel-Redirect` (a path of the site) or `X-Sendfile` (a path on \
+         disk) in place of the response body. The file must be inside the roots of the site. Use it only with \
+         upstreams that may read every file there.",
     )
     .sets(&[Target::Proxy(field!(send_files))])
     .example("send_files = true")
@@ -67,7 +74,7 @@ pub(super) const KEYS: &[Key] = &[
         "intercept",
         &[Section::Proxy],
         Kind::Boolean,
-        "Gives errors of servers (400 to 599) the page that `errors` of the site or route has for them.",
+        "Replaces error responses of upstreams (400 to 599) by the pages of `errors`.",
     )
     .sets(&[Target::Proxy(field!(intercept))])
     .example("intercept = true")
@@ -76,39 +83,54 @@ pub(super) const KEYS: &[Key] = &[
         "buffering",
         &[Section::Proxy],
         Kind::Either(&[Kind::Boolean, BUFFERED]),
-        "Bytes of an answer that are received ahead of a client that takes it slowly, in memory: a server whose answer is no \
-         longer than that is free as soon as it has said it. `true`: 64 KiB. What has come is sent at once, with or without.",
+        "Buffers responses in memory for slow clients, up to this size, so that the upstream is free earlier. `true`: \
+         64 KiB. Received data is sent at once, with or without buffering.",
     )
     .sets(&[Target::Proxy(bound!(
-        render |proxy, _| Rendered::or_off((proxy.buffering > 0).then(|| size(proxy.buffering)))
+        render | proxy,
+        _ | Rendered::or_off((proxy.buffering > 0).then(|| size(proxy.buffering)))
     ))])
     .example("buffering = \"256KiB\"")
-    .elsewhere(&["proxy_buffering", "proxy_buffers", "proxy_buffer_size", "flush_interval"]),
+    .elsewhere(&[
+        "proxy_buffering",
+        "proxy_buffers",
+        "proxy_buffer_size",
+        "flush_interval",
+    ]),
     Key::new(
         "request_buffering",
         &[Section::Proxy],
         Kind::Either(&[Kind::Boolean, BUFFERED]),
-        "Receives request bodies before a server is asked, so that no server waits for a slow client, and a request can be sent \
-         to another server. `true`: the whole body, in memory or on disk (`limits.body_memory`, `server.spool`); gRPC is \
-         streamed all the same. A size: so many bytes, in memory; a longer body is then sent on as it comes.",
+        "Receives request bodies before the request is forwarded, so that slow clients do not occupy upstreams and a \
+         request can be retried with another upstream. `true`: the whole body, in memory or on disk \
+         (`limits.body_memory`, `server.spool`), except for gRPC, which is streamed. A size: up to that many bytes in \
+         memory; the rest of a longer body is streamed.",
     )
-    .sets(&[Target::Proxy(bound!(render |proxy, kind| match proxy.request_buffering {
-        RequestBuffering::None => false.render(kind),
-        RequestBuffering::First(bytes) => size(bytes),
-        RequestBuffering::Whole => true.render(kind),
-    }))])
+    .sets(&[Target::Proxy(bound!(
+        render | proxy,
+        kind | match proxy.request_buffering {
+            RequestBuffering::None => false.render(kind),
+            RequestBuffering::First(bytes) => size(bytes),
+            RequestBuffering::Whole => true.render(kind),
+        }
+    ))])
     .example("request_buffering = true")
     .elsewhere(&["proxy_request_buffering", "request_buffers"]),
     Key::new(
         "mirror",
         &[Section::Proxy],
         Kind::Either(&[URL, Kind::Table(Section::Mirror)]),
-        "Sends copies of requests to another server as well, whose answers are thrown away. Nobody waits for them: where it is \
-         slow, copies are left out.",
+        "Sends copies of requests to another server, whose responses are discarded. Clients do not wait for it: while \
+         it is slow, requests are not copied.",
     )
     .sets(&[Target::Proxy(bound!(
-        render |proxy, _| proxy.mirror.as_ref().map_or(Rendered::Unset, |mirror| Rendered::text(&mirror.to.to_string())),
-        nested |proxy, rows| {
+        render | proxy,
+        _ | proxy
+            .mirror
+            .as_ref()
+            .map_or(Rendered::Unset, |mirror| Rendered::text(&mirror.to.to_string())),
+        nested | proxy,
+        rows | {
             if let Some(mirror) = &proxy.mirror {
                 rows.table(Section::Mirror, "mirror", mirror);
             }

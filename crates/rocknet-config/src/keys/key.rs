@@ -1,51 +1,61 @@
-//! A key of the configuration: its name, tables, kind, documentation and bindings.
+//! Key of the configuration, with its name, sections, kind, documentation and bindings.
 
 use super::target::{Model, Target};
 use crate::binding::{BoundKey, Kind, Section, SettingGroup};
 
-/// One key, with everything that the check, the reference and the editors need of it.
+/// Key of the configuration, as the check, the reference, the JSON Schema and editors use it.
 #[derive(Debug)]
 pub struct Key {
+    /// Name.
     pub name: &'static str,
-    /// The tables it may stand in.
+    /// Sections that may contain the key.
     pub sections: &'static [Section],
+    /// Kind of its values.
     pub kind: Kind,
-    /// Sentences for the reference: the effect, with units and bounds that the kind does not hold.
+    /// Documentation in the reference: the effect, with units and bounds that the kind does not state. The first
+    /// sentence is the summary.
     pub doc: &'static str,
-    /// Writes the default where the bound value does not give it.
+    /// Renders the default if it cannot be taken from the bound value.
     default: Option<fn() -> String>,
-    /// The values of the model that the key sets.
+    /// Values of the model that the key sets.
     pub(crate) targets: &'static [Target],
-    /// The part of an explanation that shows the key.
+    /// Part of an explanation that lists the key.
     pub(crate) group: Option<SettingGroup>,
-    /// Lines of TOML, as they would stand under the key's header.
+    /// Lines of TOML as they would appear in the section of the key.
     pub example: &'static str,
+    /// Versions in which the key has an effect.
     pub availability: Availability,
-    /// Names of the key in other servers: a hint for configurations that come from there.
+    /// Names of the key in other servers, for hints in the check.
     pub elsewhere: &'static [&'static str],
 }
 
-/// The versions in which a key acts.
+/// Versions in which a key has an effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Availability {
+    /// This version.
     Now,
-    /// Refused until this feature comes.
+    /// A later version, with this feature; refused until then.
     Later(&'static str),
-    /// Only `value` acts; any other waits for the feature.
+    /// This version, with one value only.
     Only {
+        /// Accepted value.
         value: Literal,
+        /// Feature of a later version that brings the other values.
         feature: &'static str,
     },
 }
 
+/// Value of a key that has an effect before its feature is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Literal {
+    /// `false`.
     False,
+    /// A string.
     Text(&'static str),
 }
 
 impl Key {
-    /// Returns the key as it is bound to a part of the model.
+    /// Returns the key with its binding to a part of the model.
     pub(crate) fn bound<T: Model>(&'static self) -> Option<BoundKey<T>> {
         let binding = self.targets.iter().find_map(T::binding)?;
         Some(BoundKey {
@@ -55,7 +65,7 @@ impl Key {
         })
     }
 
-    /// Returns the default as it would be written; empty when there is none.
+    /// Returns the default as TOML; empty if there is none.
     pub fn default_value(&self) -> String {
         let bound = || self.targets.iter().find_map(|target| target.default(&self.kind));
         self.default.map(|write| write()).or_else(bound).unwrap_or_default()
@@ -76,13 +86,13 @@ impl Key {
         }
     }
 
-    /// The default, for a key whose bound value does not give it.
+    /// Sets the default of a key whose bound value does not give it.
     pub(super) const fn default(mut self, write: fn() -> String) -> Key {
         self.default = Some(write);
         self
     }
 
-    /// The default of a list or map without entries.
+    /// Sets the default to an empty list or map.
     pub(super) const fn empty(self) -> Key {
         match self.kind {
             Kind::Map { .. } => self.default(|| "{}".to_owned()),
@@ -90,13 +100,13 @@ impl Key {
         }
     }
 
-    /// The values that the key sets, whose defaults are the default of the key.
+    /// Sets the values of the model that the key sets. Their defaults are the default of the key.
     pub(super) const fn sets(mut self, targets: &'static [Target]) -> Key {
         self.targets = targets;
         self
     }
 
-    /// The part of an explanation that shows the key.
+    /// Sets the part of an explanation that lists the key.
     pub(super) const fn group(mut self, group: SettingGroup) -> Key {
         self.group = Some(group);
         self

@@ -1,4 +1,4 @@
-//! Keys whose features come with later versions: known, so that nobody is told they do not exist, and refused.
+//! Keys of later versions, which the check refuses as not available yet rather than unknown.
 
 use super::{Availability, Key, Kind, Section};
 
@@ -10,5 +10,5 @@ pub(super) const KEYS: &[Key] = &[later(
     "admin",
     &[Section::Top],
     "Dashboard, interface for programs, metrics.",
-    "the dashboard",
+    "Dashboard, API and metrics.",
 )];

@@ -1,4 +1,4 @@
-//! Keys of `[limits]`: what one client may use before the server says no.
+//! Keys of `[limits]`.
 
 use super::target::Target;
 use super::{Key, Kind, Section, Word};
@@ -15,8 +15,8 @@ pub(super) const KEYS: &[Key] = &[
             min_ms: 100,
             max_ms: HOUR_MS,
         },
-        "Longest time from the first byte of a request (or from the connection) to the end of its header section. Then \
-         408, or a close when nothing came.",
+        "Timeout from the first byte of a request, or from the connection, to the end of its header section. Then \
+         408, or the connection is closed if nothing was received.",
     )
     .sets(&[Target::Limits(field!(header_timeout))])
     .example("header_timeout = \"5s\"")
@@ -29,12 +29,12 @@ pub(super) const KEYS: &[Key] = &[
     Key::new(
         "header_size",
         &[Section::Limits],
-        // Below 1 KiB no browser gets through; above 1 MiB a thousand clients hold a gigabyte.
+        // Below 1 KiB the requests of browsers are refused; above 1 MiB a thousand clients hold a gigabyte.
         Kind::Size {
             min: 1024,
             max: 1024 * 1024,
         },
-        "Request line and header section together. More: 431.",
+        "Maximum size of request line and header section together. Then 431.",
     )
     .sets(&[Target::Limits(field!(header_size))])
     .example("header_size = \"32KiB\"")
@@ -47,7 +47,7 @@ pub(super) const KEYS: &[Key] = &[
         "header_fields",
         &[Section::Limits],
         Kind::Integer { min: 8, max: 10_000 },
-        "Header fields in one request. More: 431.",
+        "Maximum number of header fields in one request. Then 431.",
     )
     .sets(&[Target::Limits(field!(header_fields))])
     .example("header_fields = 64")
@@ -59,7 +59,7 @@ pub(super) const KEYS: &[Key] = &[
             min: 64,
             max: 1024 * 1024,
         },
-        "Request target: path and query. More: 414. It cannot be larger than `header_size`.",
+        "Maximum size of the request target: path and query. Then 414. It cannot be larger than `header_size`.",
     )
     .sets(&[Target::Limits(field!(target_size))])
     .example("target_size = \"4KiB\"")
@@ -68,7 +68,7 @@ pub(super) const KEYS: &[Key] = &[
         "body_size",
         &[Section::Limits, Section::SiteLimits],
         Kind::Size { min: 0, max: 1 << 50 },
-        "Content of one request: uploads, forms. More: 413. Sites and routes may have their own.",
+        "Maximum size of a request body: uploads, forms. Then 413. Sites and routes may override it.",
     )
     .sets(&[Target::Limits(field!(body_size)), Target::Settings(field!(body_size))])
     .example("body_size = \"10MiB\"")
@@ -82,15 +82,19 @@ pub(super) const KEYS: &[Key] = &[
     Key::new(
         "body_memory",
         &[Section::Limits, Section::SiteLimits],
-        // A thousand uploads of 16 MiB are a bound of their own: `server.spool.memory`.
+        // `server.spool.memory` bounds all bodies together.
         Kind::Size {
             min: 0,
             max: 16 * 1024 * 1024,
         },
-        "Body of one request that is held in memory while it is received for PHP, CGI, an application, or a proxy with \
-         `request_buffering`. A longer one goes to a file in `server.spool.folder`. Sites and routes may have their own.",
+        "Part of a request body that is held in memory while it is buffered for PHP, CGI, an application, or a proxy \
+         with `request_buffering`. A larger body goes to a file in `server.spool.folder`. Sites and routes may \
+         override it.",
     )
-    .sets(&[Target::Limits(field!(body_memory)), Target::Settings(field!(body_memory))])
+    .sets(&[
+        Target::Limits(field!(body_memory)),
+        Target::Settings(field!(body_memory)),
+    ])
     .example("body_memory = \"256KiB\"")
     .elsewhere(&["client_body_buffer_size", "tune.bufsize"]),
     Key::new(
@@ -100,7 +104,7 @@ pub(super) const KEYS: &[Key] = &[
             min_ms: 100,
             max_ms: HOUR_MS,
         },
-        "Longest silence while content of a request is awaited. Then 408.",
+        "Timeout for the next bytes of a request body. Then 408.",
     )
     .sets(&[Target::Limits(field!(body_idle))])
     .example("body_idle = \"10s\"")
@@ -109,8 +113,7 @@ pub(super) const KEYS: &[Key] = &[
         "body_rate",
         &[Section::Limits],
         Kind::Rate { min: 0, max: 1 << 40 },
-        "Slowest average rate at which content of a request may come. Slower: 408. `0` asks for none; `body_idle` \
-         still holds.",
+        "Minimum average rate of a request body. Then 408. `0`: no minimum; `body_idle` still applies.",
     )
     .sets(&[Target::Limits(field!(body_rate))])
     .example("body_rate = \"1KiB/s\""),
@@ -121,8 +124,8 @@ pub(super) const KEYS: &[Key] = &[
             min_ms: 100,
             max_ms: HOUR_MS,
         },
-        "Longest time in which a client takes no byte of its answer, or on average less than `body_rate`. Then the connection \
-         is closed.",
+        "Timeout for the client to accept a byte of the response, or to accept on average at least `body_rate`. Then \
+         the connection is closed.",
     )
     .sets(&[Target::Limits(field!(send_stall))])
     .example("send_stall = \"30s\"")
@@ -134,10 +137,14 @@ pub(super) const KEYS: &[Key] = &[
             min_ms: 100,
             max_ms: DAY_MS,
         },
-        "Longest wait for an answer that is being made (a disk that hangs, a handler that does not end), and for each next \
-         piece of one. Then 503, or the connection is cut where the answer had begun.",
+        "Timeout for a handler to produce a response, and each next part of it (a disk that hangs, a handler that \
+         does not return). Then 503, or the connection is cut if the response has begun. Sites and routes may \
+         override it.",
     )
-    .sets(&[Target::Limits(field!(answer_timeout)), Target::Settings(field!(answer_timeout))])
+    .sets(&[
+        Target::Limits(field!(answer_timeout)),
+        Target::Settings(field!(answer_timeout)),
+    ])
     .example("answer_timeout = \"30s\"")
     .elsewhere(&["Timeout"]),
     Key::new(
@@ -147,7 +154,7 @@ pub(super) const KEYS: &[Key] = &[
             min_ms: 0,
             max_ms: DAY_MS,
         },
-        "Longest time between two requests on a connection. `\"0s\"` closes after each answer.",
+        "Timeout for the next request on a connection. `\"0s\"` closes the connection after each response.",
     )
     .sets(&[Target::Limits(field!(keep_alive))])
     .example("keep_alive = \"15s\"")
@@ -164,7 +171,7 @@ pub(super) const KEYS: &[Key] = &[
             min_ms: 1_000,
             max_ms: 365 * DAY_MS,
         },
-        "Longest life of a connection: the first answer after it says close.",
+        "Maximum age of a connection: it is closed after the next response.",
     )
     .sets(&[Target::Limits(field!(connection_age))])
     .example("connection_age = \"10m\"")
@@ -179,7 +186,7 @@ pub(super) const KEYS: &[Key] = &[
                 max: 10_000_000,
             },
         ]),
-        "Connections open at once in the whole server. When they run out, new ones wait to be accepted.",
+        "Maximum number of open connections in the whole server. At the limit, new connections wait to be accepted.",
     )
     .sets(&[Target::Limits(field!(connections))])
     .example("connections = 20000")
@@ -191,7 +198,7 @@ pub(super) const KEYS: &[Key] = &[
             min_ms: 0,
             max_ms: HOUR_MS,
         },
-        "Longest time that answers in flight get to finish when the server stops.",
+        "Time that exchanges in flight get to finish when the server stops.",
     )
     .sets(&[Target::Limits(field!(shutdown))])
     .example("shutdown = \"30s\"")

@@ -1,4 +1,4 @@
-//! Keys of `[log]` and of a site's own `log`.
+//! Keys of `[log]`, and of `log` of a site.
 
 use super::target::Target;
 use super::{Key, Kind, Section, Word};
@@ -8,7 +8,7 @@ use crate::model::{AccessFormat, Level, LogTarget, Site};
 
 const DAY_MS: u64 = 86_400_000;
 
-/// Where the access log goes.
+/// Destination of an access log.
 const ACCESS: Kind = Kind::Either(&[
     Kind::Choice(LogTarget::ACCESS),
     Kind::Text("file name, with `/` or `.` in it"),
@@ -19,7 +19,7 @@ pub(super) const KEYS: &[Key] = &[
         "level",
         &[Section::Log],
         Kind::Choice(Level::WORDS),
-        "What the error log tells. The environment variable ROCKNET_LOG overrides it.",
+        "Minimum severity of messages in the error log. The environment variable ROCKNET_LOG overrides it.",
     )
     .sets(&[Target::Log(field!(level))])
     .example("level = \"warn\"")
@@ -31,26 +31,26 @@ pub(super) const KEYS: &[Key] = &[
             Kind::Choice(LogTarget::WORDS),
             Kind::Text("file name, with `/` or `.` in it"),
         ]),
-        "Where the error log goes. File names are relative to the file they are written in.",
+        "Destination of the error log. File names are relative to the configuration file.",
     )
-    .sets(&[Target::Log(bound!(render |log, _| log_target(&log.errors)))])
+    .sets(&[Target::Log(bound!(render | log, _ | log_target(&log.errors)))])
     .example("errors = \"/var/log/rocknet/error.log\"")
     .elsewhere(&["error_log", "ErrorLog", "error-log", "server.errorlog"]),
     Key::new(
         "access",
         &[Section::Log, Section::SiteLog],
         ACCESS,
-        "Where the access log goes: one line for each request. It is off unless asked for, because it costs time. File \
-         names are relative to the file they are written in.",
+        "Destination of the access log, which has one line per request. It is off by default because it costs time. \
+         File names are relative to the configuration file.",
     )
-    .sets(&[Target::AccessLog(bound!(render |log, _| log_target(&log.target)))])
+    .sets(&[Target::AccessLog(bound!(render | log, _ | log_target(&log.target)))])
     .example("access = \"/var/log/rocknet/access.log\"")
     .elsewhere(&["access_log", "CustomLog", "access-log", "accesslog.filename", "output"]),
     Key::new(
         "format",
         &[Section::Log, Section::SiteLog],
         Kind::Choice(AccessFormat::WORDS),
-        "How a line of the access log looks. docs/logs.md describes the members of a line in JSON.",
+        "Format of a line of the access log. docs/logs.md describes the members of a line in JSON.",
     )
     .sets(&[Target::AccessLog(field!(format))])
     .example("format = \"json\"")
@@ -59,39 +59,46 @@ pub(super) const KEYS: &[Key] = &[
         "rotate",
         &[Section::Log],
         Kind::Table(Section::Rotate),
-        "When a log file is set aside (`access.log` becomes `access.log.1`, and so on), and how many old ones are kept.",
+        "When log files are rotated (`access.log` becomes `access.log.1`, and so on), and how many rotated files are \
+         kept.",
     )
     .example("rotate = { size = \"100MB\", age = \"1d\", keep = 10 }"),
     Key::new(
         "size",
         &[Section::Rotate],
         Kind::Either(&[
-            Kind::Choice(&[Word::new("off", "whatever its size")]),
-            Kind::Size { min: 64 * 1024, max: 1 << 50 },
+            Kind::Choice(&[Word::new("off", "at any size")]),
+            Kind::Size {
+                min: 64 * 1024,
+                max: 1 << 50,
+            },
         ]),
-        "A log file is set aside when it reaches this size.",
+        "Size at which a log file is rotated.",
     )
     .sets(&[Target::Rotate(field!(size))]),
     Key::new(
         "age",
         &[Section::Rotate],
         Kind::Either(&[
-            Kind::Choice(&[Word::new("off", "whatever its age")]),
-            Kind::Duration { min_ms: 60_000, max_ms: 3_650 * DAY_MS },
+            Kind::Choice(&[Word::new("off", "at any age")]),
+            Kind::Duration {
+                min_ms: 60_000,
+                max_ms: 3_650 * DAY_MS,
+            },
         ]),
-        "A log file is set aside when it reaches this age.",
+        "Age at which a log file is rotated.",
     )
     .sets(&[Target::Rotate(field!(age))]),
     Key::new(
         "keep",
         &[Section::Rotate],
         Kind::Integer { min: 0, max: 1_000 },
-        "How many old files are kept; the oldest is removed.",
+        "Maximum number of rotated files; the oldest is removed.",
     )
     .sets(&[Target::Rotate(field!(keep))]),
 ];
 
-/// Writes the destination of a log.
+/// Renders the destination of a log.
 fn log_target(target: &LogTarget) -> Rendered {
     match target {
         LogTarget::File(path) => Rendered::text(&path.to_string_lossy()),
@@ -99,7 +106,7 @@ fn log_target(target: &LogTarget) -> Rendered {
     }
 }
 
-/// Writes the access log of a site, with what it has from `[log]`.
+/// Renders the access log of a site, with the values that it inherits from `[log]`.
 pub(crate) fn access_log(site: &Site) -> Rendered {
     let target = log_target(&site.access.target).line().unwrap_or_default();
     let format = quoted(site.access.format.word());

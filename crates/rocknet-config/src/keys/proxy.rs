@@ -1,4 +1,4 @@
-//! Keys of the proxy: which servers requests are passed on to, and how long these may take.
+//! Keys of the proxy: upstreams, load balancing, health, limits and timeouts.
 
 use super::target::Target;
 use super::upstream::{URL, rendered_servers};
@@ -15,10 +15,11 @@ pub(super) const KEYS: &[Key] = &[
         "proxy",
         &[Section::Site, Section::Route],
         Kind::Either(&[Kind::Boolean, URL, Kind::List(&URL), Kind::Table(Section::Proxy)]),
-        "Passes requests on to another server, or to one of several: `http://host:port`, `https://` under TLS, `h2c://` in \
-         HTTP/2 (gRPC), or `unix:` and the path of a socket. A table says more, with the servers in `to`. The path, the query and `Host` go there as they came; \
-         `X-Forwarded-For`, `-Proto` and `-Host` tell of the client. Where a site has `proxy` and `root`, the proxy \
-         answers; a route with a `root` of its own has files again, and so has one with `proxy = false`.",
+        "Forwards requests to another server, or to one of several: `http://host:port`, `https://` with TLS, `h2c://` \
+         in HTTP/2 without TLS (gRPC), or `unix:` and the path of a socket. A table takes more settings, with the \
+         servers in `to`. Path, query and `Host` are forwarded unchanged; `X-Forwarded-For`, `-Proto` and `-Host` \
+         name the client. If a site has `proxy` and `root`, the proxy handles its requests. In a route, a `root` or \
+         `proxy = false` turns the proxy off.",
     )
     .group(SettingGroup::Handler)
     .sets(&[Target::Settings(bound!(
@@ -31,13 +32,19 @@ pub(super) const KEYS: &[Key] = &[
         }
     ))])
     .example("proxy = \"http://127.0.0.1:3000\"")
-    .elsewhere(&["proxy_pass", "ProxyPass", "reverse_proxy", "proxy.reverse.url", "proxy.server"]),
+    .elsewhere(&[
+        "proxy_pass",
+        "ProxyPass",
+        "reverse_proxy",
+        "proxy.reverse.url",
+        "proxy.server",
+    ]),
     Key::new(
         "to",
         &[Section::Proxy],
         Kind::Several(&Kind::Either(&[URL, Kind::Table(Section::Upstream)])),
-        "The servers, each as in the short form or as a table with a weight. A name is looked up again while the server runs; one that is not known \
-         yet does not keep it from starting.",
+        "The servers, each in the short form or as a table with a weight. Names are resolved again while the server \
+         runs; a name that cannot be resolved at start does not prevent the start.",
     )
     .example("to = [\"http://10.0.0.2:3000\", { url = \"http://10.0.0.3:3000\", weight = 3 }]")
     .elsewhere(&["upstream", "upstreams", "servers"]),
@@ -48,7 +55,7 @@ pub(super) const KEYS: &[Key] = &[
             min_ms: 100,
             max_ms: 60_000,
         },
-        "Longest time until a server has taken a connection. Then 504.",
+        "Timeout for a server to accept a connection. Then 504.",
     )
     .sets(&[Target::Proxy(field!(connect))])
     .example("connect = \"1s\"")
@@ -60,7 +67,7 @@ pub(super) const KEYS: &[Key] = &[
             min_ms: 100,
             max_ms: DAY_MS,
         },
-        "Longest time from the last of a request to the head of its answer. Then 504.",
+        "Timeout for the head of the response, from the end of the request. Then 504.",
     )
     .sets(&[Target::Proxy(field!(first_byte))])
     .example("first_byte = \"10s\"")
@@ -72,8 +79,8 @@ pub(super) const KEYS: &[Key] = &[
             min_ms: 100,
             max_ms: DAY_MS,
         },
-        "Longest silence of a server within an answer, and longest rest of a connection that is kept open for the next \
-         request. An answer is cut then.",
+        "Timeout for the next bytes of a response, and for the next request on an idle connection. Then the response \
+         is cut off, or the connection is closed.",
     )
     .sets(&[Target::Proxy(field!(idle))])
     .example("idle = \"5m\""),
@@ -82,26 +89,31 @@ pub(super) const KEYS: &[Key] = &[
         &[Section::Proxy],
         Kind::Either(&[
             Kind::Choice(Balance::WORDS),
-            Kind::Text("\"header:\" and the name of a field: the same for the same value"),
+            Kind::Text("\"header:\" and the name of a header field: the same server for the same value of the field"),
         ]),
-        "Which of several servers a request goes to. Where the same key leads to the same server, one that comes or goes \
-         changes nothing for the keys of the others; requests without the key go by `random_two`.",
+        "Policy that selects one of several servers for a request. With a policy by key (`ip_hash`, `uri`, \
+         `header:`), adding or removing a server does not move the keys of the others. Requests without the key are \
+         balanced by `random_two`.",
     )
-    .sets(&[Target::Proxy(bound!(render |proxy, kind| match &proxy.balance {
-        Balance::Header(name) => Rendered::text(&format!("{}{name}", Balance::HEADER)),
-        word => word.render(kind),
-    }))])
+    .sets(&[Target::Proxy(bound!(
+        render | proxy,
+        kind | match &proxy.balance {
+            Balance::Header(name) => Rendered::text(&format!("{}{name}", Balance::HEADER)),
+            word => word.render(kind),
+        }
+    ))])
     .example("balance = \"least_conn\"")
     .elsewhere(&["lb_policy", "lbmethod", "policy", "hash", "load_balance"]),
     Key::new(
         "sticky",
         &[Section::Proxy],
         Kind::Either(&[Kind::Boolean, Kind::Text("name of a cookie")]),
-        "Keeps a client with the server it had first, by a cookie: `true` calls it `rocknet_server`. Should that server be \
-         gone, another one takes its place.",
+        "Keeps a client with its first server by a cookie; `true` names it `rocknet_server`. If that server is gone, \
+         another one takes its place.",
     )
     .sets(&[Target::Proxy(bound!(
-        render |proxy, _| Rendered::or_off(proxy.sticky.as_deref().map(Rendered::text))
+        render | proxy,
+        _ | Rendered::or_off(proxy.sticky.as_deref().map(Rendered::text))
     ))])
     .example("sticky = true")
     .elsewhere(&["stickysession", "cookie"]),
@@ -109,12 +121,17 @@ pub(super) const KEYS: &[Key] = &[
         "health",
         &[Section::Proxy],
         Kind::Either(&[Kind::Text("path"), Kind::Table(Section::Health)]),
-        "Checks each server in the background: what `path` answers there. One that is sick is asked nothing; where all are, \
-         the answer is 503.",
+        "Checks each server in the background by requests for `path`. An unhealthy server receives no requests; if \
+         all are unhealthy, the response is 503.",
     )
     .sets(&[Target::Proxy(bound!(
-        render |proxy, _| proxy.health.as_ref().map_or(Rendered::Unset, |health| Rendered::text(&health.path)),
-        nested |proxy, rows| {
+        render | proxy,
+        _ | proxy
+            .health
+            .as_ref()
+            .map_or(Rendered::Unset, |health| Rendered::text(&health.path)),
+        nested | proxy,
+        rows | {
             if let Some(health) = &proxy.health {
                 rows.table(Section::Health, "health", health);
             }
@@ -126,9 +143,9 @@ pub(super) const KEYS: &[Key] = &[
         "fails",
         &[Section::Proxy],
         Kind::Integer { min: 0, max: 1000 },
-        "Failures (no connection, no answer, one that is no HTTP) within `fail_time` after which a server among several is \
-         left alone for `fail_time`. Then one request tries it: answered, it is back; else it rests twice as long, and so on \
-         up to eight times. `0`: never.",
+        "Number of failures within `fail_time` after which one of several servers is out of rotation for `fail_time`. \
+         A failure is a failed connection, a missing response or one that is not HTTP. After that time one request \
+         tries the server. If it fails, the time doubles, up to eight times `fail_time`. `0`: never.",
     )
     .sets(&[Target::Proxy(field!(fails))])
     .example("fails = 1")
@@ -136,8 +153,11 @@ pub(super) const KEYS: &[Key] = &[
     Key::new(
         "fail_time",
         &[Section::Proxy],
-        Kind::Duration { min_ms: 100, max_ms: DAY_MS },
-        "In which `fails` are counted, and for which a server is left alone.",
+        Kind::Duration {
+            min_ms: 100,
+            max_ms: DAY_MS,
+        },
+        "Time in which `fails` are counted, and for which a server is out of rotation.",
     )
     .sets(&[Target::Proxy(field!(fail_time))])
     .example("fail_time = \"30s\"")
@@ -146,9 +166,10 @@ pub(super) const KEYS: &[Key] = &[
         "connections",
         &[Section::Proxy],
         Kind::Integer { min: 1, max: 1_000_000 },
-        "Requests that one server has at once, from all workers. When all servers have that many, the next wait, those of \
-         high `priority` in front, whichever route they came by; those of low leave others a quarter of the places. Where it \
-         is not set, a server has 1,024 requests, and tunnels (WebSocket) do not count; where it is, they do.",
+        "Maximum number of concurrent requests of one server, from all workers. When every server is at its limit, \
+         requests wait for `queue`: those of high `priority` first, whichever route they belong to; those of low \
+         priority leave a quarter of the slots to others. Without the key a server has at most 1,024 requests, and \
+         tunnels (WebSocket) are not counted; with it they are.",
     )
     .sets(&[Target::Proxy(field!(connections))])
     .example("connections = 100")
@@ -156,16 +177,22 @@ pub(super) const KEYS: &[Key] = &[
     Key::new(
         "queue",
         &[Section::Proxy],
-        Kind::Duration { min_ms: 0, max_ms: 3_600_000 },
-        "Longest time for which a request waits for a server with room. Then 503.",
+        Kind::Duration {
+            min_ms: 0,
+            max_ms: 3_600_000,
+        },
+        "Timeout of a request in the queue for a server below its limit. Then 503.",
     )
     .sets(&[Target::Proxy(field!(queue))])
     .example("queue = \"1s\""),
     Key::new(
         "slow_start",
         &[Section::Proxy],
-        Kind::Duration { min_ms: 0, max_ms: 3_600_000 },
-        "Time in which a server that has come back gets its full share again, from a tenth of it.",
+        Kind::Duration {
+            min_ms: 0,
+            max_ms: 3_600_000,
+        },
+        "Time in which a server that has recovered reaches its full share of requests, from a tenth of it.",
     )
     .sets(&[Target::Proxy(field!(slow_start))])
     .example("slow_start = \"30s\""),

@@ -1,15 +1,15 @@
-//! Keys of a site's rules: what a request has to be like, and what is done with it.
+//! Keys of rules: the conditions that a request must meet, and the action.
 
 use super::{Key, Kind, Section};
 use crate::choice::{Choice, choice};
 use crate::model::Redirect;
 
 choice! {
-    /// The way a request came.
+    /// Scheme of a request.
     #[derive(Copy)]
     pub enum RequestScheme {
-        Https = "https", "the request came under TLS";
-        Http = "http", "it came in the clear";
+        Https = "https", "with TLS";
+        Http = "http", "without TLS";
     }
 }
 
@@ -24,96 +24,101 @@ pub(super) const KEYS: &[Key] = &[
         "rule",
         &[Section::Site],
         Kind::List(&Kind::Table(Section::Rule)),
-        "Rules that requests meet before routes and redirects do, in the order they are written. Each says what a request \
-         has to be like (`path`, `host`, `method`, `header`, `query`, `scheme`: all that are written have to hold) and what \
-         is done then: `rewrite`, `redirect` or `respond`. After a rewrite the rules that follow see the new path; no rule \
-         is met twice. A rule that says `last = true` ends them, and needs no action: what it holds for is spared the \
-         others.",
+        "Rules that are applied to requests before routes and redirects, in the order of the configuration. Each has \
+         conditions (`path`, `host`, `method`, `header`, `query`, `scheme`), which must all hold, and one action: \
+         `rewrite`, `redirect` or `respond`. After a rewrite the following rules see the new path; no rule is applied \
+         twice to a request. A rule with `last = true` ends the rules when it matches, and then needs no action: its \
+         requests skip the following rules.",
     )
     .empty()
     .example(
         "[[site.\"example.com\".rule]]\npath = \"/blog/*\"\nheader = { \"Accept-Language\" = \"de*\" }\nrewrite = \
          \"/de/blog/{*}\"",
     )
-    .elsewhere(&["rewrite", "RewriteRule", "RewriteCond", "if", "handle", "url.rewrite-once", "mod_rewrite"]),
+    .elsewhere(&[
+        "rewrite",
+        "RewriteRule",
+        "RewriteCond",
+        "if",
+        "handle",
+        "url.rewrite-once",
+        "mod_rewrite",
+    ]),
     key(
         "path",
         Kind::Several(&Kind::Text("pattern, as in `redirects`")),
-        "One of these is the path, after the rules before have had their way with it. Without it: any path.",
+        "Patterns, one of which must match the path, after rewrites by earlier rules. Without the key every path \
+         matches.",
     )
     .example("path = [\"/old/*\", \"*.asp\"]"),
     key(
         "host",
         Kind::Several(&Kind::Text("host name, or `*.example.com`")),
-        "One of these is the name asked for.",
+        "Names, one of which must be the host of the request.",
     )
     .example("host = \"*.example.org\""),
     key(
         "method",
         Kind::Several(&Kind::Text("method")),
-        "One of these is the method, in upper case.",
+        "Methods, one of which must be that of the request, in upper case.",
     )
     .example("method = [\"POST\", \"PUT\"]"),
     key(
         "header",
-        Kind::Map { name: "field name", value: &Kind::Text("pattern of the value") },
-        "Fields of the request: each has a value that the pattern holds, where `*` stands for anything and case is not told \
-         apart; `\"*\"`: the field is there; `\"\"`: it is not there.",
+        Kind::Map {
+            name: "field name",
+            value: &Kind::Text("pattern of the value"),
+        },
+        "Header fields of the request, each with a pattern that its value must match. `*` stands for any characters, \
+         and case is ignored. `\"*\"`: the field is present; `\"\"`: it is absent.",
     )
     .example("header = { \"User-Agent\" = \"*bot*\", Authorization = \"\" }")
     .elsewhere(&["headers"]),
     key(
         "query",
-        Kind::Map { name: "parameter", value: &Kind::Text("pattern of the value") },
-        "Parameters of the query, as they are sent: each has a value that the pattern holds, where `*` stands for anything; \
-         `\"*\"`: it is there, with a value or without; `\"\"`: it is not there.",
+        Kind::Map {
+            name: "parameter",
+            value: &Kind::Text("pattern of the value"),
+        },
+        "Parameters of the query, as they were sent, each with a pattern that its value must match. `*` stands for \
+         any characters. `\"*\"`: the parameter is present, with or without a value; `\"\"`: it is absent.",
     )
     .example("query = { page = \"*\" }"),
-    key(
-        "scheme",
-        Kind::Choice(RequestScheme::WORDS),
-        "How the request came.",
-    )
-    .example("scheme = \"http\""),
+    key("scheme", Kind::Choice(RequestScheme::WORDS), "Scheme of the request.").example("scheme = \"http\""),
     key(
         "rewrite",
         Kind::Text("path"),
-        "The path, and the query if one is written, that is looked up instead of the one asked for; the client does not \
-         learn of it. `{*}` is what the first `*` of `path` stood for, and the whole path without its first slash where no \
-         `path` is written. Applications still see the request as it was sent (`REQUEST_URI`).",
+        "Path, and query if one is given, that replaces that of the request; the client is not redirected. `{*}` \
+         stands for the part that the first `*` of `path` matched, or without `path` for the whole path without its \
+         first slash. Applications still receive the original request target (`REQUEST_URI`).",
     )
     .example("rewrite = \"/index.php?page={*}\""),
     key(
         "redirect",
         Kind::Text("target"),
-        "Where the client is sent: a path, or a URL with http:// or https://, with `{*}` as in `rewrite`. The query goes \
-         along unless the target has one.",
+        "Target of a redirect: a path, or a URL with http:// or https://, with `{*}` as in `rewrite`. The query of \
+         the request is kept unless the target has one.",
     )
     .example("redirect = \"https://new.example.com/{*}\""),
     key(
         "respond",
         Kind::Integer { min: 200, max: 599 },
-        "The status of an answer made here. Errors have the page that `errors` gives them, or one of RockNet's.",
+        "Status of a response from the rule itself. Errors have the page of `errors`, or a default page.",
     )
     .example("respond = 410")
     .elsewhere(&["return", "deny"]),
-    key(
-        "body",
-        Kind::Text("text"),
-        "What is sent with `respond`, as plain text.",
-    )
-    .example("body = \"Back at noon.\""),
+    key("body", Kind::Text("text"), "Response body of `respond`, as plain text.").example("body = \"Back at noon.\""),
     key(
         "status",
         Kind::Integer { min: 301, max: 308 },
-        "The status of `redirect`, as in `redirects`.",
+        "Status of `redirect`, as in `redirects`.",
     )
     .default(|| Redirect::STATUS.to_string())
     .example("status = 302"),
     key(
         "last",
         Kind::Boolean,
-        "Whether no further rule is met once this one holds. A redirect and an answer end them anyway.",
+        "Ends the rules when this rule matches. A redirect and a response end them in any case.",
     )
     .default(|| false.to_string())
     .example("last = true"),

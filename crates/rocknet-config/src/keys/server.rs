@@ -1,4 +1,4 @@
-//! Keys of the whole server: the top of the file and `[server]`.
+//! Keys of the top of the file and of `[server]`.
 
 use super::target::Target;
 use super::{Key, Kind, Section};
@@ -12,27 +12,45 @@ pub(super) const KEYS: &[Key] = &[
         "include",
         &[Section::Top],
         Kind::Several(&Kind::Text("file name or pattern")),
-        "Files read as if they stood here. Names are relative to the file they are written in; `*` and `?` stand for any \
-         characters of a name, and a pattern may match nothing. Included files may include others, up to 8 deep; none \
-         twice, and none itself. Tables of all files become one; a value or a site written in two files is an error \
-         that names both places.",
+        "Files that are read as if their content were here. Names are relative to the file that includes them. `*` \
+         and `?` stand for any characters of a name, and a pattern may match no file. Included files may include \
+         others, up to 8 deep, but no file twice. Tables of all files are merged; a value or a site in two files is \
+         an error that names both positions.",
     )
     .example("include = [\"sites/*.toml\"]"),
-    Key::new("server", &[Section::Top], Kind::Table(Section::Server), "The process and its threads."),
-    Key::new("limits", &[Section::Top], Kind::Table(Section::Limits), "What one client may use."),
-    Key::new("log", &[Section::Top], Kind::Table(Section::Log), "Error log and access log."),
-    Key::new("cache", &[Section::Top], Kind::Table(Section::Cache), "Files kept in memory."),
+    Key::new(
+        "server",
+        &[Section::Top],
+        Kind::Table(Section::Server),
+        "The process and its threads.",
+    ),
+    Key::new(
+        "limits",
+        &[Section::Top],
+        Kind::Table(Section::Limits),
+        "Limits of connections and requests.",
+    ),
+    Key::new(
+        "log",
+        &[Section::Top],
+        Kind::Table(Section::Log),
+        "Error log and access log.",
+    ),
+    Key::new("cache", &[Section::Top], Kind::Table(Section::Cache), "File cache."),
     Key::new(
         "site",
         &[Section::Top],
-        Kind::Tables { name: "site", section: Section::Site },
+        Kind::Tables {
+            name: "site",
+            section: Section::Site,
+        },
         "The websites, each a table under its name.",
     ),
     Key::new(
         "mode",
         &[Section::Server],
         Kind::Choice(Mode::WORDS),
-        "One switch for the defaults that differ between a developer's machine and a server.",
+        "Selects the defaults for a public server or a developer's machine.",
     )
     .sets(&[Target::Server(field!(mode))])
     .example("mode = \"dev\""),
@@ -40,8 +58,8 @@ pub(super) const KEYS: &[Key] = &[
         "state",
         &[Section::Server],
         Kind::Text("folder"),
-        "Where certificates, the keys of this machine's own CA and other things that RockNet makes are kept. Without the \
-         key: /var/lib/rocknet for root, else `rocknet` below $XDG_STATE_HOME or ~/.local/state.",
+        "Folder for certificates, the keys of this machine's own CA and other files that RockNet creates. Without the \
+         key: /var/lib/rocknet for root, else `rocknet` in $XDG_STATE_HOME or ~/.local/state.",
     )
     .example("state = \"/var/lib/rocknet\"")
     .elsewhere(&["storage", "data_dir"]),
@@ -50,30 +68,39 @@ pub(super) const KEYS: &[Key] = &[
         &[Section::Server],
         Kind::Either(&[
             Kind::Choice(Workers::WORDS),
-            // Past this, threads only take memory from each other; the largest machines have fewer cores to give one port.
+            // More threads only use memory: the largest machines have fewer cores for one port.
             Kind::Integer { min: 1, max: 512 },
         ]),
-        "Kernel threads for each listening port. The threads of a port serve that port alone, so that one busy site \
-         cannot stall another.",
+        "Number of worker threads per listening port. They serve that port alone, so that one busy site does not \
+         delay the others.",
     )
     .sets(&[Target::Server(bound!(
-        read |_, written, server| {
+        read | _,
+        written,
+        server | {
             if let Some(workers) = workers(written.kind, &written.entry.node) {
                 server.workers = workers;
             }
         },
-        render |server, kind| match server.workers {
+        render | server,
+        kind | match server.workers {
             Workers::Count(count) => count.render(kind),
             word => word.render(kind),
         }
     ))])
     .example("workers = 4")
-    .elsewhere(&["worker_processes", "num-threads", "threads", "server.max-worker", "MaxRequestWorkers"]),
+    .elsewhere(&[
+        "worker_processes",
+        "num-threads",
+        "threads",
+        "server.max-worker",
+        "MaxRequestWorkers",
+    ]),
     Key::new(
         "backend",
         &[Section::Server],
         Kind::Choice(IoBackend::WORDS),
-        "How sockets are driven. The environment variable ROCKNET_BACKEND overrides it.",
+        "Kernel interface for sockets. The environment variable ROCKNET_BACKEND overrides it.",
     )
     .sets(&[Target::Server(field!(backend))])
     .example("backend = \"epoll\""),
@@ -81,8 +108,9 @@ pub(super) const KEYS: &[Key] = &[
         "user",
         &[Section::Server],
         Kind::Text("user name"),
-        "The account that the server becomes once its ports are open, when it is started as root. It owns the private keys, so \
-         give it to nothing else. Without the key: `rocknet`, where the system has that account; else RockNet stays root.",
+        "User that the server switches to after opening its ports, if it is started as root. It owns the private \
+         keys, so use it for nothing else. Without the key: `rocknet` if the system has that user; else RockNet stays \
+         root.",
     )
     .example("user = \"rocknet\"")
     .elsewhere(&["User", "server.username", "run-as"]),
@@ -90,16 +118,17 @@ pub(super) const KEYS: &[Key] = &[
         "script_user",
         &[Section::Server],
         Kind::Text("user name"),
-        "The account that scripts run as where their site names no `user`: PHP that RockNet runs itself, and CGI programs. It \
-         acts when RockNet is started as root. Without the key: the first of `www-data`, `nginx`, `apache`, `http` and \
-         `nobody` that the system has and that is not the server's own.",
+        "User that runs scripts of sites without `user`: PHP that RockNet starts, and CGI programs. It has an effect \
+         only if RockNet is started as root. Without the key: the first of `www-data`, `nginx`, `apache`, `http` and \
+         `nobody` that exists and is not the server's own user.",
     )
     .example("script_user = \"www-data\""),
     Key::new(
         "h2c",
         &[Section::Server],
         Kind::Boolean,
-        "HTTP/2 without TLS, for clients that begin with it (prior knowledge): proxies and tools. Browsers do not.",
+        "Accepts HTTP/2 without TLS from clients that begin with it (prior knowledge), such as proxies and tools. \
+         Browsers do not use it.",
     )
     .sets(&[Target::Server(field!(h2c))])
     .example("h2c = true"),
@@ -107,20 +136,21 @@ pub(super) const KEYS: &[Key] = &[
         "h2c_upgrade",
         &[Section::Server],
         Kind::Boolean,
-        "HTTP/2 without TLS for clients that ask for it by `Upgrade: h2c` in their first request, when that comes whole and \
-         without content. RFC 9113 has given this up, and a proxy in front that passes `Upgrade` on unread lets its clients \
-         past its own rules by it: only for old clients that know no other way.",
+        "Accepts HTTP/2 without TLS from clients that request it by `Upgrade: h2c` in their first request, if that \
+         request has no body. RFC 9113 removed this upgrade, and a proxy in front that forwards `Upgrade` unchecked \
+         lets clients bypass its rules with it. Use it only for old clients.",
     )
     .sets(&[Target::Server(field!(h2c_upgrade))])
     .example("h2c_upgrade = true"),
     Key::new(
         "trusted_proxies",
         &[Section::Server],
-        Kind::List(&Kind::Text("address, or network as in \"10.0.0.0/8\", or \"unix\"")),
-        "Proxies in front of this server that may tell whom a request is from, in the fields that `trusted_field` says. The \
-         client that they name is the client: in access logs, for PHP, CGI and controllers, for `balance = \"ip_hash\"`, and in \
-         what upstreams are told. Their list is read from its end, up to the first address that is not of a trusted proxy. What \
-         anybody else says there is dropped. `\"unix\"` stands for whoever comes through a Unix socket.",
+        Kind::List(&Kind::Text("address, network such as \"10.0.0.0/8\", or \"unix\"")),
+        "Proxies in front of this server that are trusted to name the client, in the header field of `trusted_field`. \
+         That client is used everywhere: in access logs, for PHP, CGI and controllers, for `allow`, `deny` and \
+         `balance = \"ip_hash\"`, and in header fields to upstreams. The list in the field is read from its end, up \
+         to the first address that is not a trusted proxy. The field is ignored from all other peers. `\"unix\"` \
+         stands for every client of a Unix socket.",
     )
     .empty()
     .example("trusted_proxies = [\"10.0.0.0/8\", \"192.0.2.7\"]")
@@ -129,8 +159,8 @@ pub(super) const KEYS: &[Key] = &[
         "trusted_field",
         &[Section::Server],
         Kind::Choice(TrustedField::WORDS),
-        "Where `trusted_proxies` tell whom a request is from. The other field is not looked at: a proxy that does not write it \
-         passes it on as its client made it up.",
+        "Header field in which `trusted_proxies` name the client. The other field is ignored, because a proxy that \
+         does not set it forwards it as the client sent it.",
     )
     .sets(&[Target::Server(field!(trusted_field))])
     .example("trusted_field = \"forwarded\"")
@@ -138,10 +168,10 @@ pub(super) const KEYS: &[Key] = &[
     Key::new(
         "proxy_protocol",
         &[Section::Server],
-        Kind::List(&Kind::Text("address, or network as in \"10.0.0.0/8\", or \"unix\"")),
-        "Balancers whose connections begin with a header of the PROXY protocol, version 1 or 2: the client that it names \
-         is the client. Connections of theirs without one are closed; a header from anybody else is a bad request. \
-         `\"unix\"` stands for whoever comes through a Unix socket.",
+        Kind::List(&Kind::Text("address, network such as \"10.0.0.0/8\", or \"unix\"")),
+        "Load balancers whose connections begin with a header of the PROXY protocol, version 1 or 2, which names the \
+         client. Their connections without the header are closed; the header from any other peer is a bad request. \
+         `\"unix\"` stands for every client of a Unix socket.",
     )
     .empty()
     .example("proxy_protocol = [\"10.0.0.2\", \"10.0.1.0/24\"]")
@@ -149,11 +179,11 @@ pub(super) const KEYS: &[Key] = &[
     Key::new(
         "blocking_threads",
         &[Section::Server],
-        // As many as the pool starts; disks answer no faster to more.
+        // Bound of the thread pool; disks do not get faster with more.
         Kind::Integer { min: 0, max: 512 },
-        "Threads for work that waits: disks, compression of large answers, programs. They serve high before \
-         normal priority; work of low priority has half as many threads more, which give way to all others. There is \
-         always one, for files.",
+        "Number of threads for blocking work: disks, compression of large responses, programs. They do work of high \
+         priority before normal priority. Work of low priority has half as many threads of its own, which yield to \
+         all others. With `0` one thread remains, for files.",
     )
     .sets(&[Target::Server(field!(blocking_threads))])
     .example("blocking_threads = 8")
@@ -162,7 +192,7 @@ pub(super) const KEYS: &[Key] = &[
         "events",
         &[Section::Server],
         Kind::Table(Section::Events),
-        "The event loop of each worker. The defaults are right unless a measurement says otherwise.",
+        "Event loop of each worker. Change the defaults only if a measurement shows a benefit.",
     )
     .example("events = { batch = 1024, wait = \"1s\", connections = 1024 }")
     .elsewhere(&["worker_connections"]),
@@ -170,30 +200,33 @@ pub(super) const KEYS: &[Key] = &[
         "batch",
         &[Section::Events],
         Kind::Integer { min: 1, max: 65_536 },
-        "Most events taken from the kernel at once.",
+        "Maximum number of events per call to the kernel.",
     )
     .sets(&[Target::Events(field!(batch))]),
     Key::new(
         "wait",
         &[Section::Events],
-        // Deadlines and the Date field are looked at once per wait: a longer one would make both late.
-        Kind::Duration { min_ms: 10, max_ms: 1_000 },
-        "Longest time between two looks at deadlines and the clock.",
+        // Deadlines and the Date field are updated once per wait, so a longer wait would make both late.
+        Kind::Duration {
+            min_ms: 10,
+            max_ms: 1_000,
+        },
+        "Maximum time between two checks of deadlines and the clock.",
     )
     .sets(&[Target::Events(field!(wait))]),
     Key::new(
         "connections",
         &[Section::Events],
         Kind::Integer { min: 0, max: 1_048_576 },
-        "Connection slots reserved at start, for each worker. More connections than that are served too; their slots \
-         are made when they come.",
+        "Number of connection slots that each worker reserves at start. Slots for further connections are allocated \
+         as needed.",
     )
     .sets(&[Target::Events(field!(connections))]),
     Key::new(
         "spool",
         &[Section::Server],
         Kind::Table(Section::Spool),
-        "Where request bodies are kept until they are complete: those for PHP, CGI and applications, and for proxies with \
+        "Storage of request bodies that are buffered whole: for PHP, CGI and applications, and for proxies with \
          `request_buffering`.",
     )
     .example("spool = { folder = \"/var/spool/rocknet\", memory = \"64MiB\", disk = \"50GiB\" }"),
@@ -201,8 +234,8 @@ pub(super) const KEYS: &[Key] = &[
         "folder",
         &[Section::Spool],
         Kind::Text("folder"),
-        "Folder for bodies above `limits.body_memory`. They are files without a name, which the system removes when they are \
-         closed. It must exist, and the server's user must be able to write to it. Without the key: $TMPDIR, else /var/tmp.",
+        "Folder for bodies larger than `limits.body_memory`, as unnamed files, which the system removes when they are \
+         closed. It must exist and be writable by the server's user. Without the key: $TMPDIR, else /var/tmp.",
     )
     .example("folder = \"/var/spool/rocknet\"")
     .elsewhere(&["client_body_temp_path", "server.upload-dirs", "TempDir"]),
@@ -210,15 +243,15 @@ pub(super) const KEYS: &[Key] = &[
         "memory",
         &[Section::Spool],
         Kind::Size { min: 0, max: 1 << 44 },
-        "Bodies of all requests in memory together. Beyond it, bodies go to files from their first byte.",
+        "Maximum size of all bodies in memory together. Above it, bodies go to disk from their first byte.",
     )
     .sets(&[Target::Spool(field!(memory))]),
     Key::new(
         "disk",
         &[Section::Spool],
         Kind::Size { min: 0, max: 1 << 50 },
-        "Bodies of all requests on disk together. More: 507. It cannot be less than the largest `body_size`, which it is without \
-         the key if that is more than 10 GiB.",
+        "Maximum size of all bodies on disk together. Then 507. It must be at least the largest `body_size`; the \
+         default is raised to it.",
     )
     .sets(&[Target::Spool(field!(disk))]),
 ];

@@ -1,4 +1,4 @@
-//! Keys of a site and of its routes: names, listeners, actions and filters.
+//! Keys of sites and routes: names, listeners, handlers and filters.
 
 use super::log::access_log;
 use super::target::Target;
@@ -17,7 +17,7 @@ pub(super) const KEYS: &[Key] = &[
         "aliases",
         &[Section::Site],
         Kind::Several(&Kind::Text("host name")),
-        "Other names the site answers to; `*.example.com` stands for every name below example.com.",
+        "Further host names of the site; `*.example.com` stands for every name below example.com.",
     )
     .empty()
     .group(SettingGroup::Site)
@@ -34,11 +34,12 @@ pub(super) const KEYS: &[Key] = &[
             Kind::Integer { min: 0, max: 65_535 },
             Kind::Text("\"IP:port\", \"[IPv6]:port\" or \"unix:/path\""),
         ])),
-        "Where the site is reached: ports (on every address of the machine), `\"IP:port\"`, `\"[IPv6]:port\"` or \
-         `\"unix:/path\"`, each with `http://` or `https://` before it if need be: without, port 80 and sockets are in \
-         the clear, and any other port has TLS where the site has. On a site that is named by an address a port alone \
-         means that port of that address. Port 0 lets the kernel choose one, told at start. Without the key: what the \
-         site's name says, else 80 and, where the site has TLS, 443 (8080 and 8443 in `dev` mode).",
+        "Listeners of the site: ports (on every address of the machine), `\"IP:port\"`, `\"[IPv6]:port\"` or \
+         `\"unix:/path\"`, each with an optional `http://` or `https://`. Without that scheme, port 80 and Unix \
+         sockets are without TLS, and any other port uses TLS if the site does. In a site that is named by an \
+         address, a port alone means that port of the address. For port 0 the kernel chooses a port, which is printed \
+         at start. Without the key: the port of the site's name, else 80 and, with TLS, 443 (8080 and 8443 in `dev` \
+         mode).",
     )
     .default(|| {
         let (clear, secure) = Mode::default().ports();
@@ -52,8 +53,8 @@ pub(super) const KEYS: &[Key] = &[
         "user",
         &[Section::Site],
         Kind::Text("user name"),
-        "The account that the site's scripts run as: PHP that RockNet runs itself, and CGI programs. It needs a RockNet that is \
-         started as root, and may not be root or the server's own. Without the key: `script_user` of `[server]`.",
+        "User that runs the site's scripts: PHP that RockNet starts, and CGI programs. RockNet must be started as \
+         root. The user must not be root or the server's own. Without the key: `script_user` of `[server]`.",
     )
     .group(SettingGroup::Handler)
     .sets(&[Target::Settings(bound!(render |settings, kind| settings.user.render(kind)))])
@@ -63,8 +64,8 @@ pub(super) const KEYS: &[Key] = &[
         "root",
         BOTH,
         Kind::Text("folder"),
-        "The folder whose files are served, relative to the file it is written in. In a route the whole path of the \
-         request is looked up below it, the route's own part included.",
+        "Folder whose files are served, relative to the configuration file. In a route, the whole path of the request \
+         is looked up below it, including the path of the route.",
     )
     .group(SettingGroup::Handler)
     .sets(&[Target::Settings(bound!(
@@ -77,8 +78,8 @@ pub(super) const KEYS: &[Key] = &[
         "index",
         BOTH,
         Kind::Several(&Kind::Text("file name")),
-        "What is served for a folder: the first of these that exists. Where `php` is set and this is not, `index.php` \
-         comes first.",
+        "Files that are served for a folder: the first one that exists. If `php` is set, `index.php` is first by \
+         default.",
     )
     .group(SettingGroup::Files)
     .sets(&[Target::Settings(bound!(
@@ -91,7 +92,7 @@ pub(super) const KEYS: &[Key] = &[
         "browse",
         BOTH,
         Kind::Boolean,
-        "Whether a folder without an index shows a list of what is in it.",
+        "Lists the files of folders without an index file.",
     )
     .group(SettingGroup::Files)
     .sets(&[Target::Settings(field!(browse))])
@@ -101,8 +102,9 @@ pub(super) const KEYS: &[Key] = &[
         "fallback",
         BOTH,
         Kind::Either(&[Kind::Boolean, Kind::Text("path below the site")]),
-        "The path that is served when nothing else matches: for single-page apps. Without it that is `/index.php` where \
-         `php` is set. `false` turns both off for a route: scripts and styles that are gone are 404 then, not a page.",
+        "Path that is served if nothing else matches, for single-page apps. The default is `/index.php` if `php` is \
+         set. `false` turns both off for a route, so that missing scripts and style sheets get 404 rather than a \
+         page.",
     )
     .group(SettingGroup::Files)
     .sets(&[Target::Settings(bound!(
@@ -119,7 +121,8 @@ pub(super) const KEYS: &[Key] = &[
         "try",
         BOTH,
         Kind::Several(&Kind::Text("path with `{path}`")),
-        "Paths looked up in this order; `{path}` is the path of the request. After them comes `fallback`.",
+        "Paths that are tried in this order; `{path}` stands for the path of the request. After them `fallback` is \
+         tried.",
     )
     .group(SettingGroup::Files)
     .sets(&[Target::Settings(bound!(
@@ -132,14 +135,13 @@ pub(super) const KEYS: &[Key] = &[
         "compress",
         BOTH,
         Kind::Boolean,
-        "Whether texts of 1 KiB and more, or of unknown length, are compressed (Brotli, Zstandard or gzip) for clients \
-         that accept it: files and the responses of proxies, scripts, applications and controllers. Files that stand \
-         ready beside the original (`.br`, `.zst`, `.gz`) come first. Responses that have a `Content-Encoding`, \
-         `Cache-Control: no-transform`, a range or a signature (`Signature-Input`), and event streams, stay as they \
-         are. A streamed response is flushed whenever its source pauses. A strong `ETag` of a compressed response \
-         becomes weak, so that `If-None-Match` still works and `If-Match` does not. Set `false` where a page holds a \
-         secret, such as a token against forged requests, beside text that the request chose: the length of the \
-         compressed page can reveal the secret (BREACH).",
+        "Compresses responses (Brotli, Zstandard or gzip) for clients that accept it: text of 1 KiB and more, or of \
+         unknown length, from files, proxies, scripts, applications and controllers. Compressed files beside the \
+         original (`.br`, `.zst`, `.gz`) are preferred. Responses with `Content-Encoding`, `Cache-Control: \
+         no-transform`, a range or a signature (`Signature-Input`), and event streams, are not compressed. A streamed \
+         response is flushed whenever its source pauses. A strong `ETag` of a compressed response becomes weak, so \
+         that `If-None-Match` still works and `If-Match` does not. Set `false` where a page holds a secret, such as a \
+         CSRF token, beside text from the request: the length of the compressed page can reveal the secret (BREACH).",
     )
     .group(SettingGroup::Filters)
     .sets(&[Target::Settings(field!(compress))])
@@ -152,13 +154,12 @@ pub(super) const KEYS: &[Key] = &[
             Kind::Boolean,
             Kind::Text("\"auto\", \"8.2\", \"unix:/path\", \"/path\" or \"host:port\""),
         ]),
-        "Who runs PHP, by FastCGI. `\"auto\"` is the newest PHP that is installed, `\"8.2\"` that version: RockNet starts its \
-         php-fpm, looks after it, and ends it with itself. `\"unix:/path\"` is the socket file of a php-fpm that somebody \
-         else looks after, `\"host:port\"` its address; `false` turns it off for a route. \
-         Files named `*.php` are then run and never sent. `index.php` comes first among the names of `index`, and what \
-         nothing else answers goes to `/index.php` at the root, unless `fallback` says otherwise. A path below a script \
-         that exists is its `PATH_INFO`. Nothing is run from folders named `uploads`, and other files that PHP may hold \
-         (`*.phtml`, `*.phar` and the like) are refused.",
+        "Runs PHP scripts by FastCGI. `\"auto\"` is the newest installed PHP, `\"8.2\"` that version: RockNet starts \
+         and supervises its php-fpm. `\"unix:/path\"` and `\"host:port\"` are addresses of a php-fpm that you run \
+         yourself. In a route, `false` turns PHP off. Files named `*.php` are then run and never sent. `index.php` is \
+         first in `index`, and requests without a matching file go to `/index.php` at the root, unless `fallback` is \
+         set. The path after an existing script is its `PATH_INFO`. Nothing is run in folders named `uploads`, and \
+         other PHP files (`*.phtml`, `*.phar` and the like) are refused.",
     )
     .group(SettingGroup::Handler)
     .sets(&[Target::Settings(bound!(
@@ -171,8 +172,8 @@ pub(super) const KEYS: &[Key] = &[
         "internal",
         BOTH,
         Kind::Boolean,
-        "Whether what is here is sent only where an application names it in its answer, by `X-Accel-Redirect: /path` or \
-         `X-Sendfile: /folder/file`; who asks for it gets 404. For downloads that an application decides about.",
+        "Sends files only if an application names them in its response, by `X-Accel-Redirect: /path` or `X-Sendfile: \
+         /folder/file`; direct requests get 404. For downloads that an application authorizes.",
     )
     .group(SettingGroup::Files)
     .sets(&[Target::Settings(field!(internal))])
@@ -182,10 +183,10 @@ pub(super) const KEYS: &[Key] = &[
         "headers",
         BOTH,
         Kind::Map { name: "field name", value: &Kind::Text("field value") },
-        "Header fields added to every answer; an empty value removes a field. The fields of a route join those of its \
-         site. Fields that frame a message (Content-Length, Transfer-Encoding, Connection and the like) belong to the \
-         server. Errors do not get those that have answers kept: `Expires`, and `Cache-Control` with `max-age`, \
-         `s-maxage`, `public` or `immutable`.",
+        "Header fields added to every response; an empty value removes a field. The fields of a route are merged with \
+         those of its site. Fields that frame a message (Content-Length, Transfer-Encoding, Connection and the like) \
+         belong to the server. Error responses do not get `Expires`, or `Cache-Control` with `max-age`, `s-maxage`, \
+         `public` or `immutable`, because they should not be cached.",
     )
     .group(SettingGroup::Filters)
     .sets(&[Target::Settings(bound!(
@@ -198,11 +199,10 @@ pub(super) const KEYS: &[Key] = &[
         "push",
         BOTH,
         Kind::Map { name: "page", value: &Kind::Several(&Kind::Text("path below the site")) },
-        "What a page needs, so that nobody has to read the page before asking for it: a path, or a pattern as in \
-         `redirects`, and up to 32 paths. Over HTTP/2 these are pushed with the page to clients that take pushes; all \
-         others are told of them by 103 (Early Hints). Each is pushed or told of once a connection, and not to clients \
-         that ask whether a page has changed. A handler's own `Link: <…>; rel=preload` is pushed too, unless it says \
-         `nopush`.",
+        "Files that a page needs: a path or a pattern as in `redirects`, and up to 32 paths. Over HTTP/2 they are \
+         pushed with the page to clients that accept pushes; other clients get them in a 103 (Early Hints) response. \
+         Each is sent once per connection, and not to clients that revalidate the page. A handler's own `Link: <…>; \
+         rel=preload` is pushed too, unless it has `nopush`.",
     )
     .group(SettingGroup::Filters)
     .sets(&[Target::Settings(bound!(
@@ -215,7 +215,7 @@ pub(super) const KEYS: &[Key] = &[
         "errors",
         BOTH,
         Kind::Map { name: "status from 400 to 599", value: &Kind::Text("path below the site") },
-        "Pages for errors: a status, and the path below the site whose content is sent with it.",
+        "Error pages: a status, and the path below the site whose content is sent with it.",
     )
     .group(SettingGroup::Filters)
     .sets(&[Target::Settings(bound!(
@@ -228,9 +228,10 @@ pub(super) const KEYS: &[Key] = &[
         "redirects",
         BOTH,
         Kind::Map { name: "path", value: &Kind::Either(&[Kind::Text("target"), Kind::Table(Section::Redirect)]) },
-        "Paths that have moved. A path may be exact, end in `/*` (everything below), or hold `*` elsewhere (any run \
-         without `/`); `{*}` in the target is what the first `*` stood for. The target is a path, or a URL with http:// \
-         or https://; the query of the request is kept unless the target has one. The short form answers 308.",
+        "Paths that are redirected. A path may be exact, end in `/*` (everything below it), or contain `*` elsewhere \
+         (any run of characters without `/`). The target is a path, or a URL with http:// or https://; `{*}` in it \
+         stands for the part that the first `*` matched. The query of the request is kept unless the target has one. \
+         The short form uses status 308.",
     )
     .group(SettingGroup::Rules)
     .sets(&[Target::Settings(bound!(
@@ -243,13 +244,14 @@ pub(super) const KEYS: &[Key] = &[
     ))])
     .example("redirects = { \"/old\" = \"/new\", \"/blog/*\" = \"/news/{*}\", \"/tmp\" = { to = \"/now\", status = 302 } }")
     .elsewhere(&["rewrite", "Redirect", "redir", "RewriteRule", "RedirectMatch", "redirect", "return", "url.redirect"]),
-    Key::new("to", &[Section::Redirect], Kind::Text("target"), "A path, or a URL with http:// or https://.")
+    Key::new("to", &[Section::Redirect], Kind::Text("target"), "Target: a path, or a URL with http:// or https://.")
         .elsewhere(&["target", "url", "location"]),
     Key::new(
         "status",
         &[Section::Redirect],
         STATUS,
-        "301 or 308 when it has moved for good, 302 or 307 for now, 303 after a form. 307 and 308 keep the method.",
+        "Status: 301 or 308 for permanent redirects, 302 or 307 for temporary ones, 303 after a form. 307 and 308 \
+         keep the method.",
     )
     .default(|| Redirect::STATUS.to_string())
     .elsewhere(&["code"]),
@@ -257,7 +259,7 @@ pub(super) const KEYS: &[Key] = &[
         "symlinks",
         BOTH,
         Kind::Choice(Symlinks::WORDS),
-        "Which symbolic links are followed.",
+        "Symbolic links that are followed.",
     )
     .group(SettingGroup::Files)
     .sets(&[Target::Settings(field!(symlinks))])
@@ -267,9 +269,10 @@ pub(super) const KEYS: &[Key] = &[
         "priority",
         BOTH,
         Kind::Choice(Priority::WORDS),
-        "Which work goes first in the pool of blocking threads, and where requests wait for a server of a proxy \
-         (`proxy.connections`). High goes before normal. In the pool low has threads of its own, which the system runs when \
-         others leave the processor free, so that a flood of it keeps nobody waiting; at a server it leaves some places free.",
+        "Priority of the route's work in the pool of blocking threads, and of its requests in the queue for a server \
+         of a proxy (`proxy.connections`). High goes before normal. In the pool, low has threads of its own, which \
+         run when others leave the processor idle, so that a flood of it delays nothing else. At a server, low leaves \
+         some slots to others.",
     )
     .group(SettingGroup::Limits)
     .sets(&[Target::Settings(field!(priority))])
@@ -295,7 +298,7 @@ pub(super) const KEYS: &[Key] = &[
             Kind::Text("file name, with `/` or `.` in it"),
             Kind::Table(Section::SiteLog),
         ]),
-        "The site's own access log: where it goes, or a table with `access` and `format`. What it does not say comes \
+        "Access log of the site: its destination, or a table with `access` and `format`. Missing keys are inherited \
          from `[log]`.",
     )
     .group(SettingGroup::Site)
@@ -305,10 +308,11 @@ pub(super) const KEYS: &[Key] = &[
         "route",
         &[Section::Site],
         Kind::Tables { name: "pattern", section: Section::Route },
-        "Parts of the site with settings of their own, each a table under its pattern. The most specific pattern \
-         holds, wherever it is written: an exact path (`/hello`), then the longest prefix (`/api/*`), then a pattern \
-         with `*` elsewhere (`*.zip`, `/users/*/photo`; there `*` is any run without `/`). A route has the settings of \
-         its site, with its own over them: maps are joined, all else is replaced.",
+        "Parts of the site with settings of their own, each a table under its pattern. The most specific matching \
+         pattern takes effect, in any order of the file: an exact path (`/hello`), then the longest prefix \
+         (`/api/*`), then a pattern with `*` elsewhere (`*.zip`, `/users/*/photo`), where `*` is any run of \
+         characters without `/`. A route inherits the settings of its site: maps are merged, everything else is \
+         replaced.",
     )
     .example("[site.\"example.com\".route.\"/downloads/*\"]\nbrowse = true\npriority = \"low\"")
     .elsewhere(&["location", "Location", "handle", "paths", "Directory"]),

@@ -1,4 +1,4 @@
-//! The parts of the model that keys are bound to, each with the value that it has before a key is read.
+//! Parts of the model that keys are bound to, each with its value before a key is read.
 
 use crate::binding::{Binding, Kind};
 use crate::model::{
@@ -6,25 +6,25 @@ use crate::model::{
     Settings, Site, SiteTls, Spool, Tls, Upstream, UpstreamRole, WeightedUpstream,
 };
 
-/// A part of the model that keys are bound to.
+/// Part of the model that keys are bound to.
 pub(crate) trait Model: Sized + 'static {
-    /// Returns the binding of a target if it belongs to this part.
+    /// Returns the binding of a target if it belongs to this part of the model.
     fn binding(target: &Target) -> Option<&Binding<Self>>;
 
-    /// Returns the value without any key written, which holds the defaults. `None`: they depend on other tables.
+    /// Returns the value with every key at its default; `None` if the defaults depend on other tables.
     fn defaults() -> Option<Self>;
 }
 
 macro_rules! models {
     ($($name:ident: $defaults:expr,)+) => {
-        /// A binding and the part of the model that it belongs to.
+        /// Binding of a key, with the part of the model that it belongs to.
         #[derive(Debug)]
         pub(crate) enum Target {
             $($name(Binding<$name>),)+
         }
 
         impl Target {
-            /// Returns the default of the bound value as it would be written.
+            /// Returns the default of the bound value as TOML.
             pub fn default(&self, kind: &Kind) -> Option<String> {
                 match self {
                     $(Target::$name(binding) => (binding.render)(&$name::defaults()?, kind).line(),)+

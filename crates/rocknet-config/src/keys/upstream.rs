@@ -1,4 +1,4 @@
-//! Keys of the servers of a proxy: their shares, their checks, and the server that gets copies of requests.
+//! Keys of the servers of a proxy, of their health checks, and of the mirror.
 
 use std::collections::BTreeMap;
 
@@ -7,26 +7,34 @@ use super::{Key, Kind, Section};
 use crate::binding::{HasKeys, Rendered, Scalar, SettingRows, bound, field, list, quoted};
 use crate::model::{UpstreamRole, WeightedUpstream};
 
-/// Most bytes that a request may hold: a disk is the place for more.
+/// Maximum number of bytes that one exchange buffers in memory; more belongs on disk.
 pub(super) const MAX_BUFFERED: u64 = 64 << 20;
 
 pub(super) const URL: Kind = Kind::Text("\"http://host:port\" or \"unix:/path\"");
 
 pub(super) const KEYS: &[Key] = &[
-    Key::new("path", &[Section::Health], Kind::Text("path"), "What is asked for, by GET.")
+    Key::new(
+        "path",
+        &[Section::Health],
+        Kind::Text("path"),
+        "Path of the requests, which are sent by GET.",
+    )
     .example("path = \"/healthz\""),
     Key::new(
         "status",
         &[Section::Health],
         Kind::Integer { min: 200, max: 599 },
-        "What a server that is well answers. Without it, anything from 200 to 399.",
+        "Status of a healthy server. Without the key, any from 200 to 399.",
     )
     .sets(&[Target::Health(field!(status))])
     .example("status = 204"),
     Key::new(
         "interval",
         &[Section::Health],
-        Kind::Duration { min_ms: 100, max_ms: 3_600_000 },
+        Kind::Duration {
+            min_ms: 100,
+            max_ms: 3_600_000,
+        },
         "Time between two checks.",
     )
     .sets(&[Target::Health(field!(interval))])
@@ -34,8 +42,11 @@ pub(super) const KEYS: &[Key] = &[
     Key::new(
         "timeout",
         &[Section::Health],
-        Kind::Duration { min_ms: 10, max_ms: 60_000 },
-        "Longest time for a check, connection and answer together.",
+        Kind::Duration {
+            min_ms: 10,
+            max_ms: 60_000,
+        },
+        "Timeout of a check, connection and response together.",
     )
     .sets(&[Target::Health(field!(timeout))])
     .example("timeout = \"500ms\""),
@@ -43,7 +54,7 @@ pub(super) const KEYS: &[Key] = &[
         "rise",
         &[Section::Health],
         Kind::Integer { min: 1, max: 100 },
-        "Good checks in a row after which a sick server is well.",
+        "Number of passed checks in a row after which an unhealthy server is healthy.",
     )
     .sets(&[Target::Health(field!(rise))])
     .example("rise = 1"),
@@ -51,7 +62,7 @@ pub(super) const KEYS: &[Key] = &[
         "fall",
         &[Section::Health],
         Kind::Integer { min: 1, max: 100 },
-        "Bad checks in a row after which a server is sick; the very first decides alone.",
+        "Number of failed checks in a row after which a server is unhealthy. The very first check decides alone.",
     )
     .sets(&[Target::Health(field!(fall))])
     .example("fall = 2"),
@@ -62,18 +73,20 @@ pub(super) const KEYS: &[Key] = &[
             name: "field name",
             value: &Kind::Text("field value"),
         },
-        "Header fields that checks have beside or in place of those of `headers` of the proxy, which they have too. Without \
-         `Host` in either, checks call a server by its address.",
+        "Header fields that are set in checks, in addition to those of `headers` of the proxy, which they override. \
+         Without `Host` in either, checks use the address of the server.",
     )
-    .sets(&[Target::Health(bound!(render |health, _| Rendered::names(&health.headers)))])
+    .sets(&[Target::Health(bound!(
+        render | health,
+        _ | Rendered::names(&health.headers)
+    ))])
     .example("headers = { \"Host\" = \"www.example.com\" }"),
-    Key::new("url", &[Section::Upstream], URL, "Where the server listens.")
-    .example("url = \"http://10.0.0.2:3000\""),
+    Key::new("url", &[Section::Upstream], URL, "Address of the server.").example("url = \"http://10.0.0.2:3000\""),
     Key::new(
         "weight",
         &[Section::Upstream],
         Kind::Integer { min: 1, max: 1000 },
-        "Its share of requests beside the others'.",
+        "Share of requests relative to the other servers.",
     )
     .sets(&[Target::WeightedUpstream(field!(weight))])
     .example("weight = 3"),
@@ -81,31 +94,40 @@ pub(super) const KEYS: &[Key] = &[
         "drain",
         &[Section::Upstream],
         Kind::Boolean,
-        "Whether the server is about to go: it gets no requests but those of clients whom the cookie of `sticky` keeps with it. \
-         What it is answering goes on.",
+        "Takes the server out of rotation for maintenance: it receives only requests of clients that the cookie of \
+         `sticky` keeps with it. Requests in flight are completed.",
     )
-    .sets(&[Target::WeightedUpstream(bound!(render |server, kind| (server.role == UpstreamRole::Drain).render(kind)))])
+    .sets(&[Target::WeightedUpstream(bound!(
+        render | server,
+        kind | (server.role == UpstreamRole::Drain).render(kind)
+    ))])
     .example("drain = true")
     .elsewhere(&["down"]),
     Key::new(
         "backup",
         &[Section::Upstream],
         Kind::Boolean,
-        "Whether the server gets requests only while no other can be asked: all others failed, or `health` found them sick, or \
-         the only one there is has just not been reached. Where they are but full, requests wait for them. Those whom the \
-         cookie of `sticky` keeps with a backup stay there.",
+        "Makes the server a backup: it receives requests only while no other server is available, because all others \
+         failed, are unhealthy by `health`, or the only other one could not be reached. If the others are only at \
+         their limit, requests wait for them. Clients that the cookie of `sticky` keeps with a backup stay there.",
     )
-    .sets(&[Target::WeightedUpstream(bound!(render |server, kind| (server.role == UpstreamRole::Backup).render(kind)))])
+    .sets(&[Target::WeightedUpstream(bound!(
+        render | server,
+        kind | (server.role == UpstreamRole::Backup).render(kind)
+    ))])
     .example("backup = true"),
-    Key::new("to", &[Section::Mirror], URL, "The server that gets the copies.")
-    .example("to = \"http://10.0.0.9:3000\""),
+    Key::new("to", &[Section::Mirror], URL, "The server that receives the copies.")
+        .example("to = \"http://10.0.0.9:3000\""),
     Key::new(
         "share",
         &[Section::Mirror],
-        Kind::Text("a part of all requests, as in \"10%\""),
-        "How many of the requests are copied, drawn at random.",
+        Kind::Text("a percentage, such as \"10%\""),
+        "Share of requests that are copied, picked at random.",
     )
-    .sets(&[Target::Mirror(bound!(render |mirror, _| Rendered::text(&percent(mirror.share))))])
+    .sets(&[Target::Mirror(bound!(
+        render | mirror,
+        _ | Rendered::text(&percent(mirror.share))
+    ))])
     .example("share = \"0.5%\""),
     Key::new(
         "content",
@@ -114,13 +136,13 @@ pub(super) const KEYS: &[Key] = &[
             min: 0,
             max: MAX_BUFFERED,
         },
-        "Most content of a request that is copied; those with more are left out.",
+        "Maximum size of a request body; requests with a larger body are not copied.",
     )
     .sets(&[Target::Mirror(field!(content))])
     .example("content = \"1MiB\""),
 ];
 
-/// Writes the servers of a proxy, each with the keys of its table that are not at their defaults.
+/// Renders the servers of a proxy, each with the keys of its table that are not at their defaults.
 pub(super) fn rendered_servers(all: &[WeightedUpstream]) -> Rendered {
     let server = |server: &WeightedUpstream| {
         let url = quoted(&server.upstream.to_string());
@@ -139,7 +161,7 @@ pub(super) fn rendered_servers(all: &[WeightedUpstream]) -> Rendered {
     Rendered::Value(list(all.iter().map(server)))
 }
 
-/// Writes a part of all, as in `"0.5%"`.
+/// Renders a share as a percentage: `0.5%`.
 fn percent(share: u32) -> String {
     let (whole, part) = (share / 100, share % 100);
     match part {
@@ -154,7 +176,7 @@ mod tests {
     use crate::model::Mirror;
 
     #[test]
-    fn shares_are_written_as_they_are_read() {
+    fn shares_are_rendered_as_they_are_parsed() {
         for (share, text) in [
             (1000, "10%"),
             (Mirror::ALL, "100%"),

@@ -1,4 +1,4 @@
-//! Keys of the proxy for connections to its servers: lookup of names, the path at the server, HTTP/2 and TLS.
+//! Keys of the proxy for connections to its servers: name resolution, paths, HTTP/2 and TLS.
 
 use std::time::Duration;
 
@@ -23,18 +23,21 @@ pub(super) const KEYS: &[Key] = &[
                 max_ms: DAY_MS,
             },
         ]),
-        "When the name of a server is looked up again. With `\"ttl\"` as soon as the answer of the DNS is over, 1 second to 5 \
-         minutes; where that cannot be known, because the name is in `/etc/hosts` for one, every 10 seconds.",
+        "When the names of servers are resolved again. `\"ttl\"`: when the TTL of the DNS answer has expired, after 1 \
+         second to 5 minutes. If the TTL is unknown, as for names in `/etc/hosts`, every 10 seconds.",
     )
     .sets(&[Target::Proxy(bound!(
-        read |_, written, proxy| {
+        read | _,
+        written,
+        proxy | {
             let (kind, node) = (written.kind, &written.entry.node);
             let every = || Duration::read(kind, node).map(Resolve::Every);
             if let Some(resolve) = Resolve::read(kind, node).or_else(every) {
                 proxy.resolve = resolve;
             }
         },
-        render |proxy, kind| match proxy.resolve {
+        render | proxy,
+        kind | match proxy.resolve {
             Resolve::Every(time) => time.render(kind),
             word => word.render(kind),
         }
@@ -45,72 +48,101 @@ pub(super) const KEYS: &[Key] = &[
         "strip",
         &[Section::Proxy],
         Kind::Text("path below the site"),
-        "What paths begin with that is not passed on: with `\"/api\"` the server is asked for `/users` where the client asks \
-         for `/api/users`.",
+        "Prefix that is removed from paths before requests are forwarded: with `\"/api\"`, a request for `/api/users` \
+         is forwarded as `/users`.",
     )
-    .sets(&[Target::Proxy(bound!(render |proxy, kind| proxy.strip.render(kind)))])
+    .sets(&[Target::Proxy(bound!(render | proxy, kind | proxy.strip.render(kind)))])
     .example("strip = \"/api\"")
     .elsewhere(&["strip_prefix", "uri strip_prefix", "handle_path"]),
     Key::new(
         "http2",
         &[Section::Proxy],
         Kind::Boolean,
-        "Asks servers under `https://` and at sockets in HTTP/2, as gRPC needs it. Behind `h2c://` it is spoken anyway. A \
-         server that does not speak it is no server: nothing is asked in HTTP/1.1 instead.",
+        "Sends requests in HTTP/2 to servers under `https://` and at Unix sockets, as gRPC requires. `h2c://` always \
+         uses HTTP/2. A server that does not speak HTTP/2 counts as failed; there is no fallback to HTTP/1.1.",
     )
-    .sets(&[Target::Proxy(bound!(render |proxy, kind| {
-        let without_word = |host: &Host, is_secure| is_secure || matches!(host, Host::Unix(_));
-        let mut servers = proxy.to.iter().map(|server| &server.upstream);
-        servers.any(|it| it.http2 && without_word(&it.host, it.is_secure)).render(kind)
-    }))])
+    .sets(&[Target::Proxy(bound!(
+        render | proxy,
+        kind | {
+            let without_word = |host: &Host, is_secure| is_secure || matches!(host, Host::Unix(_));
+            let mut servers = proxy.to.iter().map(|server| &server.upstream);
+            servers
+                .any(|it| it.http2 && without_word(&it.host, it.is_secure))
+                .render(kind)
+        }
+    ))])
     .example("to = \"https://grpc.internal\"\nhttp2 = true")
     .elsewhere(&["proxy_http_version", "versions", "grpc_pass"]),
     Key::new(
         "ca",
         &[Section::Proxy],
         Kind::Several(&FILE),
-        "The authorities whose certificates servers under `https://` may show, in place of those that the system trusts. Read \
-         at the start and at a reload.",
+        "Certificate authorities that verify servers under `https://`, in place of those of the system. The files are \
+         read at start and at a reload.",
     )
-    .sets(&[Target::Proxy(bound!(render |proxy, _| Rendered::some_paths(&proxy.tls.ca)))])
+    .sets(&[Target::Proxy(bound!(
+        render | proxy,
+        _ | Rendered::some_paths(&proxy.tls.ca)
+    ))])
     .example("ca = \"internal-ca.pem\"")
-    .elsewhere(&["proxy_ssl_trusted_certificate", "tls_trust_pool", "ca-file", "SSLProxyCACertificateFile"]),
+    .elsewhere(&[
+        "proxy_ssl_trusted_certificate",
+        "tls_trust_pool",
+        "ca-file",
+        "SSLProxyCACertificateFile",
+    ]),
     Key::new(
         "server_name",
         &[Section::Proxy],
         Kind::Text("name or address"),
-        "The name that servers under `https://` are asked for in the handshake (SNI), and that their certificates have to be \
-         for. Without it, the host of each URL.",
+        "Server name in the TLS handshake (SNI), which the certificate of servers under `https://` must be valid for. \
+         Without the key, the host of each URL.",
     )
-    .sets(&[Target::Proxy(bound!(render |proxy, kind| proxy.tls.server_name.render(kind)))])
+    .sets(&[Target::Proxy(bound!(
+        render | proxy,
+        kind | proxy.tls.server_name.render(kind)
+    ))])
     .example("server_name = \"app.internal\"")
     .elsewhere(&["proxy_ssl_name", "tls_server_name", "sni"]),
     Key::new(
         "verify",
         &[Section::Proxy],
         Kind::Boolean,
-        "Whether certificates of servers under `https://` are checked. `false` is dangerous: whoever is in between can read \
-         and change everything.",
+        "Verifies the certificates of servers under `https://`. `false` is dangerous: an attacker in the network can \
+         read and change everything.",
     )
-    .sets(&[Target::Proxy(bound!(render |proxy, kind| proxy.tls.verify.render(kind)))])
+    .sets(&[Target::Proxy(bound!(
+        render | proxy,
+        kind | proxy.tls.verify.render(kind)
+    ))])
     .example("verify = false")
     .elsewhere(&["proxy_ssl_verify", "tls_insecure_skip_verify", "SSLProxyVerify"]),
     Key::new(
         "cert",
         &[Section::Proxy],
         FILE,
-        "The certificate, with its chain, that servers under `https://` are shown when they ask for one.",
+        "Client certificate, with its chain, for servers under `https://` that request one.",
     )
-    .sets(&[Target::Proxy(bound!(render |proxy, _| Rendered::some_paths(proxy.tls.client.iter().map(|it| &it.0))))])
+    .sets(&[Target::Proxy(bound!(
+        render | proxy,
+        _ | Rendered::some_paths(proxy.tls.client.iter().map(|it| &it.0))
+    ))])
     .example("cert = \"rocknet.pem\"")
-    .elsewhere(&["proxy_ssl_certificate", "tls_client_auth", "SSLProxyMachineCertificateFile"]),
+    .elsewhere(&[
+        "proxy_ssl_certificate",
+        "tls_client_auth",
+        "SSLProxyMachineCertificateFile",
+    ]),
     Key::new(
         "key",
         &[Section::Proxy],
         FILE,
-        "The private key of `cert`. Without it the key is looked for in the file of the certificate.",
+        "Private key of `cert`. Without it the key is read from the file of the certificate.",
     )
-    .sets(&[Target::Proxy(bound!(render |proxy, _| Rendered::some_paths(proxy.tls.client.iter().map(|it| &it.1))))])
+    .sets(&[Target::Proxy(bound!(
+        render | proxy,
+        _ | Rendered::some_paths(proxy.tls.client.iter().map(|it| &it.1))
+    ))])
     .example("cert = \"rocknet.pem\"\nkey = \"rocknet.key\"")
     .elsewhere(&["proxy_ssl_certificate_key"]),
 ];

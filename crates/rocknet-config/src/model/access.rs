@@ -1,29 +1,32 @@
-//! Client addresses that may enter a site or route.
+//! Access lists of client addresses for sites and routes.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::network::Network;
 
-/// Addresses of clients at one place. An address in both lists may not enter.
+/// Client addresses that a site or route allows and denies. An address in both lists is denied.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Access {
-    /// Addresses that may enter; empty: all.
+    /// Allowed addresses; empty: all.
     pub allow: Vec<ClientRange>,
-    /// Addresses that may not enter.
+    /// Denied addresses.
     pub deny: Vec<ClientRange>,
 }
 
-/// Client addresses that are treated alike.
+/// Range of client addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientRange {
+    /// Every address, and every client of a Unix socket.
     All,
     /// Every network of [`PRIVATE_NETWORKS`].
     Private,
+    /// One network, or the clients of Unix sockets.
     Network(Network),
 }
 
-/// Networks that no stranger sends from: loopback, RFC 1918, link-local (RFC 3927, RFC 4291) and unique local addresses
-/// (RFC 4193). The shared addresses of RFC 6598 are missing, because the other customers of a carrier are strangers.
+/// Networks that are never routed on the Internet: loopback, RFC 1918, link-local (RFC 3927, RFC 4291) and unique local
+/// addresses (RFC 4193). The shared addresses of RFC 6598 are not among them, because other customers of the carrier
+/// have them.
 pub const PRIVATE_NETWORKS: [Network; 8] = [
     network(IpAddr::V4(Ipv4Addr::new(127, 0, 0, 0)), 8),
     network(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 0)), 8),
@@ -40,7 +43,7 @@ const fn network(ip: IpAddr, length: u8) -> Network {
 }
 
 impl Access {
-    /// Returns true if every client may enter.
+    /// Returns true if every client is allowed.
     pub fn is_open(&self) -> bool {
         self.allow.is_empty() && self.deny.is_empty()
     }

@@ -1,4 +1,4 @@
-//! Certificates of public CAs, as meant.
+//! Settings for certificates of public certificate authorities (ACME, RFC 8555).
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -9,27 +9,27 @@ use super::with_defaults::with_defaults;
 use crate::choice::choice;
 
 choice! {
-    /// A public authority that is known by a name.
+    /// Public certificate authority that is known by name.
     #[derive(Copy)]
     pub enum KnownCa {
         LetsEncrypt = "letsencrypt", "Let's Encrypt";
-        LetsEncryptStaging = "letsencrypt-staging", "its certificates for trying out, which nobody trusts";
+        LetsEncryptStaging = "letsencrypt-staging", "the test environment of Let's Encrypt, whose certificates clients do not trust";
     }
     default LetsEncrypt
 }
 
 choice! {
-    /// A way to prove a name.
+    /// Type of an ACME challenge, by which control of a name is proven (RFC 8555 §8, RFC 8737).
     #[derive(Copy)]
     pub enum Challenge {
-        Http = "http-01", "a text on port 80";
+        Http = "http-01", "a response on port 80";
         TlsAlpn = "tls-alpn-01", "a certificate on port 443";
-        Dns = "dns-01", "a record in the zone, by `dns`; it alone proves wildcards";
+        Dns = "dns-01", "a DNS record, which `dns` creates; required for wildcard names";
     }
 }
 
 impl KnownCa {
-    /// The URL of its directory.
+    /// Returns the URL of the authority's ACME directory.
     pub(crate) fn url(self) -> &'static str {
         match self {
             KnownCa::LetsEncrypt => "https://acme-v02.api.letsencrypt.org/directory",
@@ -39,64 +39,84 @@ impl KnownCa {
 }
 
 with_defaults! {
+    /// ACME settings, for all sites whose certificates come from a public CA.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Acme {
-        /// Address at which a CA may write to the operator.
+        /// Email address at which a CA may contact the operator.
         pub email: Option<String> = None,
-        /// Asked in this order until one signs; never empty.
+        /// Certificate authorities, tried in this order until one issues the certificate; never empty.
         pub cas: Vec<AcmeCa> = vec![AcmeCa { url: KnownCa::default().url().to_owned(), binding: None }],
-        /// Roots that CAs are known by, instead of those of the system.
+        /// PEM file of the root certificates that verify connections to CAs; `None`: those of the system.
         pub ca_root: Option<PathBuf> = None,
-        /// Proofs of names, in the order in which they are tried.
+        /// Challenge types, in the order in which they are tried.
         pub challenges: Vec<Challenge> = vec![Challenge::Http, Challenge::TlsAlpn],
+        /// Way to change the records of a zone for `dns-01`; `None`: `dns-01` is not available.
         pub dns: Option<Dns> = None,
-        /// `http://…`: who says whether a name below a wildcard may have a certificate.
+        /// URL, `http://…`, that decides whether a name below a wildcard gets a certificate on demand.
         pub ask: Option<String> = None,
     }
 }
 
+/// Certificate authority that speaks ACME.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AcmeCa {
-    /// Its directory, `https://…`.
+    /// URL of its directory, `https://…`.
     pub url: String,
-    /// Key that ties the account to one that exists at the CA (external account binding).
+    /// Key for external account binding (RFC 8555 §7.3.4), which ties the ACME account to an existing account at the
+    /// CA.
     pub binding: Option<SharedKey>,
 }
 
-/// A secret and the name by which the other side knows it.
+/// Shared secret and the identifier by which the peer knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SharedKey {
+    /// Identifier of the key, such as the name of a TSIG key.
     pub name: String,
+    /// The key itself.
     pub secret: Secret,
 }
 
-/// Bytes that no message shows.
+/// Secret bytes, which [`Debug`](fmt::Debug) does not print.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Vec<u8>);
 
-/// The way to change records of a zone.
+/// Way to change the records of a DNS zone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Dns {
-    /// By a program: `program present|cleanup NAME VALUE`.
-    Hook { program: PathBuf, wait: Duration },
-    /// By an update of the zone (RFC 2136).
-    Update { zone: DnsZone, wait: Duration },
+    /// Runs a program as `PROGRAM present|cleanup NAME VALUE`.
+    Hook {
+        /// Path of the program.
+        program: PathBuf,
+        /// Time after a change until all servers of the zone have it.
+        wait: Duration,
+    },
+    /// Sends a dynamic update to a server of the zone (RFC 2136).
+    Update {
+        /// Zone that is changed.
+        zone: DnsZone,
+        /// Time after a change until all servers of the zone have it.
+        wait: Duration,
+    },
 }
 
+/// DNS zone, and the server that accepts updates for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DnsZone {
+    /// Address of the server.
     pub server: SocketAddr,
     /// Name of the zone; `None`: the server is queried for it.
     pub name: Option<String>,
-    /// Key that signs updates (TSIG); without it the server has to accept them from this address.
+    /// TSIG key that signs updates (RFC 8945); `None`: the server has to accept unsigned updates from this address.
     pub key: Option<SharedKey>,
 }
 
 impl Secret {
+    /// Creates a secret from its bytes.
     pub fn new(bytes: Vec<u8>) -> Secret {
         Secret(bytes)
     }
 
+    /// Returns the bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }

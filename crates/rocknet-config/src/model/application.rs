@@ -1,4 +1,4 @@
-//! Applications that answer by FastCGI, SCGI or uwsgi, as meant.
+//! Settings of applications that are reached by FastCGI, SCGI or uwsgi.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,38 +7,44 @@ use std::time::Duration;
 use super::proxy::Balance;
 use super::upstream::Host;
 
-/// The application of `fastcgi`, `scgi` or `uwsgi` at one place.
+/// Application of a site or route: `fastcgi`, `scgi` or `uwsgi`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Application {
+    /// Protocol that the application speaks.
     pub protocol: Protocol,
-    /// One at least.
+    /// Addresses of the application, at least one.
     pub to: Vec<Host>,
-    /// One that goes by no key.
+    /// Load-balancing policy; one that does not depend on the request.
     pub balance: Balance,
-    /// The part of paths that is its name; what follows it is `PATH_INFO`. Without a slash at its end: empty for the whole
-    /// site.
+    /// Prefix of paths that becomes `SCRIPT_NAME`; the rest of the path is `PATH_INFO`. Without a slash at its end, so
+    /// empty for the whole site.
     pub mount: String,
-    /// Variables of its requests; an empty value takes one away.
+    /// Variables that are set in requests to the application; an empty value removes a variable.
     pub params: BTreeMap<String, String>,
-    /// Until a connection is taken.
+    /// Timeout for a connection to be accepted.
     pub connect: Duration,
-    /// Connections that are kept open between requests. Only FastCGI has such.
+    /// Number of idle connections kept open for reuse; FastCGI only.
     pub keep: usize,
-    /// Failures within `fail_time` after which one of several is left alone for as long; 0: never.
+    /// Number of failures within `fail_time` after which one of several addresses is out of rotation for `fail_time`;
+    /// 0: never.
     pub fails: u32,
+    /// Time in which `fails` are counted, and for which an address is out of rotation.
     pub fail_time: Duration,
 }
 
-/// The protocol of an application.
+/// Protocol of an application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Protocol {
+    /// FastCGI 1.0.
     FastCgi,
+    /// Simple Common Gateway Interface.
     Scgi,
+    /// The binary protocol of uWSGI.
     Uwsgi,
 }
 
 impl Application {
-    /// At these addresses, with the defaults of everything else.
+    /// Returns an application at these addresses, with defaults for everything else.
     pub fn at(protocol: Protocol, to: Vec<Host>) -> Application {
         Application {
             protocol,
@@ -55,9 +61,10 @@ impl Application {
 }
 
 impl Protocol {
+    /// Every protocol.
     pub const ALL: [Protocol; 3] = [Protocol::FastCgi, Protocol::Scgi, Protocol::Uwsgi];
 
-    /// The key that names applications of this kind.
+    /// Returns the configuration key for applications of this protocol.
     pub fn key(self) -> &'static str {
         match self {
             Protocol::FastCgi => "fastcgi",

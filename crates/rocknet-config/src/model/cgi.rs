@@ -1,36 +1,37 @@
-//! Programs that are run by CGI, as meant.
+//! Settings of CGI programs (RFC 3875).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Most programs that run at once, of all sites: each is a process that may take a core and tens of megabytes.
+/// Maximum number of CGI programs that run at once for all sites. Each is a process that may take a core and tens of
+/// megabytes.
 pub const MAX_PROGRAMS: usize = 64;
 
-/// CGI programs of one place.
+/// CGI programs of a site or route.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cgi {
-    /// The path whose programs are run, without a slash at its end.
+    /// Path of the folder whose programs are run, without a slash at its end.
     pub folder: String,
-    /// Programs that run at once, [`MAX_PROGRAMS`] at most.
+    /// Maximum number of programs that run at once, at most [`MAX_PROGRAMS`].
     pub programs: usize,
-    /// Longest wait of a request for its program to be let run.
+    /// Timeout of a request in the queue for a permit to start its program.
     pub queue: Duration,
-    /// Of one program, all in all.
+    /// Maximum run time of one program.
     pub time: Duration,
-    /// Bytes of one answer.
+    /// Maximum size of one response, in bytes.
     pub output: u64,
-    /// Variables of its environment; an empty value takes one away.
+    /// Variables that are set in the environment of programs; an empty value removes a variable.
     pub params: BTreeMap<String, String>,
 }
 
 impl Cgi {
-    /// Programs of this folder, with the defaults of everything else.
+    /// Returns the programs of this folder, with defaults for everything else.
     pub fn at(folder: String) -> Cgi {
         Cgi {
             folder,
             programs: MAX_PROGRAMS,
             queue: Duration::from_secs(10),
-            // Who needs longer answers first, and works elsewhere.
+            // A program that needs longer should respond first and do its work in another process.
             time: Duration::from_secs(15 * 60),
             output: 1 << 30,
             params: BTreeMap::new(),

@@ -1,4 +1,4 @@
-//! A whole configuration, read from files or made without one.
+//! The whole configuration, read from files or built in memory.
 
 use std::path::{Path, PathBuf};
 
@@ -10,24 +10,29 @@ use super::site::{Listen, Site};
 use super::source_span::SourceSpan;
 use super::tls::Tls;
 
-/// A whole, checked configuration. Nothing in it needs a further look at the file it came from. The default is that of an
-/// empty file, without a site.
+/// Whole, checked configuration. It is independent of the files it was read from. The default is the configuration of
+/// an empty file, which has no site.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Config {
+    /// Process and threads.
     pub server: Server,
+    /// Limits of connections and requests.
     pub limits: Limits,
+    /// Error log, and access log of the sites without one of their own.
     pub log: Log,
+    /// File cache.
     pub cache: Cache,
+    /// TLS settings of all sites that use TLS.
     pub tls: Tls,
-    /// In the order of their names, so that two equal files give two equal configurations.
+    /// Sites in the order of their names, so that equal files give equal configurations.
     pub sites: Vec<Site>,
-    /// The file it was read from and all files it includes, in reading order; empty when built in memory.
+    /// Main file and all included files, in reading order; empty if built in memory.
     pub files: Vec<PathBuf>,
 }
 
 impl Config {
-    /// Returns the configuration of `rocknet serve DIR`: one folder in `dev` mode, with its `index.html` where there is one,
-    /// else a list.
+    /// Returns the configuration of `rocknet serve DIR`: one folder in `dev` mode, with listings for folders without an
+    /// index file.
     pub fn for_directory(directory: &Path, listen: Listen) -> Config {
         let settings = Settings {
             root: Some(directory.to_owned()),
@@ -37,7 +42,7 @@ impl Config {
         Config::one_site(Mode::Dev, listen, settings)
     }
 
-    /// Returns the configuration of a fresh install: one site without a root, which answers with the default page.
+    /// Returns the configuration of a new installation: one site without a root, which serves the default page.
     pub fn welcome(listen: Listen) -> Config {
         let settings = Settings {
             default_page: true,

@@ -1,4 +1,4 @@
-//! Error log and access logs, as meant.
+//! Settings of the error log and the access logs.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,73 +7,83 @@ use super::with_defaults::with_defaults;
 use crate::choice::{Choice, Word, choice};
 
 choice! {
-    /// The least urgent messages that the error log holds.
+    /// Minimum severity of messages in the error log.
     #[derive(Copy)]
     pub enum Level {
-        Error = "error", "what failed";
-        Warn = "warn", "and what may fail soon";
-        Info = "info", "and what the server does: start, reload, stop";
-        Debug = "debug", "and why it answers as it does";
+        Error = "error", "failures";
+        Warn = "warn", "and conditions that may lead to failures";
+        Info = "info", "and operation of the server: start, reload, stop";
+        Debug = "debug", "and the reasons for responses";
         Trace = "trace", "and every step; slow";
     }
     default Info
 }
 
 choice! {
-    /// The destination of a log.
+    /// Destination of a log.
     pub enum LogTarget {
         Stderr = "stderr", "standard error";
         Stdout = "stdout", "standard output";
-        Off = "off", "none";
+        Off = "off", "no log";
     }
     with {
+        /// Path of a file.
         File(PathBuf),
     }
     default Off
 }
 
 choice! {
-    /// The form of a line of the access log.
+    /// Format of a line of the access log.
     #[derive(Copy)]
     pub enum AccessFormat {
         Common = "common", "the Common Log Format";
-        Combined = "combined", "and Referer and User-Agent";
-        Json = "json", "one object a line";
+        Combined = "combined", "the Common Log Format with `Referer` and `User-Agent`";
+        Json = "json", "one JSON object per line";
     }
     default Combined
 }
 
 impl LogTarget {
-    /// The words of an access log: all but the first, because standard error is for errors.
+    /// Words for the destination of an access log: all but the first, because standard error is for the error log.
     pub(crate) const ACCESS: &'static [Word] = LogTarget::WORDS.split_at(1).1;
 }
 
 with_defaults! {
+    /// Settings of `[log]`.
     #[derive(Debug, Clone, PartialEq)]
     pub struct Log {
+        /// Minimum severity in the error log.
         pub level: Level = Level::default(),
         /// Destination of the error log.
         pub errors: LogTarget = LogTarget::Stderr,
-        /// Access log of the sites that have none of their own.
+        /// Access log of the sites without one of their own.
         pub access: AccessLog = AccessLog::default(),
+        /// Rotation of log files.
         pub rotate: Rotate = Rotate::default(),
     }
 }
 
 with_defaults! {
+    /// Access log of a site, or the default of all sites.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct AccessLog {
+        /// Destination.
         pub target: LogTarget = LogTarget::Off,
+        /// Format of a line.
         pub format: AccessFormat = AccessFormat::default(),
     }
 }
 
 with_defaults! {
-    /// Size and age at which a log file is set aside, and the number of old files that are kept.
+    /// Size and age at which a log file is rotated, and the number of rotated files that are kept.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Rotate {
+        /// Size at which a file is rotated, in bytes; `None`: at any size.
         pub size: Option<u64> = Some(100_000_000),
+        /// Age at which a file is rotated; `None`: at any age.
         pub age: Option<Duration> = None,
+        /// Maximum number of rotated files; the oldest is removed.
         pub keep: usize = 10,
     }
 }

@@ -1,18 +1,23 @@
-//! Networks of peers that are trusted, as meant.
+//! Networks in CIDR notation.
 
 use std::net::IpAddr;
 
-/// A set of peer addresses.
+/// Set of peer addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Network {
-    /// The first `length` bits are those of `ip`.
-    Ip { ip: IpAddr, length: u8 },
+    /// Addresses whose first `length` bits equal those of `ip`.
+    Ip {
+        /// An address of the network.
+        ip: IpAddr,
+        /// Prefix length: at most 32 for IPv4, 128 for IPv6.
+        length: u8,
+    },
     /// Peers of Unix sockets.
     Unix,
 }
 
 impl Network {
-    /// Returns whether the network holds an address.
+    /// Returns true if the network contains an address. IPv6-mapped IPv4 addresses count as IPv4.
     pub fn contains(&self, address: IpAddr) -> bool {
         let Network::Ip { ip, length } = *self else {
             return false;
@@ -23,7 +28,7 @@ impl Network {
             _ => return false,
         };
         let ignored = bits - u32::from(length).min(bits);
-        // Shifting by all bits there are is no shift.
+        // A shift by the whole width, for a prefix of length 0, overflows: no bit is left to compare.
         ours.checked_shr(ignored).unwrap_or(0) == theirs.checked_shr(ignored).unwrap_or(0)
     }
 }

@@ -1,80 +1,99 @@
-//! A password hash in the form of crypt(3): its scheme, and bounds on the work of verifying it.
+//! Password hashes in the format of crypt(3), with bounds on the work of verifying them.
 
 use std::fmt;
 
-/// Largest cost of bcrypt: about one second of a core. Each step doubles it, and 31 would take a day.
+/// Maximum cost of bcrypt: about one second of a core. Each step doubles the time, and 31 would take a day.
 pub const MAX_BCRYPT_COST: u32 = 14;
 
-/// Most rounds of SHA-crypt: about one second of a core with a long password. 5,000 are usual.
+/// Maximum rounds of SHA-crypt: about one second of a core with a long password. The default of SHA-crypt is 5,000.
 pub const MAX_SHA_ROUNDS: u32 = 500_000;
 
-/// Most memory of one argon2 verification, in KiB. Every thread of the blocking pool may take this much at once.
+/// Maximum memory of one argon2 verification, in KiB. Every thread of the blocking pool may use this much at once.
 pub const MAX_ARGON2_MEMORY: u32 = 256 * 1024;
 
-/// Most work of one argon2 verification, in KiB times passes: about one second of a core.
+/// Maximum work of one argon2 verification, in KiB times passes: about one second of a core.
 pub const MAX_ARGON2_WORK: u64 = 1024 * 1024;
 
-/// Most lanes of argon2: RFC 9106 recommends 4.
+/// Maximum number of lanes of argon2. RFC 9106 recommends 4.
 const MAX_ARGON2_LANES: u32 = 16;
 
-/// Longest hash that is looked at: the longest argon2 hash within the bounds has about 230 characters.
+/// Maximum length of a hash, in bytes. The longest argon2 hash within the bounds has about 230.
 const MAX_TEXT_BYTES: usize = 512;
 
-/// The hash of a password. Its text is well-formed, and verifying it stays within the bounds of this module.
+/// Hash of a password. Its text is well-formed, and verifying it stays within the bounds of this module.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct PasswordHash {
     text: Box<str>,
     scheme: HashScheme,
 }
 
-/// The function that made a hash, and its parameters.
+/// Function that made a hash, with its parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum HashScheme {
+    /// Argon2 (RFC 9106).
     Argon2 {
+        /// Variant of the function.
         variant: Argon2Variant,
-        /// 0x10 or 0x13.
+        /// Version: 0x10 or 0x13.
         version: u32,
-        /// In KiB.
+        /// Memory, in KiB.
         memory: u32,
+        /// Number of passes.
         passes: u32,
+        /// Degree of parallelism.
         lanes: u32,
     },
+    /// bcrypt.
     Bcrypt {
+        /// Binary logarithm of the number of rounds.
         cost: u32,
     },
+    /// SHA-crypt with SHA-256.
     Sha256Crypt {
+        /// Number of rounds.
         rounds: u32,
     },
+    /// SHA-crypt with SHA-512.
     Sha512Crypt {
+        /// Number of rounds.
         rounds: u32,
     },
-    /// 1,000 rounds of MD5, made by Apache's `htpasswd -m`.
+    /// Apache's apr1: 1,000 rounds of MD5, as `htpasswd -m` makes it.
     Apr1,
 }
 
+/// Variant of Argon2 (RFC 9106 §1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Argon2Variant {
+    /// Argon2d.
     D,
+    /// Argon2i.
     I,
+    /// Argon2id.
     Id,
 }
 
-/// Why a text is not accepted as a hash. No variant holds any part of the text, because it may be a password.
+/// Reason why a text is not accepted as a hash. No variant holds a part of the text, because it may be a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HashError {
+    /// The text is empty.
     Empty,
-    /// It has no form of a hash, so it is probably the password itself.
+    /// The text does not have the format of a hash, so it is probably the password itself.
     PlainText,
-    /// A known scheme that is too weak or not implemented.
+    /// Hash of this known scheme, which is too weak or not supported.
     Refused(&'static str),
-    /// A known scheme, cut or mistyped.
+    /// Hash of this known scheme that is truncated or mistyped.
     Malformed(&'static str),
-    /// Verifying it would take too long or too much memory.
+    /// Hash whose verification would exceed this bound of time or memory.
     TooCostly(&'static str),
 }
 
 impl PasswordHash {
-    /// Reads a hash such as `$argon2id$v=19$m=19456,t=2,p=1$…$…` or `$2y$10$…`.
+    /// Parses a hash such as `$argon2id$v=19$m=19456,t=2,p=1$…$…` or `$2y$10$…`.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason if the text is not a well-formed hash of a supported scheme within the bounds.
     pub fn parse(text: &str) -> Result<PasswordHash, HashError> {
         let scheme = scheme(text)?;
         Ok(PasswordHash {
@@ -83,30 +102,32 @@ impl PasswordHash {
         })
     }
 
+    /// Returns the hash as it was written.
     pub fn text(&self) -> &str {
         &self.text
     }
 
+    /// Returns the scheme and its parameters.
     pub fn scheme(&self) -> HashScheme {
         self.scheme
     }
 }
 
-/// Leaves out salt and digest, so that no log holds them.
+/// Prints the scheme alone, so that salt and digest do not appear in logs.
 impl fmt::Debug for PasswordHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "PasswordHash({:?})", self.scheme)
     }
 }
 
-/// Completes a sentence that begins with the name of the hash's user or place.
+/// Completes a sentence whose subject is the password.
 impl fmt::Display for HashError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             HashError::Empty => f.write_str("is empty"),
-            HashError::PlainText => f.write_str("is no hash: it may be the password itself"),
+            HashError::PlainText => f.write_str("is not a hash: it may be the password itself"),
             HashError::Refused(name) => write!(f, "is a hash of {name}, which is not accepted"),
-            HashError::Malformed(name) => write!(f, "begins like a hash of {name}, but is cut or mistyped"),
+            HashError::Malformed(name) => write!(f, "begins like a hash of {name}, but is truncated or mistyped"),
             HashError::TooCostly(bound) => write!(f, "would take too long to verify: {bound}"),
         }
     }
@@ -163,7 +184,7 @@ fn scheme(text: &str) -> Result<HashScheme, HashError> {
     }
 }
 
-/// The string format of the PHC: `v=19$m=19456,t=2,p=1$SALT$HASH`. Without `v` it is version 16.
+/// Parses the PHC string format: `v=19$m=19456,t=2,p=1$SALT$HASH`. Without `v` it is version 16.
 fn argon2(variant: Argon2Variant, text: &str) -> Result<HashScheme, HashError> {
     let malformed = HashError::Malformed(ARGON2);
     let (version, text) = match text.strip_prefix("v=") {
@@ -189,7 +210,7 @@ fn argon2(variant: Argon2Variant, text: &str) -> Result<HashScheme, HashError> {
     let number = |text: &str, name: &str| text.strip_prefix(name).and_then(decimal).ok_or(malformed);
     let (memory, passes, lanes) = (number(memory, "m=")?, number(passes, "t=")?, number(lanes, "p=")?);
     let fits = |text, least, most| base64_bytes(text).is_some_and(|bytes| (least..=most).contains(&bytes));
-    // Every program makes digests of whole words, so that a length between them is a digest that was cut.
+    // Every program makes digests of whole 4-byte words, so any other length is a truncated digest.
     let is_cut = base64_bytes(hash).is_none_or(|bytes| bytes % 4 != 0);
     if !fits(salt, 8, 64)
         || !fits(hash, 16, 64)
@@ -217,7 +238,7 @@ fn argon2(variant: Argon2Variant, text: &str) -> Result<HashScheme, HashError> {
     })
 }
 
-/// `COST$`, 22 characters of salt and 31 of digest.
+/// Parses `COST$`, 22 characters of salt and 31 of digest.
 fn bcrypt(text: &str) -> Result<HashScheme, HashError> {
     let malformed = HashError::Malformed(BCRYPT);
     let (cost, digest) = text.split_once('$').ok_or(malformed)?;
@@ -232,7 +253,7 @@ fn bcrypt(text: &str) -> Result<HashScheme, HashError> {
     Ok(HashScheme::Bcrypt { cost })
 }
 
-/// `rounds=N$` or nothing, then `SALT$DIGEST`. Returns the rounds.
+/// Parses an optional `rounds=N$`, then `SALT$DIGEST`. Returns the number of rounds.
 fn sha_crypt(text: &str, digest_length: usize) -> Result<u32, HashError> {
     let malformed = HashError::Malformed(SHA_CRYPT);
     let (rounds, text) = match text.strip_prefix("rounds=") {
@@ -255,7 +276,7 @@ fn sha_crypt(text: &str, digest_length: usize) -> Result<u32, HashError> {
     Ok(rounds)
 }
 
-/// `SALT$DIGEST`
+/// Parses `SALT$DIGEST`.
 fn apr1(text: &str) -> Result<HashScheme, HashError> {
     let parts = text.split_once('$');
     let is_whole = parts.is_some_and(|(salt, digest)| {
@@ -264,18 +285,18 @@ fn apr1(text: &str) -> Result<HashScheme, HashError> {
     is_whole.then_some(HashScheme::Apr1).ok_or(HashError::Malformed(APR1))
 }
 
-/// The alphabet of crypt(3).
+/// Returns true for bytes of the alphabet of crypt(3).
 fn is_crypt_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'.' || byte == b'/'
 }
 
-/// A number in decimal digits alone.
+/// Parses a number that has decimal digits only.
 fn decimal(text: &str) -> Option<u32> {
     let is_digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     is_digits.then(|| text.parse().ok()).flatten()
 }
 
-/// Length of what a text in base64 without padding stands for; `None` if it is not the only text for those bytes.
+/// Returns the number of bytes that a text in unpadded Base64 encodes; `None` if the encoding is not canonical.
 fn base64_bytes(text: &str) -> Option<usize> {
     let value = |byte: u8| match byte {
         b'A'..=b'Z' => Some(byte - b'A'),

@@ -1,25 +1,28 @@
-//! Patterns of paths and of host names, and the paths that a pattern matches.
+//! Patterns of paths and host names, and the matching of paths.
 
-/// Pattern of paths. Patterns rank by specificity: exact, then the longest prefix, then globs.
+/// Pattern of paths. The most specific matching pattern takes effect: exact, then the longest prefix, then globs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Pattern {
-    /// `/hello`
+    /// Exact path: `/hello`.
     Exact(String),
-    /// `/api/*` holds `/api/`: that and everything below; `/*` holds `/`.
+    /// Prefix: `/api/*` is stored as `/api/` and matches every path that begins with it; `/*` is stored as `/`.
     Prefix(String),
-    /// A `*` elsewhere (`/users/*/photo`, `*.zip`): each stands for any run of characters without `/`.
+    /// Pattern with `*` elsewhere (`/users/*/photo`, `*.zip`). Each `*` matches any run of characters without `/`.
     Glob(String),
 }
 
+/// Pattern of host names, in lower case.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum HostPattern {
+    /// One name.
     Exact(String),
-    /// `*.example.com` holds `example.com`: any name with at least one more label before it.
+    /// Wildcard: `*.example.com` is stored as `example.com` and matches every name with at least one more label before
+    /// it.
     Wildcard(String),
 }
 
 impl Pattern {
-    /// Returns whether a path matches; `*` of a glob is any run without `/`.
+    /// Returns true if the pattern matches a decoded path.
     pub(crate) fn matches(&self, path: &str) -> bool {
         match self {
             Pattern::Exact(exact) => exact == path,
@@ -30,15 +33,15 @@ impl Pattern {
 }
 
 fn glob_matches(glob: &[u8], path: &[u8]) -> bool {
-    // A pattern without a leading `/` begins with `*` and is matched against the end of the path. Its first star takes any
-    // part of a segment, so nothing is found from within one that is not found from its beginning.
+    // A pattern without a leading `/` begins with `*` and is matched against the end of the path. Its first star
+    // matches any part of a segment, so only the beginnings of segments need to be tried.
     let anchored = glob.first() == Some(&b'/');
     let later = path.iter().enumerate().filter(|(_, b)| **b == b'/' && !anchored);
     let starts = std::iter::once(0).chain(later.map(|(slash, _)| slash + 1));
     starts.into_iter().any(|start| segment_matches(glob, &path[start..]))
 }
 
-/// Two pointers and the last star, which may grow until the next `/`.
+/// Matches a glob with two cursors. After a mismatch only the last star is extended, up to the next `/`.
 fn segment_matches(glob: &[u8], path: &[u8]) -> bool {
     let (mut g, mut p) = (0, 0);
     let mut retry: Option<(usize, usize)> = None;
@@ -92,14 +95,14 @@ mod tests {
                 "{pattern} {path}"
             );
         }
-        // Begun at every byte of the path, this took minutes.
+        // With an attempt at every byte of the path this took minutes.
         let (glob, path) = (format!("*{}b", "a".repeat(4000)), format!("/{}", "a".repeat(8000)));
         assert!(!Pattern::Glob(glob).matches(&path));
     }
 
     proptest::proptest! {
         #[test]
-        fn a_glob_found_anywhere_is_found_from_a_segment_on(glob in "\\*[ab/*]{0,6}", path in "/[ab/]{0,8}") {
+        fn globs_match_from_the_beginning_of_a_segment(glob in "\\*[ab/*]{0,6}", path in "/[ab/]{0,8}") {
             let (glob, path) = (glob.as_bytes(), path.as_bytes());
             let anywhere = (0..=path.len()).any(|start| segment_matches(glob, &path[start..]));
             proptest::prop_assert_eq!(glob_matches(glob, path), anywhere);

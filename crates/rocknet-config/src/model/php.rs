@@ -1,31 +1,39 @@
-//! PHP, as meant.
+//! Settings of PHP.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use super::upstream::Host;
 
-/// The application that runs PHP by FastCGI.
+/// FastCGI application that runs PHP scripts.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Php {
-    /// A php-fpm that the operator runs.
+    /// php-fpm that the operator runs, at this address.
     External(Host),
-    /// A php-fpm that the server starts. Its socket is chosen at that time; before, the path is empty.
-    Managed { version: PhpVersion, socket: PathBuf },
+    /// php-fpm that the server starts.
+    Managed {
+        /// Version of PHP.
+        version: PhpVersion,
+        /// Path of its socket, which is chosen at the start of php-fpm; empty until then.
+        socket: PathBuf,
+    },
 }
 
-/// One of the installed versions.
+/// Selects one of the installed versions of PHP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PhpVersion {
+    /// Newest installed version: `auto`.
     Newest,
-    /// `8`: the newest of them; `8.2`: that one.
+    /// Newest installed version with these numbers: `8` or `8.2`.
     Of {
+        /// Major version.
         major: u8,
+        /// Minor version; `None`: any.
         minor: Option<u8>,
     },
 }
 
-/// Formats the value as it is written.
+/// Formats the value as in the configuration.
 impl fmt::Display for Php {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

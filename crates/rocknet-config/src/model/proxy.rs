@@ -1,4 +1,4 @@
-//! The proxy of a site or route, as meant.
+//! Settings of the reverse proxy of a site or route.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,104 +7,108 @@ use super::upstream::{Upstream, UpstreamTls, WeightedUpstream};
 use crate::choice::{Choice, Word, choice};
 
 choice! {
-    /// The server that a request goes to.
+    /// Load-balancing policy: the choice of the upstream for a request.
     pub enum Balance {
-        RandomTwo = "random_two", "the less loaded of two that are drawn";
+        RandomTwo = "random_two", "the less loaded of two that are picked at random";
         RoundRobin = "round_robin", "one after the other";
-        LeastConn = "least_conn", "the one with the fewest requests";
-        IpHash = "ip_hash", "the same for the same client";
+        LeastConn = "least_conn", "the one with the fewest requests in flight";
+        IpHash = "ip_hash", "the same for the same client address";
         Uri = "uri", "the same for the same path";
     }
     with {
-        /// The same for the same value of this field.
+        /// The same upstream for the same value of this header field.
         Header(String),
     }
     default RandomTwo
 }
 
 choice! {
-    /// The fields in which a server learns whom a request is from.
+    /// Header fields that name the client to an upstream.
     #[derive(Copy)]
     pub enum Forwarded {
         XForwarded = "x-forwarded", "`X-Forwarded-For`, `-Proto` and `-Host`";
         Standard = "forwarded", "`Forwarded` (RFC 7239)";
-        Both = "both", "all of these";
+        Both = "both", "all of these fields";
     }
     with {
+        /// No header field.
         Off,
     }
     default XForwarded
 }
 
 choice! {
-    /// The time at which a name is looked up again.
+    /// Time at which the name of an upstream is resolved again.
     #[derive(Copy, Hash, PartialOrd, Ord)]
     pub enum Resolve {
-        Ttl = "ttl", "as long as the DNS says";
+        Ttl = "ttl", "when the TTL of the DNS answer has expired";
     }
     with {
+        /// At this interval.
         Every(Duration),
     }
     default Ttl
 }
 
 impl Balance {
-    /// The words of applications: those before `ip_hash`, which need nothing of the request.
+    /// Policies for applications: those before `ip_hash`, which do not depend on the request.
     pub(crate) const KEYLESS: &'static [Word] = Balance::WORDS.split_at(3).0;
 
-    /// Prefix of the name of a field.
+    /// Prefix of the name of a header field in the configuration.
     pub(crate) const HEADER: &'static str = "header:";
 }
 
-/// Upstreams of one place, and the way in which requests are passed on to them.
+/// Upstream group of a site or route, and how requests are forwarded to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proxy {
     /// Upstreams, at least one.
     pub to: Vec<WeightedUpstream>,
+    /// Load-balancing policy.
     pub balance: Balance,
-    /// The name of the cookie that keeps a client with its server.
+    /// Name of the cookie that keeps a client with the same upstream; `None`: no cookie.
     pub sticky: Option<String>,
-    /// Header fields that are set in requests; an empty value removes a field. `Host` replaces the client's.
+    /// Header fields that are set in forwarded requests; an empty value removes a field. `Host` replaces the client's.
     pub headers: BTreeMap<String, String>,
-    /// Prefix of paths that is not passed on, without a slash at its end.
+    /// Prefix that is removed from paths before requests are forwarded, without a slash at its end.
     pub strip: Option<String>,
-    /// Checks in the background.
+    /// Health checks in the background; `None`: none.
     pub health: Option<Health>,
-    /// Header fields that name the client.
+    /// Header fields that name the client to upstreams.
     pub forwarded: Forwarded,
-    /// Sends the files that responses name in their place.
+    /// Sends the file that a response names by `X-Accel-Redirect` or `X-Sendfile` in place of its body.
     pub send_files: bool,
-    /// Replaces error pages of upstreams by those of `errors`.
+    /// Replaces the bodies of error responses of upstreams by the pages of `errors`.
     pub intercept: bool,
-    /// Bytes of a response that are received ahead of the client; 0: none.
+    /// Maximum number of bytes of a response that are buffered for a slow client; 0: no buffering.
     pub buffering: usize,
-    /// Part of a request body that is received before the request is passed on.
+    /// Part of a request body that is buffered before the request is forwarded.
     pub request_buffering: RequestBuffering,
     /// Server that receives copies of requests.
     pub mirror: Option<Mirror>,
-    /// Time at which names are looked up again.
+    /// Time at which names are resolved again.
     pub resolve: Resolve,
-    /// Failures within `fail_time` after which a server is out of rotation for as long; 0: never.
+    /// Number of failures within `fail_time` after which an upstream is out of rotation for `fail_time`; 0: never.
     pub fails: u32,
+    /// Time in which `fails` are counted, and for which an upstream is out of rotation.
     pub fail_time: Duration,
-    /// Concurrent requests of one server, tunnels among them; `None`: the default of 1,024, without tunnels.
+    /// Maximum number of concurrent requests of one upstream, tunnels included; `None`: 1,024, tunnels not counted.
     pub connections: Option<u32>,
-    /// Longest wait of a request for a server with room.
+    /// Timeout of a request in the queue for an upstream below its limit.
     pub queue: Duration,
-    /// Time in which a server that has recovered reaches its full share.
+    /// Time in which an upstream that has recovered reaches its full share of requests.
     pub slow_start: Duration,
-    /// Longest time until a connection is accepted.
+    /// Timeout for a connection to be accepted.
     pub connect: Duration,
-    /// Longest time until the head of a response.
+    /// Timeout for the head of the response, from the end of the request.
     pub first_byte: Duration,
-    /// Longest pause within a response, and between two requests on a connection.
+    /// Timeout for the next bytes of a response, and for the next request on an idle connection.
     pub idle: Duration,
-    /// Demands on servers under TLS.
+    /// TLS settings for upstreams under `https://`.
     pub tls: UpstreamTls,
 }
 
 impl Proxy {
-    /// Returns a proxy to these servers, with the defaults of everything else.
+    /// Returns a proxy to these upstreams, with defaults for everything else.
     pub fn to(to: Vec<WeightedUpstream>) -> Proxy {
         Proxy {
             to,
@@ -134,27 +138,30 @@ impl Proxy {
 }
 
 impl Forwarded {
+    /// Returns true if `X-Forwarded-For`, `-Proto` and `-Host` are sent.
     pub fn has_x_forwarded(self) -> bool {
         matches!(self, Forwarded::XForwarded | Forwarded::Both)
     }
 
+    /// Returns true if `Forwarded` (RFC 7239) is sent.
     pub fn has_standard(self) -> bool {
         matches!(self, Forwarded::Standard | Forwarded::Both)
     }
 }
 
-/// A server that receives copies of requests; its responses are discarded.
+/// Server that receives copies of requests; its responses are discarded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mirror {
+    /// The server.
     pub to: Upstream,
-    /// Share of ten thousand requests.
+    /// Number of requests in 10,000 that are copied, picked at random.
     pub share: u32,
-    /// Requests with more content than that are not copied.
+    /// Maximum size of a request body, in bytes; requests with a larger body are not copied.
     pub content: usize,
 }
 
 impl Mirror {
-    /// Returns a mirror of all requests, with the defaults of everything else.
+    /// Returns a mirror of all requests, with defaults for everything else.
     pub fn to(to: Upstream) -> Mirror {
         Mirror {
             to,
@@ -163,28 +170,31 @@ impl Mirror {
         }
     }
 
+    /// `share` of a mirror that receives all requests.
     pub const ALL: u32 = 10_000;
 }
 
-/// Checks of servers in the background.
+/// Health checks of upstreams in the background.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Health {
-    /// Path of the request, with a query if need be.
+    /// Path, and optionally query, of the request.
     pub path: String,
-    /// Status of a healthy server; `None`: 2xx or 3xx.
+    /// Status of a healthy upstream; `None`: 2xx or 3xx.
     pub status: Option<u16>,
+    /// Time between two checks.
     pub interval: Duration,
+    /// Timeout of a check, connection and response together.
     pub timeout: Duration,
-    /// Passed checks in a row after which a server is healthy.
+    /// Number of passed checks in a row after which an upstream is healthy.
     pub rise: u32,
-    /// Failed checks in a row after which a server is unhealthy.
+    /// Number of failed checks in a row after which an upstream is unhealthy.
     pub fall: u32,
-    /// Header fields of checks: those that the proxy sets in requests, and their own.
+    /// Header fields of checks: those that the proxy sets in requests, and those of the checks alone.
     pub headers: BTreeMap<String, String>,
 }
 
 impl Health {
-    /// Returns checks of this path, with the defaults of everything else.
+    /// Returns checks of this path, with defaults for everything else.
     pub fn of(path: String) -> Health {
         Health {
             path,
@@ -198,13 +208,13 @@ impl Health {
     }
 }
 
-/// Part of a request body that is received before the request is passed on.
+/// Part of a request body that is buffered before the request is forwarded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RequestBuffering {
-    /// None: the body is streamed.
+    /// Nothing: the body is streamed.
     #[default]
     None,
-    /// So many bytes, in memory; a longer body is streamed from there on.
+    /// Up to this number of bytes, in memory; the rest of a longer body is streamed.
     First(usize),
     /// The whole body, in memory or on disk.
     Whole,
@@ -215,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn applications_take_the_policies_that_need_no_request() {
+    fn applications_have_the_policies_that_do_not_depend_on_the_request() {
         let words: Vec<_> = Balance::KEYLESS.iter().map(|word| word.text).collect();
         assert_eq!(words, ["random_two", "round_robin", "least_conn"]);
     }

@@ -1,47 +1,57 @@
-//! Rules of a site, as meant: what a request has to be like, and what is done with it then.
+//! Rules of a site: the conditions that a request must meet, and the action that is then taken.
 
 use super::pattern::{HostPattern, Pattern};
 use super::source_span::SourceSpan;
 
-/// Rules are looked at in the order they were written, each once.
+/// Rule of a site. Rules are applied in the order of the configuration, each at most once per request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
+    /// Conditions that the request must meet.
     pub when: Conditions,
+    /// Action that is taken if they are met.
     pub action: RuleAction,
-    /// Ends the rules once this one holds.
+    /// True if no further rule is applied after this one has matched.
     pub last: bool,
+    /// Position of the rule in the configuration.
     pub span: SourceSpan,
 }
 
-/// All of these have to hold; what is empty holds always.
+/// Conditions of a rule. All of them must hold; an empty list always holds.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Conditions {
-    /// One of these is the path.
+    /// Patterns, one of which must match the path.
     pub paths: Vec<Pattern>,
-    /// One of these is the host of the request.
+    /// Patterns, one of which must match the host of the request.
     pub hosts: Vec<HostPattern>,
-    /// Methods as they are sent: in upper case.
+    /// Methods, one of which must be that of the request; in upper case.
     pub methods: Vec<String>,
-    /// Names of fields, and patterns of their values; an empty one: the field is not there.
+    /// Names of header fields with a pattern of the value; an empty pattern means that the field must be absent.
     pub headers: Vec<(String, String)>,
-    /// The same for parameters of the query.
+    /// Names of query parameters with a pattern of the value; an empty pattern means that the parameter must be absent.
     pub query: Vec<(String, String)>,
-    /// Under TLS, or in the clear.
+    /// `Some(true)`: over TLS only; `Some(false)`: without TLS only.
     pub secure: Option<bool>,
 }
 
+/// Action of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RuleAction {
-    /// No action; `last` ends the rules.
+    /// No action; with `last`, the remaining rules are skipped.
     Pass,
-    /// Path and query that replace those of the request.
+    /// Replaces the path, and the query if the text has one.
     Rewrite(String),
+    /// Redirects the client.
     Redirect {
+        /// Path or absolute URL; `{*}` stands for the part that the first `*` of the path matched.
         to: String,
+        /// Status: 301, 302, 303, 307 or 308.
         status: u16,
     },
+    /// Sends a response.
     Respond {
+        /// Status, except 3xx.
         status: u16,
+        /// Response body, as plain text; `None`: the error page of the status.
         body: Option<String>,
     },
 }

@@ -1,4 +1,4 @@
-//! The process, its threads, its event loops and its cache of files, as meant.
+//! Settings of the process, its threads, its event loops and its file cache.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,40 +8,41 @@ use super::with_defaults::with_defaults;
 use crate::choice::choice;
 
 choice! {
-    /// The machine that the server runs on.
+    /// Purpose of the machine that the server runs on.
     #[derive(Copy)]
     pub enum Mode {
-        Prod = "prod", "for the public";
-        Dev = "dev", "for a developer's own machine: sites listen on 8080 when nothing else is said";
+        Prod = "prod", "a public server";
+        Dev = "dev", "a developer's machine: sites without `listen` use ports 8080 and 8443";
     }
     default Prod
 }
 
 choice! {
-    /// Kernel threads per listening port.
+    /// Number of workers per listening port.
     #[derive(Copy)]
     pub enum Workers {
-        Auto = "auto", "as many as cores, fewer when there are many ports";
+        Auto = "auto", "one per core, fewer if there are many ports";
     }
     with {
+        /// This number, at least 1.
         Count(u16),
     }
     default Auto
 }
 
 choice! {
-    /// The way sockets are driven.
+    /// I/O back end: the kernel interface that drives sockets.
     #[derive(Copy)]
     pub enum IoBackend {
-        Auto = "auto", "the best over all loads: epoll, for now; the log tells it, and whether io_uring would work";
-        Epoll = "epoll", "readiness: on any system";
-        IoUring = "io_uring", "completion: Linux 6.1 and newer, where the kernel and the container allow it";
+        Auto = "auto", "the fastest over all loads, which is epoll for now; the log names it, and whether io_uring is available";
+        Epoll = "epoll", "readiness notification, on any Linux";
+        IoUring = "io_uring", "completion notification, on Linux 6.1 and newer where the kernel and the container allow it";
     }
     default Auto
 }
 
 choice! {
-    /// The field in which trusted proxies name the client.
+    /// Header field in which trusted proxies name the client.
     #[derive(Copy)]
     pub enum TrustedField {
         XForwardedFor = "x-forwarded-for", "`X-Forwarded-For`, with `X-Forwarded-Proto` and `-Host`";
@@ -51,8 +52,8 @@ choice! {
 }
 
 impl Mode {
-    /// Returns the ports of a site that names none, in the clear and under TLS: the web's own in `prod`, those that a plain
-    /// user may open in `dev`.
+    /// Returns the default ports of a site, without TLS and with TLS: the well-known ones in `prod`, unprivileged ones
+    /// in `dev`.
     pub(crate) fn ports(self) -> (u16, u16) {
         match self {
             Mode::Prod => (80, 443),
@@ -62,20 +63,24 @@ impl Mode {
 }
 
 with_defaults! {
+    /// Settings of `[server]`.
     #[derive(Debug, Clone, PartialEq)]
     pub struct Server {
+        /// Purpose of the machine, which selects defaults.
         pub mode: Mode = Mode::default(),
-        /// Folder of certificates and other files that the server makes; `None`: the usual place of this system.
+        /// Folder for certificates and other files that the server creates; `None`: the default folder of the system.
         pub state: Option<PathBuf> = None,
+        /// Number of workers per listening port.
         pub workers: Workers = Workers::default(),
+        /// I/O back end.
         pub backend: IoBackend = IoBackend::default(),
-        /// HTTP/2 by prior knowledge in the clear.
+        /// Accepts HTTP/2 without TLS by prior knowledge (RFC 9113 §3.3).
         pub h2c: bool = false,
-        /// HTTP/2 in the clear for clients that request it by `Upgrade: h2c`.
+        /// Accepts HTTP/2 without TLS by `Upgrade: h2c` (RFC 7540 §3.2).
         pub h2c_upgrade: bool = false,
-        /// The user whose rights the server keeps after binding, when started as root.
+        /// User that the server switches to after opening its ports, if it was started as root.
         pub user: Option<String> = None,
-        /// The account of scripts whose site names none, where the server can start programs as others.
+        /// User that runs scripts of sites without one of their own, if the server was started as root.
         pub script_user: Option<String> = None,
         /// Proxies that are trusted to name the client of a request.
         pub trusted_proxies: Vec<Network> = Vec::new(),
@@ -83,20 +88,22 @@ with_defaults! {
         pub trusted_field: TrustedField = TrustedField::default(),
         /// Peers whose connections begin with a header of the PROXY protocol.
         pub proxy_protocol: Vec<Network> = Vec::new(),
+        /// Number of threads for blocking work.
         pub blocking_threads: usize = 4,
+        /// Event loop of each worker.
         pub events: Events = Events::default(),
-        /// Storage of request bodies that are received whole.
+        /// Storage of buffered request bodies.
         pub spool: Spool = Spool::default(),
     }
 }
 
 with_defaults! {
-    /// The event loop of each worker.
+    /// Event loop of each worker.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct Events {
-        /// Most events taken from the kernel at once.
+        /// Maximum number of events per call to the kernel.
         pub batch: usize = 1024,
-        /// Longest time between two looks at deadlines and the clock.
+        /// Maximum time between two checks of deadlines and the clock.
         pub wait: Duration = Duration::from_secs(1),
         /// Connection slots reserved at start, per worker.
         pub connections: usize = 1024,
@@ -104,25 +111,25 @@ with_defaults! {
 }
 
 with_defaults! {
-    /// Room for request bodies that are received whole before a handler runs.
+    /// Storage of request bodies that are buffered whole before a handler runs.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Spool {
-        /// Folder for bodies that are too large for memory; `None`: the system's own for large temporary files.
+        /// Folder for bodies that are too large for memory; `None`: the system's folder for large temporary files.
         pub folder: Option<PathBuf> = None,
-        /// Bodies of all requests in memory together, in bytes.
+        /// Maximum size of all bodies in memory together, in bytes.
         pub memory: u64 = 64 << 20,
-        /// Bodies of all requests on disk together, in bytes: 507. At least the largest `body_size`.
+        /// Maximum size of all bodies on disk together, in bytes, at least the largest `body_size`. Then 507.
         pub disk: u64 = 10 << 30,
     }
 }
 
 with_defaults! {
-    /// The cache of files.
+    /// File cache.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Cache {
-        /// Largest file kept in memory, in bytes.
+        /// Maximum size of a file that is cached in memory, in bytes.
         pub max_file: u64 = 50 * 1024,
-        /// All cached content together, in bytes; 0 keeps no content.
+        /// Maximum size of the whole cache, in bytes; 0: no file content is cached.
         pub memory: u64 = 256 * 1024 * 1024,
     }
 }

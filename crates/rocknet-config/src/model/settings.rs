@@ -1,4 +1,4 @@
-//! Settings of a site or route, as meant.
+//! Settings of a site or route.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,118 +18,130 @@ use super::with_defaults::with_defaults;
 use crate::choice::choice;
 
 choice! {
-    /// The symbolic links that are followed.
+    /// Symbolic links that are followed.
     #[derive(Copy)]
     pub enum Symlinks {
-        Inside = "inside", "while they stay inside the root";
-        Owner = "owner", "anywhere, if link and target belong to the same user";
-        All = "all", "anywhere; dangerous where others may make links";
+        Inside = "inside", "links whose targets are inside the root";
+        Owner = "owner", "links whose targets belong to the same user, wherever they are";
+        All = "all", "all links; dangerous if untrusted users can create links";
     }
     default Inside
 }
 
 choice! {
-    /// The order in which work is done.
+    /// Priority of blocking work, and of requests in the queue for an upstream.
     #[derive(Copy, PartialOrd, Ord)]
     pub enum Priority {
         High = "high", "before all others";
-        Normal = "normal", "in between";
-        Low = "low", "behind all others, yet never starved";
+        Normal = "normal", "after high priority";
+        Low = "low", "after all others, but never starved";
     }
     default Normal
 }
 
 with_defaults! {
-    /// Actions and filters, as they apply at one place.
+    /// Handlers and filters of a site or route.
     #[derive(Debug, Clone, PartialEq)]
     pub struct Settings {
+        /// Folder whose files are served; `None`: no files.
         pub root: Option<PathBuf> = None,
-        /// Answers `/` with the default page where nothing else answers: set only where there is no configuration file.
+        /// Serves the default page for `/` if nothing else matches. Set only without a configuration file.
         pub default_page: bool = false,
+        /// Names of files that are served for a folder, tried in order.
         pub index: Vec<String> = Settings::default_index(false),
+        /// Lists the files of folders without an index file.
         pub browse: bool = false,
+        /// File that is served if nothing else matches.
         pub fallback: Fallback = Fallback::default(),
-        /// Tried in order; `{path}` is the request's path. Empty: the path itself.
+        /// Paths that are tried in order; `{path}` stands for the path of the request. Empty: that path alone.
         pub try_paths: Vec<String> = Vec::new(),
+        /// Symbolic links that are followed.
         pub symlinks: Symlinks = Symlinks::default(),
-        /// `None`: scripts are served as files.
+        /// Application that runs PHP scripts; `None`: they are served as files.
         pub php: Option<Php> = None,
-        /// Account that scripts run as; `None`: the account of all sites.
+        /// User that scripts run as; `None`: `Server::script_user`.
         pub user: Option<String> = None,
-        /// Upstreams that answer in place of files.
+        /// Proxy that handles requests in place of files.
         pub proxy: Option<Proxy> = None,
-        /// An application that answers in place of files.
+        /// Application that handles requests in place of files.
         pub application: Option<Application> = None,
-        /// Answers in place of files.
+        /// Controller that handles requests in place of files.
         pub controller: Option<Controller> = None,
+        /// Threads that run the controller.
         pub run_on: RunOn = RunOn::default(),
-        /// The controller runs in a process of its own.
+        /// Runs the controller in a process of its own.
         pub isolate: bool = false,
+        /// Compresses responses for clients that accept it.
         pub compress: bool = true,
         /// Programs that are run by CGI.
         pub cgi: Option<Cgi> = None,
-        /// Sent only where an application names it.
+        /// Sends files only if an application names them, by `X-Accel-Redirect` or `X-Sendfile`.
         pub internal: bool = false,
-        /// Client addresses that may enter.
+        /// Allowed and denied client addresses.
         pub access: Access = Access::default(),
-        /// Users that may enter; `None`: no password is needed.
+        /// Authentication by password; `None`: no password is needed.
         pub auth: Option<Auth> = None,
-        /// Added to every answer; an empty value removes the field.
+        /// Header fields added to every response; an empty value removes a field.
         pub headers: BTreeMap<String, String> = BTreeMap::new(),
-        /// Status to a path within the site, or a file.
+        /// Error pages: paths below the site by status.
         pub errors: BTreeMap<u16, String> = BTreeMap::new(),
+        /// Redirects, in the order of their patterns.
         pub redirects: Vec<Redirect> = Vec::new(),
-        /// Files that are sent along with a page, as decoded paths.
+        /// Decoded paths of files that are pushed with a page, by pattern of the page.
         pub push: BTreeMap<Pattern, Vec<String>> = BTreeMap::new(),
+        /// Priority of blocking work, and of requests in the queue for an upstream.
         pub priority: Priority = Priority::default(),
-        /// Largest request content, in bytes.
+        /// Maximum size of a request body, in bytes.
         pub body_size: u64 = Limits::default().body_size,
-        /// Request body that is held in memory while it is received whole, in bytes.
+        /// Part of a buffered request body that is held in memory, in bytes.
         pub body_memory: u64 = Limits::default().body_memory,
-        /// Longest wait for a response.
+        /// Timeout for a handler to produce a response, or its next part.
         pub answer_timeout: Duration = Limits::default().answer_timeout,
-        /// SourceSpan of each key that was written, for `explain`: `root`, `headers.X-A`, `redirects./old`.
+        /// Position of each key that was written, for `explain`: `root`, `headers.X-A`, `redirects./old`.
         pub key_spans: BTreeMap<String, SourceSpan> = BTreeMap::new(),
     }
 }
 
-/// File that is served when nothing else matches.
+/// File that is served if nothing else matches.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Fallback {
-    /// The front controller where scripts are run, elsewhere none.
+    /// `/index.php` if PHP is configured, else none.
     #[default]
     Default,
-    /// No file, with scripts or without.
+    /// No file, with or without PHP.
     Off,
+    /// Path below the site.
     Path(String),
 }
 
+/// Redirect of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Redirect {
+    /// Pattern of the redirected paths.
     pub from: Pattern,
-    /// Path, or absolute URL; `{*}` stands for what the `*` matched.
+    /// Target: a path or an absolute URL. `{*}` stands for the part of the path that the first `*` matched.
     pub to: String,
-    /// 301, 302, 303, 307 or 308.
+    /// Status: 301, 302, 303, 307 or 308.
     pub status: u16,
 }
 
 impl Redirect {
-    /// Status of a redirect that names none.
+    /// Default status of a redirect.
     pub(crate) const STATUS: u16 = 308;
 }
 
 impl Settings {
-    /// Returns true if requests need no check: there is neither `allow`, `deny` nor `auth`.
+    /// Returns true if access is not restricted: neither `allow`, `deny` nor `auth` is set.
     pub fn is_open(&self) -> bool {
         self.access.is_open() && self.auth.is_none()
     }
 
-    /// Returns whether RockNet starts programs for requests here: CGI programs, or a php-fpm of its own.
+    /// Returns true if RockNet starts programs for these requests: CGI programs, or php-fpm.
     pub fn runs_programs(&self) -> bool {
         self.cgi.is_some() || matches!(self.php, Some(Php::Managed { .. }))
     }
 
-    /// Returns the files that are looked up for a folder where `index` is not written.
+    /// Returns the default of `index`.
     pub(crate) fn default_index(php: bool) -> Vec<String> {
         let script = php.then_some("index.php");
         let names = script.into_iter().chain(["index.html", "index.htm"]);

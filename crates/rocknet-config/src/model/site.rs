@@ -1,4 +1,4 @@
-//! Sites and their routes, as meant.
+//! Sites, their listeners and their routes.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -10,43 +10,55 @@ use super::settings::Settings;
 use super::source_span::SourceSpan;
 use super::tls::SiteTls;
 
+/// Site: the settings for requests with certain host names at certain listeners.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Site {
-    /// As written: `example.com`, `*.example.com`, `:8081`, `10.0.0.1`, `default`.
+    /// Name as in the configuration: `example.com`, `*.example.com`, `:8081`, `10.0.0.1`, `default`.
     pub name: String,
-    /// Host names of the site, in lower case and without port: the name itself (unless port-based) and its aliases.
-    /// Empty for a port-based site, which answers to every name on its listeners.
+    /// Host names of the site, in lower case and without port: its own name, then its aliases. Empty for a site that is
+    /// named by address or port, or `default`: it serves every host name on its listeners.
     pub names: Vec<HostPattern>,
+    /// Listeners.
     pub listen: Vec<Listen>,
-    /// Listeners of `listen` that speak TLS.
+    /// Listeners of `listen` that use TLS.
     pub secure: Vec<Listen>,
-    /// True if the listeners were written, false if they are the default for this kind of site.
+    /// True if the configuration has `listen`, false if the listeners are the default.
     pub listen_given: bool,
-    /// `None`: in the clear.
+    /// TLS settings; `None`: without TLS.
     pub tls: Option<SiteTls>,
+    /// Access log.
     pub access: AccessLog,
     /// Settings outside of the routes.
     pub settings: Settings,
+    /// Routes, in the order of their patterns.
     pub routes: Vec<Route>,
-    /// In the order they were written.
+    /// Rules, in the order of the configuration.
     pub rules: Vec<Rule>,
+    /// Position of the site in the configuration.
     pub span: SourceSpan,
 }
 
+/// Address that a site listens on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Listen {
-    /// No address: every IPv4 and IPv6 address of the machine.
+    /// TCP port.
     Tcp {
+        /// Address; `None`: every IPv4 and IPv6 address of the machine.
         address: Option<IpAddr>,
+        /// Port; 0: the kernel chooses one.
         port: u16,
     },
+    /// Path of a Unix socket.
     Unix(PathBuf),
 }
 
-/// A route's settings are whole: the site's, with what the route writes merged over them.
+/// Settings for the paths of a site that match a pattern.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Route {
+    /// Pattern of the paths.
     pub pattern: Pattern,
+    /// Complete settings: those of the site, with the keys of the route merged over them.
     pub settings: Settings,
+    /// Position of the route in the configuration.
     pub span: SourceSpan,
 }

@@ -1,4 +1,4 @@
-//! Encryption of sites, as meant.
+//! TLS settings of sites.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,63 +8,73 @@ use super::with_defaults::with_defaults;
 use crate::choice::choice;
 
 choice! {
-    /// A version of TLS, the oldest that is spoken.
+    /// Minimum version of TLS.
     #[derive(Copy, Hash)]
     pub enum TlsVersion {
-        V12 = "1.2", "and newer";
-        V13 = "1.3", "alone";
+        V12 = "1.2", "TLS 1.2 and newer";
+        V13 = "1.3", "TLS 1.3 only";
     }
     default V12
 }
 
 with_defaults! {
-    /// Encryption, for all sites that have it.
+    /// Settings of `[tls]`, for all sites that use TLS.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Tls {
+        /// Minimum version.
         pub min: TlsVersion = TlsVersion::default(),
-        /// Redirects requests in the clear to https://.
+        /// Redirects requests without TLS to https://.
         pub redirect: bool = true,
-        /// Time in which browsers use https:// alone; zero: no such field is sent. The default is long enough to cover
-        /// the gap between two visits, and short enough to be undone.
+        /// `max-age` of `Strict-Transport-Security` (RFC 6797); zero: the field is not sent. The default is long enough
+        /// to cover the time between two visits, and short enough to be undone.
         pub hsts: Duration = Duration::from_secs(30 * 86_400),
-        /// Public CAs, and the proofs that they are given.
+        /// Public certificate authorities.
         pub acme: Acme = Acme::default(),
     }
 }
 
-/// Encryption of one site.
+/// TLS settings of one site.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SiteTls {
+    /// Origin of the certificate.
     pub source: CertificateSource,
+    /// Minimum version.
     pub min: TlsVersion,
+    /// Requirement of client certificates; `None`: they are not requested.
     pub client: Option<ClientAuth>,
+    /// Redirects requests without TLS to https://.
     pub redirect: bool,
-    /// Time of the field that is sent: mode and issuer are accounted for.
+    /// `max-age` of `Strict-Transport-Security` after mode and issuer are taken into account; zero: it is not sent.
     pub hsts: Duration,
 }
 
 /// Origin of a site's certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CertificateSource {
-    /// A public CA, or the machine's own where the name is local.
+    /// Public CA, or the machine's own CA for local names.
     Auto,
     /// The machine's own CA.
     Local,
-    /// One for each kind of key.
+    /// Files, one pair for each type of key.
     Files(Vec<CertificateFiles>),
 }
 
+/// Files of one certificate.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CertificateFiles {
+    /// PEM file of the certificate and its chain.
     pub cert: PathBuf,
-    /// The same as `cert` where both stand in one file.
+    /// PEM file of the private key; equal to `cert` if both are in one file.
     pub key: PathBuf,
+    /// DER file of an OCSP response that is stapled (RFC 6960).
     pub ocsp: Option<PathBuf>,
 }
 
-/// Demand for a certificate of the client.
+/// Authentication of clients by certificate.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ClientAuth {
+    /// PEM files of the certificate authorities that issue client certificates.
     pub ca: Vec<PathBuf>,
+    /// Refuses clients without a certificate.
     pub required: bool,
 }

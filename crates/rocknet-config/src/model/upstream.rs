@@ -1,4 +1,4 @@
-//! Servers that requests are passed on to, as meant.
+//! Upstreams: servers that requests are forwarded to.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -7,54 +7,57 @@ use std::path::PathBuf;
 use crate::choice::choice;
 
 choice! {
-    /// A version of the PROXY protocol.
+    /// Version of the PROXY protocol.
     #[derive(Copy, Hash, PartialOrd, Ord)]
     pub enum ProxyProtocol {
-        V1 = "v1", "a line of text";
-        V2 = "v2", "binary";
+        V1 = "v1", "version 1, a line of text";
+        V2 = "v2", "version 2, binary";
     }
 }
 
-/// A server and its share.
+/// Upstream with its weight and role in a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WeightedUpstream {
+    /// The upstream.
     pub upstream: Upstream,
-    /// At least 1.
+    /// Share of requests relative to the other upstreams, at least 1.
     pub weight: u32,
+    /// Role in the group.
     pub role: UpstreamRole,
 }
 
 impl WeightedUpstream {
-    /// Weight of a server that names none.
+    /// Default weight.
     pub(crate) const WEIGHT: u32 = 1;
 }
 
-/// Role of a server.
+/// Role of an upstream in a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum UpstreamRole {
-    /// Takes its share of requests.
+    /// Receives its share of requests.
     #[default]
     Active,
-    /// Takes all requests while no server with a share is available.
+    /// Receives requests only while no active upstream is available.
     Backup,
-    /// Takes the requests of clients that a cookie keeps with it; new clients go elsewhere.
+    /// Receives only requests of clients that a cookie keeps with it.
     Drain,
 }
 
-/// A server that requests are passed on to.
+/// Server that requests are forwarded to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Upstream {
+    /// Address.
     pub host: Host,
-    /// Connections are under TLS.
+    /// Connections use TLS.
     pub is_secure: bool,
-    /// Requests are in HTTP/2, which the server is known to speak.
+    /// Requests use HTTP/2, without negotiation.
     pub http2: bool,
-    /// Version of the PROXY protocol whose header begins its connections.
+    /// Version of the PROXY protocol header that is sent at the beginning of connections; `None`: no header.
     pub proxy_protocol: Option<ProxyProtocol>,
 }
 
 impl Upstream {
-    /// Returns a server that speaks HTTP/1.1 in the clear, without the PROXY protocol.
+    /// Returns an upstream that speaks HTTP/1.1 without TLS and without the PROXY protocol.
     pub fn at(host: Host) -> Upstream {
         Upstream {
             host,
@@ -65,16 +68,18 @@ impl Upstream {
     }
 }
 
-/// Address of a server.
+/// Address of a back end: an upstream or an application.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Host {
+    /// Path of a Unix socket.
     Unix(PathBuf),
+    /// IP address and port.
     Address(IpAddr, u16),
-    /// Name that is looked up in the DNS.
+    /// Host name, which is resolved by the DNS, and port.
     Name(String, u16),
 }
 
-/// Formats the address as it is written for applications.
+/// Formats the address as in the configuration of an application: `host:port` or `unix:/path`.
 impl fmt::Display for Host {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -86,7 +91,7 @@ impl fmt::Display for Host {
     }
 }
 
-/// Formats the URL as it is written.
+/// Formats the upstream as in the configuration: as a URL or `unix:/path`.
 impl fmt::Display for Upstream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = match (self.is_secure, self.http2) {
@@ -103,16 +108,16 @@ impl fmt::Display for Upstream {
     }
 }
 
-/// Verification of servers under TLS, and the certificate that they are shown.
+/// TLS settings for upstreams: verification, and the client certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UpstreamTls {
-    /// Files of the trusted authorities; empty: those of the system.
+    /// PEM files of the trusted certificate authorities; empty: those of the system.
     pub ca: Vec<PathBuf>,
-    /// Name in the handshake, which the certificate has to be for; `None`: the host of the URL.
+    /// Server name in the handshake (SNI), which the certificate must be valid for; `None`: the host of the URL.
     pub server_name: Option<String>,
-    /// Checks certificates. Without, an attacker in between can read and answer.
+    /// Verifies certificates. Without verification, an attacker in the network can read and change everything.
     pub verify: bool,
-    /// Files of the client certificate and of its key.
+    /// PEM files of the client certificate and of its key.
     pub client: Option<(PathBuf, PathBuf)>,
 }
 

@@ -1,7 +1,7 @@
-//! Structs of the model whose fields are declared with their defaults.
+//! Macro for structs of the model whose fields are declared with their defaults.
 
-/// Declares a struct and its [`Default`]: `pub field: Type = value,`. The table of keys writes the defaults of its keys
-/// from here.
+/// Declares a struct and its [`Default`]: `pub field: Type = value,`. The table of keys takes the defaults of its keys
+/// from it.
 macro_rules! with_defaults {
     (
         $(#[$meta:meta])*

@@ -1,4 +1,4 @@
-//! `docs/configuration.md`, from the table of keys.
+//! Generator of `docs/configuration.md`.
 
 use std::fmt::Write;
 
@@ -17,50 +17,50 @@ root = "/var/www/example"
 ```
 
 RockNet reads the file named by `rocknet run -c FILE`; without one `./rocknet.toml`, then `/etc/rocknet/rocknet.toml`.
-`rocknet check` tells everything that is wrong with it, each finding with file, line, column and what to write instead;
-`rocknet fmt` puts it into a uniform shape, and `rocknet explain URL` says which settings hold for a URL and where each
-was written. A running server takes a changed file on `reload` or SIGHUP: it is checked whole, then swapped at once; a
-bad file changes nothing. Editors that know JSON Schema can complete and check keys with `docs/rocknet.schema.json`.
+`rocknet check` reports every error and warning in it, with file, line, column and what to write instead. `rocknet fmt`
+formats it, and `rocknet explain URL` shows the effective settings of a URL with the file and line of each. A running
+server loads a changed file on `reload` or SIGHUP: the whole configuration is checked, then replaced at once; with an
+error, nothing changes. Editors with JSON Schema can complete and check keys with `docs/rocknet.schema.json`.
 
-## Rules that hold everywhere
+## General rules
 
-**Merging.** A route has the settings of its site, and a site's log those of `[log]`. What is written further in joins
-maps (`headers`, `errors`, `redirects`) entry by entry, and replaces everything else. There are no exceptions.
+**Inheritance.** A route inherits the settings of its site, and the log of a site those of `[log]`. Maps (`headers`,
+`errors`, `redirects`) are merged entry by entry; everything else is replaced. There are no exceptions.
 
-**Order** does not matter, neither of tables nor of keys: routes and redirects are ranked by how specific they are.
+**Order** of tables and keys does not matter: the most specific route or redirect takes effect.
 
-**Paths** on disk are relative to the file they are written in, an included file to its own folder.
+**Paths** on disk are relative to the folder of the file that contains them, which may be an included file.
 
-**Variables.** In any string value `${NAME}` stands for an environment variable and `${file:PATH}` for the content of a
-file, without the newline at its end. `$${` stands for a plain `${`; a `$` before anything else is just a `$`. What is
-filled in is not looked at again, and messages show the string as it is written, so that secrets stay secret.
+**Variables.** In any string value, `${NAME}` stands for an environment variable and `${file:PATH}` for the content of a
+file, without the newline at its end. `$${` stands for a literal `${`; any other `$` stands for itself. Expanded values
+are not expanded again. Messages quote the string before expansion, so that secrets stay secret.
 
-**Short and long forms.** Where a key takes a list, one value may stand alone. Some keys take a short form or a table;
-they say so.
+**Short and long forms.** Where a key takes a list, a single value needs no brackets. Some keys take a short form or a
+table, as their entries state.
 
-| value | how it is written |
+| value | format |
 |---|---|
 | duration | whole numbers with units: `"500ms"`, `"10s"`, `"5m"`, `"1h"`, `"7d"`, `"1m30s"` |
 | size | `"512B"`, `"50KiB"` (steps of 1024), `"100MB"` (steps of 1000), or bytes as a plain number |
-| rate | a size a second: `"500B/s"`, `"1KiB/s"`, or bytes a second as a plain number |
+| rate | a size per second: `"500B/s"`, `"1KiB/s"`, or bytes per second as a plain number |
 
-## Which site answers
+## Selection of the site
 
-A request reaches a site by the place it came in at, then by its name.
+The site of a request is selected by the listener that received it, then by its host name.
 
-| table | listens at | answers to |
+| table | listens on | host names |
 |---|---|---|
-| `[site."example.com"]` | ports 80 and, under TLS, 443 (8080 and 8443 in `dev` mode), or what `listen` says | its name and its `aliases` |
+| `[site."example.com"]` | ports 80 and, with TLS, 443 (8080 and 8443 in `dev` mode), or `listen` | its name and its `aliases` |
 | `[site."*.example.com"]` | the same | every name below example.com that no other site has |
-| `[site.":8081"]` | port 8081, which has threads of its own | every name no other site has there |
-| `[site."10.0.0.1"]` | port 80 of that address, or what `listen` says | every name no other site has there |
-| `[site."10.0.0.1:8081"]` | that port of that address | every name no other site has there |
-| `[site.default]` | port 80 (8080 in `dev` mode), or what `listen` says | every name no other site has there |
+| `[site.":8081"]` | port 8081, with workers of its own | every name that no other site has there |
+| `[site."10.0.0.1"]` | port 80 of that address, or `listen` | every name that no other site has there |
+| `[site."10.0.0.1:8081"]` | that port of that address | every name that no other site has there |
+| `[site.default]` | port 80 (8080 in `dev` mode), or `listen` | every name that no other site has there |
 
-Two sites with the same name at the same place are an error that names both, and so are two that answer to every name.
+Two sites with the same name on the same listener are an error that names both, and so are two for every name.
 "#;
 
-/// The page as it stands in `docs/configuration.md`.
+/// Returns the content of `docs/configuration.md`.
 pub fn markdown() -> String {
     let mut page = HEAD.to_owned();
     write_section(&mut page, "The top of the file", "", &[Section::Top]);
@@ -70,21 +70,26 @@ pub fn markdown() -> String {
         "",
         &[Section::Server, Section::Events, Section::Spool],
     );
-    write_section(&mut page, "`[limits]`: what one client may use", "", &[Section::Limits]);
+    write_section(
+        &mut page,
+        "`[limits]`: limits of connections and requests",
+        "",
+        &[Section::Limits],
+    );
     write_section(
         &mut page,
         "`[log]`: error log and access log",
         "",
         &[Section::Log, Section::Rotate],
     );
-    write_section(&mut page, "`[cache]`: files kept in memory", "", &[Section::Cache]);
+    write_section(&mut page, "`[cache]`: the file cache", "", &[Section::Cache]);
     write_section(
         &mut page,
         "`[tls]`: encryption",
         "",
         &[Section::Tls, Section::Ca, Section::TlsDns],
     );
-    let intro = "Keys marked *site and route* may also stand in a route, `[site.\"example.com\".route.\"/path/*\"]`.\n";
+    let intro = "Keys marked *site and route* are also valid in a route, `[site.\"example.com\".route.\"/path/*\"]`.\n";
     write_section(
         &mut page,
         "`[site.\"example.com\"]`: a website",
@@ -121,7 +126,7 @@ fn write_section(page: &mut String, title: &str, intro: &str, sections: &[Sectio
     let mut entries = String::new();
     for section in sections {
         for key in keys::within(*section).filter(|key| key.sections.first() == Some(section)) {
-            // A table of the top has a section of its own, and what comes later a table of its own.
+            // Sections of the top have a chapter of their own, and so have keys of later versions.
             if matches!(key.kind, Kind::Table(_) | Kind::Tables { .. }) && *section == Section::Top || is_later(key) {
                 continue;
             }
@@ -145,7 +150,7 @@ fn write_section(page: &mut String, title: &str, intro: &str, sections: &[Sectio
     page.push_str(&entries);
 }
 
-/// How the reference calls a key: keys of small tables with the table's name before them.
+/// Returns the name of a key in the reference, qualified with its section.
 fn qualified(section: Section, key: &Key) -> String {
     match section {
         Section::Server => format!("server.{}", key.name),
@@ -171,7 +176,7 @@ fn qualified(section: Section, key: &Key) -> String {
     }
 }
 
-/// The anchor renderers make of a heading in code: letters, digits, `_` and `-` stay.
+/// Returns the anchor of a heading in code: letters, digits, `_` and `-` are kept.
 fn anchor(name: &str) -> String {
     name.chars()
         .filter(|c| c.is_ascii_alphanumeric() || *c == '_' || *c == '-')
@@ -179,7 +184,7 @@ fn anchor(name: &str) -> String {
         .to_ascii_lowercase()
 }
 
-/// The first sentence.
+/// Returns the first sentence of the documentation of a key.
 fn summary(key: &Key) -> String {
     let end = key.doc.find(". ").map_or(key.doc.len(), |at| at + 1);
     key.doc[..end].trim_end_matches('.').to_owned()
@@ -199,28 +204,31 @@ fn entry(page: &mut String, section: Section, key: &Key, name: &str) {
     if !default.is_empty() {
         let _ = writeln!(page, "- Default: `{default}`");
     }
-    let places: Vec<&str> = match (section, key.sections) {
+    let names: Vec<&str> = match (section, key.sections) {
         (Section::Site, sections) if sections.contains(&Section::Route) => vec!["site and route"],
         (_, [_]) => Vec::new(),
-        (_, sections) => sections.iter().map(|section| place(*section)).collect(),
+        (_, sections) => sections.iter().map(|section| section_name(*section)).collect(),
     };
-    if !places.is_empty() {
-        let _ = writeln!(page, "- Stands in: {}", places.join(", "));
+    if !names.is_empty() {
+        let _ = writeln!(page, "- Valid in: {}", names.join(", "));
     }
     if let Availability::Only { value, feature } = key.availability {
         let value = match value {
             Literal::False => "false".to_owned(),
             Literal::Text(word) => format!("\"{word}\""),
         };
-        let _ = writeln!(page, "- Available yet: only `{value}`; the rest comes with {feature}");
+        let _ = writeln!(
+            page,
+            "- Available now: only `{value}`; other values come with {feature}"
+        );
     }
     if !key.example.is_empty() {
         let _ = write!(page, "\n```toml\n{}\n```\n", key.example);
     }
 }
 
-/// A table, as the reference calls it.
-fn place(section: Section) -> &'static str {
+/// Returns the name of a section in the reference.
+fn section_name(section: Section) -> &'static str {
     match section {
         Section::Log => "`[log]`",
         Section::Limits => "`[limits]`",
@@ -228,7 +236,7 @@ fn place(section: Section) -> &'static str {
     }
 }
 
-/// A paragraph in lines that fit beside another window.
+/// Wraps a paragraph to lines of [`LINE_CHARS`].
 fn wrapped(text: &str) -> String {
     let mut page = String::with_capacity(text.len() + text.len() / 80);
     let mut width = 0;
@@ -247,10 +255,10 @@ fn wrapped(text: &str) -> String {
     page
 }
 
-/// Longest line of a paragraph.
+/// Maximum length of a line.
 const LINE_CHARS: usize = 120;
 
-/// Each word of a choice on a line of its own.
+/// Writes each word of a choice on a line of its own.
 fn words(page: &mut String, kind: &Kind) {
     match kind {
         Kind::Choice(words) => {
@@ -270,7 +278,7 @@ fn words(page: &mut String, kind: &Kind) {
     }
 }
 
-/// Whether a kind is a choice, or one of several alternatives is.
+/// Returns true if a kind is a choice, or has one among its alternatives.
 fn holds_words(kind: &Kind) -> bool {
     match kind {
         Kind::Choice(_) => true,
@@ -279,7 +287,7 @@ fn holds_words(kind: &Kind) -> bool {
     }
 }
 
-/// What a kind takes, with its bounds.
+/// Returns a description of the values of a kind, with their bounds.
 fn takes(kind: &Kind) -> String {
     let span = |ms: u64| units::format_duration(std::time::Duration::from_millis(ms));
     match kind {
@@ -329,19 +337,19 @@ fn is_later(key: &Key) -> bool {
 
 fn later(page: &mut String) {
     page.push_str(
-        "\n## Not available yet\n\nThese keys are known and refused, so that no setting is ever silently without \
-         effect.\n\n| key | stands in | comes with |\n|---|---|---|\n",
+        "\n## Not available yet\n\nThese keys are reserved for later versions. They are refused, so that no setting is silently \
+         without effect.\n\n| key | valid in | comes with |\n|---|---|---|\n",
     );
     for key in keys::all() {
         if let Availability::Later(feature) = key.availability {
-            let places = key.sections.iter().map(|section| match section {
+            let names = key.sections.iter().map(|section| match section {
                 Section::Top => "top".to_owned(),
                 Section::Site => "site".to_owned(),
                 Section::Route => "route".to_owned(),
                 section => format!("`{}`", section.header()),
             });
-            let places = places.collect::<Vec<_>>().join(" and ");
-            let _ = writeln!(page, "| `{}` | {places} | {feature} |", key.name);
+            let names = names.collect::<Vec<_>>().join(" and ");
+            let _ = writeln!(page, "| `{}` | {names} | {feature} |", key.name);
         }
     }
 }

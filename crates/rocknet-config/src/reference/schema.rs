@@ -1,16 +1,17 @@
-//! `docs/rocknet.schema.json`, from the table of keys: editors complete and check a configuration with it.
+//! Generator of `docs/rocknet.schema.json`, with which editors complete and check a configuration.
 
 use serde_json::{Map, Value, json};
 
 use crate::keys::{self, Availability, Key, Kind, Literal, Section, Word};
 
-/// The schema as it stands in `docs/rocknet.schema.json`: draft 7, which editors for TOML know best.
+/// Returns the content of `docs/rocknet.schema.json`. It uses draft 7 of JSON Schema, which editors for TOML support
+/// best.
 pub fn schema() -> String {
     let mut definitions = Map::new();
     for section in Section::ALL.iter().filter(|section| **section != Section::Top) {
         definitions.insert(name(*section).to_owned(), table(*section));
     }
-    // Strings with variables are known only once these are filled in.
+    // The values of strings with variables are unknown to an editor.
     definitions.insert("variable".to_owned(), json!({ "type": "string", "pattern": "\\$\\{" }));
     let mut root = table(Section::Top);
     if let Value::Object(root) = &mut root {
@@ -18,7 +19,7 @@ pub fn schema() -> String {
         root.insert("title".to_owned(), json!("RockNet configuration"));
         root.insert("definitions".to_owned(), Value::Object(definitions));
     }
-    // A value of `json!` always prints; the empty text would only make the freshness test fail.
+    // Serialization of a `json!` value cannot fail; an empty text would fail the test of the generated pages.
     let mut text = serde_json::to_string_pretty(&root).unwrap_or_default();
     text.push('\n');
     text
@@ -26,7 +27,7 @@ pub fn schema() -> String {
 
 fn table(section: Section) -> Value {
     let mut properties = Map::new();
-    // What comes later is left out: an editor then marks it, as the check does.
+    // Keys of later versions are left out, so that an editor marks them, as the check does.
     for key in keys::within(section).filter(|key| !matches!(key.availability, Availability::Later(_))) {
         properties.insert(key.name.to_owned(), property(key));
     }
@@ -46,7 +47,7 @@ fn property(key: &Key) -> Value {
     };
     if let Value::Object(value) = &mut value {
         value.insert("description".to_owned(), json!(key.doc));
-        // A default written as TOML is JSON too where it is a number, a string, true, false or a list of them.
+        // A TOML default is also JSON if it is a number, a string, true, false or a list of these.
         if let Ok(default) = serde_json::from_str::<Value>(&key.default_value()) {
             value.insert("default".to_owned(), default);
         }
@@ -84,7 +85,7 @@ fn shape(kind: &Kind) -> Value {
     }
 }
 
-/// A string of a form, and what else may stand in its place.
+/// Returns the schema of a string with a pattern, with alternatives.
 fn text_or(variable: &Value, pattern: &str, also: Option<&str>) -> Value {
     let mut options = vec![json!({ "type": "string", "pattern": pattern }), variable.clone()];
     if let Some(also) = also {

@@ -1,4 +1,4 @@
-//! The parser's events put together to tables, without recursion and whatever order they come in.
+//! Builds tables from the parser's events, without recursion and for any order of events.
 
 use toml_parser::decoder::ScalarKind;
 use toml_parser::parser::{Event, EventKind};
@@ -9,25 +9,25 @@ use crate::finding::{Code, Finding, MAX_FINDINGS, Related, Severity};
 use crate::source::{FileId, Sources, Span};
 use crate::syntax::tree::{self, KeyConflict, MAX_KEY_PARTS};
 
-/// What became of a file.
+/// Result of parsing a file.
 pub(super) struct ParsedFile {
     pub root: Table,
-    /// Keys and tables written twice.
+    /// Findings about keys and tables that are defined twice.
     pub duplicates: Vec<Finding>,
     pub broken: Vec<BrokenValue>,
 }
 
-/// A list or inline table that goes wrong on a later line than it begins on: every line after that is misread, so one
-/// finding stands for all of them.
+/// List or inline table with an error on a later line than its first. The lines after the error are misread, so they
+/// get one finding together.
 pub(super) struct BrokenValue {
     pub open: Span,
-    /// Where it first goes wrong.
+    /// Span of the first error.
     pub error: Span,
     pub end: u32,
     pub is_list: bool,
 }
 
-/// One list or inline table whose end has not come yet.
+/// List or inline table whose end has not been read yet.
 enum OpenValue {
     List {
         items: Vec<Node>,
@@ -40,36 +40,37 @@ enum OpenValue {
     },
 }
 
-/// Turns events into tables. It keeps a stack of its own, so no input makes it recurse.
+/// Builds tables from events. It keeps an explicit stack, so that no input makes it recurse.
 pub(super) struct Builder<'s, 'e> {
     source: Source<'s>,
-    /// Bytes before the source's first: a byte order mark.
+    /// Number of bytes before the source: the byte order mark.
     offset: usize,
     file: FileId,
     sources: &'e Sources,
     errors: &'e mut Vec<ParseError>,
-    /// Places of the parser's errors, sorted.
+    /// Offsets of the parser's errors, sorted.
     error_offsets: Vec<usize>,
     broken: Vec<BrokenValue>,
-    /// End of the event being read.
+    /// End offset of the current event.
     event_end: u32,
     root: Table,
-    /// Header of the table that keys now go to.
+    /// Header of the current table, which keys are added to.
     path: Vec<(String, Span)>,
-    /// Keys now belong to a table that could not be opened.
+    /// The current table could not be opened, so its keys are skipped.
     skip: bool,
     stack: Vec<OpenValue>,
-    /// Parts of the key being read.
+    /// Parts of the current key.
     keys: Vec<(String, Span)>,
-    /// The key outside all lists and inline tables that waits for its value.
+    /// Key outside of lists and inline tables whose value has not been read yet.
     pending: Vec<(String, Span)>,
-    /// Inside `[…]` (false) or `[[…]]` (true).
+    /// Current header: `[…]` (false) or `[[…]]` (true); `None` outside of headers.
     header: Option<bool>,
     duplicates: Vec<Finding>,
 }
 
 impl<'s, 'e> Builder<'s, 'e> {
-    /// `error_offsets` are the places of the parser's errors, sorted; errors in values join `errors`.
+    /// Creates a builder. `error_offsets`: offsets of the parser's errors, sorted. Errors in values are added to
+    /// `errors`.
     pub fn new(
         sources: &'e Sources,
         file: FileId,
@@ -163,7 +164,7 @@ impl<'s, 'e> Builder<'s, 'e> {
             }
             EventKind::Newline if self.stack.is_empty() => {
                 if self.header.take().is_some() {
-                    // A header that never closed: its keys belong to a table nobody can name.
+                    // The header is not closed, so the table of the following keys is unknown.
                     self.skip = true;
                     self.keys.clear();
                 }
@@ -178,8 +179,8 @@ impl<'s, 'e> Builder<'s, 'e> {
         }
     }
 
-    /// Drops what was begun and never ended; the parser has told. The key still counts as written, so that nobody
-    /// calls it missing.
+    /// Discards values that are not closed, whose error the parser has reported. Their key gets a broken value, so that
+    /// it is not reported as missing.
     fn discard_open(&mut self) {
         if let Some(outermost) = self.stack.first() {
             let (open, is_list) = match outermost {
@@ -208,7 +209,7 @@ impl<'s, 'e> Builder<'s, 'e> {
         }
     }
 
-    /// A list or inline table is complete; with an error in it nobody knows what it should have been.
+    /// Handles the end of a list or inline table. With an error inside, its value is broken.
     fn close(&mut self, value: Value, open: Span, end: Span) {
         let first = self
             .error_offsets
@@ -270,7 +271,7 @@ impl<'s, 'e> Builder<'s, 'e> {
         }
     }
 
-    /// A value is complete: it goes to the innermost open list or table, or under the current key.
+    /// Adds a complete value to the innermost open list or table, or under the current key.
     fn value(&mut self, node: Node) {
         match self.stack.last_mut() {
             Some(OpenValue::List { items, .. }) => items.push(node),
@@ -293,7 +294,7 @@ impl<'s, 'e> Builder<'s, 'e> {
         }
     }
 
-    /// `[a.b]` or `[[a.b]]` is complete.
+    /// Handles the end of a header `[a.b]` or `[[a.b]]`.
     fn open_table(&mut self) {
         let Some(is_list) = self.header.take() else { return };
         let keys = std::mem::take(&mut self.keys);
@@ -308,7 +309,7 @@ impl<'s, 'e> Builder<'s, 'e> {
     }
 
     fn record(&mut self, outcome: Result<(), KeyConflict>) {
-        // Bounded like the report itself: ten thousand duplicates teach no more than the first ones.
+        // Bounded like the report itself, because ten thousand duplicates are no more helpful than the first ones.
         if self.duplicates.len() >= MAX_FINDINGS {
             return;
         }
@@ -317,18 +318,18 @@ impl<'s, 'e> Builder<'s, 'e> {
             Err(KeyConflict::Duplicate { name, span, first }) => Finding {
                 severity: Severity::Error,
                 code: Code::Syntax,
-                message: format!("`{name}` is written twice"),
+                message: format!("`{name}` is defined twice"),
                 help: Some("keep one of the two, or give them different names".into()),
                 location: Some(self.sources.locate(span)),
                 related: vec![Related {
-                    message: "first here".into(),
+                    message: "first defined here".into(),
                     location: self.sources.locate(first),
                 }],
             },
             Err(KeyConflict::TooDeep(span)) => Finding {
                 severity: Severity::Error,
                 code: Code::Syntax,
-                message: format!("a name of more than {MAX_KEY_PARTS} parts"),
+                message: format!("the key has more than {MAX_KEY_PARTS} parts"),
                 help: Some("names with dots need quotes: [site.\"example.com\"]".into()),
                 location: Some(self.sources.locate(span)),
                 related: Vec::new(),

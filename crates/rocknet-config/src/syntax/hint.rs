@@ -1,4 +1,4 @@
-//! Words for TOML syntax errors: what a person most likely meant by a line that is not TOML, and how to write it.
+//! Messages for TOML syntax errors, with the most likely correction of the line.
 
 use toml_parser::{Expected, ParseError};
 
@@ -6,49 +6,49 @@ use crate::finding::{Code, Finding, Related, Severity};
 use crate::source::{Sources, Span};
 use crate::syntax::builder::BrokenValue;
 
-/// Parser's description, what is wrong, what to write. The first row whose description fits is used.
+/// Part of the parser's description, message, help. The first matching row is used.
 const MESSAGES: &[(&str, &str, &str)] = &[
     (
         "string values must be quoted",
-        "a string needs quotes around it",
+        "a string needs quotes",
         "write it as \"…\"",
     ),
-    ("key with no value", "a key without a value", "write `key = value`"),
-    ("missing value for key", "a key without a value", "write `key = value`"),
-    ("missing value", "there is no value after `=`", NO_VALUE),
+    ("key with no value", "a key has no value", "write `key = value`"),
+    ("missing value for key", "a key has no value", "write `key = value`"),
+    ("missing value", "the value after `=` is missing", NO_VALUE),
     (
         "invalid boolean",
-        "this is neither true nor false",
-        "write true or false, or put a string into quotes",
+        "the value is neither true nor false",
+        "write true or false, or put a string in quotes",
     ),
-    ("invalid value", "there is no value after `=`", NO_VALUE),
-    ("extra `=`", "one `=` too many", "write `key = value`"),
-    ("extra assignment", "one `=` too many", "write `key = value`"),
+    ("invalid value", "the value after `=` is missing", NO_VALUE),
+    ("extra `=`", "there is one `=` too many", "write `key = value`"),
+    ("extra assignment", "there is one `=` too many", "write `key = value`"),
     (
         "unclosed array table",
-        "the `]]` that ends the header is missing",
+        "the closing `]]` of the header is missing",
         "close it on the same line",
     ),
     (
         "unclosed table",
-        "the `]` that ends the header is missing",
+        "the closing `]` of the header is missing",
         "write `[name]` on a line of its own",
     ),
     (
         "missing table open",
-        "a `]` with no `[` before it",
+        "there is a `]` without `[`",
         "write `[name]` on a line of its own",
     ),
     ("unclosed array", "the list is not closed", "end it with `]`"),
     (
         "missing array opening",
-        "a `]` with no `[` before it",
+        "there is a `]` without `[`",
         "begin the list with `[`",
     ),
     ("unclosed inline table", "the table is not closed", "end it with `}`"),
     (
         "missing inline table opening",
-        "a `}` with no `{` before it",
+        "there is a `}` without `{`",
         "begin the table with `{`, as in { cert = \"…\" }",
     ),
     (
@@ -56,30 +56,30 @@ const MESSAGES: &[(&str, &str, &str)] = &[
         "a comma is missing between two elements",
         "put `,` between them",
     ),
-    ("extra comma", "one comma too many", "remove it"),
+    ("extra comma", "there is one comma too many", "remove it"),
     (
         "missing assignment",
-        "a key without `=` in a table",
+        "a key in an inline table has no `=`",
         "write { key = value }",
     ),
     (
         "missing key",
-        "a value without a key in a table",
+        "a value in an inline table has no key",
         "write { key = value }",
     ),
     (
         "invalid table",
-        "a header without a name",
+        "the header has no name",
         "write `[server]` or `[site.\"example.com\"]`",
     ),
     (
         "invalid unquoted key",
-        "this name needs quotes",
-        "names of letters, digits, `-` and `_` may stand bare; any other goes into \"…\"",
+        "the name needs quotes",
+        "only names of letters, digits, `-` and `_` need no quotes: write \"…\"",
     ),
     (
         "unquoted keys cannot be empty",
-        "a key is missing here",
+        "the key is missing",
         "write `key = value`",
     ),
     (
@@ -89,61 +89,61 @@ const MESSAGES: &[(&str, &str, &str)] = &[
     ),
     (
         "carriage return",
-        "a carriage return without a newline",
-        "save the file with Unix line ends",
+        "there is a carriage return without a newline",
+        "save the file with Unix line endings",
     ),
     (
         "invalid comment character",
-        "a control character in a comment",
+        "a comment contains a control character",
         "remove it",
     ),
     (
         "unexpected leading zero",
-        "a number may not begin with 0",
+        "numbers cannot begin with 0",
         "remove the 0, or write it as a string in quotes",
     ),
     (
         "integers with a radix",
-        "a number with a prefix takes no sign",
+        "numbers with a prefix cannot have a sign",
         "write it in decimal",
     ),
     (
         "radix must be lowercase",
-        "the prefix of a number is written small",
+        "the prefix of a number must be lower case",
         "write 0x, 0o or 0b",
     ),
     (
         "`_` may only",
-        "`_` may only stand between digits",
+        "`_` is allowed only between digits",
         "write 1_000 or 1000",
     ),
     (
         "number out of range",
         "the number is too large",
-        "numbers go to 9223372036854775807",
+        "the maximum is 9223372036854775807",
     ),
     (
         "max recursion depth",
-        "lists or tables nested too deep",
-        "no key of RockNet needs this",
+        "lists or tables are nested too deep",
+        "no key of RockNet needs such nesting",
     ),
     (
         "unexpected content",
-        "something follows that does not belong on this line",
-        "one `key = value` on each line",
+        "unexpected text at the end of the line",
+        "write one `key = value` per line",
     ),
     (
         "unexpected key or value",
-        "something follows that does not belong here",
-        "one `key = value` on each line",
+        "unexpected text",
+        "write one `key = value` per line",
     ),
 ];
 
 const NO_VALUE: &str = "write a string in quotes, a number, true, false or a [list]";
 
-const BACKSLASH: &str = "write the text in '…' (single quotes), where `\\` stands for itself, or double it: `\\\\`";
+const BACKSLASH: &str = "write the text in single quotes, '…', where `\\` is literal, or double it: `\\\\`";
 
-/// The finding for one error of the parser.
+/// Returns the finding for one error of the parser.
 pub(crate) fn finding(sources: &Sources, span: Span, error: &ParseError) -> Finding {
     let description = error.description();
     let mut location = sources.locate(span);
@@ -170,23 +170,23 @@ pub(crate) fn finding(sources: &Sources, span: Span, error: &ParseError) -> Find
     }
 }
 
-/// The finding for a list or table that is misread from some later line on.
+/// Returns the finding for a list or table with an error on a later line.
 pub(crate) fn broken_value(sources: &Sources, broken: &BrokenValue) -> Finding {
     let (noun, end) = if broken.is_list { ("list", "]") } else { ("table", "}") };
     Finding {
         severity: Severity::Error,
         code: Code::Syntax,
-        message: format!("the {noun} that begins here is not closed, or misses a comma"),
+        message: format!("the {noun} that begins here is not closed, or lacks a comma"),
         help: Some(format!("end it with `{end}`, and put `,` between its elements")),
         location: Some(sources.locate(broken.open)),
         related: vec![Related {
-            message: "goes wrong here".into(),
+            message: "the error is here".into(),
             location: sources.locate(broken.error),
         }],
     }
 }
 
-/// The part of a line around a place that would be one value: up to a space, a comma or a bracket on each side.
+/// Returns the span of the value around a position: up to a space, comma or bracket on each side.
 fn token(sources: &Sources, span: Span) -> Option<Span> {
     let text = sources.text(span.file);
     let at = span.start as usize;
@@ -196,8 +196,8 @@ fn token(sources: &Sources, span: Span) -> Option<Span> {
     Some(Span::new(span.file, start, start + length))
 }
 
-/// Text without quotes that TOML reads as a broken number, because it begins with a dot or a digit: `./site`,
-/// `127.0.0.1:80`.
+/// Detects a string without quotes that TOML reads as an invalid number, because it begins with a dot or a digit:
+/// `./site`, `127.0.0.1:80`. Returns its span, the message and the help.
 fn bare_text(sources: &Sources, span: Span, error: &ParseError) -> Option<(Span, String, String)> {
     let misread = [
         "invalid mantissa",
@@ -213,12 +213,13 @@ fn bare_text(sources: &Sources, span: Span, error: &ParseError) -> Option<(Span,
     let is_text = text.contains(['/', ':', '~', '@']) || text.matches('.').count() > 1;
     let quotable = !text.contains(['"', '\'', '\\']);
     (is_text && quotable).then(|| {
-        let message = "a string needs quotes around it".to_owned();
+        let message = "a string needs quotes".to_owned();
         (token, message, format!("write \"{text}\""))
     })
 }
 
-/// A path of Windows in double quotes, where each backslash begins an escape; the backslash that fails is pointed at.
+/// Detects a Windows path in double quotes, where each backslash begins an escape sequence. Returns the span of the
+/// invalid one, the message and the help.
 fn windows_path(sources: &Sources, span: Span, error: &ParseError) -> Option<(Span, String, String)> {
     let description = error.description();
     if !description.contains("too few unicode") && !description.contains("missing escaped value") {
@@ -226,7 +227,7 @@ fn windows_path(sources: &Sources, span: Span, error: &ParseError) -> Option<(Sp
     }
     let text = sources.text(span.file);
     let before = text.get(..span.start as usize)?;
-    // An escape has at most eight digits after its letter, so the backslash is near.
+    // An escape sequence has at most eight digits after its letter, so the backslash is near.
     let backslash = before.rfind('\\')?;
     let line = before.rfind('\n').map_or(0, |at| at + 1);
     let escape = Span::new(span.file, backslash, backslash + 1);
@@ -238,43 +239,46 @@ fn windows_path(sources: &Sources, span: Span, error: &ParseError) -> Option<(Sp
         .chars()
         .next()
         .filter(|c| !c.is_whitespace())?;
-    let message = format!("in \"…\" a `\\` begins an escape, and `\\{letter}` is none");
+    let message = format!("in \"…\" a `\\` begins an escape sequence, and `\\{letter}` is not one");
     let quoted = text.get(line..backslash)?.rfind('"').map(|at| line + at + 1);
     let inner = quoted.and_then(|start| text.get(start..)?.split(['"', '\n']).next());
     let help = match inner.filter(|inner| !inner.contains('\'')) {
-        Some(inner) => format!("write '{inner}': in single quotes a `\\` stands for itself"),
+        Some(inner) => format!("write '{inner}': in single quotes a `\\` is literal"),
         None => BACKSLASH.to_owned(),
     };
     Some((escape, message, help))
 }
 
-/// Habits from other languages, told by the look of the line.
+/// Detects syntax of other configuration languages. Returns the message and the help.
 fn habit(sources: &Sources, span: Span, error: &ParseError) -> Option<(String, String)> {
     let text = sources.text(span.file);
     let start = text.get(..span.start as usize)?.rfind('\n').map_or(0, |at| at + 1);
     let line = text.get(start..)?.split('\n').next()?.trim();
     let hint = |message: &str, help: &str| Some((message.to_owned(), help.to_owned()));
     if line.contains(['“', '”', '„', '‘', '’']) {
-        return hint("typographic quotes are no quotes to TOML", "write straight ones: \"…\"");
+        return hint(
+            "typographic quotes are not quotes in TOML",
+            "write straight quotes: \"…\"",
+        );
     }
     if line.ends_with(';') {
         return hint(
-            "a semicolon does not end a line here",
-            "write `key = \"value\"` and nothing after it",
+            "lines must not end with a semicolon",
+            "write `key = \"value\"` without it",
         );
     }
     if line.ends_with('{') && !line.contains('=') {
-        let help = "write a header instead, `[site.\"example.com\"]`; it holds until the next header";
+        let help = "write a header instead, `[site.\"example.com\"]`; it applies to the next header";
         return hint("TOML has no blocks in braces", help);
     }
     if line == "}" {
         return hint(
-            "a `}` with no `{` before it",
-            "remove it: a table ends where the next header begins",
+            "there is a `}` without `{`",
+            "remove it: a table ends at the next header",
         );
     }
     if line.starts_with("//") || line.starts_with("/*") || line.starts_with("--") {
-        return hint("this does not begin a comment", "begin it with `#`");
+        return hint("this is not a comment in TOML", "begin comments with `#`");
     }
     if !line.contains('=')
         && !line.starts_with('[')
@@ -286,12 +290,12 @@ fn habit(sources: &Sources, span: Span, error: &ParseError) -> Option<(String, S
                 "" => format!("write `[{key}]`, and its keys below it"),
                 value => format!("write {key} = {value}"),
             };
-            return Some(("TOML puts `=` between key and value".to_owned(), help));
+            return Some(("a key and its value are separated by `=`, not `:`".to_owned(), help));
         }
     }
-    // Its expectations name quotes among the escapes, which would read as a missing end.
+    // The expectations of this error contain quotes, among the escape sequences, which does not mean a missing quote.
     if error.description().contains("missing escaped value") {
-        return hint("`\\` begins an escape here, and none follows", BACKSLASH);
+        return hint("`\\` begins an escape sequence, but none follows", BACKSLASH);
     }
     let wants = |quote: &'static str| error.expected().is_some_and(|e| e.contains(&Expected::Literal(quote)));
     if wants("\"") || wants("'") || wants("\"\"\"") || wants("'''") {
@@ -303,26 +307,23 @@ fn habit(sources: &Sources, span: Span, error: &ParseError) -> Option<(String, S
     if error.description().contains("string values must be quoted") {
         let value = sources.slice(span).trim();
         if value.is_empty() {
-            return hint("there is no value after `=`", NO_VALUE);
+            return hint("the value after `=` is missing", NO_VALUE);
         }
         if !value.contains(['"', '\'', '\n']) {
             let quote = if value.contains('\\') { '\'' } else { '"' };
             return Some((
-                "a string needs quotes around it".to_owned(),
+                "a string needs quotes".to_owned(),
                 format!("write {quote}{value}{quote}"),
             ));
         }
         if !value.contains(['"', '\\', '\n']) {
-            return Some((
-                "a string needs quotes around it".to_owned(),
-                format!("write \"{value}\""),
-            ));
+            return Some(("a string needs quotes".to_owned(), format!("write \"{value}\"")));
         }
     }
     None
 }
 
-/// What the parser expected, as a sentence.
+/// Returns the tokens that the parser expected, as help.
 fn expectation(error: &ParseError) -> String {
     let parts: Vec<String> = (error.expected().unwrap_or(&[]).iter())
         .map(|expected| match expected {

@@ -1,12 +1,12 @@
-//! Where a key may go in a tree of tables: TOML opens each table once, and in one way.
+//! Insertion of keys into the tree of tables. TOML allows each table to be defined only once, and in one way.
 
 use crate::file::{Entry, Node, Origin, Table, Value};
 use crate::source::Span;
 
-/// Most parts of a dotted key or header: `site."example.com".route."/x".headers.A` has six.
+/// Maximum number of parts of a dotted key or header; `site."example.com".route."/x".headers.A` has six.
 pub(crate) const MAX_KEY_PARTS: usize = 8;
 
-/// Why a key cannot be put where it stands.
+/// Reason why a key cannot be inserted.
 pub(super) enum KeyConflict {
     Duplicate { name: String, span: Span, first: Span },
     TooDeep(Span),
@@ -19,7 +19,7 @@ fn check_depth(keys: &[(String, Span)]) -> Result<(), KeyConflict> {
     }
 }
 
-/// Puts a value under a dotted key.
+/// Inserts a value under a dotted key.
 pub(super) fn insert(
     table: &mut Table,
     keys: &[(String, Span)],
@@ -42,7 +42,7 @@ pub(super) fn insert(
     Ok(())
 }
 
-/// Opens the table of a header, `[a.b]` or `[[a.b]]`.
+/// Defines the table of a header, `[a.b]` or `[[a.b]]`.
 pub(super) fn open(root: &mut Table, keys: &[(String, Span)], is_list: bool) -> Result<(), KeyConflict> {
     check_depth(keys)?;
     let Some(((name, span), parents)) = keys.split_last() else {
@@ -75,7 +75,7 @@ pub(super) fn open(root: &mut Table, keys: &[(String, Span)], is_list: bool) -> 
     }
 }
 
-/// The table at a path that need not exist yet; made on the way with `origin`.
+/// Returns the table at a path. Missing tables are created with this origin.
 fn table_at<'t>(
     mut table: &'t mut Table,
     keys: &[(String, Span)],
@@ -96,7 +96,7 @@ fn table_at<'t>(
             first,
         };
         table = match &mut entry.node.value {
-            // A header may add below any table but an inline one; a dotted key only to what dotted keys made.
+            // A header may add to any table except an inline one; a dotted key only to tables that dotted keys defined.
             Value::Table(inner) => match (origin, inner.origin) {
                 (_, Origin::Inline) => return Err(duplicate()),
                 (Origin::Dotted, Origin::Header | Origin::Implied) => return Err(duplicate()),
@@ -112,7 +112,7 @@ fn table_at<'t>(
     Ok(table)
 }
 
-/// The table of the current header, which exists.
+/// Returns the table of the current header, which exists.
 pub(super) fn descend<'t>(mut table: &'t mut Table, keys: &[(String, Span)]) -> Result<&'t mut Table, KeyConflict> {
     for (name, span) in keys {
         let missing = || KeyConflict::Duplicate {
@@ -133,7 +133,7 @@ pub(super) fn descend<'t>(mut table: &'t mut Table, keys: &[(String, Span)]) -> 
     Ok(table)
 }
 
-/// One more element of an array of tables.
+/// Adds an element to an array of tables.
 fn open_item(parent: &mut Table, name: &str, span: Span) -> Result<(), KeyConflict> {
     let item = Node {
         value: Value::Table(Table::new(Origin::Header)),

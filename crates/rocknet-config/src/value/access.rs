@@ -1,4 +1,4 @@
-//! `allow` and `deny`: client addresses that may or may not enter.
+//! Parses `allow` and `deny`, the access lists of client addresses.
 
 use std::net::IpAddr;
 
@@ -9,21 +9,21 @@ use crate::message::short;
 use crate::model::{ClientRange, Network};
 use crate::value::{network, typed};
 
-/// Most addresses of one list: one list of a country's networks has about 10,000, and each route has a copy.
+/// Maximum number of addresses in one list. The networks of a country are about 10,000, and each route has a copy.
 const MAX_RANGES: usize = 20_000;
 
-/// Reads the addresses that may enter; empty: all.
+/// Reads the allowed addresses; empty: all.
 pub(crate) fn allow(check: &mut Check<'_>, node: &Node) -> Vec<ClientRange> {
     let allow = ranges(check, "allow", node);
     if typed::elements(node).is_empty() && !matches!(node.value, Value::Broken) {
-        let help = "write allow = \"all\" for everyone, or deny = \"all\" for no one";
+        let help = "write allow = \"all\" to allow every client, or deny = \"all\" to deny every client";
         check.error(Code::BadValue, node.span, "`allow` has no address", help);
     }
     let is_all = allow.contains(&ClientRange::All);
     if is_all { Vec::new() } else { allow }
 }
 
-/// Reads the addresses that may not enter.
+/// Reads the denied addresses.
 pub(crate) fn deny(check: &mut Check<'_>, node: &Node) -> Vec<ClientRange> {
     ranges(check, "deny", node)
 }
@@ -31,7 +31,12 @@ pub(crate) fn deny(check: &mut Check<'_>, node: &Node) -> Vec<ClientRange> {
 fn ranges(check: &mut Check<'_>, key: &str, node: &Node) -> Vec<ClientRange> {
     if typed::elements(node).len() > MAX_RANGES {
         let message = format!("`{key}` has more than {MAX_RANGES} addresses");
-        check.error(Code::BadValue, node.span, message, "join neighbours into networks");
+        check.error(
+            Code::BadValue,
+            node.span,
+            message,
+            "combine adjacent addresses into networks",
+        );
         return Vec::new();
     }
     let mut all = Vec::new();
@@ -39,13 +44,13 @@ fn ranges(check: &mut Check<'_>, key: &str, node: &Node) -> Vec<ClientRange> {
         match range(&written.value) {
             Ok(range) => all.push(range),
             Err(RangeError::Unknown) => {
-                let message = format!("\"{}\" is no address or network", short(written.as_written()));
+                let message = format!("\"{}\" is not an address or network", short(written.as_written()));
                 let help = "write \"192.0.2.7\", \"10.0.0.0/8\", \"2001:db8::/32\", \"private\", \"unix\" or \"all\"";
                 check.bad_text(written, span, message, help);
             }
             Err(RangeError::HostBits { network, address }) => {
                 let message = format!(
-                    "\"{}\" is no network: it has bits after its length",
+                    "\"{}\" is not a network: it has bits set after the prefix length",
                     short(written.as_written())
                 );
                 let help = format!("write \"{network}\" for the network, or \"{address}\" for the address");
@@ -53,7 +58,7 @@ fn ranges(check: &mut Check<'_>, key: &str, node: &Node) -> Vec<ClientRange> {
             }
             Err(RangeError::Mapped(address)) => {
                 let message = format!(
-                    "\"{}\" is IPv4 inside IPv6, and clients never have it",
+                    "\"{}\" is an IPv4-mapped IPv6 address, which clients never have",
                     short(written.as_written())
                 );
                 let help = format!("write the IPv4 address: \"{address}\"");
@@ -64,7 +69,7 @@ fn ranges(check: &mut Check<'_>, key: &str, node: &Node) -> Vec<ClientRange> {
     all
 }
 
-/// Why a text is no range of clients.
+/// Reason why a text is not a range of client addresses.
 #[derive(Debug, PartialEq, Eq)]
 enum RangeError {
     Unknown,
@@ -92,7 +97,7 @@ fn range(text: &str) -> Result<ClientRange, RangeError> {
     Ok(ClientRange::Network(network))
 }
 
-/// The address with every bit after the first `length` cleared.
+/// Returns the address with every bit after the first `length` cleared.
 fn first_address(ip: IpAddr, length: u8) -> IpAddr {
     let length = u32::from(length);
     match ip {
@@ -112,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_are_read() {
+    fn ranges_are_parsed() {
         let network = |ip: &str, length| {
             let ip = ip.parse().unwrap();
             Ok(ClientRange::Network(Network::Ip { ip, length }))

@@ -1,4 +1,4 @@
-//! Address of an application: `unix:/path`, `/path`, or `host:port`.
+//! Parses the address of an application: `unix:/path`, `/path`, or `host:port`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -9,16 +9,16 @@ use crate::model::Host;
 use crate::value::socket::{self, Help};
 use crate::value::typed;
 
-/// Longest name of the DNS.
+/// Maximum length of a DNS name (RFC 1035 §2.3.4).
 const MAX_NAME: usize = 253;
 
-/// Reads the address of `key`. `example`: the help for an address that cannot be read.
+/// Reads the address of `key`. `example`: help for an invalid address.
 pub(crate) fn build(check: &mut Check<'_>, key: &str, node: &Node, example: &str) -> Option<Host> {
     let written = node.written()?;
     let text = written.value.as_str();
     let path = text.strip_prefix("unix:");
     if let Some(path) = path.or_else(|| text.starts_with('/').then_some(text)) {
-        let shorter = "have the application listen at a shorter one";
+        let shorter = "let the application listen on a shorter path";
         let help = Help { example, shorter };
         return socket::path(check, key, path, node.span, help).map(Host::Unix);
     }
@@ -27,7 +27,7 @@ pub(crate) fn build(check: &mut Check<'_>, key: &str, node: &Node, example: &str
         let message = format!("`{key}` cannot be \"{}\"", short(typed::as_written(node)));
         let help = match text.parse::<u16>() {
             Ok(port) => format!("add the host: \"127.0.0.1:{port}\""),
-            Err(_) if text.contains("://") => "leave out what stands before the host: \"127.0.0.1:9000\"".to_owned(),
+            Err(_) if text.contains("://") => "write the address without a scheme: \"127.0.0.1:9000\"".to_owned(),
             Err(_) if text.contains('/') => format!("write \"unix:{}\" for a Unix socket", short(text)),
             Err(_) => example.to_owned(),
         };
@@ -36,7 +36,7 @@ pub(crate) fn build(check: &mut Check<'_>, key: &str, node: &Node, example: &str
     host
 }
 
-/// `127.0.0.1:9000`, `[::1]:9000`, `app.internal:9000`.
+/// Parses `127.0.0.1:9000`, `[::1]:9000` or `app.internal:9000`.
 pub(crate) fn tcp(text: &str) -> Option<Host> {
     let (host, port) = text.rsplit_once(':')?;
     let port = port.parse().ok().filter(|port| *port != 0)?;
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_and_ports_are_read() {
+    fn hosts_and_ports_are_parsed() {
         for (text, expected) in [
             ("127.0.0.1:9000", Some("127.0.0.1:9000")),
             ("php:9000", Some("php:9000")),

@@ -1,4 +1,4 @@
-//! `auth`: users that may enter, and the hashes of their passwords.
+//! Parses `auth`: users and the hashes of their passwords.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,20 +10,20 @@ use crate::message::short;
 use crate::model::{Auth, DEFAULT_REALM, HashError, MAX_USER_BYTES, PasswordHash, is_user_name};
 use crate::value::path;
 
-/// Most users in the configuration: more are kept in a file, which takes effect without a reload.
+/// Maximum number of users in the configuration. More belong in a file, whose changes take effect without a reload.
 const MAX_USERS: usize = 1_000;
 
-/// Longest realm: browsers show about this much of it.
+/// Maximum length of a realm, in bytes: browsers show about this much of it.
 const MAX_REALM_BYTES: usize = 128;
 
-/// The keys of the long form.
+/// Keys of the long form.
 const LONG_FORM: [&str; 3] = ["realm", "users", "file"];
 
-/// `None`: no password is needed, or what is written cannot be meant.
+/// Reads `auth`; `None` if it is off or invalid.
 pub(crate) fn build(check: &mut Check<'_>, node: &Node) -> Option<Auth> {
     let table = match &node.value {
         Value::Boolean(true) => {
-            let message = "`auth = true` does not say who may enter";
+            let message = "`auth = true` names no users";
             check.error(Code::BadValue, node.span, message, EXAMPLE);
             return None;
         }
@@ -47,15 +47,15 @@ pub(crate) fn build(check: &mut Check<'_>, node: &Node) -> Option<Auth> {
     })
 }
 
-/// One key of the long form makes a table the long form; any other table maps users to hashes.
+/// Returns true if a table has a key of the long form. Any other table maps users to hashes.
 fn is_long_form(table: &Table) -> bool {
     LONG_FORM.iter().any(|key| table.node(key).is_some())
 }
 
-/// A file that cannot be used keeps its site from being served; see [`Check::site_error`].
+/// Reads the path of a password file. An unusable file is a site error; see [`Check::site_error`].
 fn file(check: &mut Check<'_>, node: &Node) -> Option<PathBuf> {
     if node.as_text().is_some_and(|text| PasswordHash::parse(text).is_ok()) {
-        let help = "for a user named `file` write auth = { users = { file = \"…\" } }";
+        let help = "for a user named `file`, write auth = { users = { file = \"…\" } }";
         check.error(
             Code::BadValue,
             node.span,
@@ -81,7 +81,7 @@ fn realm(check: &mut Check<'_>, node: &Node) -> Option<String> {
     let text = &written.value;
     let is_plain = text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
     if text.is_empty() || text.len() > MAX_REALM_BYTES || !is_plain {
-        let message = format!("`realm` takes 1 to {MAX_REALM_BYTES} characters of ASCII");
+        let message = format!("`realm` takes 1 to {MAX_REALM_BYTES} printable ASCII characters");
         check.bad_text(written, node.span, message, "write realm = \"staff only\"");
         return None;
     }
@@ -98,10 +98,10 @@ fn users(check: &mut Check<'_>, table: &Table) -> BTreeMap<String, PasswordHash>
         }
         if !is_user_name(name) {
             let message = match name {
-                "" => "a user has no name".to_owned(),
-                name => format!("\"{}\" cannot be the name of a user", short(name)),
+                "" => "a user name is empty".to_owned(),
+                name => format!("\"{}\" is not a valid user name", short(name)),
             };
-            let help = format!("write 1 to {MAX_USER_BYTES} bytes without `:` and control characters");
+            let help = format!("user names have 1 to {MAX_USER_BYTES} bytes, without `:` and control characters");
             check.error(Code::BadValue, entry.key, message, help);
             continue;
         }
@@ -110,9 +110,9 @@ fn users(check: &mut Check<'_>, table: &Table) -> BTreeMap<String, PasswordHash>
             Ok(hash) => drop(users.insert(name.to_owned(), hash)),
             Err(error) => {
                 let help = match error {
-                    HashError::TooCostly(_) => "make a new hash with `rocknet hash-password`",
+                    HashError::TooCostly(_) => "create a new hash with `rocknet hash-password`",
                     HashError::Empty | HashError::PlainText | HashError::Refused(_) | HashError::Malformed(_) => {
-                        "write what `rocknet hash-password` prints"
+                        "write a hash from `rocknet hash-password`"
                     }
                 };
                 let message = format!("the password of `{}` {error}", short(name));
@@ -123,4 +123,4 @@ fn users(check: &mut Check<'_>, table: &Table) -> BTreeMap<String, PasswordHash>
     users
 }
 
-const EXAMPLE: &str = "write auth = { bob = \"…\" } with what `rocknet hash-password` prints, or auth = { file = \"/etc/rocknet/htpasswd\" }";
+const EXAMPLE: &str = "write auth = { bob = \"…\" } with a hash from `rocknet hash-password`, or auth = { file = \"/etc/rocknet/htpasswd\" }";

@@ -1,4 +1,4 @@
-//! `cgi`: the folder of programs, and the limits of each.
+//! Parses `cgi`: the folder of programs and their limits.
 
 use crate::binding::{self, Section};
 use crate::context::Check;
@@ -12,7 +12,7 @@ use crate::value::{params, path, typed};
 pub(crate) fn build(check: &mut Check<'_>, node: &Node, has_root: bool) -> Option<Cgi> {
     let (place, table) = match &node.value {
         Value::Boolean(true) => {
-            let message = "`cgi = true` does not say where the programs are";
+            let message = "`cgi = true` names no folder";
             check.error(Code::BadValue, node.span, message, EXAMPLE);
             return None;
         }
@@ -21,7 +21,7 @@ pub(crate) fn build(check: &mut Check<'_>, node: &Node, has_root: bool) -> Optio
             Some(place) => (place, Some(table)),
             None => {
                 let help = "write folder = \"/cgi-bin\" in it";
-                let message = "`cgi` does not say where the programs are";
+                let message = "`cgi` has no `folder`";
                 check.error(Code::Missing, node.span, message, help);
                 return None;
             }
@@ -30,7 +30,12 @@ pub(crate) fn build(check: &mut Check<'_>, node: &Node, has_root: bool) -> Optio
     };
     if !has_root {
         let help = "write root = \"/var/www\" beside it";
-        check.error(Code::Missing, node.span, "`cgi` has no root to find programs in", help);
+        check.error(
+            Code::Missing,
+            node.span,
+            "`cgi` needs a `root` that contains the programs",
+            help,
+        );
         return None;
     }
     let base = Cgi::at(folder(check, place)?);
@@ -47,7 +52,7 @@ fn folder(check: &mut Check<'_>, node: &Node) -> Option<String> {
     let text = written.value.strip_suffix("/*").unwrap_or(&written.value);
     let text = text.strip_suffix('/').unwrap_or(text);
     if text.is_empty() {
-        let message = "`cgi` cannot be the whole site: its pages would be run";
+        let message = "`cgi` cannot be the whole site, because all its files would be run";
         check.error(Code::BadValue, node.span, message, EXAMPLE);
         return None;
     }

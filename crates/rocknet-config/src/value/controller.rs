@@ -1,4 +1,4 @@
-//! `controller`: the library and the name of a controller in it.
+//! Parses `controller`: a shared library and the name of a function in it.
 
 use crate::context::Check;
 use crate::file::{Node, Value};
@@ -7,14 +7,14 @@ use crate::message::short;
 use crate::model::Controller;
 use crate::value::path;
 
-/// Longest name of a controller: names in C may be longer, but no sensible one is.
+/// Maximum length of the name of a controller, more than any in use.
 const MAX_NAME: usize = 128;
 
 /// Reads `controller`; `None` if it is off or invalid.
 pub(crate) fn build(check: &mut Check<'_>, node: &Node) -> Option<Controller> {
     let written = match &node.value {
         Value::Boolean(true) => {
-            let message = "`controller = true` does not say which";
+            let message = "`controller = true` names no controller";
             check.error(Code::BadValue, node.span, message, EXAMPLE);
             return None;
         }
@@ -22,13 +22,16 @@ pub(crate) fn build(check: &mut Check<'_>, node: &Node) -> Option<Controller> {
         _ => return None,
     };
     let Some((library, name)) = written.value.rsplit_once(':') else {
-        let message = format!("`controller` does not say which of \"{}\"", short(&written.value));
+        let message = format!(
+            "`controller` has no name after the library \"{}\"",
+            short(&written.value)
+        );
         check.bad_text(written, node.span, message, EXAMPLE);
         return None;
     };
     let is_name = |text: &str| !text.is_empty() && text.len() <= MAX_NAME && text.bytes().all(|b| b.is_ascii_graphic());
     if !is_name(name) || name.contains('/') {
-        let message = format!("`controller`: \"{}\" is no name of a controller", short(name));
+        let message = format!("`controller`: \"{}\" is not a valid name", short(name));
         check.bad_text(written, node.span, message, EXAMPLE);
         return None;
     }
@@ -37,4 +40,4 @@ pub(crate) fn build(check: &mut Check<'_>, node: &Node) -> Option<Controller> {
     Some(Controller { library, name })
 }
 
-const EXAMPLE: &str = "write the library and the name in it: \"controllers/hello.so:hello\"";
+const EXAMPLE: &str = "write the library, a colon and the name: \"controllers/hello.so:hello\"";

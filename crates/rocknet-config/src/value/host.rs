@@ -1,26 +1,27 @@
-//! Names of sites: host names, wildcards, and the forms that are addresses instead.
+//! Parses names of sites: host names, wildcards, ports and addresses.
 
 use std::net::{IpAddr, SocketAddr};
 
 use crate::message::short;
 use crate::model::HostPattern;
 
-/// The form of a site's name.
+/// Name of a site.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SiteName {
-    /// `example.com`, `*.example.com`
+    /// `example.com` or `*.example.com`.
     Host(HostPattern),
-    /// `:8081`, and with an address `10.0.0.1:8081`
+    /// `:8081`, or with an address `10.0.0.1:8081`.
     Port(Option<IpAddr>, u16),
-    /// `10.0.0.1`
+    /// `10.0.0.1`.
     Address(IpAddr),
-    /// `default`
+    /// `default`.
     Default,
 }
 
-/// Message and help for a text that cannot be read.
+/// Message and help for an invalid value.
 pub(crate) type ValueError = (String, String);
 
+/// Parses the name of a site.
 pub(crate) fn site_name(text: &str) -> Result<SiteName, ValueError> {
     if text == "default" {
         return Ok(SiteName::Default);
@@ -30,10 +31,10 @@ pub(crate) fn site_name(text: &str) -> Result<SiteName, ValueError> {
         return Ok(SiteName::Address(address));
     }
     if let Some(port) = text.strip_prefix(':') {
-        let help = "write [site.\":8081\"] for a site that has port 8081 to itself".to_owned();
+        let help = "write [site.\":8081\"] for the site of port 8081".to_owned();
         return match self::port(port) {
             Some(port) => Ok(SiteName::Port(None, port)),
-            None => Err((format!("\"{}\" is no port", short(text)), help)),
+            None => Err((format!("\"{}\" is not a port", short(text)), help)),
         };
     }
     if let Ok(socket) = text.parse::<SocketAddr>() {
@@ -60,7 +61,7 @@ pub(crate) fn site_name(text: &str) -> Result<SiteName, ValueError> {
 }
 
 fn port(text: &str) -> Option<u16> {
-    // Rust reads `+80` as a number, and no other tool does.
+    // Unlike other tools, Rust parses `+80` as a number.
     if text.bytes().all(|b| b.is_ascii_digit()) {
         text.parse().ok()
     } else {
@@ -68,7 +69,7 @@ fn port(text: &str) -> Option<u16> {
     }
 }
 
-/// A host name (RFC 1123 §2.1, and `_` as the DNS allows), or `*.` and one.
+/// Parses a host name (RFC 1123 §2.1, and `_` as in the DNS), optionally after `*.`.
 pub(crate) fn host_pattern(text: &str) -> Result<HostPattern, ValueError> {
     let lower = text.to_ascii_lowercase();
     let (name, wildcard) = match lower.strip_prefix("*.") {
@@ -79,45 +80,48 @@ pub(crate) fn host_pattern(text: &str) -> Result<HostPattern, ValueError> {
     let error = |message: &str, help: String| Err((format!("\"{shown}\" {message}"), help));
     if name.is_empty() {
         return error(
-            "is no host name",
+            "is not a host name",
             "write a name such as \"example.com\", or \"default\"".to_owned(),
         );
     }
     if name.contains('*') {
-        let help = "a `*` stands first and for whole names: \"*.example.com\"".to_owned();
-        return error("has a `*` where none may be", help);
+        let help = "`*` is only allowed as the first label: \"*.example.com\"".to_owned();
+        return error("has a misplaced `*`", help);
     }
     if !name.is_ascii() {
-        let help = "write its ASCII form, which begins with xn--; that is what browsers send".to_owned();
-        return error("is not in ASCII", help);
+        let help = "write its ASCII form, which begins with xn-- and is what browsers send".to_owned();
+        return error("is not ASCII", help);
     }
     if let Some(rest) = name.strip_suffix('.') {
         let star = if wildcard { "*." } else { "" };
         return error(
             "ends with a dot",
-            format!("write \"{star}{rest}\"; names with the dot reach it too"),
+            format!("write \"{star}{rest}\"; it matches requests with the dot too"),
         );
     }
     if name.len() > MAX_HOST_BYTES || name.split('.').any(|label| label.len() > MAX_LABEL_BYTES) {
         return error(
             "is too long",
-            format!("a name has at most {MAX_HOST_BYTES} characters, a part {MAX_LABEL_BYTES}"),
+            format!("a name has at most {MAX_HOST_BYTES} characters, a label {MAX_LABEL_BYTES}"),
         );
     }
     let good = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
     for label in name.split('.') {
         if label.is_empty() {
-            return error("has an empty part", "remove the dot too many".to_owned());
+            return error("has an empty label", "remove the extra dot".to_owned());
         }
         if !label.bytes().all(good) {
-            return error("is no host name", "names hold letters, digits, `-` and dots".to_owned());
+            return error(
+                "is not a host name",
+                "names contain letters, digits, `-` and dots".to_owned(),
+            );
         }
         if label.starts_with('-') || label.ends_with('-') {
-            return error("has a part that begins or ends with `-`", "remove the `-`".to_owned());
+            return error("has a label that begins or ends with `-`", "remove the `-`".to_owned());
         }
     }
-    // Browsers take a name whose last part is a number, decimal or hexadecimal, for an address, and refuse it when it is
-    // none; so does the server.
+    // Browsers parse a name whose last label is a decimal or hexadecimal number as an IPv4 address, and so does the
+    // server.
     let number = |last: &str| match last.strip_prefix("0x") {
         Some(digits) => digits.bytes().all(|b| b.is_ascii_hexdigit()),
         None => last.bytes().all(|b| b.is_ascii_digit()),
@@ -135,10 +139,10 @@ pub(crate) fn host_pattern(text: &str) -> Result<HostPattern, ValueError> {
     })
 }
 
-/// RFC 1035 §2.3.4, less the root's own byte and length bytes at both ends.
+/// Maximum length of a host name: the 255 bytes of RFC 1035 §2.3.4 without the first length byte and the root label.
 const MAX_HOST_BYTES: usize = 253;
 
-/// RFC 1035 §2.3.4.
+/// Maximum length of a label (RFC 1035 §2.3.4).
 const MAX_LABEL_BYTES: usize = 63;
 
 #[cfg(test)]
@@ -146,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_say_what_a_site_is() {
+    fn site_names_are_parsed() {
         let exact = |name: &str| Ok(SiteName::Host(HostPattern::Exact(name.to_owned())));
         let long = "a".repeat(64);
         let rows: &[(&str, Result<SiteName, &str>)] = &[
@@ -165,21 +169,21 @@ mod tests {
             ("[::1]", Ok(SiteName::Address("::1".parse().unwrap()))),
             ("[::1]:80", Ok(SiteName::Port(Some("::1".parse().unwrap()), 80))),
             ("10.0.0.1:81", Ok(SiteName::Port(Some([10, 0, 0, 1].into()), 81))),
-            (":", Err("no port")),
-            (":+80", Err("no port")),
-            (":65536", Err("no port")),
+            (":", Err("not a port")),
+            (":+80", Err("not a port")),
+            (":65536", Err("not a port")),
             ("example.com:80", Err("name with a port")),
             ("https://example.com/x", Err("is a URL")),
-            ("", Err("no host name")),
+            ("", Err("not a host name")),
             ("*", Err("`*`")),
-            ("*.", Err("no host name")),
+            ("*.", Err("not a host name")),
             ("a*.com", Err("`*`")),
             ("a.*.com", Err("`*`")),
             ("bücher.de", Err("ASCII")),
             ("example.com.", Err("dot")),
-            ("a..b", Err("empty part")),
+            ("a..b", Err("empty label")),
             ("-a.com", Err("`-`")),
-            ("a b", Err("no host name")),
+            ("a b", Err("not a host name")),
             ("10.0.0", Err("neither")),
             ("256.0.0.1", Err("neither")),
             ("a.0x1F", Err("neither")),

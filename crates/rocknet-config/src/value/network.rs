@@ -1,4 +1,4 @@
-//! Addresses and networks of trusted peers.
+//! Parses addresses and networks of trusted peers.
 
 use std::net::IpAddr;
 
@@ -8,13 +8,14 @@ use crate::message::short;
 use crate::model::Network;
 use crate::value::typed;
 
+/// Reads a list of networks.
 pub(crate) fn build(check: &mut Check<'_>, node: &Node) -> Vec<Network> {
     let mut all = Vec::new();
     for (written, span) in typed::texts(node) {
         match network(&written.value) {
             Some(network) => all.push(network),
             None => {
-                let message = format!("\"{}\" is no address or network", short(written.as_written()));
+                let message = format!("\"{}\" is not an address or network", short(written.as_written()));
                 let help = "write \"192.0.2.7\", \"10.0.0.0/8\", \"2001:db8::/32\" or \"unix\"";
                 check.bad_text(written, span, message, help);
             }
@@ -41,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn networks_are_read() {
+    fn networks_are_parsed() {
         for (text, good) in [
             ("10.0.0.0/8", true),
             ("10.0.0.1", true),

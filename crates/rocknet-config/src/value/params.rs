@@ -1,4 +1,4 @@
-//! Variables that the operator sets for applications and programs.
+//! Parses `params`, the variables that are set for applications and programs.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use crate::file::Table;
 use crate::finding::Code;
 use crate::message::short;
 
-/// Variables that frame a message, or name the protocol.
+/// Variables that the server sets itself, because they frame a message or name the protocol.
 const OWN_VARIABLES: &[&str] = &["CONTENT_LENGTH", "SCGI", "GATEWAY_INTERFACE"];
 
-/// Longest name and value: a variable is sent with every request.
+/// Maximum lengths of a name and a value: a variable is sent with every request.
 const MAX_NAME: usize = 128;
 const MAX_VALUE: usize = 4096;
 
@@ -21,13 +21,18 @@ pub(crate) fn build(check: &mut Check<'_>, table: &Table) -> BTreeMap<String, St
         let Some(written) = entry.node.written() else { continue };
         let is_byte = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
         let (message, help) = if name.is_empty() || name.len() > MAX_NAME || !name.bytes().all(is_byte) {
-            let message = format!("\"{}\" is no name of a variable", short(name));
-            (message, "names hold letters, digits and `_`: SCRIPT_FILENAME")
+            let message = format!("\"{}\" is not a valid variable name", short(name));
+            (message, "names contain letters, digits and `_`: SCRIPT_FILENAME")
         } else if OWN_VARIABLES.contains(&name) {
-            (format!("`{name}` is told by the server alone"), "remove it")
+            (format!("`{name}` is set by the server"), "remove it")
         } else if written.value.len() > MAX_VALUE || written.value.contains(|c: char| c.is_control()) {
-            let message = format!("the value of `{name}` cannot be told");
-            check.bad_text(written, entry.node.span, message, "one line of at most 4096 bytes");
+            let message = format!("the value of `{name}` is too long or has a control character");
+            check.bad_text(
+                written,
+                entry.node.span,
+                message,
+                "write one line of at most 4096 bytes",
+            );
             continue;
         } else {
             all.insert(name.to_owned(), written.value.clone());

@@ -1,4 +1,4 @@
-//! Paths: folders and files on disk, and paths below a site.
+//! Parses folders and files on disk, and paths below a site.
 
 use std::path::PathBuf;
 
@@ -13,12 +13,12 @@ use crate::source::Span;
 use crate::source::normalize;
 use crate::value::typed;
 
-/// A folder to serve. A missing one keeps its site from being served; see [`Check::site_error`].
+/// Reads a folder that is served. A missing folder is a site error; see [`Check::site_error`].
 pub(crate) fn root(check: &mut Check<'_>, node: &Node) -> Option<PathBuf> {
     existing_folder(check, "root", node)
 }
 
-/// A folder that has to be there, as a root has.
+/// Reads a folder that must exist. A missing folder is a site error.
 pub(crate) fn existing_folder(check: &mut Check<'_>, key: &str, node: &Node) -> Option<PathBuf> {
     let text = node.as_text()?;
     check_path(check, key, text, node.span)?;
@@ -31,20 +31,21 @@ pub(crate) fn existing_folder(check: &mut Check<'_>, key: &str, node: &Node) -> 
     match check.env.kind(&path) {
         Some(FileKind::Directory) => {}
         Some(_) => {
-            let help = "name the folder the file is in";
+            let help = "name the folder of the file";
             check.site_error(
                 Code::Missing,
                 node.span,
-                format!("the {key} {shown} is no folder"),
+                format!("`{key}`: {shown} is not a folder"),
                 help,
             );
         }
         None => {
-            let help = "make the folder, or correct the path; a relative path begins at the file it is written in";
+            let help =
+                "create the folder, or correct the path; relative paths start at the folder of the configuration file";
             check.site_error(
                 Code::Missing,
                 node.span,
-                format!("the {key} {shown} is not there"),
+                format!("`{key}`: the folder {shown} does not exist"),
                 help,
             );
         }
@@ -52,34 +53,34 @@ pub(crate) fn existing_folder(check: &mut Check<'_>, key: &str, node: &Node) -> 
     Some(path)
 }
 
-/// A file to read when the server starts. A missing one keeps its site from being served; see [`Check::site_error`].
+/// Reads a file that must exist. A missing file is a site error; see [`Check::site_error`].
 pub(crate) fn file(check: &mut Check<'_>, key: &str, node: &Node) -> Option<PathBuf> {
     file_at(check, key, node.as_text()?, node.span)
 }
 
-/// Reads a file as [`file`] does, where the path is a part of the value.
+/// Reads a file as [`file`] does, if the path is only a part of the value.
 pub(crate) fn file_at(check: &mut Check<'_>, key: &str, text: &str, span: Span) -> Option<PathBuf> {
     check_path(check, key, text, span)?;
     let path = check.resolve(span, text);
     let error = match check.env.kind(&path) {
         Some(FileKind::File | FileKind::Other) => return Some(path),
         Some(FileKind::Directory) => "is a folder",
-        None => "is not there",
+        None => "does not exist",
     };
     let message = format!("`{key}`: the file {} {error}", normalize(&path).display());
-    let help = "correct the path; a relative path begins at the file it is written in";
+    let help = "correct the path; relative paths start at the folder of the configuration file";
     check.site_error(Code::Missing, span, message, help);
     Some(path)
 }
 
-/// A folder that the server makes if it is not there.
+/// Reads a folder that the server creates if it does not exist.
 pub(crate) fn folder(check: &mut Check<'_>, key: &str, node: &Node) -> Option<PathBuf> {
     let text = node.as_text()?;
     check_path(check, key, text, node.span)?;
     Some(check.resolve(node.span, text))
 }
 
-/// A word for a stream, or a file.
+/// Reads the destination of a log: a word or a file.
 pub(crate) fn log_target(check: &mut Check<'_>, key: &str, node: &Node) -> Option<LogTarget> {
     let text = node.as_text()?;
     let words = if key == "errors" {
@@ -90,7 +91,7 @@ pub(crate) fn log_target(check: &mut Check<'_>, key: &str, node: &Node) -> Optio
     if words.iter().any(|word| word.text == text) {
         return LogTarget::of(text);
     }
-    // A bare word is far more often a mistyped "stdout" than a file without folder and suffix.
+    // A word without `/` and `.` is far more often a mistyped "stdout" than a file name.
     if !text.contains(['/', '.']) {
         let message = format!("`{key}` cannot be \"{}\"", short(typed::as_written(node)));
         let words: Vec<_> = words.iter().map(|word| word.text).collect();
@@ -120,7 +121,7 @@ pub(crate) fn log_target(check: &mut Check<'_>, key: &str, node: &Node) -> Optio
     Some(LogTarget::File(check.resolve(node.span, text)))
 }
 
-/// Reports what no path on disk may hold.
+/// Reports a path that cannot exist on disk.
 fn check_path(check: &mut Check<'_>, key: &str, text: &str, span: Span) -> Option<()> {
     let raw = check.sources.slice(span);
     let error = if text.is_empty() {
@@ -130,17 +131,17 @@ fn check_path(check: &mut Check<'_>, key: &str, text: &str, span: Span) -> Optio
         ))
     } else if text.contains(|c: char| c.is_control()) {
         Some((
-            "holds a control character".to_owned(),
+            "contains a control character".to_owned(),
             match raw.strip_prefix('"').and_then(|raw| raw.strip_suffix('"')) {
                 Some(raw) if raw.get(1..3) == Some(":\\") && !raw.contains('\'') => {
-                    format!("in \"…\" a backslash begins an escape: write '{}'", short(raw))
+                    format!("in \"…\" a backslash begins an escape sequence: write '{}'", short(raw))
                 }
-                _ => "in \"…\" a backslash begins an escape; write '…' or `\\\\`".to_owned(),
+                _ => "in \"…\" a backslash begins an escape sequence; write '…' or `\\\\`".to_owned(),
             },
         ))
     } else if text == "~" || text.starts_with("~/") {
         Some((
-            "begins with `~`, which only a shell knows".to_owned(),
+            "begins with `~`, which only shells expand".to_owned(),
             "write \"${HOME}/…\"".to_owned(),
         ))
     } else {
@@ -155,7 +156,7 @@ fn check_path(check: &mut Check<'_>, key: &str, text: &str, span: Span) -> Optio
     }
 }
 
-/// A path below the site: what `fallback` and error pages name.
+/// Reads a path below the site, as for `fallback` and error pages.
 pub(crate) fn site_path(check: &mut Check<'_>, key: &str, node: &Node) -> Option<String> {
     let written = node.written()?;
     if let Some((message, help)) = site_path_error(&written.value) {
@@ -165,35 +166,35 @@ pub(crate) fn site_path(check: &mut Check<'_>, key: &str, node: &Node) -> Option
     Some(written.value.clone())
 }
 
-/// Returns the error of a path of a request, and the help.
+/// Returns the error of a path below the site, if it has one.
 pub(crate) fn site_path_error(text: &str) -> Option<(String, String)> {
     if !text.starts_with('/') {
         return Some((
             format!("\"{}\" does not begin with `/`", short(text)),
-            format!("write \"/{}\": paths begin at the root of the site", short(text)),
+            format!("write \"/{}\": paths are relative to the root of the site", short(text)),
         ));
     }
     path_error(text)
 }
 
-/// Returns the error of a path of a request, however it begins.
+/// Returns the error of a path or pattern, except for its first character.
 pub(crate) fn path_error(text: &str) -> Option<(String, String)> {
     let error = if text.contains("//") {
         (
-            "holds `//`",
-            "write one `/`: requests are matched after `//` has become `/`",
+            "contains `//`",
+            "write one `/`: requests are matched after `//` is reduced to `/`",
         )
     } else if text.contains(['?', '#']) {
         (
-            "holds a query or fragment",
-            "only paths are matched; leave off `?` or `#` and what follows",
+            "contains a query or fragment",
+            "only paths are matched; remove the part from `?` or `#`",
         )
     } else if text.contains('\\') {
-        ("holds a backslash", "write `/`")
+        ("contains a backslash", "write `/`")
     } else if text.contains(|c: char| c.is_control()) {
-        ("holds a control character", "remove it")
+        ("contains a control character", "remove it")
     } else if text.split('/').any(|part| part == ".." || part == ".") {
-        ("holds `.` or `..`", "write the path these lead to")
+        ("contains `.` or `..`", "write the resolved path")
     } else if percent_encoded(text) {
         (
             "is percent-encoded",

@@ -1,17 +1,18 @@
-//! Patterns of routes and redirects, and the targets redirects lead to.
+//! Parses patterns of routes and redirects, and the targets of redirects.
 
 use crate::message::short;
 use crate::model::Pattern;
 use crate::value::host::ValueError;
 use crate::value::{path, regex};
 
-/// Longest pattern or target: no request target is longer by default, so nothing longer can match.
+/// Maximum length of a pattern or target, in bytes: the default limit of request targets, so nothing longer could
+/// match.
 const MAX_PATTERN_BYTES: usize = 8 * 1024;
 
-/// Most `*` in one pattern: more would make matching expensive and the pattern unreadable.
+/// Maximum number of `*` in one pattern: more would make matching expensive and the pattern unreadable.
 const MAX_STARS: usize = 8;
 
-/// `/exact`, `/prefix/*`, or a glob.
+/// Parses a pattern: `/exact`, `/prefix/*`, or a glob.
 pub(crate) fn parse(text: &str) -> Result<Pattern, ValueError> {
     let shown = short(text);
     let error = |message: &str, help: &str| Err((format!("\"{shown}\" {message}"), help.to_owned()));
@@ -19,22 +20,22 @@ pub(crate) fn parse(text: &str) -> Result<Pattern, ValueError> {
         return error("is empty", "write a path such as \"/api/*\"");
     }
     if text.len() > MAX_PATTERN_BYTES {
-        return error("is too long", "no request has so long a path");
+        return error("is too long", "no request has such a long path");
     }
     if text == "*" {
-        return error("is no path", "write \"/*\" for the whole site");
+        return error("is not a path", "write \"/*\" for the whole site");
     }
     if let Some(error) = regex::error(text) {
         return Err(error);
     }
     if text.contains("**") {
         return error(
-            "holds `**`",
-            "`/*` at the end stands for everything below; elsewhere write one `*`",
+            "contains `**`",
+            "`/*` at the end matches everything below; elsewhere write one `*`",
         );
     }
     if !text.starts_with('/') && !text.starts_with('*') {
-        let help = format!("write \"/{shown}\", or \"*{shown}\" for every path that ends so");
+        let help = format!("write \"/{shown}\", or \"*{shown}\" for every path with this ending");
         return Err((format!("\"{shown}\" does not begin with `/`"), help));
     }
     if let Some(error) = path::path_error(text) {
@@ -42,7 +43,7 @@ pub(crate) fn parse(text: &str) -> Result<Pattern, ValueError> {
     }
     let stars = text.matches('*').count();
     if stars > MAX_STARS {
-        return error("holds too many `*`", "eight are allowed");
+        return error("contains too many `*`", "eight are allowed");
     }
     Ok(match text.strip_suffix('*') {
         _ if stars == 0 => Pattern::Exact(text.to_owned()),
@@ -51,19 +52,20 @@ pub(crate) fn parse(text: &str) -> Result<Pattern, ValueError> {
     })
 }
 
-/// The target of a redirect: a path, or an absolute http or https URL; what `{*}` brings in can change the path only.
+/// Checks the target of a redirect: a path, or an absolute http or https URL. The value of `{*}` can only change the
+/// path.
 pub(crate) fn target(from: &Pattern, text: &str) -> Result<(), ValueError> {
     target_form(from, text)?;
     if leads_back(from, text) {
         return Err((
-            format!("\"{}\" matches the path it redirects", short(text)),
-            "clients would go round for ever; name another path".to_owned(),
+            format!("\"{}\" matches the path that it redirects", short(text)),
+            "clients would be redirected in a loop; name another path".to_owned(),
         ));
     }
     Ok(())
 }
 
-/// Checks the form of a target, without the question whether it leads back.
+/// Checks the syntax of a target, but not for a redirect loop.
 pub(crate) fn target_form(from: &Pattern, text: &str) -> Result<(), ValueError> {
     let shown = short(text);
     let error = |message: &str, help: &str| Err((format!("\"{shown}\" {message}"), help.to_owned()));
@@ -71,18 +73,21 @@ pub(crate) fn target_form(from: &Pattern, text: &str) -> Result<(), ValueError> 
         return error("is empty", "write a path such as \"/new\"");
     }
     if text.len() > MAX_PATTERN_BYTES {
-        return error("is too long", "no client follows so long a target");
+        return error("is too long", "clients do not follow such a long target");
     }
     if text.contains(|c: char| c.is_control() || c == ' ' || c == '\\' || c == '"' || c == '<' || c == '>') {
-        return error("holds a character no URL may have", "percent-encode it: a space is %20");
+        return error(
+            "contains a character that URLs cannot have",
+            "percent-encode it: a space is %20",
+        );
     }
     if !text.is_ascii() {
         return error(
-            "is not in ASCII",
-            "percent-encode it, as the address bar does when a URL is copied",
+            "is not ASCII",
+            "percent-encode it, as a browser does when a URL is copied from the address bar",
         );
     }
-    // Two slashes begin a host name: what looks like a path would lead to another server.
+    // Two slashes begin a host name, so the redirect would lead to another server.
     if text.starts_with("//") {
         return error(
             "leads to another host",
@@ -90,26 +95,26 @@ pub(crate) fn target_form(from: &Pattern, text: &str) -> Result<(), ValueError> 
         );
     }
     if let Some(name) = foreign_capture(text) {
-        let message = format!("\"{shown}\" holds `{name}`, which stands for nothing here");
+        let message = format!("\"{shown}\" contains `{name}`, which is not a placeholder");
         return Err((
             message,
-            "write {*} for what the first `*` of the path stood for".to_owned(),
+            "write {*} for the part that the first `*` of the path matched".to_owned(),
         ));
     }
     let captures = text.matches("{*}").count();
     if captures > 1 {
-        return error("holds `{*}` more than once", "it may stand once");
+        return error("contains `{*}` more than once", "write it once");
     }
     let plain = text.replacen("{*}", "", 1);
     if plain.contains(['{', '}']) {
         return error(
-            "holds a brace",
-            "`{*}` is the only form with braces; percent-encode others: %7B and %7D",
+            "contains a brace",
+            "`{*}` is the only placeholder; percent-encode other braces as %7B and %7D",
         );
     }
     if captures == 1 && matches!(from, Pattern::Exact(_)) {
         return error(
-            "holds `{*}`, and there is no `*` in the path before it",
+            "contains `{*}`, but the redirected path has no `*`",
             "end that path in `/*`",
         );
     }
@@ -120,7 +125,7 @@ pub(crate) fn target_form(from: &Pattern, text: &str) -> Result<(), ValueError> 
             if host.is_empty() {
                 return error("names no host", "write https://example.com/path");
             }
-            // `https://example.com{*}` with `.evil.org` for the star would lead anywhere.
+            // `https://example.com{*}` with `.evil.org` for `{*}` would redirect to any host.
             if host.contains("{*}") {
                 return error(
                     "has `{*}` in its host",
@@ -128,7 +133,7 @@ pub(crate) fn target_form(from: &Pattern, text: &str) -> Result<(), ValueError> 
                 );
             }
             if host.contains('@') {
-                return error("has a user in its host", "remove what stands before `@`");
+                return error("has a user in its host", "remove the part before `@`");
             }
             let good = |b: u8| b.is_ascii_alphanumeric() || b"-._:[]".contains(&b);
             if host.starts_with(':') || !host.bytes().all(good) {
@@ -143,7 +148,7 @@ pub(crate) fn target_form(from: &Pattern, text: &str) -> Result<(), ValueError> 
     Ok(())
 }
 
-/// Finds a variable of another server, such as `$1`, `$uri`, `{uri}` or `{path}`.
+/// Returns the first variable of another server in a target, such as `$1`, `$uri`, `{uri}` or `{path}`.
 fn foreign_capture(text: &str) -> Option<&str> {
     let end = |start: usize, taken: fn(&char) -> bool| {
         let length: usize = text[start..].chars().take_while(taken).map(char::len_utf8).sum();
@@ -160,13 +165,13 @@ fn foreign_capture(text: &str) -> Option<&str> {
         .find(|name| text.contains(name))
 }
 
-/// Returns whether a path target is caught by its own redirect again.
+/// Returns true if a path target matches its own redirect.
 fn leads_back(from: &Pattern, to: &str) -> bool {
     let path = to.split(['?', '#']).next().unwrap_or(to);
     if !path.starts_with('/') {
         return false;
     }
-    // What the star stood for is unknown; any name does for the question.
+    // The value of `{*}` is unknown, and any name serves for this check.
     let path = path.replacen("{*}", "x", 1);
     from.matches(&path)
 }
@@ -191,7 +196,7 @@ mod tests {
             ("/users/*/photo", glob("/users/*/photo")),
             ("/100%", exact("/100%")),
             ("", Err("empty")),
-            ("*", Err("no path")),
+            ("*", Err("not a path")),
             ("api", Err("begin with `/`")),
             ("/a/**", Err("`**`")),
             ("/a//b", Err("`//`")),
@@ -212,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn targets_never_lead_where_nobody_wrote() {
+    fn targets_never_lead_to_unintended_hosts() {
         let rows: &[(&str, &str, Result<(), &str>)] = &[
             ("/old", "/new", Ok(())),
             ("/old", "https://example.com", Ok(())),
@@ -232,7 +237,7 @@ mod tests {
             ("/old/*", "{*}", Err("neither")),
             ("/old/*", "/{*}/{*}", Err("more than once")),
             ("/old/*", "/{x}", Err("brace")),
-            ("/old/*", "/new/$1", Err("`$1`, which stands for nothing")),
+            ("/old/*", "/new/$1", Err("`$1`, which is not a placeholder")),
             ("/old/*", "https://example.com$request_uri", Err("`$request_uri`")),
             ("/old/*", "/new{uri}", Err("`{uri}`")),
             ("/old/*", "/price$", Ok(())),

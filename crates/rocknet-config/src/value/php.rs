@@ -1,4 +1,4 @@
-//! `php`: the application that runs scripts.
+//! Parses `php`: the FastCGI application that runs PHP scripts.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use crate::value::{address, typed};
 pub(crate) fn build(check: &mut Check<'_>, node: &Node, has_root: bool) -> Option<Php> {
     let written = match &node.value {
         Value::Boolean(true) => {
-            let message = "`php = true` does not say which PHP";
+            let message = "`php = true` names no version or address";
             check.error(Code::BadValue, node.span, message, EXAMPLE);
             return None;
         }
@@ -23,7 +23,12 @@ pub(crate) fn build(check: &mut Check<'_>, node: &Node, has_root: bool) -> Optio
     let text = written.value.as_str();
     if !has_root {
         let help = "write root = \"/var/www\" beside it";
-        check.error(Code::Missing, node.span, "`php` has no root to find scripts in", help);
+        check.error(
+            Code::Missing,
+            node.span,
+            "`php` needs a `root` that contains the scripts",
+            help,
+        );
         return None;
     }
     if let Some(version) = version(text) {
@@ -34,17 +39,16 @@ pub(crate) fn build(check: &mut Check<'_>, node: &Node, has_root: bool) -> Optio
     }
     if text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') && text.contains('.') {
         let message = format!("`php` cannot be \"{}\"", short(typed::as_written(node)));
-        let help = "write two numbers, \"8.2\": the newest of its releases is meant".to_owned();
+        let help = "write two numbers, \"8.2\", for its newest release".to_owned();
         check.bad_text(written, node.span, message, help);
         return None;
     }
     address::build(check, "php", node, EXAMPLE).map(Php::External)
 }
 
-const EXAMPLE: &str =
-    "write \"auto\", a version (\"8.2\"), or where php-fpm listens: \"unix:/run/php/php-fpm.sock\", \"127.0.0.1:9000\"";
+const EXAMPLE: &str = "write \"auto\", a version (\"8.2\"), or the address of php-fpm: \"unix:/run/php/php-fpm.sock\", \"127.0.0.1:9000\"";
 
-/// `auto`, `8`, `8.2`.
+/// Parses `auto`, `8` or `8.2`.
 fn version(text: &str) -> Option<PhpVersion> {
     if text == "auto" {
         return Some(PhpVersion::Newest);
@@ -65,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_told_from_places() {
+    fn versions_are_distinguished_from_addresses() {
         for (text, expected) in [
             ("auto", Some("auto")),
             ("8.2", Some("8.2")),

@@ -1,4 +1,4 @@
-//! `proxy`: the servers that requests are passed on to, and how.
+//! Parses `proxy`: the upstreams, and how requests are forwarded to them.
 
 mod headers;
 mod health;
@@ -20,7 +20,7 @@ use crate::value::{path, typed, upstream_tls};
 pub(crate) fn build(check: &mut Check<'_>, node: &Node) -> Option<Proxy> {
     let (servers, table) = match &node.value {
         Value::Boolean(true) => {
-            let message = "`proxy = true` does not say where requests go";
+            let message = "`proxy = true` names no server";
             check.error(Code::BadValue, node.span, message, EXAMPLE);
             return None;
         }
@@ -29,12 +29,7 @@ pub(crate) fn build(check: &mut Check<'_>, node: &Node) -> Option<Proxy> {
             Some(servers) => (servers, Some(table)),
             None => {
                 let help = "write to = \"http://127.0.0.1:3000\" in it";
-                check.error(
-                    Code::Missing,
-                    node.span,
-                    "`proxy` has no server to pass requests on to",
-                    help,
-                );
+                check.error(Code::Missing, node.span, "`proxy` has no `to`", help);
                 return None;
             }
         },
@@ -44,7 +39,7 @@ pub(crate) fn build(check: &mut Check<'_>, node: &Node) -> Option<Proxy> {
     let mut to = upstreams(check, servers, http2)?;
     let proxy_protocol = typed::choice::<ProxyProtocol>(table, "proxy_protocol");
     if proxy_protocol.is_some() && to.iter().any(|to| to.upstream.http2) {
-        let message = "`proxy_protocol` names one client, and connections in HTTP/2 are shared by many";
+        let message = "`proxy_protocol` names one client, but HTTP/2 connections are shared by many";
         check.error(Code::Conflict, node.span, message, "remove one of the two");
     }
     to.iter_mut().for_each(|to| to.upstream.proxy_protocol = proxy_protocol);
@@ -85,7 +80,7 @@ pub(crate) fn build(check: &mut Check<'_>, node: &Node) -> Option<Proxy> {
     Some(proxy)
 }
 
-/// Reads `balance`: a word, or the name of a field.
+/// Reads `balance`: a word, or the name of a header field.
 fn balance(check: &mut Check<'_>, node: &Node) -> Option<Balance> {
     let written = node.written()?;
     if let Some(balance) = Balance::of(&written.value) {
@@ -115,7 +110,7 @@ fn forwarded(check: &mut Check<'_>, node: &Node) -> Option<Forwarded> {
             check.error(
                 Code::BadValue,
                 node.span,
-                "`forwarded = true` does not say which fields",
+                "`forwarded = true` names no header fields",
                 help,
             );
             None
@@ -124,7 +119,7 @@ fn forwarded(check: &mut Check<'_>, node: &Node) -> Option<Forwarded> {
     }
 }
 
-/// Bytes that are held, where anything is.
+/// Reads `buffering`, in bytes; 0 if it is off.
 fn buffering(table: Option<&Table>) -> usize {
     const USUAL: usize = 64 * 1024;
     match typed::boolean(table, "buffering") {
@@ -147,14 +142,19 @@ fn request_buffering(table: Option<&Table>) -> RequestBuffering {
     }
 }
 
-/// The name of the cookie, if there is to be one.
+/// Reads `sticky`, the name of the cookie; `None` if it is off or invalid.
 fn sticky(check: &mut Check<'_>, node: &Node) -> Option<String> {
     match &node.value {
         Value::Boolean(true) => Some("rocknet_server".to_owned()),
         Value::Text(written) if is_token(&written.value) => Some(written.value.clone()),
         Value::Text(written) => {
-            let message = format!("\"{}\" is no name for a cookie", short(written.as_written()));
-            check.bad_text(written, node.span, message, "names hold letters, digits, `-` and `_`");
+            let message = format!("\"{}\" is not a valid cookie name", short(written.as_written()));
+            check.bad_text(
+                written,
+                node.span,
+                message,
+                "names contain letters, digits, `-` and `_`",
+            );
             None
         }
         _ => None,

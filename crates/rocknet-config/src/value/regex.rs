@@ -1,16 +1,15 @@
-//! Regular expressions where patterns are taken, as nginx, Apache and Caddy write them: known by their look, and turned
-//! into patterns where that can be done.
+//! Detects regular expressions of nginx, Apache and Caddy in place of patterns, and proposes equivalent patterns.
 
 use crate::message::short;
 use crate::value::host::ValueError;
 
-/// Most patterns proposed for the alternatives of one group: a message stays a message.
+/// Maximum number of patterns proposed for the alternatives of one group, so that the help stays short.
 const MAX_ALTERNATIVES: usize = 8;
 
-/// Parts of regular expressions that no path holds.
+/// Parts of regular expressions that paths do not contain.
 const PARTS: [&str; 8] = ["(.*)", "(.+)", "(?", "[^", "[0-9]", "[a-z", "[A-Z", "\\."];
 
-/// The fault of a text that is most likely a regular expression.
+/// Returns the error of a text that is most likely a regular expression.
 pub(crate) fn error(text: &str) -> Option<ValueError> {
     let modified = text.starts_with('~') || text.starts_with("= ") || text.starts_with("^~");
     let anchored = text.starts_with('^') || text.starts_with("/^") || text.len() > 1 && text.ends_with('$');
@@ -19,27 +18,27 @@ pub(crate) fn error(text: &str) -> Option<ValueError> {
     }
     let message = match modified && !text.starts_with('~') {
         true => format!(
-            "\"{}\" begins with a modifier of nginx, which patterns do not have",
+            "\"{}\" begins with an nginx modifier, which patterns do not have",
             short(text)
         ),
-        false => format!("\"{}\" is a regular expression, which patterns are not", short(text)),
+        false => format!("\"{}\" is a regular expression, not a pattern", short(text)),
     };
     let proposed: Vec<String> = proposed(text)
         .iter()
         .map(|pattern| format!("\"{}\"", short(pattern)))
         .collect();
-    let kinds = "`/*` at the end stands for everything below, `*` elsewhere for any run without `/`";
+    let kinds = "`/*` at the end matches everything below, `*` elsewhere any run of characters without `/`";
     let help = match &proposed[..] {
         [] => format!("write paths such as \"/api/*\" or \"*.png\": {kinds}"),
         [one] => format!("write {one}: {kinds}"),
-        several => format!("write one of each, {}: {kinds}", several.join(", ")),
+        several => format!("write an entry for each of {}: {kinds}", several.join(", ")),
     };
     Some((message, help))
 }
 
-/// The patterns that match what the expression matches, or nearly so; none where it says more than a pattern can.
+/// Returns patterns that match the same paths, or nearly the same; none if patterns cannot express it.
 fn proposed(text: &str) -> Vec<String> {
-    // `^~ /images/` of nginx is a prefix and no expression.
+    // `^~ /images/` of nginx is a prefix, not an expression.
     if let Some(prefix) = text.strip_prefix("^~") {
         return vec![format!("{}/*", prefix.trim().trim_end_matches('/'))];
     }
@@ -78,7 +77,7 @@ fn proposed(text: &str) -> Vec<String> {
         if pattern == "*" {
             *pattern = "/*".to_owned();
         }
-        // An expression without an end matches everything below as well.
+        // An expression without `$` matches everything below as well.
         if let Some(prefix) = pattern.strip_suffix('*')
             && prefix.starts_with('/')
         {
@@ -116,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_no_expressions() {
+    fn paths_are_not_expressions() {
         for text in [
             "/", "/a*", "/a/*", "*.zip", "/.*", "/a(1)", "/a[1]", "/a+b", "/$", "/~user/*", "/a=b", "/x.y",
         ] {

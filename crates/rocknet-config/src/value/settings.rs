@@ -1,4 +1,4 @@
-//! Values of the keys of a site or route, each laid over the inherited one: maps join, all else is replaced.
+//! Parses the keys of a site or route over the inherited settings: maps are merged, everything else is replaced.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,7 +11,7 @@ use crate::model::{Fallback, Pattern, Redirect, Settings};
 use crate::source::Span;
 use crate::value::{access, auth, cgi, controller, field, path, pattern, php, proxy, typed};
 
-/// Files sent along with one page: what a page cannot be shown without is less, and each takes a stream of its own.
+/// Maximum number of files pushed with one page. A page needs fewer to be displayed, and each uses a stream.
 const MAX_PUSH: usize = 32;
 
 pub(crate) fn root(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &mut Settings) {
@@ -42,7 +42,7 @@ pub(crate) fn deny(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &m
     settings.access.deny = access::deny(check, &written.entry.node);
 }
 
-/// Users are replaced as a whole, because a route is often for fewer of them than its site.
+/// Reads `auth`. Users are replaced, not merged, because a route often admits fewer users than its site.
 pub(crate) fn auth(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &mut Settings) {
     settings.auth = auth::build(check, &written.entry.node);
 }
@@ -53,7 +53,7 @@ pub(crate) fn fallback(check: &mut Check<'_>, written: &WrittenKey<'_>, settings
         Value::Boolean(false) => Fallback::Off,
         Value::Boolean(true) => {
             let help = "write the path of a file: fallback = \"/index.html\"";
-            let message = "`fallback = true` does not say what is served";
+            let message = "`fallback = true` names no file";
             check.error(Code::BadValue, node.span, message, help);
             Fallback::Default
         }
@@ -71,11 +71,11 @@ pub(crate) fn index(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &
         let text = written.value.as_str();
         let bad = text.is_empty() || text == "." || text == "..";
         if bad || text.contains(['/', '\\']) || text.contains(|c: char| c.is_control()) {
-            let help = "write names alone: index = [\"index.html\"]; for paths there is `try`";
+            let help = "write file names: index = [\"index.html\"]; for paths use `try`";
             check.bad_text(
                 written,
                 span,
-                format!("`index`: \"{}\" is no file name", short(text)),
+                format!("`index`: \"{}\" is not a file name", short(text)),
                 help,
             );
             continue;
@@ -90,18 +90,18 @@ pub(crate) fn try_paths(check: &mut Check<'_>, written: &WrittenKey<'_>, setting
     for (written, span) in typed::texts(&written.entry.node) {
         let text = written.value.as_str();
         if text.starts_with('=') {
-            let help = "leave it off: when nothing matches, the answer is 404";
-            check.bad_text(written, span, format!("`try`: \"{}\" is no path", short(text)), help);
+            let help = "remove it: if nothing matches, the response is 404";
+            check.bad_text(written, span, format!("`try`: \"{}\" is not a path", short(text)), help);
             continue;
         }
-        // The placeholder holds a path that begins with `/`; what stands around it must make a path of it again.
+        // The placeholder stands for a path that begins with `/`, and the whole must be a path again.
         let sample = text.replace("{path}", "/x");
         if sample.contains(['{', '}', '$']) {
             let help = "write \"{path}\" for the path of the request";
             check.bad_text(
                 written,
                 span,
-                format!("`try` knows only {{path}}, not \"{}\"", short(text)),
+                format!("`try`: {{path}} is the only placeholder, not \"{}\"", short(text)),
                 help,
             );
             continue;
@@ -109,9 +109,9 @@ pub(crate) fn try_paths(check: &mut Check<'_>, written: &WrittenKey<'_>, setting
         if let Some((message, help)) = path::site_path_error(&sample) {
             let (message, help) = match (sample == text, text.starts_with(['/', '{'])) {
                 (true, _) => (message, help),
-                (false, true) => (format!("\"{}\" makes no path", short(text)), help),
+                (false, true) => (format!("\"{}\" does not give a path", short(text)), help),
                 (false, false) => (
-                    format!("\"{}\" makes no path", short(text)),
+                    format!("\"{}\" does not give a path", short(text)),
                     "begin it with {path} or `/`".to_owned(),
                 ),
             };
@@ -125,7 +125,7 @@ pub(crate) fn try_paths(check: &mut Check<'_>, written: &WrittenKey<'_>, setting
 
 pub(crate) fn headers(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &mut Settings) {
     let entries = map(written);
-    // Both keyed by the name in lower case, because names that differ in case are one field.
+    // Both maps have names in lower case as keys, because names that differ in case are the same field.
     let mut written: HashMap<String, Span> = HashMap::with_capacity(entries.len());
     let mut inherited: HashMap<String, String> = match entries.is_empty() {
         true => HashMap::new(),
@@ -136,13 +136,13 @@ pub(crate) fn headers(check: &mut Check<'_>, written: &WrittenKey<'_>, settings:
     for (name, entry, text) in entries {
         let token = !name.is_empty() && name.bytes().all(field::is_token_byte);
         if !token {
-            let message = format!("\"{}\" is no field name", short(name));
-            let help = "names hold letters, digits and `-`: \"Cache-Control\"";
+            let message = format!("\"{}\" is not a header field name", short(name));
+            let help = "names contain letters, digits and `-`: \"Cache-Control\"";
             check.error(Code::BadValue, entry.key, message, help);
             continue;
         }
         if field::is_own(name) {
-            let message = format!("`{name}` belongs to the server, which frames its messages with it");
+            let message = format!("`{name}` is set by the server, because it frames messages");
             check.error(Code::BadValue, entry.key, message, "remove it");
             continue;
         }
@@ -152,22 +152,27 @@ pub(crate) fn headers(check: &mut Check<'_>, written: &WrittenKey<'_>, settings:
             } else {
                 "a character outside ASCII"
             };
-            let help = "one line of ASCII; encode anything else as the field's own rules say";
+            let help = "write one line of ASCII; encode other characters as the definition of the field requires";
             check.error(
                 Code::BadValue,
                 entry.node.span,
-                format!("the value of `{name}` holds {what}"),
+                format!("the value of `{name}` contains {what}"),
                 help,
             );
             continue;
         }
         let lower = name.to_ascii_lowercase();
         if let Some(there) = written.get(&lower) {
-            let message = format!("`{name}` is written twice; case makes no difference");
-            check.conflict(entry.key, ("first here", *there), message, "keep one of the two");
+            let message = format!("`{name}` is defined twice; names are not case-sensitive");
+            check.conflict(
+                entry.key,
+                ("first defined here", *there),
+                message,
+                "keep one of the two",
+            );
             continue;
         }
-        // Case makes no difference either to what is replaced.
+        // An inherited field is replaced whatever its case.
         if let Some(replaced) = inherited.remove(&lower) {
             settings.headers.remove(&replaced);
             settings.key_spans.remove(&format!("headers.{replaced}"));
@@ -187,7 +192,7 @@ pub(crate) fn errors(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: 
             .ok()
             .filter(|s| (400..600).contains(s) && name.len() == 3);
         let Some(status) = status else {
-            let message = format!("\"{}\" is no status of an error", short(name));
+            let message = format!("\"{}\" is not an error status", short(name));
             check.error(
                 Code::BadValue,
                 entry.key,
@@ -209,7 +214,7 @@ pub(crate) fn redirects(check: &mut Check<'_>, written: &WrittenKey<'_>, setting
     let Some(written) = written.entry.node.as_table() else {
         return;
     };
-    // By pattern: a site that has moved brings tens of thousands, and each would be looked for among all others.
+    // A map by pattern, because a site that has moved has tens of thousands of redirects, and each is looked up.
     let inherited = std::mem::take(&mut settings.redirects).into_iter();
     let mut all: BTreeMap<Pattern, Redirect> = inherited.map(|redirect| (redirect.from.clone(), redirect)).collect();
     for (name, entry) in written.in_order() {
@@ -240,11 +245,16 @@ fn redirect(check: &mut Check<'_>, from: Pattern, entry: &Entry) -> Option<Redir
                 && (301..=308).contains(&status)
             {
                 let help = "write 301, 302, 303, 307 or 308";
-                check.error(Code::BadValue, node.span, format!("{status} is no redirect"), help);
+                check.error(
+                    Code::BadValue,
+                    node.span,
+                    format!("{status} is not a redirect status"),
+                    help,
+                );
             }
             let Some(to) = long.node("to") else {
                 let help = "write { to = \"/new\", status = 302 }";
-                check.error(Code::Missing, entry.key, "the redirect has no target", help);
+                check.error(Code::Missing, entry.key, "the redirect has no `to`", help);
                 return None;
             };
             (to, status)
@@ -295,7 +305,7 @@ pub(crate) fn push(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &m
         }
         if files.len() > MAX_PUSH {
             let message = format!("`push`: more than {MAX_PUSH} files for one page");
-            let help = "name what the page cannot be shown without: style sheets, scripts, fonts";
+            let help = "name only files that the page needs to be displayed: style sheets, scripts, fonts";
             check.error(Code::BadValue, entry.node.span, message, help);
             continue;
         }
@@ -306,7 +316,7 @@ pub(crate) fn push(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &m
     }
 }
 
-/// Returns the entries of a map of strings, in the order they were written.
+/// Returns the entries of a map of strings, in the order of the file.
 fn map<'t>(written: &WrittenKey<'t>) -> Vec<(&'t str, &'t Entry, &'t str)> {
     let entries = written.entry.node.as_table().map(Table::in_order).unwrap_or_default();
     entries

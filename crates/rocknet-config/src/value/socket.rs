@@ -1,4 +1,4 @@
-//! Paths of Unix sockets.
+//! Parses paths of Unix sockets.
 
 use std::path::PathBuf;
 
@@ -6,19 +6,19 @@ use crate::context::Check;
 use crate::finding::Code;
 use crate::source::Span;
 
-/// Longest path of a Unix socket: `sun_path` has 108 bytes on Linux, one of them the end.
+/// Maximum length of the path of a Unix socket: `sun_path` has 108 bytes on Linux, with a terminating NUL.
 pub(crate) const MAX_PATH_BYTES: usize = 107;
 
-/// Help for an invalid path.
+/// Help texts for invalid paths.
 #[derive(Clone, Copy)]
 pub(crate) struct Help<'a> {
-    /// Help for a text that is no path.
+    /// Help for a text that is not a path.
     pub example: &'a str,
     /// Help for a path that is too long.
     pub shorter: &'a str,
 }
 
-/// Reads the path of a socket, relative to the file it is written in. `key`: the key in messages.
+/// Reads the path of a socket, relative to the file that contains it. `key`: name of the key in messages.
 pub(crate) fn path(check: &mut Check<'_>, key: &str, text: &str, span: Span, help: Help<'_>) -> Option<PathBuf> {
     let resolved = check.resolve(span, text);
     if text.is_empty() || text.ends_with('/') || text.contains(|c: char| c.is_control()) {

@@ -1,4 +1,4 @@
-//! Typed values of tables whose kinds have been checked. A value that did not fit is absent, and has been reported.
+//! Typed values of tables whose kinds have been checked. Invalid values have been reported and are absent.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::file::{Node, Table, Text, Value};
 use crate::source::Span;
 use crate::units;
 
-/// Returns a whole number that fits the type.
+/// Returns a whole number if it fits the type.
 pub(crate) fn integer<T: TryFrom<i64>>(table: Option<&Table>, key: &str) -> Option<T> {
     match table?.node(key)?.value {
         Value::Integer(number) => T::try_from(number).ok(),
@@ -46,7 +46,7 @@ fn measure<E>(table: Option<&Table>, key: &str, parse: fn(&str) -> Result<u64, E
     }
 }
 
-/// Returns the elements of a list, or the one value.
+/// Returns the elements of a list, or a single value as one element.
 pub(crate) fn elements(node: &Node) -> &[Node] {
     match &node.value {
         Value::List(items) => items,
@@ -55,14 +55,14 @@ pub(crate) fn elements(node: &Node) -> &[Node] {
     }
 }
 
-/// Returns the strings of a value that is one or a list of them.
+/// Returns the strings of a value that is a string or a list of strings.
 pub(crate) fn texts(node: &Node) -> impl Iterator<Item = (&Text, Span)> {
     elements(node)
         .iter()
         .filter_map(|item| Some((item.written()?, item.span)))
 }
 
-/// Returns the part of a value that a message may show.
+/// Returns a string as it was written, which messages may quote; empty for other values.
 pub(crate) fn as_written(node: &Node) -> &str {
     match &node.value {
         Value::Text(text) => text.as_written(),

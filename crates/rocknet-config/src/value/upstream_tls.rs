@@ -1,4 +1,4 @@
-//! TLS of a proxy towards its servers: trusted authorities, the verified name, and the client certificate.
+//! Parses the TLS keys of a proxy: trusted authorities, server name, and client certificate.
 
 use crate::context::Check;
 use crate::environment::FileKind;
@@ -8,21 +8,21 @@ use crate::message::short;
 use crate::model::{CertificateFiles, UpstreamTls, WeightedUpstream};
 use crate::value::{path, typed};
 
-/// Longest name of the DNS.
+/// Maximum length of a DNS name (RFC 1035 §2.3.4).
 const MAX_NAME: usize = 253;
 
-/// Most files of authorities: one holds as many certificates as one likes.
+/// Maximum number of files of authorities. Each file may contain any number of certificates.
 const MAX_FILES: usize = 64;
 
-/// Keys that have a meaning under TLS alone.
+/// Keys that have an effect only with TLS.
 const KEYS: [&str; 5] = ["ca", "server_name", "verify", "cert", "key"];
 
-/// Reads the TLS keys of a proxy. `to`: its servers.
+/// Reads the TLS keys of a proxy. `to`: its upstreams.
 pub(crate) fn build(check: &mut Check<'_>, table: &Table, to: &[WeightedUpstream]) -> UpstreamTls {
     if !to.iter().any(|to| to.upstream.is_secure) {
         for key in KEYS {
             if let Some(entry) = table.entries.get(key) {
-                let message = format!("`{key}` is of no use: no server of this proxy is asked by https://");
+                let message = format!("`{key}` has no effect: no server of this proxy uses https://");
                 check.error(
                     Code::Conflict,
                     entry.key,
@@ -44,11 +44,11 @@ pub(crate) fn build(check: &mut Check<'_>, table: &Table, to: &[WeightedUpstream
     };
     if let (false, Some(entry)) = (tls.verify, table.entries.get("verify")) {
         if let Some(ca) = table.entries.get("ca") {
-            let help = "remove `verify = false`: servers are checked by `ca` then";
-            check.error(Code::Conflict, ca.key, "`ca` without `verify` checks nobody", help);
+            let help = "remove `verify = false`, so that servers are verified by `ca`";
+            check.error(Code::Conflict, ca.key, "`ca` has no effect with `verify = false`", help);
         }
-        let message = "with `verify = false` whoever is between this machine and the server can read and change all";
-        let help = "name the authority of its certificate instead: ca = \"internal-ca.pem\"";
+        let message = "with `verify = false` an attacker in the network can read and change everything";
+        let help = "name the authority of the server's certificate instead: ca = \"internal-ca.pem\"";
         check.warning(Code::Dangerous, entry.key, message, help);
     }
     tls
@@ -70,18 +70,18 @@ fn authorities(check: &mut Check<'_>, node: &Node) -> Vec<std::path::PathBuf> {
     if files.iter().all(|path| is_file(check, path))
         && let Some(error) = check.env.authorities_error(&files)
     {
-        let help = "name a PEM file that holds the certificates of the authorities";
+        let help = "name a PEM file that contains the certificates of the authorities";
         check.site_error(Code::Certificate, node.span, format!("`ca`: {error}"), help);
     }
     files
 }
 
-/// Returns whether there is a file to read; a missing one has been reported already.
+/// Returns true if the file exists. A missing file has already been reported.
 fn is_file(check: &Check<'_>, path: &std::path::Path) -> bool {
     matches!(check.env.kind(path), Some(FileKind::File | FileKind::Other))
 }
 
-/// A name or an address, as a certificate may be for.
+/// Reads a server name: a host name or an IP address.
 fn server_name(check: &mut Check<'_>, node: &Node) -> Option<String> {
     let written = node.written()?;
     let text = written.value.as_str();
@@ -93,21 +93,21 @@ fn server_name(check: &mut Check<'_>, node: &Node) -> Option<String> {
     if is_name || text.parse::<std::net::IpAddr>().is_ok() {
         return Some(text.to_ascii_lowercase());
     }
-    let message = format!("\"{}\" is no name of a server", short(typed::as_written(node)));
+    let message = format!("\"{}\" is not a valid server name", short(typed::as_written(node)));
     check.bad_text(
         written,
         node.span,
         message,
-        "write the name that its certificate is for: \"app.internal\"",
+        "write the name of its certificate: \"app.internal\"",
     );
     None
 }
 
-/// The certificate that servers are shown, and its key: in the same file, unless another is named.
+/// Reads the client certificate and its key, which is in the same file unless `key` names another.
 fn client(check: &mut Check<'_>, table: &Table) -> Option<(std::path::PathBuf, std::path::PathBuf)> {
     let Some(node) = table.node("cert") else {
         if let Some(entry) = table.entries.get("key") {
-            let message = "`key` is of no use without `cert`";
+            let message = "`key` has no effect without `cert`";
             check.error(Code::Missing, entry.key, message, "write cert = \"…\" beside it");
         }
         return None;
@@ -123,7 +123,7 @@ fn client(check: &mut Check<'_>, table: &Table) -> Option<(std::path::PathBuf, s
             key: key.clone(),
             ocsp: None,
         };
-        // How long it is valid, and who issued it, is for the upstream to judge.
+        // The upstream decides about the validity period and the issuer.
         let mut findings = check.env.certificate_findings(&[files], &[]);
         findings.retain(|finding| finding.severity == Severity::Error);
         for finding in findings {

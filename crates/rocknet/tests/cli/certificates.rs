@@ -102,12 +102,12 @@ fn broken() -> Vec<Broken> {
         (
             "no certificate file",
             |place| fs::remove_file(place.path().join("x.pem")).unwrap(),
-            "x.pem is not there",
+            "x.pem does not exist",
         ),
         (
             "no key file",
             |place| fs::remove_file(place.path().join("x.key")).unwrap(),
-            "x.key is not there",
+            "x.key does not exist",
         ),
         (
             "authorities of clients without a certificate",
@@ -369,7 +369,7 @@ fn a_missing_root_and_a_site_of_nothing_are_errors_that_spare_other_sites() {
         (
             "a missing root",
             "[site.\"c.test\"]\nroot = \"gone\"\n",
-            "gone is not there",
+            "gone does not exist",
             "cannot be opened",
         ),
     ] {

@@ -102,7 +102,10 @@ fn a_password_from_a_pipe_becomes_a_hash_that_a_configuration_takes() {
     place.write("htpasswd", "bob:correct horse\n");
     let ended = place.run(&["check"]);
     assert!(
-        ended.code == Some(78) && ended.err.contains("htpasswd has line 1: the password is no hash"),
+        ended.code == Some(78)
+            && ended
+                .err
+                .contains("htpasswd is invalid: line 1: the password is not a hash"),
         "{ended:?}"
     );
 
@@ -178,7 +181,9 @@ fn paths_are_shown_resolved() {
     place.write("sub/gone.toml", "[site.\":8080\"]\nroot = \"../gone\"\n");
     let ended = place.run(&["check", "sub/gone.toml"]);
     assert!(
-        ended.err.contains(&format!("the root {top}/gone is not there")),
+        ended
+            .err
+            .contains(&format!("`root`: the folder {top}/gone does not exist")),
         "{ended:?}"
     );
     let ended = place.run(&["check", "nowhere.toml"]);

@@ -1,4 +1,4 @@
-//! Each word is listed once, and every answer names keys that exist.
+//! Tests that each keyword is listed once, and that the advice names existing keys.
 
 use super::*;
 use crate::keys;
@@ -18,7 +18,7 @@ fn words_are_found_in_any_case_and_once() {
 }
 
 #[test]
-fn answers_name_keys_that_exist() {
+fn advice_names_existing_keys() {
     let answers = WORDS.iter().chain(PREFIXES).map(|(_, answer)| answer);
     for answer in answers {
         let (Equivalent(text) | Unsupported(text) | Later(text)) = answer;

@@ -1,8 +1,8 @@
-//! Hashes of every scheme, good and bad, by rows.
+//! Tests of hashes of every scheme, valid and invalid.
 
 use super::*;
 
-/// Digests of the right length; nothing here is verified.
+/// Returns a hash with a digest of the right length; no test verifies it.
 fn bcrypt_text(cost: &str) -> String {
     format!("$2y${cost}${}", "a".repeat(53))
 }
@@ -16,7 +16,7 @@ fn argon(parameters: &str) -> String {
 }
 
 #[test]
-fn hashes_of_every_scheme_are_read() {
+fn hashes_of_every_scheme_are_parsed() {
     let rows = [
         (
             argon("m=65536,t=2,p=1"),
@@ -52,7 +52,7 @@ fn hashes_of_every_scheme_are_read() {
 }
 
 #[test]
-fn what_is_no_hash_is_refused() {
+fn other_texts_are_refused() {
     for text in [
         "secret",
         "pa$$word",
@@ -81,7 +81,7 @@ fn what_is_no_hash_is_refused() {
 }
 
 #[test]
-fn a_hash_that_is_cut_is_refused() {
+fn truncated_hashes_are_refused() {
     let whole = [
         argon("m=65536,t=2,p=1"),
         bcrypt_text("10"),
@@ -109,7 +109,7 @@ fn a_hash_that_is_cut_is_refused() {
         argon("m=8,t=1,p=2"),
         argon("m=+8,t=1,p=1"),
         argon("m=99999999999,t=1,p=1"),
-        // Bits that stand for nothing.
+        // Unused bits of the last Base64 digit are set.
         "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$AAAAAAAAAAAAAAAAAAAAAB".to_owned(),
         bcrypt_text("3"),
         bcrypt_text("03"),
@@ -126,7 +126,7 @@ fn a_hash_that_is_cut_is_refused() {
 }
 
 #[test]
-fn costs_have_bounds() {
+fn costs_are_bounded() {
     for (text, good) in [
         (bcrypt_text("14"), true),
         (bcrypt_text("15"), false),

@@ -1,4 +1,4 @@
-//! `headers` of a proxy: fields that its servers get, or do not get.
+//! Parses `headers` of a proxy: header fields that are set or removed in forwarded requests.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +8,20 @@ use crate::finding::Code;
 use crate::message::short;
 use crate::value::field::{is_own, is_token};
 
-/// Fields of requests; those that frame a message are never the operator's.
+/// Reads header fields of requests. Fields that frame a message are refused.
 pub(super) fn build(check: &mut Check<'_>, table: &Table) -> BTreeMap<String, String> {
     let mut all: BTreeMap<String, String> = BTreeMap::new();
     for (name, entry) in table.table("headers").map(Table::in_order).unwrap_or_default() {
         let Some(written) = entry.node.written() else { continue };
         let (error, help) = if !is_token(name) {
-            ("is no field name", "names hold letters, digits and `-`: \"X-Api-Key\"")
+            (
+                "is not a header field name",
+                "names contain letters, digits and `-`: \"X-Api-Key\"",
+            )
         } else if is_own(name) {
-            ("belongs to the server, which frames its messages with it", "remove it")
+            ("is set by the server, because it frames messages", "remove it")
         } else if all.keys().any(|other| other.eq_ignore_ascii_case(name)) {
-            ("is written twice; case makes no difference", "keep one of the two")
+            ("is defined twice; names are not case-sensitive", "keep one of the two")
         } else {
             let is_value = |text: &str| text.chars().all(|c| (' '..='~').contains(&c) || c == '\t');
             let is_host = |text: &str| !text.is_empty() && !text.contains([' ', '/', '@', ',', '\t']);
@@ -27,12 +30,12 @@ pub(super) fn build(check: &mut Check<'_>, table: &Table) -> BTreeMap<String, St
                     all.insert(name.to_owned(), text.to_owned());
                 }
                 _ => {
-                    let message = format!("the value of `{}` cannot stand there", short(name));
+                    let message = format!("the value of `{}` is invalid", short(name));
                     check.bad_text(
                         written,
                         entry.node.span,
                         message,
-                        "one line of ASCII; for `Host`, a name and a port",
+                        "write one line of ASCII; for `Host`, a name and optionally a port",
                     );
                 }
             }

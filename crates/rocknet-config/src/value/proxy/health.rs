@@ -1,4 +1,4 @@
-//! `health` of a proxy: the checks of its servers in the background.
+//! Parses `health` of a proxy: the health checks of its upstreams.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,14 @@ use crate::finding::Code;
 use crate::message::short;
 use crate::model::Health;
 
-/// Reads `health`. `given`: the fields that the proxy sets in requests.
+/// Reads `health`. `given`: header fields that the proxy sets in requests.
 pub(super) fn build(check: &mut Check<'_>, node: &Node, given: &BTreeMap<String, String>) -> Option<Health> {
     let (path, table) = match &node.value {
         Value::Table(table) => match table.node("path") {
             Some(path) => (path, Some(table)),
             None => {
                 let help = "write path = \"/healthz\" in it";
-                check.error(Code::Missing, node.span, "`health` has no path to ask for", help);
+                check.error(Code::Missing, node.span, "`health` has no `path`", help);
                 return None;
             }
         },
@@ -26,7 +26,7 @@ pub(super) fn build(check: &mut Check<'_>, node: &Node, given: &BTreeMap<String,
     let written = path.written()?;
     let text = &written.value;
     if !text.starts_with('/') || !text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#') {
-        let message = format!("`health`: \"{}\" is no path of a URL", short(written.as_written()));
+        let message = format!("`health`: \"{}\" is not a path", short(written.as_written()));
         check.bad_text(written, path.span, message, "write \"/healthz\"");
         return None;
     }
@@ -35,7 +35,7 @@ pub(super) fn build(check: &mut Check<'_>, node: &Node, given: &BTreeMap<String,
     let given = given.iter().filter(|(name, _)| !is_own(name));
     let base = Health::of(text.clone());
     let mut health = Health {
-        // An empty value removes a field, and there is none to be removed.
+        // An empty value removes a field of the client, and checks have no client.
         headers: given
             .chain(&own)
             .filter(|(_, value)| !value.is_empty())

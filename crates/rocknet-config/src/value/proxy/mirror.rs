@@ -1,4 +1,4 @@
-//! `mirror` of a proxy: the server that copies of requests go to, and of how many.
+//! Parses `mirror` of a proxy: the server that receives copies of requests.
 
 use super::upstreams::{EXAMPLE, upstream};
 use crate::binding::{self, Section};
@@ -15,12 +15,7 @@ pub(super) fn build(check: &mut Check<'_>, node: &Node) -> Option<Mirror> {
             Some(to) => (to, Some(table)),
             None => {
                 let help = "write to = \"http://127.0.0.1:3001\" in it";
-                check.error(
-                    Code::Missing,
-                    node.span,
-                    "`mirror` has no server to copy requests to",
-                    help,
-                );
+                check.error(Code::Missing, node.span, "`mirror` has no `to`", help);
                 return None;
             }
         },
@@ -30,18 +25,18 @@ pub(super) fn build(check: &mut Check<'_>, node: &Node) -> Option<Mirror> {
     if let Some((scheme, _)) = written.value.split_once("://")
         && scheme != "http"
     {
-        let message = format!("copies of requests cannot go to \"{}\"", short(typed::as_written(to)));
+        let message = format!("`mirror` cannot send copies to \"{}\"", short(typed::as_written(to)));
         check.bad_text(
             written,
             to.span,
             message,
-            "they go by \"http://host:port\" or \"unix:/path\" alone",
+            "write \"http://host:port\" or \"unix:/path\"",
         );
         return None;
     }
     let upstream = upstream(check, to, false)?;
     if upstream.is_secure || upstream.http2 {
-        let message = "copies of requests are sent in HTTP/1.1 and in the clear";
+        let message = "`mirror` sends copies in HTTP/1.1 without TLS";
         check.error(Code::BadValue, to.span, message, EXAMPLE);
         return None;
     }
@@ -56,18 +51,13 @@ pub(super) fn build(check: &mut Check<'_>, node: &Node) -> Option<Mirror> {
     Some(mirror)
 }
 
-/// `"10%"`, `"0.5%"`: of ten thousand.
+/// Reads a percentage, such as `"10%"` or `"0.5%"`, as a number of 10,000.
 fn share(check: &mut Check<'_>, node: &Node) -> Option<u32> {
     let written = node.written()?;
     let share = percent(&written.value);
     if share.is_none() {
         let message = format!("`share` cannot be \"{}\"", short(written.as_written()));
-        check.bad_text(
-            written,
-            node.span,
-            message,
-            "write a part of all requests: \"10%\", or \"0.5%\"",
-        );
+        check.bad_text(written, node.span, message, "write a percentage: \"10%\" or \"0.5%\"");
     }
     share
 }
@@ -89,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_are_read() {
+    fn shares_are_parsed() {
         for (text, expected) in [
             ("10%", Some(1000)),
             ("100%", Some(10_000)),

@@ -1,4 +1,4 @@
-//! The servers of a proxy, by their URLs.
+//! Parses the upstreams of a proxy.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -10,16 +10,15 @@ use crate::model::{Host, Upstream, UpstreamRole, WeightedUpstream};
 use crate::value::socket::{self, Help};
 use crate::value::typed;
 
-/// Most servers of one place: a larger group has a balancer of its own in front.
+/// Maximum number of servers of one proxy. A larger group needs a load balancer of its own.
 const MAX_UPSTREAMS: usize = 256;
 
-/// Longest name of the DNS.
+/// Maximum length of a DNS name (RFC 1035 §2.3.4).
 const MAX_NAME: usize = 253;
 
-pub(super) const EXAMPLE: &str =
-    "write where the other server listens: \"http://127.0.0.1:3000\" or \"unix:/run/app.sock\"";
+pub(super) const EXAMPLE: &str = "write the address of the server: \"http://127.0.0.1:3000\" or \"unix:/run/app.sock\"";
 
-/// Reads the servers of a proxy. `http2`: requests are in HTTP/2 whatever the scheme.
+/// Reads the servers of a proxy. `http2`: requests use HTTP/2 with any scheme.
 pub(super) fn upstreams(check: &mut Check<'_>, node: &Node, http2: bool) -> Option<Vec<WeightedUpstream>> {
     let items = typed::elements(node);
     if items.is_empty() {
@@ -27,12 +26,12 @@ pub(super) fn upstreams(check: &mut Check<'_>, node: &Node, http2: bool) -> Opti
         return None;
     }
     if items.len() > MAX_UPSTREAMS {
-        let message = format!("more than {MAX_UPSTREAMS} servers for one place");
+        let message = format!("`proxy` names more than {MAX_UPSTREAMS} servers");
         check.error(
             Code::BadValue,
             node.span,
             message,
-            "name a balancer that stands before them",
+            "name a load balancer in front of them",
         );
         return None;
     }
@@ -62,16 +61,26 @@ pub(super) fn upstreams(check: &mut Check<'_>, node: &Node, http2: bool) -> Opti
             (true, false) => UpstreamRole::Drain,
             (false, true) => UpstreamRole::Backup,
             (true, true) => {
-                let help = "remove `backup`: nobody is sent to a server that drains";
-                check.error(Code::Conflict, item.span, "`drain` and `backup` of one server", help);
+                let help = "remove `backup`: a draining server receives no new clients";
+                check.error(
+                    Code::Conflict,
+                    item.span,
+                    "a server cannot have both `drain` and `backup`",
+                    help,
+                );
                 return None;
             }
         };
         all.push(WeightedUpstream { upstream, weight, role });
     }
     if all.iter().all(|server| server.role != UpstreamRole::Active) {
-        let help = "leave one without `drain` and `backup`: requests have to go somewhere";
-        check.error(Code::Conflict, node.span, "every server drains or is a backup", help);
+        let help = "name at least one server without `drain` and `backup`";
+        check.error(
+            Code::Conflict,
+            node.span,
+            "every server has `drain` or `backup`, so no server is active",
+            help,
+        );
         return None;
     }
     Some(all)
@@ -89,7 +98,7 @@ pub(super) fn upstream(check: &mut Check<'_>, node: &Node, http2: bool) -> Optio
         });
     }
     let help = match text.split_once("://") {
-        Some(("http", rest)) if http2 => format!("write \"h2c://{}\": that is HTTP/2 in the clear", short(rest)),
+        Some(("http", rest)) if http2 => format!("write \"h2c://{}\" for HTTP/2 without TLS", short(rest)),
         Some((scheme @ ("http" | "https" | "h2c"), rest)) => match host(scheme, rest) {
             Ok(host) => {
                 return Some(Upstream {
@@ -100,8 +109,14 @@ pub(super) fn upstream(check: &mut Check<'_>, node: &Node, http2: bool) -> Optio
             }
             Err(help) => help,
         },
-        Some(("ws", rest)) => format!("write \"http://{}\": WebSocket begins with HTTP", short(rest)),
-        Some(("wss", rest)) => format!("write \"https://{}\": WebSocket begins with HTTP", short(rest)),
+        Some(("ws", rest)) => format!(
+            "write \"http://{}\": WebSocket connections begin as HTTP requests",
+            short(rest)
+        ),
+        Some(("wss", rest)) => format!(
+            "write \"https://{}\": WebSocket connections begin as HTTP requests",
+            short(rest)
+        ),
         Some(("grpc", rest)) => format!("write \"h2c://{}\"", short(rest)),
         Some(_) => EXAMPLE.to_owned(),
         None if host("http", text).is_ok() => format!("write \"http://{}\"", short(text)),
@@ -115,27 +130,27 @@ pub(super) fn upstream(check: &mut Check<'_>, node: &Node, http2: bool) -> Optio
 fn unix(check: &mut Check<'_>, path: &str, node: &Node) -> Option<Host> {
     let help = Help {
         example: EXAMPLE,
-        shorter: "have the server listen at a shorter one",
+        shorter: "let the server listen on a shorter path",
     };
     Some(Host::Unix(socket::path(check, "unix:", path, node.span, help)?))
 }
 
-/// Reads the part of a URL after its scheme; the error is the help.
+/// Parses the part of a URL after its scheme. The error is the help.
 fn host(scheme: &str, text: &str) -> Result<Host, String> {
     let text = text.strip_suffix('/').unwrap_or(text);
     if text.contains('@') {
-        return Err("leave out user and password: nobody is told them".to_owned());
+        return Err("remove user and password, which are not sent to servers".to_owned());
     }
     if let Some((place, _)) = text.split_once(['/', '?', '#']) {
         return Err(format!(
-            "write \"{scheme}://{}\": requests keep their own path",
+            "write \"{scheme}://{}\": requests keep their path",
             short(place)
         ));
     }
     let (host, port) = match text.rsplit_once(':') {
         Some((host, port)) if !port.ends_with(']') => match port.parse() {
             Ok(port) if port != 0 => (host, port),
-            _ => return Err(format!("\"{}\" is no port", short(port))),
+            _ => return Err(format!("\"{}\" is not a port", short(port))),
         },
         _ if scheme == "https" => (text, 443),
         _ => (text, 80),
@@ -150,7 +165,7 @@ fn host(scheme: &str, text: &str) -> Result<Host, String> {
         return Ok(Host::Address(IpAddr::V4(ip), port));
     }
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
-    // What ends in a number would be an address, and is none.
+    // A name whose last label is a number would be an IPv4 address, and it is not a valid one.
     let last = host.rsplit('.').next().unwrap_or_default();
     let is_number = last.bytes().all(|byte| byte.is_ascii_digit());
     if host.len() <= MAX_NAME && host.bytes().all(is_name) && !is_number {
@@ -164,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_are_told_from_what_is_none() {
+    fn hosts_are_parsed() {
         for (text, expected) in [
             ("127.0.0.1:3000", Some("http://127.0.0.1:3000")),
             ("127.0.0.1:3000/", Some("http://127.0.0.1:3000")),
