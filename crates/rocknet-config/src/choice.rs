@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn words_and_variants_lead_to_each_other() {
+    fn words_and_variants_correspond() {
         for word in Length::WORDS {
             assert_eq!(Length::of(word.text).unwrap().word(), word.text);
         }

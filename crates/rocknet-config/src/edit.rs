@@ -265,11 +265,11 @@ mod tests {
             Err(EditError::SiteExists("b.test".into()))
         );
         editor.add_site("c.test", "/c").unwrap();
-        let world = crate::environment::Memory {
+        let environment = crate::environment::Memory {
             any_directory: true,
             ..Default::default()
         };
-        let loaded = crate::parse(&editor.to_string(), std::path::Path::new("/r.toml"), &world).unwrap();
+        let loaded = crate::parse(&editor.to_string(), std::path::Path::new("/r.toml"), &environment).unwrap();
         let names: Vec<_> = loaded.config.sites.iter().map(|site| site.name.as_str()).collect();
         assert_eq!(names, ["b.test", "c.test"]);
     }

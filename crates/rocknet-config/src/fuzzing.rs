@@ -24,15 +24,15 @@ pub fn config(data: &[u8]) {
 ///
 /// Panics if an invariant is violated.
 pub fn config_text(text: &str) -> Result<(), Report> {
-    let mut world = Memory {
+    let mut environment = Memory {
         any_directory: true,
         ..Memory::default()
     };
     let included = "[site.\"in.test\"]\nroot = \".\"\n";
-    world
+    environment
         .files
         .insert("/etc/rocknet/sites/a.toml".into(), included.to_owned());
-    world.variables.insert("A".to_owned(), "a".to_owned());
+    environment.variables.insert("A".to_owned(), "a".to_owned());
     if let Ok(formatted) = crate::format(text) {
         assert_eq!(
             crate::format(&formatted).as_ref(),
@@ -43,7 +43,7 @@ pub fn config_text(text: &str) -> Result<(), Report> {
             assert!(crate::format(&editor.to_string()).is_ok(), "an editor returns TOML");
         }
     }
-    let loaded = crate::parse(text, Path::new("/etc/rocknet/rocknet.toml"), &world);
+    let loaded = crate::parse(text, Path::new("/etc/rocknet/rocknet.toml"), &environment);
     if let Err(report) = &loaded {
         assert!(report.errors() > 0, "a refused text has an error");
         assert!(report.findings.len() <= MAX_FINDINGS);

@@ -194,7 +194,7 @@ mod tests {
     fn spans_become_lines_and_columns() {
         let mut sources = Sources::default();
         let file = sources.add("a.toml".into(), "eins = 1\r\nzwölf = 12\n\tx = 3".into());
-        // (what to find, line, column, width, excerpt)
+        // (text, line, column, width, excerpt)
         let rows = [
             ("eins", 1, 1, 4, "eins = 1"),
             ("zwölf", 2, 1, 5, "zwölf = 12"),

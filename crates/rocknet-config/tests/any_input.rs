@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use proptest::prelude::*;
-use rocknet_config::fuzzing::{config, config_text as feed};
+use rocknet_config::fuzzing::{config, config_text};
 
 /// Replays the seeds of the fuzz target.
 #[test]
@@ -33,7 +33,7 @@ proptest! {
 
     #[test]
     fn random_text(text in "\\PC{0,200}") {
-        let _ = feed(&text);
+        let _ = config_text(&text);
     }
 
     #[test]
@@ -44,7 +44,7 @@ proptest! {
         let from = at.index(chars.len() + 1);
         let to = (from + cut).min(chars.len());
         chars.splice(from..to, put.chars());
-        let _ = feed(&chars.into_iter().collect::<String>());
+        let _ = config_text(&chars.into_iter().collect::<String>());
     }
 }
 
@@ -98,7 +98,7 @@ fn hostile_texts_are_checked_in_bounded_time() {
     ];
     for (name, text, good) in rows {
         let start = std::time::Instant::now();
-        let got = feed(&text);
+        let got = config_text(&text);
         assert_eq!(got.is_ok(), good, "{name}: {:?}", got.map_err(|r| r.to_string()));
         // Far above the time of any of these even on a busy machine, and far below that of a quadratic algorithm.
         assert!(start.elapsed().as_secs() < 60, "{name}: {:?}", start.elapsed());

@@ -33,35 +33,35 @@ fn every_case_matches_its_snapshot() {
 }
 
 fn outcome(case: &str) -> String {
-    let mut world = Memory::default();
-    let mut strict = false;
+    let mut environment = Memory::default();
+    let mut is_check = false;
     let mut file = PathBuf::from(FOLDER).join("rocknet.toml");
-    world.files.insert(file.clone(), String::new());
+    environment.files.insert(file.clone(), String::new());
     for line in case.split_inclusive('\n') {
-        let Some(order) = line.strip_prefix("#: ") else {
-            world.files.entry(file.clone()).or_default().push_str(line);
+        let Some(directive) = line.strip_prefix("#: ") else {
+            environment.files.entry(file.clone()).or_default().push_str(line);
             continue;
         };
-        let (verb, rest) = order.trim_end().split_once(' ').unwrap();
+        let (verb, rest) = directive.trim_end().split_once(' ').unwrap();
         match verb {
             "file" => file = Path::new(FOLDER).join(rest),
             "env" => drop(
                 rest.split_once('=')
-                    .map(|(k, v)| world.variables.insert(k.into(), v.into())),
+                    .map(|(k, v)| environment.variables.insert(k.into(), v.into())),
             ),
-            "dir" => drop(world.directories.insert(rest.into())),
-            "purpose" => strict = rest == "check",
+            "dir" => drop(environment.directories.insert(rest.into())),
+            "purpose" => is_check = rest == "check",
             _ => panic!("unknown directive: {verb}"),
         }
-        world.files.entry(file.clone()).or_default();
+        environment.files.entry(file.clone()).or_default();
     }
     let main = Path::new("rocknet.toml");
-    let read = if strict {
+    let read = if is_check {
         rocknet_config::check
     } else {
         rocknet_config::load
     };
-    match read(main, &world) {
+    match read(main, &environment) {
         Err(report) => report.to_string(),
         Ok(loaded) => accepted(&loaded),
     }
@@ -172,11 +172,11 @@ fn findings_have_a_help_and_no_full_stop() {
             continue;
         }
         let text = std::fs::read_to_string(&path).unwrap();
-        let world = Memory {
+        let environment = Memory {
             any_directory: true,
             ..Memory::default()
         };
-        if let Err(report) = rocknet_config::parse(&text, Path::new("/etc/rocknet/rocknet.toml"), &world) {
+        if let Err(report) = rocknet_config::parse(&text, Path::new("/etc/rocknet/rocknet.toml"), &environment) {
             for Finding { message, help, .. } in report.findings {
                 assert!(help.is_some(), "{}: no help for: {message}", path.display());
                 assert!(!message.ends_with('.'), "{}: {message}", path.display());

@@ -15,15 +15,15 @@ fn read(text: &str) -> Result<Config, Report> {
 
 /// Reads a text with further files in its folder.
 fn read_with(text: &str, files: &[(String, String)]) -> Result<Config, Report> {
-    let mut world = Memory {
+    let mut environment = Memory {
         any_directory: true,
         ..Memory::default()
     };
     for (name, content) in files {
         let path = Path::new(FILE).with_file_name(name);
-        world.files.insert(path, content.clone());
+        environment.files.insert(path, content.clone());
     }
-    rocknet_config::parse(text, Path::new(FILE), &world).map(|loaded| loaded.config)
+    rocknet_config::parse(text, Path::new(FILE), &environment).map(|loaded| loaded.config)
 }
 
 /// Checks that a text within a bound is accepted, and one beyond it is refused with a message.

@@ -64,19 +64,21 @@ fn a_link_to_the_main_file_does_not_loop() {
 
 #[test]
 fn ten_thousand_files_are_one_configuration() {
-    let mut world = Memory {
+    let mut environment = Memory {
         any_directory: true,
         ..Memory::default()
     };
-    world.files.insert(
+    environment.files.insert(
         "/etc/rocknet/rocknet.toml".into(),
         "include = \"sites/*.toml\"\n".into(),
     );
     for i in 0..10_000 {
         let text = format!("[site.\"s{i}.test\"]\nroot = \"/w\"\n");
-        world.files.insert(format!("/etc/rocknet/sites/{i}.toml").into(), text);
+        environment
+            .files
+            .insert(format!("/etc/rocknet/sites/{i}.toml").into(), text);
     }
-    let loaded = rocknet_config::load(Path::new("rocknet.toml"), &world).unwrap();
+    let loaded = rocknet_config::load(Path::new("rocknet.toml"), &environment).unwrap();
     assert_eq!(loaded.config.sites.len(), 10_000);
     assert_eq!(loaded.config.files.len(), 10_001);
 }

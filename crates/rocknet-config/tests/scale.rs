@@ -18,18 +18,18 @@ const LINEAR: Duration = Duration::from_secs(20);
 /// Checks a text within [`LINEAR`].
 #[track_caller]
 fn timed(what: &str, text: &str) -> Result<Config, Report> {
-    let mut world = Memory {
+    let mut environment = Memory {
         any_directory: true,
         ..Memory::default()
     };
     if what.starts_with("include") {
         for number in 0..MANY {
             let file = format!("/etc/rocknet/{number}.toml");
-            world.files.insert(file.into(), String::new());
+            environment.files.insert(file.into(), String::new());
         }
     }
     let begun = Instant::now();
-    let read = rocknet_config::parse(text, Path::new(FILE), &world);
+    let read = rocknet_config::parse(text, Path::new(FILE), &environment);
     let took = begun.elapsed();
     println!("{what}: {took:?}");
     assert!(took < LINEAR, "{what}: {took:?}");

@@ -181,16 +181,16 @@ fn every_limit_is_documented() {
 
 /// Checks the generated files; `cargo xtask docs` writes them after a change of the table.
 #[test]
-fn pages_on_disk_are_fresh() {
+fn generated_pages_are_up_to_date() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let rows: [(&str, String); 2] = [
         ("configuration.md", reference::markdown()),
         ("rocknet.schema.json", reference::schema()),
     ];
-    for (name, fresh) in rows {
+    for (name, generated) in rows {
         let path: PathBuf = docs.join(name);
         let on_disk = std::fs::read_to_string(&path).unwrap_or_default().replace("\r\n", "\n");
-        assert!(on_disk == fresh, "docs/{name} is out of date: run cargo xtask docs");
+        assert!(on_disk == generated, "docs/{name} is out of date: run cargo xtask docs");
     }
 }
 

@@ -80,7 +80,7 @@ pub(super) fn mount(table: &Table, pattern: &Pattern, settings: &mut Settings) {
 /// Reads the application of a protocol; `None` if it is off or invalid.
 fn application(check: &mut Check<'_>, protocol: Protocol, node: &Node) -> Option<Application> {
     let key = protocol.key();
-    let (places, table) = match &node.value {
+    let (nodes, table) = match &node.value {
         Value::Boolean(true) => {
             let message = format!("`{key} = true` names no address");
             check.error(Code::BadValue, node.span, message, EXAMPLE);
@@ -88,7 +88,7 @@ fn application(check: &mut Check<'_>, protocol: Protocol, node: &Node) -> Option
         }
         Value::Text(_) | Value::List(_) => (node, None),
         Value::Table(table) => match table.node("to") {
-            Some(places) => (places, Some(table)),
+            Some(nodes) => (nodes, Some(table)),
             None => {
                 let help = "write to = \"unix:/run/app.sock\" in it";
                 let message = format!("`{key}` has no `to`");
@@ -98,7 +98,7 @@ fn application(check: &mut Check<'_>, protocol: Protocol, node: &Node) -> Option
         },
         _ => return None,
     };
-    let base = Application::at(protocol, addresses(check, key, places)?);
+    let base = Application::at(protocol, addresses(check, key, nodes)?);
     if let Some(entry) = table.and_then(|table| table.entries.get("keep"))
         && protocol != Protocol::FastCgi
     {

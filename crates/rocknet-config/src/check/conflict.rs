@@ -60,12 +60,12 @@ fn check_names(check: &mut Check<'_>, sites: &[CheckedSite]) {
 
 /// Reports a port on every address together with the same port on every IPv4 address, which cannot both be opened.
 fn check_overlaps(check: &mut Check<'_>, sites: &[CheckedSite]) {
-    let mut whole: HashMap<u16, Span> = HashMap::new();
+    let mut every_address: HashMap<u16, Span> = HashMap::new();
     for SiteListener { listen, span, .. } in sites.iter().flat_map(|site| &site.listen) {
         if let Listen::Tcp { address: None, port } = listen
             && *port != 0
         {
-            whole.entry(*port).or_insert(*span);
+            every_address.entry(*port).or_insert(*span);
         }
     }
     let mut reported: HashSet<&Listen> = HashSet::new();
@@ -81,7 +81,7 @@ fn check_overlaps(check: &mut Check<'_>, sites: &[CheckedSite]) {
             IpAddr::V4(v4) => v4.is_unspecified(),
             IpAddr::V6(v6) => v6.is_unspecified(),
         };
-        let Some(there) = whole.get(port).filter(|_| all && !reported.contains(&listen)) else {
+        let Some(there) = every_address.get(port).filter(|_| all && !reported.contains(&listen)) else {
             continue;
         };
         reported.insert(listen);

@@ -48,7 +48,7 @@ pub(super) fn record_spans(
             let path = format!("{name}.{inner}");
             match keys::find(section, inner) {
                 Some(key) if !matches!(key.kind, Kind::Map { .. }) => {
-                    record_spans(check, spans, &path, &key.kind, entry)
+                    record_spans(check, spans, &path, &key.kind, entry);
                 }
                 _ => {
                     spans.insert(path, check.source_span(entry.key));

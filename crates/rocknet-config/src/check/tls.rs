@@ -97,7 +97,7 @@ fn source(check: &mut Check<'_>, table: &Table) -> Option<CertificateSource> {
         check.error(Code::BadValue, cert.span, message, "write one for each type of key");
         return None;
     }
-    let mut beside = |key: &str| -> Option<Option<Vec<PathBuf>>> {
+    let mut files_of = |key: &str| -> Option<Option<Vec<PathBuf>>> {
         let Some(node) = table.node(key) else { return Some(None) };
         let found = files(check, key, node);
         if found.len() == certs.len() {
@@ -112,7 +112,7 @@ fn source(check: &mut Check<'_>, table: &Table) -> Option<CertificateSource> {
         );
         None
     };
-    let (keys, ocsp) = (beside("key")?, beside("ocsp")?);
+    let (keys, ocsp) = (files_of("key")?, files_of("ocsp")?);
     let pair = |at: usize| CertificateFiles {
         cert: certs[at].clone(),
         key: keys.as_ref().map_or(&certs[at], |keys| &keys[at]).clone(),
@@ -174,7 +174,7 @@ pub(super) fn inspect(check: &mut Check<'_>, written: Option<&Node>, tls: &SiteT
     }
 }
 
-/// The place where the file of a finding is named; the certificate's where `key` is not written.
+/// Returns the span of the file that a finding is about; that of the certificate if `key` is not set.
 fn file_span(table: &Table, finding: &CertificateFinding) -> Option<Span> {
     let key = match finding.part {
         CertificatePart::Certificate => "cert",

@@ -46,13 +46,13 @@ pub(super) fn report(check: &mut Check<'_>, section: Section, header: &str, name
         .find(|key| key.name == name)
         .or_else(|| keys::all().find(|key| key.elsewhere.iter().any(is_name)));
     if let Some(key) = elsewhere {
-        let place = key.sections.first().map_or("", |section| section.header());
+        let owner = key.sections.first().map_or("", |section| section.header());
         let message = format!("`{}` is not a key of {header}", short(name));
         return check.error(
             Code::MisplacedKey,
             span,
             message,
-            format!("write `{}` in {place}", key.name),
+            format!("write `{}` in {owner}", key.name),
         );
     }
     if takes_foreign_words(section)
@@ -61,12 +61,12 @@ pub(super) fn report(check: &mut Check<'_>, section: Section, header: &str, name
         return foreign_word(check, name, header, advice, span);
     }
     if let Some(key) = nearest(name, keys::all().map(|key| key.name)).and_then(|n| keys::all().find(|k| k.name == n)) {
-        let place = key.sections.first().map_or("", |section| section.header());
+        let owner = key.sections.first().map_or("", |section| section.header());
         return check.error(
             Code::UnknownKey,
             span,
             message,
-            format!("did you mean `{}` in {place}?", key.name),
+            format!("did you mean `{}` in {owner}?", key.name),
         );
     }
     check.error(

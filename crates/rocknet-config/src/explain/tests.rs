@@ -60,11 +60,11 @@ auth = false
 
 #[test]
 fn the_most_specific_site_and_route_are_selected() {
-    let world = Memory {
+    let environment = Memory {
         any_directory: true,
         ..Memory::default()
     };
-    let config = crate::parse(FILE, Path::new("/r.toml"), &world).unwrap().config;
+    let config = crate::parse(FILE, Path::new("/r.toml"), &environment).unwrap().config;
     // (host, port, path, site, route)
     let rows = [
         ("a.test", Some(80), "/", "a.test", None),
@@ -92,11 +92,11 @@ fn the_most_specific_site_and_route_are_selected() {
 
 #[test]
 fn each_setting_names_its_line() {
-    let world = Memory {
+    let environment = Memory {
         any_directory: true,
         ..Memory::default()
     };
-    let config = crate::parse(FILE, Path::new("/r.toml"), &world).unwrap().config;
+    let config = crate::parse(FILE, Path::new("/r.toml"), &environment).unwrap().config;
     let got = explain(&config, "a.test", None, "/x/1").unwrap();
     let find = |key: &str| {
         let applied = got.settings.iter().find(|a| a.key == key).unwrap();
@@ -171,7 +171,7 @@ fn each_setting_names_its_line() {
 
 #[test]
 fn a_route_shows_its_handler_in_groups() {
-    let world = Memory {
+    let environment = Memory {
         any_directory: true,
         ..Memory::default()
     };
@@ -191,7 +191,7 @@ proxy = false
 fastcgi = false
 scgi = "b:1"
 "#;
-    let config = crate::parse(text, Path::new("/r.toml"), &world).unwrap().config;
+    let config = crate::parse(text, Path::new("/r.toml"), &environment).unwrap().config;
     let shown = |path: &str, group: SettingGroup| -> Vec<String> {
         let got = explain(&config, "a.test", None, path).unwrap();
         let groups: Vec<_> = got.settings.iter().map(|applied| applied.group).collect();

@@ -61,13 +61,13 @@ models! {
     SiteTls: None,
     Settings: Some(Settings::default()),
     Proxy: Some(Proxy::to(Vec::new())),
-    WeightedUpstream: Some(WeightedUpstream { upstream: nowhere(), weight: WeightedUpstream::WEIGHT, role: UpstreamRole::Active }),
+    WeightedUpstream: Some(WeightedUpstream { upstream: placeholder(), weight: WeightedUpstream::WEIGHT, role: UpstreamRole::Active }),
     Health: Some(Health::of(String::new())),
-    Mirror: Some(Mirror::to(nowhere())),
+    Mirror: Some(Mirror::to(placeholder())),
     Application: Some(Application::at(Protocol::FastCgi, Vec::new())),
     Cgi: Some(Cgi::at(String::new())),
 }
 
-fn nowhere() -> Upstream {
+fn placeholder() -> Upstream {
     Upstream::at(Host::Name(String::new(), 0))
 }

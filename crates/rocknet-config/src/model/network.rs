@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn networks_hold_their_addresses() {
+    fn networks_contain_their_addresses() {
         for (ip, length, address, held) in [
             ("10.0.0.0", 8, "10.255.0.1", true),
             ("10.0.0.0", 8, "11.0.0.1", false),

@@ -10,7 +10,7 @@ use crate::value::{params, path, typed};
 
 /// Reads `cgi`; `None` if it is off or invalid.
 pub(crate) fn build(check: &mut Check<'_>, node: &Node, has_root: bool) -> Option<Cgi> {
-    let (place, table) = match &node.value {
+    let (folder_node, table) = match &node.value {
         Value::Boolean(true) => {
             let message = "`cgi = true` names no folder";
             check.error(Code::BadValue, node.span, message, EXAMPLE);
@@ -18,7 +18,7 @@ pub(crate) fn build(check: &mut Check<'_>, node: &Node, has_root: bool) -> Optio
         }
         Value::Text(_) => (node, None),
         Value::Table(table) => match table.node("folder") {
-            Some(place) => (place, Some(table)),
+            Some(folder_node) => (folder_node, Some(table)),
             None => {
                 let help = "write folder = \"/cgi-bin\" in it";
                 let message = "`cgi` has no `folder`";
@@ -38,7 +38,7 @@ pub(crate) fn build(check: &mut Check<'_>, node: &Node, has_root: bool) -> Optio
         );
         return None;
     }
-    let base = Cgi::at(folder(check, place)?);
+    let base = Cgi::at(folder(check, folder_node)?);
     let mut cgi = Cgi {
         params: table.map(|table| params::build(check, table)).unwrap_or_default(),
         ..base

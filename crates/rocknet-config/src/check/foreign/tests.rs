@@ -4,7 +4,7 @@ use super::*;
 use crate::keys;
 
 #[test]
-fn words_are_found_in_any_case_and_once() {
+fn keywords_are_unique_and_found_in_any_case() {
     let mut seen = std::collections::HashSet::new();
     for word in WORDS.iter().flat_map(|(words, _)| *words) {
         assert!(seen.insert(word.to_ascii_lowercase()), "{word} is listed twice");

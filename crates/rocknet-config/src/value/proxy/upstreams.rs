@@ -141,10 +141,10 @@ fn host(scheme: &str, text: &str) -> Result<Host, String> {
     if text.contains('@') {
         return Err("remove user and password, which are not sent to servers".to_owned());
     }
-    if let Some((place, _)) = text.split_once(['/', '?', '#']) {
+    if let Some((authority, _)) = text.split_once(['/', '?', '#']) {
         return Err(format!(
             "write \"{scheme}://{}\": requests keep their path",
-            short(place)
+            short(authority)
         ));
     }
     let (host, port) = match text.rsplit_once(':') {
