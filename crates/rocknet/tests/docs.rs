@@ -1,0 +1,228 @@
+//! Checks the pages in `docs/`: their configurations are valid, their commands exist, and their links lead to pages.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rocknet_config::environment::{Environment, FileKind};
+use rocknet_config::{Report, check_text};
+
+#[allow(dead_code)] // shared with the tests of the command line, which use more of it
+#[path = "cli/program.rs"]
+mod program;
+
+use program::Place;
+
+/// A machine on which every file and folder of an example exists.
+struct Machine;
+
+impl Environment for Machine {
+    fn variable(&self, _: &str) -> Option<String> {
+        Some("value".to_owned())
+    }
+
+    fn read(&self, path: &Path) -> io::Result<String> {
+        Ok(if path.ends_with("secrets/ann") {
+            HASH
+        } else {
+            "c2VjcmV0"
+        }
+        .to_owned())
+    }
+
+    fn matching(&self, pattern: &Path) -> io::Result<Vec<PathBuf>> {
+        let is_pattern = pattern.to_string_lossy().contains('*');
+        Ok(if is_pattern {
+            Vec::new()
+        } else {
+            vec![pattern.to_owned()]
+        })
+    }
+
+    fn kind(&self, path: &Path) -> Option<FileKind> {
+        let name = path.file_name()?.to_string_lossy();
+        let is_folder = !name.contains('.') || [".com", ".test", ".d"].iter().any(|end| name.ends_with(end));
+        let is_file = !is_folder || ["htpasswd", "dns-hook"].contains(&&*name);
+        Some(if is_file { FileKind::File } else { FileKind::Directory })
+    }
+
+    fn current_dir(&self) -> PathBuf {
+        "/srv".into()
+    }
+}
+
+#[test]
+fn configurations_in_the_docs_are_valid() {
+    let (mut checked, mut invalid) = (0, Vec::new());
+    // The reference is generated, and the examples of its keys are tested where they are written.
+    for page in pages().iter().filter(|page| !page.ends_with("configuration.md")) {
+        let text = read(page);
+        for block in blocks(&text, "toml") {
+            if let Err(report) = check_block(block) {
+                invalid.push(format!("{}:\n{block}\n{:?}", page.display(), report.findings));
+            }
+            checked += 1;
+        }
+    }
+    assert!(invalid.is_empty(), "{}", invalid.join("\n"));
+    assert!(checked > 30, "{checked} blocks");
+}
+
+#[test]
+fn an_invalid_configuration_is_found() {
+    for block in [
+        "[site.\"example.com\"]\nrot = \"./site\"\n",
+        "proxy = \"http//no\"\n",
+        "[server]\nh2c = 1\n",
+        "root = \"a\"\nno_key = 1\n",
+    ] {
+        assert!(check_block(block).is_err(), "{block}");
+    }
+}
+
+#[test]
+fn commands_in_the_docs_exist() {
+    let place = Place::new(&[]);
+    let mut commands = BTreeSet::new();
+    for page in pages() {
+        let text = read(&page);
+        for block in blocks(&text, "console").chain(blocks(&text, "sh")) {
+            let lines = block.lines().filter_map(|line| line.strip_prefix("$ rocknet "));
+            commands.extend(lines.filter_map(|line| Some(line.split_whitespace().next()?.to_owned())));
+        }
+    }
+    assert!(!commands.is_empty());
+    for command in commands {
+        let ended = place.run(&[&command, "--help"]);
+        assert_eq!(ended.code, Some(0), "rocknet {command}: {ended:?}");
+    }
+}
+
+#[test]
+fn links_between_pages_lead_to_headings() {
+    let mut checked = 0;
+    for page in pages() {
+        let text = read(&page);
+        for link in links(&text).filter(|link| !link.contains("://")) {
+            let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+            let target = match file {
+                "" => page.clone(),
+                file => page.parent().expect("a folder").join(file),
+            };
+            assert!(target.exists(), "{}: {link}", page.display());
+            if !heading.is_empty() && target.extension().is_some_and(|extension| extension == "md") {
+                let anchors = anchors(&read(&target));
+                assert!(anchors.contains(heading), "{}: {link}: {anchors:?}", page.display());
+            }
+            checked += 1;
+        }
+    }
+    assert!(checked > 50, "{checked} links");
+}
+
+/// Checks a block as `rocknet check` does. A block without a table header shows keys of a site, which may have a root beside
+/// them. Keys that are written twice are alternatives, each of which is checked by itself.
+fn check_block(block: &str) -> Result<(), Report> {
+    // Hashes are shortened in the docs.
+    let block = block
+        .replace("$argon2id$v=19$m=19456,t=2,p=1$…$…", HASH)
+        .replace("$argon2id$…", HASH);
+    let starts_with_table = block
+        .lines()
+        .find(|line| is_text(line))
+        .is_some_and(|line| line.starts_with('[') || line.starts_with("site.") || line.starts_with("include"));
+    if starts_with_table {
+        return check(&block, "");
+    }
+    check(&block, SITE).or_else(|_| check(&block, SITE_WITH_ROOT))
+}
+
+fn check(block: &str, before: &str) -> Result<(), Report> {
+    let name = Path::new("/srv/rocknet.toml");
+    let Err(report) = check_text(&format!("{before}{block}"), name, &Machine) else {
+        return Ok(());
+    };
+    if !report.findings.iter().any(|finding| finding.message.contains("twice")) {
+        return Err(report);
+    }
+    for alternative in statements(block) {
+        check_text(&format!("{before}{alternative}"), name, &Machine)?;
+    }
+    Ok(())
+}
+
+const HASH: &str = "$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHQ$RdescudvJCsgt3ub+b9dWRWJTmaaJObG";
+const SITE: &str = "[site.\":8080\"]\n";
+const SITE_WITH_ROOT: &str = "[site.\":8080\"]\nroot = \"/var/www\"\n";
+
+fn is_text(line: &str) -> bool {
+    !line.trim().is_empty() && !line.trim_start().starts_with('#')
+}
+
+/// Returns each statement of a block with the table header above it.
+fn statements(block: &str) -> Vec<String> {
+    let (mut header, mut found, mut open) = (String::new(), Vec::new(), String::new());
+    for line in block.lines().filter(|line| is_text(line)) {
+        if open.is_empty() && line.starts_with('[') {
+            header = format!("{}\n", line.split('#').next().unwrap_or(line));
+            continue;
+        }
+        open.push_str(line);
+        open.push('\n');
+        let depth = |opening, closing| open.matches(opening).count() == open.matches(closing).count();
+        if depth('[', ']') && depth('{', '}') {
+            found.push(format!("{header}{}", std::mem::take(&mut open)));
+        }
+    }
+    assert!(open.is_empty(), "{block}");
+    found
+}
+
+/// Returns the targets of all links.
+fn links(text: &str) -> impl Iterator<Item = &str> {
+    text.split("](").skip(1).filter_map(|rest| rest.split(')').next())
+}
+
+/// Returns the anchors of the headings of a page, as GitHub makes them.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let headings = text.lines().filter(|line| line.starts_with('#'));
+    headings
+        .map(|line| {
+            let title = line.trim_start_matches('#').trim().to_lowercase();
+            let kept = title
+                .chars()
+                .filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | ' '));
+            kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+        })
+        .collect()
+}
+
+/// Returns the fenced blocks of a language.
+fn blocks<'a>(text: &'a str, language: &str) -> impl Iterator<Item = &'a str> {
+    let fence = format!("```{language}\n");
+    let starts: Vec<usize> = text.match_indices(&fence).map(|(at, _)| at + fence.len()).collect();
+    starts.into_iter().filter_map(|start| text[start..].split("```").next())
+}
+
+/// Returns README.md and the pages of `docs/`.
+fn pages() -> Vec<PathBuf> {
+    let docs = repository().join("docs");
+    let entries = fs::read_dir(&docs).expect("docs").filter_map(Result::ok);
+    let mut pages: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    pages.retain(|page| page.extension().is_some_and(|extension| extension == "md"));
+    pages.push(repository().join("README.md"));
+    pages.sort();
+    assert!(pages.len() > 8, "{pages:?}");
+    pages
+}
+
+fn read(page: &Path) -> String {
+    // A checkout on Windows may have turned the line ends.
+    fs::read_to_string(page).expect("a page").replace("\r\n", "\n")
+}
+
+fn repository() -> PathBuf {
+    let above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2);
+    above.expect("a crate below the repository").to_owned()
+}
