@@ -51,6 +51,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
             ])
         });
     }
+    steps.step("documentation", documentation);
     steps.step("test CA", tools::pebble);
     // A server selects its I/O back end at start, so the second run builds nothing.
     steps.remarked("tests on epoll", || {
@@ -103,6 +104,14 @@ fn format() -> Result<(), Failure> {
         run_cargo(&["fmt", "--manifest-path", manifest, "--", "--check", "-l"])?;
     }
     Ok(())
+}
+
+/// Builds the documentation of all crates, in which no warning is permitted.
+fn documentation() -> Result<(), Failure> {
+    let mut doc = cargo();
+    doc.args(["doc", "--workspace", "--no-deps", "--locked"])
+        .env("RUSTDOCFLAGS", "-D warnings");
+    run_command(&mut doc)
 }
 
 fn exists(path: &str) -> bool {
