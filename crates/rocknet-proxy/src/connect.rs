@@ -17,14 +17,14 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpStream, UnixStream};
 
 use crate::Proxy;
-use crate::announcement;
-use crate::connection::Connection;
-use crate::mistrust;
-use crate::race::{self, HEAD_START};
-use crate::secure::Secure;
-use crate::trouble::Trouble;
-use crate::upstream::{Upstream, Way};
-use crate::wire::Wire;
+use crate::error::ProxyError;
+use crate::h1_connection::H1Connection;
+use crate::happy_eyeballs::{self, ATTEMPT_DELAY};
+use crate::proxy_protocol;
+use crate::tls_config::TlsClientConfig;
+use crate::tls_error;
+use crate::transport::Transport;
+use crate::upstream::{ConnectTarget, Upstream};
 use rocknet_certificates::HTTP_2;
 use rocknet_handler::exchange::Client;
 use rocknet_handler::services::Services;
@@ -36,9 +36,9 @@ pub async fn connect(
     proxy: &Proxy,
     client: Client,
     deadline: &Deadline,
-) -> Result<Box<Connection>, Trouble> {
+) -> Result<Box<H1Connection>, ProxyError> {
     let wire = wire(services, upstream, proxy, client, deadline).await?;
-    Ok(Box::new(Connection::new(wire)))
+    Ok(Box::new(H1Connection::new(wire)))
 }
 
 /// Connects within the time that is given for it, to the first of its addresses that answers, the handshake included where there
@@ -49,27 +49,28 @@ pub async fn wire(
     proxy: &Proxy,
     client: Client,
     deadline: &Deadline,
-) -> Result<Wire, Trouble> {
+) -> Result<Transport, ProxyError> {
     deadline.set(services.wheel.ticks(proxy.connect));
     let mut header = Vec::new();
     if let Some(version) = upstream.announce {
-        announcement::write(version, &announcement::of(client, &services.address), &mut header);
+        proxy_protocol::write(version, &proxy_protocol::of(client, &services.address), &mut header);
     }
     if let Some(dialer) = proxy.dialer.as_deref() {
-        let link = dialer.dial(&upstream.name).map_err(Trouble::Unreachable)?;
+        let link = dialer.dial(&upstream.name).map_err(ProxyError::Connect)?;
         let begun = deadline.within(begin(services, upstream, link, header)).await;
         let wire = begun.unwrap_or_else(|| Err(ErrorKind::TimedOut.into()));
-        return wire.map_err(Trouble::Handshake);
+        return wire.map_err(ProxyError::Handshake);
     }
     let connected = deadline.within(try_connect(services, upstream, &header)).await;
-    let socket = connected.unwrap_or_else(|| Err(Trouble::Unreachable(ErrorKind::TimedOut.into())))?;
-    let stream = Stream::connected(socket).map_err(Trouble::Unreachable)?;
+    let socket = connected.unwrap_or_else(|| Err(ProxyError::Connect(ErrorKind::TimedOut.into())))?;
+    let stream = Stream::connected(socket).map_err(ProxyError::Connect)?;
     let Some(secure) = &upstream.secure else {
-        return Ok(Wire::Plain(stream));
+        return Ok(Transport::Plain(stream));
     };
     let shaken = deadline.within(shake(services, upstream, secure, stream)).await;
     let tls = shaken.unwrap_or_else(|| Err(ErrorKind::TimedOut.into()));
-    tls.map(|tls| Wire::Secure(Box::new(tls))).map_err(Trouble::Handshake)
+    tls.map(|tls| Transport::Tls(Box::new(tls)))
+        .map_err(ProxyError::Handshake)
 }
 
 /// All that comes before the first request, on a link that was dialed. `header`: what is said before all else.
@@ -78,11 +79,11 @@ async fn begin(
     upstream: &Upstream,
     mut link: Box<dyn Link>,
     header: Vec<u8>,
-) -> io::Result<Wire> {
+) -> io::Result<Transport> {
     let mut queue = SendQueue::default();
     queue.push_owned(header.into());
     poll_fn(|context| link.poll_send(context, &mut queue)).await?;
-    Ok(Wire::Dialed(match &upstream.secure {
+    Ok(Transport::Dialed(match &upstream.secure {
         None => link,
         Some(secure) => Box::new(shake(services, upstream, secure, link).await?),
     }))
@@ -91,7 +92,7 @@ async fn begin(
 async fn shake<L: Link>(
     services: &Rc<Services>,
     upstream: &Upstream,
-    (secure, name): &(Arc<Secure>, ServerName<'static>),
+    (secure, name): &(Arc<TlsClientConfig>, ServerName<'static>),
     link: L,
 ) -> io::Result<Tls<L, ClientSide>> {
     // Its certificate costs as much to check as a handshake of a client's costs to answer.
@@ -99,34 +100,34 @@ async fn shake<L: Link>(
     let mut tls = Tls::connect(link, Arc::clone(&secure.settings), name.clone(), services.tls_buffers())?;
     poll_fn(|context| tls.poll_handshake(context)).await?;
     if upstream.http2 && tls.negotiated().alpn != Some(HTTP_2) {
-        return Err(io::Error::other(mistrust::NO_HTTP2));
+        return Err(io::Error::other(tls_error::NO_HTTP2));
     }
     Ok(tls)
 }
 
 /// `header`: what is said before all else.
-async fn try_connect(services: &Rc<Services>, upstream: &Upstream, header: &[u8]) -> Result<OwnedFd, Trouble> {
+async fn try_connect(services: &Rc<Services>, upstream: &Upstream, header: &[u8]) -> Result<OwnedFd, ProxyError> {
     loop {
         match upstream.way() {
-            Way::Unix(path) => {
+            ConnectTarget::Unix(path) => {
                 services.connect_limiter.acquire().await;
-                return unix(path, header).await.map_err(Trouble::Unreachable);
+                return unix(path, header).await.map_err(ProxyError::Connect);
             }
-            Way::Tcp(addresses) => {
+            ConnectTarget::Tcp(addresses) => {
                 services.connect_limiter.acquire().await;
-                let silence = services.wheel.ticks(HEAD_START);
+                let silence = services.wheel.ticks(ATTEMPT_DELAY);
                 let pause = async || {
                     let pause = services.wheel.deadline();
                     pause.set(silence);
                     pause.past().await;
                 };
-                let stream = race::connect(&addresses, pause).await;
-                let stream = stream.map_err(Trouble::Unreachable)?;
-                return tcp(stream, header).await.map_err(Trouble::Unreachable);
+                let stream = happy_eyeballs::connect(&addresses, pause).await;
+                let stream = stream.map_err(ProxyError::Connect)?;
+                return tcp(stream, header).await.map_err(ProxyError::Connect);
             }
-            Way::Nowhere(error) => return Err(Trouble::Unresolved(error)),
+            ConnectTarget::Failed(error) => return Err(ProxyError::Resolve(error)),
             // Only in the first moments of a server. The next tick looks again.
-            Way::Unknown => {
+            ConnectTarget::Unresolved => {
                 let pause = services.wheel.deadline();
                 pause.set(1);
                 pause.past().await;

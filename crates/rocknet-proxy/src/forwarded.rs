@@ -13,25 +13,25 @@ use rocknet_handler::forwarded::resolve;
 
 /// Values of the four fields; those that are empty are not sent.
 #[derive(Default)]
-pub struct Origin {
+pub struct ForwardedFields {
     pub client: Vec<u8>,
     pub proto: Cow<'static, [u8]>,
-    host: Host,
+    host: ForwardedHost,
     pub forwarded: Vec<u8>,
 }
 
 /// The host that was asked for.
 #[derive(Default)]
-enum Host {
+enum ForwardedHost {
     #[default]
-    Untold,
+    Omitted,
     /// The one that the request names.
-    Asked,
+    FromRequest,
     /// What a trusted proxy says.
-    Said(Box<[u8]>),
+    FromProxy(Box<[u8]>),
 }
 
-impl Origin {
+impl ForwardedFields {
     /// What is told of a request: of one that a trusted proxy has passed on, what that says, with its own address added.
     pub fn new(
         fields: Forwarded,
@@ -39,11 +39,11 @@ impl Origin {
         exchange: &Exchange,
         server: &Server,
         is_trusted: bool,
-    ) -> Origin {
+    ) -> ForwardedFields {
         let peer = exchange.peer;
         let own_proto: &'static [u8] = if exchange.tls.is_some() { b"https" } else { b"http" };
         let said = is_trusted.then(|| resolve(server, peer, view.fields));
-        let mut origin = Origin::default();
+        let mut origin = ForwardedFields::default();
         if fields.has_x_forwarded() {
             if said.is_some() {
                 chain(view.fields, server.trusted_field, &mut origin.client);
@@ -58,7 +58,7 @@ impl Origin {
                 None => (None, None),
             };
             origin.proto = proto.map_or(Cow::Borrowed(own_proto), |proto| Cow::Owned(proto.to_vec()));
-            origin.host = host.map_or(Host::Asked, |host| Host::Said(host.into()));
+            origin.host = host.map_or(ForwardedHost::FromRequest, |host| ForwardedHost::FromProxy(host.into()));
         }
         if fields.has_standard() {
             if let Some(said) = &said {
@@ -77,9 +77,9 @@ impl Origin {
     /// The value of `X-Forwarded-Host`.
     pub fn host<'a>(&'a self, asked: &Request<'a>) -> &'a [u8] {
         match &self.host {
-            Host::Untold => b"",
-            Host::Asked => asked.authority,
-            Host::Said(host) => host,
+            ForwardedHost::Omitted => b"",
+            ForwardedHost::FromRequest => asked.authority,
+            ForwardedHost::FromProxy(host) => host,
         }
     }
 }

@@ -8,7 +8,7 @@ use rocknet_io::wheel::Wheel;
 use rocknet_proto::method::Method;
 use rocknet_proto::status::Status;
 
-use crate::{Answered, Proxy, Wish, answer, hides_dots};
+use crate::{ForwardResult, Proxy, UpgradeRequest, answer, hides_dots};
 use rocknet_handler::exchange::Exchange;
 use rocknet_handler::fixed;
 use rocknet_handler::response::{ErrorPage, Response};
@@ -36,24 +36,24 @@ impl Handler for ProxyHandler {
             // The exchange is lent to all that is called from here: each move of it into another future would be a copy.
             let request = Rc::clone(&exchange.request);
             let asked = request.view();
-            if asked.method == Method::Connect && Wish::of(&asked).is_none() {
+            if asked.method == Method::Connect && UpgradeRequest::of(&asked).is_none() {
                 // There is no way to say that to an upstream.
                 return fixed::error(Status::NOT_IMPLEMENTED).into();
             }
             let route = Arc::clone(&exchange.route);
             let services = Rc::clone(&exchange.services);
             let answered = match answer(&services, &proxy, &asked, &mut exchange, &route).await {
-                Ok(response) => Answered::Passed(response),
+                Ok(response) => ForwardResult::Forwarded(response),
                 Err(failed) => failed.tell(&asked, &route),
             };
             match answered {
-                Answered::Passed(mut response) => {
+                ForwardResult::Forwarded(mut response) => {
                     if proxy.intercepts {
                         response.error_page = ErrorPage::Always;
                     }
                     response.into()
                 }
-                Answered::Failed(response) => response.into(),
+                ForwardResult::Error(response) => response.into(),
             }
         })
     }

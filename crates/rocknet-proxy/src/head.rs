@@ -10,7 +10,7 @@ use rocknet_proto::h1::{ResponseContent, connection_options};
 use rocknet_proto::response;
 use rocknet_proto::status::Status;
 
-use crate::wish::Wish;
+use crate::upgrade_request::UpgradeRequest;
 use rocknet_handler::response::{FieldList, Stream};
 
 /// Fields that frame a message or rule its connection, and those that this server says of itself.
@@ -28,15 +28,19 @@ const NOT_PASSED: KnownSet = KnownSet::of(&[
 ]);
 
 /// A head as it is passed on.
-pub struct Head {
+pub struct ResponseHead {
     pub status: Status,
     pub fields: FieldList,
     /// As it was told: to HEAD, of content that is not sent.
     pub length: Option<u64>,
 }
 
-impl Head {
-    pub fn new(response: &response::Response<'_>, content: ResponseContent, wish: Option<&Wish>) -> Head {
+impl ResponseHead {
+    pub fn new(
+        response: &response::Response<'_>,
+        content: ResponseContent,
+        wish: Option<&UpgradeRequest>,
+    ) -> ResponseHead {
         let nominates = response.fields.contains(Known::Connection);
         let is_passed = |field: &Field<'_>| {
             let is_own = field.known.is_some_and(|known| NOT_PASSED.contains(known))
@@ -53,7 +57,7 @@ impl Head {
             ResponseContent::None => told.and_then(|length| std::str::from_utf8(length).ok()?.parse().ok()),
             ResponseContent::Chunked | ResponseContent::UntilClose => None,
         };
-        Head {
+        ResponseHead {
             status: response.status,
             fields,
             length,
@@ -61,16 +65,16 @@ impl Head {
     }
 }
 
-impl Head {
+impl ResponseHead {
     pub fn into_fields(self) -> FieldList {
         self.fields
     }
 }
 
 /// Content that is not sent: the answer to HEAD.
-pub struct Unsent(pub Option<u64>);
+pub struct OmittedBody(pub Option<u64>);
 
-impl Stream for Unsent {
+impl Stream for OmittedBody {
     fn next(&mut self) -> Pin<Box<dyn Future<Output = Option<io::Result<Bytes>>> + '_>> {
         Box::pin(std::future::ready(None))
     }

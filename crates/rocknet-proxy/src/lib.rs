@@ -14,45 +14,45 @@
 //! Servers that speak HTTP/2 have a folder of their own, http2, in place of conversation.rs and connection.rs; grpc.rs has
 //! words for its clients. A connection goes over a wire.rs: a socket, or TLS with what secure.rs says of trust; mistrust.rs tells what was wrong.
 
-mod ahead;
-mod announcement;
-mod answer;
-mod check;
+mod background;
+mod buffering;
+mod concurrency_limit;
 mod connect;
-mod connection;
-mod conversation;
-mod copies;
+mod error;
 mod forwarded;
-mod group;
 mod grpc;
+mod h1_connection;
+mod h1_exchange;
 mod handler;
+mod happy_eyeballs;
 mod head;
+mod header_spoofing;
+mod health_check;
+mod health_state;
 mod http2;
-mod incoming;
-mod likeness;
 mod mirror;
-mod mistrust;
-mod place;
+mod mirror_queue;
+mod permit;
 mod pool;
-mod race;
+mod proxy;
+mod proxy_protocol;
 mod request;
+mod response;
+mod response_reader;
 mod rewrite;
-mod secure;
-mod slots;
-mod stall;
 mod sticky;
-mod switch;
 mod target;
+mod tls_config;
+mod tls_error;
 mod trailers;
-mod trouble;
+mod transport;
 mod ttl;
+mod upgrade;
+mod upgrade_request;
 mod upstream;
+mod upstream_queue;
 mod upstreams;
-mod vitals;
-mod waiting;
-mod watcher;
-mod wire;
-mod wish;
+mod write_timeout;
 
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -62,9 +62,9 @@ use std::time::Instant;
 use rocknet_config::model::{Balance, RequestBuffering};
 use rocknet_proto::request::Request;
 
-use crate::conversation::Conversation;
-use crate::group::{Asked, MAX_TRIES};
-use crate::trouble::Trouble;
+use crate::error::ProxyError;
+use crate::h1_exchange::H1Exchange;
+use crate::proxy::{MAX_TRIES, Selection};
 use crate::upstream::Upstream;
 use rocknet_handler::exchange::{Client, Exchange, RequestBody};
 use rocknet_handler::response::{Response, UpstreamTiming};
@@ -72,29 +72,29 @@ use rocknet_handler::route::Route;
 use rocknet_handler::services::Services;
 use rocknet_handler::spool::SpoolWriter;
 
-pub use crate::group::Proxy;
 pub use crate::handler::ProxyHandler;
-pub use crate::pool::Pool;
+pub use crate::pool::ConnectionPool;
+pub use crate::proxy::Proxy;
 use crate::target::hides_dots;
+pub use crate::transport::Dialer;
+use crate::upgrade_request::UpgradeRequest;
 pub use crate::upstreams::Upstreams;
-pub use crate::wire::Dialer;
-use crate::wish::Wish;
 
 /// An answer, or the error that stands for one.
-enum Answered {
-    Passed(Response),
-    Failed(Response),
+enum ForwardResult {
+    Forwarded(Response),
+    Error(Response),
 }
 
 /// No answer: why, and of which server that was tried.
-struct Failed {
-    trouble: Trouble,
+struct ForwardError {
+    trouble: ProxyError,
     last: Option<Arc<Upstream>>,
 }
 
-impl Failed {
+impl ForwardError {
     /// What the client is told.
-    fn tell(&self, asked: &Request<'_>, route: &Route) -> Answered {
+    fn tell(&self, asked: &Request<'_>, route: &Route) -> ForwardResult {
         let mut response = self.trouble.tell(self.last.as_deref(), &route.label);
         response.upstream = self.last.as_ref().map(|last| UpstreamTiming {
             address: Arc::clone(&last.name),
@@ -102,8 +102,8 @@ impl Failed {
         });
         match grpc::is_call(asked) {
             // What a client of gRPC reads is neither a page nor a status of HTTP.
-            true => Answered::Passed(grpc::refusal(response.status)),
-            false => Answered::Failed(response),
+            true => ForwardResult::Forwarded(grpc::refusal(response.status)),
+            false => ForwardResult::Error(response),
         }
     }
 }
@@ -115,12 +115,12 @@ async fn answer(
     request: &Request<'_>,
     exchange: &mut Exchange,
     route: &Route,
-) -> Result<Response, Failed> {
+) -> Result<Response, ForwardError> {
     let mut last: Option<Arc<Upstream>> = None;
-    let pool = services.local::<Pool>();
-    let mut sent = request::Sent::new(&proxy.rewrite, request, exchange, &route.server.server);
+    let pool = services.local::<ConnectionPool>();
+    let mut sent = request::UpstreamRequest::new(&proxy.rewrite, request, exchange, &route.server.server);
     let mut buffer = [0; 16];
-    let asked = Asked {
+    let asked = Selection {
         key: key(proxy.balance(), request, exchange.client, &mut buffer),
         sticky: proxy
             .sticky
@@ -152,8 +152,8 @@ async fn answer(
                 received.map(|length| sent.received(length, body.has_trailers()))
             }
         };
-        buffered.map_err(|error| Failed {
-            trouble: Trouble::Content(error),
+        buffered.map_err(|error| ForwardError {
+            trouble: ProxyError::RequestBody(error),
             last: None,
         })?;
     }
@@ -162,7 +162,7 @@ async fn answer(
     let spare = content.as_ref().and_then(RequestBody::again);
     let deadline = services.wheel.deadline();
     let mut tries = 1u8;
-    let times = Times::of(services, proxy);
+    let times = Timeouts::of(services, proxy);
     loop {
         let but = last.as_ref().map(|upstream| upstream.id);
         let draw = || services.random();
@@ -170,7 +170,7 @@ async fn answer(
         let place = proxy.place(&asked, but, now_ms, draw, &deadline, &services.wheel).await;
         let place = match place {
             Ok(place) => place,
-            Err(trouble) => return Err(Failed { trouble, last }),
+            Err(trouble) => return Err(ForwardError { trouble, last }),
         };
         let upstream = Arc::clone(&place.upstream);
         let asked_at = Instant::now();
@@ -191,7 +191,7 @@ async fn answer(
                     Err(trouble) => break Err(trouble),
                 },
             };
-            let mut conversation = Conversation::new(services, connection, times);
+            let mut conversation = H1Exchange::new(services, connection, times);
             if let Err(trouble) = conversation.begin(&upstream, &sent, &mut content, &deadline) {
                 break Err(trouble);
             }
@@ -202,10 +202,10 @@ async fn answer(
                         true => proxy.tunnel_place(place),
                         false => place,
                     });
-                    break answer::response(conversation, sent.method(), proxy.ahead);
+                    break response::response(conversation, sent.method(), proxy.ahead);
                 }
                 // Whatever is at rest there may be closed as well.
-                Err(Trouble::Unheard) if sent.is_repeatable() && restore(&mut content, &spare) => {
+                Err(ProxyError::ReusedConnectionClosed) if sent.is_repeatable() && restore(&mut content, &spare) => {
                     pool.forget(&upstream);
                 }
                 Err(trouble) => break Err(trouble),
@@ -233,12 +233,12 @@ async fn answer(
         }
         // A server that is being ended has connections that it has not looked at yet. They are closed, or reset where
         // something lies in them.
-        let is_lost = matches!(trouble, Trouble::Silent | Trouble::Broken(_)) && sent.is_repeatable();
+        let is_lost = matches!(trouble, ProxyError::NoResponse | ProxyError::ConnectionLost(_)) && sent.is_repeatable();
         let may_go_on = trouble.is_before_all() || is_lost;
         let again = may_go_on && proxy.has_others(upstream.id) && tries < MAX_TRIES && restore(&mut content, &spare);
         if !again {
             let last = Some(upstream);
-            return Err(Failed { trouble, last });
+            return Err(ForwardError { trouble, last });
         }
         tries += 1;
         trouble.log(Some(&upstream), &route.label);
@@ -275,15 +275,15 @@ fn key<'a>(balance: &Balance, view: &Request<'a>, client: Client, buffer: &'a mu
 
 /// How long a server may take, in ticks of the worker's wheel.
 #[derive(Clone, Copy)]
-struct Times {
+struct Timeouts {
     first_byte: u32,
     idle: u32,
     send_stall: u32,
 }
 
-impl Times {
-    fn of(services: &Services, proxy: &Proxy) -> Times {
-        Times {
+impl Timeouts {
+    fn of(services: &Services, proxy: &Proxy) -> Timeouts {
+        Timeouts {
             first_byte: services.wheel.ticks(proxy.first_byte),
             idle: services.wheel.ticks(proxy.idle),
             send_stall: services.wheel.ticks(proxy.send_stall),

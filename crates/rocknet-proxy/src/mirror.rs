@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use rocknet_config::model;
 
-use crate::copies::{Copies, Copy, left_out};
-use crate::request::Sent;
+use crate::mirror_queue::{MirrorQueue, MirroredRequest, left_out};
+use crate::request::UpstreamRequest;
 use crate::upstream::Upstream;
 use crate::upstreams::Upstreams;
 use rocknet_handler::exchange::RequestBody;
@@ -17,7 +17,7 @@ pub struct Mirror {
     upstream: Arc<Upstream>,
     share: u64,
     most: usize,
-    copies: Arc<Copies>,
+    copies: Arc<MirrorQueue>,
 }
 
 impl Mirror {
@@ -31,13 +31,13 @@ impl Mirror {
     }
 
     /// Begins a copy of a request, if the dice say so. It leaves when its content has passed by.
-    pub(super) fn copy(&self, sent: &Sent<'_>, content: &mut RequestBody, dice: u64) {
+    pub(super) fn copy(&self, sent: &UpstreamRequest<'_>, content: &mut RequestBody, dice: u64) {
         let is_drawn = dice % u64::from(model::Mirror::ALL) < self.share;
         // A tunnel has no copy, and too much content is known beforehand mostly.
         if !is_drawn || sent.wish().is_some() || sent.length().is_some_and(|length| length > self.most as u64) {
             return;
         }
-        let mut copy = Copy::new(&self.upstream, self.most, &self.copies);
+        let mut copy = MirroredRequest::new(&self.upstream, self.most, &self.copies);
         if sent.encode(&mut copy.engine, &self.upstream, &mut copy.bytes).is_err() {
             return;
         }

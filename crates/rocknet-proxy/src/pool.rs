@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 
 use hashbrown::HashMap;
 
-use crate::connection::Connection;
+use crate::h1_connection::H1Connection;
 use crate::upstream::Upstream;
 use rocknet_handler::services::WorkerLocal;
 
@@ -18,22 +18,22 @@ const MAX_IDLE: usize = 128;
 const SURE_MS: u64 = 1000;
 
 #[derive(Default)]
-pub struct Pool {
-    shelves: RefCell<HashMap<u32, Shelf, foldhash::fast::FixedState>>,
+pub struct ConnectionPool {
+    shelves: RefCell<HashMap<u32, IdleConnections, foldhash::fast::FixedState>>,
     resting: Cell<usize>,
 }
 
-struct Shelf {
+struct IdleConnections {
     upstream: Weak<Upstream>,
     /// The one that was used last is the last.
-    connections: VecDeque<Box<Connection>>,
+    connections: VecDeque<Box<H1Connection>>,
     idle_ms: u64,
 }
 
-impl Pool {
+impl ConnectionPool {
     /// A connection that was kept and stands as far as anybody knows; one that rested but a moment, unless the request may
     /// be said again.
-    pub(super) fn take(&self, upstream: &Upstream, is_repeatable: bool, now_ms: u64) -> Option<Box<Connection>> {
+    pub(super) fn take(&self, upstream: &Upstream, is_repeatable: bool, now_ms: u64) -> Option<Box<H1Connection>> {
         let mut shelves = self.shelves.borrow_mut();
         let shelf = shelves.get_mut(&upstream.id)?;
         while let Some(mut connection) = shelf.connections.pop_back() {
@@ -51,13 +51,13 @@ impl Pool {
     }
 
     /// Keeps a connection whose answer has come whole.
-    pub(super) fn keep(&self, upstream: &Arc<Upstream>, mut connection: Box<Connection>, now_ms: u64, idle_ms: u64) {
+    pub(super) fn keep(&self, upstream: &Arc<Upstream>, mut connection: Box<H1Connection>, now_ms: u64, idle_ms: u64) {
         if upstream.announce.is_some() || !connection.may_rest() {
             return;
         }
         connection.rests_since_ms = now_ms;
         let mut shelves = self.shelves.borrow_mut();
-        let shelf = shelves.entry(upstream.id).or_insert_with(|| Shelf {
+        let shelf = shelves.entry(upstream.id).or_insert_with(|| IdleConnections {
             upstream: Arc::downgrade(upstream),
             connections: VecDeque::new(),
             idle_ms,
@@ -77,7 +77,7 @@ impl Pool {
     }
 }
 
-impl WorkerLocal for Pool {
+impl WorkerLocal for ConnectionPool {
     /// Closes what has rested too long, what the other side has closed, and what no configuration names any more.
     fn tick(&self, now_ms: u64) {
         if self.resting.get() == 0 {

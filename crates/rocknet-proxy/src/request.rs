@@ -10,12 +10,12 @@ use rocknet_proto::h1::{ClientConnection, EncodeError, Length, RequestLine, conn
 use rocknet_proto::method::Method;
 use rocknet_proto::request::{Request, Version};
 
-use crate::forwarded::Origin;
-use crate::likeness::{is_alike, is_disguised};
+use crate::forwarded::ForwardedFields;
+use crate::header_spoofing::{is_alike, is_disguised};
 use crate::rewrite::Rewrite;
 use crate::target;
+use crate::upgrade_request::{UpgradeRequest, WebSocketKey};
 use crate::upstream::Upstream;
-use crate::wish::{Key, Wish};
 use rocknet_handler::exchange::Exchange;
 use rocknet_handler::forwarded::is_trusted;
 
@@ -41,38 +41,43 @@ const NOT_PASSED: KnownSet = KnownSet::of(&[
 ]);
 
 /// A version's way to write a head.
-pub trait Form {
+pub trait HeadWriter {
     fn write<'a>(self, line: &RequestLine<'_>, fields: impl Iterator<Item = Field<'a>>) -> Result<(), EncodeError>;
 }
 
-struct Http1<'h> {
+struct H1HeadWriter<'h> {
     engine: &'h mut ClientConnection,
     out: &'h mut Vec<u8>,
 }
 
-impl Form for Http1<'_> {
+impl HeadWriter for H1HeadWriter<'_> {
     fn write<'a>(self, line: &RequestLine<'_>, fields: impl Iterator<Item = Field<'a>>) -> Result<(), EncodeError> {
         self.engine.encode_request(self.out, line, fields)
     }
 }
 
 /// A request as upstreams get it.
-pub struct Sent<'p> {
+pub struct UpstreamRequest<'p> {
     rewrite: &'p Rewrite,
     /// Segments of its path that are not passed on.
     stripped: usize,
     request: &'p Request<'p>,
-    origin: Origin,
+    origin: ForwardedFields,
     /// Whoever passed it on is believed.
     is_trusted: bool,
     /// To go over to another protocol.
-    wish: Option<Rc<Wish>>,
+    wish: Option<Rc<UpgradeRequest>>,
     length: Length,
 }
 
-impl<'p> Sent<'p> {
+impl<'p> UpstreamRequest<'p> {
     /// `request`: the one of the exchange.
-    pub fn new(rewrite: &'p Rewrite, request: &'p Request<'p>, exchange: &Exchange, server: &Server) -> Sent<'p> {
+    pub fn new(
+        rewrite: &'p Rewrite,
+        request: &'p Request<'p>,
+        exchange: &Exchange,
+        server: &Server,
+    ) -> UpstreamRequest<'p> {
         let length = if exchange.body.is_empty() {
             Length::None
         } else {
@@ -88,13 +93,13 @@ impl<'p> Sent<'p> {
             },
             None => 0,
         };
-        Sent {
+        UpstreamRequest {
             rewrite,
             stripped,
             request,
-            origin: Origin::new(rewrite.forwarded, request, exchange, server, is_trusted),
+            origin: ForwardedFields::new(rewrite.forwarded, request, exchange, server, is_trusted),
             is_trusted,
-            wish: Wish::of(request).map(Rc::new),
+            wish: UpgradeRequest::of(request).map(Rc::new),
             length,
         }
     }
@@ -112,7 +117,7 @@ impl<'p> Sent<'p> {
         &self.rewrite.headers
     }
 
-    pub fn wish(&self) -> Option<&Rc<Wish>> {
+    pub fn wish(&self) -> Option<&Rc<UpgradeRequest>> {
         self.wish.as_ref()
     }
 
@@ -154,11 +159,11 @@ impl<'p> Sent<'p> {
         upstream: &Upstream,
         out: &mut Vec<u8>,
     ) -> Result<(), EncodeError> {
-        self.write(upstream, Http1 { engine, out })
+        self.write(upstream, H1HeadWriter { engine, out })
     }
 
     /// Writes the head in the form of a version.
-    pub fn write(&self, upstream: &Upstream, form: impl Form) -> Result<(), EncodeError> {
+    pub fn write(&self, upstream: &Upstream, form: impl HeadWriter) -> Result<(), EncodeError> {
         let request = self.request;
         let fields = request.fields;
         let target = self.target();
@@ -193,7 +198,7 @@ impl<'p> Sent<'p> {
             Vec::new()
         };
         let key = self.wish.as_ref().and_then(|wish| wish.key.as_ref());
-        let key = key.map_or(&b""[..], Key::as_bytes);
+        let key = key.map_or(&b""[..], WebSocketKey::as_bytes);
         let is_passed = |field: &Field<'_>| match field.known {
             Some(known) if NOT_PASSED.contains(known) => false,
             Some(Known::XRealIp) if !self.is_trusted => false,

@@ -3,7 +3,7 @@
 use rocknet_proto::fields::{Known, KnownSet};
 use rocknet_proto::h1::may_trail;
 
-use crate::likeness::{is_alike, is_disguised};
+use crate::header_spoofing::{is_alike, is_disguised};
 use rocknet_handler::response::FieldList;
 
 /// What a proxy alone may say of a request, and what an upstream by CGI would take for more than a field.

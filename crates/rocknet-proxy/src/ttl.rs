@@ -34,7 +34,7 @@ const RECURSION_DESIRED: u8 = 1;
 pub async fn of(name: &str) -> Option<u32> {
     // Small, and in the page cache as a rule; the thread that waits for it serves nobody.
     let conf = std::fs::read(RESOLV_CONF).ok()?;
-    let conf = Conf::read(&String::from_utf8_lossy(&conf[..conf.len().min(MAX_CONF)]));
+    let conf = ResolvConf::read(&String::from_utf8_lossy(&conf[..conf.len().min(MAX_CONF)]));
     for name in conf.names(name) {
         for server in &conf.servers {
             if let Some(seconds) = ask(SocketAddr::new(*server, DNS_PORT), &name).await {
@@ -47,16 +47,16 @@ pub async fn of(name: &str) -> Option<u32> {
 
 /// What is known of the system's way to the DNS.
 #[derive(Debug, PartialEq, Eq)]
-struct Conf {
+struct ResolvConf {
     servers: Vec<IpAddr>,
     search: Vec<String>,
     /// Names with so many dots are whole ones first.
     dots: usize,
 }
 
-impl Conf {
-    fn read(text: &str) -> Conf {
-        let mut conf = Conf {
+impl ResolvConf {
+    fn read(text: &str) -> ResolvConf {
+        let mut conf = ResolvConf {
             servers: Vec::new(),
             search: Vec::new(),
             dots: 1,
@@ -161,7 +161,7 @@ fn shortest(asked: &[u8], answer: &[u8], kind: u16) -> Option<Option<u32>> {
     Some(shortest.filter(|_| is_there))
 }
 
-struct Record {
+struct DnsRecord {
     kind: u16,
     seconds: u32,
 }
@@ -169,12 +169,12 @@ struct Record {
 /// ```text
 /// name, type(2) class(2) ttl(4) length(2) data (length)
 /// ```
-fn record(message: &[u8], at: usize) -> Option<(Record, usize)> {
+fn record(message: &[u8], at: usize) -> Option<(DnsRecord, usize)> {
     let at = behind_name(message, at)?;
     let fixed = message.get(at..)?.first_chunk::<10>()?;
     let [kind_high, kind_low, _, _, seconds @ .., high, low] = *fixed;
     let length = usize::from(u16::from_be_bytes([high, low]));
-    let record = Record {
+    let record = DnsRecord {
         kind: u16::from_be_bytes([kind_high, kind_low]),
         // With its first bit set it is none at all (RFC 2181 §8).
         seconds: Some(u32::from_be_bytes(seconds))
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn the_system_is_asked_as_it_asks() {
-        let conf = Conf::read(
+        let conf = ResolvConf::read(
             "# x\nnameserver 127.0.0.53\nnameserver fe80::1%eth0\nnameserver ::1\nsearch a.test b.test\noptions edns0 ndots:2\n",
         );
         assert_eq!(
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(conf.names("app"), ["app.a.test", "app.b.test", "app"]);
         assert_eq!(conf.names("app.x.y"), ["app.x.y", "app.x.y.a.test", "app.x.y.b.test"]);
         assert_eq!(conf.names("app."), ["app."]);
-        let none = Conf::read("");
+        let none = ResolvConf::read("");
         assert_eq!((none.servers.len(), none.dots), (1, 1));
         assert_eq!(none.names("app"), ["app"]);
     }

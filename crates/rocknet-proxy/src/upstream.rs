@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rocknet_config::model::{self, Host, ProxyProtocol};
 use rustls_pki_types::ServerName;
 
-use crate::secure::Secure;
-use crate::slots::Slots;
+use crate::concurrency_limit::ConcurrencyLimit;
+use crate::tls_config::TlsClientConfig;
 use rocknet_handler::balance;
 use rocknet_handler::breaker::{Breaker, Rules};
 use rocknet_handler::clock::TimeSource;
@@ -26,8 +26,8 @@ pub struct Upstream {
     /// Asked in HTTP/2.
     pub http2: bool,
     /// Asked under TLS: how, and as whom.
-    pub secure: Option<(Arc<Secure>, ServerName<'static>)>,
-    place: Place,
+    pub secure: Option<(Arc<TlsClientConfig>, ServerName<'static>)>,
+    place: UpstreamAddress,
     /// The header of the PROXY protocol that its connections begin with. None of them is used twice, since each belongs to
     /// the client that it names.
     pub announce: Option<ProxyProtocol>,
@@ -36,7 +36,7 @@ pub struct Upstream {
     /// Which of its addresses comes next.
     next: AtomicUsize,
     /// Requests that are with the server, and those that wait for it.
-    pub(super) slots: Slots,
+    pub(super) slots: ConcurrencyLimit,
     /// Checks in the background found it so.
     is_sick: AtomicBool,
     /// `breaker` remembers something: nobody needs its lock before.
@@ -46,30 +46,30 @@ pub struct Upstream {
     back_ms: AtomicU64,
 }
 
-enum Place {
+enum UpstreamAddress {
     Unix(Box<Path>),
     Address([SocketAddr; 1]),
-    Name(Mutex<Looked>),
+    Name(Mutex<Resolution>),
 }
 
 /// What is known of the addresses behind a name.
 #[derive(Clone, Debug)]
-pub enum Looked {
+pub enum Resolution {
     /// Nobody has answered yet.
-    Unknown,
-    Found(Arc<[SocketAddr]>),
+    Pending,
+    Resolved(Arc<[SocketAddr]>),
     Failed(Arc<str>),
 }
 
 /// Where to connect to.
-pub enum Way<'u> {
+pub enum ConnectTarget<'u> {
     Unix(&'u Path),
     /// In the order in which they are tried.
     Tcp(Vec<SocketAddr>),
     /// To be asked again in a moment.
-    Unknown,
+    Unresolved,
     /// The name leads nowhere.
-    Nowhere(Arc<str>),
+    Failed(Arc<str>),
 }
 
 impl Upstream {
@@ -77,14 +77,14 @@ impl Upstream {
     pub(super) fn new(
         id: u32,
         model: &model::Upstream,
-        secure: Option<(Arc<Secure>, ServerName<'static>)>,
+        secure: Option<(Arc<TlsClientConfig>, ServerName<'static>)>,
         time: TimeSource,
     ) -> Upstream {
         let name = model.to_string();
         let place = match &model.host {
-            Host::Unix(path) => Place::Unix(path.clone().into()),
-            Host::Address(ip, port) => Place::Address([SocketAddr::new(*ip, *port)]),
-            Host::Name(..) => Place::Name(Mutex::new(Looked::Unknown)),
+            Host::Unix(path) => UpstreamAddress::Unix(path.clone().into()),
+            Host::Address(ip, port) => UpstreamAddress::Address([SocketAddr::new(*ip, *port)]),
+            Host::Name(..) => UpstreamAddress::Name(Mutex::new(Resolution::Pending)),
         };
         let host = match &model.host {
             Host::Unix(_) => "localhost",
@@ -100,7 +100,7 @@ impl Upstream {
             place,
             announce: model.proxy_protocol,
             next: AtomicUsize::new(0),
-            slots: Slots::new(id, time.clone()),
+            slots: ConcurrencyLimit::new(id, time.clone()),
             is_sick: AtomicBool::new(false),
             is_doubted: AtomicBool::new(false),
             breaker: Mutex::default(),
@@ -110,27 +110,29 @@ impl Upstream {
     }
 
     /// Where to connect to now. Addresses take turns to be the first.
-    pub fn way(&self) -> Way<'_> {
+    pub fn way(&self) -> ConnectTarget<'_> {
         let addresses = match &self.place {
-            Place::Unix(path) => return Way::Unix(path),
-            Place::Address(address) => return Way::Tcp(address.to_vec()),
-            Place::Name(looked) => match &*lock(looked) {
-                Looked::Unknown => return Way::Unknown,
-                Looked::Failed(error) => return Way::Nowhere(Arc::clone(error)),
-                Looked::Found(addresses) => Arc::clone(addresses),
+            UpstreamAddress::Unix(path) => return ConnectTarget::Unix(path),
+            UpstreamAddress::Address(address) => return ConnectTarget::Tcp(address.to_vec()),
+            UpstreamAddress::Name(looked) => match &*lock(looked) {
+                Resolution::Pending => return ConnectTarget::Unresolved,
+                Resolution::Failed(error) => return ConnectTarget::Failed(Arc::clone(error)),
+                Resolution::Resolved(addresses) => Arc::clone(addresses),
             },
         };
         let mut addresses = addresses.to_vec();
         let turn = self.next.fetch_add(1, Ordering::Relaxed) % addresses.len().max(1);
         addresses.rotate_left(turn);
-        Way::Tcp(addresses)
+        ConnectTarget::Tcp(addresses)
     }
 
     /// What the name leads to now. Addresses that were known are not given up because nobody answers.
-    pub fn looked_up(&self, found: Looked) {
-        let Place::Name(looked) = &self.place else { return };
+    pub fn looked_up(&self, found: Resolution) {
+        let UpstreamAddress::Name(looked) = &self.place else {
+            return;
+        };
         let mut looked = lock(looked);
-        if !matches!((&*looked, &found), (Looked::Found(_), Looked::Failed(_))) {
+        if !matches!((&*looked, &found), (Resolution::Resolved(_), Resolution::Failed(_))) {
             *looked = found;
         }
     }
@@ -209,10 +211,10 @@ mod tests {
 
     fn first(upstream: &Upstream) -> String {
         match upstream.way() {
-            Way::Tcp(addresses) => addresses[0].to_string(),
-            Way::Unknown => "unknown".to_owned(),
-            Way::Nowhere(error) => error.to_string(),
-            Way::Unix(path) => path.display().to_string(),
+            ConnectTarget::Tcp(addresses) => addresses[0].to_string(),
+            ConnectTarget::Unresolved => "unknown".to_owned(),
+            ConnectTarget::Failed(error) => error.to_string(),
+            ConnectTarget::Unix(path) => path.display().to_string(),
         }
     }
 
@@ -223,16 +225,16 @@ mod tests {
             (&*upstream.host, first(&upstream)),
             ("app.test:8080", "unknown".to_owned())
         );
-        upstream.looked_up(Looked::Failed("no such name".into()));
+        upstream.looked_up(Resolution::Failed("no such name".into()));
         assert_eq!(first(&upstream), "no such name");
         let addresses: [SocketAddr; 2] = [([10, 0, 0, 1], 80).into(), ([10, 0, 0, 2], 80).into()];
-        upstream.looked_up(Looked::Found(addresses.into()));
+        upstream.looked_up(Resolution::Resolved(addresses.into()));
         let before = first(&upstream);
         assert_ne!(first(&upstream), before);
         assert_eq!(first(&upstream), before);
-        upstream.looked_up(Looked::Failed("no such name".into()));
+        upstream.looked_up(Resolution::Failed("no such name".into()));
         assert_ne!(first(&upstream), before);
-        upstream.looked_up(Looked::Found([addresses[1]].into()));
+        upstream.looked_up(Resolution::Resolved([addresses[1]].into()));
         assert_eq!(
             (first(&upstream), first(&upstream)),
             ("10.0.0.2:80".to_owned(), "10.0.0.2:80".to_owned())

@@ -8,31 +8,31 @@ use std::time::{Duration, Instant};
 use rocknet_config::model::{self, Health, Resolve};
 use rustls_pki_types::ServerName;
 
-use crate::copies::Copies;
-use crate::secure::{Secure, Secures};
+use crate::background::BackgroundTasks;
+use crate::mirror_queue::MirrorQueue;
+use crate::tls_config::{TlsClientConfig, TlsClientConfigs};
+use crate::transport::Dialer;
 use crate::upstream::Upstream;
-use crate::waiting::Waiting;
-use crate::watcher::Watcher;
-use crate::wire::Dialer;
+use crate::upstream_queue::UpstreamQueue;
 use rocknet_handler::clock::TimeSource;
 
 /// What makes two upstreams the same: what is known of one depends on how it is checked and looked up, and what a connection
 /// is worth on who was believed when it was made.
-type Identity = (model::Upstream, Option<Health>, Resolve, Option<(u32, String)>);
+type UpstreamKey = (model::Upstream, Option<Health>, Resolve, Option<(u32, String)>);
 
 /// Who are asked, whether as a backup, and how many requests each may have.
-type Same = (Vec<(u32, bool)>, u32);
+type QueueKey = (Vec<(u32, bool)>, u32);
 
 pub struct Upstreams {
     /// Those in use by some snapshot.
-    all: Mutex<BTreeMap<Identity, Weak<Upstream>>>,
+    all: Mutex<BTreeMap<UpstreamKey, Weak<Upstream>>>,
     ids: AtomicU32,
-    secures: Secures,
+    secures: TlsClientConfigs,
     /// The queues of those that are limited: one for those that have the same servers, so that no server is offered to two
     /// queues for one request.
-    queues: Mutex<BTreeMap<Same, Weak<Waiting>>>,
-    watcher: Watcher,
-    pub(super) copies: Arc<Copies>,
+    queues: Mutex<BTreeMap<QueueKey, Weak<UpstreamQueue>>>,
+    watcher: BackgroundTasks,
+    pub(super) copies: Arc<MirrorQueue>,
     time: TimeSource,
     dialer: Option<Arc<dyn Dialer>>,
 }
@@ -46,9 +46,9 @@ impl Upstreams {
         Upstreams {
             all: Mutex::default(),
             ids: AtomicU32::new(0),
-            secures: Secures::default(),
+            secures: TlsClientConfigs::default(),
             queues: Mutex::default(),
-            watcher: Watcher::default(),
+            watcher: BackgroundTasks::default(),
             copies: Arc::default(),
             time,
             dialer: None,
@@ -73,7 +73,7 @@ impl Upstreams {
         model: &model::Upstream,
         health: Option<&Health>,
         resolve: Resolve,
-        secure: Option<(Arc<Secure>, ServerName<'static>)>,
+        secure: Option<(Arc<TlsClientConfig>, ServerName<'static>)>,
     ) -> Arc<Upstream> {
         let believed = secure
             .as_ref()
@@ -93,12 +93,12 @@ impl Upstreams {
     }
 
     /// Returns the configuration for handshakes. The error is for the operator.
-    pub(super) fn secure(&self, model: &model::UpstreamTls, http2: bool) -> Result<Arc<Secure>, String> {
+    pub(super) fn secure(&self, model: &model::UpstreamTls, http2: bool) -> Result<Arc<TlsClientConfig>, String> {
         self.secures.of(model, http2)
     }
 
     /// Returns the queue for servers, each with whether it is a backup, with `most` requests at each.
-    pub(super) fn queue(&self, servers: Vec<(Arc<Upstream>, bool)>, most: u32) -> Arc<Waiting> {
+    pub(super) fn queue(&self, servers: Vec<(Arc<Upstream>, bool)>, most: u32) -> Arc<UpstreamQueue> {
         let mut ids: Vec<_> = servers
             .iter()
             .map(|(server, is_backup)| (server.id, *is_backup))
@@ -110,7 +110,7 @@ impl Upstreams {
         if let Some(waiting) = queues.get(&same).and_then(Weak::upgrade) {
             return waiting;
         }
-        let waiting = Arc::new(Waiting::new(servers, most as usize));
+        let waiting = Arc::new(UpstreamQueue::new(servers, most as usize));
         queues.insert(same, Arc::downgrade(&waiting));
         waiting.register();
         waiting

@@ -5,18 +5,18 @@ use http::{Method, Request, Uri};
 use rocknet_proto::fields::{Field, is_framing};
 use rocknet_proto::h1::{EncodeError, Length, RequestLine};
 
-use crate::request::Form;
+use crate::request::HeadWriter;
 use rocknet_handler::response::FieldList;
 
 /// Where a request is written.
-pub struct Head {
+pub struct H2RequestHead {
     pub is_secure: bool,
     /// The client wants trailers.
     pub wants_trailers: bool,
     pub request: Request<()>,
 }
 
-impl Form for &mut Head {
+impl HeadWriter for &mut H2RequestHead {
     fn write<'a>(self, line: &RequestLine<'_>, fields: impl Iterator<Item = Field<'a>>) -> Result<(), EncodeError> {
         let uri = Uri::builder()
             .scheme(if self.is_secure { "https" } else { "http" })

@@ -8,10 +8,10 @@
 //!          Response
 //! ```
 
-mod call;
+mod exchange;
 mod head;
-mod sessions;
-mod socket;
+mod io;
+mod pool;
 mod upload;
 
 use std::future::poll_fn;
@@ -21,13 +21,13 @@ use std::sync::Arc;
 use http::Request;
 use rocknet_io::wheel::Deadline;
 
-use self::call::{Begun, Call};
-use self::head::Head;
+use self::exchange::{H2Exchange, H2Response};
+use self::head::H2RequestHead;
 use self::upload::Upload;
-use super::Times;
-use super::group::{MAX_ASKED, Proxy};
-use super::request::Sent;
-use super::trouble::{self, Trouble};
+use super::Timeouts;
+use super::error::{self, ProxyError};
+use super::proxy::{MAX_ASKED, Proxy};
+use super::request::UpstreamRequest;
 use super::upstream::Upstream;
 use rocknet_handler::exchange::RequestBody;
 use rocknet_handler::interim::InterimSender;
@@ -39,24 +39,24 @@ pub async fn ask(
     services: &Rc<Services>,
     upstream: &Arc<Upstream>,
     proxy: &Proxy,
-    sent: &Sent<'_>,
+    sent: &UpstreamRequest<'_>,
     content: &mut Option<RequestBody>,
     interim: &mut InterimSender,
     deadline: &Deadline,
-) -> Result<Begun, Trouble> {
-    let times = Times::of(services, proxy);
+) -> Result<H2Response, ProxyError> {
+    let times = Timeouts::of(services, proxy);
     let tick_ms = u64::try_from(services.wheel.tick_length().as_millis()).unwrap_or(u64::MAX);
     let idle_ms = tick_ms.saturating_mul(times.idle.into());
     let mut asked = 0;
     loop {
         asked += 1;
-        let lease = sessions::Sessions::lease(services, upstream, proxy, deadline, idle_ms).await?;
-        let mut head = Head {
+        let lease = pool::H2Pool::lease(services, upstream, proxy, deadline, idle_ms).await?;
+        let mut head = H2RequestHead {
             is_secure: upstream.secure.is_some(),
             wants_trailers: sent.wants_trailers(),
             request: Request::new(()),
         };
-        sent.write(upstream, &mut head).map_err(Trouble::Request)?;
+        sent.write(upstream, &mut head).map_err(ProxyError::Encode)?;
         let mut sender = lease.sender();
         let begun = match poll_fn(|context| sender.poll_ready(context)).await {
             Ok(()) => sender.send_request(head.request, !sent.has_content()),
@@ -66,8 +66,8 @@ pub async fn ask(
             Err(error) => {
                 // Nothing was said.
                 lease.retire();
-                match trouble::of_http2(error, true) {
-                    Trouble::Unheard => Trouble::Refused,
+                match error::of_http2(error, true) {
+                    ProxyError::ReusedConnectionClosed => ProxyError::Refused,
                     trouble => trouble,
                 }
             }
@@ -79,7 +79,7 @@ pub async fn ask(
                     content.allow_pauses();
                     upload = Some(Upload::new(stream, content, &proxy.rewrite.headers));
                 }
-                let call = Call::new(services, lease, times, answer, upload);
+                let call = H2Exchange::new(services, lease, times, answer, upload);
                 match call.hold(interim, deadline).await {
                     Ok(begun) => return Ok(begun),
                     Err((trouble, upload)) => {
@@ -92,8 +92,8 @@ pub async fn ask(
             }
         };
         let may_repeat = match trouble {
-            Trouble::Refused => true,
-            Trouble::Unheard => sent.is_repeatable(),
+            ProxyError::Refused => true,
+            ProxyError::ReusedConnectionClosed => sent.is_repeatable(),
             _ => false,
         };
         if !may_repeat || content.is_none() || asked == MAX_ASKED {

@@ -28,7 +28,7 @@ pub struct Upload {
 }
 
 /// An upload that goes on beside its answer; dropped, it ends.
-pub struct Beside {
+pub struct BackgroundUpload {
     _stop: Sender<()>,
     pub moved: Rc<Cell<u64>>,
 }
@@ -99,7 +99,7 @@ impl Upload {
     }
 
     /// Goes on by itself: an answer that its client does not take must not keep the request from being sent.
-    pub fn go_beside(mut self) -> Beside {
+    pub fn go_beside(mut self) -> BackgroundUpload {
         let (stop, mut stopped): (Sender<()>, Receiver<()>) = channel();
         let moved = Rc::clone(&self.moved);
         spawn(poll_fn(move |context| {
@@ -108,6 +108,6 @@ impl Upload {
             }
             self.poll(context).map(drop)
         }));
-        Beside { _stop: stop, moved }
+        BackgroundUpload { _stop: stop, moved }
     }
 }

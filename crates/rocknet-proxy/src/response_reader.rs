@@ -6,20 +6,20 @@ use rocknet_proto::h1::{Answered, ClientConnection, Fault, ResponseContent};
 use rocknet_proto::limits::Limits;
 use rocknet_proto::response::ResponseIndex;
 
-use crate::head::Head;
+use crate::head::ResponseHead;
 use crate::trailers;
-use crate::wish::Wish;
+use crate::upgrade_request::UpgradeRequest;
 use rocknet_handler::interim::InterimResponse;
 use rocknet_handler::response::FieldList;
 
 #[derive(Default)]
-pub struct Incoming {
-    pub head: Option<Head>,
+pub struct ResponseReader {
+    pub head: Option<ResponseHead>,
     /// Content that nobody has taken.
     pub pending: Vec<u8>,
     /// What nobody has been told yet.
     pub early: Option<Box<InterimResponse>>,
-    pub wish: Option<Rc<Wish>>,
+    pub wish: Option<Rc<UpgradeRequest>>,
     /// Fields behind the content. Boxed, as what follows is: few answers have any, and all are moved.
     pub trailers: Option<Box<FieldList>>,
     /// The protocol that the upstream has gone over to.
@@ -37,7 +37,7 @@ const LIMITS: Limits = Limits {
     content_size: 0,
 };
 
-impl Incoming {
+impl ResponseReader {
     /// Reads what there is, and tells how much of it is understood.
     pub fn read(
         &mut self,
@@ -51,12 +51,12 @@ impl Incoming {
             match engine.receive(&LIMITS, rest, index)? {
                 Answered::More { consumed } => return Ok(at + consumed),
                 Answered::Interim { consumed } => {
-                    let head = Head::new(&index.view(rest), ResponseContent::None, None);
+                    let head = ResponseHead::new(&index.view(rest), ResponseContent::None, None);
                     InterimResponse::merge(&mut self.early, index.status, head.into_fields());
                     at += consumed;
                 }
                 Answered::Response { consumed, content } => {
-                    self.head = Some(Head::new(&index.view(rest), content, None));
+                    self.head = Some(ResponseHead::new(&index.view(rest), content, None));
                     at += consumed;
                     if content == ResponseContent::None {
                         self.is_over = true;
@@ -81,7 +81,7 @@ impl Incoming {
                     let wish = self.wish.as_deref();
                     let agreed = wish.and_then(|wish| wish.agreed(response.fields));
                     self.switched = Some(agreed.ok_or(Fault::UnaskedUpgrade)?.into());
-                    self.head = Some(Head::new(&response, ResponseContent::None, wish));
+                    self.head = Some(ResponseHead::new(&response, ResponseContent::None, wish));
                     return Ok(at + consumed);
                 }
                 Answered::Blocked => return Ok(at),

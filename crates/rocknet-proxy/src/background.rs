@@ -8,10 +8,10 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{sleep, timeout};
 use tracing::Level;
 
-use crate::check::{self, Failure};
+use crate::health_check::{self, CheckError};
+use crate::health_state::{HealthState, Thresholds};
 use crate::ttl;
-use crate::upstream::{Looked, Upstream};
-use crate::vitals::{Patience, Vitals};
+use crate::upstream::{Resolution, Upstream};
 use rocknet_handler::background::Background;
 use rocknet_handler::port_exhaustion;
 use rocknet_log::throttle::Cause;
@@ -30,33 +30,38 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const MAX_AT_ONCE: usize = 16;
 
 /// What is to be done for one upstream, until nobody uses it any more.
-enum Work {
+enum WatchTask {
     LookUp(Weak<Upstream>, String, u16, Resolve),
     Check(Weak<Upstream>, Health),
 }
 
 /// The thread that looks after the upstreams of one server.
-pub struct Watcher(Background<Work>);
+pub struct BackgroundTasks(Background<WatchTask>);
 
-impl Default for Watcher {
-    fn default() -> Watcher {
-        Watcher(Background::new("rn-upstreams", MAX_AT_ONCE, |work| Box::pin(run(work))))
+impl Default for BackgroundTasks {
+    fn default() -> BackgroundTasks {
+        BackgroundTasks(Background::new("rn-upstreams", MAX_AT_ONCE, |work| Box::pin(run(work))))
     }
 }
 
-impl Watcher {
+impl BackgroundTasks {
     /// Looks after an upstream from now on. Bounded by what configurations name.
     pub fn watch(&self, upstream: &Arc<Upstream>, host: &Host, health: Option<&Health>, resolve: Resolve) {
         let mut work = Vec::new();
         if let Host::Name(name, port) = host {
-            work.push(Work::LookUp(Arc::downgrade(upstream), name.clone(), *port, resolve));
+            work.push(WatchTask::LookUp(
+                Arc::downgrade(upstream),
+                name.clone(),
+                *port,
+                resolve,
+            ));
         }
         if let Some(health) = health {
-            work.push(Work::Check(Arc::downgrade(upstream), health.clone()));
+            work.push(WatchTask::Check(Arc::downgrade(upstream), health.clone()));
         }
         for work in work {
             if !self.0.send(work) {
-                upstream.looked_up(Looked::Failed("no thread could be started to look names up".into()));
+                upstream.looked_up(Resolution::Failed("no thread could be started to look names up".into()));
             }
         }
     }
@@ -67,13 +72,13 @@ impl Watcher {
     }
 }
 
-async fn run(mut all: UnboundedReceiver<Work>) {
+async fn run(mut all: UnboundedReceiver<WatchTask>) {
     while let Some(work) = all.recv().await {
         match work {
-            Work::LookUp(upstream, name, port, resolve) => {
+            WatchTask::LookUp(upstream, name, port, resolve) => {
                 drop(tokio::spawn(look_up(upstream, name, port, resolve)));
             }
-            Work::Check(upstream, health) => drop(tokio::spawn(check(upstream, health))),
+            WatchTask::Check(upstream, health) => drop(tokio::spawn(check(upstream, health))),
         }
     }
 }
@@ -82,16 +87,16 @@ async fn look_up(upstream: Weak<Upstream>, name: String, port: u16, resolve: Res
     let mut told = false;
     while upstream.strong_count() > 0 {
         let found = match timeout(PATIENCE, tokio::net::lookup_host((name.as_str(), port))).await {
-            Ok(Ok(addresses)) => Looked::Found(addresses.collect()),
-            Ok(Err(error)) => Looked::Failed(error.to_string().into()),
-            Err(_) => Looked::Failed("nobody answers".into()),
+            Ok(Ok(addresses)) => Resolution::Resolved(addresses.collect()),
+            Ok(Err(error)) => Resolution::Failed(error.to_string().into()),
+            Err(_) => Resolution::Failed("nobody answers".into()),
         };
         let found = match found {
-            Looked::Found(addresses) if addresses.is_empty() => Looked::Failed("it has no address".into()),
+            Resolution::Resolved(addresses) if addresses.is_empty() => Resolution::Failed("it has no address".into()),
             found => found,
         };
-        let is_known = matches!(found, Looked::Found(_));
-        if let Looked::Failed(error) = &found
+        let is_known = matches!(found, Resolution::Resolved(_));
+        if let Resolution::Failed(error) = &found
             && !told
         {
             tracing::warn!(upstream = %name, "its address is not known: {error}");
@@ -120,19 +125,19 @@ fn interval(seconds: Option<u32>) -> Duration {
 }
 
 async fn check(upstream: Weak<Upstream>, health: Health) {
-    let mut vitals = Vitals::default();
-    let patience = Patience {
+    let mut vitals = HealthState::default();
+    let patience = Thresholds {
         rise: health.rise,
         fall: health.fall,
     };
     loop {
         let Some(checked) = upstream.upgrade() else { return };
-        let result = timeout(health.timeout, check::check(&checked, &health)).await;
+        let result = timeout(health.timeout, health_check::check(&checked, &health)).await;
         let fault = match result {
             Ok(Ok(())) => None,
-            Ok(Err(Failure::Server(fault))) => Some(fault),
+            Ok(Err(CheckError::Upstream(fault))) => Some(fault),
             // The verdict stays, or every server would be sick when this machine is short of ports.
-            Ok(Err(Failure::NoLocalPort)) => {
+            Ok(Err(CheckError::NoLocalPort)) => {
                 let cause = Cause {
                     level: Level::WARN,
                     what: "a health check found no local port",

@@ -2,24 +2,24 @@
 
 /// How many checks in a row change the verdict.
 #[derive(Debug, Clone, Copy)]
-pub struct Patience {
+pub struct Thresholds {
     pub rise: u32,
     pub fall: u32,
 }
 
 /// The verdict on one server.
 #[derive(Debug, Default)]
-pub struct Vitals {
+pub struct HealthState {
     is_sick: bool,
     /// Checks in a row that spoke against it.
     against: u32,
     was_checked: bool,
 }
 
-impl Vitals {
+impl HealthState {
     /// A check was made. Tells whether the server is sick from now on, where that changes. The first check decides alone: a
     /// server that is down when this one starts is not tried by clients.
-    pub fn heard(&mut self, is_well: bool, patience: Patience) -> Option<bool> {
+    pub fn heard(&mut self, is_well: bool, patience: Thresholds) -> Option<bool> {
         let needed = match (self.was_checked, self.is_sick) {
             (false, _) => 1,
             (true, true) => patience.rise,
@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn it_takes_some_checks_to_change_the_verdict() {
-        let patience = Patience { rise: 2, fall: 3 };
+        let patience = Thresholds { rise: 2, fall: 3 };
         for (heard, sick) in [
             // `+`: well, `-`: not. The verdict after each: `.` well, `x` sick.
             ("+--+---", "......x"),
@@ -54,7 +54,7 @@ mod tests {
             ("-+-++--+---", "xxxx......x"),
             ("+---+-++", "...xxxx."),
         ] {
-            let (mut vitals, mut is_sick) = (Vitals::default(), false);
+            let (mut vitals, mut is_sick) = (HealthState::default(), false);
             let found: String = heard
                 .chars()
                 .map(|check| {

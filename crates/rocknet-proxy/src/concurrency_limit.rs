@@ -20,13 +20,13 @@ const SPARED_MS: u64 = 10_000;
 
 /// The way in which a place counts.
 #[derive(Clone, Copy)]
-pub enum Kind {
+pub enum PermitKind {
     Request { is_low: bool },
     Tunnel,
 }
 
 /// A queue of requests that wait for a place at one of several servers.
-pub trait Waiters: Send + Sync {
+pub trait WaitQueue: Send + Sync {
     /// Returns the number of requests that one server may have at once.
     fn limit(&self) -> usize;
 
@@ -38,7 +38,7 @@ pub trait Waiters: Send + Sync {
 }
 
 /// The places at a server. Many routes may share it, with limits of their own.
-pub struct Slots {
+pub struct ConcurrencyLimit {
     /// Id of the server.
     id: u32,
     time: TimeSource,
@@ -51,12 +51,12 @@ pub struct Slots {
     /// Requests that wait: of low priority, and others.
     awaited: [AtomicUsize; 2],
     /// Queues in which they wait.
-    queues: Mutex<Vec<Weak<dyn Waiters>>>,
+    queues: Mutex<Vec<Weak<dyn WaitQueue>>>,
 }
 
-impl Slots {
-    pub fn new(id: u32, time: TimeSource) -> Slots {
-        Slots {
+impl ConcurrencyLimit {
+    pub fn new(id: u32, time: TimeSource) -> ConcurrencyLimit {
+        ConcurrencyLimit {
             id,
             time,
             taken: AtomicU64::new(0),
@@ -83,7 +83,7 @@ impl Slots {
     /// request: then it is in no way.
     fn is_owed(&self, priority: Priority, now_ms: u64) -> bool {
         let now = Duration::from_millis(now_ms);
-        let could = |waiting: &Weak<dyn Waiters>| {
+        let could = |waiting: &Weak<dyn WaitQueue>| {
             let waiting = waiting.upgrade()?;
             let mut priorities = self.priorities(waiting.limit(), now_ms);
             if !is_low(priority) {
@@ -101,7 +101,7 @@ impl Slots {
     }
 
     /// Counts a request in, if there is room.
-    pub fn take(&self, most: usize, priority: Priority, now_ms: u64) -> Option<Kind> {
+    pub fn take(&self, most: usize, priority: Priority, now_ms: u64) -> Option<PermitKind> {
         let is_low = is_low(priority);
         if !is_low {
             self.higher_ms.store(now_ms.max(1), Ordering::Relaxed);
@@ -109,30 +109,30 @@ impl Slots {
         let are_spared = is_low && self.are_spared(now_ms);
         let more = |taken| fits(taken, most, is_low, are_spared).then_some(taken + one(is_low));
         let taken = self.taken.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more);
-        taken.is_ok().then_some(Kind::Request { is_low })
+        taken.is_ok().then_some(PermitKind::Request { is_low })
     }
 
     /// Counts a request or tunnel out. Room that it had is offered to those that wait.
-    pub fn give_back(&self, kind: Kind) {
+    pub fn give_back(&self, kind: PermitKind) {
         match kind {
-            Kind::Request { is_low } => {
+            PermitKind::Request { is_low } => {
                 self.taken.fetch_sub(one(is_low), Ordering::SeqCst);
                 self.offer();
             }
-            Kind::Tunnel => {
+            PermitKind::Tunnel => {
                 self.tunnels.fetch_sub(1, Ordering::SeqCst);
             }
         }
     }
 
     /// Counts a request as a tunnel from here on, which is load of the server but takes no room from requests.
-    pub fn make_tunnel(&self, kind: Kind) -> Kind {
-        if let Kind::Request { is_low } = kind {
+    pub fn make_tunnel(&self, kind: PermitKind) -> PermitKind {
+        if let PermitKind::Request { is_low } = kind {
             self.tunnels.fetch_add(1, Ordering::SeqCst);
             self.taken.fetch_sub(one(is_low), Ordering::SeqCst);
             self.offer();
         }
-        Kind::Tunnel
+        PermitKind::Tunnel
     }
 
     /// Gives room to requests that wait, in whichever queue: to the highest priority first, and of equals to the oldest.
@@ -148,7 +148,7 @@ impl Slots {
         loop {
             let now_ms = self.time.uptime_ms();
             let now = Duration::from_millis(now_ms);
-            let urgency = |waiting: Arc<dyn Waiters>| {
+            let urgency = |waiting: Arc<dyn WaitQueue>| {
                 let priorities = self.priorities(waiting.limit(), now_ms);
                 Some((waiting.urgency(self.id, priorities, now)?, waiting))
             };
@@ -187,7 +187,7 @@ impl Slots {
     }
 
     /// Offers room to the requests of a queue from now on.
-    pub fn register(&self, waiting: Weak<dyn Waiters>) {
+    pub fn register(&self, waiting: Weak<dyn WaitQueue>) {
         let mut queues = lock(&self.queues);
         queues.retain(|waiting| waiting.strong_count() > 0);
         queues.push(waiting);

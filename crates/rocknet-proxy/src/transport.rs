@@ -9,9 +9,9 @@ use rocknet_io::queue::SendQueue;
 use rocknet_io::stream::Stream;
 use rocknet_io::tls::{ClientSide, Tls};
 
-pub enum Wire {
+pub enum Transport {
     Plain(Stream),
-    Secure(Box<Tls<Stream, ClientSide>>),
+    Tls(Box<Tls<Stream, ClientSide>>),
     /// With or without TLS. Only here is a call made through a table.
     Dialed(Box<dyn Link>),
 }
@@ -26,14 +26,14 @@ pub trait Dialer: Send + Sync {
 macro_rules! on {
     ($wire:expr, $link:ident => $call:expr) => {
         match $wire {
-            Wire::Plain($link) => $call,
-            Wire::Secure($link) => $call,
-            Wire::Dialed($link) => $call,
+            Transport::Plain($link) => $call,
+            Transport::Tls($link) => $call,
+            Transport::Dialed($link) => $call,
         }
     };
 }
 
-impl Link for Wire {
+impl Link for Transport {
     #[inline]
     fn poll_recv<'b>(&mut self, context: &mut Context<'_>, buffer: &'b mut [u8]) -> Poll<io::Result<Received<'b>>> {
         on!(self, link => link.poll_recv(context, buffer))

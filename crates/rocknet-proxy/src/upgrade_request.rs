@@ -9,29 +9,29 @@ use rocknet_proto::method::Method;
 use rocknet_proto::request::Request;
 
 /// The protocol that an upstream is asked for by `Upgrade`.
-pub struct Wish {
+pub struct UpgradeRequest {
     /// A list, as it is written in `Upgrade`.
     pub protocols: Vec<u8>,
     /// Made here, where the client did not bring one.
-    pub key: Option<Key>,
+    pub key: Option<WebSocketKey>,
 }
 
 /// What the key is hashed with (RFC 6455 §1.3).
 const WEBSOCKET_GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 /// `Sec-WebSocket-Key`.
-pub struct Key([u8; 24]);
+pub struct WebSocketKey([u8; 24]);
 
-impl Wish {
+impl UpgradeRequest {
     /// What a request asks for, but for other versions of HTTP and for TLS: behind those the upstream would be asked for
     /// things that no rule of this server has seen.
-    pub fn of(request: &Request<'_>) -> Option<Wish> {
+    pub fn of(request: &Request<'_>) -> Option<UpgradeRequest> {
         let all = items(request.upgrade?);
         let passed: Vec<&[u8]> = all.filter(|name| !is_of_http(name)).collect();
         let is_websocket = passed.iter().any(|name| name.eq_ignore_ascii_case(b"websocket"));
-        (!passed.is_empty()).then(|| Wish {
+        (!passed.is_empty()).then(|| UpgradeRequest {
             protocols: passed.join(&b", "[..]),
-            key: (request.method == Method::Connect && is_websocket).then(Key::new),
+            key: (request.method == Method::Connect && is_websocket).then(WebSocketKey::new),
         })
     }
 
@@ -68,14 +68,14 @@ fn is_of_http(name: &[u8]) -> bool {
     })
 }
 
-impl Key {
-    fn new() -> Key {
+impl WebSocketKey {
+    fn new() -> WebSocketKey {
         let mut bytes = [0; 16];
         // One that can be guessed opens nothing: it only shows that the answer is one to this request.
         let _ = rand::fill(&mut bytes);
         let mut key = [0; 24];
         key.copy_from_slice(&base64(&bytes));
-        Key(key)
+        WebSocketKey(key)
     }
 
     pub fn as_bytes(&self) -> &[u8] {
@@ -124,14 +124,14 @@ mod tests {
             assert_eq!(base64(bytes.as_bytes()), text.as_bytes(), "{bytes}");
         }
         // RFC 6455 §1.3
-        let key = Key(*b"dGhlIHNhbXBsZSBub25jZQ==");
+        let key = WebSocketKey(*b"dGhlIHNhbXBsZSBub25jZQ==");
         assert_eq!(key.accept(), b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
-        assert_ne!(Key::new().0, Key::new().0);
+        assert_ne!(WebSocketKey::new().0, WebSocketKey::new().0);
     }
 
-    fn wish(method: Method, upgrade: Option<&str>) -> Option<Wish> {
+    fn wish(method: Method, upgrade: Option<&str>) -> Option<UpgradeRequest> {
         let owned = OwnedRequest::get(Version::Http11, b"h", b"/", &[]);
-        Wish::of(&Request {
+        UpgradeRequest::of(&Request {
             method,
             upgrade: upgrade.map(str::as_bytes),
             ..owned.view()

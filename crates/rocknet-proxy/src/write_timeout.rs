@@ -9,24 +9,24 @@ use rocknet_io::pipe::Pipe;
 use rocknet_io::queue::SendQueue;
 use rocknet_io::wheel::{Deadline, Wheel};
 
-pub struct Watched<L> {
+pub struct WriteTimeout<L> {
     link: L,
     wheel: Rc<Wheel>,
     /// Ticks in which something has to move.
     ticks: u32,
     /// There while something waits to leave: a tunnel in which nothing flows holds no deadline.
-    stall: Option<Box<Stall>>,
+    stall: Option<Box<StalledWrite>>,
 }
 
-struct Stall {
+struct StalledWrite {
     deadline: Deadline,
     /// What the peer had not acknowledged when the time began.
     in_flight: u64,
 }
 
-impl<L: Link> Watched<L> {
-    pub fn new(link: L, wheel: &Rc<Wheel>, ticks: u32) -> Watched<L> {
-        Watched {
+impl<L: Link> WriteTimeout<L> {
+    pub fn new(link: L, wheel: &Rc<Wheel>, ticks: u32) -> WriteTimeout<L> {
+        WriteTimeout {
             link,
             wheel: Rc::clone(wheel),
             ticks,
@@ -44,7 +44,7 @@ impl<L: Link> Watched<L> {
         let stall = self.stall.get_or_insert_with(|| {
             let deadline = wheel.deadline();
             let in_flight = begin(&deadline);
-            Box::new(Stall { deadline, in_flight })
+            Box::new(StalledWrite { deadline, in_flight })
         });
         if has_moved {
             stall.in_flight = begin(&stall.deadline);
@@ -59,7 +59,7 @@ impl<L: Link> Watched<L> {
     }
 }
 
-impl<L: Link> Link for Watched<L> {
+impl<L: Link> Link for WriteTimeout<L> {
     #[inline]
     fn poll_recv<'b>(&mut self, context: &mut Context<'_>, buffer: &'b mut [u8]) -> Poll<io::Result<Received<'b>>> {
         self.link.poll_recv(context, buffer)
@@ -133,7 +133,7 @@ mod tests {
     fn who_takes_nothing_is_given_up_and_who_takes_a_little_is_not() {
         let wheel = Wheel::new(Duration::from_millis(10), 4);
         let (link, peer) = sim::pipe();
-        let mut watched = Watched::new(link, &wheel, 3);
+        let mut watched = WriteTimeout::new(link, &wheel, 3);
         let mut context = Context::from_waker(Waker::noop());
         let mut queue = SendQueue::default();
         queue.push_owned(vec![b'x'; 100_000].into());

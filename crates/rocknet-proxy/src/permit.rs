@@ -4,35 +4,35 @@ use std::sync::Arc;
 
 use rocknet_config::model::Priority;
 
-use crate::slots::Kind;
+use crate::concurrency_limit::PermitKind;
 use crate::upstream::Upstream;
 
 /// The place of one request at one server. When it is dropped, it is given to a request that waits, or given back.
-pub struct Place {
+pub struct Permit {
     pub upstream: Arc<Upstream>,
-    kind: Kind,
+    kind: PermitKind,
 }
 
 impl Upstream {
     /// Takes a place, if there is room.
-    pub fn take(self: &Arc<Upstream>, most: usize, priority: Priority, now_ms: u64) -> Option<Place> {
+    pub fn take(self: &Arc<Upstream>, most: usize, priority: Priority, now_ms: u64) -> Option<Permit> {
         let kind = self.slots.take(most, priority, now_ms)?;
-        Some(Place {
+        Some(Permit {
             upstream: Arc::clone(self),
             kind,
         })
     }
 }
 
-impl Place {
+impl Permit {
     /// Keeps being load of the server, but takes no room from requests any more.
-    pub fn beyond_limit(mut self) -> Place {
+    pub fn beyond_limit(mut self) -> Permit {
         self.kind = self.upstream.slots.make_tunnel(self.kind);
         self
     }
 }
 
-impl Drop for Place {
+impl Drop for Permit {
     fn drop(&mut self) {
         self.upstream.slots.give_back(self.kind);
     }

@@ -14,10 +14,10 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio_rustls::TlsConnector;
 
-use crate::announcement;
-use crate::mistrust;
-use crate::race::{self, HEAD_START};
-use crate::upstream::{Upstream, Way};
+use crate::happy_eyeballs::{self, ATTEMPT_DELAY};
+use crate::proxy_protocol;
+use crate::tls_error;
+use crate::upstream::{ConnectTarget, Upstream};
 use rocknet_handler::port_exhaustion::is_exhausted;
 
 /// Head of an answer to a check: those that say more are not what checks are for.
@@ -28,29 +28,29 @@ const AGENT: &str = "RockNet (health check)";
 
 /// Why a check did not succeed.
 #[derive(Debug)]
-pub enum Failure {
+pub enum CheckError {
     /// The server is not well.
-    Server(String),
+    Upstream(String),
     /// No local port was left for a connection to it, which says nothing of the server.
     NoLocalPort,
 }
 
-impl From<String> for Failure {
-    fn from(fault: String) -> Failure {
-        Failure::Server(fault)
+impl From<String> for CheckError {
+    fn from(fault: String) -> CheckError {
+        CheckError::Upstream(fault)
     }
 }
 
-pub async fn check(upstream: &Upstream, health: &Health) -> Result<(), Failure> {
+pub async fn check(upstream: &Upstream, health: &Health) -> Result<(), CheckError> {
     let told = |error: std::io::Error| error.to_string();
     let status = match upstream.way() {
-        Way::Unix(path) => ask(UnixStream::connect(path).await.map_err(told)?, upstream, health).await?,
-        Way::Tcp(addresses) => {
-            let pause = async || tokio::time::sleep(HEAD_START).await;
-            let connected = race::connect(&addresses, pause).await;
+        ConnectTarget::Unix(path) => ask(UnixStream::connect(path).await.map_err(told)?, upstream, health).await?,
+        ConnectTarget::Tcp(addresses) => {
+            let pause = async || tokio::time::sleep(ATTEMPT_DELAY).await;
+            let connected = happy_eyeballs::connect(&addresses, pause).await;
             let mut stream = connected.map_err(|error| match is_exhausted(&error) {
-                true => Failure::NoLocalPort,
-                false => Failure::Server(error.to_string()),
+                true => CheckError::NoLocalPort,
+                false => CheckError::Upstream(error.to_string()),
             })?;
             match &upstream.secure {
                 None => ask(stream, upstream, health).await?,
@@ -58,18 +58,18 @@ pub async fn check(upstream: &Upstream, health: &Health) -> Result<(), Failure> 
                     if let Some(version) = upstream.announce {
                         // In the clear, before all else.
                         let mut header = Vec::new();
-                        announcement::write(version, &Announced::Own, &mut header);
+                        proxy_protocol::write(version, &Announced::Own, &mut header);
                         stream.write_all(&header).await.map_err(told)?;
                     }
                     let connector = TlsConnector::from(Arc::clone(&secure.settings));
                     let shaken = connector.connect(name.clone(), stream).await;
-                    let stream = shaken.map_err(|error| format!("no handshake: {}", mistrust::reason(&error)))?;
+                    let stream = shaken.map_err(|error| format!("no handshake: {}", tls_error::reason(&error)))?;
                     ask(stream, upstream, health).await?
                 }
             }
         }
-        Way::Unknown => return Err("its name is not known yet".to_owned().into()),
-        Way::Nowhere(error) => return Err(error.to_string().into()),
+        ConnectTarget::Unresolved => return Err("its name is not known yet".to_owned().into()),
+        ConnectTarget::Failed(error) => return Err(error.to_string().into()),
     };
     let is_well = match health.status {
         Some(wanted) => status == wanted,
@@ -122,7 +122,7 @@ async fn ask<S: AsyncRead + AsyncWrite + Unpin>(
     };
     let mut bytes = Vec::new();
     if let Some(version) = upstream.announce.filter(|_| upstream.secure.is_none()) {
-        announcement::write(version, &Announced::Own, &mut bytes);
+        proxy_protocol::write(version, &Announced::Own, &mut bytes);
     }
     let fields = fields(health).map(|(name, value)| Field::new(name.as_bytes(), value.as_bytes()));
     engine

@@ -14,7 +14,7 @@ use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 use rocknet_certificates::{Certificate, HTTP_2, files, read_roots};
 
 /// A configuration for handshakes with servers. Sessions are remembered in it, so that the next connection costs less.
-pub struct Secure {
+pub struct TlsClientConfig {
     pub settings: Arc<ClientConfig>,
     /// Never used twice in a server.
     pub id: u32,
@@ -22,7 +22,7 @@ pub struct Secure {
 
 /// What makes two configurations the same: contents, not names of files.
 #[derive(PartialEq)]
-struct Identity {
+struct TlsConfigKey {
     trust: Trust,
     /// The certificate that is shown, and what signed it.
     shown: Vec<CertificateDer<'static>>,
@@ -34,24 +34,24 @@ struct Identity {
 enum Trust {
     System,
     Roots(Vec<CertificateDer<'static>>),
-    Anybody,
+    AnyCertificate,
 }
 
 /// The configurations of one server.
 #[derive(Default)]
-pub struct Secures {
+pub struct TlsClientConfigs {
     /// Those in use by some upstream.
-    all: Mutex<Vec<(Identity, Weak<Secure>)>>,
+    all: Mutex<Vec<(TlsConfigKey, Weak<TlsClientConfig>)>>,
     ids: AtomicU32,
 }
 
-impl Secures {
+impl TlsClientConfigs {
     /// The one there is for what is asked. Told in words for whoever wrote the configuration.
     ///
     /// The system's store is read when the first place needs it, and again when none has needed it for a while.
-    pub fn of(&self, model: &UpstreamTls, http2: bool) -> Result<Arc<Secure>, String> {
+    pub fn of(&self, model: &UpstreamTls, http2: bool) -> Result<Arc<TlsClientConfig>, String> {
         let trust = match (model.verify, &model.ca[..]) {
-            (false, _) => Trust::Anybody,
+            (false, _) => Trust::AnyCertificate,
             (true, []) => Trust::System,
             (true, paths) => {
                 let mut all = Vec::new();
@@ -70,7 +70,7 @@ impl Secures {
             files::load(&files).map_err(|fault| format!("`cert`: {fault}"))
         });
         let own = own.transpose()?;
-        let identity = Identity {
+        let identity = TlsConfigKey {
             trust,
             shown: own.as_ref().map(|own| own.key().cert.clone()).unwrap_or_default(),
             http2,
@@ -81,7 +81,7 @@ impl Secures {
             return Ok(secure);
         }
         all.retain(|(_, secure)| secure.strong_count() > 0);
-        let secure = Arc::new(Secure {
+        let secure = Arc::new(TlsClientConfig {
             settings: Arc::new(settings(&identity, own.as_ref())?),
             id: self.ids.fetch_add(1, Ordering::Relaxed),
         });
@@ -90,7 +90,7 @@ impl Secures {
     }
 }
 
-fn settings(identity: &Identity, own: Option<&Certificate>) -> Result<ClientConfig, String> {
+fn settings(identity: &TlsConfigKey, own: Option<&Certificate>) -> Result<ClientConfig, String> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&[&TLS13, &TLS12])
@@ -107,9 +107,9 @@ fn settings(identity: &Identity, own: Option<&Certificate>) -> Result<ClientConf
             }
             builder.with_root_certificates(store)
         }
-        Trust::Anybody => builder
+        Trust::AnyCertificate => builder
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(Anybody::new(&provider))),
+            .with_custom_certificate_verifier(Arc::new(AcceptAnyCertificate::new(&provider))),
     };
     let mut settings = match own {
         Some(own) => builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(Arc::clone(own.key())))),
@@ -144,15 +144,15 @@ fn of_system() -> Result<RootCertStore, String> {
 
 /// Believes every certificate, as long as the server has its key.
 #[derive(Debug)]
-struct Anybody(WebPkiSupportedAlgorithms);
+struct AcceptAnyCertificate(WebPkiSupportedAlgorithms);
 
-impl Anybody {
-    fn new(provider: &CryptoProvider) -> Anybody {
-        Anybody(provider.signature_verification_algorithms)
+impl AcceptAnyCertificate {
+    fn new(provider: &CryptoProvider) -> AcceptAnyCertificate {
+        AcceptAnyCertificate(provider.signature_verification_algorithms)
     }
 }
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for AcceptAnyCertificate {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,

@@ -5,32 +5,32 @@ use std::task::{Context, Poll};
 
 use rocknet_io::link::Link;
 
-use crate::conversation::Conversation;
-use crate::stall::Watched;
-use crate::wire::Wire;
+use crate::h1_exchange::H1Exchange;
+use crate::transport::Transport;
+use crate::write_timeout::WriteTimeout;
 use rocknet_handler::tunnel::{Scratch, Splice, Tunnel};
 
 /// The upstream's end of a tunnel.
-pub struct Joined {
-    splice: Splice<Watched<Wire>>,
+pub struct UpgradedTunnel {
+    splice: Splice<WriteTimeout<Transport>>,
     /// What was held for the request is held for the tunnel.
-    _conversation: Conversation,
+    _conversation: H1Exchange,
 }
 
-impl Joined {
+impl UpgradedTunnel {
     /// `None`: the connection has gone meanwhile.
-    pub fn new(mut conversation: Conversation) -> Option<Joined> {
+    pub fn new(mut conversation: H1Exchange) -> Option<UpgradedTunnel> {
         let connection = conversation.take_connection()?;
         let services = conversation.services();
-        let link = Watched::new(connection.link, &services.wheel, conversation.times().send_stall);
-        Some(Joined {
+        let link = WriteTimeout::new(connection.link, &services.wheel, conversation.times().send_stall);
+        Some(UpgradedTunnel {
             splice: Splice::new(link, connection.unread),
             _conversation: conversation,
         })
     }
 }
 
-impl Tunnel for Joined {
+impl Tunnel for UpgradedTunnel {
     fn poll(&mut self, context: &mut Context<'_>, client: &mut dyn Link, scratch: Scratch<'_>) -> Poll<io::Result<()>> {
         self.splice.poll(context, client, scratch)
     }

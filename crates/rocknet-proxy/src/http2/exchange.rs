@@ -16,21 +16,21 @@ use rocknet_proto::method::Method;
 use rocknet_proto::status::Status;
 
 use super::head;
-use super::sessions::Lease;
-use super::upload::{Beside, Upload};
-use crate::head::Unsent;
-use crate::place::Place;
-use crate::trouble::{self, Trouble};
-use crate::{Times, trailers};
+use super::pool::StreamPermit;
+use super::upload::{BackgroundUpload, Upload};
+use crate::error::{self, ProxyError};
+use crate::head::OmittedBody;
+use crate::permit::Permit;
+use crate::{Timeouts, trailers};
 use rocknet_handler::interim::{InterimResponse, InterimSender};
 use rocknet_handler::response::{Body, ErrorPage, FieldList, Response, Stream};
 use rocknet_handler::services::Services;
 
 /// A request that has been sent, or is being sent.
-pub struct Call {
+pub struct H2Exchange {
     services: Rc<Services>,
-    lease: Lease,
-    times: Times,
+    lease: StreamPermit,
+    times: Timeouts,
     answer: ResponseFuture,
     upload: Option<Upload>,
     early: Option<Box<InterimResponse>>,
@@ -38,23 +38,23 @@ pub struct Call {
 }
 
 /// A request whose answer has begun.
-pub struct Begun {
+pub struct H2Response {
     services: Rc<Services>,
-    lease: Lease,
-    times: Times,
+    lease: StreamPermit,
+    times: Timeouts,
     head: http::Response<RecvStream>,
-    beside: Option<Beside>,
+    beside: Option<BackgroundUpload>,
 }
 
-impl Call {
+impl H2Exchange {
     pub fn new(
         services: &Rc<Services>,
-        lease: Lease,
-        times: Times,
+        lease: StreamPermit,
+        times: Timeouts,
         answer: ResponseFuture,
         upload: Option<Upload>,
-    ) -> Call {
-        Call {
+    ) -> H2Exchange {
+        H2Exchange {
             services: Rc::clone(services),
             lease,
             times,
@@ -71,10 +71,10 @@ impl Call {
         mut self,
         interim: &mut InterimSender,
         deadline: &Deadline,
-    ) -> Result<Begun, (Trouble, Option<Upload>)> {
+    ) -> Result<H2Response, (ProxyError, Option<Upload>)> {
         deadline.set(self.times.first_byte);
         match poll_fn(|context| self.poll_head(context, interim, deadline)).await {
-            Ok(head) => Ok(Begun {
+            Ok(head) => Ok(H2Response {
                 services: self.services,
                 lease: self.lease,
                 times: self.times,
@@ -82,7 +82,7 @@ impl Call {
                 beside: self.upload.map(Upload::go_beside),
             }),
             Err(trouble) => {
-                if matches!(trouble, Trouble::Slow) {
+                if matches!(trouble, ProxyError::Timeout) {
                     // Who says nothing to this may have gone, and would keep the others waiting as well.
                     self.lease.retire();
                 }
@@ -96,7 +96,7 @@ impl Call {
         context: &mut Context<'_>,
         interim: &mut InterimSender,
         deadline: &Deadline,
-    ) -> Poll<Result<http::Response<RecvStream>, Trouble>> {
+    ) -> Poll<Result<http::Response<RecvStream>, ProxyError>> {
         let mut waits_for_client = false;
         if let Some(upload) = &mut self.upload {
             let before = upload.moved();
@@ -105,7 +105,7 @@ impl Call {
                     self.upload = None;
                     deadline.set(self.times.first_byte);
                 }
-                Poll::Ready(Err(error)) => return Poll::Ready(Err(Trouble::Content(error))),
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(ProxyError::RequestBody(error))),
                 Poll::Pending => {
                     if upload.moved() != before {
                         deadline.set(self.times.first_byte);
@@ -121,7 +121,7 @@ impl Call {
             self.interim += 1;
             if self.interim > INTERIM_MAX {
                 let why = "it gives too many interim answers".to_owned();
-                return Poll::Ready(Err(Trouble::NoHttp2(why)));
+                return Poll::Ready(Err(ProxyError::InvalidH2(why)));
             }
             if let Some(status) = Status::new(told.status().as_u16()) {
                 InterimResponse::merge(&mut self.early, status, head::passed(told.headers()));
@@ -130,7 +130,7 @@ impl Call {
         match Pin::new(&mut self.answer).poll(context) {
             Poll::Ready(answer) => {
                 let may_repeat = !self.lease.is_first();
-                let answer = answer.map_err(|error| trouble::of_http2(error, may_repeat));
+                let answer = answer.map_err(|error| error::of_http2(error, may_repeat));
                 let stream = self.answer.stream_id();
                 Poll::Ready(answer.and_then(|answer| match self.lease.is_malformed(stream) {
                     true => Err(malformed()),
@@ -138,7 +138,7 @@ impl Call {
                 }))
             }
             Poll::Pending if !waits_for_client && deadline.poll_past(context.waker()) => {
-                Poll::Ready(Err(Trouble::Slow))
+                Poll::Ready(Err(ProxyError::Timeout))
             }
             Poll::Pending => {
                 if self.early.is_some() {
@@ -151,22 +151,22 @@ impl Call {
     }
 }
 
-impl Begun {
+impl H2Response {
     /// The response; `place`: what is left at the server when the answer is over.
-    pub fn response(self, method: Method, place: Place) -> Result<Response, Trouble> {
+    pub fn response(self, method: Method, place: Permit) -> Result<Response, ProxyError> {
         let (head, body) = self.head.into_parts();
         let status = Status::new(head.status.as_u16()).ok_or_else(|| {
             let why = format!("its status is {}", head.status.as_u16());
-            Trouble::NoHttp2(why)
+            ProxyError::InvalidH2(why)
         })?;
         let fields = head::passed(&head.headers);
         let length = head::length(&head.headers);
         let body = if method == Method::Head {
-            Body::Stream(Box::new(Unsent(length)))
+            Body::Stream(Box::new(OmittedBody(length)))
         } else if body.is_end_stream() {
             Body::Empty
         } else {
-            Body::Stream(Box::new(Content {
+            Body::Stream(Box::new(H2Body {
                 deadline: self.services.wheel.deadline(),
                 idle: self.times.idle,
                 body,
@@ -191,7 +191,7 @@ impl Begun {
 }
 
 /// The rest of an answer: the server may send more when the last piece has been asked for.
-struct Content {
+struct H2Body {
     body: RecvStream,
     deadline: Deadline,
     idle: u32,
@@ -199,15 +199,15 @@ struct Content {
     unreleased: usize,
     length: Option<u64>,
     trailers: Option<FieldList>,
-    beside: Option<Beside>,
+    beside: Option<BackgroundUpload>,
     /// How far the request beside it had come.
     seen: u64,
-    lease: Lease,
-    _place: Place,
+    lease: StreamPermit,
+    _place: Permit,
 }
 
-impl Content {
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Trouble>>> {
+impl H2Body {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, ProxyError>>> {
         loop {
             if self.unreleased > 0 {
                 let _ = self
@@ -222,7 +222,7 @@ impl Content {
                         return Poll::Ready(Some(Ok(piece)));
                     }
                 }
-                Some(Err(error)) => return Poll::Ready(Some(Err(trouble::of_http2(error, false)))),
+                Some(Err(error)) => return Poll::Ready(Some(Err(error::of_http2(error, false)))),
                 None => {
                     return Poll::Ready(match ready!(self.body.poll_trailers(context)) {
                         // The client is not told of an end, so that no part passes for the whole.
@@ -231,7 +231,7 @@ impl Content {
                             self.trailers = trailers.as_ref().map(passed_trailers);
                             None
                         }
-                        Err(error) => Some(Err(trouble::of_http2(error, false))),
+                        Err(error) => Some(Err(error::of_http2(error, false))),
                     });
                 }
             }
@@ -252,20 +252,20 @@ impl Content {
     }
 }
 
-fn malformed() -> Trouble {
-    Trouble::NoHttp2("its head or trailers are malformed".to_owned())
+fn malformed() -> ProxyError {
+    ProxyError::InvalidH2("its head or trailers are malformed".to_owned())
 }
 
 fn passed_trailers(map: &HeaderMap) -> FieldList {
     trailers::of_answer(&head::passed(map))
 }
 
-impl Stream for Content {
+impl Stream for H2Body {
     fn next(&mut self) -> Pin<Box<dyn Future<Output = Option<io::Result<Bytes>>> + '_>> {
         self.deadline.set(self.idle);
         Box::pin(poll_fn(move |context| match self.poll(context) {
             Poll::Ready(piece) => Poll::Ready(piece.map(|piece| piece.map_err(io::Error::from))),
-            Poll::Pending if self.is_silent(context) => Poll::Ready(Some(Err(Trouble::Slow.into()))),
+            Poll::Pending if self.is_silent(context) => Poll::Ready(Some(Err(ProxyError::Timeout.into()))),
             Poll::Pending => Poll::Pending,
         }))
     }

@@ -14,18 +14,18 @@ use rocknet_io::queue::SendQueue;
 use rocknet_proto::h2::{OutOfSync, ResponseValidator};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::wire::Wire;
+use crate::transport::Transport;
 
 /// Bytes taken at once to be sent: frames are gathered by the library up to a like size.
 const WRITE: usize = 64 * 1024;
 
-pub struct Socket {
-    wire: Wire,
+pub struct H2Io {
+    wire: Transport,
     /// Received in a buffer of the wire's own, and not read yet.
     held: Bytes,
     out: SendQueue,
     judge: ResponseValidator,
-    malformed: Rc<Malformed>,
+    malformed: Rc<MalformedStreams>,
     /// The wire has not taken all that it was given.
     is_full: bool,
 }
@@ -33,7 +33,7 @@ pub struct Socket {
 /// Streams whose answers break the rules of HTTP/2 in what the library lets pass. They are known before the library tells of
 /// the answer, because its bytes are judged on their way to it.
 #[derive(Default)]
-pub struct Malformed {
+pub struct MalformedStreams {
     streams: RefCell<BTreeSet<u32>>,
     /// The connection could not be followed any more.
     all: Cell<bool>,
@@ -42,7 +42,7 @@ pub struct Malformed {
 /// Streams remembered: more than there are on a connection at once, and those that were given up take the rest.
 const MAX_MALFORMED: usize = 1024;
 
-impl Malformed {
+impl MalformedStreams {
     pub fn contains(&self, stream: StreamId) -> bool {
         self.all.get() || self.streams.borrow().contains(&stream.as_u32())
     }
@@ -56,9 +56,9 @@ impl Malformed {
     }
 }
 
-impl Socket {
-    pub fn new(wire: Wire, malformed: Rc<Malformed>) -> Socket {
-        Socket {
+impl H2Io {
+    pub fn new(wire: Transport, malformed: Rc<MalformedStreams>) -> H2Io {
+        H2Io {
             judge: ResponseValidator::default(),
             malformed,
             wire,
@@ -83,7 +83,7 @@ impl Socket {
     }
 }
 
-impl AsyncRead for Socket {
+impl AsyncRead for H2Io {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -115,7 +115,7 @@ impl AsyncRead for Socket {
     }
 }
 
-impl AsyncWrite for Socket {
+impl AsyncWrite for H2Io {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         if self.is_full {
             ready!(self.send(context))?;

@@ -18,8 +18,8 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::timeout;
 use tracing::Level;
 
-use crate::race::{self, HEAD_START};
-use crate::upstream::{Upstream, Way};
+use crate::happy_eyeballs::{self, ATTEMPT_DELAY};
+use crate::upstream::{ConnectTarget, Upstream};
 use rocknet_handler::background::Background;
 use rocknet_handler::exchange::BodyTee;
 use rocknet_handler::port_exhaustion::{self, is_exhausted};
@@ -37,16 +37,16 @@ const MAX_BLOCKING: usize = 1;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A request as it is written down.
-pub struct Copy {
+pub struct MirroredRequest {
     upstream: Arc<Upstream>,
     pub engine: ClientConnection,
     pub bytes: Vec<u8>,
     /// Bytes of content that it may still have; `None`: it has had too many.
     room: Option<usize>,
-    counted: Counted,
+    counted: ByteCount,
 }
 
-impl BodyTee for Copy {
+impl BodyTee for MirroredRequest {
     fn chunk(&mut self, chunk: &Bytes) {
         self.room = self.room.and_then(|room| room.checked_sub(chunk.len()));
         if self.room.is_none() {
@@ -77,15 +77,15 @@ impl BodyTee for Copy {
     }
 }
 
-impl Copy {
+impl MirroredRequest {
     /// `most`: bytes of content that it may have.
-    pub fn new(upstream: &Arc<Upstream>, most: usize, copies: &Arc<Copies>) -> Copy {
-        Copy {
+    pub fn new(upstream: &Arc<Upstream>, most: usize, copies: &Arc<MirrorQueue>) -> MirroredRequest {
+        MirroredRequest {
             upstream: Arc::clone(upstream),
             engine: ClientConnection::new(),
             bytes: Vec::new(),
             room: Some(most),
-            counted: Counted::new(copies),
+            counted: ByteCount::new(copies),
         }
     }
 
@@ -102,7 +102,7 @@ impl Copy {
     /// To the thread, if it has room.
     pub fn leave(self) {
         let copies = Arc::clone(&self.counted.copies);
-        let is_taken = Load::new(self).is_some_and(|load| copies.thread.send(load));
+        let is_taken = QueuedCopy::new(self).is_some_and(|load| copies.thread.send(load));
         if !is_taken {
             left_out();
         }
@@ -110,16 +110,16 @@ impl Copy {
 }
 
 /// The copies of one server, and the thread that sends them.
-pub struct Copies {
+pub struct MirrorQueue {
     /// On their way or waiting.
     count: AtomicUsize,
     bytes: AtomicUsize,
-    thread: Background<Load>,
+    thread: Background<QueuedCopy>,
 }
 
-impl Default for Copies {
-    fn default() -> Copies {
-        Copies {
+impl Default for MirrorQueue {
+    fn default() -> MirrorQueue {
+        MirrorQueue {
             count: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
             thread: Background::new("rn-mirror", MAX_BLOCKING, |loads| Box::pin(send_all(loads))),
@@ -127,7 +127,7 @@ impl Default for Copies {
     }
 }
 
-impl Copies {
+impl MirrorQueue {
     /// Drops all copies. Returns whether the thread had ended at `deadline`.
     pub fn stop(&self, deadline: Instant) -> bool {
         self.thread.stop(deadline)
@@ -135,14 +135,14 @@ impl Copies {
 }
 
 /// Bytes of one copy, counted while it is there.
-struct Counted {
-    copies: Arc<Copies>,
+struct ByteCount {
+    copies: Arc<MirrorQueue>,
     bytes: usize,
 }
 
-impl Counted {
-    fn new(copies: &Arc<Copies>) -> Counted {
-        Counted {
+impl ByteCount {
+    fn new(copies: &Arc<MirrorQueue>) -> ByteCount {
+        ByteCount {
             copies: Arc::clone(copies),
             bytes: 0,
         }
@@ -162,27 +162,27 @@ impl Counted {
     }
 }
 
-impl Drop for Counted {
+impl Drop for ByteCount {
     fn drop(&mut self) {
         self.clear();
     }
 }
 
 /// A copy that waits or is on its way.
-struct Load {
-    copy: Copy,
+struct QueuedCopy {
+    copy: MirroredRequest,
 }
 
-impl Load {
-    fn new(copy: Copy) -> Option<Load> {
+impl QueuedCopy {
+    fn new(copy: MirroredRequest) -> Option<QueuedCopy> {
         let copies = copy.counted.copies.count.fetch_add(1, Ordering::Relaxed);
         // Given back by the drop where there is none.
-        let load = Load { copy };
+        let load = QueuedCopy { copy };
         (copies < MAX_COPIES).then_some(load)
     }
 }
 
-impl Drop for Load {
+impl Drop for QueuedCopy {
     fn drop(&mut self) {
         self.copy.counted.copies.count.fetch_sub(1, Ordering::Relaxed);
     }
@@ -202,7 +202,7 @@ pub fn left_out() {
     }
 }
 
-async fn send_all(mut loads: UnboundedReceiver<Load>) {
+async fn send_all(mut loads: UnboundedReceiver<QueuedCopy>) {
     let places = Arc::new(Semaphore::new(MAX_AT_ONCE));
     while let Some(load) = loads.recv().await {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else {
@@ -215,7 +215,7 @@ async fn send_all(mut loads: UnboundedReceiver<Load>) {
     }
 }
 
-async fn send(mut load: Load) {
+async fn send(mut load: QueuedCopy) {
     let copy = &mut load.copy;
     let result = timeout(PATIENCE, try_send(copy)).await;
     let result = result.unwrap_or_else(|_| Err("it did not answer in time".to_owned()));
@@ -232,30 +232,30 @@ async fn send(mut load: Load) {
     }
 }
 
-async fn try_send(copy: &mut Copy) -> Result<(), String> {
+async fn try_send(copy: &mut MirroredRequest) -> Result<(), String> {
     let told = |error: io::Error| error.to_string();
     let upstream = Arc::clone(&copy.upstream);
     match upstream.way() {
-        Way::Unix(path) => converse(UnixStream::connect(path).await.map_err(told)?, copy).await,
-        Way::Tcp(addresses) => {
-            let pause = async || tokio::time::sleep(HEAD_START).await;
-            let connected = race::connect(&addresses, pause).await;
+        ConnectTarget::Unix(path) => converse(UnixStream::connect(path).await.map_err(told)?, copy).await,
+        ConnectTarget::Tcp(addresses) => {
+            let pause = async || tokio::time::sleep(ATTEMPT_DELAY).await;
+            let connected = happy_eyeballs::connect(&addresses, pause).await;
             let stream = connected.map_err(|error| match is_exhausted(&error) {
                 true => port_exhaustion::HINT.to_owned(),
                 false => error.to_string(),
             })?;
             converse(stream, copy).await
         }
-        Way::Unknown => Err("its name is not known yet".to_owned()),
-        Way::Nowhere(error) => Err(error.to_string()),
+        ConnectTarget::Unresolved => Err("its name is not known yet".to_owned()),
+        ConnectTarget::Failed(error) => Err(error.to_string()),
     }
 }
 
 /// Says it all, and hears the answer to its end: a server that is cut off would do less than it does for the request itself.
-async fn converse<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, copy: &mut Copy) -> Result<(), String> {
+async fn converse<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, copy: &mut MirroredRequest) -> Result<(), String> {
     let told = |error: io::Error| error.to_string();
     stream.write_all(&copy.bytes).await.map_err(told)?;
-    let mut heard = Hearing::new(std::mem::take(&mut copy.engine));
+    let mut heard = ResponseDrain::new(std::mem::take(&mut copy.engine));
     let mut room = vec![0; 16 * 1024];
     loop {
         let got = stream.read(&mut room).await.map_err(told)?;
@@ -268,15 +268,15 @@ async fn converse<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, copy: &mut C
 }
 
 /// What has come of an answer, as far as it has to be understood to see its end.
-struct Hearing {
+struct ResponseDrain {
     engine: ClientConnection,
     unread: Vec<u8>,
     index: ResponseIndex,
 }
 
-impl Hearing {
-    fn new(engine: ClientConnection) -> Hearing {
-        Hearing {
+impl ResponseDrain {
+    fn new(engine: ClientConnection) -> ResponseDrain {
+        ResponseDrain {
             engine,
             unread: Vec::new(),
             index: ResponseIndex::default(),
@@ -337,12 +337,12 @@ mod tests {
         let mut copies = Vec::new();
         let most = MAX_BYTES / CONTENT;
         loop {
-            let mut copy = Copy {
+            let mut copy = MirroredRequest {
                 upstream: Arc::clone(&upstream),
                 engine: ClientConnection::new(),
                 bytes: Vec::new(),
                 room: Some(CONTENT),
-                counted: Counted::new(all),
+                counted: ByteCount::new(all),
             };
             copy.bytes.extend_from_slice(&chunk);
             if !copy.count() {
@@ -358,7 +358,7 @@ mod tests {
         last.room = Some(0);
         last.chunk(&chunk);
         assert_eq!((last.room, last.bytes.capacity()), (None, 0));
-        assert!(Counted::new(all).grow_to(CONTENT));
+        assert!(ByteCount::new(all).grow_to(CONTENT));
         drop((last, copies));
         assert_eq!(all.bytes.load(Ordering::Relaxed), 0);
     }

@@ -12,19 +12,19 @@ use bytes::Bytes;
 use rocknet_io::runtime::spawn;
 use rocknet_io::wheel::Deadline;
 
-use crate::conversation::Conversation;
-use crate::trouble::Trouble;
+use crate::error::ProxyError;
+use crate::h1_exchange::H1Exchange;
 use rocknet_handler::response::{FieldList, Stream};
 
 /// The client's side: gives what there is, and waits for more where there is nothing.
-pub struct Ahead {
-    store: Rc<Store>,
+pub struct BufferedBody {
+    store: Rc<BufferQueue>,
     length: Option<u64>,
 }
 
 /// Between the task that receives and the stream that is sent.
 #[derive(Default)]
-struct Store {
+struct BufferQueue {
     pieces: RefCell<VecDeque<Bytes>>,
     /// Bytes of them.
     held: Cell<usize>,
@@ -40,14 +40,14 @@ struct Store {
     giver: Cell<Option<Waker>>,
 }
 
-impl Ahead {
+impl BufferedBody {
     /// Receives the rest of an answer in a task of its own. No more is received while `most` bytes wait to be taken; what is
     /// received at once may make them somewhat more.
-    pub fn new(mut conversation: Conversation, deadline: Deadline, length: Option<u64>, most: usize) -> Ahead {
+    pub fn new(mut conversation: H1Exchange, deadline: Deadline, length: Option<u64>, most: usize) -> BufferedBody {
         // Whoever put something together with others is woken if it comes back: that would be the task which gives this away.
         conversation.flush();
-        let store = Rc::new(Store::default());
-        let mut giving = Giving {
+        let store = Rc::new(BufferQueue::default());
+        let mut giving = BufferFill {
             store: Rc::clone(&store),
             conversation,
             deadline,
@@ -55,18 +55,18 @@ impl Ahead {
         };
         giving.deadline.set(giving.conversation.idle_ticks());
         spawn(poll_fn(move |context| giving.poll(context)));
-        Ahead { store, length }
+        BufferedBody { store, length }
     }
 }
 
-impl Drop for Ahead {
+impl Drop for BufferedBody {
     fn drop(&mut self) {
         self.store.is_left.set(true);
         self.store.wake_giver();
     }
 }
 
-impl Stream for Ahead {
+impl Stream for BufferedBody {
     fn next(&mut self) -> Pin<Box<dyn Future<Output = Option<io::Result<Bytes>>> + '_>> {
         Box::pin(poll_fn(|context| self.store.poll_take(context)))
     }
@@ -80,7 +80,7 @@ impl Stream for Ahead {
     }
 }
 
-impl Store {
+impl BufferQueue {
     fn poll_take(&self, context: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
         if let Some(piece) = self.pieces.borrow_mut().pop_front() {
             self.held.set(self.held.get() - piece.len());
@@ -104,7 +104,7 @@ impl Store {
         self.wake_taker();
     }
 
-    fn end(&self, how: Result<(), Trouble>) {
+    fn end(&self, how: Result<(), ProxyError>) {
         *self.end.borrow_mut() = Some(how.map_err(io::Error::from));
         self.wake_taker();
     }
@@ -123,14 +123,14 @@ impl Store {
 }
 
 /// The server's side.
-struct Giving {
-    store: Rc<Store>,
-    conversation: Conversation,
+struct BufferFill {
+    store: Rc<BufferQueue>,
+    conversation: H1Exchange,
     deadline: Deadline,
     most: usize,
 }
 
-impl Giving {
+impl BufferFill {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         loop {
             if self.store.is_left.get() {

@@ -9,19 +9,19 @@ use bytes::Bytes;
 use rocknet_io::wheel::Deadline;
 use rocknet_proto::method::Method;
 
-use crate::ahead::Ahead;
-use crate::conversation::Conversation;
-use crate::head::{Head, Unsent};
-use crate::switch::Joined;
-use crate::trouble::Trouble;
+use crate::buffering::BufferedBody;
+use crate::error::ProxyError;
+use crate::h1_exchange::H1Exchange;
+use crate::head::{OmittedBody, ResponseHead};
+use crate::upgrade::UpgradedTunnel;
 use rocknet_handler::response::{Body, ErrorPage, FieldList, Response, Stream};
 
 /// The response to a request whose head has come. `ahead`: bytes of it that are received ahead of the client.
-pub fn response(mut conversation: Conversation, method: Method, ahead: usize) -> Result<Response, Trouble> {
-    let Head { status, fields, length } = conversation.take_head().ok_or(Trouble::Silent)?;
+pub fn response(mut conversation: H1Exchange, method: Method, ahead: usize) -> Result<Response, ProxyError> {
+    let ResponseHead { status, fields, length } = conversation.take_head().ok_or(ProxyError::NoResponse)?;
     if let Some(protocol) = conversation.take_switched() {
         let protocol = String::from_utf8_lossy(&protocol).into_owned();
-        let tunnel = Joined::new(conversation).ok_or(Trouble::Silent)?;
+        let tunnel = UpgradedTunnel::new(conversation).ok_or(ProxyError::NoResponse)?;
         return Ok(Response {
             fields,
             ..Response::tunnel(protocol, tunnel)
@@ -29,7 +29,7 @@ pub fn response(mut conversation: Conversation, method: Method, ahead: usize) ->
     }
     let body = if method == Method::Head {
         conversation.finish();
-        Body::Stream(Box::new(Unsent(length)))
+        Body::Stream(Box::new(OmittedBody(length)))
     } else if conversation.is_over() && !conversation.has_trailers() {
         let content = conversation.take_pending();
         conversation.finish();
@@ -40,9 +40,9 @@ pub fn response(mut conversation: Conversation, method: Method, ahead: usize) ->
         }
     } else if ahead > 0 {
         let deadline = conversation.deadline();
-        Body::Stream(Box::new(Ahead::new(conversation, deadline, length, ahead)))
+        Body::Stream(Box::new(BufferedBody::new(conversation, deadline, length, ahead)))
     } else {
-        Body::Stream(Box::new(Content {
+        Body::Stream(Box::new(H1Body {
             deadline: conversation.deadline(),
             conversation,
             length,
@@ -59,15 +59,15 @@ pub fn response(mut conversation: Conversation, method: Method, ahead: usize) ->
 }
 
 /// The rest of an answer: read when there is room for it.
-struct Content {
-    conversation: Conversation,
+struct H1Body {
+    conversation: H1Exchange,
     deadline: Deadline,
     length: Option<u64>,
 }
 
-impl Stream for Content {
+impl Stream for H1Body {
     fn next(&mut self) -> Pin<Box<dyn Future<Output = Option<io::Result<Bytes>>> + '_>> {
-        let Content {
+        let H1Body {
             conversation, deadline, ..
         } = self;
         deadline.set(conversation.idle_ticks());

@@ -8,38 +8,38 @@ use std::time::Duration;
 use rocknet_config::model::Priority;
 use rocknet_io::wheel::Deadline;
 
-use crate::place::Place;
-use crate::slots::Waiters;
+use crate::concurrency_limit::WaitQueue;
+use crate::permit::Permit;
 use crate::upstream::Upstream;
-use rocknet_blocking::oneshot_slot::OneshotSlot;
 use rocknet_blocking::queue::{Queue, Ticket, Urgency};
+use rocknet_blocking::oneshot_slot::OneshotSlot;
 use rocknet_handler::breaker::Rules;
 
 /// Ticks after which a waiting request looks for room itself, because the end of a server's rest makes no event.
 const LOOKS_AGAIN: u32 = 4;
 
 /// Requests of all workers that wait for the same servers. The queue bounds itself, for each priority.
-pub struct Waiting {
+pub struct UpstreamQueue {
     /// The servers; true for backups.
     servers: Vec<(Arc<Upstream>, bool)>,
     /// Requests that one server has at once.
     most: usize,
-    queue: Mutex<Queue<Arc<Request>>>,
+    queue: Mutex<Queue<Arc<WaitingRequest>>>,
     /// Requests in the queue that exclude a server.
     choosy: AtomicUsize,
 }
 
 /// A request that waits.
-struct Request {
+struct WaitingRequest {
     /// The server that it excludes, because it was there before.
     but: Option<u32>,
     rules: Rules,
-    place: OneshotSlot<Place>,
+    place: OneshotSlot<Permit>,
 }
 
-impl Waiting {
-    pub fn new(servers: Vec<(Arc<Upstream>, bool)>, most: usize) -> Waiting {
-        Waiting {
+impl UpstreamQueue {
+    pub fn new(servers: Vec<(Arc<Upstream>, bool)>, most: usize) -> UpstreamQueue {
+        UpstreamQueue {
             servers,
             most,
             queue: Mutex::default(),
@@ -48,7 +48,7 @@ impl Waiting {
     }
 
     /// Has every server offer its room to this queue.
-    pub fn register(self: &Arc<Waiting>) {
+    pub fn register(self: &Arc<UpstreamQueue>) {
         for server in self.servers() {
             let queue = Arc::downgrade(self);
             server.slots.register(queue);
@@ -61,7 +61,7 @@ impl Waiting {
 
     /// Returns the test for requests that may go to this server now: to a backup, or to a server that rests, only where no
     /// better one is, and to an unhealthy one only where all are. `None`: no request may.
-    fn suits(&self, server: u32, now: Duration) -> Option<impl Fn(&Arc<Request>) -> bool> {
+    fn suits(&self, server: u32, now: Duration) -> Option<impl Fn(&Arc<WaitingRequest>) -> bool> {
         let rank =
             |(server, is_backup): &(Arc<Upstream>, bool)| (server.is_sick(), !server.admits(millis(now)), *is_backup);
         let this = self.servers.iter().find(|(other, _)| other.id == server).map(rank);
@@ -73,7 +73,7 @@ impl Waiting {
         let (better, another) = (better.next(), better.next());
         // A server that was tried is no better for the request that tried it.
         let suits_any = better.is_none() || another.is_none() && self.choosy.load(Ordering::SeqCst) > 0;
-        suits_any.then_some(move |request: &Arc<Request>| {
+        suits_any.then_some(move |request: &Arc<WaitingRequest>| {
             request.but != Some(server) && (better.is_none() || better == request.but)
         })
     }
@@ -86,8 +86,8 @@ impl Waiting {
         rules: Rules,
         deadline: &Deadline,
         ticks: u32,
-    ) -> Option<Place> {
-        let request = Arc::new(Request {
+    ) -> Option<Permit> {
+        let request = Arc::new(WaitingRequest {
             but,
             rules,
             place: OneshotSlot::default(),
@@ -99,7 +99,7 @@ impl Waiting {
         self.servers
             .iter()
             .for_each(|(server, _)| server.slots.await_slot(priority));
-        let leaving = Leaving {
+        let leaving = QueueGuard {
             waiting: self,
             request,
             priority,
@@ -120,7 +120,7 @@ impl Waiting {
     }
 }
 
-impl Waiters for Waiting {
+impl WaitQueue for UpstreamQueue {
     fn limit(&self) -> usize {
         self.most
     }
@@ -147,14 +147,14 @@ impl Waiters for Waiting {
 }
 
 /// Takes a request that leaves out of the queue. A place that it was given meanwhile goes to another one.
-struct Leaving<'w> {
-    waiting: &'w Waiting,
-    request: Arc<Request>,
+struct QueueGuard<'w> {
+    waiting: &'w UpstreamQueue,
+    request: Arc<WaitingRequest>,
     priority: Priority,
     ticket: Ticket,
 }
 
-impl Drop for Leaving<'_> {
+impl Drop for QueueGuard<'_> {
     fn drop(&mut self) {
         lock(&self.waiting.queue).cancel(self.ticket);
         let servers = self.waiting.servers.iter();
@@ -198,24 +198,24 @@ mod tests {
         Arc::new(Upstream::new(number.into(), &to, None, TimeSource::default()))
     }
 
-    fn line(servers: &[&Arc<Upstream>], most: usize) -> Arc<Waiting> {
+    fn line(servers: &[&Arc<Upstream>], most: usize) -> Arc<UpstreamQueue> {
         let sharing = servers.iter().map(|server| (Arc::clone(server), false));
-        let waiting = Arc::new(Waiting::new(sharing.collect(), most));
+        let waiting = Arc::new(UpstreamQueue::new(sharing.collect(), most));
         waiting.register();
         waiting
     }
 
-    fn take(server: &Arc<Upstream>, most: usize, priority: Priority) -> Option<Place> {
+    fn take(server: &Arc<Upstream>, most: usize, priority: Priority) -> Option<Permit> {
         server.take(most, priority, uptime_ms())
     }
 
     /// One that waits, with a wheel that nobody turns but the test.
     struct Client<'w> {
         wheel: Rc<Wheel>,
-        waits: Pin<Box<dyn Future<Output = Option<Place>> + 'w>>,
+        waits: Pin<Box<dyn Future<Output = Option<Permit>> + 'w>>,
     }
 
-    fn client<'w>(waiting: &'w Waiting, priority: Priority, but: Option<u32>) -> Client<'w> {
+    fn client<'w>(waiting: &'w UpstreamQueue, priority: Priority, but: Option<u32>) -> Client<'w> {
         let wheel = Wheel::new(Duration::from_millis(10), 4);
         let deadline = wheel.deadline();
         let mut client = Client {
@@ -227,11 +227,11 @@ mod tests {
     }
 
     impl Client<'_> {
-        fn look(&mut self) -> Poll<Option<Place>> {
+        fn look(&mut self) -> Poll<Option<Permit>> {
             self.waits.as_mut().poll(&mut Context::from_waker(Waker::noop()))
         }
 
-        fn place(&mut self) -> Option<Place> {
+        fn place(&mut self) -> Option<Permit> {
             match self.look() {
                 Poll::Ready(place) => Some(place.expect("a place before the deadline")),
                 Poll::Pending => None,
@@ -355,7 +355,7 @@ mod tests {
     fn a_backup_is_waited_for_only_where_no_other_may_be_asked() {
         let (share, backup) = (server(11), server(12));
         let servers = [(Arc::clone(&share), false), (Arc::clone(&backup), true)];
-        let waiting = Arc::new(Waiting::new(servers.into(), 1));
+        let waiting = Arc::new(UpstreamQueue::new(servers.into(), 1));
         waiting.register();
         let (busy, full) = (take(&share, 1, Low), take(&backup, 1, Low));
         let mut patient = client(&waiting, Normal, None);

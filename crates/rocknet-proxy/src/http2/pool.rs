@@ -15,12 +15,12 @@ use hashbrown::HashMap;
 use rocknet_io::runtime::spawn;
 use rocknet_io::wheel::Deadline;
 
-use super::socket::{Malformed, Socket};
-use crate::group::Proxy;
-use crate::trouble::Trouble;
+use super::io::{H2Io, MalformedStreams};
+use crate::error::ProxyError;
+use crate::proxy::Proxy;
+use crate::transport::Transport;
 use crate::upstream::Upstream;
-use crate::wire::Wire;
-use crate::{connect, trouble};
+use crate::{connect, error};
 use rocknet_handler::exchange::Client;
 use rocknet_handler::services::{Services, WorkerLocal};
 
@@ -39,50 +39,50 @@ const SEND_BUFFER: usize = 128 * 1024;
 const HEAD_SIZE: u32 = 32 * 1024;
 
 #[derive(Default)]
-pub struct Sessions {
-    shelves: RefCell<HashMap<u32, Shelf, foldhash::fast::FixedState>>,
+pub struct H2Pool {
+    shelves: RefCell<HashMap<u32, UpstreamConnections, foldhash::fast::FixedState>>,
 }
 
-struct Shelf {
+struct UpstreamConnections {
     upstream: Weak<Upstream>,
-    sessions: Vec<Rc<Session>>,
+    sessions: Vec<Rc<H2Connection>>,
     /// Somebody makes a connection, and these wait for it.
-    opening: Option<Rc<Opening>>,
+    opening: Option<Rc<PendingConnection>>,
     idle_ms: u64,
 }
 
 /// One connection.
-pub struct Session {
+pub struct H2Connection {
     sender: SendRequest<Bytes>,
     active: Cell<usize>,
     /// Requests so far.
     begun: Cell<u64>,
     /// Nothing more is asked over it.
     is_over: Rc<Cell<bool>>,
-    malformed: Rc<Malformed>,
+    malformed: Rc<MalformedStreams>,
     rests_since_ms: Cell<u64>,
 }
 
 /// One request's place on a connection.
-pub struct Lease {
-    session: Rc<Session>,
+pub struct StreamPermit {
+    session: Rc<H2Connection>,
     services: Rc<Services>,
 }
 
 /// A connection in the making.
 #[derive(Default)]
-struct Opening {
+struct PendingConnection {
     waiting: RefCell<Vec<Waker>>,
     /// `None`: not yet, or given up by whoever made it.
     failed: RefCell<Option<(io::ErrorKind, String)>>,
     is_over: Cell<bool>,
 }
 
-impl Lease {
-    fn new(services: &Rc<Services>, session: &Rc<Session>) -> Lease {
+impl StreamPermit {
+    fn new(services: &Rc<Services>, session: &Rc<H2Connection>) -> StreamPermit {
         session.active.set(session.active.get() + 1);
         session.begun.set(session.begun.get() + 1);
-        Lease {
+        StreamPermit {
             session: Rc::clone(session),
             services: Rc::clone(services),
         }
@@ -108,14 +108,14 @@ impl Lease {
     }
 }
 
-impl Drop for Lease {
+impl Drop for StreamPermit {
     fn drop(&mut self) {
         self.session.active.set(self.session.active.get() - 1);
         self.session.rests_since_ms.set(self.services.clock.uptime_ms());
     }
 }
 
-impl Opening {
+impl PendingConnection {
     /// Ready when it is over. `place`: of the one who waits, who has one, however often he looks: a connection in HTTP/2 looks
     /// for all its streams whenever anything comes.
     fn poll_over(&self, context: &mut Context<'_>, place: &mut Option<usize>) -> Poll<()> {
@@ -134,14 +134,14 @@ impl Opening {
     }
 }
 
-impl Session {
+impl H2Connection {
     fn has_room(&self) -> bool {
         let most = self.sender.current_max_send_streams().min(MAX_STREAMS);
         !self.is_over.get() && self.active.get() < most
     }
 }
 
-impl Sessions {
+impl H2Pool {
     /// A place on a connection, which is made if there is none with room. Who comes while one is made waits for it.
     pub async fn lease(
         services: &Rc<Services>,
@@ -149,13 +149,13 @@ impl Sessions {
         proxy: &Proxy,
         deadline: &Deadline,
         idle_ms: u64,
-    ) -> Result<Lease, Trouble> {
-        let all = services.local::<Sessions>();
+    ) -> Result<StreamPermit, ProxyError> {
+        let all = services.local::<H2Pool>();
         let all = &*all;
         loop {
             let opening = {
                 let mut shelves = all.shelves.borrow_mut();
-                let shelf = shelves.entry(upstream.id).or_insert_with(|| Shelf {
+                let shelf = shelves.entry(upstream.id).or_insert_with(|| UpstreamConnections {
                     upstream: Arc::downgrade(upstream),
                     sessions: Vec::new(),
                     opening: None,
@@ -164,10 +164,10 @@ impl Sessions {
                 shelf.idle_ms = idle_ms;
                 shelf.sessions.retain(|session| !session.is_over.get());
                 if let Some(session) = shelf.sessions.iter().find(|session| session.has_room()) {
-                    return Ok(Lease::new(services, session));
+                    return Ok(StreamPermit::new(services, session));
                 }
                 if shelf.sessions.len() >= MAX_SESSIONS {
-                    return Err(Trouble::Full);
+                    return Err(ProxyError::NoCapacity);
                 }
                 match &shelf.opening {
                     Some(opening) => Err(Rc::clone(opening)),
@@ -176,7 +176,7 @@ impl Sessions {
             };
             match opening {
                 Ok(opening) => {
-                    let maker = Maker {
+                    let maker = ConnectGuard {
                         all,
                         id: upstream.id,
                         opening,
@@ -188,14 +188,14 @@ impl Sessions {
                     };
                     match made {
                         Ok(session) => {
-                            let lease = Lease::new(services, &session);
+                            let lease = StreamPermit::new(services, &session);
                             if let Some(shelf) = all.shelves.borrow_mut().get_mut(&upstream.id) {
                                 shelf.sessions.push(session);
                             }
                             return Ok(lease);
                         }
                         Err(trouble) => {
-                            *maker.opening.failed.borrow_mut() = Some((trouble::kind(&trouble), trouble.to_string()));
+                            *maker.opening.failed.borrow_mut() = Some((error::kind(&trouble), trouble.to_string()));
                             return Err(trouble);
                         }
                     }
@@ -205,10 +205,10 @@ impl Sessions {
                     let mut place = None;
                     let over = poll_fn(|context| opening.poll_over(context, &mut place));
                     if deadline.within(over).await.is_none() {
-                        return Err(Trouble::Unreachable(io::ErrorKind::TimedOut.into()));
+                        return Err(ProxyError::Connect(io::ErrorKind::TimedOut.into()));
                     }
                     if let Some((kind, text)) = &*opening.failed.borrow() {
-                        return Err(Trouble::Unreachable(io::Error::new(*kind, text.clone())));
+                        return Err(ProxyError::Connect(io::Error::new(*kind, text.clone())));
                     }
                 }
             }
@@ -216,7 +216,7 @@ impl Sessions {
     }
 }
 
-impl WorkerLocal for Sessions {
+impl WorkerLocal for H2Pool {
     /// Closes what has rested too long, and what no configuration names any more.
     fn tick(&self, now_ms: u64) {
         if self.shelves.borrow().is_empty() {
@@ -240,13 +240,13 @@ impl WorkerLocal for Sessions {
 }
 
 /// Whoever makes a connection; when that is over, for whatever reason, those who wait hear of it.
-struct Maker<'s> {
-    all: &'s Sessions,
+struct ConnectGuard<'s> {
+    all: &'s H2Pool,
     id: u32,
-    opening: Rc<Opening>,
+    opening: Rc<PendingConnection>,
 }
 
-impl Drop for Maker<'_> {
+impl Drop for ConnectGuard<'_> {
     fn drop(&mut self) {
         if let Some(shelf) = self.all.shelves.borrow_mut().get_mut(&self.id) {
             shelf.opening = None;
@@ -256,8 +256,8 @@ impl Drop for Maker<'_> {
     }
 }
 
-async fn open(wire: Wire, upstream: &Arc<Upstream>) -> Result<Rc<Session>, Trouble> {
-    let malformed = Rc::<Malformed>::default();
+async fn open(wire: Transport, upstream: &Arc<Upstream>) -> Result<Rc<H2Connection>, ProxyError> {
+    let malformed = Rc::<MalformedStreams>::default();
     let made = Builder::new()
         .enable_push(false)
         .initial_window_size(STREAM_WINDOW)
@@ -265,9 +265,9 @@ async fn open(wire: Wire, upstream: &Arc<Upstream>) -> Result<Rc<Session>, Troub
         .initial_max_send_streams(MAX_STREAMS)
         .max_send_buffer_size(SEND_BUFFER)
         .max_header_list_size(HEAD_SIZE)
-        .handshake::<_, Bytes>(Socket::new(wire, Rc::clone(&malformed)))
+        .handshake::<_, Bytes>(H2Io::new(wire, Rc::clone(&malformed)))
         .await;
-    let (sender, connection) = made.map_err(|error| trouble::of_http2(error, false))?;
+    let (sender, connection) = made.map_err(|error| error::of_http2(error, false))?;
     let is_over = Rc::new(Cell::new(false));
     let (over, upstream) = (Rc::clone(&is_over), Arc::clone(upstream));
     spawn(async move {
@@ -276,7 +276,7 @@ async fn open(wire: Wire, upstream: &Arc<Upstream>) -> Result<Rc<Session>, Troub
         }
         over.set(true);
     });
-    Ok(Rc::new(Session {
+    Ok(Rc::new(H2Connection {
         sender,
         active: Cell::new(0),
         begun: Cell::new(0),
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn who_looks_often_waits_once() {
-        let opening = Opening::default();
+        let opening = PendingConnection::default();
         let mut context = Context::from_waker(Waker::noop());
         let (mut one, mut other) = (None, None);
         for _ in 0..100 {

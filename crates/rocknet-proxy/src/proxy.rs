@@ -8,14 +8,14 @@ use rocknet_config::model::{self, Balance, Host, Priority, RequestBuffering, Ups
 use rocknet_io::wheel::{Deadline, Wheel};
 use rustls_pki_types::ServerName;
 
+use crate::error::ProxyError;
 use crate::mirror::Mirror;
-use crate::place::Place;
+use crate::permit::Permit;
 use crate::rewrite::Rewrite;
-use crate::trouble::Trouble;
+use crate::transport::Dialer;
 use crate::upstream::Upstream;
+use crate::upstream_queue::UpstreamQueue;
 use crate::upstreams::Upstreams;
-use crate::waiting::Waiting;
-use crate::wire::Dialer;
 use rocknet_handler::balance::{self, Candidate};
 use rocknet_handler::breaker::Rules;
 
@@ -60,7 +60,7 @@ pub struct Proxy {
     most: usize,
     /// Tunnels count among them: the limit was written down.
     counts_tunnels: bool,
-    waiting: Arc<Waiting>,
+    waiting: Arc<UpstreamQueue>,
     patience: Duration,
     pub(super) connect: Duration,
     pub(super) first_byte: Duration,
@@ -76,7 +76,7 @@ struct Member {
 }
 
 /// What a choice may go by.
-pub struct Asked<'a> {
+pub struct Selection<'a> {
     /// The bytes that decide, where the balance goes by any.
     pub key: Option<&'a [u8]>,
     /// The server that the client has been with.
@@ -160,15 +160,15 @@ impl Proxy {
     /// A place at the server that is to have this request, waited for where all are full. `but`: one that was tried.
     pub(super) async fn place(
         &self,
-        asked: &Asked<'_>,
+        asked: &Selection<'_>,
         but: Option<u32>,
         now_ms: u64,
         draw: impl Fn() -> u64,
         deadline: &Deadline,
         wheel: &Wheel,
-    ) -> Result<Place, Trouble> {
+    ) -> Result<Permit, ProxyError> {
         match self.choose(asked, but, now_ms, &draw) {
-            Err(Trouble::Full) => {}
+            Err(ProxyError::NoCapacity) => {}
             chosen => return chosen,
         }
         // Where no other is asked, that one is waited for again.
@@ -179,24 +179,24 @@ impl Proxy {
         let but = but.filter(|_| lasting(&self.members).any(is_other));
         let ticks = wheel.ticks(self.patience);
         let place = Box::pin(self.waiting.wait(asked.priority, but, self.rules, deadline, ticks)).await;
-        let place = place.ok_or(Trouble::Full)?;
+        let place = place.ok_or(ProxyError::NoCapacity)?;
         if lasting(&self.members).all(|member| member.upstream.is_sick()) {
-            return Err(Trouble::Sick);
+            return Err(ProxyError::NoHealthyUpstream);
         }
         Ok(place)
     }
 
     fn choose(
         &self,
-        asked: &Asked<'_>,
+        asked: &Selection<'_>,
         but: Option<u32>,
         now_ms: u64,
         draw: impl Fn() -> u64,
-    ) -> Result<Place, Trouble> {
+    ) -> Result<Permit, ProxyError> {
         if let [only] = &self.members[..] {
             // To refuse what nobody else could do either would only turn one error into another.
             return match only.upstream.is_sick() {
-                true => Err(Trouble::Sick),
+                true => Err(ProxyError::NoHealthyUpstream),
                 false => self.enter(only, asked.priority, now_ms),
             };
         }
@@ -214,7 +214,11 @@ impl Proxy {
             ((was_tried, rests, is_spare), member)
         });
         let ranked: Vec<_> = ranked.collect();
-        let best = ranked.iter().map(|(rank, _)| *rank).min().ok_or(Trouble::Sick)?;
+        let best = ranked
+            .iter()
+            .map(|(rank, _)| *rank)
+            .min()
+            .ok_or(ProxyError::NoHealthyUpstream)?;
         let able = ranked.into_iter().filter(|(rank, _)| *rank == best);
         let able: Vec<&Member> = able.map(|(_, member)| member).collect();
         let candidates: Vec<Candidate> = able
@@ -230,11 +234,11 @@ impl Proxy {
             Some(candidate) => Some(candidate.index),
             None => self.pick(&candidates, asked.key, draw),
         };
-        self.enter(able[chosen.ok_or(Trouble::Full)?], asked.priority, now_ms)
+        self.enter(able[chosen.ok_or(ProxyError::NoCapacity)?], asked.priority, now_ms)
     }
 
     /// Where any two will do, mostly two are found that can be asked: then the others need not be looked at.
-    fn drawn(&self, asked: &Asked<'_>, but: Option<u32>, now_ms: u64, draw: impl Fn() -> u64) -> Option<&Member> {
+    fn drawn(&self, asked: &Selection<'_>, but: Option<u32>, now_ms: u64, draw: impl Fn() -> u64) -> Option<&Member> {
         if self.balance != Balance::RandomTwo || asked.sticky.is_some() {
             return None;
         }
@@ -271,19 +275,21 @@ impl Proxy {
         }
     }
 
-    fn enter(&self, member: &Member, priority: Priority, now_ms: u64) -> Result<Place, Trouble> {
+    fn enter(&self, member: &Member, priority: Priority, now_ms: u64) -> Result<Permit, ProxyError> {
         let upstream = &member.upstream;
         if !upstream.slots.admits_more(self.most, priority, now_ms) {
-            return Err(Trouble::Full);
+            return Err(ProxyError::NoCapacity);
         }
-        let place = upstream.take(self.most, priority, now_ms).ok_or(Trouble::Full)?;
+        let place = upstream
+            .take(self.most, priority, now_ms)
+            .ok_or(ProxyError::NoCapacity)?;
         upstream.begin(now_ms, self.rules);
         Ok(place)
     }
 
     /// What becomes of a place whose answer is a tunnel: these last for hours, and a limit that nobody wrote down is meant for
     /// requests.
-    pub(super) fn tunnel_place(&self, place: Place) -> Place {
+    pub(super) fn tunnel_place(&self, place: Permit) -> Permit {
         match self.counts_tunnels {
             true => place,
             false => place.beyond_limit(),
@@ -360,7 +366,7 @@ mod tests {
     /// Where a request goes; `but`: where it was.
     fn chosen(proxy: &Proxy, key: u32, but: Option<u32>) -> u32 {
         let key = key.to_le_bytes();
-        let asked = Asked {
+        let asked = Selection {
             key: Some(&key),
             sticky: None,
             priority: Priority::Normal,

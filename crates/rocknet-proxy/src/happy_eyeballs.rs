@@ -14,14 +14,14 @@ use tokio::net::TcpStream;
 use rocknet_handler::port_exhaustion;
 
 /// "Connection Attempt Delay": what section 8 recommends.
-pub const HEAD_START: Duration = Duration::from_millis(250);
+pub const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 
 /// Connects to one of `addresses`, the foremost if it can be. `pause` waits for as long as one may be silent.
 pub async fn connect(addresses: &[SocketAddr], pause: impl AsyncFn()) -> io::Result<TcpStream> {
     if let [only] = addresses {
         return port_exhaustion::connect(*only, TcpStream::connect(only)).await;
     }
-    let mut field = Field {
+    let mut field = Attempts {
         running: Vec::new(),
         last: ErrorKind::AddrNotAvailable.into(),
     };
@@ -46,13 +46,13 @@ pub async fn connect(addresses: &[SocketAddr], pause: impl AsyncFn()) -> io::Res
 }
 
 /// Those who are on their way.
-struct Field {
+struct Attempts {
     running: Vec<Pin<Box<dyn Future<Output = io::Result<TcpStream>> + Send>>>,
     /// Why the last of those failed who did.
     last: io::Error,
 }
 
-impl Field {
+impl Attempts {
     /// The one that has connected; or `None`: one has failed.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<TcpStream>> {
         for index in 0..self.running.len() {

@@ -9,29 +9,29 @@ use std::task::{Context, Poll, ready};
 use rocknet_io::link::Link;
 use rocknet_io::wheel::Deadline;
 
-use crate::Times;
-use crate::connection::Connection;
-use crate::head::Head;
-use crate::incoming::Incoming;
-use crate::mistrust;
-use crate::place::Place;
-use crate::pool::Pool;
-use crate::request::Sent;
+use crate::Timeouts;
+use crate::error::ProxyError;
+use crate::h1_connection::H1Connection;
+use crate::head::ResponseHead;
+use crate::permit::Permit;
+use crate::pool::ConnectionPool;
+use crate::request::UpstreamRequest;
+use crate::response_reader::ResponseReader;
+use crate::tls_error;
 use crate::trailers;
-use crate::trouble::Trouble;
 use crate::upstream::Upstream;
 use rocknet_handler::exchange::RequestBody;
 use rocknet_handler::interim::InterimSender;
 use rocknet_handler::response::FieldList;
 use rocknet_handler::services::{ReceiveBuffer, Services};
 
-pub struct Conversation {
+pub struct H1Exchange {
     services: Rc<Services>,
     /// Left when the answer is over. `None`: its head has not come.
-    place: Option<Place>,
+    place: Option<Permit>,
     /// Taken when it is kept for another.
-    connection: Option<Box<Connection>>,
-    times: Times,
+    connection: Option<Box<H1Connection>>,
+    times: Timeouts,
     /// Client's content that is still to come.
     content: Option<RequestBody>,
     /// The request has content, whether it is still to come or not.
@@ -40,7 +40,7 @@ pub struct Conversation {
     set: Option<Arc<[(String, String)]>>,
     /// Some of that content was taken.
     taken: bool,
-    answer: Incoming,
+    answer: ResponseReader,
     heard: bool,
     /// Something went wrong that rules out another request on this connection.
     spoilt: bool,
@@ -48,15 +48,15 @@ pub struct Conversation {
 
 /// What sending the request waits for.
 #[derive(PartialEq, Eq)]
-enum Asking {
-    Client,
-    Server,
-    Nothing,
+enum SendState {
+    WaitsForClient,
+    WaitsForUpstream,
+    Done,
 }
 
-impl Conversation {
-    pub fn new(services: &Rc<Services>, connection: Box<Connection>, times: Times) -> Conversation {
-        Conversation {
+impl H1Exchange {
+    pub fn new(services: &Rc<Services>, connection: Box<H1Connection>, times: Timeouts) -> H1Exchange {
+        H1Exchange {
             services: Rc::clone(services),
             place: None,
             connection: Some(connection),
@@ -65,7 +65,7 @@ impl Conversation {
             has_content: false,
             set: None,
             taken: false,
-            answer: Incoming::default(),
+            answer: ResponseReader::default(),
             heard: false,
             spoilt: false,
         }
@@ -75,13 +75,14 @@ impl Conversation {
     pub fn begin(
         &mut self,
         upstream: &Upstream,
-        sent: &Sent<'_>,
+        sent: &UpstreamRequest<'_>,
         content: &mut Option<RequestBody>,
         deadline: &Deadline,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), ProxyError> {
         if let Some(connection) = &mut self.connection {
-            let Connection { engine, out, .. } = &mut **connection;
-            sent.encode(engine, upstream, out.buffer()).map_err(Trouble::Request)?;
+            let H1Connection { engine, out, .. } = &mut **connection;
+            sent.encode(engine, upstream, out.buffer())
+                .map_err(ProxyError::Encode)?;
         }
         self.answer.wish = sent.wish().map(Rc::clone);
         if sent.has_content() {
@@ -101,7 +102,7 @@ impl Conversation {
         content: &mut Option<RequestBody>,
         interim: &mut InterimSender,
         deadline: &Deadline,
-    ) -> Poll<Result<(), Trouble>> {
+    ) -> Poll<Result<(), ProxyError>> {
         let begun = ready!(self.poll_head(context, interim, deadline));
         if !self.taken && self.content.is_some() {
             *content = self.content.take();
@@ -110,11 +111,11 @@ impl Conversation {
     }
 
     /// The place at the server is this one's until the answer is over.
-    pub fn hold_place(&mut self, place: Place) {
+    pub fn hold_place(&mut self, place: Permit) {
         self.place = Some(place);
     }
 
-    pub fn take_head(&mut self) -> Option<Head> {
+    pub fn take_head(&mut self) -> Option<ResponseHead> {
         self.answer.head.take()
     }
 
@@ -129,11 +130,11 @@ impl Conversation {
     }
 
     /// The connection, to be used for something else than HTTP.
-    pub fn take_connection(&mut self) -> Option<Box<Connection>> {
+    pub fn take_connection(&mut self) -> Option<Box<H1Connection>> {
         self.connection.take()
     }
 
-    pub fn times(&self) -> Times {
+    pub fn times(&self) -> Timeouts {
         self.times
     }
 
@@ -169,7 +170,7 @@ impl Conversation {
     }
 
     /// Goes on with an answer that has begun: what is still to be sent of its request, and then what is there of it.
-    pub fn poll_on(&mut self, context: &mut Context<'_>, deadline: &Deadline) -> Poll<Result<(), Trouble>> {
+    pub fn poll_on(&mut self, context: &mut Context<'_>, deadline: &Deadline) -> Poll<Result<(), ProxyError>> {
         // Silent is who neither speaks nor listens: an upstream that answers bit by bit what it is sent bit by bit is not.
         if self.has_content {
             if let Err(trouble) = self.ask(context, deadline, self.times.idle) {
@@ -179,7 +180,7 @@ impl Conversation {
             self.drop_unsent();
         }
         match self.poll_more(context) {
-            Poll::Pending if deadline.poll_past(context.waker()) => Poll::Ready(Err(Trouble::Slow)),
+            Poll::Pending if deadline.poll_past(context.waker()) => Poll::Ready(Err(ProxyError::Timeout)),
             polled => polled,
         }
     }
@@ -199,7 +200,7 @@ impl Conversation {
         context: &mut Context<'_>,
         interim: &mut InterimSender,
         deadline: &Deadline,
-    ) -> Poll<Result<(), Trouble>> {
+    ) -> Poll<Result<(), ProxyError>> {
         loop {
             let asking = match self.ask(context, deadline, self.times.first_byte) {
                 Ok(asking) => asking,
@@ -207,7 +208,7 @@ impl Conversation {
             };
             if self.answer.head.is_some() {
                 // Behind a whole answer nobody wants the rest of the request.
-                if self.is_over() && asking != Asking::Nothing {
+                if self.is_over() && asking != SendState::Done {
                     (self.spoilt, self.content) = (true, None);
                 }
                 self.taken = true;
@@ -216,8 +217,8 @@ impl Conversation {
             match self.poll_more(context) {
                 Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(trouble)) => return Poll::Ready(Err(trouble)),
-                Poll::Pending if asking != Asking::Client && deadline.poll_past(context.waker()) => {
-                    return Poll::Ready(Err(Trouble::Slow));
+                Poll::Pending if asking != SendState::WaitsForClient && deadline.poll_past(context.waker()) => {
+                    return Poll::Ready(Err(ProxyError::Timeout));
                 }
                 Poll::Pending => {
                     if self.answer.early.is_some() {
@@ -231,22 +232,22 @@ impl Conversation {
     }
 
     /// Sends what there is of the request; after each piece of it the other side has `ticks` anew.
-    fn ask(&mut self, context: &mut Context<'_>, deadline: &Deadline, ticks: u32) -> Result<Asking, Trouble> {
+    fn ask(&mut self, context: &mut Context<'_>, deadline: &Deadline, ticks: u32) -> Result<SendState, ProxyError> {
         loop {
             let Some(connection) = &mut self.connection else {
-                return Ok(Asking::Nothing);
+                return Ok(SendState::Done);
             };
-            let Connection { link, engine, out, .. } = &mut **connection;
+            let H1Connection { link, engine, out, .. } = &mut **connection;
             if let Some(unsent) = link.take_unsent() {
                 out.put_back(unsent);
                 match link.poll_send(context, out) {
-                    Poll::Pending => return Ok(Asking::Server),
+                    Poll::Pending => return Ok(SendState::WaitsForUpstream),
                     Poll::Ready(sent) => self.spoilt |= sent.is_err(),
                 }
             }
             if !out.is_empty() && !link.send_together(context, out) {
                 match link.poll_send(context, out) {
-                    Poll::Pending => return Ok(Asking::Server),
+                    Poll::Pending => return Ok(SendState::WaitsForUpstream),
                     Poll::Ready(Ok(())) => {}
                     // It listens no more; what it says is still worth hearing, and tells more than this error.
                     Poll::Ready(Err(_)) => self.spoilt = true,
@@ -257,18 +258,18 @@ impl Conversation {
                 if self.taken {
                     self.content = None;
                 }
-                return Ok(Asking::Nothing);
+                return Ok(SendState::Done);
             }
             let Some(content) = &mut self.content else {
-                return Ok(Asking::Nothing);
+                return Ok(SendState::Done);
             };
             match content.poll_chunk(context) {
-                Poll::Pending => return Ok(Asking::Client),
+                Poll::Pending => return Ok(SendState::WaitsForClient),
                 Poll::Ready(Ok(Some(chunk))) => {
                     self.taken = true;
                     engine
                         .begin_data(chunk.len() as u64, out.buffer())
-                        .map_err(Trouble::Request)?;
+                        .map_err(ProxyError::Encode)?;
                     if !chunk.is_empty() {
                         out.push_owned(chunk);
                         out.buffer().extend_from_slice(engine.data_end());
@@ -279,13 +280,13 @@ impl Conversation {
                     let trailers = trailers::of_request(&trailers, self.set.as_deref().unwrap_or_default());
                     (self.taken, self.content) = (true, None);
                     let is_whole = engine.finish(trailers.bytes(), out.buffer());
-                    if !is_whole.map_err(Trouble::Request)? {
-                        return Err(Trouble::Content(rocknet_handler::exchange::BodyError::Incomplete));
+                    if !is_whole.map_err(ProxyError::Encode)? {
+                        return Err(ProxyError::RequestBody(rocknet_handler::exchange::BodyError::Incomplete));
                     }
                 }
                 Poll::Ready(Err(error)) => {
                     self.taken = true;
-                    return Err(Trouble::Content(error));
+                    return Err(ProxyError::RequestBody(error));
                 }
             }
             deadline.set(ticks);
@@ -293,12 +294,12 @@ impl Conversation {
     }
 
     /// Receives once, and reads what came.
-    pub fn poll_more(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Trouble>> {
+    pub fn poll_more(&mut self, context: &mut Context<'_>) -> Poll<Result<(), ProxyError>> {
         let Some(connection) = &mut self.connection else {
-            return Poll::Ready(Err(Trouble::Silent));
+            return Poll::Ready(Err(ProxyError::NoResponse));
         };
         let is_unheard = !self.heard && !connection.is_new;
-        let Connection {
+        let H1Connection {
             link, engine, unread, ..
         } = &mut **connection;
         let mut input = self.services.receive_buffer.borrow_mut();
@@ -306,12 +307,12 @@ impl Conversation {
         let received = match link.poll_recv(context, bytes) {
             Poll::Pending => return Poll::Pending,
             Poll::Ready(Ok(received)) => received,
-            Poll::Ready(Err(_)) if is_unheard => return Poll::Ready(Err(Trouble::Unheard)),
+            Poll::Ready(Err(_)) if is_unheard => return Poll::Ready(Err(ProxyError::ReusedConnectionClosed)),
             // Under TLS 1.3 a server sees our certificate when the handshake is over for us.
-            Poll::Ready(Err(error)) if !self.heard && mistrust::is_refusal(&error) => {
-                return Poll::Ready(Err(Trouble::Handshake(error)));
+            Poll::Ready(Err(error)) if !self.heard && tls_error::is_refusal(&error) => {
+                return Poll::Ready(Err(ProxyError::Handshake(error)));
             }
-            Poll::Ready(Err(error)) => return Poll::Ready(Err(Trouble::Broken(error))),
+            Poll::Ready(Err(error)) => return Poll::Ready(Err(ProxyError::ConnectionLost(error))),
         };
         let answer = &mut self.answer;
         let read = if received.is_empty() {
@@ -321,8 +322,8 @@ impl Conversation {
                     answer.is_over |= ended;
                     Ok(())
                 }
-                Err(_) if is_unheard => return Poll::Ready(Err(Trouble::Unheard)),
-                Err(_) if !self.heard => return Poll::Ready(Err(Trouble::Silent)),
+                Err(_) if is_unheard => return Poll::Ready(Err(ProxyError::ReusedConnectionClosed)),
+                Err(_) if !self.heard => return Poll::Ready(Err(ProxyError::NoResponse)),
                 Err(fault) => Err(fault),
             }
         } else {
@@ -340,7 +341,7 @@ impl Conversation {
         };
         // What lies behind the end is nobody's.
         self.spoilt |= answer.is_over && !unread.is_empty();
-        Poll::Ready(read.map_err(Trouble::Fault))
+        Poll::Ready(read.map_err(ProxyError::InvalidH1))
     }
 
     /// What waits to leave together with what others send leaves at once.
@@ -359,15 +360,15 @@ impl Conversation {
             let idle_ms = tick_ms.saturating_mul(self.times.idle.into());
             let now_ms = self.services.clock.uptime_ms();
             self.services
-                .local::<Pool>()
+                .local::<ConnectionPool>()
                 .keep(&place.upstream, connection, now_ms, idle_ms);
         }
     }
 }
 
 /// How the streams of bodies tell that an answer was cut.
-impl From<Trouble> for io::Error {
-    fn from(trouble: Trouble) -> io::Error {
+impl From<ProxyError> for io::Error {
+    fn from(trouble: ProxyError) -> io::Error {
         io::Error::new(io::ErrorKind::ConnectionAborted, format!("proxy: {trouble}"))
     }
 }

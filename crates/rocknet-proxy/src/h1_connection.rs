@@ -4,10 +4,10 @@ use rocknet_io::link::Link;
 use rocknet_io::queue::SendQueue;
 use rocknet_proto::h1::ClientConnection;
 
-use crate::wire::Wire;
+use crate::transport::Transport;
 
-pub struct Connection {
-    pub link: Wire,
+pub struct H1Connection {
+    pub link: Transport,
     pub engine: ClientConnection,
     /// What waits to leave.
     pub out: SendQueue,
@@ -22,9 +22,9 @@ pub struct Connection {
 /// Memory that a connection may keep while it rests; requests are longer than that where much is told in cookies.
 const RESTING_MEMORY: usize = 4096;
 
-impl Connection {
-    pub fn new(link: Wire) -> Connection {
-        Connection {
+impl H1Connection {
+    pub fn new(link: Transport) -> H1Connection {
+        H1Connection {
             link,
             engine: ClientConnection::new(),
             out: SendQueue::default(),
