@@ -17,21 +17,21 @@ use rocknet_handler::port_exhaustion;
 use rocknet_log::throttle::Cause;
 
 /// Between two looks at a name of which nobody tells how long its addresses hold.
-const AGAIN: Duration = Duration::from_secs(10);
+const DEFAULT_INTERVAL: Duration = Duration::from_secs(10);
 /// Between two looks, whatever the DNS says: a name without any time is not asked for without end, and one that was moved
 /// in haste, against what had been told, is found again at last.
-const SOONEST: Duration = Duration::from_secs(1);
-const LATEST: Duration = Duration::from_secs(300);
+const MIN_INTERVAL: Duration = Duration::from_secs(1);
+const MAX_INTERVAL: Duration = Duration::from_secs(300);
 /// After one that failed: who starts beside this server is mostly there a moment later.
-const AGAIN_FAILED: Duration = Duration::from_secs(2);
+const RETRY_INTERVAL: Duration = Duration::from_secs(2);
 /// The system asks three servers for up to ten seconds each.
-const PATIENCE: Duration = Duration::from_secs(30);
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(30);
 /// Names asked for at once: each takes a thread while it lasts.
-const MAX_AT_ONCE: usize = 16;
+const MAX_LOOKUPS: usize = 16;
 
 /// What is to be done for one upstream, until nobody uses it any more.
 enum WatchTask {
-    LookUp(Weak<Upstream>, String, u16, Resolve),
+    Resolve(Weak<Upstream>, String, u16, Resolve),
     Check(Weak<Upstream>, Health),
 }
 
@@ -40,16 +40,16 @@ pub struct BackgroundTasks(Background<WatchTask>);
 
 impl Default for BackgroundTasks {
     fn default() -> BackgroundTasks {
-        BackgroundTasks(Background::new("rn-upstreams", MAX_AT_ONCE, |work| Box::pin(run(work))))
+        BackgroundTasks(Background::new("rn-upstreams", MAX_LOOKUPS, |task| Box::pin(run(task))))
     }
 }
 
 impl BackgroundTasks {
     /// Looks after an upstream from now on. Bounded by what configurations name.
     pub fn watch(&self, upstream: &Arc<Upstream>, host: &Host, health: Option<&Health>, resolve: Resolve) {
-        let mut work = Vec::new();
+        let mut tasks = Vec::new();
         if let Host::Name(name, port) = host {
-            work.push(WatchTask::LookUp(
+            tasks.push(WatchTask::Resolve(
                 Arc::downgrade(upstream),
                 name.clone(),
                 *port,
@@ -57,11 +57,11 @@ impl BackgroundTasks {
             ));
         }
         if let Some(health) = health {
-            work.push(WatchTask::Check(Arc::downgrade(upstream), health.clone()));
+            tasks.push(WatchTask::Check(Arc::downgrade(upstream), health.clone()));
         }
-        for work in work {
-            if !self.0.send(work) {
-                upstream.looked_up(Resolution::Failed("no thread could be started to look names up".into()));
+        for task in tasks {
+            if !self.0.send(task) {
+                upstream.set_resolution(Resolution::Failed("no thread could be started to look names up".into()));
             }
         }
     }
@@ -72,45 +72,45 @@ impl BackgroundTasks {
     }
 }
 
-async fn run(mut all: UnboundedReceiver<WatchTask>) {
-    while let Some(work) = all.recv().await {
-        match work {
-            WatchTask::LookUp(upstream, name, port, resolve) => {
-                drop(tokio::spawn(look_up(upstream, name, port, resolve)));
+async fn run(mut tasks: UnboundedReceiver<WatchTask>) {
+    while let Some(task) = tasks.recv().await {
+        match task {
+            WatchTask::Resolve(upstream, name, port, resolve) => {
+                drop(tokio::spawn(resolve_repeatedly(upstream, name, port, resolve)));
             }
-            WatchTask::Check(upstream, health) => drop(tokio::spawn(check(upstream, health))),
+            WatchTask::Check(upstream, health) => drop(tokio::spawn(check_repeatedly(upstream, health))),
         }
     }
 }
 
-async fn look_up(upstream: Weak<Upstream>, name: String, port: u16, resolve: Resolve) {
-    let mut told = false;
+async fn resolve_repeatedly(upstream: Weak<Upstream>, name: String, port: u16, resolve: Resolve) {
+    let mut is_logged = false;
     while upstream.strong_count() > 0 {
-        let found = match timeout(PATIENCE, tokio::net::lookup_host((name.as_str(), port))).await {
+        let resolution = match timeout(LOOKUP_TIMEOUT, tokio::net::lookup_host((name.as_str(), port))).await {
             Ok(Ok(addresses)) => Resolution::Resolved(addresses.collect()),
             Ok(Err(error)) => Resolution::Failed(error.to_string().into()),
             Err(_) => Resolution::Failed("nobody answers".into()),
         };
-        let found = match found {
+        let resolution = match resolution {
             Resolution::Resolved(addresses) if addresses.is_empty() => Resolution::Failed("it has no address".into()),
-            found => found,
+            resolution => resolution,
         };
-        let is_known = matches!(found, Resolution::Resolved(_));
-        if let Resolution::Failed(error) = &found
-            && !told
+        let is_known = matches!(resolution, Resolution::Resolved(_));
+        if let Resolution::Failed(error) = &resolution
+            && !is_logged
         {
             tracing::warn!(upstream = %name, "its address is not known: {error}");
         }
-        told = !is_known;
+        is_logged = !is_known;
         match upstream.upgrade() {
-            Some(upstream) => upstream.looked_up(found),
+            Some(upstream) => upstream.set_resolution(resolution),
             None => return,
         }
         let pause = match (is_known, resolve) {
-            (true, Resolve::Ttl) => interval(ttl::of(&name).await),
+            (true, Resolve::Ttl) => interval(ttl::lookup(&name).await),
             (true, Resolve::Every(interval)) => interval,
-            (false, Resolve::Ttl) => AGAIN_FAILED,
-            (false, Resolve::Every(interval)) => interval.min(AGAIN_FAILED),
+            (false, Resolve::Ttl) => RETRY_INTERVAL,
+            (false, Resolve::Every(interval)) => interval.min(RETRY_INTERVAL),
         };
         sleep(pause).await;
     }
@@ -119,23 +119,23 @@ async fn look_up(upstream: Weak<Upstream>, name: String, port: u16, resolve: Res
 /// Until the next look at a name that is known.
 fn interval(seconds: Option<u32>) -> Duration {
     match seconds {
-        Some(seconds) => Duration::from_secs(seconds.into()).clamp(SOONEST, LATEST),
-        None => AGAIN,
+        Some(seconds) => Duration::from_secs(seconds.into()).clamp(MIN_INTERVAL, MAX_INTERVAL),
+        None => DEFAULT_INTERVAL,
     }
 }
 
-async fn check(upstream: Weak<Upstream>, health: Health) {
-    let mut vitals = HealthState::default();
-    let patience = Thresholds {
+async fn check_repeatedly(upstream: Weak<Upstream>, health: Health) {
+    let mut state = HealthState::default();
+    let thresholds = Thresholds {
         rise: health.rise,
         fall: health.fall,
     };
     loop {
         let Some(checked) = upstream.upgrade() else { return };
         let result = timeout(health.timeout, health_check::check(&checked, &health)).await;
-        let fault = match result {
+        let reason = match result {
             Ok(Ok(())) => None,
-            Ok(Err(CheckError::Upstream(fault))) => Some(fault),
+            Ok(Err(CheckError::Upstream(reason))) => Some(reason),
             // The verdict stays, or every server would be sick when this machine is short of ports.
             Ok(Err(CheckError::NoLocalPort)) => {
                 let cause = Cause {
@@ -153,14 +153,14 @@ async fn check(upstream: Weak<Upstream>, health: Health) {
             }
             Err(_) => Some("no answer in time".to_owned()),
         };
-        match (vitals.heard(fault.is_none(), patience), fault) {
-            (Some(true), Some(fault)) => {
-                tracing::warn!(upstream = %checked.name, "sick, and asked no more: {fault}");
-                checked.set_sick(true);
+        match (state.record(reason.is_none(), thresholds), reason) {
+            (Some(true), Some(reason)) => {
+                tracing::warn!(upstream = %checked.name, "sick, and asked no more: {reason}");
+                checked.set_unhealthy(true);
             }
             (Some(false), _) => {
                 tracing::info!(upstream = %checked.name, "well again");
-                checked.set_sick(false);
+                checked.set_unhealthy(false);
             }
             _ => {}
         }

@@ -18,7 +18,7 @@ use rocknet_handler::response::{FieldList, Stream};
 
 /// The client's side: gives what there is, and waits for more where there is nothing.
 pub struct BufferedBody {
-    store: Rc<BufferQueue>,
+    queue: Rc<BufferQueue>,
     length: Option<u64>,
 }
 
@@ -27,48 +27,48 @@ pub struct BufferedBody {
 struct BufferQueue {
     pieces: RefCell<VecDeque<Bytes>>,
     /// Bytes of them.
-    held: Cell<usize>,
+    buffered: Cell<usize>,
     /// Fields behind them.
     trailers: RefCell<Option<FieldList>>,
     /// No more pieces come; an error cuts the answer.
     end: RefCell<Option<io::Result<()>>>,
     /// Nobody wants them any more.
-    is_left: Cell<bool>,
+    is_abandoned: Cell<bool>,
     /// Whoever waits for a piece.
-    taker: Cell<Option<Waker>>,
+    reader: Cell<Option<Waker>>,
     /// Whoever waits for room.
-    giver: Cell<Option<Waker>>,
+    filler: Cell<Option<Waker>>,
 }
 
 impl BufferedBody {
     /// Receives the rest of an answer in a task of its own. No more is received while `most` bytes wait to be taken; what is
     /// received at once may make them somewhat more.
-    pub fn new(mut conversation: H1Exchange, deadline: Deadline, length: Option<u64>, most: usize) -> BufferedBody {
+    pub fn new(mut exchange: H1Exchange, deadline: Deadline, length: Option<u64>, max_buffered: usize) -> BufferedBody {
         // Whoever put something together with others is woken if it comes back: that would be the task which gives this away.
-        conversation.flush();
-        let store = Rc::new(BufferQueue::default());
-        let mut giving = BufferFill {
-            store: Rc::clone(&store),
-            conversation,
+        exchange.flush();
+        let queue = Rc::new(BufferQueue::default());
+        let mut fill = BufferFill {
+            queue: Rc::clone(&queue),
+            exchange,
             deadline,
-            most,
+            max_buffered,
         };
-        giving.deadline.set(giving.conversation.idle_ticks());
-        spawn(poll_fn(move |context| giving.poll(context)));
-        BufferedBody { store, length }
+        fill.deadline.set(fill.exchange.idle_ticks());
+        spawn(poll_fn(move |context| fill.poll(context)));
+        BufferedBody { queue, length }
     }
 }
 
 impl Drop for BufferedBody {
     fn drop(&mut self) {
-        self.store.is_left.set(true);
-        self.store.wake_giver();
+        self.queue.is_abandoned.set(true);
+        self.queue.wake_filler();
     }
 }
 
 impl Stream for BufferedBody {
     fn next(&mut self) -> Pin<Box<dyn Future<Output = Option<io::Result<Bytes>>> + '_>> {
-        Box::pin(poll_fn(|context| self.store.poll_take(context)))
+        Box::pin(poll_fn(|context| self.queue.poll_next(context)))
     }
 
     fn length(&self) -> Option<u64> {
@@ -76,15 +76,15 @@ impl Stream for BufferedBody {
     }
 
     fn trailers(&mut self) -> Option<FieldList> {
-        self.store.trailers.borrow_mut().take()
+        self.queue.trailers.borrow_mut().take()
     }
 }
 
 impl BufferQueue {
-    fn poll_take(&self, context: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
+    fn poll_next(&self, context: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
         if let Some(piece) = self.pieces.borrow_mut().pop_front() {
-            self.held.set(self.held.get() - piece.len());
-            self.wake_giver();
+            self.buffered.set(self.buffered.get() - piece.len());
+            self.wake_filler();
             return Poll::Ready(Some(Ok(piece)));
         }
         // Whoever asks again hears that it is over.
@@ -92,31 +92,31 @@ impl BufferQueue {
         match end {
             Some(end) => Poll::Ready(end.err().map(Err)),
             None => {
-                self.taker.set(Some(context.waker().clone()));
+                self.reader.set(Some(context.waker().clone()));
                 Poll::Pending
             }
         }
     }
 
-    fn put(&self, piece: Vec<u8>) {
-        self.held.set(self.held.get() + piece.len());
+    fn push(&self, piece: Vec<u8>) {
+        self.buffered.set(self.buffered.get() + piece.len());
         self.pieces.borrow_mut().push_back(piece.into());
-        self.wake_taker();
+        self.wake_reader();
     }
 
-    fn end(&self, how: Result<(), ProxyError>) {
-        *self.end.borrow_mut() = Some(how.map_err(io::Error::from));
-        self.wake_taker();
+    fn end(&self, result: Result<(), ProxyError>) {
+        *self.end.borrow_mut() = Some(result.map_err(io::Error::from));
+        self.wake_reader();
     }
 
-    fn wake_taker(&self) {
-        if let Some(waker) = self.taker.take() {
+    fn wake_reader(&self) {
+        if let Some(waker) = self.reader.take() {
             waker.wake();
         }
     }
 
-    fn wake_giver(&self) {
-        if let Some(waker) = self.giver.take() {
+    fn wake_filler(&self) {
+        if let Some(waker) = self.filler.take() {
             waker.wake();
         }
     }
@@ -124,40 +124,40 @@ impl BufferQueue {
 
 /// The server's side.
 struct BufferFill {
-    store: Rc<BufferQueue>,
-    conversation: H1Exchange,
+    queue: Rc<BufferQueue>,
+    exchange: H1Exchange,
     deadline: Deadline,
-    most: usize,
+    max_buffered: usize,
 }
 
 impl BufferFill {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         loop {
-            if self.store.is_left.get() {
+            if self.queue.is_abandoned.get() {
                 return Poll::Ready(());
             }
-            let pending = self.conversation.take_pending();
+            let pending = self.exchange.take_pending();
             if !pending.is_empty() {
-                self.store.put(pending);
-                self.deadline.set(self.conversation.idle_ticks());
+                self.queue.push(pending);
+                self.deadline.set(self.exchange.idle_ticks());
             }
-            if self.conversation.is_over() {
-                *self.store.trailers.borrow_mut() = self.conversation.take_trailers();
-                self.conversation.finish();
-                self.store.end(Ok(()));
+            if self.exchange.is_complete() {
+                *self.queue.trailers.borrow_mut() = self.exchange.take_trailers();
+                self.exchange.finish();
+                self.queue.end(Ok(()));
                 return Poll::Ready(());
             }
             // Left in any case while there is room, so that a client that leaves ends this.
-            self.store.giver.set(Some(context.waker().clone()));
-            if self.store.held.get() >= self.most {
+            self.queue.filler.set(Some(context.waker().clone()));
+            if self.queue.buffered.get() >= self.max_buffered {
                 // What it takes till then is the client's time.
-                self.deadline.set(self.conversation.idle_ticks());
+                self.deadline.set(self.exchange.idle_ticks());
                 return Poll::Pending;
             }
-            match self.conversation.poll_on(context, &self.deadline) {
+            match self.exchange.poll_progress(context, &self.deadline) {
                 Poll::Ready(Ok(())) => {}
-                Poll::Ready(Err(trouble)) => {
-                    self.store.end(Err(trouble));
+                Poll::Ready(Err(error)) => {
+                    self.queue.end(Err(error));
                     return Poll::Ready(());
                 }
                 Poll::Pending => return Poll::Pending,

@@ -13,10 +13,10 @@ use rocknet_handler::clock::TimeSource;
 /// One of so many places of a limited server is not for requests of low priority, as long as others come: a request that waits
 /// for one of low priority to end waits about as long as for a response, however high its own priority is. Of a few places none
 /// is spared.
-const SPARED: usize = 4;
+const RESERVED_FRACTION: usize = 4;
 
 /// Without any other request for so long, those of low priority may have all places: as long as people look at a page.
-const SPARED_MS: u64 = 10_000;
+const RESERVED_MS: u64 = 10_000;
 
 /// The way in which a place counts.
 #[derive(Clone, Copy)]
@@ -34,7 +34,7 @@ pub trait WaitQueue: Send + Sync {
     fn urgency(&self, server: u32, priorities: &[Priority], now: Duration) -> Option<Urgency>;
 
     /// Gives that request a place, if it and the room are still there, and returns the task to wake.
-    fn call(&self, server: u32, priorities: &[Priority], now: Duration) -> Option<Option<Waker>>;
+    fn grant(&self, server: u32, priorities: &[Priority], now: Duration) -> Option<Option<Waker>>;
 }
 
 /// The places at a server. Many routes may share it, with limits of their own.
@@ -43,13 +43,13 @@ pub struct ConcurrencyLimit {
     id: u32,
     time: TimeSource,
     /// Requests that are with it, or on their way to it, in the lower half; in the upper half the part of low priority.
-    taken: AtomicU64,
+    in_flight: AtomicU64,
     /// Tunnels with it that no limit counts; they are load all the same.
     tunnels: AtomicUsize,
     /// When one came that is not of low priority, in milliseconds of uptime; 0: never.
     higher_ms: AtomicU64,
     /// Requests that wait: of low priority, and others.
-    awaited: [AtomicUsize; 2],
+    waiting: [AtomicUsize; 2],
     /// Queues in which they wait.
     queues: Mutex<Vec<Weak<dyn WaitQueue>>>,
 }
@@ -59,65 +59,65 @@ impl ConcurrencyLimit {
         ConcurrencyLimit {
             id,
             time,
-            taken: AtomicU64::new(0),
+            in_flight: AtomicU64::new(0),
             tunnels: AtomicUsize::new(0),
             higher_ms: AtomicU64::new(0),
-            awaited: Default::default(),
+            waiting: Default::default(),
             queues: Mutex::default(),
         }
     }
 
     /// Returns the number of requests and tunnels that are with the server.
     pub fn load(&self) -> usize {
-        load(self.taken.load(Ordering::SeqCst)) + self.tunnels.load(Ordering::SeqCst)
+        load(self.in_flight.load(Ordering::SeqCst)) + self.tunnels.load(Ordering::SeqCst)
     }
 
     /// Returns whether a new request finds room. It passes no request that waits, but those of low priority.
-    pub fn admits_more(&self, most: usize, priority: Priority, now_ms: u64) -> bool {
-        let [low, others] = &self.awaited;
-        let is_awaited = others.load(Ordering::SeqCst) > 0 || is_low(priority) && low.load(Ordering::SeqCst) > 0;
-        self.has_room(most, priority, now_ms) && !(is_awaited && self.is_owed(priority, now_ms))
+    pub fn has_capacity(&self, max: usize, priority: Priority, now_ms: u64) -> bool {
+        let [low, others] = &self.waiting;
+        let is_waited_for = others.load(Ordering::SeqCst) > 0 || is_low(priority) && low.load(Ordering::SeqCst) > 0;
+        self.has_room(max, priority, now_ms) && !(is_waited_for && self.is_due_to_waiting(priority, now_ms))
     }
 
     /// Returns whether a request that waits could have the room. Its route may allow fewer requests here than that of a new
     /// request: then it is in no way.
-    fn is_owed(&self, priority: Priority, now_ms: u64) -> bool {
+    fn is_due_to_waiting(&self, priority: Priority, now_ms: u64) -> bool {
         let now = Duration::from_millis(now_ms);
-        let could = |waiting: &Weak<dyn WaitQueue>| {
-            let waiting = waiting.upgrade()?;
-            let mut priorities = self.priorities(waiting.limit(), now_ms);
+        let could = |queue: &Weak<dyn WaitQueue>| {
+            let queue = queue.upgrade()?;
+            let mut priorities = self.priorities(queue.limit(), now_ms);
             if !is_low(priority) {
                 priorities = &priorities[..priorities.len().min(2)];
             }
-            waiting.urgency(self.id, priorities, now)
+            queue.urgency(self.id, priorities, now)
         };
-        lock(&self.queues).iter().any(|waiting| could(waiting).is_some())
+        lock(&self.queues).iter().any(|queue| could(queue).is_some())
     }
 
     /// Returns whether there is room for a request among `most`, without regard to those that wait.
-    fn has_room(&self, most: usize, priority: Priority, now_ms: u64) -> bool {
-        let taken = self.taken.load(Ordering::SeqCst);
-        fits(taken, most, is_low(priority), self.are_spared(now_ms))
+    fn has_room(&self, max: usize, priority: Priority, now_ms: u64) -> bool {
+        let in_flight = self.in_flight.load(Ordering::SeqCst);
+        fits(in_flight, max, is_low(priority), self.is_reserved(now_ms))
     }
 
     /// Counts a request in, if there is room.
-    pub fn take(&self, most: usize, priority: Priority, now_ms: u64) -> Option<PermitKind> {
+    pub fn try_acquire(&self, max: usize, priority: Priority, now_ms: u64) -> Option<PermitKind> {
         let is_low = is_low(priority);
         if !is_low {
             self.higher_ms.store(now_ms.max(1), Ordering::Relaxed);
         }
-        let are_spared = is_low && self.are_spared(now_ms);
-        let more = |taken| fits(taken, most, is_low, are_spared).then_some(taken + one(is_low));
-        let taken = self.taken.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more);
-        taken.is_ok().then_some(PermitKind::Request { is_low })
+        let is_reserved = is_low && self.is_reserved(now_ms);
+        let more = |in_flight| fits(in_flight, max, is_low, is_reserved).then_some(in_flight + one(is_low));
+        let in_flight = self.in_flight.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more);
+        in_flight.is_ok().then_some(PermitKind::Request { is_low })
     }
 
     /// Counts a request or tunnel out. Room that it had is offered to those that wait.
-    pub fn give_back(&self, kind: PermitKind) {
+    pub fn release(&self, kind: PermitKind) {
         match kind {
             PermitKind::Request { is_low } => {
-                self.taken.fetch_sub(one(is_low), Ordering::SeqCst);
-                self.offer();
+                self.in_flight.fetch_sub(one(is_low), Ordering::SeqCst);
+                self.grant_to_waiting();
             }
             PermitKind::Tunnel => {
                 self.tunnels.fetch_sub(1, Ordering::SeqCst);
@@ -126,49 +126,49 @@ impl ConcurrencyLimit {
     }
 
     /// Counts a request as a tunnel from here on, which is load of the server but takes no room from requests.
-    pub fn make_tunnel(&self, kind: PermitKind) -> PermitKind {
+    pub fn convert_to_tunnel(&self, kind: PermitKind) -> PermitKind {
         if let PermitKind::Request { is_low } = kind {
             self.tunnels.fetch_add(1, Ordering::SeqCst);
-            self.taken.fetch_sub(one(is_low), Ordering::SeqCst);
-            self.offer();
+            self.in_flight.fetch_sub(one(is_low), Ordering::SeqCst);
+            self.grant_to_waiting();
         }
         PermitKind::Tunnel
     }
 
     /// Gives room to requests that wait, in whichever queue: to the highest priority first, and of equals to the oldest.
-    pub fn offer(&self) {
+    pub fn grant_to_waiting(&self) {
         // A request that leaves gives up its place, then looks at `awaited`; one that waits counts itself there, then looks for a
         // place. One of them sees the other.
-        if self.awaited.iter().all(|count| count.load(Ordering::SeqCst) == 0) {
+        if self.waiting.iter().all(|count| count.load(Ordering::SeqCst) == 0) {
             return;
         }
-        let mut called = Vec::new();
+        let mut granted = Vec::new();
         let mut queues = lock(&self.queues);
-        queues.retain(|waiting| waiting.strong_count() > 0);
+        queues.retain(|queue| queue.strong_count() > 0);
         loop {
             let now_ms = self.time.uptime_ms();
             let now = Duration::from_millis(now_ms);
-            let urgency = |waiting: Arc<dyn WaitQueue>| {
-                let priorities = self.priorities(waiting.limit(), now_ms);
-                Some((waiting.urgency(self.id, priorities, now)?, waiting))
+            let urgency = |queue: Arc<dyn WaitQueue>| {
+                let priorities = self.priorities(queue.limit(), now_ms);
+                Some((queue.urgency(self.id, priorities, now)?, queue))
             };
             let all = queues.iter().filter_map(Weak::upgrade).filter_map(urgency);
-            let Some((_, waiting)) = all.min_by_key(|(urgency, _)| *urgency) else {
+            let Some((_, queue)) = all.min_by_key(|(urgency, _)| *urgency) else {
                 break;
             };
             // Where the request or the room has just gone, the next iteration sees it.
-            called.extend(waiting.call(self.id, self.priorities(waiting.limit(), now_ms), now));
+            granted.extend(queue.grant(self.id, self.priorities(queue.limit(), now_ms), now));
         }
         drop(queues);
-        called.into_iter().flatten().for_each(Waker::wake);
+        granted.into_iter().flatten().for_each(Waker::wake);
     }
 
     /// Returns the priorities that there is room for.
-    fn priorities(&self, most: usize, now_ms: u64) -> &'static [Priority] {
+    fn priorities(&self, max: usize, now_ms: u64) -> &'static [Priority] {
         let all = &[Priority::High, Priority::Normal, Priority::Low];
         match (
-            self.has_room(most, Priority::High, now_ms),
-            self.has_room(most, Priority::Low, now_ms),
+            self.has_room(max, Priority::High, now_ms),
+            self.has_room(max, Priority::Low, now_ms),
         ) {
             (false, _) => &[],
             (true, false) => &all[..2],
@@ -177,31 +177,31 @@ impl ConcurrencyLimit {
     }
 
     /// Counts a request in that waits for a place here.
-    pub fn await_slot(&self, priority: Priority) {
-        self.awaited[usize::from(!is_low(priority))].fetch_add(1, Ordering::SeqCst);
+    pub fn add_waiting(&self, priority: Priority) {
+        self.waiting[usize::from(!is_low(priority))].fetch_add(1, Ordering::SeqCst);
     }
 
     /// Counts a request out that waited.
-    pub fn give_up_slot(&self, priority: Priority) {
-        self.awaited[usize::from(!is_low(priority))].fetch_sub(1, Ordering::SeqCst);
+    pub fn remove_waiting(&self, priority: Priority) {
+        self.waiting[usize::from(!is_low(priority))].fetch_sub(1, Ordering::SeqCst);
     }
 
     /// Offers room to the requests of a queue from now on.
-    pub fn register(&self, waiting: Weak<dyn WaitQueue>) {
+    pub fn register_queue(&self, queue: Weak<dyn WaitQueue>) {
         let mut queues = lock(&self.queues);
-        queues.retain(|waiting| waiting.strong_count() > 0);
-        queues.push(waiting);
+        queues.retain(|queue| queue.strong_count() > 0);
+        queues.push(queue);
     }
 
-    fn are_spared(&self, now_ms: u64) -> bool {
+    fn is_reserved(&self, now_ms: u64) -> bool {
         let higher_ms = self.higher_ms.load(Ordering::Relaxed);
-        higher_ms != 0 && now_ms.saturating_sub(higher_ms) < SPARED_MS
+        higher_ms != 0 && now_ms.saturating_sub(higher_ms) < RESERVED_MS
     }
 }
 
-fn fits(taken: u64, most: usize, is_low: bool, are_spared: bool) -> bool {
-    let spared = if are_spared { most / SPARED } else { 0 };
-    load(taken) < most && (!is_low || low(taken) < most - spared)
+fn fits(in_flight: u64, max: usize, is_low: bool, is_reserved: bool) -> bool {
+    let reserved = if is_reserved { max / RESERVED_FRACTION } else { 0 };
+    load(in_flight) < max && (!is_low || low(in_flight) < max - reserved)
 }
 
 const HALF: u32 = 32;
@@ -210,12 +210,12 @@ fn one(is_low: bool) -> u64 {
     1 + (u64::from(is_low) << HALF)
 }
 
-fn load(taken: u64) -> usize {
-    (taken & u64::from(u32::MAX)) as usize
+fn load(in_flight: u64) -> usize {
+    (in_flight & u64::from(u32::MAX)) as usize
 }
 
-fn low(taken: u64) -> usize {
-    (taken >> HALF) as usize
+fn low(in_flight: u64) -> usize {
+    (in_flight >> HALF) as usize
 }
 
 fn is_low(priority: Priority) -> bool {

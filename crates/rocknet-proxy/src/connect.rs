@@ -37,13 +37,13 @@ pub async fn connect(
     client: Client,
     deadline: &Deadline,
 ) -> Result<Box<H1Connection>, ProxyError> {
-    let wire = wire(services, upstream, proxy, client, deadline).await?;
-    Ok(Box::new(H1Connection::new(wire)))
+    let transport = open_transport(services, upstream, proxy, client, deadline).await?;
+    Ok(Box::new(H1Connection::new(transport)))
 }
 
 /// Connects within the time that is given for it, to the first of its addresses that answers, the handshake included where there
 /// is TLS.
-pub async fn wire(
+pub async fn open_transport(
     services: &Rc<Services>,
     upstream: &Arc<Upstream>,
     proxy: &Proxy,
@@ -52,29 +52,35 @@ pub async fn wire(
 ) -> Result<Transport, ProxyError> {
     deadline.set(services.wheel.ticks(proxy.connect));
     let mut header = Vec::new();
-    if let Some(version) = upstream.announce {
-        proxy_protocol::write(version, &proxy_protocol::of(client, &services.address), &mut header);
+    if let Some(version) = upstream.proxy_protocol {
+        proxy_protocol::write(
+            version,
+            &proxy_protocol::for_client(client, &services.address),
+            &mut header,
+        );
     }
     if let Some(dialer) = proxy.dialer.as_deref() {
         let link = dialer.dial(&upstream.name).map_err(ProxyError::Connect)?;
-        let begun = deadline.within(begin(services, upstream, link, header)).await;
-        let wire = begun.unwrap_or_else(|| Err(ErrorKind::TimedOut.into()));
-        return wire.map_err(ProxyError::Handshake);
+        let transport = deadline.within(set_up_dialed(services, upstream, link, header)).await;
+        let transport = transport.unwrap_or_else(|| Err(ErrorKind::TimedOut.into()));
+        return transport.map_err(ProxyError::Handshake);
     }
-    let connected = deadline.within(try_connect(services, upstream, &header)).await;
+    let connected = deadline.within(connect_socket(services, upstream, &header)).await;
     let socket = connected.unwrap_or_else(|| Err(ProxyError::Connect(ErrorKind::TimedOut.into())))?;
     let stream = Stream::connected(socket).map_err(ProxyError::Connect)?;
-    let Some(secure) = &upstream.secure else {
+    let Some(tls_settings) = &upstream.tls else {
         return Ok(Transport::Plain(stream));
     };
-    let shaken = deadline.within(shake(services, upstream, secure, stream)).await;
-    let tls = shaken.unwrap_or_else(|| Err(ErrorKind::TimedOut.into()));
+    let tls = deadline
+        .within(handshake(services, upstream, tls_settings, stream))
+        .await;
+    let tls = tls.unwrap_or_else(|| Err(ErrorKind::TimedOut.into()));
     tls.map(|tls| Transport::Tls(Box::new(tls)))
         .map_err(ProxyError::Handshake)
 }
 
 /// All that comes before the first request, on a link that was dialed. `header`: what is said before all else.
-async fn begin(
+async fn set_up_dialed(
     services: &Rc<Services>,
     upstream: &Upstream,
     mut link: Box<dyn Link>,
@@ -83,21 +89,21 @@ async fn begin(
     let mut queue = SendQueue::default();
     queue.push_owned(header.into());
     poll_fn(|context| link.poll_send(context, &mut queue)).await?;
-    Ok(Transport::Dialed(match &upstream.secure {
+    Ok(Transport::Dialed(match &upstream.tls {
         None => link,
-        Some(secure) => Box::new(shake(services, upstream, secure, link).await?),
+        Some(tls_settings) => Box::new(handshake(services, upstream, tls_settings, link).await?),
     }))
 }
 
-async fn shake<L: Link>(
+async fn handshake<L: Link>(
     services: &Rc<Services>,
     upstream: &Upstream,
-    (secure, name): &(Arc<TlsClientConfig>, ServerName<'static>),
+    (tls, name): &(Arc<TlsClientConfig>, ServerName<'static>),
     link: L,
 ) -> io::Result<Tls<L, ClientSide>> {
     // Its certificate costs as much to check as a handshake of a client's costs to answer.
     services.handshake_limiter.acquire().await;
-    let mut tls = Tls::connect(link, Arc::clone(&secure.settings), name.clone(), services.tls_buffers())?;
+    let mut tls = Tls::connect(link, Arc::clone(&tls.config), name.clone(), services.tls_buffers())?;
     poll_fn(|context| tls.poll_handshake(context)).await?;
     if upstream.http2 && tls.negotiated().alpn != Some(HTTP_2) {
         return Err(io::Error::other(tls_error::NO_HTTP2));
@@ -106,9 +112,9 @@ async fn shake<L: Link>(
 }
 
 /// `header`: what is said before all else.
-async fn try_connect(services: &Rc<Services>, upstream: &Upstream, header: &[u8]) -> Result<OwnedFd, ProxyError> {
+async fn connect_socket(services: &Rc<Services>, upstream: &Upstream, header: &[u8]) -> Result<OwnedFd, ProxyError> {
     loop {
-        match upstream.way() {
+        match upstream.connect_target() {
             ConnectTarget::Unix(path) => {
                 services.connect_limiter.acquire().await;
                 return unix(path, header).await.map_err(ProxyError::Connect);

@@ -55,7 +55,7 @@ impl ProxyError {
     fn status(&self) -> Status {
         match self {
             ProxyError::Connect(error) if error.kind() == ErrorKind::TimedOut => Status::GATEWAY_TIMEOUT,
-            ProxyError::Connect(error) if is_shortage(error) => Status::SERVICE_UNAVAILABLE,
+            ProxyError::Connect(error) if is_resource_shortage(error) => Status::SERVICE_UNAVAILABLE,
             ProxyError::Handshake(error) if error.kind() == ErrorKind::TimedOut => Status::GATEWAY_TIMEOUT,
             ProxyError::Connect(_) | ProxyError::Resolve(_) | ProxyError::Handshake(_) => Status::BAD_GATEWAY,
             ProxyError::ReusedConnectionClosed
@@ -71,9 +71,9 @@ impl ProxyError {
     }
 
     /// Whether it says something of the server.
-    pub fn is_upstreams(&self) -> bool {
+    pub fn counts_against_upstream(&self) -> bool {
         match self {
-            ProxyError::Connect(error) => !is_shortage(error),
+            ProxyError::Connect(error) => !is_resource_shortage(error),
             ProxyError::Resolve(_) | ProxyError::Handshake(_) => true,
             ProxyError::Timeout | ProxyError::ConnectionLost(_) | ProxyError::NoResponse | ProxyError::InvalidH1(_) => {
                 true
@@ -88,7 +88,7 @@ impl ProxyError {
     }
 
     /// Nothing of the request was said, so that another server can be asked whatever it is.
-    pub fn is_before_all(&self) -> bool {
+    pub fn is_before_request(&self) -> bool {
         matches!(
             self,
             ProxyError::Connect(_) | ProxyError::Resolve(_) | ProxyError::Handshake(_) | ProxyError::Refused
@@ -96,7 +96,7 @@ impl ProxyError {
     }
 
     /// What the operator can do about it; nothing where the client has to.
-    fn cure(&self, upstream: &str) -> Option<String> {
+    fn hint(&self, upstream: &str) -> Option<String> {
         Some(match self {
             ProxyError::Connect(error) if error.kind() == ErrorKind::PermissionDenied => {
                 format!("RockNet may not open {upstream}. Give the user that it runs as the right to.")
@@ -105,14 +105,14 @@ impl ProxyError {
                 format!("Nothing answers at {upstream}. Is that the right host, and is there a firewall in between?")
             }
             ProxyError::Connect(error) if is_exhausted(error) => port_exhaustion::HINT.to_owned(),
-            ProxyError::Connect(error) if is_shortage(error) => "Raise the limit of open files.".to_owned(),
+            ProxyError::Connect(error) if is_resource_shortage(error) => "Raise the limit of open files.".to_owned(),
             ProxyError::Connect(_) => {
                 format!("Nothing listens at {upstream}. Start that server, or correct `proxy` in the configuration.")
             }
             ProxyError::Resolve(_) => {
                 format!("The name in {upstream} is not known here. Correct `proxy` in the configuration, or the DNS.")
             }
-            ProxyError::Handshake(error) => tls_error::cure(error, upstream),
+            ProxyError::Handshake(error) => tls_error::hint(error, upstream),
             ProxyError::NoCapacity => {
                 "All servers have as many requests as `connections` of their proxy allows. Raise that, add servers, or find out what takes them so long.".to_owned()
             }
@@ -136,14 +136,14 @@ impl ProxyError {
     }
 
     /// The answer, and a line in the log where it is the operator's matter.
-    pub fn tell(&self, upstream: Option<&Upstream>, label: &SiteLabel) -> Response {
+    pub fn log_and_respond(&self, upstream: Option<&Upstream>, label: &SiteLabel) -> Response {
         let status = self.status();
-        let Some(cure) = self.cure(upstream.map_or("the server", |upstream| &upstream.name)) else {
+        let Some(hint) = self.hint(upstream.map_or("the server", |upstream| &upstream.name)) else {
             return Response::new(status);
         };
         self.log(upstream, label);
         if label.is_dev {
-            fixed::error_with_hint(status, Some(&cure))
+            fixed::error_with_hint(status, Some(&hint))
         } else {
             Response::new(status)
         }
@@ -161,7 +161,7 @@ impl ProxyError {
         }
         match upstream {
             Some(upstream) => {
-                let help = self.cure(&upstream.name).unwrap_or_default();
+                let help = self.hint(&upstream.name).unwrap_or_default();
                 tracing::error!(site = %label.site, upstream = %upstream.name, help, "no answer: {self}");
             }
             None => tracing::error!(site = %label.site, "no answer of any upstream: {self}"),
@@ -171,7 +171,7 @@ impl ProxyError {
 
 /// What the HTTP/2 library says of a stream or its connection. `may_repeat`: the connection was kept, and may have been
 /// closed before it heard of the request.
-pub fn of_http2(error: h2::Error, may_repeat: bool) -> ProxyError {
+pub fn from_h2(error: h2::Error, may_repeat: bool) -> ProxyError {
     // What had not been looked at when it said that it goes, never will be (RFC 9113 §6.8, §8.7).
     if error.is_remote() && (error.is_go_away() || error.reason() == Some(h2::Reason::REFUSED_STREAM)) {
         return match error.reason() {
@@ -192,15 +192,15 @@ pub fn of_http2(error: h2::Error, may_repeat: bool) -> ProxyError {
 }
 
 /// How it is told to others who waited for the same.
-pub fn kind(trouble: &ProxyError) -> ErrorKind {
-    match trouble {
+pub fn io_kind(error: &ProxyError) -> ErrorKind {
+    match error {
         ProxyError::Connect(error) | ProxyError::Handshake(error) | ProxyError::ConnectionLost(error) => error.kind(),
         _ => ErrorKind::Other,
     }
 }
 
 /// Descriptors, memory or local ports: nothing that the server could help.
-fn is_shortage(error: &io::Error) -> bool {
+fn is_resource_shortage(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let errno = Errno::from_io_error(error);
     is_exhausted(error) || matches!(errno, Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS))
@@ -219,7 +219,7 @@ impl fmt::Display for ProxyError {
             ProxyError::ReusedConnectionClosed => f.write_str("it closed the connection"),
             ProxyError::ConnectionLost(error) => write!(f, "the connection broke: {error}"),
             ProxyError::NoResponse => f.write_str("it closed the connection without an answer"),
-            ProxyError::InvalidH1(fault) => f.write_str(fault.reason()),
+            ProxyError::InvalidH1(error) => f.write_str(error.reason()),
             ProxyError::InvalidH2(why) => write!(f, "no HTTP/2: {why}"),
             ProxyError::Refused => f.write_str("it takes no requests"),
             ProxyError::StreamReset(reason) => write!(f, "it ended the request: {}", reason.description()),

@@ -35,57 +35,57 @@ impl ForwardedFields {
     /// What is told of a request: of one that a trusted proxy has passed on, what that says, with its own address added.
     pub fn new(
         fields: Forwarded,
-        view: &Request<'_>,
+        request: &Request<'_>,
         exchange: &Exchange,
         server: &Server,
         is_trusted: bool,
     ) -> ForwardedFields {
         let peer = exchange.peer;
         let own_proto: &'static [u8] = if exchange.tls.is_some() { b"https" } else { b"http" };
-        let said = is_trusted.then(|| resolve(server, peer, view.fields));
+        let trusted = is_trusted.then(|| resolve(server, peer, request.fields));
         let mut origin = ForwardedFields::default();
         if fields.has_x_forwarded() {
-            if said.is_some() {
-                chain(view.fields, server.trusted_field, &mut origin.client);
+            if trusted.is_some() {
+                append_x_forwarded_for(request.fields, server.trusted_field, &mut origin.client);
             }
             match peer {
                 Client::Ip { address, .. } => address::write(address.to_canonical(), &mut origin.client),
                 // There is no address, and this machine is where it came from.
                 Client::Local => origin.client.extend_from_slice(b"127.0.0.1"),
             }
-            let (proto, host) = match &said {
-                Some(said) => (said.proto.as_deref(), said.host.as_deref()),
+            let (proto, host) = match &trusted {
+                Some(trusted) => (trusted.proto.as_deref(), trusted.host.as_deref()),
                 None => (None, None),
             };
             origin.proto = proto.map_or(Cow::Borrowed(own_proto), |proto| Cow::Owned(proto.to_vec()));
             origin.host = host.map_or(ForwardedHost::FromRequest, |host| ForwardedHost::FromProxy(host.into()));
         }
         if fields.has_standard() {
-            if let Some(said) = &said {
-                let first = (said.host.as_deref(), said.proto.as_deref());
-                steps(view.fields, server.trusted_field, first, &mut origin.forwarded);
+            if let Some(trusted) = &trusted {
+                let first = (trusted.host.as_deref(), trusted.proto.as_deref());
+                append_forwarded(request.fields, server.trusted_field, first, &mut origin.forwarded);
             }
             let address = match peer {
                 Client::Ip { address, .. } => Some(address),
                 Client::Local => Some([127, 0, 0, 1].into()),
             };
-            forwarded::write(&mut origin.forwarded, address, view.authority, own_proto);
+            forwarded::write(&mut origin.forwarded, address, request.authority, own_proto);
         }
         origin
     }
 
     /// The value of `X-Forwarded-Host`.
-    pub fn host<'a>(&'a self, asked: &Request<'a>) -> &'a [u8] {
+    pub fn host<'a>(&'a self, request: &Request<'a>) -> &'a [u8] {
         match &self.host {
             ForwardedHost::Omitted => b"",
-            ForwardedHost::FromRequest => asked.authority,
+            ForwardedHost::FromRequest => request.authority,
             ForwardedHost::FromProxy(host) => host,
         }
     }
 }
 
 /// The list of addresses so far, as `X-Forwarded-For` has it.
-fn chain(fields: Fields<'_>, field: TrustedField, out: &mut Vec<u8>) {
+fn append_x_forwarded_for(fields: Fields<'_>, field: TrustedField, out: &mut Vec<u8>) {
     let mut add = |value: &[u8]| {
         out.extend_from_slice(value);
         out.extend_from_slice(b", ");
@@ -108,7 +108,7 @@ fn chain(fields: Fields<'_>, field: TrustedField, out: &mut Vec<u8>) {
 
 /// The same as elements of `Forwarded`. Of its forerunners nobody can say whose word the scheme and the host are; they
 /// are about what the client asked for, which is the first step.
-fn steps(fields: Fields<'_>, field: TrustedField, first: (Option<&[u8]>, Option<&[u8]>), out: &mut Vec<u8>) {
+fn append_forwarded(fields: Fields<'_>, field: TrustedField, first: (Option<&[u8]>, Option<&[u8]>), out: &mut Vec<u8>) {
     match field {
         TrustedField::XForwardedFor => {
             let lines = fields.all(Known::XForwardedFor);

@@ -16,11 +16,11 @@ pub struct H1Connection {
     /// Nothing was asked over it before.
     pub is_new: bool,
     /// Since when it rests, in milliseconds of uptime.
-    pub rests_since_ms: u64,
+    pub idle_since_ms: u64,
 }
 
 /// Memory that a connection may keep while it rests; requests are longer than that where much is told in cookies.
-const RESTING_MEMORY: usize = 4096;
+const IDLE_MEMORY: usize = 4096;
 
 impl H1Connection {
     pub fn new(link: Transport) -> H1Connection {
@@ -30,27 +30,27 @@ impl H1Connection {
             out: SendQueue::default(),
             unread: Vec::new(),
             is_new: true,
-            rests_since_ms: 0,
+            idle_since_ms: 0,
         }
     }
 
     /// Whether another request may go this way, as far as is known here.
-    pub fn may_rest(&mut self) -> bool {
+    pub fn prepare_for_reuse(&mut self) -> bool {
         self.link.flush();
-        let is_fit = self.engine.is_reusable()
+        let is_reusable = self.engine.is_reusable()
             && self.out.is_empty()
             && self.unread.is_empty()
             && self.link.take_unsent().is_none();
-        if is_fit {
-            self.out.shrink(RESTING_MEMORY);
+        if is_reusable {
+            self.out.shrink(IDLE_MEMORY);
             self.unread = Vec::new();
             self.is_new = false;
         }
-        is_fit
+        is_reusable
     }
 
     /// Whether the other side has neither closed nor said what nobody asked. Costs a system call only if something came.
-    pub fn still_stands(&mut self) -> bool {
+    pub fn is_alive(&mut self) -> bool {
         self.link.is_silent()
     }
 }

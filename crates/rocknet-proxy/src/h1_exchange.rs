@@ -28,22 +28,22 @@ use rocknet_handler::services::{ReceiveBuffer, Services};
 pub struct H1Exchange {
     services: Rc<Services>,
     /// Left when the answer is over. `None`: its head has not come.
-    place: Option<Permit>,
+    permit: Option<Permit>,
     /// Taken when it is kept for another.
     connection: Option<Box<H1Connection>>,
     times: Timeouts,
     /// Client's content that is still to come.
-    content: Option<RequestBody>,
+    body: Option<RequestBody>,
     /// The request has content, whether it is still to come or not.
-    has_content: bool,
+    has_body: bool,
     /// Fields that the proxy sets, in trailers as in heads; none where there is no content that they could stand behind.
-    set: Option<Arc<[(String, String)]>>,
+    proxy_headers: Option<Arc<[(String, String)]>>,
     /// Some of that content was taken.
-    taken: bool,
-    answer: ResponseReader,
-    heard: bool,
+    body_taken: bool,
+    response: ResponseReader,
+    has_received: bool,
     /// Something went wrong that rules out another request on this connection.
-    spoilt: bool,
+    must_close: bool,
 }
 
 /// What sending the request waits for.
@@ -58,25 +58,25 @@ impl H1Exchange {
     pub fn new(services: &Rc<Services>, connection: Box<H1Connection>, times: Timeouts) -> H1Exchange {
         H1Exchange {
             services: Rc::clone(services),
-            place: None,
+            permit: None,
             connection: Some(connection),
             times,
-            content: None,
-            has_content: false,
-            set: None,
-            taken: false,
-            answer: ResponseReader::default(),
-            heard: false,
-            spoilt: false,
+            body: None,
+            has_body: false,
+            proxy_headers: None,
+            body_taken: false,
+            response: ResponseReader::default(),
+            has_received: false,
+            must_close: false,
         }
     }
 
     /// Writes the head of the request, and takes its content over.
-    pub fn begin(
+    pub fn start(
         &mut self,
         upstream: &Upstream,
         sent: &UpstreamRequest<'_>,
-        content: &mut Option<RequestBody>,
+        body: &mut Option<RequestBody>,
         deadline: &Deadline,
     ) -> Result<(), ProxyError> {
         if let Some(connection) = &mut self.connection {
@@ -84,11 +84,11 @@ impl H1Exchange {
             sent.encode(engine, upstream, out.buffer())
                 .map_err(ProxyError::Encode)?;
         }
-        self.answer.wish = sent.wish().map(Rc::clone);
-        if sent.has_content() {
-            self.has_content = true;
-            self.content = content.take();
-            self.set = Some(Arc::clone(sent.set()));
+        self.response.upgrade = sent.upgrade().map(Rc::clone);
+        if sent.has_body() {
+            self.has_body = true;
+            self.body = body.take();
+            self.proxy_headers = Some(Arc::clone(sent.proxy_headers()));
         }
         deadline.set(self.times.first_byte);
         Ok(())
@@ -96,37 +96,37 @@ impl H1Exchange {
 
     /// Goes on until the head of the answer is there. The content is put back into its place when nothing of it was taken,
     /// so that another server can be asked. The time the client takes is the client's.
-    pub fn poll_begun(
+    pub fn poll_head(
         &mut self,
         context: &mut Context<'_>,
-        content: &mut Option<RequestBody>,
+        body: &mut Option<RequestBody>,
         interim: &mut InterimSender,
         deadline: &Deadline,
     ) -> Poll<Result<(), ProxyError>> {
-        let begun = ready!(self.poll_head(context, interim, deadline));
-        if !self.taken && self.content.is_some() {
-            *content = self.content.take();
+        let result = ready!(self.poll_until_head(context, interim, deadline));
+        if !self.body_taken && self.body.is_some() {
+            *body = self.body.take();
         }
-        Poll::Ready(begun)
+        Poll::Ready(result)
     }
 
     /// The place at the server is this one's until the answer is over.
-    pub fn hold_place(&mut self, place: Permit) {
-        self.place = Some(place);
+    pub fn hold_permit(&mut self, permit: Permit) {
+        self.permit = Some(permit);
     }
 
     pub fn take_head(&mut self) -> Option<ResponseHead> {
-        self.answer.head.take()
+        self.response.head.take()
     }
 
     /// Whether the server has gone over to another protocol.
     pub fn is_tunnel(&self) -> bool {
-        self.answer.switched.is_some()
+        self.response.upgraded_protocol.is_some()
     }
 
     /// The protocol that was agreed on, if one was.
-    pub fn take_switched(&mut self) -> Option<Box<[u8]>> {
-        self.answer.switched.take()
+    pub fn take_upgraded_protocol(&mut self) -> Option<Box<[u8]>> {
+        self.response.upgraded_protocol.take()
     }
 
     /// The connection, to be used for something else than HTTP.
@@ -144,20 +144,20 @@ impl H1Exchange {
 
     /// What has come of the content and was not taken yet.
     pub fn take_pending(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.answer.pending)
+        std::mem::take(&mut self.response.pending)
     }
 
-    pub fn is_over(&self) -> bool {
-        self.answer.is_over
+    pub fn is_complete(&self) -> bool {
+        self.response.is_complete
     }
 
     pub fn has_trailers(&self) -> bool {
-        self.answer.trailers.is_some()
+        self.response.trailers.is_some()
     }
 
     /// Fields behind the content, once that is over.
     pub fn take_trailers(&mut self) -> Option<FieldList> {
-        self.answer.trailers.take().map(|trailers| *trailers)
+        self.response.trailers.take().map(|trailers| *trailers)
     }
 
     /// A deadline for the pieces of the answer.
@@ -170,16 +170,16 @@ impl H1Exchange {
     }
 
     /// Goes on with an answer that has begun: what is still to be sent of its request, and then what is there of it.
-    pub fn poll_on(&mut self, context: &mut Context<'_>, deadline: &Deadline) -> Poll<Result<(), ProxyError>> {
+    pub fn poll_progress(&mut self, context: &mut Context<'_>, deadline: &Deadline) -> Poll<Result<(), ProxyError>> {
         // Silent is who neither speaks nor listens: an upstream that answers bit by bit what it is sent bit by bit is not.
-        if self.has_content {
-            if let Err(trouble) = self.ask(context, deadline, self.times.idle) {
-                return Poll::Ready(Err(trouble));
+        if self.has_body {
+            if let Err(error) = self.send_pending(context, deadline, self.times.idle) {
+                return Poll::Ready(Err(error));
             }
         } else {
             self.drop_unsent();
         }
-        match self.poll_more(context) {
+        match self.poll_receive(context) {
             Poll::Pending if deadline.poll_past(context.waker()) => Poll::Ready(Err(ProxyError::Timeout)),
             polled => polled,
         }
@@ -191,39 +191,39 @@ impl H1Exchange {
         if let Some(connection) = &mut self.connection
             && connection.link.take_unsent().is_some()
         {
-            self.spoilt = true;
+            self.must_close = true;
         }
     }
 
-    fn poll_head(
+    fn poll_until_head(
         &mut self,
         context: &mut Context<'_>,
         interim: &mut InterimSender,
         deadline: &Deadline,
     ) -> Poll<Result<(), ProxyError>> {
         loop {
-            let asking = match self.ask(context, deadline, self.times.first_byte) {
-                Ok(asking) => asking,
-                Err(trouble) => return Poll::Ready(Err(trouble)),
+            let send_state = match self.send_pending(context, deadline, self.times.first_byte) {
+                Ok(send_state) => send_state,
+                Err(error) => return Poll::Ready(Err(error)),
             };
-            if self.answer.head.is_some() {
+            if self.response.head.is_some() {
                 // Behind a whole answer nobody wants the rest of the request.
-                if self.is_over() && asking != SendState::Done {
-                    (self.spoilt, self.content) = (true, None);
+                if self.is_complete() && send_state != SendState::Done {
+                    (self.must_close, self.body) = (true, None);
                 }
-                self.taken = true;
+                self.body_taken = true;
                 return Poll::Ready(Ok(()));
             }
-            match self.poll_more(context) {
+            match self.poll_receive(context) {
                 Poll::Ready(Ok(())) => {}
-                Poll::Ready(Err(trouble)) => return Poll::Ready(Err(trouble)),
-                Poll::Pending if asking != SendState::WaitsForClient && deadline.poll_past(context.waker()) => {
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending if send_state != SendState::WaitsForClient && deadline.poll_past(context.waker()) => {
                     return Poll::Ready(Err(ProxyError::Timeout));
                 }
                 Poll::Pending => {
-                    if self.answer.early.is_some() {
+                    if self.response.interim.is_some() {
                         // Nobody waits until they are taken: this is polled again when they are.
-                        let _ = interim.poll_send(context, &mut self.answer.early);
+                        let _ = interim.poll_send(context, &mut self.response.interim);
                     }
                     return Poll::Pending;
                 }
@@ -232,7 +232,12 @@ impl H1Exchange {
     }
 
     /// Sends what there is of the request; after each piece of it the other side has `ticks` anew.
-    fn ask(&mut self, context: &mut Context<'_>, deadline: &Deadline, ticks: u32) -> Result<SendState, ProxyError> {
+    fn send_pending(
+        &mut self,
+        context: &mut Context<'_>,
+        deadline: &Deadline,
+        ticks: u32,
+    ) -> Result<SendState, ProxyError> {
         loop {
             let Some(connection) = &mut self.connection else {
                 return Ok(SendState::Done);
@@ -242,7 +247,7 @@ impl H1Exchange {
                 out.put_back(unsent);
                 match link.poll_send(context, out) {
                     Poll::Pending => return Ok(SendState::WaitsForUpstream),
-                    Poll::Ready(sent) => self.spoilt |= sent.is_err(),
+                    Poll::Ready(sent) => self.must_close |= sent.is_err(),
                 }
             }
             if !out.is_empty() && !link.send_together(context, out) {
@@ -250,23 +255,23 @@ impl H1Exchange {
                     Poll::Pending => return Ok(SendState::WaitsForUpstream),
                     Poll::Ready(Ok(())) => {}
                     // It listens no more; what it says is still worth hearing, and tells more than this error.
-                    Poll::Ready(Err(_)) => self.spoilt = true,
+                    Poll::Ready(Err(_)) => self.must_close = true,
                 }
             }
-            if self.spoilt {
+            if self.must_close {
                 out.clear();
-                if self.taken {
-                    self.content = None;
+                if self.body_taken {
+                    self.body = None;
                 }
                 return Ok(SendState::Done);
             }
-            let Some(content) = &mut self.content else {
+            let Some(body) = &mut self.body else {
                 return Ok(SendState::Done);
             };
-            match content.poll_chunk(context) {
+            match body.poll_chunk(context) {
                 Poll::Pending => return Ok(SendState::WaitsForClient),
                 Poll::Ready(Ok(Some(chunk))) => {
-                    self.taken = true;
+                    self.body_taken = true;
                     engine
                         .begin_data(chunk.len() as u64, out.buffer())
                         .map_err(ProxyError::Encode)?;
@@ -276,16 +281,16 @@ impl H1Exchange {
                     }
                 }
                 Poll::Ready(Ok(None)) => {
-                    let trailers = content.take_trailers().unwrap_or_default();
-                    let trailers = trailers::of_request(&trailers, self.set.as_deref().unwrap_or_default());
-                    (self.taken, self.content) = (true, None);
+                    let trailers = body.take_trailers().unwrap_or_default();
+                    let trailers = trailers::for_request(&trailers, self.proxy_headers.as_deref().unwrap_or_default());
+                    (self.body_taken, self.body) = (true, None);
                     let is_whole = engine.finish(trailers.bytes(), out.buffer());
                     if !is_whole.map_err(ProxyError::Encode)? {
                         return Err(ProxyError::RequestBody(rocknet_handler::exchange::BodyError::Incomplete));
                     }
                 }
                 Poll::Ready(Err(error)) => {
-                    self.taken = true;
+                    self.body_taken = true;
                     return Err(ProxyError::RequestBody(error));
                 }
             }
@@ -294,11 +299,11 @@ impl H1Exchange {
     }
 
     /// Receives once, and reads what came.
-    pub fn poll_more(&mut self, context: &mut Context<'_>) -> Poll<Result<(), ProxyError>> {
+    pub fn poll_receive(&mut self, context: &mut Context<'_>) -> Poll<Result<(), ProxyError>> {
         let Some(connection) = &mut self.connection else {
             return Poll::Ready(Err(ProxyError::NoResponse));
         };
-        let is_unheard = !self.heard && !connection.is_new;
+        let is_unused_since_idle = !self.has_received && !connection.is_new;
         let H1Connection {
             link, engine, unread, ..
         } = &mut **connection;
@@ -307,40 +312,40 @@ impl H1Exchange {
         let received = match link.poll_recv(context, bytes) {
             Poll::Pending => return Poll::Pending,
             Poll::Ready(Ok(received)) => received,
-            Poll::Ready(Err(_)) if is_unheard => return Poll::Ready(Err(ProxyError::ReusedConnectionClosed)),
+            Poll::Ready(Err(_)) if is_unused_since_idle => return Poll::Ready(Err(ProxyError::ReusedConnectionClosed)),
             // Under TLS 1.3 a server sees our certificate when the handshake is over for us.
-            Poll::Ready(Err(error)) if !self.heard && tls_error::is_refusal(&error) => {
+            Poll::Ready(Err(error)) if !self.has_received && tls_error::is_client_rejected(&error) => {
                 return Poll::Ready(Err(ProxyError::Handshake(error)));
             }
             Poll::Ready(Err(error)) => return Poll::Ready(Err(ProxyError::ConnectionLost(error))),
         };
-        let answer = &mut self.answer;
+        let response = &mut self.response;
         let read = if received.is_empty() {
-            self.spoilt = true;
+            self.must_close = true;
             match engine.closed() {
                 Ok(ended) => {
-                    answer.is_over |= ended;
+                    response.is_complete |= ended;
                     Ok(())
                 }
-                Err(_) if is_unheard => return Poll::Ready(Err(ProxyError::ReusedConnectionClosed)),
-                Err(_) if !self.heard => return Poll::Ready(Err(ProxyError::NoResponse)),
+                Err(_) if is_unused_since_idle => return Poll::Ready(Err(ProxyError::ReusedConnectionClosed)),
+                Err(_) if !self.has_received => return Poll::Ready(Err(ProxyError::NoResponse)),
                 Err(fault) => Err(fault),
             }
         } else {
-            self.heard = true;
+            self.has_received = true;
             if unread.is_empty() {
-                answer.read(engine, &received, index).map(|consumed| {
+                response.read(engine, &received, index).map(|consumed| {
                     unread.extend_from_slice(&received[consumed..]);
                 })
             } else {
                 unread.extend_from_slice(&received);
-                answer.read(engine, unread, index).map(|consumed| {
+                response.read(engine, unread, index).map(|consumed| {
                     unread.drain(..consumed);
                 })
             }
         };
         // What lies behind the end is nobody's.
-        self.spoilt |= answer.is_over && !unread.is_empty();
+        self.must_close |= response.is_complete && !unread.is_empty();
         Poll::Ready(read.map_err(ProxyError::InvalidH1))
     }
 
@@ -353,22 +358,22 @@ impl H1Exchange {
 
     /// Behind the last of the answer: the connection is kept for another request, if it is fit for one.
     pub fn finish(&mut self) {
-        let Some(place) = self.place.take() else { return };
-        let is_fit = self.is_over() && !self.spoilt && self.content.is_none();
+        let Some(permit) = self.permit.take() else { return };
+        let is_fit = self.is_complete() && !self.must_close && self.body.is_none();
         if let Some(connection) = self.connection.take().filter(|_| is_fit) {
             let tick_ms = u64::try_from(self.services.wheel.tick_length().as_millis()).unwrap_or(u64::MAX);
             let idle_ms = tick_ms.saturating_mul(self.times.idle.into());
             let now_ms = self.services.clock.uptime_ms();
             self.services
                 .local::<ConnectionPool>()
-                .keep(&place.upstream, connection, now_ms, idle_ms);
+                .keep(&permit.upstream, connection, now_ms, idle_ms);
         }
     }
 }
 
 /// How the streams of bodies tell that an answer was cut.
 impl From<ProxyError> for io::Error {
-    fn from(trouble: ProxyError) -> io::Error {
-        io::Error::new(io::ErrorKind::ConnectionAborted, format!("proxy: {trouble}"))
+    fn from(error: ProxyError) -> io::Error {
+        io::Error::new(io::ErrorKind::ConnectionAborted, format!("proxy: {error}"))
     }
 }

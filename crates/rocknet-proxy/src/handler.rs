@@ -8,7 +8,7 @@ use rocknet_io::wheel::Wheel;
 use rocknet_proto::method::Method;
 use rocknet_proto::status::Status;
 
-use crate::{ForwardResult, Proxy, UpgradeRequest, answer, hides_dots};
+use crate::{ForwardResult, Proxy, UpgradeRequest, forward, hides_dots};
 use rocknet_handler::exchange::Exchange;
 use rocknet_handler::fixed;
 use rocknet_handler::response::{ErrorPage, Response};
@@ -25,8 +25,8 @@ impl ProxyHandler {
 }
 
 impl Handler for ProxyHandler {
-    fn handle_now(&self, asked: &ExchangeRef<'_>) -> Option<Response> {
-        let is_refused = !asked.is_file_path && hides_dots(asked.path);
+    fn handle_now(&self, request: &ExchangeRef<'_>) -> Option<Response> {
+        let is_refused = !request.is_file_path && hides_dots(request.path);
         is_refused.then(|| fixed::error(Status::BAD_REQUEST))
     }
 
@@ -35,16 +35,16 @@ impl Handler for ProxyHandler {
         Box::pin(async move {
             // The exchange is lent to all that is called from here: each move of it into another future would be a copy.
             let request = Rc::clone(&exchange.request);
-            let asked = request.view();
-            if asked.method == Method::Connect && UpgradeRequest::of(&asked).is_none() {
+            let request_view = request.view();
+            if request_view.method == Method::Connect && UpgradeRequest::from_request(&request_view).is_none() {
                 // There is no way to say that to an upstream.
                 return fixed::error(Status::NOT_IMPLEMENTED).into();
             }
             let route = Arc::clone(&exchange.route);
             let services = Rc::clone(&exchange.services);
-            let answered = match answer(&services, &proxy, &asked, &mut exchange, &route).await {
+            let answered = match forward(&services, &proxy, &request_view, &mut exchange, &route).await {
                 Ok(response) => ForwardResult::Forwarded(response),
-                Err(failed) => failed.tell(&asked, &route),
+                Err(failed) => failed.respond(&request_view, &route),
             };
             match answered {
                 ForwardResult::Forwarded(mut response) => {
@@ -59,7 +59,7 @@ impl Handler for ProxyHandler {
     }
 
     fn timeout_ticks(&self, wheel: &Wheel, _: &Route) -> u32 {
-        self.0.patience(wheel)
+        self.0.response_ticks(wheel)
     }
 
     fn accepts_tunnels(&self) -> bool {

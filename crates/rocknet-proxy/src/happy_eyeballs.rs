@@ -21,28 +21,28 @@ pub async fn connect(addresses: &[SocketAddr], pause: impl AsyncFn()) -> io::Res
     if let [only] = addresses {
         return port_exhaustion::connect(*only, TcpStream::connect(only)).await;
     }
-    let mut field = Attempts {
+    let mut attempts = Attempts {
         running: Vec::new(),
         last: ErrorKind::AddrNotAvailable.into(),
     };
     for address in addresses {
         let connect = port_exhaustion::connect(*address, TcpStream::connect(*address));
-        field.running.push(Box::pin(connect));
+        attempts.running.push(Box::pin(connect));
         let mut pausing = pin!(pause());
-        let next = |context: &mut Context<'_>| match field.poll(context) {
+        let next = |context: &mut Context<'_>| match attempts.poll(context) {
             Poll::Pending => pausing.as_mut().poll(context).map(|()| None),
-            arrived => arrived,
+            finished => finished,
         };
         if let Some(stream) = poll_fn(next).await {
             return Ok(stream);
         }
     }
-    while !field.running.is_empty() {
-        if let Some(stream) = poll_fn(|context| field.poll(context)).await {
+    while !attempts.running.is_empty() {
+        if let Some(stream) = poll_fn(|context| attempts.poll(context)).await {
             return Ok(stream);
         }
     }
-    Err(field.last)
+    Err(attempts.last)
 }
 
 /// Those who are on their way.
@@ -96,9 +96,9 @@ mod tests {
         listener.local_addr().expect("its address")
     }
 
-    fn run<T>(race: impl Future<Output = T>) -> T {
+    fn run<T>(connecting: impl Future<Output = T>) -> T {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        runtime.expect("a runtime").block_on(race)
+        runtime.expect("a runtime").block_on(connecting)
     }
 
     #[test]
@@ -109,22 +109,22 @@ mod tests {
             .local_addr()
             .map(|address| (address, answering))
             .expect("its address");
-        let (dead, well) = (refusing(), answering.0);
+        let (dead, reachable) = (refusing(), answering.0);
         for addresses in [
-            &[well][..],
-            &[well, silent],
-            &[silent, well],
-            &[dead, well],
-            &[silent, dead, well, dead],
+            &[reachable][..],
+            &[reachable, silent],
+            &[silent, reachable],
+            &[dead, reachable],
+            &[silent, dead, reachable, dead],
         ] {
             let stream = run(connect(addresses, async || {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }));
             let peer = stream.and_then(|stream| stream.peer_addr());
-            assert_eq!(peer.ok(), Some(well), "{addresses:?}");
+            assert_eq!(peer.ok(), Some(reachable), "{addresses:?}");
         }
         // One that fails is followed by the next at once, whatever the pause.
-        let stream = run(connect(&[dead, well], async || std::future::pending().await));
+        let stream = run(connect(&[dead, reachable], async || std::future::pending().await));
         assert!(stream.is_ok(), "{stream:?}");
         for (addresses, expected) in [
             (&[][..], ErrorKind::AddrNotAvailable),

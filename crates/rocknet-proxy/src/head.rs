@@ -39,22 +39,22 @@ impl ResponseHead {
     pub fn new(
         response: &response::Response<'_>,
         content: ResponseContent,
-        wish: Option<&UpgradeRequest>,
+        upgrade: Option<&UpgradeRequest>,
     ) -> ResponseHead {
         let nominates = response.fields.contains(Known::Connection);
         let is_passed = |field: &Field<'_>| {
             let is_own = field.known.is_some_and(|known| NOT_PASSED.contains(known))
-                || wish.is_some_and(|wish| wish.is_own(field.name));
+                || upgrade.is_some_and(|upgrade| upgrade.is_for_proxy(field.name));
             let is_nominated =
                 || nominates && connection_options(response.fields).any(|name| name.eq_ignore_ascii_case(field.name));
             !is_own && !is_nominated()
         };
         let passed = response.fields.lines().filter(is_passed);
         let fields = FieldList::copied(passed);
-        let told = response.fields.get(Known::ContentLength);
+        let stated = response.fields.get(Known::ContentLength);
         let length = match content {
             ResponseContent::Length(length) => Some(length),
-            ResponseContent::None => told.and_then(|length| std::str::from_utf8(length).ok()?.parse().ok()),
+            ResponseContent::None => stated.and_then(|length| std::str::from_utf8(length).ok()?.parse().ok()),
             ResponseContent::Chunked | ResponseContent::UntilClose => None,
         };
         ResponseHead {

@@ -4,7 +4,7 @@
 use rocknet_proto::fields::{Known, KnownSet};
 
 /// What upstreams believe because this server says it, or has looked at it.
-const BELIEVED: KnownSet = KnownSet::of(&[
+const TRUSTED_FIELDS: KnownSet = KnownSet::of(&[
     Known::ContentLength,
     Known::ProxyAuthorization,
     Known::ProxyConnection,
@@ -16,16 +16,16 @@ const BELIEVED: KnownSet = KnownSet::of(&[
 ]);
 
 /// Whether a name stands for one of those, but is none of them.
-pub fn is_disguised(name: &[u8]) -> bool {
+pub fn is_spoofed(name: &[u8]) -> bool {
     if memchr::memchr(b'_', name).is_none() {
         return false;
     }
     let plain: Vec<u8> = name.iter().map(|&byte| fold(byte)).collect();
-    Known::from_name(&plain).is_some_and(|known| BELIEVED.contains(known))
+    Known::from_name(&plain).is_some_and(|known| TRUSTED_FIELDS.contains(known))
 }
 
 /// Whether two names are the same to a gateway.
-pub fn is_alike(one: &[u8], other: &[u8]) -> bool {
+pub fn is_same_to_cgi(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && one.iter().zip(other).all(|(&one, &other)| fold(one) == fold(other))
 }
 
@@ -53,7 +53,7 @@ mod tests {
             ("_", false),
             ("", false),
         ] {
-            assert_eq!(is_disguised(name.as_bytes()), expected, "{name}");
+            assert_eq!(is_spoofed(name.as_bytes()), expected, "{name}");
         }
         for (one, other, expected) in [
             ("X-User", "x_user", true),
@@ -62,7 +62,11 @@ mod tests {
             ("X-User", "XUser", false),
             ("X-User", "X-Users", false),
         ] {
-            assert_eq!(is_alike(one.as_bytes(), other.as_bytes()), expected, "{one} {other}");
+            assert_eq!(
+                is_same_to_cgi(one.as_bytes(), other.as_bytes()),
+                expected,
+                "{one} {other}"
+            );
         }
     }
 }

@@ -24,7 +24,7 @@ use rocknet_handler::port_exhaustion::is_exhausted;
 const MAX_HEAD: usize = 16 * 1024;
 
 /// Who asks.
-const AGENT: &str = "RockNet (health check)";
+const USER_AGENT: &str = "RockNet (health check)";
 
 /// Why a check did not succeed.
 #[derive(Debug)]
@@ -36,15 +36,17 @@ pub enum CheckError {
 }
 
 impl From<String> for CheckError {
-    fn from(fault: String) -> CheckError {
-        CheckError::Upstream(fault)
+    fn from(reason: String) -> CheckError {
+        CheckError::Upstream(reason)
     }
 }
 
 pub async fn check(upstream: &Upstream, health: &Health) -> Result<(), CheckError> {
-    let told = |error: std::io::Error| error.to_string();
-    let status = match upstream.way() {
-        ConnectTarget::Unix(path) => ask(UnixStream::connect(path).await.map_err(told)?, upstream, health).await?,
+    let to_text = |error: std::io::Error| error.to_string();
+    let status = match upstream.connect_target() {
+        ConnectTarget::Unix(path) => {
+            check_h1(UnixStream::connect(path).await.map_err(to_text)?, upstream, health).await?
+        }
         ConnectTarget::Tcp(addresses) => {
             let pause = async || tokio::time::sleep(ATTEMPT_DELAY).await;
             let connected = happy_eyeballs::connect(&addresses, pause).await;
@@ -52,30 +54,30 @@ pub async fn check(upstream: &Upstream, health: &Health) -> Result<(), CheckErro
                 true => CheckError::NoLocalPort,
                 false => CheckError::Upstream(error.to_string()),
             })?;
-            match &upstream.secure {
-                None => ask(stream, upstream, health).await?,
-                Some((secure, name)) => {
-                    if let Some(version) = upstream.announce {
+            match &upstream.tls {
+                None => check_h1(stream, upstream, health).await?,
+                Some((tls, name)) => {
+                    if let Some(version) = upstream.proxy_protocol {
                         // In the clear, before all else.
                         let mut header = Vec::new();
                         proxy_protocol::write(version, &Announced::Own, &mut header);
-                        stream.write_all(&header).await.map_err(told)?;
+                        stream.write_all(&header).await.map_err(to_text)?;
                     }
-                    let connector = TlsConnector::from(Arc::clone(&secure.settings));
-                    let shaken = connector.connect(name.clone(), stream).await;
-                    let stream = shaken.map_err(|error| format!("no handshake: {}", tls_error::reason(&error)))?;
-                    ask(stream, upstream, health).await?
+                    let connector = TlsConnector::from(Arc::clone(&tls.config));
+                    let result = connector.connect(name.clone(), stream).await;
+                    let stream = result.map_err(|error| format!("no handshake: {}", tls_error::reason(&error)))?;
+                    check_h1(stream, upstream, health).await?
                 }
             }
         }
         ConnectTarget::Unresolved => return Err("its name is not known yet".to_owned().into()),
         ConnectTarget::Failed(error) => return Err(error.to_string().into()),
     };
-    let is_well = match health.status {
+    let is_healthy = match health.status {
         Some(wanted) => status == wanted,
         None => (200..400).contains(&status),
     };
-    match is_well {
+    match is_healthy {
         true => Ok(()),
         false => Err(format!("it answers {status}").into()),
     }
@@ -100,16 +102,16 @@ fn fields(health: &Health) -> impl Iterator<Item = (&str, &str)> {
         .iter()
         .map(|(name, value)| (name.as_str(), value.as_str()));
     let given = given.filter(|(name, _)| !name.eq_ignore_ascii_case("host"));
-    given.chain((!names_agent).then_some(("User-Agent", AGENT)))
+    given.chain((!names_agent).then_some(("User-Agent", USER_AGENT)))
 }
 
-async fn ask<S: AsyncRead + AsyncWrite + Unpin>(
+async fn check_h1<S: AsyncRead + AsyncWrite + Unpin>(
     mut stream: S,
     upstream: &Upstream,
     health: &Health,
 ) -> Result<u16, String> {
     if upstream.http2 {
-        return ask_in_http2(stream, upstream, health).await;
+        return check_h2(stream, upstream, health).await;
     }
     let mut engine = ClientConnection::new();
     let line = RequestLine {
@@ -121,7 +123,7 @@ async fn ask<S: AsyncRead + AsyncWrite + Unpin>(
         close: true,
     };
     let mut bytes = Vec::new();
-    if let Some(version) = upstream.announce.filter(|_| upstream.secure.is_none()) {
+    if let Some(version) = upstream.proxy_protocol.filter(|_| upstream.tls.is_none()) {
         proxy_protocol::write(version, &Announced::Own, &mut bytes);
     }
     let fields = fields(health).map(|(name, value)| Field::new(name.as_bytes(), value.as_bytes()));
@@ -136,7 +138,7 @@ async fn ask<S: AsyncRead + AsyncWrite + Unpin>(
         loop {
             match engine
                 .receive(&limits, &bytes[at..], &mut index)
-                .map_err(|fault| fault.reason().to_owned())?
+                .map_err(|error| error.reason().to_owned())?
             {
                 Answered::Response { .. } => return Ok(index.status.code()),
                 Answered::Interim { consumed } => at += consumed,
@@ -153,25 +155,25 @@ async fn ask<S: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
-async fn ask_in_http2<S: AsyncRead + AsyncWrite + Unpin>(
+async fn check_h2<S: AsyncRead + AsyncWrite + Unpin>(
     stream: S,
     upstream: &Upstream,
     health: &Health,
 ) -> Result<u16, String> {
-    let told = |error: h2::Error| error.to_string();
-    let scheme = if upstream.secure.is_some() { "https" } else { "http" };
+    let to_text = |error: h2::Error| error.to_string();
+    let scheme = if upstream.tls.is_some() { "https" } else { "http" };
     let url = format!("{scheme}://{}{}", host(upstream, health), health.path);
     let request = fields(health).fold(Request::get(url), |request, (name, value)| request.header(name, value));
     let request = request.body(()).map_err(|error| error.to_string())?;
-    let (mut sender, connection) = h2::client::handshake(stream).await.map_err(told)?;
-    let asked = async {
+    let (mut sender, connection) = h2::client::handshake(stream).await.map_err(to_text)?;
+    let exchange = async {
         poll_fn(|context| sender.poll_ready(context)).await?;
         let (answer, _) = sender.send_request(request, true)?;
         Ok(answer.await?.status().as_u16())
     };
     tokio::select! {
         biased;
-        status = asked => status.map_err(told),
+        status = exchange => status.map_err(to_text),
         ended = connection => Err(match ended {
             Ok(()) => "it closed the connection without an answer".to_owned(),
             Err(error) => error.to_string(),

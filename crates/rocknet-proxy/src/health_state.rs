@@ -10,33 +10,33 @@ pub struct Thresholds {
 /// The verdict on one server.
 #[derive(Debug, Default)]
 pub struct HealthState {
-    is_sick: bool,
+    is_unhealthy: bool,
     /// Checks in a row that spoke against it.
-    against: u32,
-    was_checked: bool,
+    contrary: u32,
+    has_verdict: bool,
 }
 
 impl HealthState {
     /// A check was made. Tells whether the server is sick from now on, where that changes. The first check decides alone: a
     /// server that is down when this one starts is not tried by clients.
-    pub fn heard(&mut self, is_well: bool, patience: Thresholds) -> Option<bool> {
-        let needed = match (self.was_checked, self.is_sick) {
+    pub fn record(&mut self, is_success: bool, thresholds: Thresholds) -> Option<bool> {
+        let needed = match (self.has_verdict, self.is_unhealthy) {
             (false, _) => 1,
-            (true, true) => patience.rise,
-            (true, false) => patience.fall,
+            (true, true) => thresholds.rise,
+            (true, false) => thresholds.fall,
         };
-        self.was_checked = true;
-        if is_well != self.is_sick {
-            self.against = 0;
+        self.has_verdict = true;
+        if is_success != self.is_unhealthy {
+            self.contrary = 0;
             return None;
         }
-        self.against += 1;
-        if self.against < needed {
+        self.contrary += 1;
+        if self.contrary < needed {
             return None;
         }
-        self.against = 0;
-        self.is_sick = !self.is_sick;
-        Some(self.is_sick)
+        self.contrary = 0;
+        self.is_unhealthy = !self.is_unhealthy;
+        Some(self.is_unhealthy)
     }
 }
 
@@ -46,23 +46,23 @@ mod tests {
 
     #[test]
     fn it_takes_some_checks_to_change_the_verdict() {
-        let patience = Thresholds { rise: 2, fall: 3 };
-        for (heard, sick) in [
+        let thresholds = Thresholds { rise: 2, fall: 3 };
+        for (record, verdicts) in [
             // `+`: well, `-`: not. The verdict after each: `.` well, `x` sick.
             ("+--+---", "......x"),
             ("---", "xxx"),
             ("-+-++--+---", "xxxx......x"),
             ("+---+-++", "...xxxx."),
         ] {
-            let (mut vitals, mut is_sick) = (HealthState::default(), false);
-            let found: String = heard
+            let (mut state, mut is_unhealthy) = (HealthState::default(), false);
+            let found: String = record
                 .chars()
                 .map(|check| {
-                    is_sick = vitals.heard(check == '+', patience).unwrap_or(is_sick);
-                    if is_sick { 'x' } else { '.' }
+                    is_unhealthy = state.record(check == '+', thresholds).unwrap_or(is_unhealthy);
+                    if is_unhealthy { 'x' } else { '.' }
                 })
                 .collect();
-            assert_eq!(found, sick, "{heard}");
+            assert_eq!(found, verdicts, "{record}");
         }
     }
 }

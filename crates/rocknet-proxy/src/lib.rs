@@ -88,19 +88,19 @@ enum ForwardResult {
 
 /// No answer: why, and of which server that was tried.
 struct ForwardError {
-    trouble: ProxyError,
-    last: Option<Arc<Upstream>>,
+    error: ProxyError,
+    upstream: Option<Arc<Upstream>>,
 }
 
 impl ForwardError {
     /// What the client is told.
-    fn tell(&self, asked: &Request<'_>, route: &Route) -> ForwardResult {
-        let mut response = self.trouble.tell(self.last.as_deref(), &route.label);
-        response.upstream = self.last.as_ref().map(|last| UpstreamTiming {
-            address: Arc::clone(&last.name),
+    fn respond(&self, request: &Request<'_>, route: &Route) -> ForwardResult {
+        let mut response = self.error.log_and_respond(self.upstream.as_deref(), &route.label);
+        response.upstream = self.upstream.as_ref().map(|upstream| UpstreamTiming {
+            address: Arc::clone(&upstream.name),
             head: None,
         });
-        match grpc::is_call(asked) {
+        match grpc::is_call(request) {
             // What a client of gRPC reads is neither a page nor a status of HTTP.
             true => ForwardResult::Forwarded(grpc::refusal(response.status)),
             false => ForwardResult::Error(response),
@@ -109,23 +109,23 @@ impl ForwardError {
 }
 
 /// Passes a request on and its answer back. `request`: the one of the exchange.
-async fn answer(
+async fn forward(
     services: &Rc<Services>,
     proxy: &Proxy,
     request: &Request<'_>,
     exchange: &mut Exchange,
     route: &Route,
 ) -> Result<Response, ForwardError> {
-    let mut last: Option<Arc<Upstream>> = None;
+    let mut last_upstream: Option<Arc<Upstream>> = None;
     let pool = services.local::<ConnectionPool>();
     let mut sent = request::UpstreamRequest::new(&proxy.rewrite, request, exchange, &route.server.server);
     let mut buffer = [0; 16];
-    let asked = Selection {
-        key: key(proxy.balance(), request, exchange.client, &mut buffer),
+    let selection = Selection {
+        key: balance_key(proxy.balance(), request, exchange.client, &mut buffer),
         sticky: proxy
             .sticky
             .as_deref()
-            .and_then(|cookie| sticky::asked(request.fields, cookie)),
+            .and_then(|cookie| sticky::from_cookies(request.fields, cookie)),
         priority: exchange.route.priority,
     };
     let Exchange {
@@ -138,7 +138,7 @@ async fn answer(
     if let Some(mirror) = &proxy.mirror {
         mirror.copy(&sent, body, services.random());
     }
-    if sent.has_content() {
+    if sent.has_body() {
         // In a box, as all that is rare: it would make every request's future larger.
         let buffered = match proxy.request_buffering {
             RequestBuffering::None => Ok(()),
@@ -149,113 +149,128 @@ async fn answer(
                 let bounds = route.server.spool.clone();
                 let spool = SpoolWriter::new(&services.spool, bounds, route.body_memory, route.priority);
                 let received = Box::pin(body.spool(spool)).await;
-                received.map(|length| sent.received(length, body.has_trailers()))
+                received.map(|length| sent.set_length(length, body.has_trailers()))
             }
         };
         buffered.map_err(|error| ForwardError {
-            trouble: ProxyError::RequestBody(error),
-            last: None,
+            error: ProxyError::RequestBody(error),
+            upstream: None,
         })?;
     }
     let mut content = Some(std::mem::replace(body, RequestBody::empty()));
     // A body that was received whole can be sent once more.
-    let spare = content.as_ref().and_then(RequestBody::again);
+    let replay = content.as_ref().and_then(RequestBody::again);
     let deadline = services.wheel.deadline();
     let mut tries = 1u8;
     let times = Timeouts::of(services, proxy);
     loop {
-        let but = last.as_ref().map(|upstream| upstream.id);
+        let excluded = last_upstream.as_ref().map(|upstream| upstream.id);
         let draw = || services.random();
         let now_ms = services.clock.uptime_ms();
-        let place = proxy.place(&asked, but, now_ms, draw, &deadline, &services.wheel).await;
-        let place = match place {
-            Ok(place) => place,
-            Err(trouble) => return Err(ForwardError { trouble, last }),
+        let permit = proxy
+            .acquire(&selection, excluded, now_ms, draw, &deadline, &services.wheel)
+            .await;
+        let permit = match permit {
+            Ok(permit) => permit,
+            Err(error) => {
+                return Err(ForwardError {
+                    error,
+                    upstream: last_upstream,
+                });
+            }
         };
-        let upstream = Arc::clone(&place.upstream);
-        let asked_at = Instant::now();
+        let upstream = Arc::clone(&permit.upstream);
+        let started = Instant::now();
         // What may have been heard and lost is not said twice, so it takes only a connection that surely stands.
-        let mut kept = pool.take(&upstream, sent.is_repeatable(), services.clock.uptime_ms());
-        let answered = loop {
+        let mut pooled = pool.take(&upstream, sent.is_idempotent(), services.clock.uptime_ms());
+        let result = loop {
             if upstream.http2 {
                 // In a box, as the next one: it would make every request's future larger.
-                let asked = http2::ask(services, &upstream, proxy, &sent, &mut content, interim, &deadline);
-                let begun = Box::pin(asked).await;
-                break begun.and_then(|begun| begun.response(sent.method(), place));
+                let sending = http2::send(services, &upstream, proxy, &sent, &mut content, interim, &deadline);
+                let result = Box::pin(sending).await;
+                break result.and_then(|response| response.into_response(sent.method(), permit));
             }
-            let connection = match kept.take() {
+            let connection = match pooled.take() {
                 Some(connection) => connection,
                 // In a box of its own: it is rare, and would make every request's future larger.
                 None => match Box::pin(connect::connect(services, &upstream, proxy, *client, &deadline)).await {
                     Ok(connection) => connection,
-                    Err(trouble) => break Err(trouble),
+                    Err(error) => break Err(error),
                 },
             };
-            let mut conversation = H1Exchange::new(services, connection, times);
-            if let Err(trouble) = conversation.begin(&upstream, &sent, &mut content, &deadline) {
-                break Err(trouble);
+            let mut exchange = H1Exchange::new(services, connection, times);
+            if let Err(error) = exchange.start(&upstream, &sent, &mut content, &deadline) {
+                break Err(error);
             }
-            let begun = poll_fn(|context| conversation.poll_begun(context, &mut content, interim, &deadline)).await;
-            match begun {
+            let result = poll_fn(|context| exchange.poll_head(context, &mut content, interim, &deadline)).await;
+            match result {
                 Ok(()) => {
-                    conversation.hold_place(match conversation.is_tunnel() {
-                        true => proxy.tunnel_place(place),
-                        false => place,
+                    exchange.hold_permit(match exchange.is_tunnel() {
+                        true => proxy.tunnel_permit(permit),
+                        false => permit,
                     });
-                    break response::response(conversation, sent.method(), proxy.ahead);
+                    break response::from_exchange(exchange, sent.method(), proxy.response_buffer);
                 }
                 // Whatever is at rest there may be closed as well.
-                Err(ProxyError::ReusedConnectionClosed) if sent.is_repeatable() && restore(&mut content, &spare) => {
+                Err(ProxyError::ReusedConnectionClosed)
+                    if sent.is_idempotent() && restore_body(&mut content, &replay) =>
+                {
                     pool.forget(&upstream);
                 }
-                Err(trouble) => break Err(trouble),
+                Err(error) => break Err(error),
             }
         };
-        let trouble = match answered {
+        let error = match result {
             Ok(mut response) => {
                 proxy.succeeded(&upstream, services.clock.uptime_ms());
                 if let Some(cookie) = &proxy.sticky
-                    && asked.sticky != Some(upstream.hash)
+                    && selection.sticky != Some(upstream.name_hash)
                 {
-                    let cookie = sticky::set(cookie, upstream.hash, tls.is_some());
+                    let cookie = sticky::set_cookie(cookie, upstream.name_hash, tls.is_some());
                     response.fields.add("Set-Cookie", cookie);
                 }
                 response.upstream = Some(UpstreamTiming {
                     address: Arc::clone(&upstream.name),
-                    head: Some(asked_at.elapsed()),
+                    head: Some(started.elapsed()),
                 });
                 return Ok(response);
             }
-            Err(trouble) => trouble,
+            Err(error) => error,
         };
-        if trouble.is_upstreams() {
+        if error.counts_against_upstream() {
             proxy.failed(&upstream, services.clock.uptime_ms());
         }
         // A server that is being ended has connections that it has not looked at yet. They are closed, or reset where
         // something lies in them.
-        let is_lost = matches!(trouble, ProxyError::NoResponse | ProxyError::ConnectionLost(_)) && sent.is_repeatable();
-        let may_go_on = trouble.is_before_all() || is_lost;
-        let again = may_go_on && proxy.has_others(upstream.id) && tries < MAX_TRIES && restore(&mut content, &spare);
-        if !again {
-            let last = Some(upstream);
-            return Err(ForwardError { trouble, last });
+        let is_lost = matches!(error, ProxyError::NoResponse | ProxyError::ConnectionLost(_)) && sent.is_idempotent();
+        let may_retry = error.is_before_request() || is_lost;
+        let will_retry =
+            may_retry && proxy.has_others(upstream.id) && tries < MAX_TRIES && restore_body(&mut content, &replay);
+        if !will_retry {
+            let upstream = Some(upstream);
+            return Err(ForwardError { error, upstream });
         }
         tries += 1;
-        trouble.log(Some(&upstream), &route.label);
-        last = Some(upstream);
+        error.log(Some(&upstream), &route.label);
+        last_upstream = Some(upstream);
     }
 }
 
 /// Returns whether the next server can be sent the request body: if nothing of it was taken, or if it was received whole.
-fn restore(content: &mut Option<RequestBody>, spare: &Option<RequestBody>) -> bool {
+fn restore_body(content: &mut Option<RequestBody>, replay: &Option<RequestBody>) -> bool {
     if content.is_none() {
-        *content = spare.as_ref().and_then(RequestBody::again);
+        *content = replay.as_ref().and_then(RequestBody::again);
     }
     content.is_some()
 }
 
 /// What a balance by key goes by.
-fn key<'a>(balance: &Balance, view: &Request<'a>, client: Client, buffer: &'a mut [u8; 16]) -> Option<&'a [u8]> {
+fn balance_key<'a>(
+    balance: &Balance,
+    view: &Request<'a>,
+    client: Client,
+    buffer: &'a mut [u8; 16],
+) -> Option<&'a [u8]> {
     match balance {
         Balance::Uri => Some(view.path),
         Balance::Header(name) => view.fields.by_name(name.as_bytes()).next(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rocknet_config::model;
 
-use crate::mirror_queue::{MirrorQueue, MirroredRequest, left_out};
+use crate::mirror_queue::{MirrorQueue, MirroredRequest, log_dropped};
 use crate::request::UpstreamRequest;
 use crate::upstream::Upstream;
 use crate::upstreams::Upstreams;
@@ -16,7 +16,7 @@ use rocknet_handler::exchange::RequestBody;
 pub struct Mirror {
     upstream: Arc<Upstream>,
     share: u64,
-    most: usize,
+    max_body: usize,
     copies: Arc<MirrorQueue>,
 }
 
@@ -24,29 +24,29 @@ impl Mirror {
     pub fn new(model: &model::Mirror, resolve: model::Resolve, upstreams: &Upstreams) -> Mirror {
         Mirror {
             copies: Arc::clone(&upstreams.copies),
-            upstream: upstreams.of(&model.to, None, resolve, None),
+            upstream: upstreams.get(&model.to, None, resolve, None),
             share: model.share.into(),
-            most: model.content,
+            max_body: model.content,
         }
     }
 
     /// Begins a copy of a request, if the dice say so. It leaves when its content has passed by.
-    pub(super) fn copy(&self, sent: &UpstreamRequest<'_>, content: &mut RequestBody, dice: u64) {
-        let is_drawn = dice % u64::from(model::Mirror::ALL) < self.share;
+    pub(super) fn copy(&self, sent: &UpstreamRequest<'_>, content: &mut RequestBody, random: u64) {
+        let is_drawn = random % u64::from(model::Mirror::ALL) < self.share;
         // A tunnel has no copy, and too much content is known beforehand mostly.
-        if !is_drawn || sent.wish().is_some() || sent.length().is_some_and(|length| length > self.most as u64) {
+        if !is_drawn || sent.upgrade().is_some() || sent.length().is_some_and(|length| length > self.max_body as u64) {
             return;
         }
-        let mut copy = MirroredRequest::new(&self.upstream, self.most, &self.copies);
+        let mut copy = MirroredRequest::new(&self.upstream, self.max_body, &self.copies);
         if sent.encode(&mut copy.engine, &self.upstream, &mut copy.bytes).is_err() {
             return;
         }
-        if !copy.count() {
-            return left_out();
+        if !copy.count_bytes() {
+            return log_dropped();
         }
-        match sent.has_content() {
+        match sent.has_body() {
             true => content.tee_to(Box::new(copy)),
-            false => copy.leave(),
+            false => copy.send(),
         }
     }
 }

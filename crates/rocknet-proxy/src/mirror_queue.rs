@@ -30,11 +30,11 @@ const MAX_COPIES: usize = 1024;
 /// Their bytes, with those of copies that are being written: clients decide how long that takes.
 const MAX_BYTES: usize = 16 << 20;
 /// Copies on their way at once: a server that takes its time gets no more connections than that.
-const MAX_AT_ONCE: usize = 64;
+const MAX_CONCURRENT: usize = 64;
 /// Nothing on the thread blocks: names are looked up elsewhere.
 const MAX_BLOCKING: usize = 1;
 /// For a copy, from its connection to the end of what is answered.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A request as it is written down.
 pub struct MirroredRequest {
@@ -42,14 +42,14 @@ pub struct MirroredRequest {
     pub engine: ClientConnection,
     pub bytes: Vec<u8>,
     /// Bytes of content that it may still have; `None`: it has had too many.
-    room: Option<usize>,
+    remaining: Option<usize>,
     counted: ByteCount,
 }
 
 impl BodyTee for MirroredRequest {
     fn chunk(&mut self, chunk: &Bytes) {
-        self.room = self.room.and_then(|room| room.checked_sub(chunk.len()));
-        if self.room.is_none() {
+        self.remaining = self.remaining.and_then(|remaining| remaining.checked_sub(chunk.len()));
+        if self.remaining.is_none() {
             self.drop_bytes();
             return;
         }
@@ -60,37 +60,37 @@ impl BodyTee for MirroredRequest {
             Ok(()) => {
                 self.bytes.extend_from_slice(chunk);
                 self.bytes.extend_from_slice(self.engine.data_end());
-                if !self.count() {
-                    self.room = None;
+                if !self.count_bytes() {
+                    self.remaining = None;
                     self.drop_bytes();
-                    left_out();
+                    log_dropped();
                 }
             }
-            Err(_) => self.room = None,
+            Err(_) => self.remaining = None,
         }
     }
 
     fn end(mut self: Box<Self>) {
-        if self.room.is_some() && matches!(self.engine.finish([], &mut self.bytes), Ok(true)) {
-            self.leave();
+        if self.remaining.is_some() && matches!(self.engine.finish([], &mut self.bytes), Ok(true)) {
+            self.send();
         }
     }
 }
 
 impl MirroredRequest {
     /// `most`: bytes of content that it may have.
-    pub fn new(upstream: &Arc<Upstream>, most: usize, copies: &Arc<MirrorQueue>) -> MirroredRequest {
+    pub fn new(upstream: &Arc<Upstream>, max_body: usize, copies: &Arc<MirrorQueue>) -> MirroredRequest {
         MirroredRequest {
             upstream: Arc::clone(upstream),
             engine: ClientConnection::new(),
             bytes: Vec::new(),
-            room: Some(most),
+            remaining: Some(max_body),
             counted: ByteCount::new(copies),
         }
     }
 
     /// Counts the bytes as they are now; false if all copies have too many.
-    pub fn count(&mut self) -> bool {
+    pub fn count_bytes(&mut self) -> bool {
         self.counted.grow_to(self.bytes.capacity())
     }
 
@@ -100,11 +100,11 @@ impl MirroredRequest {
     }
 
     /// To the thread, if it has room.
-    pub fn leave(self) {
+    pub fn send(self) {
         let copies = Arc::clone(&self.counted.copies);
-        let is_taken = QueuedCopy::new(self).is_some_and(|load| copies.thread.send(load));
-        if !is_taken {
-            left_out();
+        let is_accepted = QueuedCopy::new(self).is_some_and(|queued| copies.thread.send(queued));
+        if !is_accepted {
+            log_dropped();
         }
     }
 }
@@ -122,7 +122,7 @@ impl Default for MirrorQueue {
         MirrorQueue {
             count: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
-            thread: Background::new("rn-mirror", MAX_BLOCKING, |loads| Box::pin(send_all(loads))),
+            thread: Background::new("rn-mirror", MAX_BLOCKING, |queue| Box::pin(send_all(queue))),
         }
     }
 }
@@ -177,8 +177,8 @@ impl QueuedCopy {
     fn new(copy: MirroredRequest) -> Option<QueuedCopy> {
         let copies = copy.counted.copies.count.fetch_add(1, Ordering::Relaxed);
         // Given back by the drop where there is none.
-        let load = QueuedCopy { copy };
-        (copies < MAX_COPIES).then_some(load)
+        let queued = QueuedCopy { copy };
+        (copies < MAX_COPIES).then_some(queued)
     }
 }
 
@@ -188,7 +188,7 @@ impl Drop for QueuedCopy {
     }
 }
 
-pub fn left_out() {
+pub fn log_dropped() {
     let cause = Cause {
         level: Level::WARN,
         what: "a copy of a request was left out",
@@ -202,22 +202,22 @@ pub fn left_out() {
     }
 }
 
-async fn send_all(mut loads: UnboundedReceiver<QueuedCopy>) {
-    let places = Arc::new(Semaphore::new(MAX_AT_ONCE));
-    while let Some(load) = loads.recv().await {
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else {
+async fn send_all(mut queue: UnboundedReceiver<QueuedCopy>) {
+    let permits = Arc::new(Semaphore::new(MAX_CONCURRENT));
+    while let Some(queued) = queue.recv().await {
+        let Ok(permit) = Arc::clone(&permits).acquire_owned().await else {
             return;
         };
         drop(tokio::spawn(async move {
-            let _place = place;
-            send(load).await;
+            let _permit = permit;
+            send(queued).await;
         }));
     }
 }
 
-async fn send(mut load: QueuedCopy) {
-    let copy = &mut load.copy;
-    let result = timeout(PATIENCE, try_send(copy)).await;
+async fn send(mut queued: QueuedCopy) {
+    let copy = &mut queued.copy;
+    let result = timeout(TIMEOUT, try_send(copy)).await;
     let result = result.unwrap_or_else(|_| Err("it did not answer in time".to_owned()));
     if let Err(error) = result
         && (Cause {
@@ -233,10 +233,10 @@ async fn send(mut load: QueuedCopy) {
 }
 
 async fn try_send(copy: &mut MirroredRequest) -> Result<(), String> {
-    let told = |error: io::Error| error.to_string();
+    let to_text = |error: io::Error| error.to_string();
     let upstream = Arc::clone(&copy.upstream);
-    match upstream.way() {
-        ConnectTarget::Unix(path) => converse(UnixStream::connect(path).await.map_err(told)?, copy).await,
+    match upstream.connect_target() {
+        ConnectTarget::Unix(path) => send_and_drain(UnixStream::connect(path).await.map_err(to_text)?, copy).await,
         ConnectTarget::Tcp(addresses) => {
             let pause = async || tokio::time::sleep(ATTEMPT_DELAY).await;
             let connected = happy_eyeballs::connect(&addresses, pause).await;
@@ -244,7 +244,7 @@ async fn try_send(copy: &mut MirroredRequest) -> Result<(), String> {
                 true => port_exhaustion::HINT.to_owned(),
                 false => error.to_string(),
             })?;
-            converse(stream, copy).await
+            send_and_drain(stream, copy).await
         }
         ConnectTarget::Unresolved => Err("its name is not known yet".to_owned()),
         ConnectTarget::Failed(error) => Err(error.to_string()),
@@ -252,14 +252,17 @@ async fn try_send(copy: &mut MirroredRequest) -> Result<(), String> {
 }
 
 /// Says it all, and hears the answer to its end: a server that is cut off would do less than it does for the request itself.
-async fn converse<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, copy: &mut MirroredRequest) -> Result<(), String> {
-    let told = |error: io::Error| error.to_string();
-    stream.write_all(&copy.bytes).await.map_err(told)?;
-    let mut heard = ResponseDrain::new(std::mem::take(&mut copy.engine));
-    let mut room = vec![0; 16 * 1024];
+async fn send_and_drain<S: AsyncRead + AsyncWrite + Unpin>(
+    mut stream: S,
+    copy: &mut MirroredRequest,
+) -> Result<(), String> {
+    let to_text = |error: io::Error| error.to_string();
+    stream.write_all(&copy.bytes).await.map_err(to_text)?;
+    let mut response = ResponseDrain::new(std::mem::take(&mut copy.engine));
+    let mut buffer = vec![0; 16 * 1024];
     loop {
-        let got = stream.read(&mut room).await.map_err(told)?;
-        match heard.take(&room[..got]) {
+        let got = stream.read(&mut buffer).await.map_err(to_text)?;
+        match response.feed(&buffer[..got]) {
             Ok(false) if got > 0 => {}
             Ok(_) => return Ok(()),
             Err(fault) => return Err(fault),
@@ -284,10 +287,10 @@ impl ResponseDrain {
     }
 
     /// `true`: it is over. Nothing: so is the connection.
-    fn take(&mut self, bytes: &[u8]) -> Result<bool, String> {
-        let told = |fault: rocknet_proto::h1::Fault| fault.reason().to_owned();
+    fn feed(&mut self, bytes: &[u8]) -> Result<bool, String> {
+        let to_text = |fault: rocknet_proto::h1::Fault| fault.reason().to_owned();
         if bytes.is_empty() {
-            return self.engine.closed().map(|_| true).map_err(told);
+            return self.engine.closed().map(|_| true).map_err(to_text);
         }
         self.unread.extend_from_slice(bytes);
         let mut at = 0;
@@ -296,7 +299,7 @@ impl ResponseDrain {
             match self
                 .engine
                 .receive(&Limits::default(), rest, &mut self.index)
-                .map_err(told)?
+                .map_err(to_text)?
             {
                 Answered::More { consumed } => {
                     at += consumed;
@@ -331,33 +334,33 @@ mod tests {
         const CONTENT: usize = 64 * 1024;
         let to = To::at(Host::Address([127, 0, 0, 9].into(), 1));
         let upstreams = Upstreams::default();
-        let upstream = upstreams.of(&to, None, Resolve::Ttl, None);
+        let upstream = upstreams.get(&to, None, Resolve::Ttl, None);
         let all = &upstreams.copies;
         let chunk = Bytes::from(vec![b'x'; CONTENT]);
         let mut copies = Vec::new();
-        let most = MAX_BYTES / CONTENT;
+        let max_body = MAX_BYTES / CONTENT;
         loop {
             let mut copy = MirroredRequest {
                 upstream: Arc::clone(&upstream),
                 engine: ClientConnection::new(),
                 bytes: Vec::new(),
-                room: Some(CONTENT),
+                remaining: Some(CONTENT),
                 counted: ByteCount::new(all),
             };
             copy.bytes.extend_from_slice(&chunk);
-            if !copy.count() {
+            if !copy.count_bytes() {
                 break;
             }
             copies.push(copy);
-            assert!(copies.len() <= most, "more than {MAX_BYTES} bytes");
+            assert!(copies.len() <= max_body, "more than {MAX_BYTES} bytes");
         }
         assert!(all.bytes.load(Ordering::Relaxed) <= MAX_BYTES);
-        assert_eq!(copies.len(), most);
+        assert_eq!(copies.len(), max_body);
         // One that is given up while it is written makes room for another.
         let mut last = copies.pop().expect("a copy");
-        last.room = Some(0);
+        last.remaining = Some(0);
         last.chunk(&chunk);
-        assert_eq!((last.room, last.bytes.capacity()), (None, 0));
+        assert_eq!((last.remaining, last.bytes.capacity()), (None, 0));
         assert!(ByteCount::new(all).grow_to(CONTENT));
         drop((last, copies));
         assert_eq!(all.bytes.load(Ordering::Relaxed), 0);

@@ -15,8 +15,8 @@ pub struct Permit {
 
 impl Upstream {
     /// Takes a place, if there is room.
-    pub fn take(self: &Arc<Upstream>, most: usize, priority: Priority, now_ms: u64) -> Option<Permit> {
-        let kind = self.slots.take(most, priority, now_ms)?;
+    pub fn try_acquire(self: &Arc<Upstream>, max: usize, priority: Priority, now_ms: u64) -> Option<Permit> {
+        let kind = self.limit.try_acquire(max, priority, now_ms)?;
         Some(Permit {
             upstream: Arc::clone(self),
             kind,
@@ -26,14 +26,14 @@ impl Upstream {
 
 impl Permit {
     /// Keeps being load of the server, but takes no room from requests any more.
-    pub fn beyond_limit(mut self) -> Permit {
-        self.kind = self.upstream.slots.make_tunnel(self.kind);
+    pub fn into_unlimited(mut self) -> Permit {
+        self.kind = self.upstream.limit.convert_to_tunnel(self.kind);
         self
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.upstream.slots.give_back(self.kind);
+        self.upstream.limit.release(self.kind);
     }
 }

@@ -24,7 +24,7 @@ pub(super) const MAX_TRIES: u8 = 2;
 
 /// How often one server is asked that has taken nothing of the request: a connection that was kept may be leaving, and the
 /// next one too.
-pub(super) const MAX_ASKED: u32 = 3;
+pub(super) const MAX_H2_ATTEMPTS: u32 = 3;
 
 /// Requests that one server has at once where the configuration says nothing. Without a limit, clients of HTTP/2 that send
 /// 100 requests each on 150 connections have 15,000 connections opened, until no local port is left. Envoy has the same
@@ -32,15 +32,15 @@ pub(super) const MAX_ASKED: u32 = 3;
 pub(super) const DEFAULT_CONNECTIONS: u32 = 1024;
 
 /// A server that has just come back begins with a tenth of its share, and has all of it when its start is over.
-const FIRST_SHARE: f64 = 0.1;
+const MIN_WEIGHT_FACTOR: f64 = 0.1;
 
 /// Where requests of one place go.
 pub struct Proxy {
     members: Vec<Member>,
     /// The largest of their weights.
-    heaviest: f64,
+    max_weight: f64,
     balance: Balance,
-    turn: AtomicUsize,
+    next_index: AtomicUsize,
     pub(super) sticky: Option<String>,
     pub(super) rewrite: Rewrite,
     /// Files that answers name are sent in their place.
@@ -48,7 +48,7 @@ pub struct Proxy {
     /// Errors of servers get the pages of the site.
     pub intercepts: bool,
     /// Bytes of an answer that are received ahead of the client.
-    pub(super) ahead: usize,
+    pub(super) response_buffer: usize,
     /// How much of a request's body is received before a server is asked.
     pub request_buffering: RequestBuffering,
     pub(super) mirror: Option<Mirror>,
@@ -57,11 +57,11 @@ pub struct Proxy {
     rules: Rules,
     slow_start_ms: u64,
     /// Requests that one server has at once, at most.
-    most: usize,
+    max_requests: usize,
     /// Tunnels count among them: the limit was written down.
     counts_tunnels: bool,
-    waiting: Arc<UpstreamQueue>,
-    patience: Duration,
+    queue: Arc<UpstreamQueue>,
+    queue_timeout: Duration,
     pub(super) connect: Duration,
     pub(super) first_byte: Duration,
     pub(super) idle: Duration,
@@ -87,13 +87,15 @@ pub struct Selection<'a> {
 impl Proxy {
     /// An error is told in words for whoever wrote the configuration.
     pub fn new(model: &model::Proxy, upstreams: &Arc<Upstreams>, send_stall: Duration) -> Result<Proxy, String> {
-        let mut secured = model.to.iter().filter(|to| to.upstream.is_secure);
-        let secure = secured.next().map(|to| upstreams.secure(&model.tls, to.upstream.http2));
-        let secure = secure.transpose()?;
+        let mut tls_members = model.to.iter().filter(|to| to.upstream.is_secure);
+        let tls = tls_members
+            .next()
+            .map(|to| upstreams.tls_config(&model.tls, to.upstream.http2));
+        let tls = tls.transpose()?;
         let member = |to: &model::WeightedUpstream| {
-            let secure = secure.as_ref().filter(|_| to.upstream.is_secure);
-            let secure = secure.map(|secure| Ok::<_, String>((Arc::clone(secure), server_name(model, &to.upstream)?)));
-            let upstream = upstreams.of(&to.upstream, model.health.as_ref(), model.resolve, secure.transpose()?);
+            let tls = tls.as_ref().filter(|_| to.upstream.is_secure);
+            let tls = tls.map(|tls| Ok::<_, String>((Arc::clone(tls), server_name(model, &to.upstream)?)));
+            let upstream = upstreams.get(&to.upstream, model.health.as_ref(), model.resolve, tls.transpose()?);
             let weight = f64::from(to.weight);
             Ok::<_, String>(Member {
                 upstream,
@@ -102,20 +104,21 @@ impl Proxy {
             })
         };
         let members = model.to.iter().map(member).collect::<Result<Vec<Member>, _>>()?;
-        let most = model.connections.unwrap_or(DEFAULT_CONNECTIONS);
+        let max_requests = model.connections.unwrap_or(DEFAULT_CONNECTIONS);
         let is_backup = |member: &Member| member.role == UpstreamRole::Backup;
-        let servers = lasting(&members).map(|member| (Arc::clone(&member.upstream), is_backup(member)));
-        let waiting = upstreams.queue(servers.collect(), most);
+        let upstreams_of_queue =
+            lasting_members(&members).map(|member| (Arc::clone(&member.upstream), is_backup(member)));
+        let queue = upstreams.queue(upstreams_of_queue.collect(), max_requests);
         Ok(Proxy {
-            heaviest: sharing(&members).map(|member| member.weight).fold(0.0, f64::max),
+            max_weight: active_members(&members).map(|member| member.weight).fold(0.0, f64::max),
             members,
             balance: model.balance.clone(),
-            turn: AtomicUsize::new(0),
+            next_index: AtomicUsize::new(0),
             sticky: model.sticky.clone(),
             rewrite: Rewrite::new(model),
             sends_files: model.send_files,
             intercepts: model.intercept,
-            ahead: model.buffering,
+            response_buffer: model.buffering,
             request_buffering: model.request_buffering,
             mirror: model
                 .mirror
@@ -127,10 +130,10 @@ impl Proxy {
                 window_ms: millis(model.fail_time),
             },
             slow_start_ms: millis(model.slow_start),
-            most: most as usize,
+            max_requests: max_requests as usize,
             counts_tunnels: model.connections.is_some(),
-            waiting,
-            patience: model.queue,
+            queue,
+            queue_timeout: model.queue,
             connect: model.connect,
             first_byte: model.first_byte,
             idle: model.idle,
@@ -143,9 +146,9 @@ impl Proxy {
     }
 
     /// Ticks in which there is an answer, or its next piece, or an error instead.
-    pub fn patience(&self, wheel: &Wheel) -> u32 {
+    pub fn response_ticks(&self, wheel: &Wheel) -> u32 {
         // Each server may be waited for, connected to, more than once in HTTP/2, and fall silent at the very end.
-        let one = self.patience + self.connect * MAX_ASKED + self.first_byte;
+        let one = self.queue_timeout + self.connect * MAX_H2_ATTEMPTS + self.first_byte;
         // The protocol, which would say 503, is to look after this has.
         wheel
             .ticks((one * u32::from(MAX_TRIES)).max(self.idle))
@@ -154,64 +157,68 @@ impl Proxy {
 
     /// Whether there is another server than one that was tried.
     pub(super) fn has_others(&self, tried: u32) -> bool {
-        lasting(&self.members).any(|member| member.upstream.id != tried)
+        lasting_members(&self.members).any(|member| member.upstream.id != tried)
     }
 
     /// A place at the server that is to have this request, waited for where all are full. `but`: one that was tried.
-    pub(super) async fn place(
+    pub(super) async fn acquire(
         &self,
-        asked: &Selection<'_>,
-        but: Option<u32>,
+        selection: &Selection<'_>,
+        excluded: Option<u32>,
         now_ms: u64,
         draw: impl Fn() -> u64,
         deadline: &Deadline,
         wheel: &Wheel,
     ) -> Result<Permit, ProxyError> {
-        match self.choose(asked, but, now_ms, &draw) {
+        match self.select(selection, excluded, now_ms, &draw) {
             Err(ProxyError::NoCapacity) => {}
-            chosen => return chosen,
+            result => return result,
         }
         // Where no other is asked, that one is waited for again.
         let is_other = |member: &Member| {
             let upstream = &member.upstream;
-            Some(upstream.id) != but && !upstream.is_sick() && upstream.admits(now_ms)
+            Some(upstream.id) != excluded && !upstream.is_unhealthy() && upstream.is_available(now_ms)
         };
-        let but = but.filter(|_| lasting(&self.members).any(is_other));
-        let ticks = wheel.ticks(self.patience);
-        let place = Box::pin(self.waiting.wait(asked.priority, but, self.rules, deadline, ticks)).await;
-        let place = place.ok_or(ProxyError::NoCapacity)?;
-        if lasting(&self.members).all(|member| member.upstream.is_sick()) {
+        let excluded = excluded.filter(|_| lasting_members(&self.members).any(is_other));
+        let ticks = wheel.ticks(self.queue_timeout);
+        let permit = Box::pin(
+            self.queue
+                .wait(selection.priority, excluded, self.rules, deadline, ticks),
+        )
+        .await;
+        let permit = permit.ok_or(ProxyError::NoCapacity)?;
+        if lasting_members(&self.members).all(|member| member.upstream.is_unhealthy()) {
             return Err(ProxyError::NoHealthyUpstream);
         }
-        Ok(place)
+        Ok(permit)
     }
 
-    fn choose(
+    fn select(
         &self,
-        asked: &Selection<'_>,
-        but: Option<u32>,
+        selection: &Selection<'_>,
+        excluded: Option<u32>,
         now_ms: u64,
         draw: impl Fn() -> u64,
     ) -> Result<Permit, ProxyError> {
         if let [only] = &self.members[..] {
             // To refuse what nobody else could do either would only turn one error into another.
-            return match only.upstream.is_sick() {
+            return match only.upstream.is_unhealthy() {
                 true => Err(ProxyError::NoHealthyUpstream),
-                false => self.enter(only, asked.priority, now_ms),
+                false => self.admit(only, selection.priority, now_ms),
             };
         }
-        if let Some(drawn) = self.drawn(asked, but, now_ms, &draw) {
-            return self.enter(drawn, asked.priority, now_ms);
+        if let Some(drawn) = self.draw_two(selection, excluded, now_ms, &draw) {
+            return self.admit(drawn, selection.priority, now_ms);
         }
-        let is_kept = |member: &Member| asked.sticky == Some(member.upstream.hash);
-        let well = self.members.iter().filter(|member| !member.upstream.is_sick());
-        let there = well.filter(|member| member.role != UpstreamRole::Drain || is_kept(member));
+        let is_kept = |member: &Member| selection.sticky == Some(member.upstream.name_hash);
+        let healthy = self.members.iter().filter(|member| !member.upstream.is_unhealthy());
+        let usable = healthy.filter(|member| member.role != UpstreamRole::Drain || is_kept(member));
         // Better one that failed a while ago than the one that failed just now, and better that one than none.
-        let ranked = there.map(|member| {
-            let was_tried = Some(member.upstream.id) == but;
-            let rests = !member.upstream.admits(now_ms);
-            let is_spare = member.role == UpstreamRole::Backup && !is_kept(member);
-            ((was_tried, rests, is_spare), member)
+        let ranked = usable.map(|member| {
+            let was_tried = Some(member.upstream.id) == excluded;
+            let is_paused = !member.upstream.is_available(now_ms);
+            let is_idle_backup = member.role == UpstreamRole::Backup && !is_kept(member);
+            ((was_tried, is_paused, is_idle_backup), member)
         });
         let ranked: Vec<_> = ranked.collect();
         let best = ranked
@@ -219,90 +226,109 @@ impl Proxy {
             .map(|(rank, _)| *rank)
             .min()
             .ok_or(ProxyError::NoHealthyUpstream)?;
-        let able = ranked.into_iter().filter(|(rank, _)| *rank == best);
-        let able: Vec<&Member> = able.map(|(_, member)| member).collect();
-        let candidates: Vec<Candidate> = able
+        let best_ranked = ranked.into_iter().filter(|(rank, _)| *rank == best);
+        let best_ranked: Vec<&Member> = best_ranked.map(|(_, member)| member).collect();
+        let candidates: Vec<Candidate> = best_ranked
             .iter()
             .enumerate()
-            .filter(|(_, member)| member.upstream.slots.admits_more(self.most, asked.priority, now_ms))
+            .filter(|(_, member)| {
+                member
+                    .upstream
+                    .limit
+                    .has_capacity(self.max_requests, selection.priority, now_ms)
+            })
             .map(|(index, member)| self.candidate(index, member, now_ms))
             .collect();
-        let sticky = asked
+        let sticky = selection
             .sticky
             .and_then(|name| candidates.iter().find(|candidate| candidate.name_hash == name));
-        let chosen = match sticky {
+        let result = match sticky {
             Some(candidate) => Some(candidate.index),
-            None => self.pick(&candidates, asked.key, draw),
+            None => self.balance_among(&candidates, selection.key, draw),
         };
-        self.enter(able[chosen.ok_or(ProxyError::NoCapacity)?], asked.priority, now_ms)
+        self.admit(
+            best_ranked[result.ok_or(ProxyError::NoCapacity)?],
+            selection.priority,
+            now_ms,
+        )
     }
 
     /// Where any two will do, mostly two are found that can be asked: then the others need not be looked at.
-    fn drawn(&self, asked: &Selection<'_>, but: Option<u32>, now_ms: u64, draw: impl Fn() -> u64) -> Option<&Member> {
-        if self.balance != Balance::RandomTwo || asked.sticky.is_some() {
+    fn draw_two(
+        &self,
+        selection: &Selection<'_>,
+        excluded: Option<u32>,
+        now_ms: u64,
+        draw: impl Fn() -> u64,
+    ) -> Option<&Member> {
+        if self.balance != Balance::RandomTwo || selection.sticky.is_some() {
             return None;
         }
-        let look = |index: usize| {
+        let candidate_at = |index: usize| {
             let member = &self.members[index];
             let upstream = &member.upstream;
-            let is_able = member.role == UpstreamRole::Active
-                && !upstream.is_sick()
-                && Some(upstream.id) != but
-                && upstream.admits(now_ms)
-                && upstream.slots.admits_more(self.most, asked.priority, now_ms);
-            is_able.then(|| self.candidate(index, member, now_ms))
+            let is_usable = member.role == UpstreamRole::Active
+                && !upstream.is_unhealthy()
+                && Some(upstream.id) != excluded
+                && upstream.is_available(now_ms)
+                && upstream
+                    .limit
+                    .has_capacity(self.max_requests, selection.priority, now_ms);
+            is_usable.then(|| self.candidate(index, member, now_ms))
         };
-        let drawn = balance::sample_two(self.members.len(), self.heaviest, draw, look)?;
+        let drawn = balance::sample_two(self.members.len(), self.max_weight, draw, candidate_at)?;
         Some(&self.members[drawn])
     }
 
     fn candidate(&self, index: usize, member: &Member, now_ms: u64) -> Candidate {
         Candidate {
             index,
-            load: member.upstream.slots.load(),
-            weight: member.weight * self.share(&member.upstream, now_ms),
-            name_hash: member.upstream.hash,
+            load: member.upstream.limit.load(),
+            weight: member.weight * self.weight_factor(&member.upstream, now_ms),
+            name_hash: member.upstream.name_hash,
         }
     }
 
-    fn pick(&self, candidates: &[Candidate], key: Option<&[u8]>, draw: impl Fn() -> u64) -> Option<usize> {
+    fn balance_among(&self, candidates: &[Candidate], key: Option<&[u8]>, draw: impl Fn() -> u64) -> Option<usize> {
         match (&self.balance, key) {
-            (Balance::RoundRobin, _) => balance::round_robin(candidates, self.turn.fetch_add(1, Ordering::Relaxed)),
-            (Balance::LeastConn, _) => balance::least_loaded(candidates, self.turn.fetch_add(1, Ordering::Relaxed)),
+            (Balance::RoundRobin, _) => balance::round_robin(candidates, self.next_index.fetch_add(1, Ordering::Relaxed)),
+            (Balance::LeastConn, _) => {
+                balance::least_loaded(candidates, self.next_index.fetch_add(1, Ordering::Relaxed))
+            }
             (Balance::IpHash | Balance::Uri | Balance::Header(_), Some(key)) => balance::rendezvous(candidates, key),
             // Those without a key go anywhere.
             _ => balance::random_two(candidates, draw),
         }
     }
 
-    fn enter(&self, member: &Member, priority: Priority, now_ms: u64) -> Result<Permit, ProxyError> {
+    fn admit(&self, member: &Member, priority: Priority, now_ms: u64) -> Result<Permit, ProxyError> {
         let upstream = &member.upstream;
-        if !upstream.slots.admits_more(self.most, priority, now_ms) {
+        if !upstream.limit.has_capacity(self.max_requests, priority, now_ms) {
             return Err(ProxyError::NoCapacity);
         }
-        let place = upstream
-            .take(self.most, priority, now_ms)
+        let permit = upstream
+            .try_acquire(self.max_requests, priority, now_ms)
             .ok_or(ProxyError::NoCapacity)?;
-        upstream.begin(now_ms, self.rules);
-        Ok(place)
+        upstream.request_started(now_ms, self.rules);
+        Ok(permit)
     }
 
     /// What becomes of a place whose answer is a tunnel: these last for hours, and a limit that nobody wrote down is meant for
     /// requests.
-    pub(super) fn tunnel_place(&self, place: Permit) -> Permit {
+    pub(super) fn tunnel_permit(&self, permit: Permit) -> Permit {
         match self.counts_tunnels {
-            true => place,
-            false => place.beyond_limit(),
+            true => permit,
+            false => permit.into_unlimited(),
         }
     }
 
     /// How much of its weight a server has.
-    fn share(&self, upstream: &Upstream, now_ms: u64) -> f64 {
-        match upstream.back_since_ms() {
+    fn weight_factor(&self, upstream: &Upstream, now_ms: u64) -> f64 {
+        match upstream.recovered_at_ms() {
             // A worker's clock may be behind that of whoever saw it come back.
             Some(since_ms) if self.slow_start_ms > 0 && now_ms < since_ms.saturating_add(self.slow_start_ms) => {
                 let passed = now_ms.saturating_sub(since_ms) as f64 / self.slow_start_ms as f64;
-                passed.clamp(FIRST_SHARE, 1.0)
+                passed.clamp(MIN_WEIGHT_FACTOR, 1.0)
             }
             _ => 1.0,
         }
@@ -331,12 +357,12 @@ fn server_name(model: &model::Proxy, upstream: &model::Upstream) -> Result<Serve
 }
 
 /// Those that anybody is sent to at all times.
-fn sharing(members: &[Member]) -> impl Iterator<Item = &Member> {
+fn active_members(members: &[Member]) -> impl Iterator<Item = &Member> {
     members.iter().filter(|member| member.role == UpstreamRole::Active)
 }
 
 /// Those that anybody may be sent to.
-fn lasting(members: &[Member]) -> impl Iterator<Item = &Member> {
+fn lasting_members(members: &[Member]) -> impl Iterator<Item = &Member> {
     members.iter().filter(|member| member.role != UpstreamRole::Drain)
 }
 
@@ -364,38 +390,42 @@ mod tests {
     }
 
     /// Where a request goes; `but`: where it was.
-    fn chosen(proxy: &Proxy, key: u32, but: Option<u32>) -> u32 {
+    fn selected(proxy: &Proxy, key: u32, excluded: Option<u32>) -> u32 {
         let key = key.to_le_bytes();
-        let asked = Selection {
+        let selection = Selection {
             key: Some(&key),
             sticky: None,
             priority: Priority::Normal,
         };
-        let place = proxy.choose(&asked, but, 1, || 0);
-        place.map(|place| place.upstream.id).expect("a place")
+        let permit = proxy.select(&selection, excluded, 1, || 0);
+        permit.map(|permit| permit.upstream.id).expect("a place")
     }
 
     #[test]
     fn a_server_that_is_back_has_its_share_by_and_by_whatever_the_clock_says() {
         let mut proxy = two();
         let upstream = Arc::clone(&proxy.members[0].upstream);
-        assert_eq!(proxy.share(&upstream, 0), 1.0, "never away");
+        assert_eq!(proxy.weight_factor(&upstream, 0), 1.0, "never away");
         for _ in 0..proxy.rules.fails {
             proxy.failed(&upstream, 1_000);
         }
         proxy.succeeded(&upstream, 20_000);
         for now_ms in [0, 19_990, 20_000, 50_000] {
-            assert_eq!(proxy.share(&upstream, now_ms), 1.0, "without a slow start, at {now_ms}");
+            assert_eq!(
+                proxy.weight_factor(&upstream, now_ms),
+                1.0,
+                "without a slow start, at {now_ms}"
+            );
         }
         proxy.slow_start_ms = 10_000;
-        let shares =
-            [19_990, 20_000, 20_500, 25_000, 29_000, 30_000, 40_000].map(|now_ms| proxy.share(&upstream, now_ms));
+        let shares = [19_990, 20_000, 20_500, 25_000, 29_000, 30_000, 40_000]
+            .map(|now_ms| proxy.weight_factor(&upstream, now_ms));
         assert_eq!(shares, [0.1, 0.1, 0.1, 0.5, 0.9, 1.0, 1.0]);
     }
 
     #[test]
     fn a_limit_that_was_written_counts_tunnels_and_the_default_does_not() {
-        for (port, connections, most, expected) in [(3, None, 1024, 0), (4, Some(2), 2, 1)] {
+        for (port, connections, max_requests, expected) in [(3, None, 1024, 0), (4, Some(2), 2, 1)] {
             let to = WeightedUpstream {
                 upstream: To::at(Host::Address([127, 0, 0, 9].into(), port)),
                 weight: 1,
@@ -407,11 +437,15 @@ mod tests {
             };
             let proxy = Proxy::new(&model, &Arc::default(), Duration::ZERO).expect("a server in the clear");
             let upstream = &proxy.members[0].upstream;
-            let tunnel = proxy.tunnel_place(upstream.take(proxy.most, Priority::Normal, 1).expect("room"));
-            let places: Vec<_> = std::iter::from_fn(|| upstream.take(proxy.most, Priority::Normal, 1))
-                .take(2 * most)
+            let tunnel = proxy.tunnel_permit(
+                upstream
+                    .try_acquire(proxy.max_requests, Priority::Normal, 1)
+                    .expect("room"),
+            );
+            let places: Vec<_> = std::iter::from_fn(|| upstream.try_acquire(proxy.max_requests, Priority::Normal, 1))
+                .take(2 * max_requests)
                 .collect();
-            assert_eq!(places.len(), most - expected, "{connections:?}");
+            assert_eq!(places.len(), max_requests - expected, "{connections:?}");
             drop(tunnel);
         }
     }
@@ -429,10 +463,10 @@ mod tests {
                 }
             }
             for key in 0..20 {
-                let first = chosen(&proxy, key, None);
-                let well = |id| !resting.iter().any(|&member| proxy.members[member].upstream.id == id);
-                assert!(well(first) || resting.len() == 2, "{resting:?}");
-                assert_ne!(chosen(&proxy, key, Some(first)), first, "{resting:?}");
+                let first = selected(&proxy, key, None);
+                let healthy = |id| !resting.iter().any(|&member| proxy.members[member].upstream.id == id);
+                assert!(healthy(first) || resting.len() == 2, "{resting:?}");
+                assert_ne!(selected(&proxy, key, Some(first)), first, "{resting:?}");
             }
         }
     }

@@ -9,7 +9,7 @@ use rocknet_proto::proxy_protocol::{Announced, write_block, write_line};
 use rocknet_handler::exchange::Client;
 
 /// Whom a request is from that came in at `address`.
-pub fn of(client: Client, address: &Address) -> Announced {
+pub fn for_client(client: Client, address: &Address) -> Announced {
     match (client, address) {
         (
             Client::Ip { address: ip, port },

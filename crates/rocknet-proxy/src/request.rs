@@ -11,7 +11,7 @@ use rocknet_proto::method::Method;
 use rocknet_proto::request::{Request, Version};
 
 use crate::forwarded::ForwardedFields;
-use crate::header_spoofing::{is_alike, is_disguised};
+use crate::header_spoofing::{is_same_to_cgi, is_spoofed};
 use crate::rewrite::Rewrite;
 use crate::target;
 use crate::upgrade_request::{UpgradeRequest, WebSocketKey};
@@ -66,7 +66,7 @@ pub struct UpstreamRequest<'p> {
     /// Whoever passed it on is believed.
     is_trusted: bool,
     /// To go over to another protocol.
-    wish: Option<Rc<UpgradeRequest>>,
+    upgrade: Option<Rc<UpgradeRequest>>,
     length: Length,
 }
 
@@ -81,9 +81,9 @@ impl<'p> UpstreamRequest<'p> {
         let length = if exchange.body.is_empty() {
             Length::None
         } else {
-            let told = request.fields.get(Known::ContentLength);
-            let told = told.and_then(|length| std::str::from_utf8(length).ok()?.parse().ok());
-            told.map_or(Length::Unknown, Length::Exact)
+            let stated = request.fields.get(Known::ContentLength);
+            let stated = stated.and_then(|length| std::str::from_utf8(length).ok()?.parse().ok());
+            stated.map_or(Length::Unknown, Length::Exact)
         };
         let is_trusted = is_trusted(server, exchange.peer);
         let stripped = match &rewrite.strip {
@@ -99,7 +99,7 @@ impl<'p> UpstreamRequest<'p> {
             request,
             origin: ForwardedFields::new(rewrite.forwarded, request, exchange, server, is_trusted),
             is_trusted,
-            wish: UpgradeRequest::of(request).map(Rc::new),
+            upgrade: UpgradeRequest::from_request(request).map(Rc::new),
             length,
         }
     }
@@ -113,16 +113,16 @@ impl<'p> UpstreamRequest<'p> {
     }
 
     /// Fields that the proxy sets.
-    pub fn set(&self) -> &Arc<[(String, String)]> {
+    pub fn proxy_headers(&self) -> &Arc<[(String, String)]> {
         &self.rewrite.headers
     }
 
-    pub fn wish(&self) -> Option<&Rc<UpgradeRequest>> {
-        self.wish.as_ref()
+    pub fn upgrade(&self) -> Option<&Rc<UpgradeRequest>> {
+        self.upgrade.as_ref()
     }
 
     /// Saying it twice does what saying it once does (RFC 9110 §9.2.2).
-    pub fn is_repeatable(&self) -> bool {
+    pub fn is_idempotent(&self) -> bool {
         self.method().is_idempotent()
     }
 
@@ -134,12 +134,12 @@ impl<'p> UpstreamRequest<'p> {
         }
     }
 
-    pub fn has_content(&self) -> bool {
+    pub fn has_body(&self) -> bool {
         self.length != Length::None
     }
 
     /// Sets the length of a body that has been received whole, unless there are trailers, which need chunks.
-    pub fn received(&mut self, length: u64, has_trailers: bool) {
+    pub fn set_length(&mut self, length: u64, has_trailers: bool) {
         if !has_trailers {
             self.length = Length::Exact(length);
         }
@@ -184,7 +184,7 @@ impl<'p> UpstreamRequest<'p> {
             target: &target,
             host,
             length: self.length,
-            upgrade: self.wish.as_ref().map(|wish| &wish.protocols[..]),
+            upgrade: self.upgrade.as_ref().map(|upgrade| &upgrade.protocols[..]),
             close: false,
         };
         let nominates = fields.contains(Known::Connection);
@@ -197,18 +197,18 @@ impl<'p> UpstreamRequest<'p> {
         } else {
             Vec::new()
         };
-        let key = self.wish.as_ref().and_then(|wish| wish.key.as_ref());
+        let key = self.upgrade.as_ref().and_then(|upgrade| upgrade.key.as_ref());
         let key = key.map_or(&b""[..], WebSocketKey::as_bytes);
         let is_passed = |field: &Field<'_>| match field.known {
             Some(known) if NOT_PASSED.contains(known) => false,
             Some(Known::XRealIp) if !self.is_trusted => false,
             Some(Known::Cookie) => !crumbs,
             Some(Known::SecWebSocketKey) if !key.is_empty() => false,
-            None if is_disguised(field.name) => false,
+            None if is_spoofed(field.name) => false,
             _ => !is_nominated(field.name),
         };
         let headers = &self.rewrite.headers;
-        let is_set = |field: &[u8]| headers.iter().any(|(name, _)| is_alike(field, name.as_bytes()));
+        let is_set = |field: &[u8]| headers.iter().any(|(name, _)| is_same_to_cgi(field, name.as_bytes()));
         let own = |known: Known, name, value| Field {
             known: Some(known),
             name,

@@ -17,34 +17,34 @@ use crate::upgrade::UpgradedTunnel;
 use rocknet_handler::response::{Body, ErrorPage, FieldList, Response, Stream};
 
 /// The response to a request whose head has come. `ahead`: bytes of it that are received ahead of the client.
-pub fn response(mut conversation: H1Exchange, method: Method, ahead: usize) -> Result<Response, ProxyError> {
-    let ResponseHead { status, fields, length } = conversation.take_head().ok_or(ProxyError::NoResponse)?;
-    if let Some(protocol) = conversation.take_switched() {
+pub fn from_exchange(mut exchange: H1Exchange, method: Method, buffer_size: usize) -> Result<Response, ProxyError> {
+    let ResponseHead { status, fields, length } = exchange.take_head().ok_or(ProxyError::NoResponse)?;
+    if let Some(protocol) = exchange.take_upgraded_protocol() {
         let protocol = String::from_utf8_lossy(&protocol).into_owned();
-        let tunnel = UpgradedTunnel::new(conversation).ok_or(ProxyError::NoResponse)?;
+        let tunnel = UpgradedTunnel::new(exchange).ok_or(ProxyError::NoResponse)?;
         return Ok(Response {
             fields,
             ..Response::tunnel(protocol, tunnel)
         });
     }
     let body = if method == Method::Head {
-        conversation.finish();
+        exchange.finish();
         Body::Stream(Box::new(OmittedBody(length)))
-    } else if conversation.is_over() && !conversation.has_trailers() {
-        let content = conversation.take_pending();
-        conversation.finish();
+    } else if exchange.is_complete() && !exchange.has_trailers() {
+        let content = exchange.take_pending();
+        exchange.finish();
         if content.is_empty() {
             Body::Empty
         } else {
             Body::Bytes(content.into())
         }
-    } else if ahead > 0 {
-        let deadline = conversation.deadline();
-        Body::Stream(Box::new(BufferedBody::new(conversation, deadline, length, ahead)))
+    } else if buffer_size > 0 {
+        let deadline = exchange.deadline();
+        Body::Stream(Box::new(BufferedBody::new(exchange, deadline, length, buffer_size)))
     } else {
         Body::Stream(Box::new(H1Body {
-            deadline: conversation.deadline(),
-            conversation,
+            deadline: exchange.deadline(),
+            exchange,
             length,
         }))
     };
@@ -60,29 +60,27 @@ pub fn response(mut conversation: H1Exchange, method: Method, ahead: usize) -> R
 
 /// The rest of an answer: read when there is room for it.
 struct H1Body {
-    conversation: H1Exchange,
+    exchange: H1Exchange,
     deadline: Deadline,
     length: Option<u64>,
 }
 
 impl Stream for H1Body {
     fn next(&mut self) -> Pin<Box<dyn Future<Output = Option<io::Result<Bytes>>> + '_>> {
-        let H1Body {
-            conversation, deadline, ..
-        } = self;
-        deadline.set(conversation.idle_ticks());
+        let H1Body { exchange, deadline, .. } = self;
+        deadline.set(exchange.idle_ticks());
         Box::pin(poll_fn(move |context| {
             loop {
-                let pending = conversation.take_pending();
+                let pending = exchange.take_pending();
                 if !pending.is_empty() {
                     return Poll::Ready(Some(Ok(pending.into())));
                 }
-                if conversation.is_over() {
-                    conversation.finish();
+                if exchange.is_complete() {
+                    exchange.finish();
                     return Poll::Ready(None);
                 }
-                if let Err(trouble) = ready!(conversation.poll_on(context, deadline)) {
-                    return Poll::Ready(Some(Err(trouble.into())));
+                if let Err(error) = ready!(exchange.poll_progress(context, deadline)) {
+                    return Poll::Ready(Some(Err(error.into())));
                 }
             }
         }))
@@ -93,6 +91,6 @@ impl Stream for H1Body {
     }
 
     fn trailers(&mut self) -> Option<FieldList> {
-        self.conversation.take_trailers()
+        self.exchange.take_trailers()
     }
 }

@@ -18,13 +18,13 @@ pub struct ResponseReader {
     /// Content that nobody has taken.
     pub pending: Vec<u8>,
     /// What nobody has been told yet.
-    pub early: Option<Box<InterimResponse>>,
-    pub wish: Option<Rc<UpgradeRequest>>,
+    pub interim: Option<Box<InterimResponse>>,
+    pub upgrade: Option<Rc<UpgradeRequest>>,
     /// Fields behind the content. Boxed, as what follows is: few answers have any, and all are moved.
     pub trailers: Option<Box<FieldList>>,
     /// The protocol that the upstream has gone over to.
-    pub switched: Option<Box<[u8]>>,
-    pub is_over: bool,
+    pub upgraded_protocol: Option<Box<[u8]>>,
+    pub is_complete: bool,
 }
 
 /// Bytes of an answer's head, and its fields: twice what clients may say, because cookies are set with all they hold.
@@ -52,14 +52,14 @@ impl ResponseReader {
                 Answered::More { consumed } => return Ok(at + consumed),
                 Answered::Interim { consumed } => {
                     let head = ResponseHead::new(&index.view(rest), ResponseContent::None, None);
-                    InterimResponse::merge(&mut self.early, index.status, head.into_fields());
+                    InterimResponse::merge(&mut self.interim, index.status, head.into_fields());
                     at += consumed;
                 }
                 Answered::Response { consumed, content } => {
                     self.head = Some(ResponseHead::new(&index.view(rest), content, None));
                     at += consumed;
                     if content == ResponseContent::None {
-                        self.is_over = true;
+                        self.is_complete = true;
                         return Ok(at);
                     }
                 }
@@ -69,19 +69,19 @@ impl ResponseReader {
                 }
                 Answered::End { consumed } => {
                     if !index.trailers.is_empty() {
-                        let came = FieldList::copied(index.trailers.view(rest).lines());
-                        let passed = Some(trailers::of_answer(&came)).filter(|fields| !fields.is_empty());
+                        let received = FieldList::copied(index.trailers.view(rest).lines());
+                        let passed = Some(trailers::for_response(&received)).filter(|fields| !fields.is_empty());
                         self.trailers = passed.map(Box::new);
                     }
-                    self.is_over = true;
+                    self.is_complete = true;
                     return Ok(at + consumed);
                 }
                 Answered::Switched { consumed } => {
                     let response = index.view(rest);
-                    let wish = self.wish.as_deref();
-                    let agreed = wish.and_then(|wish| wish.agreed(response.fields));
-                    self.switched = Some(agreed.ok_or(Fault::UnaskedUpgrade)?.into());
-                    self.head = Some(ResponseHead::new(&response, ResponseContent::None, wish));
+                    let upgrade = self.upgrade.as_deref();
+                    let accepted = upgrade.and_then(|upgrade| upgrade.accepted_protocol(response.fields));
+                    self.upgraded_protocol = Some(accepted.ok_or(Fault::UnaskedUpgrade)?.into());
+                    self.head = Some(ResponseHead::new(&response, ResponseContent::None, upgrade));
                     return Ok(at + consumed);
                 }
                 Answered::Blocked => return Ok(at),

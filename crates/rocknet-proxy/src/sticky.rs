@@ -8,7 +8,7 @@ pub fn token(name: u64) -> String {
 }
 
 /// The server that a request's cookie names.
-pub fn asked(fields: Fields<'_>, cookie: &str) -> Option<u64> {
+pub fn from_cookies(fields: Fields<'_>, cookie: &str) -> Option<u64> {
     let pairs = fields
         .all(Known::Cookie)
         .flat_map(|line| line.split(|byte| *byte == b';'));
@@ -22,7 +22,7 @@ pub fn asked(fields: Fields<'_>, cookie: &str) -> Option<u64> {
 }
 
 /// The `Set-Cookie` that keeps a client with a server. Scripts have no use for it, and it goes nowhere else.
-pub fn set(cookie: &str, name: u64, is_secure: bool) -> String {
+pub fn set_cookie(cookie: &str, name: u64, is_secure: bool) -> String {
     let secure = if is_secure { "; Secure" } else { "" };
     format!("{cookie}={}; Path=/; HttpOnly; SameSite=Lax{secure}", token(name))
 }
@@ -46,10 +46,10 @@ mod tests {
         ] {
             let fields = [(Known::Cookie, cookies.as_bytes())];
             let request = OwnedRequest::get(Version::Http11, b"h", b"/", &fields);
-            assert_eq!(asked(request.view().fields, "at"), expected, "{cookies}");
+            assert_eq!(from_cookies(request.view().fields, "at"), expected, "{cookies}");
         }
         assert_eq!(
-            set("at", 255, true),
+            set_cookie("at", 255, true),
             "at=00000000000000ff; Path=/; HttpOnly; SameSite=Lax; Secure"
         );
     }

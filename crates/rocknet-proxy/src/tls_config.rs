@@ -15,7 +15,7 @@ use rocknet_certificates::{Certificate, HTTP_2, files, read_roots};
 
 /// A configuration for handshakes with servers. Sessions are remembered in it, so that the next connection costs less.
 pub struct TlsClientConfig {
-    pub settings: Arc<ClientConfig>,
+    pub config: Arc<ClientConfig>,
     /// Never used twice in a server.
     pub id: u32,
 }
@@ -25,7 +25,7 @@ pub struct TlsClientConfig {
 struct TlsConfigKey {
     trust: Trust,
     /// The certificate that is shown, and what signed it.
-    shown: Vec<CertificateDer<'static>>,
+    client_certificate: Vec<CertificateDer<'static>>,
     http2: bool,
 }
 
@@ -49,7 +49,7 @@ impl TlsClientConfigs {
     /// The one there is for what is asked. Told in words for whoever wrote the configuration.
     ///
     /// The system's store is read when the first place needs it, and again when none has needed it for a while.
-    pub fn of(&self, model: &UpstreamTls, http2: bool) -> Result<Arc<TlsClientConfig>, String> {
+    pub fn get(&self, model: &UpstreamTls, http2: bool) -> Result<Arc<TlsClientConfig>, String> {
         let trust = match (model.verify, &model.ca[..]) {
             (false, _) => Trust::AnyCertificate,
             (true, []) => Trust::System,
@@ -70,33 +70,33 @@ impl TlsClientConfigs {
             files::load(&files).map_err(|fault| format!("`cert`: {fault}"))
         });
         let own = own.transpose()?;
-        let identity = TlsConfigKey {
+        let key = TlsConfigKey {
             trust,
-            shown: own.as_ref().map(|own| own.key().cert.clone()).unwrap_or_default(),
+            client_certificate: own.as_ref().map(|own| own.key().cert.clone()).unwrap_or_default(),
             http2,
         };
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = all.iter().find(|(other, _)| *other == identity);
-        if let Some(secure) = known.and_then(|(_, secure)| secure.upgrade()) {
+        let existing = all.iter().find(|(other, _)| *other == key);
+        if let Some(secure) = existing.and_then(|(_, secure)| secure.upgrade()) {
             return Ok(secure);
         }
         all.retain(|(_, secure)| secure.strong_count() > 0);
         let secure = Arc::new(TlsClientConfig {
-            settings: Arc::new(settings(&identity, own.as_ref())?),
+            config: Arc::new(config(&key, own.as_ref())?),
             id: self.ids.fetch_add(1, Ordering::Relaxed),
         });
-        all.push((identity, Arc::downgrade(&secure)));
+        all.push((key, Arc::downgrade(&secure)));
         Ok(secure)
     }
 }
 
-fn settings(identity: &TlsConfigKey, own: Option<&Certificate>) -> Result<ClientConfig, String> {
+fn config(key: &TlsConfigKey, own: Option<&Certificate>) -> Result<ClientConfig, String> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&[&TLS13, &TLS12])
         .map_err(|error| error.to_string())?;
-    let builder = match &identity.trust {
-        Trust::System => builder.with_root_certificates(of_system()?),
+    let builder = match &key.trust {
+        Trust::System => builder.with_root_certificates(system_roots()?),
         Trust::Roots(all) => {
             let mut store = RootCertStore::empty();
             for root in all {
@@ -111,20 +111,20 @@ fn settings(identity: &TlsConfigKey, own: Option<&Certificate>) -> Result<Client
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(AcceptAnyCertificate::new(&provider))),
     };
-    let mut settings = match own {
+    let mut config = match own {
         Some(own) => builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(Arc::clone(own.key())))),
         None => builder.with_no_client_auth(),
     };
     // One alone: which of them is spoken must be known before there is a connection.
-    settings.alpn_protocols = vec![if identity.http2 {
+    config.alpn_protocols = vec![if key.http2 {
         HTTP_2.to_vec()
     } else {
         b"http/1.1".to_vec()
     }];
-    Ok(settings)
+    Ok(config)
 }
 
-fn of_system() -> Result<RootCertStore, String> {
+fn system_roots() -> Result<RootCertStore, String> {
     let found = rustls_native_certs::load_native_certs();
     let mut store = RootCertStore::empty();
     // Old roots that nobody can read are no reason to believe none.

@@ -12,7 +12,7 @@ pub fn reason(error: &io::Error) -> String {
     if error.kind() == ErrorKind::TimedOut {
         return "it did not come to an end in time".to_owned();
     }
-    let Some(inner) = of_tls(error) else {
+    let Some(inner) = rustls_error(error) else {
         return match error.kind() {
             ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset => "the connection was closed in it".to_owned(),
             _ => error.to_string(),
@@ -47,15 +47,15 @@ pub fn reason(error: &io::Error) -> String {
             "it does not speak the version of HTTP that it is asked in".to_owned()
         }
         Error::AlertReceived(alert) => format!("it refused with {alert:?}"),
-        Error::InvalidMessage(message) if is_no_tls(message) => "what it says is no TLS".to_owned(),
+        Error::InvalidMessage(message) if is_not_tls(message) => "what it says is no TLS".to_owned(),
         error => error.to_string(),
     }
 }
 
 /// What the operator can do about it.
-pub fn cure(error: &io::Error, upstream: &str) -> String {
+pub fn hint(error: &io::Error, upstream: &str) -> String {
     let reason = reason(error);
-    let advice = match of_tls(error) {
+    let advice = match rustls_error(error) {
         Some(Error::InvalidCertificate(error)) => match error {
             CertificateError::UnknownIssuer => {
                 "Name the file of its authority with `ca` in the proxy, or have it show the whole chain."
@@ -83,11 +83,11 @@ pub fn cure(error: &io::Error, upstream: &str) -> String {
 }
 
 /// Whether the server has refused us, before it looked at what it was asked.
-pub fn is_refusal(error: &io::Error) -> bool {
-    matches!(of_tls(error), Some(Error::AlertReceived(alert)) if wants_certificate(*alert))
+pub fn is_client_rejected(error: &io::Error) -> bool {
+    matches!(rustls_error(error), Some(Error::AlertReceived(alert)) if wants_certificate(*alert))
 }
 
-fn of_tls(error: &io::Error) -> Option<&Error> {
+fn rustls_error(error: &io::Error) -> Option<&Error> {
     error.get_ref()?.downcast_ref()
 }
 
@@ -107,7 +107,7 @@ fn wants_certificate(alert: AlertDescription) -> bool {
     )
 }
 
-fn is_no_tls(message: &InvalidMessage) -> bool {
+fn is_not_tls(message: &InvalidMessage) -> bool {
     matches!(
         message,
         InvalidMessage::InvalidContentType

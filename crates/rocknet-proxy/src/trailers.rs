@@ -3,40 +3,45 @@
 use rocknet_proto::fields::{Known, KnownSet};
 use rocknet_proto::h1::may_trail;
 
-use crate::header_spoofing::{is_alike, is_disguised};
+use crate::header_spoofing::{is_same_to_cgi, is_spoofed};
 use rocknet_handler::response::FieldList;
 
 /// What a proxy alone may say of a request, and what an upstream by CGI would take for more than a field.
-const NEVER: KnownSet = KnownSet::of(&[Known::Proxy, Known::XRealIp]);
+const NEVER_IN_REQUESTS: KnownSet = KnownSet::of(&[Known::Proxy, Known::XRealIp]);
 
 /// Response control data, which a cache in front would take for that of the head (RFC 9110 §6.5.1), and what this server says
 /// itself.
-const NEVER_IN_ANSWERS: KnownSet =
+const NEVER_IN_RESPONSES: KnownSet =
     KnownSet::of(&[Known::Age, Known::Date, Known::Expires, Known::Pragma, Known::Server]);
-const NEVER_IN_ANSWERS_EITHER: [&str; 2] = ["Retry-After", "Warning"];
+const OTHERS_NEVER_IN_RESPONSES: [&str; 2] = ["Retry-After", "Warning"];
 
 /// Of a request; `set`: the fields that the proxy sets or removes, which nobody may bring in behind it.
-pub fn of_request(came: &FieldList, set: &[(String, String)]) -> FieldList {
-    let is_set = |name: &[u8]| set.iter().any(|(other, _)| is_alike(other.as_bytes(), name));
+pub fn for_request(received: &FieldList, proxy_headers: &[(String, String)]) -> FieldList {
+    let is_set = |name: &[u8]| {
+        proxy_headers
+            .iter()
+            .any(|(other, _)| is_same_to_cgi(other.as_bytes(), name))
+    };
     let is_never = |name: &[u8]| {
-        let is_known = Known::from_name(name).is_some_and(|known| NEVER.contains(known));
-        is_known || is_disguised(name)
+        let is_known = Known::from_name(name).is_some_and(|known| NEVER_IN_REQUESTS.contains(known));
+        is_known || is_spoofed(name)
     };
     passed(
-        came.iter()
+        received
+            .iter()
             .filter(|(name, _)| !is_set(name.as_bytes()) && !is_never(name.as_bytes())),
     )
 }
 
 /// Of an answer. A field that may not stand there is left out, and the answer stays good.
-pub fn of_answer(came: &FieldList) -> FieldList {
+pub fn for_response(received: &FieldList) -> FieldList {
     let is_never = |name: &str| match Known::from_name(name.as_bytes()) {
-        Some(known) => NEVER_IN_ANSWERS.contains(known),
-        None => NEVER_IN_ANSWERS_EITHER
+        Some(known) => NEVER_IN_RESPONSES.contains(known),
+        None => OTHERS_NEVER_IN_RESPONSES
             .iter()
             .any(|never| never.eq_ignore_ascii_case(name)),
     };
-    passed(came.iter().filter(|(name, _)| !is_never(name)))
+    passed(received.iter().filter(|(name, _)| !is_never(name)))
 }
 
 fn passed<'f>(fields: impl Iterator<Item = (&'f str, &'f str)>) -> FieldList {
@@ -53,7 +58,7 @@ mod tests {
 
     #[test]
     fn what_may_not_stand_behind_content_is_left_out() {
-        let mut came = FieldList::default();
+        let mut received = FieldList::default();
         for name in [
             "grpc-status",
             "Host",
@@ -72,13 +77,13 @@ mod tests {
             "X_Key",
             "X_Real_IP",
         ] {
-            came.add(name, "1");
+            received.add(name, "1");
         }
         let names = |fields: &FieldList| fields.iter().map(|(name, _)| name.to_owned()).collect::<Vec<_>>();
-        let set = [("x-key".to_owned(), String::new())];
-        assert_eq!(names(&of_request(&came, &set)), ["grpc-status", "X-Sum"]);
+        let proxy_headers = [("x-key".to_owned(), String::new())];
+        assert_eq!(names(&for_request(&received, &proxy_headers)), ["grpc-status", "X-Sum"]);
         assert_eq!(
-            names(&of_answer(&came)),
+            names(&for_response(&received)),
             [
                 "grpc-status",
                 "X-Key",

@@ -22,7 +22,7 @@ const MAX_SERVERS: usize = 3;
 /// Domains in which a short name is looked for (glibc before 2.26 had that bound).
 const MAX_SEARCH: usize = 6;
 /// For one answer: it is in the cache of the server that the system has just asked.
-const PATIENCE: Duration = Duration::from_millis(500);
+const TIMEOUT: Duration = Duration::from_millis(500);
 const DNS_PORT: u16 = 53;
 /// Kinds of records (RFC 1035 §3.2.2, RFC 3596 §2.1).
 const A: u16 = 1;
@@ -31,13 +31,13 @@ const AAAA: u16 = 28;
 const RECURSION_DESIRED: u8 = 1;
 
 /// Seconds for which what the DNS says of a name holds; `None`: it does not say.
-pub async fn of(name: &str) -> Option<u32> {
+pub async fn lookup(name: &str) -> Option<u32> {
     // Small, and in the page cache as a rule; the thread that waits for it serves nobody.
     let conf = std::fs::read(RESOLV_CONF).ok()?;
     let conf = ResolvConf::read(&String::from_utf8_lossy(&conf[..conf.len().min(MAX_CONF)]));
     for name in conf.names(name) {
         for server in &conf.servers {
-            if let Some(seconds) = ask(SocketAddr::new(*server, DNS_PORT), &name).await {
+            if let Some(seconds) = query_server(SocketAddr::new(*server, DNS_PORT), &name).await {
                 return Some(seconds);
             }
         }
@@ -100,10 +100,10 @@ impl ResolvConf {
     }
 }
 
-async fn ask(server: SocketAddr, name: &str) -> Option<u32> {
+async fn query_server(server: SocketAddr, name: &str) -> Option<u32> {
     for kind in [A, AAAA] {
-        let heard = timeout(PATIENCE, exchange(server, name, kind)).await.ok()??;
-        if let Some(seconds) = heard {
+        let found = timeout(TIMEOUT, query(server, name, kind)).await.ok()??;
+        if let Some(seconds) = found {
             return Some(seconds);
         }
     }
@@ -111,11 +111,11 @@ async fn ask(server: SocketAddr, name: &str) -> Option<u32> {
 }
 
 /// `None`: nobody can be asked so. `Some(None)`: there are no such records.
-async fn exchange(server: SocketAddr, name: &str, kind: u16) -> Option<Option<u32>> {
+async fn query(server: SocketAddr, name: &str, kind: u16) -> Option<Option<u32>> {
     let mut id = [0; 2];
     rand::fill(&mut id).ok()?;
-    let mut asked = question(u16::from_be_bytes(id), name, kind)?;
-    *asked.get_mut(2)? |= RECURSION_DESIRED;
+    let mut request = question(u16::from_be_bytes(id), name, kind)?;
+    *request.get_mut(2)? |= RECURSION_DESIRED;
     // A port of its own, and answers from that server alone.
     let any: SocketAddr = match server {
         SocketAddr::V4(_) => ([0; 4], 0).into(),
@@ -123,42 +123,42 @@ async fn exchange(server: SocketAddr, name: &str, kind: u16) -> Option<Option<u3
     };
     let socket = UdpSocket::bind(any).await.ok()?;
     socket.connect(server).await.ok()?;
-    socket.send(&asked).await.ok()?;
-    let mut answer = [0; MAX_ANSWER];
+    socket.send(&request).await.ok()?;
+    let mut response = [0; MAX_ANSWER];
     loop {
-        let length = socket.recv(&mut answer).await.ok()?;
+        let length = socket.recv(&mut response).await.ok()?;
         // What is no answer to this question is somebody else's, or made up.
-        if let Some(seconds) = shortest(&asked, answer.get(..length)?, kind) {
+        if let Some(seconds) = min_ttl(&request, response.get(..length)?, kind) {
             return Some(seconds);
         }
     }
 }
 
 /// The shortest time that a record of an answer holds. `None`: it is none to that question.
-fn shortest(asked: &[u8], answer: &[u8], kind: u16) -> Option<Option<u32>> {
+fn min_ttl(request: &[u8], response: &[u8], kind: u16) -> Option<Option<u32>> {
     const HEADER: usize = 12;
     const RESPONSE: u8 = 0x80;
-    let is_one = answer.get(..2)? == asked.get(..2)?
-        && answer.get(2)? & RESPONSE != 0
-        && number(answer, 4)? == 1
-        && answer
-            .get(HEADER..asked.len())?
-            .eq_ignore_ascii_case(asked.get(HEADER..)?);
-    if !is_one {
+    let is_match = response.get(..2)? == request.get(..2)?
+        && response.get(2)? & RESPONSE != 0
+        && u16_at(response, 4)? == 1
+        && response
+            .get(HEADER..request.len())?
+            .eq_ignore_ascii_case(request.get(HEADER..)?);
+    if !is_match {
         return None;
     }
-    let (mut at, mut shortest, mut is_there) = (asked.len(), None::<u32>, false);
-    for _ in 0..number(answer, 6)? {
+    let (mut at, mut min_ttl, mut has_record) = (request.len(), None::<u32>, false);
+    for _ in 0..u16_at(response, 6)? {
         // A list that breaks off, as in an answer that was too long for a datagram, still tells what it tells.
-        let Some((record, next)) = record(answer, at) else {
+        let Some((record, next)) = record(response, at) else {
             break;
         };
         at = next;
-        is_there |= record.kind == kind;
+        has_record |= record.kind == kind;
         // Names that lead to other names (CNAME) hold no longer than those.
-        shortest = Some(shortest.map_or(record.seconds, |other| other.min(record.seconds)));
+        min_ttl = Some(min_ttl.map_or(record.seconds, |other| other.min(record.seconds)));
     }
-    Some(shortest.filter(|_| is_there))
+    Some(min_ttl.filter(|_| has_record))
 }
 
 struct DnsRecord {
@@ -170,7 +170,7 @@ struct DnsRecord {
 /// name, type(2) class(2) ttl(4) length(2) data (length)
 /// ```
 fn record(message: &[u8], at: usize) -> Option<(DnsRecord, usize)> {
-    let at = behind_name(message, at)?;
+    let at = skip_name(message, at)?;
     let fixed = message.get(at..)?.first_chunk::<10>()?;
     let [kind_high, kind_low, _, _, seconds @ .., high, low] = *fixed;
     let length = usize::from(u16::from_be_bytes([high, low]));
@@ -186,7 +186,7 @@ fn record(message: &[u8], at: usize) -> Option<(DnsRecord, usize)> {
 }
 
 /// Where a name ends: at its empty label, or behind a pointer, which need not be followed.
-fn behind_name(message: &[u8], mut at: usize) -> Option<usize> {
+fn skip_name(message: &[u8], mut at: usize) -> Option<usize> {
     loop {
         match *message.get(at)? {
             0 => return Some(at + 1),
@@ -197,7 +197,7 @@ fn behind_name(message: &[u8], mut at: usize) -> Option<usize> {
     }
 }
 
-fn number(message: &[u8], at: usize) -> Option<u16> {
+fn u16_at(message: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes(*message.get(at..)?.first_chunk::<2>()?))
 }
 
@@ -223,24 +223,24 @@ mod tests {
     }
 
     /// An answer to `asked` with these records: kind, seconds, data.
-    fn answer(asked: &[u8], records: &[(u16, u32, &[u8])]) -> Vec<u8> {
-        let mut answer = asked.to_vec();
-        answer[2] |= 0x80;
-        answer[7] = u8::try_from(records.len()).expect("few records");
+    fn response(request: &[u8], records: &[(u16, u32, &[u8])]) -> Vec<u8> {
+        let mut response = request.to_vec();
+        response[2] |= 0x80;
+        response[7] = u8::try_from(records.len()).expect("few records");
         for (kind, seconds, data) in records {
-            answer.extend([0xc0, 12]);
-            answer.extend(kind.to_be_bytes());
-            answer.extend([0, 1]);
-            answer.extend(seconds.to_be_bytes());
-            answer.extend(u16::try_from(data.len()).expect("short data").to_be_bytes());
-            answer.extend(*data);
+            response.extend([0xc0, 12]);
+            response.extend(kind.to_be_bytes());
+            response.extend([0, 1]);
+            response.extend(seconds.to_be_bytes());
+            response.extend(u16::try_from(data.len()).expect("short data").to_be_bytes());
+            response.extend(*data);
         }
-        answer
+        response
     }
 
     #[test]
     fn the_shortest_time_counts() {
-        let asked = question(7, "app.test", A).expect("a name");
+        let request = question(7, "app.test", A).expect("a name");
         const CNAME: u16 = 5;
         for (records, expected) in [
             (&[(A, 60, &[10, 0, 0, 1][..])][..], Some(Some(60))),
@@ -253,9 +253,13 @@ mod tests {
             (&[(CNAME, 300, &[0])], Some(None)),
             (&[], Some(None)),
         ] {
-            assert_eq!(shortest(&asked, &answer(&asked, records), A), expected, "{records:?}");
+            assert_eq!(
+                min_ttl(&request, &response(&request, records), A),
+                expected,
+                "{records:?}"
+            );
         }
-        let good = answer(&asked, &[(A, 60, &[10, 0, 0, 1]), (A, 50, &[10, 0, 0, 1])]);
+        let good = response(&request, &[(A, 60, &[10, 0, 0, 1]), (A, 50, &[10, 0, 0, 1])]);
         let mut other = good.clone();
         other[0] ^= 1;
         let mut query = good.clone();
@@ -263,12 +267,12 @@ mod tests {
         let mut asks_else = good.clone();
         asks_else[13] ^= 0x40;
         for wrong in [&other, &query, &asks_else] {
-            assert_eq!(shortest(&asked, wrong, A), None);
+            assert_eq!(min_ttl(&request, wrong, A), None);
         }
         // Cut anywhere, it is no answer, or tells what is there.
         for length in 0..good.len() {
-            let told = shortest(&asked, &good[..length], A);
-            assert!(matches!(told, None | Some(None | Some(60))), "{length}: {told:?}");
+            let ttl = min_ttl(&request, &good[..length], A);
+            assert!(matches!(ttl, None | Some(None | Some(60))), "{length}: {ttl:?}");
         }
     }
 
@@ -278,25 +282,25 @@ mod tests {
             .enable_all()
             .build()
             .expect("a runtime");
-        let told = runtime.block_on(async {
+        let ttl = runtime.block_on(async {
             let server = UdpSocket::bind("127.0.0.1:0").await.expect("a port");
             let address = server.local_addr().expect("its address");
             let answering = tokio::spawn(async move {
-                let mut asked = [0; 512];
-                let (length, client) = server.recv_from(&mut asked).await.expect("a question");
-                let asked = &asked[..length];
-                assert_eq!(asked[2], RECURSION_DESIRED);
-                let mut wrong = answer(asked, &[(A, 1, &[10, 0, 0, 1])]);
+                let mut request = [0; 512];
+                let (length, client) = server.recv_from(&mut request).await.expect("a question");
+                let request = &request[..length];
+                assert_eq!(request[2], RECURSION_DESIRED);
+                let mut wrong = response(request, &[(A, 1, &[10, 0, 0, 1])]);
                 wrong[1] ^= 1;
-                for message in [wrong, vec![0; 3], answer(asked, &[(A, 42, &[10, 0, 0, 1])])] {
+                for message in [wrong, vec![0; 3], response(request, &[(A, 42, &[10, 0, 0, 1])])] {
                     server.send_to(&message, client).await.expect("to be sent");
                 }
             });
-            let told = exchange(address, "app.test", A).await;
+            let ttl = query(address, "app.test", A).await;
             answering.await.expect("to end well");
-            told
+            ttl
         });
-        assert_eq!(told, Some(Some(42)));
+        assert_eq!(ttl, Some(Some(42)));
     }
 
     proptest::proptest! {
@@ -306,15 +310,15 @@ mod tests {
             records in 0..40_u8,
             at in 0..600_usize,
         ) {
-            let asked = question(7, "app.test", A).expect("a name");
+            let request = question(7, "app.test", A).expect("a name");
             // Behind a head that fits, so that what follows is looked at.
-            let mut message = answer(&asked, &[]);
+            let mut message = response(&request, &[]);
             message[7] = records;
             message.extend(&bytes);
-            message.truncate(at.max(asked.len()));
-            let told = shortest(&asked, &message, A);
-            proptest::prop_assert!(told.is_some());
-            shortest(&asked, &bytes, A);
+            message.truncate(at.max(request.len()));
+            let ttl = min_ttl(&request, &message, A);
+            proptest::prop_assert!(ttl.is_some());
+            min_ttl(&request, &bytes, A);
         }
     }
 }

@@ -19,13 +19,13 @@ pub struct UpgradedTunnel {
 
 impl UpgradedTunnel {
     /// `None`: the connection has gone meanwhile.
-    pub fn new(mut conversation: H1Exchange) -> Option<UpgradedTunnel> {
-        let connection = conversation.take_connection()?;
-        let services = conversation.services();
-        let link = WriteTimeout::new(connection.link, &services.wheel, conversation.times().send_stall);
+    pub fn new(mut exchange: H1Exchange) -> Option<UpgradedTunnel> {
+        let connection = exchange.take_connection()?;
+        let services = exchange.services();
+        let link = WriteTimeout::new(connection.link, &services.wheel, exchange.times().send_stall);
         Some(UpgradedTunnel {
             splice: Splice::new(link, connection.unread),
-            _conversation: conversation,
+            _conversation: exchange,
         })
     }
 }

@@ -25,9 +25,9 @@ pub struct WebSocketKey([u8; 24]);
 impl UpgradeRequest {
     /// What a request asks for, but for other versions of HTTP and for TLS: behind those the upstream would be asked for
     /// things that no rule of this server has seen.
-    pub fn of(request: &Request<'_>) -> Option<UpgradeRequest> {
+    pub fn from_request(request: &Request<'_>) -> Option<UpgradeRequest> {
         let all = items(request.upgrade?);
-        let passed: Vec<&[u8]> = all.filter(|name| !is_of_http(name)).collect();
+        let passed: Vec<&[u8]> = all.filter(|name| !is_http_or_tls(name)).collect();
         let is_websocket = passed.iter().any(|name| name.eq_ignore_ascii_case(b"websocket"));
         (!passed.is_empty()).then(|| UpgradeRequest {
             protocols: passed.join(&b", "[..]),
@@ -36,18 +36,18 @@ impl UpgradeRequest {
     }
 
     /// The protocol that was agreed on; `None` where the answer is none to this wish.
-    pub fn agreed(&self, fields: Fields<'_>) -> Option<Vec<u8>> {
+    pub fn accepted_protocol(&self, fields: Fields<'_>) -> Option<Vec<u8>> {
         let protocol = fields.get(Known::Upgrade)?;
-        let is_asked = items(&self.protocols).any(|asked| asked.eq_ignore_ascii_case(protocol));
+        let is_offered = items(&self.protocols).any(|offered| offered.eq_ignore_ascii_case(protocol));
         let is_accepted = self.key.as_ref().is_none_or(|key| {
             let mut accepts = fields.by_name(ACCEPT);
             accepts.next() == Some(&key.accept()[..]) && accepts.next().is_none()
         });
-        (is_asked && is_accepted).then(|| protocol.to_vec())
+        (is_offered && is_accepted).then(|| protocol.to_vec())
     }
 
     /// Returns whether a field of the response is for the peer that generated the key.
-    pub fn is_own(&self, name: &[u8]) -> bool {
+    pub fn is_for_proxy(&self, name: &[u8]) -> bool {
         self.key.is_some() && name.eq_ignore_ascii_case(ACCEPT)
     }
 }
@@ -60,7 +60,7 @@ fn items(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     all.filter(|name| !name.is_empty())
 }
 
-fn is_of_http(name: &[u8]) -> bool {
+fn is_http_or_tls(name: &[u8]) -> bool {
     const NAMES: [&[u8]; 4] = [b"h2", b"h3", b"http", b"tls"];
     NAMES.iter().any(|known| {
         let start = name.get(..known.len());
@@ -129,9 +129,9 @@ mod tests {
         assert_ne!(WebSocketKey::new().0, WebSocketKey::new().0);
     }
 
-    fn wish(method: Method, upgrade: Option<&str>) -> Option<UpgradeRequest> {
+    fn requested(method: Method, upgrade: Option<&str>) -> Option<UpgradeRequest> {
         let owned = OwnedRequest::get(Version::Http11, b"h", b"/", &[]);
-        UpgradeRequest::of(&Request {
+        UpgradeRequest::from_request(&Request {
             method,
             upgrade: upgrade.map(str::as_bytes),
             ..owned.view()
@@ -147,20 +147,20 @@ mod tests {
             (Some("websocket"), Some("websocket")),
             (Some("h2c, WebSocket ,foo/1"), Some("WebSocket, foo/1")),
         ] {
-            let protocols = wish(Method::Get, upgrade).map(|wish| wish.protocols);
+            let protocols = requested(Method::Get, upgrade).map(|upgrade| upgrade.protocols);
             assert_eq!(protocols.as_deref(), expected.map(str::as_bytes), "{upgrade:?}");
         }
-        let has_key = |method, upgrade| wish(method, Some(upgrade)).is_some_and(|wish| wish.key.is_some());
+        let has_key = |method, upgrade| requested(method, Some(upgrade)).is_some_and(|upgrade| upgrade.key.is_some());
         assert!(has_key(Method::Connect, "websocket"));
         assert!(!has_key(Method::Get, "websocket") && !has_key(Method::Connect, "other"));
     }
 
     #[test]
     fn only_what_was_asked_for_is_agreed_to() {
-        let made = wish(Method::Connect, Some("websocket")).unwrap();
+        let made = requested(Method::Connect, Some("websocket")).unwrap();
         let accept = String::from_utf8(made.key.as_ref().unwrap().accept()).unwrap();
-        let brought = wish(Method::Get, Some("foo, websocket")).unwrap();
-        for (wish, upgrade, accepts, expected) in [
+        let brought = requested(Method::Get, Some("foo, websocket")).unwrap();
+        for (request, upgrade, accepts, expected) in [
             (&brought, "websocket", &[][..], true),
             (&brought, "FOO", &[], true),
             (&brought, "bar", &[], false),
@@ -182,8 +182,8 @@ mod tests {
                 let (name, value) = (put("Sec-WebSocket-Accept"), put(accept));
                 index.push(name, None, value);
             }
-            let agreed = wish.agreed(index.view(&bytes));
-            assert_eq!(agreed.is_some(), expected, "{upgrade} {accepts:?}");
+            let accepted_protocol = request.accepted_protocol(index.view(&bytes));
+            assert_eq!(accepted_protocol.is_some(), expected, "{upgrade} {accepts:?}");
         }
     }
 }

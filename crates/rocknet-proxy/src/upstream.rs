@@ -26,24 +26,24 @@ pub struct Upstream {
     /// Asked in HTTP/2.
     pub http2: bool,
     /// Asked under TLS: how, and as whom.
-    pub secure: Option<(Arc<TlsClientConfig>, ServerName<'static>)>,
-    place: UpstreamAddress,
+    pub tls: Option<(Arc<TlsClientConfig>, ServerName<'static>)>,
+    address: UpstreamAddress,
     /// The header of the PROXY protocol that its connections begin with. None of them is used twice, since each belongs to
     /// the client that it names.
-    pub announce: Option<ProxyProtocol>,
+    pub proxy_protocol: Option<ProxyProtocol>,
     /// Its name as a number that lasts.
-    pub hash: u64,
+    pub name_hash: u64,
     /// Which of its addresses comes next.
-    next: AtomicUsize,
+    next_address: AtomicUsize,
     /// Requests that are with the server, and those that wait for it.
-    pub(super) slots: ConcurrencyLimit,
+    pub(super) limit: ConcurrencyLimit,
     /// Checks in the background found it so.
-    is_sick: AtomicBool,
+    is_unhealthy: AtomicBool,
     /// `breaker` remembers something: nobody needs its lock before.
-    is_doubted: AtomicBool,
+    has_failures: AtomicBool,
     breaker: Mutex<Breaker>,
     /// When it was well again, in milliseconds of uptime; 0: it was never anything else.
-    back_ms: AtomicU64,
+    recovered_ms: AtomicU64,
 }
 
 enum UpstreamAddress {
@@ -77,11 +77,11 @@ impl Upstream {
     pub(super) fn new(
         id: u32,
         model: &model::Upstream,
-        secure: Option<(Arc<TlsClientConfig>, ServerName<'static>)>,
+        tls: Option<(Arc<TlsClientConfig>, ServerName<'static>)>,
         time: TimeSource,
     ) -> Upstream {
         let name = model.to_string();
-        let place = match &model.host {
+        let address = match &model.host {
             Host::Unix(path) => UpstreamAddress::Unix(path.clone().into()),
             Host::Address(ip, port) => UpstreamAddress::Address([SocketAddr::new(*ip, *port)]),
             Host::Name(..) => UpstreamAddress::Name(Mutex::new(Resolution::Pending)),
@@ -93,96 +93,96 @@ impl Upstream {
         Upstream {
             id,
             host: host.into(),
-            hash: balance::hash_name(&name),
+            name_hash: balance::hash_name(&name),
             name: name.into(),
             http2: model.http2,
-            secure,
-            place,
-            announce: model.proxy_protocol,
-            next: AtomicUsize::new(0),
-            slots: ConcurrencyLimit::new(id, time.clone()),
-            is_sick: AtomicBool::new(false),
-            is_doubted: AtomicBool::new(false),
+            tls,
+            address,
+            proxy_protocol: model.proxy_protocol,
+            next_address: AtomicUsize::new(0),
+            limit: ConcurrencyLimit::new(id, time.clone()),
+            is_unhealthy: AtomicBool::new(false),
+            has_failures: AtomicBool::new(false),
             breaker: Mutex::default(),
-            back_ms: AtomicU64::new(0),
+            recovered_ms: AtomicU64::new(0),
             time,
         }
     }
 
     /// Where to connect to now. Addresses take turns to be the first.
-    pub fn way(&self) -> ConnectTarget<'_> {
-        let addresses = match &self.place {
+    pub fn connect_target(&self) -> ConnectTarget<'_> {
+        let addresses = match &self.address {
             UpstreamAddress::Unix(path) => return ConnectTarget::Unix(path),
             UpstreamAddress::Address(address) => return ConnectTarget::Tcp(address.to_vec()),
-            UpstreamAddress::Name(looked) => match &*lock(looked) {
+            UpstreamAddress::Name(resolution) => match &*lock(resolution) {
                 Resolution::Pending => return ConnectTarget::Unresolved,
                 Resolution::Failed(error) => return ConnectTarget::Failed(Arc::clone(error)),
                 Resolution::Resolved(addresses) => Arc::clone(addresses),
             },
         };
         let mut addresses = addresses.to_vec();
-        let turn = self.next.fetch_add(1, Ordering::Relaxed) % addresses.len().max(1);
-        addresses.rotate_left(turn);
+        let first = self.next_address.fetch_add(1, Ordering::Relaxed) % addresses.len().max(1);
+        addresses.rotate_left(first);
         ConnectTarget::Tcp(addresses)
     }
 
     /// What the name leads to now. Addresses that were known are not given up because nobody answers.
-    pub fn looked_up(&self, found: Resolution) {
-        let UpstreamAddress::Name(looked) = &self.place else {
+    pub fn set_resolution(&self, resolution: Resolution) {
+        let UpstreamAddress::Name(known) = &self.address else {
             return;
         };
-        let mut looked = lock(looked);
-        if !matches!((&*looked, &found), (Resolution::Resolved(_), Resolution::Failed(_))) {
-            *looked = found;
+        let mut known = lock(known);
+        if !matches!((&*known, &resolution), (Resolution::Resolved(_), Resolution::Failed(_))) {
+            *known = resolution;
         }
     }
 }
 
 impl Upstream {
-    pub fn is_sick(&self) -> bool {
-        self.is_sick.load(Ordering::SeqCst)
+    pub fn is_unhealthy(&self) -> bool {
+        self.is_unhealthy.load(Ordering::SeqCst)
     }
 
-    pub fn set_sick(&self, is_sick: bool) {
+    pub fn set_unhealthy(&self, is_unhealthy: bool) {
         // Stored before the look at those that wait: such a request counts itself first, then looks at this.
-        self.is_sick.store(is_sick, Ordering::SeqCst);
-        if !is_sick {
-            self.back_ms.store(self.time.uptime_ms().max(1), Ordering::Relaxed);
+        self.is_unhealthy.store(is_unhealthy, Ordering::SeqCst);
+        if !is_unhealthy {
+            self.recovered_ms.store(self.time.uptime_ms().max(1), Ordering::Relaxed);
         }
         // Requests that wait have one server more, or may have none at all.
-        self.slots.offer();
+        self.limit.grant_to_waiting();
     }
 
     /// When it came back, if it was ever away.
-    pub fn back_since_ms(&self) -> Option<u64> {
-        Some(self.back_ms.load(Ordering::Relaxed)).filter(|ms| *ms != 0)
+    pub fn recovered_at_ms(&self) -> Option<u64> {
+        Some(self.recovered_ms.load(Ordering::Relaxed)).filter(|ms| *ms != 0)
     }
 
     /// Whether its answers give no reason to leave it alone.
-    pub fn admits(&self, now_ms: u64) -> bool {
-        !self.is_doubted.load(Ordering::Relaxed) || lock(&self.breaker).admits(now_ms)
+    pub fn is_available(&self, now_ms: u64) -> bool {
+        !self.has_failures.load(Ordering::Relaxed) || lock(&self.breaker).admits(now_ms)
     }
 
     /// A request goes there.
-    pub fn begin(&self, now_ms: u64, rules: Rules) {
-        if self.is_doubted.load(Ordering::Relaxed) {
+    pub fn request_started(&self, now_ms: u64, rules: Rules) {
+        if self.has_failures.load(Ordering::Relaxed) {
             lock(&self.breaker).begin(now_ms, rules);
         }
     }
 
     pub fn succeeded(&self, now_ms: u64) {
-        if !self.is_doubted.load(Ordering::Relaxed) {
+        if !self.has_failures.load(Ordering::Relaxed) {
             return;
         }
         let mut breaker = lock(&self.breaker);
         let is_back = breaker.succeeded();
-        self.is_doubted.store(false, Ordering::Relaxed);
+        self.has_failures.store(false, Ordering::Relaxed);
         drop(breaker);
         if is_back {
             tracing::info!(upstream = %self.name, "answers again");
-            self.back_ms.store(now_ms.max(1), Ordering::Relaxed);
+            self.recovered_ms.store(now_ms.max(1), Ordering::Relaxed);
             // There may be room for more than the one that tried.
-            self.slots.offer();
+            self.limit.grant_to_waiting();
         }
     }
 
@@ -191,7 +191,7 @@ impl Upstream {
         if breaker.failed(now_ms, rules) {
             tracing::warn!(upstream = %self.name, "failed {} times, and is left alone for a while", rules.fails);
         }
-        self.is_doubted.store(!breaker.is_closed(), Ordering::Relaxed);
+        self.has_failures.store(!breaker.is_closed(), Ordering::Relaxed);
     }
 }
 
@@ -210,7 +210,7 @@ mod tests {
     }
 
     fn first(upstream: &Upstream) -> String {
-        match upstream.way() {
+        match upstream.connect_target() {
             ConnectTarget::Tcp(addresses) => addresses[0].to_string(),
             ConnectTarget::Unresolved => "unknown".to_owned(),
             ConnectTarget::Failed(error) => error.to_string(),
@@ -225,16 +225,16 @@ mod tests {
             (&*upstream.host, first(&upstream)),
             ("app.test:8080", "unknown".to_owned())
         );
-        upstream.looked_up(Resolution::Failed("no such name".into()));
+        upstream.set_resolution(Resolution::Failed("no such name".into()));
         assert_eq!(first(&upstream), "no such name");
         let addresses: [SocketAddr; 2] = [([10, 0, 0, 1], 80).into(), ([10, 0, 0, 2], 80).into()];
-        upstream.looked_up(Resolution::Resolved(addresses.into()));
+        upstream.set_resolution(Resolution::Resolved(addresses.into()));
         let before = first(&upstream);
         assert_ne!(first(&upstream), before);
         assert_eq!(first(&upstream), before);
-        upstream.looked_up(Resolution::Failed("no such name".into()));
+        upstream.set_resolution(Resolution::Failed("no such name".into()));
         assert_ne!(first(&upstream), before);
-        upstream.looked_up(Resolution::Resolved([addresses[1]].into()));
+        upstream.set_resolution(Resolution::Resolved([addresses[1]].into()));
         assert_eq!(
             (first(&upstream), first(&upstream)),
             ("10.0.0.2:80".to_owned(), "10.0.0.2:80".to_owned())

@@ -16,65 +16,66 @@ use rocknet_blocking::oneshot_slot::OneshotSlot;
 use rocknet_handler::breaker::Rules;
 
 /// Ticks after which a waiting request looks for room itself, because the end of a server's rest makes no event.
-const LOOKS_AGAIN: u32 = 4;
+const RECHECK_TICKS: u32 = 4;
 
 /// Requests of all workers that wait for the same servers. The queue bounds itself, for each priority.
 pub struct UpstreamQueue {
     /// The servers; true for backups.
-    servers: Vec<(Arc<Upstream>, bool)>,
+    upstreams: Vec<(Arc<Upstream>, bool)>,
     /// Requests that one server has at once.
-    most: usize,
+    max_requests: usize,
     queue: Mutex<Queue<Arc<WaitingRequest>>>,
     /// Requests in the queue that exclude a server.
-    choosy: AtomicUsize,
+    excluding: AtomicUsize,
 }
 
 /// A request that waits.
 struct WaitingRequest {
     /// The server that it excludes, because it was there before.
-    but: Option<u32>,
+    excluded: Option<u32>,
     rules: Rules,
-    place: OneshotSlot<Permit>,
+    permit: OneshotSlot<Permit>,
 }
 
 impl UpstreamQueue {
-    pub fn new(servers: Vec<(Arc<Upstream>, bool)>, most: usize) -> UpstreamQueue {
+    pub fn new(upstreams: Vec<(Arc<Upstream>, bool)>, max_requests: usize) -> UpstreamQueue {
         UpstreamQueue {
-            servers,
-            most,
+            upstreams,
+            max_requests,
             queue: Mutex::default(),
-            choosy: AtomicUsize::new(0),
+            excluding: AtomicUsize::new(0),
         }
     }
 
     /// Has every server offer its room to this queue.
     pub fn register(self: &Arc<UpstreamQueue>) {
-        for server in self.servers() {
+        for server in self.upstreams() {
             let queue = Arc::downgrade(self);
-            server.slots.register(queue);
+            server.limit.register_queue(queue);
         }
     }
 
-    pub fn servers(&self) -> impl Iterator<Item = &Arc<Upstream>> {
-        self.servers.iter().map(|(server, _)| server)
+    pub fn upstreams(&self) -> impl Iterator<Item = &Arc<Upstream>> {
+        self.upstreams.iter().map(|(server, _)| server)
     }
 
     /// Returns the test for requests that may go to this server now: to a backup, or to a server that rests, only where no
     /// better one is, and to an unhealthy one only where all are. `None`: no request may.
-    fn suits(&self, server: u32, now: Duration) -> Option<impl Fn(&Arc<WaitingRequest>) -> bool> {
-        let rank =
-            |(server, is_backup): &(Arc<Upstream>, bool)| (server.is_sick(), !server.admits(millis(now)), *is_backup);
-        let this = self.servers.iter().find(|(other, _)| other.id == server).map(rank);
+    fn eligible(&self, server: u32, now: Duration) -> Option<impl Fn(&Arc<WaitingRequest>) -> bool> {
+        let rank = |(server, is_backup): &(Arc<Upstream>, bool)| {
+            (server.is_unhealthy(), !server.is_available(millis(now)), *is_backup)
+        };
+        let this = self.upstreams.iter().find(|(other, _)| other.id == server).map(rank);
         let mut better = self
-            .servers
+            .upstreams
             .iter()
             .filter(|other| Some(rank(other)) < this)
             .map(|(other, _)| other.id);
         let (better, another) = (better.next(), better.next());
         // A server that was tried is no better for the request that tried it.
-        let suits_any = better.is_none() || another.is_none() && self.choosy.load(Ordering::SeqCst) > 0;
-        suits_any.then_some(move |request: &Arc<WaitingRequest>| {
-            request.but != Some(server) && (better.is_none() || better == request.but)
+        let is_any_eligible = better.is_none() || another.is_none() && self.excluding.load(Ordering::SeqCst) > 0;
+        is_any_eligible.then_some(move |request: &Arc<WaitingRequest>| {
+            request.excluded != Some(server) && (better.is_none() || better == request.excluded)
         })
     }
 
@@ -82,25 +83,26 @@ impl UpstreamQueue {
     pub async fn wait(
         &self,
         priority: Priority,
-        but: Option<u32>,
+        excluded: Option<u32>,
         rules: Rules,
         deadline: &Deadline,
         ticks: u32,
     ) -> Option<Permit> {
         let request = Arc::new(WaitingRequest {
-            but,
+            excluded,
             rules,
-            place: OneshotSlot::default(),
+            permit: OneshotSlot::default(),
         });
-        let uptime_ms = self.servers().next().map_or(0, |server| server.time.uptime_ms());
+        let uptime_ms = self.upstreams().next().map_or(0, |server| server.time.uptime_ms());
         let now = Duration::from_millis(uptime_ms);
         let ticket = lock(&self.queue).push(priority, Arc::clone(&request), now).ok()?;
-        self.choosy.fetch_add(usize::from(but.is_some()), Ordering::SeqCst);
-        self.servers
+        self.excluding
+            .fetch_add(usize::from(excluded.is_some()), Ordering::SeqCst);
+        self.upstreams
             .iter()
-            .for_each(|(server, _)| server.slots.await_slot(priority));
-        let leaving = QueueGuard {
-            waiting: self,
+            .for_each(|(server, _)| server.limit.add_waiting(priority));
+        let guard = QueueGuard {
+            queue: self,
             request,
             priority,
             ticket,
@@ -108,13 +110,15 @@ impl UpstreamQueue {
         let mut left = ticks;
         loop {
             // A request may have left before it could see this one in the queue.
-            self.servers.iter().for_each(|(server, _)| server.slots.offer());
-            let step = left.min(LOOKS_AGAIN);
+            self.upstreams
+                .iter()
+                .for_each(|(server, _)| server.limit.grant_to_waiting());
+            let step = left.min(RECHECK_TICKS);
             deadline.set(step);
-            let place = leaving.request.place.wait(deadline).await;
+            let permit = guard.request.permit.wait(deadline).await;
             left -= step;
-            if place.is_some() || left == 0 {
-                return place;
+            if permit.is_some() || left == 0 {
+                return permit;
             }
         }
     }
@@ -122,33 +126,33 @@ impl UpstreamQueue {
 
 impl WaitQueue for UpstreamQueue {
     fn limit(&self) -> usize {
-        self.most
+        self.max_requests
     }
 
     fn urgency(&self, server: u32, priorities: &[Priority], now: Duration) -> Option<Urgency> {
         if priorities.is_empty() {
             return None;
         }
-        let suits = self.suits(server, now)?;
-        lock(&self.queue).urgency_of(priorities, now, suits)
+        let eligible = self.eligible(server, now)?;
+        lock(&self.queue).urgency_of(priorities, now, eligible)
     }
 
-    fn call(&self, server: u32, priorities: &[Priority], now: Duration) -> Option<Option<Waker>> {
-        let suits = self.suits(server, now)?;
-        let server = self.servers().find(|own| own.id == server)?;
+    fn grant(&self, server: u32, priorities: &[Priority], now: Duration) -> Option<Option<Waker>> {
+        let eligible = self.eligible(server, now)?;
+        let server = self.upstreams().find(|own| own.id == server)?;
         let mut queue = lock(&self.queue);
-        let priority = queue.urgency_of(priorities, now, &suits)?.priority;
-        let place = server.take(self.most, priority, millis(now))?;
-        let (_, request) = queue.pop_where(&[priority], now, &suits)?;
-        server.begin(millis(now), request.rules);
+        let priority = queue.urgency_of(priorities, now, &eligible)?.priority;
+        let permit = server.try_acquire(self.max_requests, priority, millis(now))?;
+        let (_, request) = queue.pop_where(&[priority], now, &eligible)?;
+        server.request_started(millis(now), request.rules);
         // A request that leaves finds itself in the queue, or has a place: the lock is held until both are so.
-        Some(request.place.set(place))
+        Some(request.permit.set(permit))
     }
 }
 
 /// Takes a request that leaves out of the queue. A place that it was given meanwhile goes to another one.
 struct QueueGuard<'w> {
-    waiting: &'w UpstreamQueue,
+    queue: &'w UpstreamQueue,
     request: Arc<WaitingRequest>,
     priority: Priority,
     ticket: Ticket,
@@ -156,12 +160,12 @@ struct QueueGuard<'w> {
 
 impl Drop for QueueGuard<'_> {
     fn drop(&mut self) {
-        lock(&self.waiting.queue).cancel(self.ticket);
-        let servers = self.waiting.servers.iter();
-        servers.for_each(|(server, _)| server.slots.give_up_slot(self.priority));
-        let is_choosy = self.request.but.is_some();
-        self.waiting.choosy.fetch_sub(usize::from(is_choosy), Ordering::SeqCst);
-        drop(self.request.place.take());
+        lock(&self.queue.queue).cancel(self.ticket);
+        let upstreams = self.queue.upstreams.iter();
+        upstreams.for_each(|(server, _)| server.limit.remove_waiting(self.priority));
+        let excludes = self.request.excluded.is_some();
+        self.queue.excluding.fetch_sub(usize::from(excludes), Ordering::SeqCst);
+        drop(self.request.permit.take());
     }
 }
 
@@ -198,15 +202,15 @@ mod tests {
         Arc::new(Upstream::new(number.into(), &to, None, TimeSource::default()))
     }
 
-    fn line(servers: &[&Arc<Upstream>], most: usize) -> Arc<UpstreamQueue> {
-        let sharing = servers.iter().map(|server| (Arc::clone(server), false));
-        let waiting = Arc::new(UpstreamQueue::new(sharing.collect(), most));
-        waiting.register();
-        waiting
+    fn queue_for(upstreams: &[&Arc<Upstream>], max_requests: usize) -> Arc<UpstreamQueue> {
+        let sharing = upstreams.iter().map(|server| (Arc::clone(server), false));
+        let queue = Arc::new(UpstreamQueue::new(sharing.collect(), max_requests));
+        queue.register();
+        queue
     }
 
-    fn take(server: &Arc<Upstream>, most: usize, priority: Priority) -> Option<Permit> {
-        server.take(most, priority, uptime_ms())
+    fn take(server: &Arc<Upstream>, max_requests: usize, priority: Priority) -> Option<Permit> {
+        server.try_acquire(max_requests, priority, uptime_ms())
     }
 
     /// One that waits, with a wheel that nobody turns but the test.
@@ -215,14 +219,14 @@ mod tests {
         waits: Pin<Box<dyn Future<Output = Option<Permit>> + 'w>>,
     }
 
-    fn client<'w>(waiting: &'w UpstreamQueue, priority: Priority, but: Option<u32>) -> Client<'w> {
+    fn client<'w>(queue: &'w UpstreamQueue, priority: Priority, excluded: Option<u32>) -> Client<'w> {
         let wheel = Wheel::new(Duration::from_millis(10), 4);
         let deadline = wheel.deadline();
         let mut client = Client {
             wheel,
-            waits: Box::pin(async move { waiting.wait(priority, but, RULES, &deadline, 6).await }),
+            waits: Box::pin(async move { queue.wait(priority, excluded, RULES, &deadline, 6).await }),
         };
-        assert!(client.place().is_none());
+        assert!(client.permit().is_none());
         client
     }
 
@@ -231,9 +235,9 @@ mod tests {
             self.waits.as_mut().poll(&mut Context::from_waker(Waker::noop()))
         }
 
-        fn place(&mut self) -> Option<Permit> {
+        fn permit(&mut self) -> Option<Permit> {
             match self.look() {
-                Poll::Ready(place) => Some(place.expect("a place before the deadline")),
+                Poll::Ready(permit) => Some(permit.expect("a place before the deadline")),
                 Poll::Pending => None,
             }
         }
@@ -242,7 +246,7 @@ mod tests {
     #[test]
     fn a_place_goes_to_the_highest_of_all_lines_at_its_server() {
         let (shared, other) = (server(1), server(2));
-        let (narrow, wide) = (line(&[&shared], 1), line(&[&shared, &other], 1));
+        let (narrow, wide) = (queue_for(&[&shared], 1), queue_for(&[&shared, &other], 1));
         let (here, there) = (take(&shared, 1, Low), take(&other, 1, Low));
         let mut low = client(&narrow, Low, None);
         let mut normal = client(&narrow, Normal, None);
@@ -250,62 +254,62 @@ mod tests {
         let late = client(&wide, High, None);
         drop(here);
         // Nobody else takes it before he has looked.
-        assert!(!shared.slots.admits_more(1, High, uptime_ms()) && normal.place().is_none());
-        let place = high.place().expect("he is the highest");
-        assert_eq!(place.upstream.id, shared.id);
-        drop(place);
+        assert!(!shared.limit.has_capacity(1, High, uptime_ms()) && normal.permit().is_none());
+        let permit = high.permit().expect("he is the highest");
+        assert_eq!(permit.upstream.id, shared.id);
+        drop(permit);
         // One who leaves without having looked gives it on.
-        assert!(normal.place().is_none());
+        assert!(normal.permit().is_none());
         drop(late);
-        assert!(low.place().is_none());
-        drop(normal.place().expect("the next"));
-        drop(low.place().expect("the last"));
+        assert!(low.permit().is_none());
+        drop(normal.permit().expect("the next"));
+        drop(low.permit().expect("the last"));
         drop(there);
-        assert_eq!((shared.slots.load(), other.slots.load()), (0, 0));
-        assert!(shared.slots.admits_more(1, Low, uptime_ms()) && other.slots.admits_more(1, Low, uptime_ms()));
+        assert_eq!((shared.limit.load(), other.limit.load()), (0, 0));
+        assert!(shared.limit.has_capacity(1, Low, uptime_ms()) && other.limit.has_capacity(1, Low, uptime_ms()));
     }
 
     #[test]
     fn a_tunnel_beyond_the_limit_is_load_and_takes_no_room() {
         let shared = server(13);
-        let waiting = line(&[&shared], 1);
+        let queue = queue_for(&[&shared], 1);
         let tunnel = take(&shared, 1, Normal).expect("room");
-        let mut next = client(&waiting, Normal, None);
-        let tunnel = tunnel.beyond_limit();
-        let place = next.place().expect("the room of the tunnel");
-        assert!(shared.slots.load() == 2 && take(&shared, 1, Normal).is_none());
+        let mut next = client(&queue, Normal, None);
+        let tunnel = tunnel.into_unlimited();
+        let permit = next.permit().expect("the room of the tunnel");
+        assert!(shared.limit.load() == 2 && take(&shared, 1, Normal).is_none());
         drop(tunnel);
-        assert!(shared.slots.load() == 1 && take(&shared, 1, Normal).is_none());
-        drop(place);
-        assert!(shared.slots.load() == 0 && take(&shared, 1, Normal).is_some());
+        assert!(shared.limit.load() == 1 && take(&shared, 1, Normal).is_none());
+        drop(permit);
+        assert!(shared.limit.load() == 0 && take(&shared, 1, Normal).is_some());
     }
 
     #[test]
     fn low_priority_has_all_places_only_while_nobody_else_comes() {
         let shared = server(3);
-        let waiting = line(&[&shared], 8);
+        let queue = queue_for(&[&shared], 8);
         let mut alone: Vec<_> = (0..8)
             .map(|_| take(&shared, 8, Low).expect("nobody else is there"))
             .collect();
         assert!(take(&shared, 8, Low).is_none());
-        let mut high = client(&waiting, High, None);
+        let mut high = client(&queue, High, None);
         alone.pop();
-        let first = high.place().expect("a place that was left");
+        let first = high.permit().expect("a place that was left");
         alone.truncate(5);
         alone.extend(take(&shared, 8, Low));
         assert_eq!(alone.len(), 6);
-        let mut low = client(&waiting, Low, None);
+        let mut low = client(&queue, Low, None);
         // Those of low priority that wait hold nobody up.
-        assert!(!shared.slots.admits_more(8, Low, uptime_ms()) && shared.slots.admits_more(8, Normal, uptime_ms()));
+        assert!(!shared.limit.has_capacity(8, Low, uptime_ms()) && shared.limit.has_capacity(8, Normal, uptime_ms()));
         let second = take(&shared, 8, Normal).expect("a place that was spared");
         assert!(take(&shared, 8, High).is_none());
         drop(first);
-        assert!(low.place().is_none());
+        assert!(low.permit().is_none());
         alone.pop();
-        let third = low.place().expect("a place that one of low priority left");
+        let third = low.permit().expect("a place that one of low priority left");
         assert!(take(&shared, 8, Low).is_none());
         let later = uptime_ms() + 10_000;
-        assert!(shared.take(8, Low, later).is_some());
+        assert!(shared.try_acquire(8, Low, later).is_some());
         drop((second, third));
         // Of three none is spared.
         assert!(take(&server(4), 3, High).is_some());
@@ -316,137 +320,137 @@ mod tests {
     #[test]
     fn a_server_that_rests_or_is_sick_or_was_tried_is_not_waited_for() {
         let (one, two) = (server(5), server(6));
-        let waiting = line(&[&one, &two], 1);
+        let queue = queue_for(&[&one, &two], 1);
         let full = take(&two, 1, Low);
         one.failed(uptime_ms(), RULES);
-        let mut client_of_one_that_rests = client(&waiting, Low, None);
+        let mut client_of_one_that_rests = client(&queue, Low, None);
         drop(full);
-        let full = client_of_one_that_rests.place().expect("the other");
+        let full = client_of_one_that_rests.permit().expect("the other");
         assert_eq!(full.upstream.id, two.id);
         // Where all rest, they are asked all the same.
         two.failed(uptime_ms(), RULES);
         let busy = take(&one, 1, Low);
-        let mut client_of_two = client(&waiting, Low, None);
+        let mut client_of_two = client(&queue, Low, None);
         drop(busy);
-        assert_eq!(client_of_two.place().map(|place| place.upstream.id), Some(one.id));
+        assert_eq!(client_of_two.permit().map(|permit| permit.upstream.id), Some(one.id));
         for server in [&one, &two] {
             server.succeeded(uptime_ms());
         }
         // One that was tried stays free, for others.
-        let mut choosy = client(&waiting, High, Some(one.id));
+        let mut excluding = client(&queue, High, Some(one.id));
         let held = take(&one, 1, Low).expect("room");
-        let mut any = client(&waiting, Low, None);
+        let mut any = client(&queue, Low, None);
         drop(held);
-        assert!(choosy.place().is_none());
-        let held = any.place().expect("what the other did not want");
+        assert!(excluding.permit().is_none());
+        let held = any.permit().expect("what the other did not want");
         drop(full);
-        drop(choosy.place().expect("the one he wanted"));
+        drop(excluding.permit().expect("the one he wanted"));
         // One that is well again is offered at once.
         drop(held);
         let full = take(&two, 1, Low);
-        one.set_sick(true);
-        let mut patient = client(&waiting, Low, None);
-        one.set_sick(false);
-        assert_eq!(patient.place().map(|place| place.upstream.id), Some(one.id));
+        one.set_unhealthy(true);
+        let mut patient = client(&queue, Low, None);
+        one.set_unhealthy(false);
+        assert_eq!(patient.permit().map(|permit| permit.upstream.id), Some(one.id));
         drop(full);
     }
 
     #[test]
     fn a_backup_is_waited_for_only_where_no_other_may_be_asked() {
         let (share, backup) = (server(11), server(12));
-        let servers = [(Arc::clone(&share), false), (Arc::clone(&backup), true)];
-        let waiting = Arc::new(UpstreamQueue::new(servers.into(), 1));
-        waiting.register();
+        let upstreams = [(Arc::clone(&share), false), (Arc::clone(&backup), true)];
+        let queue = Arc::new(UpstreamQueue::new(upstreams.into(), 1));
+        queue.register();
         let (busy, full) = (take(&share, 1, Low), take(&backup, 1, Low));
-        let mut patient = client(&waiting, Normal, None);
+        let mut patient = client(&queue, Normal, None);
         // Whoever was with the other one has only the backup left.
-        let mut tried = client(&waiting, Low, Some(share.id));
+        let mut tried = client(&queue, Low, Some(share.id));
         drop(full);
-        let full = tried.place().expect("the backup");
+        let full = tried.permit().expect("the backup");
         assert_eq!(full.upstream.id, backup.id);
-        assert!(patient.place().is_none());
+        assert!(patient.permit().is_none());
         drop(full);
-        assert!(patient.place().is_none(), "the other is but full");
+        assert!(patient.permit().is_none(), "the other is but full");
         drop(busy);
-        let busy = patient.place().expect("its turn");
+        let busy = patient.permit().expect("its turn");
         assert_eq!(busy.upstream.id, share.id);
         // One that rests is no better than a backup that does not, and better than one that rests as well.
-        let mut patient = client(&waiting, Normal, None);
+        let mut patient = client(&queue, Normal, None);
         share.failed(uptime_ms(), RULES);
-        backup.slots.offer();
-        assert_eq!(patient.place().map(|place| place.upstream.id), Some(backup.id));
+        backup.limit.grant_to_waiting();
+        assert_eq!(patient.permit().map(|permit| permit.upstream.id), Some(backup.id));
         backup.failed(uptime_ms(), RULES);
-        let mut patient = client(&waiting, Normal, None);
-        assert!(patient.place().is_none());
+        let mut patient = client(&queue, Normal, None);
+        assert!(patient.permit().is_none());
         drop(busy);
-        assert_eq!(patient.place().map(|place| place.upstream.id), Some(share.id));
+        assert_eq!(patient.permit().map(|permit| permit.upstream.id), Some(share.id));
     }
 
     #[test]
     fn who_has_no_room_by_his_own_limit_is_in_nobodys_way() {
         let shared = server(8);
-        let (narrow, wide) = (line(&[&shared], 1), line(&[&shared], 2));
+        let (narrow, wide) = (queue_for(&[&shared], 1), queue_for(&[&shared], 2));
         let held = take(&shared, 1, Normal);
         let mut modest = client(&narrow, High, None);
-        assert!(!shared.slots.admits_more(1, High, uptime_ms()) && shared.slots.admits_more(2, Normal, uptime_ms()));
+        assert!(!shared.limit.has_capacity(1, High, uptime_ms()) && shared.limit.has_capacity(2, Normal, uptime_ms()));
         let second = take(&shared, 2, Normal);
         let mut greedy = client(&wide, Normal, None);
         drop(held);
-        let third = greedy.place();
-        assert!(third.is_some() && modest.place().is_none());
+        let third = greedy.permit();
+        assert!(third.is_some() && modest.permit().is_none());
         drop(second);
         // Who comes now would pass one who waits in his own line, and has a place before him.
-        assert!(modest.place().is_none() && shared.slots.admits_more(2, Low, uptime_ms()));
+        assert!(modest.permit().is_none() && shared.limit.has_capacity(2, Low, uptime_ms()));
         drop(third);
-        assert!(modest.place().is_some());
+        assert!(modest.permit().is_some());
     }
 
     #[test]
     fn a_server_whose_rest_is_over_is_found_by_those_who_wait() {
         let (one, two) = (server(9), server(10));
-        let waiting = line(&[&one, &two], 1);
+        let queue = queue_for(&[&one, &two], 1);
         let full = take(&two, 1, Low);
         let short = Rules {
             fails: 1,
             window_ms: 50,
         };
         one.failed(uptime_ms(), short);
-        let mut patient = client(&waiting, Normal, None);
-        while !one.admits(uptime_ms()) {
+        let mut patient = client(&queue, Normal, None);
+        while !one.is_available(uptime_ms()) {
             std::thread::yield_now();
         }
-        assert!(patient.place().is_none());
-        for _ in 0..=LOOKS_AGAIN {
+        assert!(patient.permit().is_none());
+        for _ in 0..=RECHECK_TICKS {
             patient.wheel.advance();
         }
-        assert_eq!(patient.place().map(|place| place.upstream.id), Some(one.id));
+        assert_eq!(patient.permit().map(|permit| permit.upstream.id), Some(one.id));
         // And one that answers again has room for all who wait.
         let trial = take(&one, 2, Low);
         one.failed(uptime_ms(), RULES);
-        let more = line(&[&one, &two], 2);
+        let more = queue_for(&[&one, &two], 2);
         let held = take(&two, 2, Low);
         let mut two_wait = [client(&more, Low, None), client(&more, Low, None)];
         one.succeeded(uptime_ms());
-        assert!(two_wait[0].place().is_some() && two_wait[1].place().is_some());
+        assert!(two_wait[0].permit().is_some() && two_wait[1].permit().is_some());
         drop((full, trial, held));
     }
 
     #[test]
     fn who_is_called_by_nobody_gives_up_and_is_forgotten() {
         let shared = server(7);
-        let waiting = line(&[&shared], 1);
+        let queue = queue_for(&[&shared], 1);
         let held = take(&shared, 1, Normal);
-        let mut late = client(&waiting, Normal, None);
+        let mut late = client(&queue, Normal, None);
         let mut ticks = 0;
-        let place = loop {
+        let permit = loop {
             match late.look() {
-                Poll::Ready(place) => break place,
+                Poll::Ready(permit) => break permit,
                 Poll::Pending => ticks += 1,
             }
             late.wheel.advance();
         };
-        assert!(place.is_none() && (6..=8).contains(&ticks), "{ticks}");
+        assert!(permit.is_none() && (6..=8).contains(&ticks), "{ticks}");
         drop(held);
-        assert!(shared.slots.admits_more(1, Low, uptime_ms()));
+        assert!(shared.limit.has_capacity(1, Low, uptime_ms()));
     }
 }

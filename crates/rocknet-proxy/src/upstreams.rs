@@ -27,11 +27,11 @@ pub struct Upstreams {
     /// Those in use by some snapshot.
     all: Mutex<BTreeMap<UpstreamKey, Weak<Upstream>>>,
     ids: AtomicU32,
-    secures: TlsClientConfigs,
+    tls_configs: TlsClientConfigs,
     /// The queues of those that are limited: one for those that have the same servers, so that no server is offered to two
     /// queues for one request.
     queues: Mutex<BTreeMap<QueueKey, Weak<UpstreamQueue>>>,
-    watcher: BackgroundTasks,
+    background: BackgroundTasks,
     pub(super) copies: Arc<MirrorQueue>,
     time: TimeSource,
     dialer: Option<Arc<dyn Dialer>>,
@@ -46,9 +46,9 @@ impl Upstreams {
         Upstreams {
             all: Mutex::default(),
             ids: AtomicU32::new(0),
-            secures: TlsClientConfigs::default(),
+            tls_configs: TlsClientConfigs::default(),
             queues: Mutex::default(),
-            watcher: BackgroundTasks::default(),
+            background: BackgroundTasks::default(),
             copies: Arc::default(),
             time,
             dialer: None,
@@ -56,7 +56,7 @@ impl Upstreams {
     }
 
     /// As [`Upstreams::new`], with links in place of sockets.
-    pub fn dialed(time: TimeSource, dialer: Arc<dyn Dialer>) -> Upstreams {
+    pub fn with_dialer(time: TimeSource, dialer: Arc<dyn Dialer>) -> Upstreams {
         Upstreams {
             dialer: Some(dialer),
             ..Upstreams::new(time)
@@ -68,57 +68,57 @@ impl Upstreams {
     }
 
     /// Returns the upstream at a place. Routes of one configuration and of the next share it.
-    pub fn of(
+    pub fn get(
         &self,
         model: &model::Upstream,
         health: Option<&Health>,
         resolve: Resolve,
-        secure: Option<(Arc<TlsClientConfig>, ServerName<'static>)>,
+        tls: Option<(Arc<TlsClientConfig>, ServerName<'static>)>,
     ) -> Arc<Upstream> {
-        let believed = secure
+        let verified = tls
             .as_ref()
             .map(|(secure, name)| (secure.id, name.to_str().into_owned()));
-        let identity = (model.clone(), health.cloned(), resolve, believed);
+        let key = (model.clone(), health.cloned(), resolve, verified);
         let mut all = lock(&self.all);
-        if let Some(upstream) = all.get(&identity).and_then(Weak::upgrade) {
+        if let Some(upstream) = all.get(&key).and_then(Weak::upgrade) {
             return upstream;
         }
         all.retain(|_, upstream| upstream.strong_count() > 0);
         let id = self.ids.fetch_add(1, Ordering::Relaxed);
-        let upstream = Arc::new(Upstream::new(id, model, secure, self.time.clone()));
-        all.insert(identity, Arc::downgrade(&upstream));
+        let upstream = Arc::new(Upstream::new(id, model, tls, self.time.clone()));
+        all.insert(key, Arc::downgrade(&upstream));
         drop(all);
-        self.watcher.watch(&upstream, &model.host, health, resolve);
+        self.background.watch(&upstream, &model.host, health, resolve);
         upstream
     }
 
     /// Returns the configuration for handshakes. The error is for the operator.
-    pub(super) fn secure(&self, model: &model::UpstreamTls, http2: bool) -> Result<Arc<TlsClientConfig>, String> {
-        self.secures.of(model, http2)
+    pub(super) fn tls_config(&self, model: &model::UpstreamTls, http2: bool) -> Result<Arc<TlsClientConfig>, String> {
+        self.tls_configs.get(model, http2)
     }
 
     /// Returns the queue for servers, each with whether it is a backup, with `most` requests at each.
-    pub(super) fn queue(&self, servers: Vec<(Arc<Upstream>, bool)>, most: u32) -> Arc<UpstreamQueue> {
+    pub(super) fn queue(&self, servers: Vec<(Arc<Upstream>, bool)>, max_requests: u32) -> Arc<UpstreamQueue> {
         let mut ids: Vec<_> = servers
             .iter()
             .map(|(server, is_backup)| (server.id, *is_backup))
             .collect();
         ids.sort_unstable();
         let mut queues = lock(&self.queues);
-        queues.retain(|_, waiting| waiting.strong_count() > 0);
-        let same = (ids, most);
-        if let Some(waiting) = queues.get(&same).and_then(Weak::upgrade) {
-            return waiting;
+        queues.retain(|_, queue| queue.strong_count() > 0);
+        let key = (ids, max_requests);
+        if let Some(queue) = queues.get(&key).and_then(Weak::upgrade) {
+            return queue;
         }
-        let waiting = Arc::new(UpstreamQueue::new(servers, most as usize));
-        queues.insert(same, Arc::downgrade(&waiting));
-        waiting.register();
-        waiting
+        let queue = Arc::new(UpstreamQueue::new(servers, max_requests as usize));
+        queues.insert(key, Arc::downgrade(&queue));
+        queue.register();
+        queue
     }
 
     /// Ends lookups, checks and copies of requests. Returns whether their threads had ended at `deadline`.
     pub fn stop(&self, deadline: Instant) -> bool {
-        let has_ended = self.watcher.stop(deadline.min(Instant::now() + LOOKUP_GRACE));
+        let has_ended = self.background.stop(deadline.min(Instant::now() + LOOKUP_GRACE));
         self.copies.stop(deadline) && has_ended
     }
 }
@@ -144,13 +144,13 @@ mod tests {
     fn one_place_is_one_upstream_in_one_server() {
         let model = |port| model::Upstream::at(Host::Address([127, 0, 0, 1].into(), port));
         let (upstreams, others) = (Upstreams::default(), Upstreams::default());
-        let (one, same, other, elsewhere) = (
-            upstreams.of(&model(1), None, Resolve::Ttl, None),
-            upstreams.of(&model(1), None, Resolve::Ttl, None),
-            upstreams.of(&model(2), None, Resolve::Ttl, None),
-            others.of(&model(1), None, Resolve::Ttl, None),
+        let (one, key, other, elsewhere) = (
+            upstreams.get(&model(1), None, Resolve::Ttl, None),
+            upstreams.get(&model(1), None, Resolve::Ttl, None),
+            upstreams.get(&model(2), None, Resolve::Ttl, None),
+            others.get(&model(1), None, Resolve::Ttl, None),
         );
-        assert!(Arc::ptr_eq(&one, &same) && !Arc::ptr_eq(&one, &other) && one.id != other.id);
+        assert!(Arc::ptr_eq(&one, &key) && !Arc::ptr_eq(&one, &other) && one.id != other.id);
         assert!(!Arc::ptr_eq(&one, &elsewhere), "shared by two servers");
     }
 }

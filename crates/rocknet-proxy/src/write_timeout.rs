@@ -15,7 +15,7 @@ pub struct WriteTimeout<L> {
     /// Ticks in which something has to move.
     ticks: u32,
     /// There while something waits to leave: a tunnel in which nothing flows holds no deadline.
-    stall: Option<Box<StalledWrite>>,
+    stalled: Option<Box<StalledWrite>>,
 }
 
 struct StalledWrite {
@@ -30,32 +30,32 @@ impl<L: Link> WriteTimeout<L> {
             link,
             wheel: Rc::clone(wheel),
             ticks,
-            stall: None,
+            stalled: None,
         }
     }
 
     /// Something did not leave. Whether the peer has had its time.
-    fn is_over(&mut self, context: &Context<'_>, has_moved: bool) -> bool {
+    fn is_timed_out(&mut self, context: &Context<'_>, has_moved: bool) -> bool {
         let (link, wheel, ticks) = (&self.link, &self.wheel, self.ticks);
-        let begin = |deadline: &Deadline| {
+        let restart = |deadline: &Deadline| {
             deadline.set(ticks);
             link.in_flight()
         };
-        let stall = self.stall.get_or_insert_with(|| {
+        let stalled = self.stalled.get_or_insert_with(|| {
             let deadline = wheel.deadline();
-            let in_flight = begin(&deadline);
+            let in_flight = restart(&deadline);
             Box::new(StalledWrite { deadline, in_flight })
         });
         if has_moved {
-            stall.in_flight = begin(&stall.deadline);
+            stalled.in_flight = restart(&stalled.deadline);
         }
-        if !stall.deadline.poll_past(context.waker()) {
+        if !stalled.deadline.poll_past(context.waker()) {
             return false;
         }
         // A slow peer takes what the kernel holds for it long before there is room for more.
-        let before = stall.in_flight;
-        stall.in_flight = begin(&stall.deadline);
-        stall.in_flight >= before || stall.deadline.poll_past(context.waker())
+        let before = stalled.in_flight;
+        stalled.in_flight = restart(&stalled.deadline);
+        stalled.in_flight >= before || stalled.deadline.poll_past(context.waker())
     }
 }
 
@@ -70,10 +70,10 @@ impl<L: Link> Link for WriteTimeout<L> {
         let before = queue.len();
         let sent = self.link.poll_send(context, queue);
         if sent.is_ready() {
-            self.stall = None;
+            self.stalled = None;
             return sent;
         }
-        match self.is_over(context, queue.len() < before) {
+        match self.is_timed_out(context, queue.len() < before) {
             true => Poll::Ready(Err(ErrorKind::TimedOut.into())),
             false => Poll::Pending,
         }
@@ -161,6 +161,6 @@ mod tests {
             watched.poll_send(&mut context, &mut queue),
             Poll::Ready(Ok(()))
         ));
-        assert!(watched.stall.is_none());
+        assert!(watched.stalled.is_none());
     }
 }

@@ -66,7 +66,7 @@ impl Registries {
 
     /// For a simulation: by a clock of its own, with links to upstreams in place of sockets.
     pub fn simulated(time: TimeSource, dialer: Arc<dyn Dialer>) -> Registries {
-        Registries::with(Upstreams::dialed(time.clone(), dialer), Arc::default(), time)
+        Registries::with(Upstreams::with_dialer(time.clone(), dialer), Arc::default(), time)
     }
 
     fn with(upstreams: Upstreams, php: Arc<php::Sockets>, time: TimeSource) -> Registries {

@@ -29,45 +29,45 @@ use rocknet_handler::services::Services;
 /// A request that has been sent, or is being sent.
 pub struct H2Exchange {
     services: Rc<Services>,
-    lease: StreamPermit,
+    permit: StreamPermit,
     times: Timeouts,
-    answer: ResponseFuture,
+    response: ResponseFuture,
     upload: Option<Upload>,
-    early: Option<Box<InterimResponse>>,
+    interim_responses: Option<Box<InterimResponse>>,
     interim: u8,
 }
 
 /// A request whose answer has begun.
 pub struct H2Response {
     services: Rc<Services>,
-    lease: StreamPermit,
+    permit: StreamPermit,
     times: Timeouts,
     head: http::Response<RecvStream>,
-    beside: Option<BackgroundUpload>,
+    upload: Option<BackgroundUpload>,
 }
 
 impl H2Exchange {
     pub fn new(
         services: &Rc<Services>,
-        lease: StreamPermit,
+        permit: StreamPermit,
         times: Timeouts,
-        answer: ResponseFuture,
+        response: ResponseFuture,
         upload: Option<Upload>,
     ) -> H2Exchange {
         H2Exchange {
             services: Rc::clone(services),
-            lease,
+            permit,
             times,
-            answer,
+            response,
             upload,
-            early: None,
+            interim_responses: None,
             interim: 0,
         }
     }
 
     /// Goes on until the head of the answer is there. The time the client takes is the client's. With an error comes the
     /// upload of which nothing may have been sent.
-    pub async fn hold(
+    pub async fn wait_for_head(
         mut self,
         interim: &mut InterimSender,
         deadline: &Deadline,
@@ -76,17 +76,17 @@ impl H2Exchange {
         match poll_fn(|context| self.poll_head(context, interim, deadline)).await {
             Ok(head) => Ok(H2Response {
                 services: self.services,
-                lease: self.lease,
+                permit: self.permit,
                 times: self.times,
                 head,
-                beside: self.upload.map(Upload::go_beside),
+                upload: self.upload.map(Upload::into_background),
             }),
-            Err(trouble) => {
-                if matches!(trouble, ProxyError::Timeout) {
+            Err(error) => {
+                if matches!(error, ProxyError::Timeout) {
                     // Who says nothing to this may have gone, and would keep the others waiting as well.
-                    self.lease.retire();
+                    self.permit.retire();
                 }
-                Err((trouble, self.upload))
+                Err((error, self.upload))
             }
         }
     }
@@ -99,7 +99,7 @@ impl H2Exchange {
     ) -> Poll<Result<http::Response<RecvStream>, ProxyError>> {
         let mut waits_for_client = false;
         if let Some(upload) = &mut self.upload {
-            let before = upload.moved();
+            let before = upload.sent_bytes();
             match upload.poll(context) {
                 Poll::Ready(Ok(())) => {
                     self.upload = None;
@@ -107,15 +107,15 @@ impl H2Exchange {
                 }
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(ProxyError::RequestBody(error))),
                 Poll::Pending => {
-                    if upload.moved() != before {
+                    if upload.sent_bytes() != before {
                         deadline.set(self.times.first_byte);
                     }
                     waits_for_client = upload.waits_for_client();
                 }
             }
         }
-        while let Poll::Ready(Some(Ok(told))) = self.answer.poll_informational(context) {
-            if self.lease.is_malformed(self.answer.stream_id()) {
+        while let Poll::Ready(Some(Ok(received))) = self.response.poll_informational(context) {
+            if self.permit.is_malformed(self.response.stream_id()) {
                 return Poll::Ready(Err(malformed()));
             }
             self.interim += 1;
@@ -123,27 +123,31 @@ impl H2Exchange {
                 let why = "it gives too many interim answers".to_owned();
                 return Poll::Ready(Err(ProxyError::InvalidH2(why)));
             }
-            if let Some(status) = Status::new(told.status().as_u16()) {
-                InterimResponse::merge(&mut self.early, status, head::passed(told.headers()));
+            if let Some(status) = Status::new(received.status().as_u16()) {
+                InterimResponse::merge(
+                    &mut self.interim_responses,
+                    status,
+                    head::response_fields(received.headers()),
+                );
             }
         }
-        match Pin::new(&mut self.answer).poll(context) {
-            Poll::Ready(answer) => {
-                let may_repeat = !self.lease.is_first();
-                let answer = answer.map_err(|error| error::of_http2(error, may_repeat));
-                let stream = self.answer.stream_id();
-                Poll::Ready(answer.and_then(|answer| match self.lease.is_malformed(stream) {
+        match Pin::new(&mut self.response).poll(context) {
+            Poll::Ready(response) => {
+                let may_repeat = !self.permit.is_first();
+                let response = response.map_err(|error| error::from_h2(error, may_repeat));
+                let stream = self.response.stream_id();
+                Poll::Ready(response.and_then(|response| match self.permit.is_malformed(stream) {
                     true => Err(malformed()),
-                    false => Ok(answer),
+                    false => Ok(response),
                 }))
             }
             Poll::Pending if !waits_for_client && deadline.poll_past(context.waker()) => {
                 Poll::Ready(Err(ProxyError::Timeout))
             }
             Poll::Pending => {
-                if self.early.is_some() {
+                if self.interim_responses.is_some() {
                     // Nobody waits until they are taken: this is polled again when they are.
-                    let _ = interim.poll_send(context, &mut self.early);
+                    let _ = interim.poll_send(context, &mut self.interim_responses);
                 }
                 Poll::Pending
             }
@@ -153,14 +157,14 @@ impl H2Exchange {
 
 impl H2Response {
     /// The response; `place`: what is left at the server when the answer is over.
-    pub fn response(self, method: Method, place: Permit) -> Result<Response, ProxyError> {
+    pub fn into_response(self, method: Method, upstream_permit: Permit) -> Result<Response, ProxyError> {
         let (head, body) = self.head.into_parts();
         let status = Status::new(head.status.as_u16()).ok_or_else(|| {
             let why = format!("its status is {}", head.status.as_u16());
             ProxyError::InvalidH2(why)
         })?;
-        let fields = head::passed(&head.headers);
-        let length = head::length(&head.headers);
+        let fields = head::response_fields(&head.headers);
+        let length = head::content_length(&head.headers);
         let body = if method == Method::Head {
             Body::Stream(Box::new(OmittedBody(length)))
         } else if body.is_end_stream() {
@@ -173,10 +177,10 @@ impl H2Response {
                 unreleased: 0,
                 length,
                 trailers: None,
-                beside: self.beside,
-                seen: 0,
-                lease: self.lease,
-                _place: place,
+                upload: self.upload,
+                upload_seen: 0,
+                permit: self.permit,
+                _upstream_permit: upstream_permit,
             }))
         };
         Ok(Response {
@@ -199,11 +203,11 @@ struct H2Body {
     unreleased: usize,
     length: Option<u64>,
     trailers: Option<FieldList>,
-    beside: Option<BackgroundUpload>,
+    upload: Option<BackgroundUpload>,
     /// How far the request beside it had come.
-    seen: u64,
-    lease: StreamPermit,
-    _place: Permit,
+    upload_seen: u64,
+    permit: StreamPermit,
+    _upstream_permit: Permit,
 }
 
 impl H2Body {
@@ -222,16 +226,16 @@ impl H2Body {
                         return Poll::Ready(Some(Ok(piece)));
                     }
                 }
-                Some(Err(error)) => return Poll::Ready(Some(Err(error::of_http2(error, false)))),
+                Some(Err(error)) => return Poll::Ready(Some(Err(error::from_h2(error, false)))),
                 None => {
                     return Poll::Ready(match ready!(self.body.poll_trailers(context)) {
                         // The client is not told of an end, so that no part passes for the whole.
-                        Ok(_) if self.lease.is_malformed(self.body.stream_id()) => Some(Err(malformed())),
+                        Ok(_) if self.permit.is_malformed(self.body.stream_id()) => Some(Err(malformed())),
                         Ok(trailers) => {
-                            self.trailers = trailers.as_ref().map(passed_trailers);
+                            self.trailers = trailers.as_ref().map(response_trailers);
                             None
                         }
-                        Err(error) => Some(Err(error::of_http2(error, false))),
+                        Err(error) => Some(Err(error::from_h2(error, false))),
                     });
                 }
             }
@@ -239,13 +243,13 @@ impl H2Body {
     }
 
     /// Silent is who neither speaks nor listens.
-    fn is_silent(&mut self, context: &Context<'_>) -> bool {
+    fn is_idle(&mut self, context: &Context<'_>) -> bool {
         while self.deadline.poll_past(context.waker()) {
-            let moved = self.beside.as_ref().map_or(0, |beside| beside.moved.get());
-            if moved == self.seen {
+            let sent_bytes = self.upload.as_ref().map_or(0, |upload| upload.sent_bytes.get());
+            if sent_bytes == self.upload_seen {
                 return true;
             }
-            self.seen = moved;
+            self.upload_seen = sent_bytes;
             self.deadline.set(self.idle);
         }
         false
@@ -256,8 +260,8 @@ fn malformed() -> ProxyError {
     ProxyError::InvalidH2("its head or trailers are malformed".to_owned())
 }
 
-fn passed_trailers(map: &HeaderMap) -> FieldList {
-    trailers::of_answer(&head::passed(map))
+fn response_trailers(map: &HeaderMap) -> FieldList {
+    trailers::for_response(&head::response_fields(map))
 }
 
 impl Stream for H2Body {
@@ -265,7 +269,7 @@ impl Stream for H2Body {
         self.deadline.set(self.idle);
         Box::pin(poll_fn(move |context| match self.poll(context) {
             Poll::Ready(piece) => Poll::Ready(piece.map(|piece| piece.map_err(io::Error::from))),
-            Poll::Pending if self.is_silent(context) => Poll::Ready(Some(Err(ProxyError::Timeout.into()))),
+            Poll::Pending if self.is_idle(context) => Poll::Ready(Some(Err(ProxyError::Timeout.into()))),
             Poll::Pending => Poll::Pending,
         }))
     }

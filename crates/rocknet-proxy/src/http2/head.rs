@@ -33,22 +33,22 @@ impl HeadWriter for &mut H2RequestHead {
             map.insert(TE, HeaderValue::from_static("trailers"));
         }
         for field in fields {
-            put(map, field.name, field.value)?;
+            append(map, field.name, field.value)?;
         }
         Ok(())
     }
 }
 
 /// Trailers as they are sent; what cannot be is left out.
-pub fn map(fields: &FieldList) -> HeaderMap {
+pub fn to_header_map(fields: &FieldList) -> HeaderMap {
     let mut map = HeaderMap::new();
     for (name, value) in fields.bytes() {
-        let _ = put(&mut map, name, value);
+        let _ = append(&mut map, name, value);
     }
     map
 }
 
-fn put(map: &mut HeaderMap, name: &[u8], value: &[u8]) -> Result<(), EncodeError> {
+fn append(map: &mut HeaderMap, name: &[u8], value: &[u8]) -> Result<(), EncodeError> {
     let name = HeaderName::from_bytes(name).map_err(|_| EncodeError::FieldName)?;
     let value = HeaderValue::from_bytes(value).map_err(|_| EncodeError::FieldValue)?;
     map.try_append(name, value).map_err(|_| EncodeError::FieldName)?;
@@ -56,13 +56,13 @@ fn put(map: &mut HeaderMap, name: &[u8], value: &[u8]) -> Result<(), EncodeError
 }
 
 /// Fields of an answer, without those that rule its connection or that this server says of itself.
-pub fn passed(map: &HeaderMap) -> FieldList {
+pub fn response_fields(map: &HeaderMap) -> FieldList {
     let is_own = |name: &str| name == "date" || name == "server" || is_framing(name.as_bytes());
     let lines = map.iter().filter(|(name, _)| !is_own(name.as_str()));
     FieldList::copied(lines.map(|(name, value)| Field::new(name.as_str().as_bytes(), value.as_bytes())))
 }
 
 /// The length that an answer tells; the library sees to it that there is one at most, and that it holds.
-pub fn length(map: &HeaderMap) -> Option<u64> {
+pub fn content_length(map: &HeaderMap) -> Option<u64> {
     map.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }

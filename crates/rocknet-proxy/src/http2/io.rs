@@ -17,17 +17,17 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use crate::transport::Transport;
 
 /// Bytes taken at once to be sent: frames are gathered by the library up to a like size.
-const WRITE: usize = 64 * 1024;
+const MAX_WRITE: usize = 64 * 1024;
 
 pub struct H2Io {
-    wire: Transport,
+    transport: Transport,
     /// Received in a buffer of the wire's own, and not read yet.
-    held: Bytes,
+    unread: Bytes,
     out: SendQueue,
     judge: ResponseValidator,
     malformed: Rc<MalformedStreams>,
     /// The wire has not taken all that it was given.
-    is_full: bool,
+    has_backlog: bool,
 }
 
 /// Streams whose answers break the rules of HTTP/2 in what the library lets pass. They are known before the library tells of
@@ -36,7 +36,7 @@ pub struct H2Io {
 pub struct MalformedStreams {
     streams: RefCell<BTreeSet<u32>>,
     /// The connection could not be followed any more.
-    all: Cell<bool>,
+    unknown: Cell<bool>,
 }
 
 /// Streams remembered: more than there are on a connection at once, and those that were given up take the rest.
@@ -44,7 +44,7 @@ const MAX_MALFORMED: usize = 1024;
 
 impl MalformedStreams {
     pub fn contains(&self, stream: StreamId) -> bool {
-        self.all.get() || self.streams.borrow().contains(&stream.as_u32())
+        self.unknown.get() || self.streams.borrow().contains(&stream.as_u32())
     }
 
     fn add(&self, stream: u32) {
@@ -57,28 +57,28 @@ impl MalformedStreams {
 }
 
 impl H2Io {
-    pub fn new(wire: Transport, malformed: Rc<MalformedStreams>) -> H2Io {
+    pub fn new(transport: Transport, malformed: Rc<MalformedStreams>) -> H2Io {
         H2Io {
             judge: ResponseValidator::default(),
             malformed,
-            wire,
-            held: Bytes::new(),
+            transport,
+            unread: Bytes::new(),
             out: SendQueue::default(),
-            is_full: false,
+            has_backlog: false,
         }
     }
 
     /// Looks at bytes before the library gets them.
-    fn look_at(&mut self, bytes: &[u8]) {
+    fn inspect(&mut self, bytes: &[u8]) {
         let malformed = &self.malformed;
         if let Err(OutOfSync) = self.judge.read(bytes, |stream| malformed.add(stream)) {
-            malformed.all.set(true);
+            malformed.unknown.set(true);
         }
     }
 
     fn send(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let sent = self.wire.poll_send(context, &mut self.out);
-        self.is_full = sent.is_pending();
+        let sent = self.transport.poll_send(context, &mut self.out);
+        self.has_backlog = sent.is_pending();
         sent
     }
 }
@@ -89,27 +89,27 @@ impl AsyncRead for H2Io {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.held.is_empty() {
-            let got = match ready!(self.wire.poll_recv(context, buffer.initialize_unfilled()))? {
+        if self.unread.is_empty() {
+            let got = match ready!(self.transport.poll_recv(context, buffer.initialize_unfilled()))? {
                 Received::Lent(bytes) => bytes.len(),
                 Received::Held(bytes) => {
-                    self.held = bytes;
+                    self.unread = bytes;
                     0
                 }
             };
-            if self.held.is_empty() {
-                self.look_at(&buffer.initialize_unfilled()[..got]);
+            if self.unread.is_empty() {
+                self.inspect(&buffer.initialize_unfilled()[..got]);
                 buffer.advance(got);
                 return Poll::Ready(Ok(()));
             }
         }
-        let length = self.held.len().min(buffer.remaining());
-        let taken = self.held.split_to(length);
-        self.look_at(&taken);
+        let length = self.unread.len().min(buffer.remaining());
+        let taken = self.unread.split_to(length);
+        self.inspect(&taken);
         buffer.put_slice(&taken);
-        if self.held.is_empty() {
+        if self.unread.is_empty() {
             // It goes back to the wire.
-            self.held = Bytes::new();
+            self.unread = Bytes::new();
         }
         Poll::Ready(Ok(()))
     }
@@ -117,10 +117,10 @@ impl AsyncRead for H2Io {
 
 impl AsyncWrite for H2Io {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        if self.is_full {
+        if self.has_backlog {
             ready!(self.send(context))?;
         }
-        let taken = bytes.len().min(WRITE);
+        let taken = bytes.len().min(MAX_WRITE);
         self.out.buffer().extend_from_slice(&bytes[..taken]);
         match self.send(context) {
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
@@ -129,7 +129,7 @@ impl AsyncWrite for H2Io {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.is_full {
+        if self.has_backlog {
             ready!(self.send(context))?;
         }
         Poll::Ready(Ok(()))
@@ -137,7 +137,7 @@ impl AsyncWrite for H2Io {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.as_mut().poll_flush(context))?;
-        self.wire.finish();
-        Poll::Ready(self.wire.shut_down())
+        self.transport.finish();
+        Poll::Ready(self.transport.shut_down())
     }
 }

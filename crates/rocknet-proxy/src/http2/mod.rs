@@ -26,7 +26,7 @@ use self::head::H2RequestHead;
 use self::upload::Upload;
 use super::Timeouts;
 use super::error::{self, ProxyError};
-use super::proxy::{MAX_ASKED, Proxy};
+use super::proxy::{MAX_H2_ATTEMPTS, Proxy};
 use super::request::UpstreamRequest;
 use super::upstream::Upstream;
 use rocknet_handler::exchange::RequestBody;
@@ -35,7 +35,7 @@ use rocknet_handler::services::Services;
 
 /// Sends a request, and goes on until the head of its answer is there. `content` is left where it is when nothing of it was
 /// taken, so that another server can be asked.
-pub async fn ask(
+pub async fn send(
     services: &Rc<Services>,
     upstream: &Arc<Upstream>,
     proxy: &Proxy,
@@ -47,57 +47,57 @@ pub async fn ask(
     let times = Timeouts::of(services, proxy);
     let tick_ms = u64::try_from(services.wheel.tick_length().as_millis()).unwrap_or(u64::MAX);
     let idle_ms = tick_ms.saturating_mul(times.idle.into());
-    let mut asked = 0;
+    let mut attempts = 0;
     loop {
-        asked += 1;
-        let lease = pool::H2Pool::lease(services, upstream, proxy, deadline, idle_ms).await?;
+        attempts += 1;
+        let permit = pool::H2Pool::acquire(services, upstream, proxy, deadline, idle_ms).await?;
         let mut head = H2RequestHead {
-            is_secure: upstream.secure.is_some(),
+            is_secure: upstream.tls.is_some(),
             wants_trailers: sent.wants_trailers(),
             request: Request::new(()),
         };
         sent.write(upstream, &mut head).map_err(ProxyError::Encode)?;
-        let mut sender = lease.sender();
-        let begun = match poll_fn(|context| sender.poll_ready(context)).await {
-            Ok(()) => sender.send_request(head.request, !sent.has_content()),
+        let mut sender = permit.sender();
+        let sent_request = match poll_fn(|context| sender.poll_ready(context)).await {
+            Ok(()) => sender.send_request(head.request, !sent.has_body()),
             Err(error) => Err(error),
         };
-        let trouble = match begun {
+        let error = match sent_request {
             Err(error) => {
                 // Nothing was said.
-                lease.retire();
-                match error::of_http2(error, true) {
+                permit.retire();
+                match error::from_h2(error, true) {
                     ProxyError::ReusedConnectionClosed => ProxyError::Refused,
-                    trouble => trouble,
+                    error => error,
                 }
             }
-            Ok((answer, stream)) => {
+            Ok((response, stream)) => {
                 let mut upload = None;
-                if sent.has_content()
+                if sent.has_body()
                     && let Some(content) = content.take()
                 {
                     content.allow_pauses();
                     upload = Some(Upload::new(stream, content, &proxy.rewrite.headers));
                 }
-                let call = H2Exchange::new(services, lease, times, answer, upload);
-                match call.hold(interim, deadline).await {
-                    Ok(begun) => return Ok(begun),
-                    Err((trouble, upload)) => {
-                        if sent.has_content() {
+                let exchange = H2Exchange::new(services, permit, times, response, upload);
+                match exchange.wait_for_head(interim, deadline).await {
+                    Ok(response) => return Ok(response),
+                    Err((error, upload)) => {
+                        if sent.has_body() {
                             *content = upload.and_then(Upload::into_untouched);
                         }
-                        trouble
+                        error
                     }
                 }
             }
         };
-        let may_repeat = match trouble {
+        let may_repeat = match error {
             ProxyError::Refused => true,
-            ProxyError::ReusedConnectionClosed => sent.is_repeatable(),
+            ProxyError::ReusedConnectionClosed => sent.is_idempotent(),
             _ => false,
         };
-        if !may_repeat || content.is_none() || asked == MAX_ASKED {
-            return Err(trouble);
+        if !may_repeat || content.is_none() || attempts == MAX_H2_ATTEMPTS {
+            return Err(error);
         }
     }
 }

@@ -28,7 +28,7 @@ use rocknet_handler::services::{Services, WorkerLocal};
 /// take fewer.
 const MAX_STREAMS: usize = 100;
 /// Connections of one worker to one server: 1,600 requests at once. More of them wait nowhere, and are answered with 503.
-const MAX_SESSIONS: usize = 16;
+const MAX_CONNECTIONS: usize = 16;
 /// Content of one answer that a server may send ahead of its reader.
 const STREAM_WINDOW: u32 = 256 * 1024;
 /// Content of all of them: so much that one client that does not read keeps no other waiting.
@@ -40,14 +40,14 @@ const HEAD_SIZE: u32 = 32 * 1024;
 
 #[derive(Default)]
 pub struct H2Pool {
-    shelves: RefCell<HashMap<u32, UpstreamConnections, foldhash::fast::FixedState>>,
+    by_upstream: RefCell<HashMap<u32, UpstreamConnections, foldhash::fast::FixedState>>,
 }
 
 struct UpstreamConnections {
     upstream: Weak<Upstream>,
-    sessions: Vec<Rc<H2Connection>>,
+    connections: Vec<Rc<H2Connection>>,
     /// Somebody makes a connection, and these wait for it.
-    opening: Option<Rc<PendingConnection>>,
+    pending: Option<Rc<PendingConnection>>,
     idle_ms: u64,
 }
 
@@ -56,16 +56,16 @@ pub struct H2Connection {
     sender: SendRequest<Bytes>,
     active: Cell<usize>,
     /// Requests so far.
-    begun: Cell<u64>,
+    requests: Cell<u64>,
     /// Nothing more is asked over it.
-    is_over: Rc<Cell<bool>>,
+    is_closed: Rc<Cell<bool>>,
     malformed: Rc<MalformedStreams>,
-    rests_since_ms: Cell<u64>,
+    idle_since_ms: Cell<u64>,
 }
 
 /// One request's place on a connection.
 pub struct StreamPermit {
-    session: Rc<H2Connection>,
+    connection: Rc<H2Connection>,
     services: Rc<Services>,
 }
 
@@ -75,58 +75,58 @@ struct PendingConnection {
     waiting: RefCell<Vec<Waker>>,
     /// `None`: not yet, or given up by whoever made it.
     failed: RefCell<Option<(io::ErrorKind, String)>>,
-    is_over: Cell<bool>,
+    is_closed: Cell<bool>,
 }
 
 impl StreamPermit {
-    fn new(services: &Rc<Services>, session: &Rc<H2Connection>) -> StreamPermit {
-        session.active.set(session.active.get() + 1);
-        session.begun.set(session.begun.get() + 1);
+    fn new(services: &Rc<Services>, connection: &Rc<H2Connection>) -> StreamPermit {
+        connection.active.set(connection.active.get() + 1);
+        connection.requests.set(connection.requests.get() + 1);
         StreamPermit {
-            session: Rc::clone(session),
+            connection: Rc::clone(connection),
             services: Rc::clone(services),
         }
     }
 
     pub fn sender(&self) -> SendRequest<Bytes> {
-        self.session.sender.clone()
+        self.connection.sender.clone()
     }
 
     /// Whether nothing was asked over this connection before.
     pub fn is_first(&self) -> bool {
-        self.session.begun.get() == 1
+        self.connection.requests.get() == 1
     }
 
     /// Whether the answer on this stream breaks rules of HTTP/2 that the library does not look after.
     pub fn is_malformed(&self, stream: StreamId) -> bool {
-        self.session.malformed.contains(stream)
+        self.connection.malformed.contains(stream)
     }
 
     /// Has nothing more asked over this connection; what is under way goes on.
     pub fn retire(&self) {
-        self.session.is_over.set(true);
+        self.connection.is_closed.set(true);
     }
 }
 
 impl Drop for StreamPermit {
     fn drop(&mut self) {
-        self.session.active.set(self.session.active.get() - 1);
-        self.session.rests_since_ms.set(self.services.clock.uptime_ms());
+        self.connection.active.set(self.connection.active.get() - 1);
+        self.connection.idle_since_ms.set(self.services.clock.uptime_ms());
     }
 }
 
 impl PendingConnection {
     /// Ready when it is over. `place`: of the one who waits, who has one, however often he looks: a connection in HTTP/2 looks
     /// for all its streams whenever anything comes.
-    fn poll_over(&self, context: &mut Context<'_>, place: &mut Option<usize>) -> Poll<()> {
-        if self.is_over.get() {
+    fn poll_finished(&self, context: &mut Context<'_>, position: &mut Option<usize>) -> Poll<()> {
+        if self.is_closed.get() {
             return Poll::Ready(());
         }
         let mut waiting = self.waiting.borrow_mut();
-        match place.and_then(|place| waiting.get_mut(place)) {
+        match position.and_then(|position| waiting.get_mut(position)) {
             Some(waker) => waker.clone_from(context.waker()),
             None => {
-                *place = Some(waiting.len());
+                *position = Some(waiting.len());
                 waiting.push(context.waker().clone());
             }
         }
@@ -137,77 +137,78 @@ impl PendingConnection {
 impl H2Connection {
     fn has_room(&self) -> bool {
         let most = self.sender.current_max_send_streams().min(MAX_STREAMS);
-        !self.is_over.get() && self.active.get() < most
+        !self.is_closed.get() && self.active.get() < most
     }
 }
 
 impl H2Pool {
     /// A place on a connection, which is made if there is none with room. Who comes while one is made waits for it.
-    pub async fn lease(
+    pub async fn acquire(
         services: &Rc<Services>,
         upstream: &Arc<Upstream>,
         proxy: &Proxy,
         deadline: &Deadline,
         idle_ms: u64,
     ) -> Result<StreamPermit, ProxyError> {
-        let all = services.local::<H2Pool>();
-        let all = &*all;
+        let pool = services.local::<H2Pool>();
+        let pool = &*pool;
         loop {
-            let opening = {
-                let mut shelves = all.shelves.borrow_mut();
-                let shelf = shelves.entry(upstream.id).or_insert_with(|| UpstreamConnections {
+            let pending = {
+                let mut by_upstream = pool.by_upstream.borrow_mut();
+                let entry = by_upstream.entry(upstream.id).or_insert_with(|| UpstreamConnections {
                     upstream: Arc::downgrade(upstream),
-                    sessions: Vec::new(),
-                    opening: None,
+                    connections: Vec::new(),
+                    pending: None,
                     idle_ms,
                 });
-                shelf.idle_ms = idle_ms;
-                shelf.sessions.retain(|session| !session.is_over.get());
-                if let Some(session) = shelf.sessions.iter().find(|session| session.has_room()) {
-                    return Ok(StreamPermit::new(services, session));
+                entry.idle_ms = idle_ms;
+                entry.connections.retain(|connection| !connection.is_closed.get());
+                if let Some(connection) = entry.connections.iter().find(|connection| connection.has_room()) {
+                    return Ok(StreamPermit::new(services, connection));
                 }
-                if shelf.sessions.len() >= MAX_SESSIONS {
+                if entry.connections.len() >= MAX_CONNECTIONS {
                     return Err(ProxyError::NoCapacity);
                 }
-                match &shelf.opening {
-                    Some(opening) => Err(Rc::clone(opening)),
-                    None => Ok(Rc::clone(shelf.opening.insert(Rc::default()))),
+                match &entry.pending {
+                    Some(pending) => Err(Rc::clone(pending)),
+                    None => Ok(Rc::clone(entry.pending.insert(Rc::default()))),
                 }
             };
-            match opening {
-                Ok(opening) => {
-                    let maker = ConnectGuard {
-                        all,
+            match pending {
+                Ok(pending) => {
+                    let guard = ConnectGuard {
+                        pool,
                         id: upstream.id,
-                        opening,
+                        pending,
                     };
                     // Connections that many share name no client.
-                    let made = match connect::wire(services, upstream, proxy, Client::Local, deadline).await {
-                        Ok(wire) => open(wire, upstream).await,
-                        Err(trouble) => Err(trouble),
+                    let result = match connect::open_transport(services, upstream, proxy, Client::Local, deadline).await
+                    {
+                        Ok(transport) => handshake(transport, upstream).await,
+                        Err(error) => Err(error),
                     };
-                    match made {
-                        Ok(session) => {
-                            let lease = StreamPermit::new(services, &session);
-                            if let Some(shelf) = all.shelves.borrow_mut().get_mut(&upstream.id) {
-                                shelf.sessions.push(session);
+                    match result {
+                        Ok(connection) => {
+                            let permit = StreamPermit::new(services, &connection);
+                            if let Some(entry) = pool.by_upstream.borrow_mut().get_mut(&upstream.id) {
+                                entry.connections.push(connection);
                             }
-                            return Ok(lease);
+                            return Ok(permit);
                         }
-                        Err(trouble) => {
-                            *maker.opening.failed.borrow_mut() = Some((error::kind(&trouble), trouble.to_string()));
-                            return Err(trouble);
+                        Err(error) => {
+                            *guard.pending.failed.borrow_mut() = Some((error::io_kind(&error), error.to_string()));
+                            return Err(error);
                         }
                     }
                 }
-                Err(opening) => {
+                Err(pending) => {
                     deadline.set(services.wheel.ticks(proxy.connect));
-                    let mut place = None;
-                    let over = poll_fn(|context| opening.poll_over(context, &mut place));
-                    if deadline.within(over).await.is_none() {
+                    let mut position = None;
+                    let closed = poll_fn(|context| pending.poll_finished(context, &mut position));
+                    if deadline.within(closed).await.is_none() {
                         return Err(ProxyError::Connect(io::ErrorKind::TimedOut.into()));
                     }
-                    if let Some((kind, text)) = &*opening.failed.borrow() {
+                    if let Some((kind, text)) = &*pending.failed.borrow() {
                         return Err(ProxyError::Connect(io::Error::new(*kind, text.clone())));
                     }
                 }
@@ -219,70 +220,70 @@ impl H2Pool {
 impl WorkerLocal for H2Pool {
     /// Closes what has rested too long, and what no configuration names any more.
     fn tick(&self, now_ms: u64) {
-        if self.shelves.borrow().is_empty() {
+        if self.by_upstream.borrow().is_empty() {
             return;
         }
-        self.shelves.borrow_mut().retain(|_, shelf| {
-            let (idle_ms, is_used) = (shelf.idle_ms, shelf.upstream.strong_count() > 0);
-            shelf.sessions.retain(|session| {
-                let rests_ms = now_ms.saturating_sub(session.rests_since_ms.get());
-                let is_idle = session.active.get() == 0 && rests_ms >= idle_ms;
-                is_used && !is_idle && !session.is_over.get()
+        self.by_upstream.borrow_mut().retain(|_, entry| {
+            let (idle_ms, is_used) = (entry.idle_ms, entry.upstream.strong_count() > 0);
+            entry.connections.retain(|connection| {
+                let rests_ms = now_ms.saturating_sub(connection.idle_since_ms.get());
+                let is_idle = connection.active.get() == 0 && rests_ms >= idle_ms;
+                is_used && !is_idle && !connection.is_closed.get()
             });
-            !shelf.sessions.is_empty() || shelf.opening.is_some()
+            !entry.connections.is_empty() || entry.pending.is_some()
         });
     }
 
     /// Closes all that nothing is asked over.
     fn release(&self) {
-        self.shelves.borrow_mut().clear();
+        self.by_upstream.borrow_mut().clear();
     }
 }
 
 /// Whoever makes a connection; when that is over, for whatever reason, those who wait hear of it.
 struct ConnectGuard<'s> {
-    all: &'s H2Pool,
+    pool: &'s H2Pool,
     id: u32,
-    opening: Rc<PendingConnection>,
+    pending: Rc<PendingConnection>,
 }
 
 impl Drop for ConnectGuard<'_> {
     fn drop(&mut self) {
-        if let Some(shelf) = self.all.shelves.borrow_mut().get_mut(&self.id) {
-            shelf.opening = None;
+        if let Some(entry) = self.pool.by_upstream.borrow_mut().get_mut(&self.id) {
+            entry.pending = None;
         }
-        self.opening.is_over.set(true);
-        self.opening.waiting.take().into_iter().for_each(Waker::wake);
+        self.pending.is_closed.set(true);
+        self.pending.waiting.take().into_iter().for_each(Waker::wake);
     }
 }
 
-async fn open(wire: Transport, upstream: &Arc<Upstream>) -> Result<Rc<H2Connection>, ProxyError> {
+async fn handshake(transport: Transport, upstream: &Arc<Upstream>) -> Result<Rc<H2Connection>, ProxyError> {
     let malformed = Rc::<MalformedStreams>::default();
-    let made = Builder::new()
+    let result = Builder::new()
         .enable_push(false)
         .initial_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .initial_max_send_streams(MAX_STREAMS)
         .max_send_buffer_size(SEND_BUFFER)
         .max_header_list_size(HEAD_SIZE)
-        .handshake::<_, Bytes>(H2Io::new(wire, Rc::clone(&malformed)))
+        .handshake::<_, Bytes>(H2Io::new(transport, Rc::clone(&malformed)))
         .await;
-    let (sender, connection) = made.map_err(|error| error::of_http2(error, false))?;
-    let is_over = Rc::new(Cell::new(false));
-    let (over, upstream) = (Rc::clone(&is_over), Arc::clone(upstream));
+    let (sender, driver) = result.map_err(|error| error::from_h2(error, false))?;
+    let is_closed = Rc::new(Cell::new(false));
+    let (closed, upstream) = (Rc::clone(&is_closed), Arc::clone(upstream));
     spawn(async move {
-        if let Err(error) = connection.await {
+        if let Err(error) = driver.await {
             tracing::debug!(upstream = %upstream.name, "a connection ended: {error}");
         }
-        over.set(true);
+        closed.set(true);
     });
     Ok(Rc::new(H2Connection {
         sender,
         active: Cell::new(0),
-        begun: Cell::new(0),
-        is_over,
+        requests: Cell::new(0),
+        is_closed,
         malformed,
-        rests_since_ms: Cell::new(0),
+        idle_since_ms: Cell::new(0),
     }))
 }
 
@@ -292,15 +293,15 @@ mod tests {
 
     #[test]
     fn who_looks_often_waits_once() {
-        let opening = PendingConnection::default();
+        let pending = PendingConnection::default();
         let mut context = Context::from_waker(Waker::noop());
         let (mut one, mut other) = (None, None);
         for _ in 0..100 {
-            assert!(opening.poll_over(&mut context, &mut one).is_pending());
-            assert!(opening.poll_over(&mut context, &mut other).is_pending());
+            assert!(pending.poll_finished(&mut context, &mut one).is_pending());
+            assert!(pending.poll_finished(&mut context, &mut other).is_pending());
         }
-        assert_eq!(opening.waiting.borrow().len(), 2);
-        opening.is_over.set(true);
-        assert!(opening.poll_over(&mut context, &mut one).is_ready());
+        assert_eq!(pending.waiting.borrow().len(), 2);
+        pending.is_closed.set(true);
+        assert!(pending.poll_finished(&mut context, &mut one).is_ready());
     }
 }

@@ -18,29 +18,29 @@ use rocknet_handler::exchange::{BodyError, RequestBody};
 
 pub struct Upload {
     stream: SendStream<Bytes>,
-    content: RequestBody,
+    body: RequestBody,
     /// Taken from the client, and not framed yet.
     chunk: Bytes,
     /// Fields that the proxy sets, in trailers as in heads.
-    set: Arc<[(String, String)]>,
+    proxy_headers: Arc<[(String, String)]>,
     /// Bytes that were framed.
-    moved: Rc<Cell<u64>>,
+    sent_bytes: Rc<Cell<u64>>,
 }
 
 /// An upload that goes on beside its answer; dropped, it ends.
 pub struct BackgroundUpload {
     _stop: Sender<()>,
-    pub moved: Rc<Cell<u64>>,
+    pub sent_bytes: Rc<Cell<u64>>,
 }
 
 impl Upload {
-    pub fn new(stream: SendStream<Bytes>, content: RequestBody, set: &Arc<[(String, String)]>) -> Upload {
+    pub fn new(stream: SendStream<Bytes>, body: RequestBody, proxy_headers: &Arc<[(String, String)]>) -> Upload {
         Upload {
             stream,
-            content,
+            body,
             chunk: Bytes::new(),
-            set: Arc::clone(set),
-            moved: Rc::default(),
+            proxy_headers: Arc::clone(proxy_headers),
+            sent_bytes: Rc::default(),
         }
     }
 
@@ -49,13 +49,13 @@ impl Upload {
         self.chunk.is_empty()
     }
 
-    pub fn moved(&self) -> u64 {
-        self.moved.get()
+    pub fn sent_bytes(&self) -> u64 {
+        self.sent_bytes.get()
     }
 
     /// Nothing of the content was taken, so that it can be given to another server.
     pub fn into_untouched(self) -> Option<RequestBody> {
-        (self.moved.get() == 0 && self.chunk.is_empty()).then_some(self.content)
+        (self.sent_bytes.get() == 0 && self.chunk.is_empty()).then_some(self.body)
     }
 
     /// Ready when all has been framed, or the server wants no more of it; an error is the client's.
@@ -73,20 +73,20 @@ impl Upload {
                     }
                 }
                 let piece = self.chunk.split_to(room.min(self.chunk.len()));
-                self.moved.set(self.moved.get() + piece.remaining() as u64);
+                self.sent_bytes.set(self.sent_bytes.get() + piece.remaining() as u64);
                 if self.stream.send_data(piece, false).is_err() {
                     return Poll::Ready(Ok(()));
                 }
             }
-            match ready!(self.content.poll_chunk(context)) {
+            match ready!(self.body.poll_chunk(context)) {
                 Ok(Some(chunk)) => self.chunk = chunk,
                 Ok(None) => {
-                    let trailers = self.content.take_trailers().unwrap_or_default();
-                    let trailers = trailers::of_request(&trailers, &self.set);
+                    let trailers = self.body.take_trailers().unwrap_or_default();
+                    let trailers = trailers::for_request(&trailers, &self.proxy_headers);
                     // One that has gone needs no end.
                     let _ = match trailers.is_empty() {
                         true => self.stream.send_data(Bytes::new(), true),
-                        false => self.stream.send_trailers(head::map(&trailers)),
+                        false => self.stream.send_trailers(head::to_header_map(&trailers)),
                     };
                     return Poll::Ready(Ok(()));
                 }
@@ -99,15 +99,18 @@ impl Upload {
     }
 
     /// Goes on by itself: an answer that its client does not take must not keep the request from being sent.
-    pub fn go_beside(mut self) -> BackgroundUpload {
+    pub fn into_background(mut self) -> BackgroundUpload {
         let (stop, mut stopped): (Sender<()>, Receiver<()>) = channel();
-        let moved = Rc::clone(&self.moved);
+        let sent_bytes = Rc::clone(&self.sent_bytes);
         spawn(poll_fn(move |context| {
             if Pin::new(&mut stopped).poll(context).is_ready() {
                 return Poll::Ready(());
             }
             self.poll(context).map(drop)
         }));
-        BackgroundUpload { _stop: stop, moved }
+        BackgroundUpload {
+            _stop: stop,
+            sent_bytes,
+        }
     }
 }
