@@ -44,20 +44,20 @@ pub const DEBUG: u32 = 4;
 /// `rocknet_text`
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-pub struct Text {
+pub struct RawText {
     pub data: *const c_char,
     pub size: usize,
 }
 
-impl Text {
-    pub const ABSENT: Text = Text {
+impl RawText {
+    pub const ABSENT: RawText = RawText {
         data: std::ptr::null(),
         size: 0,
     };
 
     /// Good for as long as `bytes` are.
-    pub fn of(bytes: &[u8]) -> Text {
-        Text {
+    pub fn of(bytes: &[u8]) -> RawText {
+        RawText {
             data: bytes.as_ptr().cast(),
             size: bytes.len(),
         }
@@ -67,60 +67,60 @@ impl Text {
 /// The part of `rocknet_request` that both sides know.
 #[derive(Debug)]
 #[repr(C)]
-pub struct Request {
-    pub server: *const Server,
+pub struct RawRequest {
+    pub server: *const RawServer,
 }
 
 /// `rocknet_server`
 #[derive(Debug)]
 #[repr(C)]
-pub struct Server {
+pub struct RawServer {
     pub size: u32,
     pub abi_major: u16,
     pub abi_minor: u16,
-    pub read: unsafe extern "C" fn(*const Request, u32) -> Text,
-    pub field: unsafe extern "C" fn(*const Request, *const c_char, usize, usize) -> Text,
-    pub field_at: unsafe extern "C" fn(*const Request, usize, *mut Text, *mut Text) -> i32,
-    pub content: unsafe extern "C" fn(*const Request) -> Text,
-    pub set_status: unsafe extern "C" fn(*mut Request, u32) -> i32,
-    pub add_field: unsafe extern "C" fn(*mut Request, *const c_char, usize, *const c_char, usize) -> i32,
-    pub write: unsafe extern "C" fn(*mut Request, *const c_void, usize) -> i32,
-    pub state: unsafe extern "C" fn(*const Request) -> *mut c_void,
-    pub set_state: unsafe extern "C" fn(*mut Request, *mut c_void) -> i32,
-    pub log: unsafe extern "C" fn(*const Request, u32, *const c_char, usize),
+    pub read: unsafe extern "C" fn(*const RawRequest, u32) -> RawText,
+    pub field: unsafe extern "C" fn(*const RawRequest, *const c_char, usize, usize) -> RawText,
+    pub field_at: unsafe extern "C" fn(*const RawRequest, usize, *mut RawText, *mut RawText) -> i32,
+    pub content: unsafe extern "C" fn(*const RawRequest) -> RawText,
+    pub set_status: unsafe extern "C" fn(*mut RawRequest, u32) -> i32,
+    pub add_field: unsafe extern "C" fn(*mut RawRequest, *const c_char, usize, *const c_char, usize) -> i32,
+    pub write: unsafe extern "C" fn(*mut RawRequest, *const c_void, usize) -> i32,
+    pub state: unsafe extern "C" fn(*const RawRequest) -> *mut c_void,
+    pub set_state: unsafe extern "C" fn(*mut RawRequest, *mut c_void) -> i32,
+    pub log: unsafe extern "C" fn(*const RawRequest, u32, *const c_char, usize),
 }
 
-pub type Answer = unsafe extern "C" fn(*mut Request, *mut c_void) -> i32;
-pub type Take = unsafe extern "C" fn(*mut Request, *mut c_void, *const c_char, usize) -> i32;
-pub type Give = unsafe extern "C" fn(*mut Request, *mut c_void, *mut c_char, usize) -> i64;
-pub type End = unsafe extern "C" fn(*mut c_void, *mut c_void);
-pub type Init = unsafe extern "C" fn(*const Server, *mut *mut c_void) -> i32;
-pub type Drop = unsafe extern "C" fn(*mut c_void);
+pub type AnswerFn = unsafe extern "C" fn(*mut RawRequest, *mut c_void) -> i32;
+pub type TakeFn = unsafe extern "C" fn(*mut RawRequest, *mut c_void, *const c_char, usize) -> i32;
+pub type GiveFn = unsafe extern "C" fn(*mut RawRequest, *mut c_void, *mut c_char, usize) -> i64;
+pub type EndFn = unsafe extern "C" fn(*mut c_void, *mut c_void);
+pub type InitFn = unsafe extern "C" fn(*const RawServer, *mut *mut c_void) -> i32;
+pub type DropFn = unsafe extern "C" fn(*mut c_void);
 
 /// `rocknet_controller`
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-pub struct Controller {
+pub struct RawController {
     pub name: *const c_char,
-    pub answer: Option<Answer>,
-    pub take: Option<Take>,
-    pub give: Option<Give>,
-    pub end: Option<End>,
+    pub answer: Option<AnswerFn>,
+    pub take: Option<TakeFn>,
+    pub give: Option<GiveFn>,
+    pub end: Option<EndFn>,
 }
 
 /// `rocknet_library_table`
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-pub struct Library {
+pub struct RawLibrary {
     pub size: u32,
     pub abi_major: u16,
     pub abi_minor: u16,
-    pub init: Option<Init>,
-    pub drop: Option<Drop>,
-    pub controllers: *const Controller,
+    pub init: Option<InitFn>,
+    pub drop: Option<DropFn>,
+    pub controllers: *const RawController,
     pub controller_size: u32,
     pub controller_count: u32,
 }
 
 /// `rocknet_library`
-pub type Entry = unsafe extern "C" fn() -> *const Library;
+pub type EntryFn = unsafe extern "C" fn() -> *const RawLibrary;

@@ -20,7 +20,7 @@ impl Library for () {
 }
 
 /// A controller that is given all content, and answers at once. [`export!`] makes one of every function.
-pub trait Plain<L> {
+pub trait SimpleController<L> {
     fn answer(library: &L, request: &mut Request<'_>) -> Outcome;
 }
 
@@ -47,33 +47,33 @@ pub trait Controller<L>: Sized + Send + 'static {
 
 /// The table of a library. Its pointers lead to things that never change.
 #[repr(transparent)]
-pub struct Table(abi::Library);
+pub struct LibraryTable(abi::RawLibrary);
 
 // SAFETY: what it points to is static and never written.
-unsafe impl Sync for Table {}
+unsafe impl Sync for LibraryTable {}
 
-impl Table {
-    pub const fn new<L: Library>(controllers: &'static [abi::Controller]) -> Table {
-        Table(abi::Library {
-            size: size_of::<abi::Library>() as u32,
+impl LibraryTable {
+    pub const fn new<L: Library>(controllers: &'static [abi::RawController]) -> LibraryTable {
+        LibraryTable(abi::RawLibrary {
+            size: size_of::<abi::RawLibrary>() as u32,
             abi_major: abi::MAJOR,
             abi_minor: abi::MINOR,
             init: Some(init::<L>),
             drop: Some(drop_library::<L>),
             controllers: controllers.as_ptr(),
-            controller_size: size_of::<abi::Controller>() as u32,
+            controller_size: size_of::<abi::RawController>() as u32,
             controller_count: controllers.len() as u32,
         })
     }
 
-    pub const fn get(&'static self) -> *const abi::Library {
+    pub const fn get(&'static self) -> *const abi::RawLibrary {
         &raw const self.0
     }
 }
 
 /// The entry of a plain controller.
-pub const fn entry<L: Library, P: Plain<L>>(name: &'static CStr) -> abi::Controller {
-    abi::Controller {
+pub const fn simple_entry<L: Library, P: SimpleController<L>>(name: &'static CStr) -> abi::RawController {
+    abi::RawController {
         name: name.as_ptr(),
         answer: Some(answer::<L, P>),
         take: None,
@@ -83,8 +83,8 @@ pub const fn entry<L: Library, P: Plain<L>>(name: &'static CStr) -> abi::Control
 }
 
 /// The entry of one that goes on over several calls.
-pub const fn streamed<L: Library, C: Controller<L>>(name: &'static CStr) -> abi::Controller {
-    abi::Controller {
+pub const fn streaming_entry<L: Library, C: Controller<L>>(name: &'static CStr) -> abi::RawController {
+    abi::RawController {
         name: name.as_ptr(),
         answer: Some(begin::<L, C>),
         take: if C::TAKES { Some(take::<L, C>) } else { None },
@@ -115,31 +115,31 @@ pub const fn streamed<L: Library, C: Controller<L>>(name: &'static CStr) -> abi:
 macro_rules! export {
     ($library:ty; $($name:literal => $($controller:ident)+),+ $(,)?) => {
         const _: () = {
-            const CONTROLLERS: &[$crate::abi::Controller] = &[$($crate::export!(@entry $library, $name, $($controller)+)),+];
-            static TABLE: $crate::Table = $crate::Table::new::<$library>(CONTROLLERS);
+            const CONTROLLERS: &[$crate::abi::RawController] = &[$($crate::export!(@entry $library, $name, $($controller)+)),+];
+            static TABLE: $crate::LibraryTable = $crate::LibraryTable::new::<$library>(CONTROLLERS);
 
             #[unsafe(no_mangle)]
-            pub extern "C" fn rocknet_library() -> *const $crate::abi::Library {
+            pub extern "C" fn rocknet_library() -> *const $crate::abi::RawLibrary {
                 TABLE.get()
             }
         };
     };
     (@entry $library:ty, $name:literal, type $controller:ident) => {
-        $crate::streamed::<$library, $controller>($crate::name(concat!($name, "\0")))
+        $crate::streaming_entry::<$library, $controller>($crate::c_name(concat!($name, "\0")))
     };
     (@entry $library:ty, $name:literal, $controller:ident) => {{
         struct This;
-        impl $crate::Plain<$library> for This {
+        impl $crate::SimpleController<$library> for This {
             fn answer(library: &$library, request: &mut $crate::Request<'_>) -> $crate::Outcome {
                 $controller(library, request)
             }
         }
-        $crate::entry::<$library, This>($crate::name(concat!($name, "\0")))
+        $crate::simple_entry::<$library, This>($crate::c_name(concat!($name, "\0")))
     }};
 }
 
 /// The name of a controller, which ends in NUL and holds none before that.
-pub const fn name(text: &'static str) -> &'static CStr {
+pub const fn c_name(text: &'static str) -> &'static CStr {
     match CStr::from_bytes_with_nul(text.as_bytes()) {
         Ok(name) => name,
         Err(_) => panic!("the name of a controller holds no NUL"),
@@ -150,7 +150,7 @@ pub const fn name(text: &'static str) -> &'static CStr {
 const PANICKED: i32 = -100;
 const FAILED: i32 = -101;
 
-extern "C" fn init<L: Library>(server: *const abi::Server, user: *mut *mut c_void) -> i32 {
+extern "C" fn init<L: Library>(server: *const abi::RawServer, user: *mut *mut c_void) -> i32 {
     // SAFETY: the server's table outlives the library.
     let log = Log(unsafe { &*server });
     match catch_unwind(AssertUnwindSafe(|| L::init(log))) {
@@ -179,14 +179,14 @@ extern "C" fn drop_library<L: Library>(user: *mut c_void) {
 ///
 /// `raw` and `user` are those of a call that the server makes, and `user` comes from `init` of the same library.
 unsafe fn call<L: Library, T>(
-    raw: *mut abi::Request,
+    raw: *mut abi::RawRequest,
     user: *mut c_void,
-    work: impl FnOnce(&L, &mut Request<'_>) -> Outcome<T>,
+    call_controller: impl FnOnce(&L, &mut Request<'_>) -> Outcome<T>,
 ) -> Result<T, i32> {
     // SAFETY: the caller says so.
     let (mut request, library) = unsafe { (Request::new(raw), &*user.cast::<L>()) };
-    match catch_unwind(AssertUnwindSafe(|| work(library, &mut request))) {
-        Ok(Ok(done)) => Ok(done),
+    match catch_unwind(AssertUnwindSafe(|| call_controller(library, &mut request))) {
+        Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => {
             request.log(Level::Error, &error.to_string());
             Err(FAILED)
@@ -195,13 +195,13 @@ unsafe fn call<L: Library, T>(
     }
 }
 
-extern "C" fn answer<L: Library, P: Plain<L>>(raw: *mut abi::Request, user: *mut c_void) -> i32 {
+extern "C" fn answer<L: Library, P: SimpleController<L>>(raw: *mut abi::RawRequest, user: *mut c_void) -> i32 {
     // SAFETY: this stands in the table of `L`, and the server calls it with what belongs to it.
     unsafe { call::<L, ()>(raw, user, P::answer) }.err().unwrap_or(abi::OK)
 }
 
-extern "C" fn begin<L: Library, C: Controller<L>>(raw: *mut abi::Request, user: *mut c_void) -> i32 {
-    let work = |library: &L, request: &mut Request<'_>| {
+extern "C" fn begin<L: Library, C: Controller<L>>(raw: *mut abi::RawRequest, user: *mut c_void) -> i32 {
+    let call_controller = |library: &L, request: &mut Request<'_>| {
         let controller = Box::into_raw(Box::new(C::begin(library, request)?));
         if let Err(refused) = request.set_state(controller.cast()) {
             // SAFETY: it was made above, and nobody took it.
@@ -211,16 +211,18 @@ extern "C" fn begin<L: Library, C: Controller<L>>(raw: *mut abi::Request, user: 
         Ok(())
     };
     // SAFETY: as in `answer`.
-    unsafe { call::<L, ()>(raw, user, work) }.err().unwrap_or(abi::OK)
+    unsafe { call::<L, ()>(raw, user, call_controller) }
+        .err()
+        .unwrap_or(abi::OK)
 }
 
 extern "C" fn take<L: Library, C: Controller<L>>(
-    raw: *mut abi::Request,
+    raw: *mut abi::RawRequest,
     user: *mut c_void,
     data: *const c_char,
     size: usize,
 ) -> i32 {
-    let work = |library: &L, request: &mut Request<'_>| {
+    let call_controller = |library: &L, request: &mut Request<'_>| {
         // SAFETY: the server gives that many bytes, or none.
         let piece = (!data.is_null()).then(|| unsafe { std::slice::from_raw_parts(data.cast::<u8>(), size) });
         // SAFETY: `begin` made it, and calls for one request never overlap.
@@ -228,16 +230,18 @@ extern "C" fn take<L: Library, C: Controller<L>>(
         controller.ok_or("no state")?.take(library, request, piece)
     };
     // SAFETY: as in `answer`.
-    unsafe { call::<L, ()>(raw, user, work) }.err().unwrap_or(abi::OK)
+    unsafe { call::<L, ()>(raw, user, call_controller) }
+        .err()
+        .unwrap_or(abi::OK)
 }
 
 extern "C" fn give<L: Library, C: Controller<L>>(
-    raw: *mut abi::Request,
+    raw: *mut abi::RawRequest,
     user: *mut c_void,
     room: *mut c_char,
     size: usize,
 ) -> i64 {
-    let work = |library: &L, request: &mut Request<'_>| {
+    let call_controller = |library: &L, request: &mut Request<'_>| {
         // SAFETY: the server gives so much room, all of it written before.
         let room = unsafe { std::slice::from_raw_parts_mut(room.cast::<u8>(), size) };
         // SAFETY: `begin` made it, and calls for one request never overlap.
@@ -245,8 +249,8 @@ extern "C" fn give<L: Library, C: Controller<L>>(
         controller.ok_or("no state")?.give(library, request, room)
     };
     // SAFETY: as in `answer`.
-    match unsafe { call::<L, usize>(raw, user, work) } {
-        Ok(given) => i64::try_from(given).unwrap_or(i64::MAX),
+    match unsafe { call::<L, usize>(raw, user, call_controller) } {
+        Ok(written) => i64::try_from(written).unwrap_or(i64::MAX),
         Err(code) => code.into(),
     }
 }

@@ -4,7 +4,7 @@
 //! an honest library gets wrong: another version, a table that is too short, a name that is not there.
 
 mod call;
-mod exchange;
+mod contract;
 pub mod frame;
 mod library;
 
@@ -12,55 +12,55 @@ use std::ffi::c_void;
 use std::fmt;
 use std::sync::Arc;
 
-pub use exchange::{Answer, Asked};
-pub use library::{Library, LoadError};
+pub use contract::{RequestView, ResponseWriter};
+pub use library::{LoadError, LoadedLibrary};
 
 use crate::abi;
 use call::Call;
 
 /// A controller of a library, which stays loaded for as long as one of these lives.
 #[derive(Clone)]
-pub struct Controller(Arc<Held>);
+pub struct LoadedController(Arc<ControllerEntry>);
 
-struct Held {
-    library: Arc<Library>,
-    entry: abi::Controller,
+struct ControllerEntry {
+    library: Arc<LoadedLibrary>,
+    entry: abi::RawController,
     name: String,
 }
 
 // SAFETY: the entry holds functions, and a name that is not used any more; the contract lets the functions be called on
 // any thread.
-unsafe impl Send for Held {}
+unsafe impl Send for ControllerEntry {}
 // SAFETY: as above; the contract says that calls for different requests overlap.
-unsafe impl Sync for Held {}
+unsafe impl Sync for ControllerEntry {}
 
 /// What a controller keeps of one request from call to call. When this is dropped it is told that the request has ended.
 #[derive(Default)]
-pub struct State {
+pub struct RequestState {
     /// What the controller has set, and whose it is.
-    held: Option<(*mut c_void, Controller)>,
+    held: Option<(*mut c_void, LoadedController)>,
 }
 
 // SAFETY: the contract lets every call come on another thread.
-unsafe impl Send for State {}
+unsafe impl Send for RequestState {}
 
 /// How a call ended that did not fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Went {
-    On,
+pub enum Progress {
+    Continue,
     /// No more content is wanted.
     Enough,
 }
 
 /// What a controller gave instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Failed(pub i64);
+pub struct CallError(pub i64);
 
-impl Controller {
+impl LoadedController {
     /// The one of that name, if the library has it.
-    pub fn find(library: &Arc<Library>, name: &str) -> Option<Controller> {
+    pub fn find(library: &Arc<LoadedLibrary>, name: &str) -> Option<LoadedController> {
         let (name, entry) = library.entries().iter().find(|(own, _)| own == name)?;
-        Some(Controller(Arc::new(Held {
+        Some(LoadedController(Arc::new(ControllerEntry {
             library: Arc::clone(library),
             entry: *entry,
             name: name.clone(),
@@ -71,7 +71,7 @@ impl Controller {
         &self.0.name
     }
 
-    pub fn library(&self) -> &Arc<Library> {
+    pub fn library(&self) -> &Arc<LoadedLibrary> {
         &self.0.library
     }
 
@@ -85,89 +85,94 @@ impl Controller {
         self.0.entry.give.is_some()
     }
 
-    pub fn answer(&self, asked: &dyn Asked, answer: &mut dyn Answer, state: &mut State) -> Result<Went, Failed> {
+    pub fn answer(
+        &self,
+        request: &dyn RequestView,
+        response: &mut dyn ResponseWriter,
+        state: &mut RequestState,
+    ) -> Result<Progress, CallError> {
         let Some(function) = self.0.entry.answer else {
-            return Err(Failed(abi::UNKNOWN.into()));
+            return Err(CallError(abi::UNKNOWN.into()));
         };
         let user = self.0.library.user();
-        self.call(asked, answer, state, |call| {
+        self.call(request, response, state, |call| {
             // SAFETY: this is what the contract says the function takes; the call outlives it, and `user` is its own.
-            went(unsafe { function(call, user) })
+            progress(unsafe { function(call, user) })
         })
     }
 
     /// A piece of content, or its end.
     pub fn take(
         &self,
-        asked: &dyn Asked,
-        answer: &mut dyn Answer,
-        state: &mut State,
+        request: &dyn RequestView,
+        response: &mut dyn ResponseWriter,
+        state: &mut RequestState,
         piece: Option<&[u8]>,
-    ) -> Result<Went, Failed> {
+    ) -> Result<Progress, CallError> {
         let Some(function) = self.0.entry.take else {
-            return Err(Failed(abi::UNKNOWN.into()));
+            return Err(CallError(abi::UNKNOWN.into()));
         };
         let user = self.0.library.user();
         let (data, size) = piece.map_or((std::ptr::null(), 0), |piece| (piece.as_ptr().cast(), piece.len()));
-        self.call(asked, answer, state, |call| {
+        self.call(request, response, state, |call| {
             // SAFETY: as in `answer`; the piece outlives the call too.
-            went(unsafe { function(call, user, data, size) })
+            progress(unsafe { function(call, user, data, size) })
         })
     }
 
     /// Has more of the body put into `room`, and tells how much: 0 at the end.
     pub fn give(
         &self,
-        asked: &dyn Asked,
-        answer: &mut dyn Answer,
-        state: &mut State,
+        request: &dyn RequestView,
+        response: &mut dyn ResponseWriter,
+        state: &mut RequestState,
         room: &mut [u8],
-    ) -> Result<usize, Failed> {
+    ) -> Result<usize, CallError> {
         let Some(function) = self.0.entry.give else {
             return Ok(0);
         };
         let user = self.0.library.user();
         let (start, size) = (room.as_mut_ptr().cast(), room.len());
-        self.call(asked, answer, state, |call| {
+        self.call(request, response, state, |call| {
             // SAFETY: as in `answer`; the room outlives the call too, and nobody else uses it.
             let given = unsafe { function(call, user, start, size) };
             match usize::try_from(given) {
                 Ok(given) if given <= size => Ok(given),
                 // It has written beyond its room, or cannot count.
-                _ => Err(Failed(given)),
+                _ => Err(CallError(given)),
             }
         })
     }
 
     fn call<T>(
         &self,
-        asked: &dyn Asked,
-        answer: &mut dyn Answer,
-        state: &mut State,
-        function: impl FnOnce(*mut abi::Request) -> T,
+        request: &dyn RequestView,
+        response: &mut dyn ResponseWriter,
+        state: &mut RequestState,
+        function: impl FnOnce(*mut abi::RawRequest) -> T,
     ) -> T {
         let before = state.held.as_ref().map_or(std::ptr::null_mut(), |held| held.0);
-        let mut call = Call::new(asked, answer, before);
-        let went = function(call.raw());
+        let mut call = Call::new(request, response, before);
+        let result = function(call.raw());
         let after = call.state();
         match &mut state.held {
             Some(held) => held.0 = after,
             None if after.is_null() => {}
             held => *held = Some((after, self.clone())),
         }
-        went
+        result
     }
 }
 
-fn went(code: i32) -> Result<Went, Failed> {
+fn progress(code: i32) -> Result<Progress, CallError> {
     match code {
-        abi::OK => Ok(Went::On),
-        abi::ENOUGH => Ok(Went::Enough),
-        code => Err(Failed(code.into())),
+        abi::OK => Ok(Progress::Continue),
+        abi::ENOUGH => Ok(Progress::Enough),
+        code => Err(CallError(code.into())),
     }
 }
 
-impl Drop for State {
+impl Drop for RequestState {
     fn drop(&mut self) {
         if let Some((state, controller)) = self.held.take()
             && let (false, Some(end)) = (state.is_null(), controller.0.entry.end)
@@ -178,8 +183,8 @@ impl Drop for State {
     }
 }
 
-impl fmt::Debug for Controller {
+impl fmt::Debug for LoadedController {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Controller({})", self.0.name)
+        write!(f, "LoadedController({})", self.0.name)
     }
 }

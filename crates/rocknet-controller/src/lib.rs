@@ -27,7 +27,7 @@ mod export;
 pub mod host;
 mod request;
 
-pub use export::{Controller, Library, Plain, Table, entry, name, streamed};
+pub use export::{Controller, Library, LibraryTable, SimpleController, c_name, simple_entry, streaming_entry};
 pub use request::{Level, Log, Refused, Request};
 
 /// How a controller ends: an error is logged, and the answer becomes 500, or is cut where it has begun.

@@ -4,13 +4,13 @@ use std::ffi::{c_char, c_void};
 use std::fmt;
 use std::marker::PhantomData;
 
-use crate::abi::{self, Text};
+use crate::abi::{self, RawText};
 
 /// One request, for the time of one call. What is read from it lives as long as that call.
 pub struct Request<'call> {
-    raw: *mut abi::Request,
+    raw: *mut abi::RawRequest,
     /// The pointer stays on the thread of the call.
-    call: PhantomData<&'call mut abi::Request>,
+    call: PhantomData<&'call mut abi::RawRequest>,
 }
 
 /// Why the server did not take something.
@@ -41,11 +41,11 @@ impl<'call> Request<'call> {
     /// # Safety
     ///
     /// `raw` has been passed to a call that outlives `'call`, and nobody else uses it meanwhile.
-    pub(crate) unsafe fn new(raw: *mut abi::Request) -> Request<'call> {
+    pub(crate) unsafe fn new(raw: *mut abi::RawRequest) -> Request<'call> {
         Request { raw, call: PhantomData }
     }
 
-    fn server(&self) -> &'call abi::Server {
+    fn server(&self) -> &'call abi::RawServer {
         // SAFETY: the request is good for the time of the call, and its server outlives that.
         unsafe { &*(*self.raw).server }
     }
@@ -137,7 +137,7 @@ impl<'call> Request<'call> {
     pub fn fields(&self) -> impl Iterator<Item = (&'call [u8], &'call [u8])> + use<'call> {
         let (raw, server) = (self.raw, self.server());
         (0..).map_while(move |index| {
-            let (mut name, mut value) = (Text::ABSENT, Text::ABSENT);
+            let (mut name, mut value) = (RawText::ABSENT, RawText::ABSENT);
             // SAFETY: as in `read`; both places are our own.
             unsafe {
                 match (server.field_at)(raw, index, &raw mut name, &raw mut value) {
@@ -157,21 +157,21 @@ impl<'call> Request<'call> {
     /// From 200 to 599. An answer without status is 500.
     pub fn set_status(&mut self, status: u16) -> Result<(), Refused> {
         // SAFETY: the request is good, and nobody else uses it.
-        taken(unsafe { (self.server().set_status)(self.raw, status.into()) })
+        check(unsafe { (self.server().set_status)(self.raw, status.into()) })
     }
 
     pub fn add_field(&mut self, name: &str, value: &str) -> Result<(), Refused> {
         let (name, name_size): (*const c_char, _) = (name.as_ptr().cast(), name.len());
         let (value, value_size): (*const c_char, _) = (value.as_ptr().cast(), value.len());
         // SAFETY: the request is good, and the server copies both.
-        taken(unsafe { (self.server().add_field)(self.raw, name, name_size, value, value_size) })
+        check(unsafe { (self.server().add_field)(self.raw, name, name_size, value, value_size) })
     }
 
     /// Adds to the body.
     pub fn write(&mut self, data: &[u8]) -> Result<(), Refused> {
         let start: *const c_void = data.as_ptr().cast();
         // SAFETY: the request is good, and the server copies the bytes.
-        taken(unsafe { (self.server().write)(self.raw, start, data.len()) })
+        check(unsafe { (self.server().write)(self.raw, start, data.len()) })
     }
 
     /// A line in the server's log.
@@ -186,13 +186,13 @@ impl<'call> Request<'call> {
 
     pub(crate) fn set_state(&mut self, state: *mut c_void) -> Result<(), Refused> {
         // SAFETY: the request is good; what the state is, the server does not ask.
-        taken(unsafe { (self.server().set_state)(self.raw, state) })
+        check(unsafe { (self.server().set_state)(self.raw, state) })
     }
 }
 
 /// Where there is no request: the server's log.
 #[derive(Clone, Copy)]
-pub struct Log<'call>(pub(crate) &'call abi::Server);
+pub struct Log<'call>(pub(crate) &'call abi::RawServer);
 
 impl Log<'_> {
     pub fn line(&self, level: Level, line: &str) {
@@ -200,7 +200,7 @@ impl Log<'_> {
     }
 }
 
-fn log(server: &abi::Server, request: *const abi::Request, level: Level, line: &str) {
+fn log(server: &abi::RawServer, request: *const abi::RawRequest, level: Level, line: &str) {
     let level = match level {
         Level::Error => abi::ERROR,
         Level::Warn => abi::WARN,
@@ -214,7 +214,7 @@ fn log(server: &abi::Server, request: *const abi::Request, level: Level, line: &
 /// # Safety
 ///
 /// The text lives as long as `'call`.
-unsafe fn bytes<'call>(text: Text) -> Option<&'call [u8]> {
+unsafe fn bytes<'call>(text: RawText) -> Option<&'call [u8]> {
     if text.data.is_null() {
         return None;
     }
@@ -222,7 +222,7 @@ unsafe fn bytes<'call>(text: Text) -> Option<&'call [u8]> {
     Some(unsafe { std::slice::from_raw_parts(text.data.cast(), text.size) })
 }
 
-fn taken(result: i32) -> Result<(), Refused> {
+fn check(result: i32) -> Result<(), Refused> {
     Err(match result {
         abi::OK => return Ok(()),
         abi::LATE => Refused::Late,

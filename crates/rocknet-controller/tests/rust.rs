@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rocknet_controller::host::{self, Failed, State, Went};
+use rocknet_controller::host::{self, CallError, Progress, RequestState};
 use rocknet_controller::{Controller, Level, Library, Log, Outcome, Refused, Request, abi, export};
 
 static ENDED: AtomicUsize = AtomicUsize::new(0);
@@ -88,13 +88,13 @@ export! {
 }
 
 unsafe extern "C" {
-    fn rocknet_library() -> *const abi::Library;
+    fn rocknet_library() -> *const abi::RawLibrary;
 }
 
 /// A request of three parts, and an answer that takes all but bad names.
-struct Asked;
+struct TestRequest;
 
-impl host::Asked for Asked {
+impl host::RequestView for TestRequest {
     fn read(&self, what: u32) -> Option<&[u8]> {
         (what == abi::PATH).then_some(b"/p ")
     }
@@ -113,14 +113,14 @@ impl host::Asked for Asked {
 }
 
 #[derive(Default)]
-struct Answer {
+struct TestResponse {
     status: u32,
     body: Vec<u8>,
     fields: Vec<(Vec<u8>, Vec<u8>)>,
     lines: RefCell<Vec<String>>,
 }
 
-impl host::Answer for Answer {
+impl host::ResponseWriter for TestResponse {
     fn set_status(&mut self, status: u32) -> Result<(), Refused> {
         self.status = status;
         Ok(())
@@ -139,7 +139,7 @@ impl host::Answer for Answer {
         Ok(())
     }
 
-    fn refuse(&mut self) {
+    fn mark_invalid(&mut self) {
         self.status = 500;
     }
 
@@ -154,38 +154,49 @@ fn silent(_: Level, _: &[u8]) {}
 
 #[test]
 fn functions_and_types_go_over_the_boundary_and_nothing_unwinds() {
-    let library = Arc::new(host::Library::linked(rocknet_library, silent).expect("a library"));
+    let library = Arc::new(host::LoadedLibrary::linked(rocknet_library, silent).expect("a library"));
     assert_eq!(
         library.names().collect::<Vec<_>>(),
         ["hello", "panics", "fails", "shout"]
     );
-    let find = |name: &str| host::Controller::find(&library, name).expect(name);
-    assert!(host::Controller::find(&library, "hell").is_none());
+    let find = |name: &str| host::LoadedController::find(&library, name).expect(name);
+    assert!(host::LoadedController::find(&library, "hell").is_none());
 
-    let (mut answer, mut state) = (Answer::default(), State::default());
+    let (mut answer, mut state) = (TestResponse::default(), RequestState::default());
     let hello = find("hello");
     assert!(!hello.takes() && !hello.gives());
-    assert_eq!(hello.answer(&Asked, &mut answer, &mut state), Ok(Went::On));
+    assert_eq!(
+        hello.answer(&TestRequest, &mut answer, &mut state),
+        Ok(Progress::Continue)
+    );
     assert_eq!((answer.status, &answer.body[..]), (200, &b"/p A1B"[..]));
     assert_eq!(answer.fields, [(b"X-Word".to_vec(), b"kept".to_vec())]);
     assert_eq!(answer.lines.take(), ["Warn said"]);
 
-    assert!(matches!(find("panics").answer(&Asked, &mut answer, &mut state), Err(Failed(code)) if code < 0));
-    assert!(matches!(find("fails").answer(&Asked, &mut answer, &mut state), Err(Failed(code)) if code < 0));
+    assert!(matches!(find("panics").answer(&TestRequest, &mut answer, &mut state), Err(CallError(code)) if code < 0));
+    assert!(matches!(find("fails").answer(&TestRequest, &mut answer, &mut state), Err(CallError(code)) if code < 0));
     assert_eq!(answer.lines.take(), ["Error this cannot be sent"]);
 
     let shout = find("shout");
     assert!(shout.takes() && shout.gives());
-    assert_eq!(shout.answer(&Asked, &mut answer, &mut state), Ok(Went::On));
+    assert_eq!(
+        shout.answer(&TestRequest, &mut answer, &mut state),
+        Ok(Progress::Continue)
+    );
     for piece in [Some(&b"abc"[..]), Some(b"d"), None] {
-        assert_eq!(shout.take(&Asked, &mut answer, &mut state, piece), Ok(Went::On));
+        assert_eq!(
+            shout.take(&TestRequest, &mut answer, &mut state, piece),
+            Ok(Progress::Continue)
+        );
     }
     let mut room = [0; 3];
     for expected in [&b"ABC"[..], b"D.", b""] {
-        let given = shout.give(&Asked, &mut answer, &mut state, &mut room).expect("more");
+        let given = shout
+            .give(&TestRequest, &mut answer, &mut state, &mut room)
+            .expect("more");
         assert_eq!(&room[..given], expected);
     }
-    assert!(shout.take(&Asked, &mut answer, &mut state, Some(b"!")).is_err());
+    assert!(shout.take(&TestRequest, &mut answer, &mut state, Some(b"!")).is_err());
     assert_eq!(ENDED.load(Ordering::Relaxed), 0);
     // The state holds its controller, and that the library.
     drop((hello, shout, library));

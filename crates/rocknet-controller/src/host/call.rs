@@ -4,35 +4,39 @@ use std::ffi::{c_char, c_void};
 use std::marker::PhantomData;
 use std::sync::OnceLock;
 
-use super::{Answer, Asked};
-use crate::abi::{self, Text};
+use super::{RequestView, ResponseWriter};
+use crate::abi::{self, RawText};
 use crate::request::{Level, Refused};
 
 /// The request as libraries know it, and behind that what they do not.
 #[repr(C)]
 pub struct Call<'call> {
-    request: abi::Request,
-    asked: &'call dyn Asked,
-    answer: &'call mut dyn Answer,
+    request: abi::RawRequest,
+    view: &'call dyn RequestView,
+    response: &'call mut dyn ResponseWriter,
     state: *mut c_void,
     thread: PhantomData<*mut ()>,
 }
 
 impl<'call> Call<'call> {
-    pub fn new(asked: &'call dyn Asked, answer: &'call mut dyn Answer, state: *mut c_void) -> Call<'call> {
+    pub fn new(
+        view: &'call dyn RequestView,
+        response: &'call mut dyn ResponseWriter,
+        state: *mut c_void,
+    ) -> Call<'call> {
         Call {
-            request: abi::Request {
+            request: abi::RawRequest {
                 server: &raw const SERVER,
             },
-            asked,
-            answer,
+            view,
+            response,
             state,
             thread: PhantomData,
         }
     }
 
     /// What is passed to the library. Good for as long as this is neither moved nor used otherwise.
-    pub fn raw(&mut self) -> *mut abi::Request {
+    pub fn raw(&mut self) -> *mut abi::RawRequest {
         (&raw mut *self).cast()
     }
 
@@ -45,13 +49,13 @@ impl<'call> Call<'call> {
 static LOG: OnceLock<fn(Level, &[u8])> = OnceLock::new();
 
 /// Settles where lines go that belong to no request. The first one who says so is heard.
-pub fn log_to(log: fn(Level, &[u8])) {
+pub fn set_log(log: fn(Level, &[u8])) {
     let _ = LOG.set(log);
 }
 
 /// What the server offers to libraries.
-pub static SERVER: abi::Server = abi::Server {
-    size: size_of::<abi::Server>() as u32,
+pub static SERVER: abi::RawServer = abi::RawServer {
+    size: size_of::<abi::RawServer>() as u32,
     abi_major: abi::MAJOR,
     abi_minor: abi::MINOR,
     read,
@@ -69,7 +73,7 @@ pub static SERVER: abi::Server = abi::Server {
 /// # Safety
 ///
 /// `request` is absent, or one that was passed to the call that uses it now.
-unsafe fn call<'call>(request: *const abi::Request) -> Option<&'call Call<'call>> {
+unsafe fn call<'call>(request: *const abi::RawRequest) -> Option<&'call Call<'call>> {
     // SAFETY: every request that libraries get to see is the start of a call, which outlives what they do with it.
     unsafe { request.cast::<Call<'call>>().as_ref() }
 }
@@ -77,7 +81,7 @@ unsafe fn call<'call>(request: *const abi::Request) -> Option<&'call Call<'call>
 /// # Safety
 ///
 /// As for [`call`].
-unsafe fn call_mut<'call>(request: *mut abi::Request) -> Option<&'call mut Call<'call>> {
+unsafe fn call_mut<'call>(request: *mut abi::RawRequest) -> Option<&'call mut Call<'call>> {
     // SAFETY: as above, and a request is used by one thread alone.
     unsafe { request.cast::<Call<'call>>().as_mut() }
 }
@@ -95,11 +99,11 @@ unsafe fn bytes<'call>(data: *const c_char, size: usize) -> Option<&'call [u8]> 
     Some(unsafe { std::slice::from_raw_parts(data.cast(), size) })
 }
 
-fn text(bytes: Option<&[u8]>) -> Text {
-    bytes.map_or(Text::ABSENT, Text::of)
+fn text(bytes: Option<&[u8]>) -> RawText {
+    bytes.map_or(RawText::ABSENT, RawText::of)
 }
 
-fn told(result: Result<(), Refused>) -> i32 {
+fn code_of(result: Result<(), Refused>) -> i32 {
     match result {
         Ok(()) => abi::OK,
         Err(Refused::Late) => abi::LATE,
@@ -110,49 +114,54 @@ fn told(result: Result<(), Refused>) -> i32 {
     }
 }
 
-unsafe extern "C" fn read(request: *const abi::Request, what: u32) -> Text {
+unsafe extern "C" fn read(request: *const abi::RawRequest, what: u32) -> RawText {
     // SAFETY: libraries pass what they were given.
-    text(unsafe { call(request) }.and_then(|call| call.asked.read(what)))
+    text(unsafe { call(request) }.and_then(|call| call.view.read(what)))
 }
 
-unsafe extern "C" fn field(request: *const abi::Request, name: *const c_char, size: usize, nth: usize) -> Text {
+unsafe extern "C" fn field(request: *const abi::RawRequest, name: *const c_char, size: usize, nth: usize) -> RawText {
     // SAFETY: libraries pass what they were given, and names with their sizes.
     let (call, name) = unsafe { (call(request), bytes(name, size)) };
-    text(call.and_then(|call| call.asked.field(name?, nth)))
+    text(call.and_then(|call| call.view.field(name?, nth)))
 }
 
-unsafe extern "C" fn field_at(request: *const abi::Request, index: usize, name: *mut Text, value: *mut Text) -> i32 {
+unsafe extern "C" fn field_at(
+    request: *const abi::RawRequest,
+    index: usize,
+    name: *mut RawText,
+    value: *mut RawText,
+) -> i32 {
     // SAFETY: libraries pass what they were given.
-    let Some(found) = (unsafe { call(request) }).and_then(|call| call.asked.field_at(index)) else {
+    let Some(found) = (unsafe { call(request) }).and_then(|call| call.view.field_at(index)) else {
         return abi::UNKNOWN;
     };
     // SAFETY: libraries pass places of their own, or none.
     unsafe {
         if let Some(name) = name.as_mut() {
-            *name = Text::of(found.0);
+            *name = RawText::of(found.0);
         }
         if let Some(value) = value.as_mut() {
-            *value = Text::of(found.1);
+            *value = RawText::of(found.1);
         }
     }
     abi::OK
 }
 
-unsafe extern "C" fn content(request: *const abi::Request) -> Text {
+unsafe extern "C" fn content(request: *const abi::RawRequest) -> RawText {
     // SAFETY: libraries pass what they were given.
-    text(unsafe { call(request) }.map(|call| call.asked.content()))
+    text(unsafe { call(request) }.map(|call| call.view.content()))
 }
 
-unsafe extern "C" fn set_status(request: *mut abi::Request, status: u32) -> i32 {
+unsafe extern "C" fn set_status(request: *mut abi::RawRequest, status: u32) -> i32 {
     // SAFETY: libraries pass what they were given.
     match unsafe { call_mut(request) } {
-        Some(call) => told(call.answer.set_status(status)),
+        Some(call) => code_of(call.response.set_status(status)),
         None => abi::INVALID,
     }
 }
 
 unsafe extern "C" fn add_field(
-    request: *mut abi::Request,
+    request: *mut abi::RawRequest,
     name: *const c_char,
     name_size: usize,
     value: *const c_char,
@@ -161,32 +170,32 @@ unsafe extern "C" fn add_field(
     // SAFETY: libraries pass what they were given, and texts with their sizes.
     let found = unsafe { (call_mut(request), bytes(name, name_size), bytes(value, value_size)) };
     match found {
-        (Some(call), Some(name), Some(value)) => told(call.answer.add_field(name, value)),
-        (call, ..) => broken(call),
+        (Some(call), Some(name), Some(value)) => code_of(call.response.add_field(name, value)),
+        (call, ..) => invalid_argument(call),
     }
 }
 
-unsafe extern "C" fn write(request: *mut abi::Request, data: *const c_void, size: usize) -> i32 {
+unsafe extern "C" fn write(request: *mut abi::RawRequest, data: *const c_void, size: usize) -> i32 {
     // SAFETY: libraries pass what they were given, and bytes with their number.
     match unsafe { (call_mut(request), bytes(data.cast(), size)) } {
-        (Some(call), Some(data)) => told(call.answer.write(data)),
-        (call, _) => broken(call),
+        (Some(call), Some(data)) => code_of(call.response.write(data)),
+        (call, _) => invalid_argument(call),
     }
 }
 
-fn broken(call: Option<&mut Call<'_>>) -> i32 {
+fn invalid_argument(call: Option<&mut Call<'_>>) -> i32 {
     if let Some(call) = call {
-        call.answer.refuse();
+        call.response.mark_invalid();
     }
     abi::INVALID
 }
 
-unsafe extern "C" fn state(request: *const abi::Request) -> *mut c_void {
+unsafe extern "C" fn state(request: *const abi::RawRequest) -> *mut c_void {
     // SAFETY: libraries pass what they were given.
     unsafe { call(request) }.map_or(std::ptr::null_mut(), |call| call.state)
 }
 
-unsafe extern "C" fn set_state(request: *mut abi::Request, state: *mut c_void) -> i32 {
+unsafe extern "C" fn set_state(request: *mut abi::RawRequest, state: *mut c_void) -> i32 {
     // SAFETY: libraries pass what they were given.
     match unsafe { call_mut(request) } {
         Some(call) => {
@@ -197,7 +206,7 @@ unsafe extern "C" fn set_state(request: *mut abi::Request, state: *mut c_void) -
     }
 }
 
-unsafe extern "C" fn log(request: *const abi::Request, level: u32, line: *const c_char, size: usize) {
+unsafe extern "C" fn log(request: *const abi::RawRequest, level: u32, line: *const c_char, size: usize) {
     // SAFETY: libraries pass what they were given, and lines with their sizes.
     let (call, Some(line)) = (unsafe { (call(request), bytes(line, size)) }) else {
         return;
@@ -209,7 +218,7 @@ unsafe extern "C" fn log(request: *const abi::Request, level: u32, line: *const 
         _ => Level::Info,
     };
     match (call, LOG.get()) {
-        (Some(call), _) => call.answer.log(level, line),
+        (Some(call), _) => call.response.log(level, line),
         (None, Some(log)) => log(level, line),
         (None, None) => {}
     }

@@ -15,7 +15,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use super::Asked;
+use super::RequestView;
 use crate::abi;
 use crate::request::{Level, Refused};
 
@@ -25,13 +25,13 @@ pub const MAX_FRAME: usize = 2 * 1024 * 1024;
 pub const MAX_BODY: usize = 64 * 1024;
 const HEADER: usize = 5;
 /// Read at once, where nothing tells how much will come.
-const READ: usize = 4 * 1024;
+const READ_SIZE: usize = 4 * 1024;
 /// Most room that is kept while nothing comes.
-const KEPT: usize = 64 * 1024;
+const MAX_KEPT: usize = 64 * 1024;
 
 /// What the server says.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Ask<'a> {
+pub enum ServerMessage<'a> {
     /// The number of a controller in its library, and a request as [`request`] has written it.
     Begin(u16, &'a [u8]),
     /// All content; empty for a controller that takes it in pieces.
@@ -43,11 +43,11 @@ pub enum Ask<'a> {
 
 /// What the process says.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Tell<'a> {
+pub enum ProcessMessage<'a> {
     Log(Level, &'a [u8]),
     /// More content is wanted.
-    On,
-    Head(Head<'a>),
+    Continue,
+    Head(ResponseHead<'a>),
     Body(&'a [u8]),
     Failed(i64),
     NoStatus,
@@ -56,7 +56,7 @@ pub enum Tell<'a> {
 
 /// An answer without its body.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Head<'a> {
+pub struct ResponseHead<'a> {
     pub status: u32,
     /// Bytes of the body that follow at once.
     pub size: u32,
@@ -65,15 +65,15 @@ pub struct Head<'a> {
 
 /// The other side has said what cannot be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Broken;
+pub struct InvalidFrame;
 
-impl fmt::Display for Broken {
+impl fmt::Display for InvalidFrame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("what it says makes no sense")
     }
 }
 
-impl std::error::Error for Broken {}
+impl std::error::Error for InvalidFrame {}
 
 const BEGIN: u8 = 1;
 const CONTENT: u8 = 2;
@@ -81,68 +81,71 @@ const PIECE: u8 = 3;
 const END: u8 = 4;
 const GIVE: u8 = 5;
 const LOG: u8 = 6;
-const ON: u8 = 7;
+const CONTINUE: u8 = 7;
 const HEAD: u8 = 8;
 const BODY: u8 = 9;
 const FAILED: u8 = 10;
 const NO_STATUS: u8 = 11;
 const REFUSED: u8 = 12;
 
-impl Ask<'_> {
+impl ServerMessage<'_> {
     /// Writes it behind what is there; nothing where it is too large to be said.
-    pub fn write(&self, to: &mut Vec<u8>) -> Result<(), Broken> {
+    pub fn write(&self, to: &mut Vec<u8>) -> Result<(), InvalidFrame> {
         match self {
-            Ask::Begin(number, request) => frame(to, BEGIN, &[&number.to_le_bytes(), request]),
-            Ask::Content(bytes) => frame(to, CONTENT, &[bytes]),
-            Ask::Piece(bytes) => frame(to, PIECE, &[bytes]),
-            Ask::End => frame(to, END, &[]),
-            Ask::Give => frame(to, GIVE, &[]),
+            ServerMessage::Begin(number, request) => frame(to, BEGIN, &[&number.to_le_bytes(), request]),
+            ServerMessage::Content(bytes) => frame(to, CONTENT, &[bytes]),
+            ServerMessage::Piece(bytes) => frame(to, PIECE, &[bytes]),
+            ServerMessage::End => frame(to, END, &[]),
+            ServerMessage::Give => frame(to, GIVE, &[]),
         }
     }
 }
 
-impl Tell<'_> {
+impl ProcessMessage<'_> {
     /// As [`Ask::write`]. A head is written by [`head`].
-    pub fn write(&self, to: &mut Vec<u8>) -> Result<(), Broken> {
+    pub fn write(&self, to: &mut Vec<u8>) -> Result<(), InvalidFrame> {
         match self {
-            Tell::Log(level, line) => frame(to, LOG, &[&[level_number(*level)], line]),
-            Tell::On => frame(to, ON, &[]),
-            Tell::Head(Head { status, size, fields }) => {
+            ProcessMessage::Log(level, line) => frame(to, LOG, &[&[level_number(*level)], line]),
+            ProcessMessage::Continue => frame(to, CONTINUE, &[]),
+            ProcessMessage::Head(ResponseHead { status, size, fields }) => {
                 frame(to, HEAD, &[&status.to_le_bytes(), &size.to_le_bytes(), fields])
             }
-            Tell::Body(bytes) => frame(to, BODY, &[bytes]),
-            Tell::Failed(code) => frame(to, FAILED, &[&code.to_le_bytes()]),
-            Tell::NoStatus => frame(to, NO_STATUS, &[]),
-            Tell::Refused(why) => frame(to, REFUSED, &[&[refused_number(*why)]]),
+            ProcessMessage::Body(bytes) => frame(to, BODY, &[bytes]),
+            ProcessMessage::Failed(code) => frame(to, FAILED, &[&code.to_le_bytes()]),
+            ProcessMessage::NoStatus => frame(to, NO_STATUS, &[]),
+            ProcessMessage::Refused(why) => frame(to, REFUSED, &[&[refused_number(*why)]]),
         }
     }
 }
 
 /// Writes the head of an answer whose body has `size` bytes that follow.
-pub fn head<'f>(
+pub fn write_head<'f>(
     to: &mut Vec<u8>,
     status: u32,
     size: u32,
     fields: impl Iterator<Item = (&'f [u8], &'f [u8])>,
-) -> Result<(), Broken> {
+) -> Result<(), InvalidFrame> {
     let mut all = Vec::new();
     for (name, value) in fields {
-        pair(&mut all, name, value);
+        write_pair(&mut all, name, value);
     }
     let fields = &all[..];
-    Tell::Head(Head { status, size, fields }).write(to)
+    ProcessMessage::Head(ResponseHead { status, size, fields }).write(to)
 }
 
-impl<'a> Head<'a> {
+impl<'a> ResponseHead<'a> {
     /// The fields; an error where they are not whole.
-    pub fn fields(&self) -> impl Iterator<Item = Result<(&'a [u8], &'a [u8]), Broken>> + use<'a> {
-        pairs(self.fields)
+    pub fn fields(&self) -> impl Iterator<Item = Result<(&'a [u8], &'a [u8]), InvalidFrame>> + use<'a> {
+        read_pairs(self.fields)
     }
 }
 
-fn frame(to: &mut Vec<u8>, kind: u8, parts: &[&[u8]]) -> Result<(), Broken> {
+fn frame(to: &mut Vec<u8>, kind: u8, parts: &[&[u8]]) -> Result<(), InvalidFrame> {
     let size: usize = parts.iter().map(|part| part.len()).sum();
-    let stated = u32::try_from(size).ok().filter(|_| size <= MAX_FRAME).ok_or(Broken)?;
+    let stated = u32::try_from(size)
+        .ok()
+        .filter(|_| size <= MAX_FRAME)
+        .ok_or(InvalidFrame)?;
     to.reserve(HEADER + size);
     to.push(kind);
     to.extend_from_slice(&stated.to_le_bytes());
@@ -153,7 +156,7 @@ fn frame(to: &mut Vec<u8>, kind: u8, parts: &[&[u8]]) -> Result<(), Broken> {
 }
 
 /// Two texts with their sizes in front.
-fn pair(to: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+fn write_pair(to: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     for text in [name, value] {
         // What is longer than 4 GiB is more than a frame, which says so.
         to.extend_from_slice(&u32::try_from(text.len()).unwrap_or(u32::MAX).to_le_bytes());
@@ -161,78 +164,78 @@ fn pair(to: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     }
 }
 
-fn pairs(mut bytes: &[u8]) -> impl Iterator<Item = Result<(&[u8], &[u8]), Broken>> {
+fn read_pairs(mut bytes: &[u8]) -> impl Iterator<Item = Result<(&[u8], &[u8]), InvalidFrame>> {
     std::iter::from_fn(move || {
         if bytes.is_empty() {
             return None;
         }
-        let read = text(&mut bytes).and_then(|name| Some((name, text(&mut bytes)?)));
+        let read = read_text(&mut bytes).and_then(|name| Some((name, read_text(&mut bytes)?)));
         if read.is_none() {
             bytes = &[];
         }
-        Some(read.ok_or(Broken))
+        Some(read.ok_or(InvalidFrame))
     })
 }
 
-fn text<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let (size, rest) = bytes.split_first_chunk::<4>()?;
-    let (text, rest) = rest.split_at_checked(u32::from_le_bytes(*size) as usize)?;
-    *bytes = rest;
+fn read_text<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let (size, remaining) = bytes.split_first_chunk::<4>()?;
+    let (text, remaining) = remaining.split_at_checked(u32::from_le_bytes(*size) as usize)?;
+    *bytes = remaining;
     Some(text)
 }
 
 /// A request as its controller may read it: everything that there is to be read, then its fields.
-pub fn request(asked: &dyn Asked) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(REQUEST);
+pub fn encode_request(request: &dyn RequestView) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(REQUEST_SIZE);
     for what in abi::FIRST_TEXT..=abi::LAST_TEXT {
-        let text = asked.read(what);
+        let text = request.read(what);
         bytes.push(u8::from(text.is_some()));
         if let Some(text) = text {
             bytes.extend_from_slice(&u32::try_from(text.len()).unwrap_or(u32::MAX).to_le_bytes());
             bytes.extend_from_slice(text);
         }
     }
-    for (name, value) in (0..).map_while(|index| asked.field_at(index)) {
-        pair(&mut bytes, name, value);
+    for (name, value) in (0..).map_while(|index| request.field_at(index)) {
+        write_pair(&mut bytes, name, value);
     }
     bytes
 }
 
 /// The usual size of one.
-const REQUEST: usize = 1024;
+const REQUEST_SIZE: usize = 1024;
 const TEXTS: usize = (abi::LAST_TEXT - abi::FIRST_TEXT + 1) as usize;
 
 /// A request in the process that runs the library.
 #[derive(Debug)]
-pub struct Told {
+pub struct ReceivedRequest {
     bytes: Vec<u8>,
     texts: [Option<Range<usize>>; TEXTS],
     fields: Vec<(Range<usize>, Range<usize>)>,
     content: Vec<u8>,
 }
 
-impl Told {
+impl ReceivedRequest {
     /// Reads what [`request`] has written.
-    pub fn read(bytes: &[u8]) -> Result<Told, Broken> {
+    pub fn read(bytes: &[u8]) -> Result<ReceivedRequest, InvalidFrame> {
         let place = |part: &[u8]| {
             let start = part.as_ptr().addr() - bytes.as_ptr().addr();
             start..start + part.len()
         };
-        let mut rest = bytes;
+        let mut remaining = bytes;
         let mut texts = [const { None }; TEXTS];
         for known in &mut texts {
-            let (&is_there, after) = rest.split_first().ok_or(Broken)?;
-            rest = after;
+            let (&is_there, after) = remaining.split_first().ok_or(InvalidFrame)?;
+            remaining = after;
             if is_there == 1 {
-                *known = Some(place(text(&mut rest).ok_or(Broken)?));
+                *known = Some(place(read_text(&mut remaining).ok_or(InvalidFrame)?));
             }
         }
         let mut fields = Vec::new();
-        for field in pairs(rest) {
+        for field in read_pairs(remaining) {
             let (name, value) = field?;
             fields.push((place(name), place(value)));
         }
-        Ok(Told {
+        Ok(ReceivedRequest {
             texts,
             fields,
             bytes: bytes.to_vec(),
@@ -240,13 +243,13 @@ impl Told {
         })
     }
 
-    pub fn with_content(mut self, content: &[u8]) -> Told {
+    pub fn with_content(mut self, content: &[u8]) -> ReceivedRequest {
         self.content = content.to_vec();
         self
     }
 }
 
-impl Asked for Told {
+impl RequestView for ReceivedRequest {
     fn read(&self, what: u32) -> Option<&[u8]> {
         let place = what.checked_sub(abi::FIRST_TEXT)?;
         let range = self.texts.get(place as usize)?.clone()?;
@@ -271,7 +274,7 @@ impl Asked for Told {
 
 /// Bytes as they come, of which frames are taken one by one.
 #[derive(Debug, Default)]
-pub struct Inbox {
+pub struct FrameReader {
     bytes: Vec<u8>,
     /// Where the next frame begins.
     start: usize,
@@ -279,13 +282,13 @@ pub struct Inbox {
     end: usize,
 }
 
-impl Inbox {
+impl FrameReader {
     /// Room for what comes next. Never empty.
-    pub fn room(&mut self) -> &mut [u8] {
+    pub fn spare(&mut self) -> &mut [u8] {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
         }
-        let wanted = self.missing().max(READ);
+        let wanted = self.missing().max(READ_SIZE);
         if self.bytes.len() - self.end < wanted {
             self.bytes.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);
@@ -297,14 +300,14 @@ impl Inbox {
     }
 
     /// So much of the room was filled.
-    pub fn filled(&mut self, size: usize) {
+    pub fn advance(&mut self, size: usize) {
         self.end = (self.end + size).min(self.bytes.len());
     }
 
     /// Nothing is expected for a while: room that a large frame needed is given back.
-    pub fn rest(&mut self) {
-        if self.is_empty() && self.bytes.len() > KEPT {
-            *self = Inbox::default();
+    pub fn shrink(&mut self) {
+        if self.is_empty() && self.bytes.len() > MAX_KEPT {
+            *self = FrameReader::default();
         }
     }
 
@@ -314,7 +317,7 @@ impl Inbox {
     }
 
     /// The next frame, once it is whole: its kind and its payload.
-    fn next(&mut self) -> Result<Option<(u8, Range<usize>)>, Broken> {
+    fn next(&mut self) -> Result<Option<(u8, Range<usize>)>, InvalidFrame> {
         let Some((kind, size)) = self.header()? else {
             return Ok(None);
         };
@@ -326,13 +329,13 @@ impl Inbox {
         Ok(Some((kind, payload)))
     }
 
-    fn header(&self) -> Result<Option<(u8, usize)>, Broken> {
+    fn header(&self) -> Result<Option<(u8, usize)>, InvalidFrame> {
         let Some((&[kind, size @ ..], _)) = self.bytes[self.start..self.end].split_first_chunk::<HEADER>() else {
             return Ok(None);
         };
         let size = u32::from_le_bytes(size) as usize;
         if size > MAX_FRAME {
-            return Err(Broken);
+            return Err(InvalidFrame);
         }
         Ok(Some((kind, size)))
     }
@@ -346,44 +349,44 @@ impl Inbox {
     }
 
     /// What the server says next.
-    pub fn ask(&mut self) -> Result<Option<Ask<'_>>, Broken> {
+    pub fn next_server_message(&mut self) -> Result<Option<ServerMessage<'_>>, InvalidFrame> {
         let Some((kind, payload)) = self.next()? else {
             return Ok(None);
         };
         let payload = &self.bytes[payload];
         Ok(Some(match (kind, payload) {
-            (BEGIN, [low, high, request @ ..]) => Ask::Begin(u16::from_le_bytes([*low, *high]), request),
-            (CONTENT, content) => Ask::Content(content),
-            (PIECE, piece) => Ask::Piece(piece),
-            (END, []) => Ask::End,
-            (GIVE, []) => Ask::Give,
-            _ => return Err(Broken),
+            (BEGIN, [low, high, request @ ..]) => ServerMessage::Begin(u16::from_le_bytes([*low, *high]), request),
+            (CONTENT, content) => ServerMessage::Content(content),
+            (PIECE, piece) => ServerMessage::Piece(piece),
+            (END, []) => ServerMessage::End,
+            (GIVE, []) => ServerMessage::Give,
+            _ => return Err(InvalidFrame),
         }))
     }
 
     /// What the process says next.
-    pub fn tell(&mut self) -> Result<Option<Tell<'_>>, Broken> {
+    pub fn next_process_message(&mut self) -> Result<Option<ProcessMessage<'_>>, InvalidFrame> {
         let Some((kind, payload)) = self.next()? else {
             return Ok(None);
         };
         let payload = &self.bytes[payload];
         Ok(Some(match (kind, payload) {
-            (LOG, [level, line @ ..]) => Tell::Log(level_of(*level), line),
-            (ON, []) => Tell::On,
+            (LOG, [level, line @ ..]) => ProcessMessage::Log(level_of(*level), line),
+            (CONTINUE, []) => ProcessMessage::Continue,
             (HEAD, head) => {
-                let (status, rest) = head.split_first_chunk::<4>().ok_or(Broken)?;
-                let (size, fields) = rest.split_first_chunk::<4>().ok_or(Broken)?;
-                Tell::Head(Head {
+                let (status, remaining) = head.split_first_chunk::<4>().ok_or(InvalidFrame)?;
+                let (size, fields) = remaining.split_first_chunk::<4>().ok_or(InvalidFrame)?;
+                ProcessMessage::Head(ResponseHead {
                     status: u32::from_le_bytes(*status),
                     size: u32::from_le_bytes(*size),
                     fields,
                 })
             }
-            (BODY, body) => Tell::Body(body),
-            (FAILED, code) => Tell::Failed(i64::from_le_bytes(code.try_into().map_err(|_| Broken)?)),
-            (NO_STATUS, []) => Tell::NoStatus,
-            (REFUSED, [why]) => Tell::Refused(refused_of(*why)),
-            _ => return Err(Broken),
+            (BODY, body) => ProcessMessage::Body(body),
+            (FAILED, code) => ProcessMessage::Failed(i64::from_le_bytes(code.try_into().map_err(|_| InvalidFrame)?)),
+            (NO_STATUS, []) => ProcessMessage::NoStatus,
+            (REFUSED, [why]) => ProcessMessage::Refused(refused_of(*why)),
+            _ => return Err(InvalidFrame),
         }))
     }
 }

@@ -12,25 +12,25 @@ use crate::request::Level;
 const MAX_CONTROLLERS: usize = 1024;
 /// The tables of version 1.0, which every library of this major version has at least. What later versions add stands
 /// behind that, and does not count here.
-const LEAST_TABLE: usize = size_of::<abi::Library>();
-const LEAST_CONTROLLER: usize = size_of::<abi::Controller>();
+const MIN_TABLE: usize = size_of::<abi::RawLibrary>();
+const MIN_CONTROLLER: usize = size_of::<abi::RawController>();
 
-pub struct Library {
-    table: abi::Library,
+pub struct LoadedLibrary {
+    table: abi::RawLibrary,
     user: *mut c_void,
-    entries: Vec<(String, abi::Controller)>,
+    entries: Vec<(String, abi::RawController)>,
     /// Unloads the library when it is dropped, behind everything else.
-    _loaded: Option<libloading::Library>,
+    _library: Option<libloading::Library>,
 }
 
 // SAFETY: the contract lets everything in the tables be called on any thread, and nothing here changes.
-unsafe impl Send for Library {}
+unsafe impl Send for LoadedLibrary {}
 // SAFETY: as above; `user` is the library's, which is told that calls overlap.
-unsafe impl Sync for Library {}
+unsafe impl Sync for LoadedLibrary {}
 
 /// How every table begins.
 #[repr(C)]
-struct Head {
+struct TableHeader {
     size: u32,
     major: u16,
     minor: u16,
@@ -52,46 +52,46 @@ pub enum LoadError {
     Init(i32),
 }
 
-impl Library {
+impl LoadedLibrary {
     /// Loads a library and begins it. Whatever runs when a library is loaded runs here, with the rights of this process.
     /// `log` is where lines go that belong to no request.
-    pub fn load(path: &Path, log: fn(Level, &[u8])) -> Result<Library, LoadError> {
-        call::log_to(log);
-        let loaded = open(path)?;
+    pub fn load(path: &Path, log: fn(Level, &[u8])) -> Result<LoadedLibrary, LoadError> {
+        call::set_log(log);
+        let library = open(path)?;
         // SAFETY: this is how the contract has the function, and its symbol is used while the library is loaded.
-        let entry = unsafe { loaded.get::<abi::Entry>(abi::ENTRY.as_bytes()) }.map_err(|_| LoadError::NoEntry)?;
+        let entry = unsafe { library.get::<abi::EntryFn>(abi::ENTRY.as_bytes()) }.map_err(|_| LoadError::NoEntry)?;
         let entry = *entry;
-        Library::begin(entry, Some(loaded))
+        LoadedLibrary::initialize(entry, Some(library))
     }
 
     /// A library that is linked into this program: what `entry` gives is part of it.
-    pub fn linked(entry: abi::Entry, log: fn(Level, &[u8])) -> Result<Library, LoadError> {
-        call::log_to(log);
-        Library::begin(entry, None)
+    pub fn linked(entry: abi::EntryFn, log: fn(Level, &[u8])) -> Result<LoadedLibrary, LoadError> {
+        call::set_log(log);
+        LoadedLibrary::initialize(entry, None)
     }
 
-    fn begin(entry: abi::Entry, loaded: Option<libloading::Library>) -> Result<Library, LoadError> {
+    fn initialize(entry: abi::EntryFn, library: Option<libloading::Library>) -> Result<LoadedLibrary, LoadError> {
         // SAFETY: it takes nothing, and gives a table that lives as long as the library.
         let start = unsafe { entry() };
         // SAFETY: a table begins with its size and version, whatever its version is.
-        let Some(&Head { size, major, minor }) = (unsafe { start.cast::<Head>().as_ref() }) else {
+        let Some(&TableHeader { size, major, minor }) = (unsafe { start.cast::<TableHeader>().as_ref() }) else {
             return Err(LoadError::Table("it has no table"));
         };
         if major != abi::MAJOR {
             return Err(LoadError::Version { major, minor });
         }
         let size = size as usize;
-        if size < LEAST_TABLE {
+        if size < MIN_TABLE {
             return Err(LoadError::Table("its table is too short"));
         }
         // SAFETY: it says that so many bytes are there, and the pointers and numbers of a table may all be zero.
-        let table: abi::Library = unsafe { known_part(start.cast(), size) };
+        let table: abi::RawLibrary = unsafe { read_known_part(start.cast(), size) };
         let entries = entries(&table)?;
-        let mut library = Library {
-            table: abi::Library { drop: None, ..table },
+        let mut library = LoadedLibrary {
+            table: abi::RawLibrary { drop: None, ..table },
             user: std::ptr::null_mut(),
             entries,
-            _loaded: loaded,
+            _library: library,
         };
         if let Some(init) = library.table.init {
             // SAFETY: this is how the contract has it; the server's table is static, and the place is ours.
@@ -110,7 +110,7 @@ impl Library {
         self.entries.iter().map(|(name, _)| name.as_str())
     }
 
-    pub(super) fn entries(&self) -> &[(String, abi::Controller)] {
+    pub(super) fn entries(&self) -> &[(String, abi::RawController)] {
         &self.entries
     }
 
@@ -127,12 +127,12 @@ fn open(path: &Path) -> Result<libloading::Library, LoadError> {
     })
 }
 
-fn entries(table: &abi::Library) -> Result<Vec<(String, abi::Controller)>, LoadError> {
+fn entries(table: &abi::RawLibrary) -> Result<Vec<(String, abi::RawController)>, LoadError> {
     let (count, size) = (table.controller_count as usize, table.controller_size as usize);
     if count == 0 || table.controllers.is_null() {
         return Err(LoadError::Table("it has no controllers"));
     }
-    if size < LEAST_CONTROLLER || !size.is_multiple_of(align_of::<abi::Controller>()) {
+    if size < MIN_CONTROLLER || !size.is_multiple_of(align_of::<abi::RawController>()) {
         return Err(LoadError::Table(
             "the entries of its controllers have a size that cannot be",
         ));
@@ -143,7 +143,8 @@ fn entries(table: &abi::Library) -> Result<Vec<(String, abi::Controller)>, LoadE
     let mut entries = Vec::with_capacity(count);
     for number in 0..count {
         // SAFETY: it says that so many entries of that size are there; all in them may be zero.
-        let entry: abi::Controller = unsafe { known_part(table.controllers.cast::<u8>().add(number * size), size) };
+        let entry: abi::RawController =
+            unsafe { read_known_part(table.controllers.cast::<u8>().add(number * size), size) };
         if entry.name.is_null() || entry.answer.is_none() {
             return Err(LoadError::Table("one of its controllers has no name or no function"));
         }
@@ -159,7 +160,7 @@ fn entries(table: &abi::Library) -> Result<Vec<(String, abi::Controller)>, LoadE
 /// # Safety
 ///
 /// There are `size` bytes at `start`, and zero is a good value for every part of `T`.
-unsafe fn known_part<T>(start: *const u8, size: usize) -> T {
+unsafe fn read_known_part<T>(start: *const u8, size: usize) -> T {
     let mut table = std::mem::MaybeUninit::<T>::zeroed();
     // SAFETY: no more is read than is there, and no more written than there is room for; the rest is zero, and good.
     unsafe {
@@ -168,7 +169,7 @@ unsafe fn known_part<T>(start: *const u8, size: usize) -> T {
     }
 }
 
-impl Drop for Library {
+impl Drop for LoadedLibrary {
     fn drop(&mut self) {
         if let Some(end) = self.table.drop {
             // SAFETY: nobody holds the library any more, so no call is under way, and this is the only one of its end.

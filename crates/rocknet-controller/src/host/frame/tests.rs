@@ -4,20 +4,20 @@ use super::*;
 
 /// Frames whole, byte by byte, and with the next ones behind.
 #[track_caller]
-fn check(write: impl Fn(&mut Vec<u8>), read: impl Fn(&mut Inbox) -> Option<String>, expected: &[&str]) {
+fn check(write: impl Fn(&mut Vec<u8>), read: impl Fn(&mut FrameReader) -> Option<String>, expected: &[&str]) {
     let mut bytes = Vec::new();
     write(&mut bytes);
     for step in [1, 2, 3, 7, bytes.len().max(1)] {
-        let (mut inbox, mut found) = (Inbox::default(), Vec::new());
+        let (mut reader, mut found) = (FrameReader::default(), Vec::new());
         for piece in bytes.chunks(step) {
-            inbox.room()[..piece.len()].copy_from_slice(piece);
-            inbox.filled(piece.len());
-            while let Some(message) = read(&mut inbox) {
+            reader.spare()[..piece.len()].copy_from_slice(piece);
+            reader.advance(piece.len());
+            while let Some(message) = read(&mut reader) {
                 found.push(message);
             }
         }
         assert_eq!(found, expected, "{step} bytes at a time");
-        assert!(inbox.is_empty());
+        assert!(reader.is_empty());
     }
 }
 
@@ -25,17 +25,22 @@ fn check(write: impl Fn(&mut Vec<u8>), read: impl Fn(&mut Inbox) -> Option<Strin
 fn what_the_server_says_is_heard() {
     check(
         |to| {
-            for ask in [
-                Ask::Begin(513, b"request"),
-                Ask::Content(b""),
-                Ask::Piece(b"abc"),
-                Ask::End,
-                Ask::Give,
+            for message in [
+                ServerMessage::Begin(513, b"request"),
+                ServerMessage::Content(b""),
+                ServerMessage::Piece(b"abc"),
+                ServerMessage::End,
+                ServerMessage::Give,
             ] {
-                ask.write(to).unwrap();
+                message.write(to).unwrap();
             }
         },
-        |inbox| inbox.ask().unwrap().map(|ask| format!("{ask:?}")),
+        |reader| {
+            reader
+                .next_server_message()
+                .unwrap()
+                .map(|message| format!("{message:?}"))
+        },
         &[
             "Begin(513, [114, 101, 113, 117, 101, 115, 116])",
             "Content([])",
@@ -51,18 +56,20 @@ fn what_the_process_says_is_heard() {
     check(
         |to| {
             let fields: [(&[u8], &[u8]); 2] = [(b"A", b"1"), (b"B", b"")];
-            Tell::Log(Level::Warn, b"hm").write(to).unwrap();
-            Tell::On.write(to).unwrap();
-            head(to, 200, 7, fields.into_iter()).unwrap();
-            Tell::Body(b"x").write(to).unwrap();
-            Tell::Failed(-9).write(to).unwrap();
-            Tell::NoStatus.write(to).unwrap();
-            Tell::Refused(Refused::TooMuch).write(to).unwrap();
+            ProcessMessage::Log(Level::Warn, b"hm").write(to).unwrap();
+            ProcessMessage::Continue.write(to).unwrap();
+            write_head(to, 200, 7, fields.into_iter()).unwrap();
+            ProcessMessage::Body(b"x").write(to).unwrap();
+            ProcessMessage::Failed(-9).write(to).unwrap();
+            ProcessMessage::NoStatus.write(to).unwrap();
+            ProcessMessage::Refused(Refused::TooMuch).write(to).unwrap();
         },
-        |inbox| {
-            inbox.tell().unwrap().map(|tell| match &tell {
-                Tell::Head(head) => format!("{} {} {:?}", head.status, head.size, head.fields().collect::<Vec<_>>()),
-                tell => format!("{tell:?}"),
+        |reader| {
+            reader.next_process_message().unwrap().map(|message| match &message {
+                ProcessMessage::Head(head) => {
+                    format!("{} {} {:?}", head.status, head.size, head.fields().collect::<Vec<_>>())
+                }
+                message => format!("{message:?}"),
             })
         },
         &[
@@ -99,48 +106,57 @@ fn nonsense_is_told_from_what_is_not_whole() {
     let most = u32::try_from(MAX_FRAME).unwrap().to_le_bytes();
     for (bytes, expected) in [
         (&b""[..], Ok(())),
-        (&[ON, 0, 0, 0], Ok(())),
+        (&[CONTINUE, 0, 0, 0], Ok(())),
         (&[BODY, 2, 0, 0, 0, 1], Ok(())),
         (&[BODY, most[0], most[1], most[2], most[3]], Ok(())),
-        (&[BODY, over[0], over[1], over[2], over[3]], Err(Broken)),
-        (&[ON, 1, 0, 0, 0, 0], Err(Broken)),
-        (&[BEGIN, 0, 0, 0, 0], Err(Broken)),
-        (&[99, 0, 0, 0, 0], Err(Broken)),
-        (&[HEAD, 7, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7], Err(Broken)),
-        (&[FAILED, 7, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7], Err(Broken)),
-        (&[LOG, 0, 0, 0, 0], Err(Broken)),
-        (&[REFUSED, 0, 0, 0, 0], Err(Broken)),
+        (&[BODY, over[0], over[1], over[2], over[3]], Err(InvalidFrame)),
+        (&[CONTINUE, 1, 0, 0, 0, 0], Err(InvalidFrame)),
+        (&[BEGIN, 0, 0, 0, 0], Err(InvalidFrame)),
+        (&[99, 0, 0, 0, 0], Err(InvalidFrame)),
+        (&[HEAD, 7, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7], Err(InvalidFrame)),
+        (&[FAILED, 7, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7], Err(InvalidFrame)),
+        (&[LOG, 0, 0, 0, 0], Err(InvalidFrame)),
+        (&[REFUSED, 0, 0, 0, 0], Err(InvalidFrame)),
     ] {
-        let mut inbox = Inbox::default();
-        inbox.room()[..bytes.len()].copy_from_slice(bytes);
-        inbox.filled(bytes.len());
-        assert_eq!(inbox.tell().map(|told| assert!(told.is_none())), expected, "{bytes:?}");
+        let mut reader = FrameReader::default();
+        reader.spare()[..bytes.len()].copy_from_slice(bytes);
+        reader.advance(bytes.len());
+        assert_eq!(
+            reader
+                .next_process_message()
+                .map(|received| assert!(received.is_none())),
+            expected,
+            "{bytes:?}"
+        );
     }
-    let mut inbox = Inbox::default();
-    inbox.room()[..6].copy_from_slice(&[BEGIN, 1, 0, 0, 0, 0]);
-    inbox.filled(6);
-    assert_eq!(inbox.ask(), Err(Broken));
+    let mut reader = FrameReader::default();
+    reader.spare()[..6].copy_from_slice(&[BEGIN, 1, 0, 0, 0, 0]);
+    reader.advance(6);
+    assert_eq!(reader.next_server_message(), Err(InvalidFrame));
     // Fields that are not whole end where they break.
     for cut in 1..10 {
         let mut all = Vec::new();
-        pair(&mut all, b"A", b"1");
+        write_pair(&mut all, b"A", b"1");
         let fields = &all[..10 - cut];
-        let head = Head {
+        let head = ResponseHead {
             status: 200,
             size: 0,
             fields,
         };
-        assert_eq!(head.fields().collect::<Vec<_>>(), [Err(Broken)]);
+        assert_eq!(head.fields().collect::<Vec<_>>(), [Err(InvalidFrame)]);
     }
     // What is too large is not begun.
     let mut to = Vec::new();
-    assert_eq!(Ask::Content(&vec![0; MAX_FRAME + 1]).write(&mut to), Err(Broken));
-    assert!(to.is_empty() && Ask::Content(&vec![0; MAX_FRAME]).write(&mut to).is_ok());
+    assert_eq!(
+        ServerMessage::Content(&vec![0; MAX_FRAME + 1]).write(&mut to),
+        Err(InvalidFrame)
+    );
+    assert!(to.is_empty() && ServerMessage::Content(&vec![0; MAX_FRAME]).write(&mut to).is_ok());
 }
 
-struct Given;
+struct TestRequest;
 
-impl Asked for Given {
+impl RequestView for TestRequest {
     fn read(&self, what: u32) -> Option<&[u8]> {
         match what {
             abi::METHOD => Some(b"GET"),
@@ -166,29 +182,29 @@ impl Asked for Given {
 
 #[test]
 fn a_request_is_read_as_it_was_written_and_no_part_of_one_is() {
-    let bytes = request(&Given);
-    let told = Told::read(&bytes).unwrap().with_content(b"content");
+    let bytes = encode_request(&TestRequest);
+    let received = ReceivedRequest::read(&bytes).unwrap().with_content(b"content");
     for what in 0..abi::LAST_TEXT + 3 {
-        assert_eq!(told.read(what), Given.read(what), "{what}");
+        assert_eq!(received.read(what), TestRequest.read(what), "{what}");
     }
     for index in 0..4 {
-        assert_eq!(told.field_at(index), Given.field_at(index));
+        assert_eq!(received.field_at(index), TestRequest.field_at(index));
     }
     assert_eq!(
         (
-            told.field(b"ACCEPT", 0),
-            told.field(b"accept", 1),
-            told.field(b"accept", 2)
+            received.field(b"ACCEPT", 0),
+            received.field(b"accept", 1),
+            received.field(b"accept", 2)
         ),
         (Some(&b"a"[..]), Some(&b"b"[..]), None)
     );
     assert_eq!(
-        (told.field(b"x-empty", 0), told.content()),
+        (received.field(b"x-empty", 0), received.content()),
         (Some(&b""[..]), &b"content"[..])
     );
     let mut whole = 0;
     for size in 0..bytes.len() {
-        whole += usize::from(Told::read(&bytes[..size]).is_ok());
+        whole += usize::from(ReceivedRequest::read(&bytes[..size]).is_ok());
     }
     // Behind the texts, and behind each field but the last.
     assert_eq!(whole, 3);

@@ -80,7 +80,7 @@ impl<'a> Here<'a> {
     }
 }
 
-impl host::Asked for Here<'_> {
+impl host::RequestView for Here<'_> {
     fn read(&self, what: u32) -> Option<&[u8]> {
         let request = &self.request;
         match what {

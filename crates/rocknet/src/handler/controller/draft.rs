@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rocknet_controller::host::Answer;
+use rocknet_controller::host::ResponseWriter;
 use rocknet_controller::{Level, Refused};
 use rocknet_proto::fields::{Field, Known};
 use rocknet_proto::status::Status;
@@ -68,7 +68,7 @@ impl<N> Draft<N> {
     }
 }
 
-impl<N: AsRef<str>> Answer for Draft<N> {
+impl<N: AsRef<str>> ResponseWriter for Draft<N> {
     fn set_status(&mut self, status: u32) -> Result<(), Refused> {
         if self.has_begun {
             return Err(Refused::Late);
@@ -116,7 +116,7 @@ impl<N: AsRef<str>> Answer for Draft<N> {
         Ok(())
     }
 
-    fn refuse(&mut self) {
+    fn mark_invalid(&mut self) {
         let _ = self.spoil(Refused::Invalid);
     }
 

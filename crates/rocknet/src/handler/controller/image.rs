@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 
 use rocknet_controller::Level;
-use rocknet_controller::host::{Library, LoadError};
+use rocknet_controller::host::{LoadError, LoadedLibrary};
 
 #[cfg(target_os = "linux")]
 #[path = "image/linux.rs"]
@@ -27,9 +27,9 @@ pub fn copy(file: &File, most: u64) -> io::Result<(File, u64)> {
 }
 
 /// Loads the library of which `image` is a copy. Its author knows the file as `known_as`.
-pub fn library(image: &File, known_as: &str, log: fn(Level, &[u8])) -> Result<Library, LoadError> {
+pub fn library(image: &File, known_as: &str, log: fn(Level, &[u8])) -> Result<LoadedLibrary, LoadError> {
     let load = |name: &Path| {
-        Library::load(name, log).map_err(|error| match error {
+        LoadedLibrary::load(name, log).map_err(|error| match error {
             LoadError::NotLoaded(text) => LoadError::NotLoaded(text.replace(&*name.to_string_lossy(), known_as)),
             error => error,
         })

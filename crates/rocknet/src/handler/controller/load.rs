@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Instant;
 
 use rocknet_config::model;
-use rocknet_controller::host::{self, Library};
+use rocknet_controller::host::{self, LoadedLibrary};
 
 use super::isolated::{Isolated, Supervisors};
 use super::{draft, image, isolated};
@@ -55,19 +55,19 @@ impl<L> Default for Shelf<L> {
 /// The libraries of one server.
 #[derive(Default)]
 pub struct Libraries {
-    here: Shelf<Library>,
+    here: Shelf<LoadedLibrary>,
     isolated: Shelf<Isolated>,
     supervisors: Supervisors,
 }
 
 impl Libraries {
     /// The controller that is meant, its library loaded if it is not yet as it is now.
-    pub fn controller(&self, wanted: &model::Controller) -> Result<host::Controller, LoadError> {
+    pub fn controller(&self, wanted: &model::Controller) -> Result<host::LoadedController, LoadError> {
         let path = &wanted.library;
         let library = self.here.library(path, |image| {
             image::library(&image, &path.to_string_lossy(), draft::log).map_err(LoadError::Library)
         })?;
-        host::Controller::find(&library, &wanted.name).ok_or_else(|| LoadError::NoController {
+        host::LoadedController::find(&library, &wanted.name).ok_or_else(|| LoadError::NoController {
             has: library.names().map(str::to_owned).collect(),
         })
     }

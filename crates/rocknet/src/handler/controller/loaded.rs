@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rocknet_config::model::{self, RunOn, Settings};
-use rocknet_controller::host::{self, State, Went};
+use rocknet_controller::host::{self, Progress, RequestState};
 
 use super::asked::{Here, Origin};
 use super::content::whole;
@@ -27,9 +27,9 @@ pub struct Controller {
 /// Where it runs.
 pub enum Place {
     /// On the thread of the connection.
-    Network(host::Controller),
+    Network(host::LoadedController),
     /// In the pool.
-    Worker(host::Controller),
+    Worker(host::LoadedController),
     /// In a process of its own.
     Process(isolated::Controller),
 }
@@ -63,7 +63,7 @@ impl Controller {
         }
         let origin = Origin::new(asked.client, asked.tls, asked.user);
         let asked = Here::new(*asked.request, asked.path, &[], origin);
-        let (mut draft, mut state) = (Draft::new(&*self.name), State::default());
+        let (mut draft, mut state) = (Draft::new(&*self.name), RequestState::default());
         let went = loaded.answer(&asked, &mut draft, &mut state);
         let answer = went.map_err(Trouble::Failed).and_then(|_| draft.begin());
         Some(match answer {
@@ -79,7 +79,7 @@ impl Controller {
         route: &Route,
         talk: Box<Talk>,
         step: Step,
-    ) -> Result<(Box<Talk>, Went), Trouble> {
+    ) -> Result<(Box<Talk>, Progress), Trouble> {
         let (talk, went) = self.on(services, route, talk, move |talk| talk.step(&step)).await?;
         Ok((talk, went.map_err(Trouble::Failed)?))
     }

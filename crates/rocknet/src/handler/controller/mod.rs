@@ -22,7 +22,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use rocknet_config::model::{self, Settings};
-use rocknet_controller::host::{self, Went};
+use rocknet_controller::host::{self, Progress};
 
 use self::asked::Kept;
 use self::content::{collect, whole};
@@ -75,7 +75,7 @@ impl Handler for ControllerHandler {
 async fn try_answer(
     services: Rc<Services>,
     controller: Arc<Controller>,
-    loaded: host::Controller,
+    loaded: host::LoadedController,
     exchange: Exchange,
 ) -> Result<Response, Trouble> {
     let route = Arc::clone(&exchange.route);
@@ -89,7 +89,7 @@ async fn try_answer(
     let talk = Talk::new(&loaded, asked, collected, Draft::new(Arc::clone(&controller.name)));
     let (mut talk, mut went) = controller.run(&services, &route, Box::new(talk), Step::Answer).await?;
     let mut is_at_end = !takes;
-    while !is_at_end && went == Went::On {
+    while !is_at_end && went == Progress::Continue {
         let piece = content.chunk().await.map_err(Trouble::Content)?;
         is_at_end = piece.is_none();
         (talk, went) = controller.run(&services, &route, talk, Step::Take(piece)).await?;

@@ -1,17 +1,17 @@
 //! One request and its controller, over as many calls as they need.
 
-use rocknet_controller::host::{self, Failed, State, Went};
+use rocknet_controller::host::{self, CallError, Progress, RequestState};
 
 use super::asked::Kept;
 use super::draft::Draft;
 
 /// All that a call needs. It goes to the thread that makes the call, and comes back.
 pub struct Talk {
-    controller: host::Controller,
+    controller: host::LoadedController,
     asked: Kept,
     content: Vec<u8>,
     pub draft: Draft,
-    state: State,
+    state: RequestState,
 }
 
 /// The next call.
@@ -21,17 +21,17 @@ pub enum Step {
 }
 
 impl Talk {
-    pub fn new(controller: &host::Controller, asked: Kept, content: Vec<u8>, draft: Draft) -> Talk {
+    pub fn new(controller: &host::LoadedController, asked: Kept, content: Vec<u8>, draft: Draft) -> Talk {
         Talk {
             controller: controller.clone(),
             asked,
             content,
             draft,
-            state: State::default(),
+            state: RequestState::default(),
         }
     }
 
-    pub fn step(&mut self, step: &Step) -> Result<Went, Failed> {
+    pub fn step(&mut self, step: &Step) -> Result<Progress, CallError> {
         let asked = self.asked.here(&self.content);
         let (draft, state) = (&mut self.draft, &mut self.state);
         match step {
@@ -41,7 +41,7 @@ impl Talk {
     }
 
     /// More of the body; nothing at its end.
-    pub fn give(&mut self) -> Result<Vec<u8>, Failed> {
+    pub fn give(&mut self) -> Result<Vec<u8>, CallError> {
         let asked = self.asked.here(&self.content);
         let mut room = vec![0; ROOM];
         let given = self

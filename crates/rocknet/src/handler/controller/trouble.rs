@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use rocknet_controller::Refused;
-use rocknet_controller::host::Failed;
+use rocknet_controller::host::CallError;
 use rocknet_proto::status::Status;
 use tracing::Level;
 
@@ -23,7 +23,7 @@ pub enum Trouble {
     /// Too many wait for a thread.
     Pool(JobError),
     /// The author's.
-    Failed(Failed),
+    Failed(CallError),
     NoStatus,
     Refused(Refused),
     /// The process of an isolated controller ended in the middle.
@@ -74,7 +74,7 @@ impl fmt::Display for Trouble {
             Trouble::Content(error) => write!(f, "the request did not come whole: {error:?}"),
             Trouble::TooLarge => f.write_str("the request has more content than it takes"),
             Trouble::Pool(error) => error.fmt(f),
-            Trouble::Failed(Failed(code)) => write!(f, "it gave {code}"),
+            Trouble::Failed(CallError(code)) => write!(f, "it gave {code}"),
             Trouble::NoStatus => f.write_str("it set no status"),
             Trouble::Refused(refused) => write!(f, "what it gave cannot be sent: {refused}"),
             Trouble::Died => f.write_str("its process ended in the middle"),

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rocknet_controller::host::frame::{self, Ask};
+use rocknet_controller::host::frame::{self, ServerMessage};
 
 use super::body::Given;
 use super::conversation::{Conversation, Heard};
@@ -49,7 +49,7 @@ pub async fn answer(
 
     let request = {
         let origin = Origin::of(&exchange);
-        frame::request(&Here::new(exchange.request.view(), &exchange.path, &[], origin))
+        frame::encode_request(&Here::new(exchange.request.view(), &exchange.path, &[], origin))
     };
     let mut draft = Draft::new(Arc::clone(name));
     talk.begin(controller.number, &request, &collected)?;
@@ -63,9 +63,9 @@ pub async fn answer(
         match content.chunk().await.map_err(Trouble::Content)? {
             Some(piece) => {
                 // A piece that is larger than a frame is no piece of ours.
-                talk.say(&Ask::Piece(&piece))?;
+                talk.say(&ServerMessage::Piece(&piece))?;
             }
-            None => talk.say(&Ask::End)?,
+            None => talk.say(&ServerMessage::End)?,
         }
     };
     if size > MAX_BODY {

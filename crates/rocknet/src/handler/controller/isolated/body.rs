@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use rocknet_controller::host::frame::Ask;
+use rocknet_controller::host::frame::ServerMessage;
 
 use super::conversation::{Conversation, Heard};
 use crate::handler::controller::draft::Draft;
@@ -40,7 +40,7 @@ impl Given {
         }
         // Where this is dropped in the middle, so is the conversation, which tells the process.
         let mut talk = self.talk.take()?;
-        let heard = match talk.say(&Ask::Give) {
+        let heard = match talk.say(&ServerMessage::Give) {
             Ok(()) => talk.call(&mut self.draft).await,
             Err(trouble) => Err(trouble),
         };

@@ -4,8 +4,8 @@ use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use rocknet_controller::host::frame::{Ask, Broken, Inbox, Tell};
-use rocknet_controller::host::{Answer, Failed};
+use rocknet_controller::host::frame::{FrameReader, InvalidFrame, ProcessMessage, ServerMessage};
+use rocknet_controller::host::{CallError, ResponseWriter};
 use rocknet_io::wheel::Deadline;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
@@ -31,7 +31,7 @@ pub struct Conversation {
     held: Option<(UnixStream, Place)>,
     process: Arc<Process>,
     library: Arc<Isolated>,
-    inbox: Inbox,
+    inbox: FrameReader,
     outbox: Vec<u8>,
     /// A controller is being called, or about to.
     is_calling: bool,
@@ -45,20 +45,20 @@ impl Conversation {
             held: Some((stream, place)),
             process,
             library: Arc::clone(library),
-            inbox: Inbox::default(),
+            inbox: FrameReader::default(),
             outbox: Vec::new(),
             is_calling: false,
         })
     }
 
     pub fn begin(&mut self, number: u16, request: &[u8], content: &[u8]) -> Result<(), Trouble> {
-        self.say(&Ask::Begin(number, request))?;
-        self.say(&Ask::Content(content))
+        self.say(&ServerMessage::Begin(number, request))?;
+        self.say(&ServerMessage::Content(content))
     }
 
     /// To be sent with the next call.
-    pub fn say(&mut self, ask: &Ask<'_>) -> Result<(), Trouble> {
-        ask.write(&mut self.outbox).map_err(|Broken| Trouble::TooLarge)
+    pub fn say(&mut self, ask: &ServerMessage<'_>) -> Result<(), Trouble> {
+        ask.write(&mut self.outbox).map_err(|InvalidFrame| Trouble::TooLarge)
     }
 
     /// Has the controller called with what was said, and hears what comes of it.
@@ -90,37 +90,41 @@ impl Conversation {
     async fn listen(&mut self, draft: &mut Draft) -> Result<Heard, Trouble> {
         let stream = &mut self.held.as_mut().ok_or(Trouble::Died)?.0;
         loop {
-            match self.inbox.tell().map_err(|Broken| Trouble::Nonsense)? {
-                Some(Tell::Log(level, line)) => {
+            match self
+                .inbox
+                .next_process_message()
+                .map_err(|InvalidFrame| Trouble::Nonsense)?
+            {
+                Some(ProcessMessage::Log(level, line)) => {
                     draft.log(level, line);
                     continue;
                 }
-                Some(Tell::On) => return Ok(Heard::On),
-                Some(Tell::Head(head)) => {
+                Some(ProcessMessage::Continue) => return Ok(Heard::On),
+                Some(ProcessMessage::Head(head)) => {
                     // It is checked as any other: a library may write over what its process has checked.
                     let _ = draft.set_status(head.status);
                     for field in head.fields() {
-                        let (name, value) = field.map_err(|Broken| Trouble::Nonsense)?;
+                        let (name, value) = field.map_err(|InvalidFrame| Trouble::Nonsense)?;
                         let _ = draft.add_field(name, value);
                     }
                     return Ok(Heard::Head(head.size as usize));
                 }
-                Some(Tell::Body(bytes)) => return Ok(Heard::Body(Bytes::copy_from_slice(bytes))),
-                Some(Tell::Failed(code)) => return Err(Trouble::Failed(Failed(code))),
-                Some(Tell::NoStatus) => return Err(Trouble::NoStatus),
-                Some(Tell::Refused(why)) => return Err(Trouble::Refused(why)),
+                Some(ProcessMessage::Body(bytes)) => return Ok(Heard::Body(Bytes::copy_from_slice(bytes))),
+                Some(ProcessMessage::Failed(code)) => return Err(Trouble::Failed(CallError(code))),
+                Some(ProcessMessage::NoStatus) => return Err(Trouble::NoStatus),
+                Some(ProcessMessage::Refused(why)) => return Err(Trouble::Refused(why)),
                 None => {}
             }
-            match stream.read(self.inbox.room()).await.map_err(gone)? {
+            match stream.read(self.inbox.spare()).await.map_err(gone)? {
                 0 => return Err(Trouble::Died),
-                read => self.inbox.filled(read),
+                read => self.inbox.advance(read),
             }
         }
     }
 
     /// The client takes what there is: room is not needed meanwhile.
     pub fn rest(&mut self) {
-        self.inbox.rest();
+        self.inbox.shrink();
     }
 
     /// The request is over, and the next may have the connection.

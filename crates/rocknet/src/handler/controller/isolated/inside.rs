@@ -8,8 +8,10 @@ use std::process::ExitCode;
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::thread;
 
-use rocknet_controller::host::frame::{self, Ask, Broken, Inbox, Tell, Told};
-use rocknet_controller::host::{self, Answer, Failed, Library, State, Went};
+use rocknet_controller::host::frame::{
+    self, FrameReader, InvalidFrame, ProcessMessage, ReceivedRequest, ServerMessage,
+};
+use rocknet_controller::host::{self, CallError, LoadedLibrary, Progress, RequestState, ResponseWriter};
 use rocknet_controller::{Level, Refused};
 use rocknet_io::fd_channel::FdChannel;
 
@@ -82,12 +84,14 @@ fn log(level: Level, line: &[u8]) {
     }
 }
 
-fn all(library: &Arc<Library>) -> Vec<host::Controller> {
+fn all(library: &Arc<LoadedLibrary>) -> Vec<host::LoadedController> {
     let names = library.names();
-    names.filter_map(|name| host::Controller::find(library, name)).collect()
+    names
+        .filter_map(|name| host::LoadedController::find(library, name))
+        .collect()
 }
 
-fn tell(control: &FdChannel, controllers: &[host::Controller]) -> io::Result<()> {
+fn tell(control: &FdChannel, controllers: &[host::LoadedController]) -> io::Result<()> {
     for controller in controllers {
         let entry = Entry {
             name: controller.name().to_owned(),
@@ -137,7 +141,7 @@ impl Drop for Thread {
 struct Connection {
     /// Shared with the answer that is being made, which logs by it.
     stream: Arc<UnixStream>,
-    inbox: Inbox,
+    inbox: FrameReader,
     outbox: Vec<u8>,
 }
 
@@ -145,43 +149,45 @@ impl Connection {
     fn new(socket: OwnedFd) -> Connection {
         Connection {
             stream: Arc::new(socket.into()),
-            inbox: Inbox::default(),
+            inbox: FrameReader::default(),
             outbox: Vec::new(),
         }
     }
 
-    fn serve(mut self, controllers: &[host::Controller]) -> io::Result<()> {
+    fn serve(mut self, controllers: &[host::LoadedController]) -> io::Result<()> {
         loop {
             let (number, request) = self.ask(|ask| match ask {
-                Ask::Begin(number, request) => Some((number, Told::read(request))),
+                ServerMessage::Begin(number, request) => Some((number, ReceivedRequest::read(request))),
                 _ => None,
             })?;
             let content = self.ask(|ask| match ask {
-                Ask::Content(content) => Some(content.to_vec()),
+                ServerMessage::Content(content) => Some(content.to_vec()),
                 _ => None,
             })?;
             let request = request.map_err(broken)?.with_content(&content);
-            let controller = controllers.get(usize::from(number)).ok_or_else(|| broken(Broken))?;
+            let controller = controllers
+                .get(usize::from(number))
+                .ok_or_else(|| broken(InvalidFrame))?;
             self.answer(controller, &request)?;
-            self.inbox.rest();
+            self.inbox.shrink();
             self.outbox.shrink_to(KEPT);
         }
     }
 
     /// One request.
-    fn answer(&mut self, controller: &host::Controller, request: &Told) -> io::Result<()> {
+    fn answer(&mut self, controller: &host::LoadedController, request: &ReceivedRequest) -> io::Result<()> {
         let mut draft = Making {
             draft: Draft::new("".into()),
             stream: Arc::clone(&self.stream),
         };
-        let mut state = State::default();
+        let mut state = RequestState::default();
         let mut went = controller.answer(request, &mut draft, &mut state);
         let mut is_at_end = !controller.takes();
-        while !is_at_end && went == Ok(Went::On) {
-            self.say(&Tell::On)?;
+        while !is_at_end && went == Ok(Progress::Continue) {
+            self.say(&ProcessMessage::Continue)?;
             let piece = self.ask(|ask| match ask {
-                Ask::Piece(piece) => Some(Some(piece.to_vec())),
-                Ask::End => Some(None),
+                ServerMessage::Piece(piece) => Some(Some(piece.to_vec())),
+                ServerMessage::End => Some(None),
                 _ => None,
             })?;
             is_at_end = piece.is_none();
@@ -192,9 +198,9 @@ impl Connection {
             Ok(begun) => begun,
             Err(trouble) => {
                 return self.say(&match trouble {
-                    Trouble::Failed(Failed(code)) => Tell::Failed(code),
-                    Trouble::Refused(refused) => Tell::Refused(refused),
-                    _ => Tell::NoStatus,
+                    Trouble::Failed(CallError(code)) => ProcessMessage::Failed(code),
+                    Trouble::Refused(refused) => ProcessMessage::Refused(refused),
+                    _ => ProcessMessage::NoStatus,
                 });
             }
         };
@@ -202,9 +208,9 @@ impl Connection {
         let fields = fields.map(|(name, value)| (name.as_bytes(), value.as_bytes()));
         let size = u32::try_from(written.len()).unwrap_or(u32::MAX);
         self.outbox.clear();
-        frame::head(&mut self.outbox, response.status.code().into(), size, fields).map_err(broken)?;
+        frame::write_head(&mut self.outbox, response.status.code().into(), size, fields).map_err(broken)?;
         for piece in written.chunks(frame::MAX_BODY) {
-            Tell::Body(piece).write(&mut self.outbox).map_err(broken)?;
+            ProcessMessage::Body(piece).write(&mut self.outbox).map_err(broken)?;
         }
         (&*self.stream).write_all(&self.outbox)?;
         if controller.gives() {
@@ -216,43 +222,43 @@ impl Connection {
     /// The rest of a body, whenever the server wants more of it.
     fn give(
         &mut self,
-        controller: &host::Controller,
-        request: &Told,
+        controller: &host::LoadedController,
+        request: &ReceivedRequest,
         draft: &mut Making,
-        state: &mut State,
+        state: &mut RequestState,
     ) -> io::Result<()> {
         let mut room = vec![0; ROOM];
         loop {
-            self.ask(|ask| (ask == Ask::Give).then_some(()))?;
+            self.ask(|ask| (ask == ServerMessage::Give).then_some(()))?;
             match controller.give(request, draft, state, &mut room) {
                 Ok(given) => {
-                    self.say(&Tell::Body(&room[..given]))?;
+                    self.say(&ProcessMessage::Body(&room[..given]))?;
                     if given == 0 {
                         return Ok(());
                     }
                 }
-                Err(Failed(code)) => return self.say(&Tell::Failed(code)),
+                Err(CallError(code)) => return self.say(&ProcessMessage::Failed(code)),
             }
         }
     }
 
-    fn say(&mut self, tell: &Tell<'_>) -> io::Result<()> {
+    fn say(&mut self, tell: &ProcessMessage<'_>) -> io::Result<()> {
         self.outbox.clear();
         tell.write(&mut self.outbox).map_err(broken)?;
         (&*self.stream).write_all(&self.outbox)
     }
 
     /// What the server says next, which has to be what is expected. An error where it says no more.
-    fn ask<T>(&mut self, mut expected: impl FnMut(Ask<'_>) -> Option<T>) -> io::Result<T> {
+    fn ask<T>(&mut self, mut expected: impl FnMut(ServerMessage<'_>) -> Option<T>) -> io::Result<T> {
         loop {
-            if let Some(ask) = self.inbox.ask().map_err(broken)? {
-                return expected(ask).ok_or_else(|| broken(Broken));
+            if let Some(ask) = self.inbox.next_server_message().map_err(broken)? {
+                return expected(ask).ok_or_else(|| broken(InvalidFrame));
             }
-            let read = (&*self.stream).read(self.inbox.room())?;
+            let read = (&*self.stream).read(self.inbox.spare())?;
             if read == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
-            self.inbox.filled(read);
+            self.inbox.advance(read);
         }
     }
 }
@@ -260,7 +266,7 @@ impl Connection {
 /// Room that a connection keeps for its next request.
 const KEPT: usize = 64 * 1024;
 
-fn broken(_: Broken) -> io::Error {
+fn broken(_: InvalidFrame) -> io::Error {
     io::ErrorKind::InvalidData.into()
 }
 
@@ -270,7 +276,7 @@ struct Making {
     stream: Arc<UnixStream>,
 }
 
-impl Answer for Making {
+impl ResponseWriter for Making {
     fn set_status(&mut self, status: u32) -> Result<(), Refused> {
         self.draft.set_status(status)
     }
@@ -283,14 +289,14 @@ impl Answer for Making {
         self.draft.write(data)
     }
 
-    fn refuse(&mut self) {
-        self.draft.refuse();
+    fn mark_invalid(&mut self) {
+        self.draft.mark_invalid();
     }
 
     fn log(&self, level: Level, line: &[u8]) {
         let mut frame = Vec::new();
         let line = &line[..line.len().min(MAX_LINE)];
-        if Tell::Log(level, line).write(&mut frame).is_ok() {
+        if ProcessMessage::Log(level, line).write(&mut frame).is_ok() {
             let _ = (&*self.stream).write_all(&frame);
         }
     }

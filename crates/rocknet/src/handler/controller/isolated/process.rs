@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use rocknet_controller::host::frame::Ask;
+use rocknet_controller::host::frame::ServerMessage;
 use rocknet_io::child::{bind_to_thread, signal_group};
 use rocknet_io::fd_channel::{self, FdChannel};
 use rustix::process::Signal;
@@ -90,7 +90,7 @@ impl Process {
         // What it said just before that is lost as well, and then it waits for more to be wanted. It hears that more is, and
         // that nobody listens, whatever it waits for: no controller is asked twice, and no content seems to end.
         let mut word = Vec::new();
-        if Ask::Give.write(&mut word).is_ok() {
+        if ServerMessage::Give.write(&mut word).is_ok() {
             let _ = (&connection).write(&word);
         }
         let since = Instant::now();
