@@ -153,7 +153,7 @@ impl host::ResponseWriter for TestResponse {
 fn silent(_: Level, _: &[u8]) {}
 
 #[test]
-fn functions_and_types_go_over_the_boundary_and_nothing_unwinds() {
+fn functions_and_types_cross_the_abi_and_nothing_unwinds() {
     let library = Arc::new(host::LoadedLibrary::linked(rocknet_library, silent).expect("a library"));
     assert_eq!(
         library.names().collect::<Vec<_>>(),

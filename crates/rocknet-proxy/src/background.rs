@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_of_the_dns_have_bounds() {
+    fn lookup_intervals_are_bounded() {
         for (seconds, expected) in [
             (None, 10),
             (Some(0), 1),

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_are_told_by_their_type() {
+    fn calls_are_recognized_by_their_content_type() {
         for (media_type, expected) in [
             ("application/grpc", true),
             ("Application/gRPC+proto", true),
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn troubles_have_the_codes_of_grpc() {
+    fn http_statuses_map_to_grpc_codes() {
         for (status, expected) in [
             (400, "13"),
             (408, "4"),

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_that_connects_is_taken_and_nobody_waits_for_the_silent() {
+    fn the_first_connection_wins_and_silent_addresses_are_skipped() {
         let (silent, _listener, _waiting) = silent();
         let answering = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
         let answering = answering

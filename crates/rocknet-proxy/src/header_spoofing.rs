@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_seen_through() {
+    fn spoofed_names_are_recognized() {
         for (name, expected) in [
             ("X_Forwarded_For", true),
             ("x-forwarded_proto", true),

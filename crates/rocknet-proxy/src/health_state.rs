@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_takes_some_checks_to_change_the_verdict() {
+    fn several_checks_in_a_row_change_the_state() {
         let thresholds = Thresholds { rise: 2, fall: 3 };
         for (record, verdicts) in [
             // `+`: well, `-`: not. The verdict after each: `.` well, `x` sick.

@@ -330,7 +330,7 @@ mod tests {
     use crate::upstreams::Upstreams;
 
     #[test]
-    fn copies_that_are_being_written_are_bounded_in_bytes() {
+    fn unfinished_copies_are_bounded_in_bytes() {
         const CONTENT: usize = 64 * 1024;
         let to = To::at(Host::Address([127, 0, 0, 9].into(), 1));
         let upstreams = Upstreams::default();

@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_is_back_has_its_share_by_and_by_whatever_the_clock_says() {
+    fn slow_start_raises_the_weight_even_if_the_clock_is_behind() {
         let mut proxy = two();
         let upstream = Arc::clone(&proxy.members[0].upstream);
         assert_eq!(proxy.weight_factor(&upstream, 0), 1.0, "never away");
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_was_written_counts_tunnels_and_the_default_does_not() {
+    fn a_configured_limit_counts_tunnels_and_the_default_does_not() {
         for (port, connections, max_requests, expected) in [(3, None, 1024, 0), (4, Some(2), 2, 1)] {
             let to = WeightedUpstream {
                 upstream: To::at(Host::Address([127, 0, 0, 9].into(), port)),
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_tried_is_passed_over_for_one_that_failed_before() {
+    fn a_tried_upstream_ranks_below_one_that_failed_earlier() {
         let proxy = two();
         for resting in [&[][..], &[0], &[1], &[0, 1]] {
             for member in &proxy.members {

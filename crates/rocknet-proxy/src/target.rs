@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn segments_are_taken_off_the_front() {
+    fn leading_segments_are_stripped() {
         for (path, segments, expected) in [
             ("/api/x", 1, "/x"),
             ("/%61pi/x?", 1, "/x?"),
@@ -102,7 +102,7 @@ mod tests {
 
     /// All that can be built of these, up to six segments.
     #[test]
-    fn what_is_passed_on_is_what_rules_have_seen() {
+    fn the_forwarded_path_is_the_path_rules_matched() {
         const SEGMENTS: [&str; 7] = ["", ".", "..", "%2e", ".%2E", "a", "b"];
         let ruled = |path: &[u8]| SafePath::for_rules(path).ok();
         for number in 0..SEGMENTS.len().pow(6) {
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn names_with_dots_in_them_are_no_dots() {
+    fn names_that_contain_dots_are_no_dot_segments() {
         for path in ["/", "/a.html", "/a/b..c/d.", "/a...", ""] {
             assert!(!may_have_dots(path.as_bytes()), "{path}");
         }
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn dots_are_resolved_and_nothing_else_is_touched() {
+    fn dot_segments_are_resolved_and_the_rest_is_unchanged() {
         for (raw, expected) in [
             ("/", "/"),
             ("/a//b%2Fc/", "/a//b%2Fc/"),

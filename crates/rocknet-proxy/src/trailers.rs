@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_not_stand_behind_content_is_left_out() {
+    fn fields_that_are_no_trailers_are_dropped() {
         let mut received = FieldList::default();
         for name in [
             "grpc-status",

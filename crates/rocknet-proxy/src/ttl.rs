@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_system_is_asked_as_it_asks() {
+    fn names_are_tried_in_the_order_of_resolv_conf() {
         let conf = ResolvConf::read(
             "# x\nnameserver 127.0.0.53\nnameserver fe80::1%eth0\nnameserver ::1\nsearch a.test b.test\noptions edns0 ndots:2\n",
         );
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shortest_time_counts() {
+    fn the_minimum_ttl_is_used() {
         let request = question(7, "app.test", A).expect("a name");
         const CNAME: u16 = 5;
         for (records, expected) in [
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_asked_and_strangers_are_not_heard() {
+    fn foreign_answers_are_ignored() {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -305,7 +305,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_bytes_are_an_answer_or_none(
+        fn arbitrary_bytes_do_not_panic(
             bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..600),
             records in 0..40_u8,
             at in 0..600_usize,

@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn base64_and_the_answer_to_a_key() {
+    fn base64_and_accept_match_the_standards() {
         for (bytes, text) in [
             ("", ""),
             ("f", "Zg=="),
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn other_versions_of_http_are_not_asked_for() {
+    fn other_http_versions_and_tls_are_not_requested() {
         for (upgrade, expected) in [
             (None, None),
             (Some("h2c"), None),
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_asked_for_is_agreed_to() {
+    fn only_an_offered_protocol_is_accepted() {
         let made = requested(Method::Connect, Some("websocket")).unwrap();
         let accept = String::from_utf8(made.key.as_ref().unwrap().accept()).unwrap();
         let brought = requested(Method::Get, Some("foo, websocket")).unwrap();

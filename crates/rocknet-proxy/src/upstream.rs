@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_a_name_take_turns_and_stay_while_nobody_answers() {
+    fn addresses_rotate_and_survive_failed_lookups() {
         let upstream = named();
         assert_eq!(
             (&*upstream.host, first(&upstream)),

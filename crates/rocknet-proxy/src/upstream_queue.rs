@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_goes_to_the_highest_of_all_lines_at_its_server() {
+    fn a_permit_goes_to_the_highest_priority_of_all_queues() {
         let (shared, other) = (server(1), server(2));
         let (narrow, wide) = (queue_for(&[&shared], 1), queue_for(&[&shared, &other], 1));
         let (here, there) = (take(&shared, 1, Low), take(&other, 1, Low));
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tunnel_beyond_the_limit_is_load_and_takes_no_room() {
+    fn an_unlimited_tunnel_counts_as_load_but_holds_no_permit() {
         let shared = server(13);
         let queue = queue_for(&[&shared], 1);
         let tunnel = take(&shared, 1, Normal).expect("room");
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn low_priority_has_all_places_only_while_nobody_else_comes() {
+    fn low_priority_uses_the_reserve_only_without_other_requests() {
         let shared = server(3);
         let queue = queue_for(&[&shared], 8);
         let mut alone: Vec<_> = (0..8)
@@ -318,21 +318,21 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_rests_or_is_sick_or_was_tried_is_not_waited_for() {
+    fn a_paused_unhealthy_or_excluded_upstream_gets_no_waiting_request() {
         let (one, two) = (server(5), server(6));
         let queue = queue_for(&[&one, &two], 1);
         let full = take(&two, 1, Low);
         one.failed(uptime_ms(), RULES);
-        let mut client_of_one_that_rests = client(&queue, Low, None);
+        let mut client_of_paused = client(&queue, Low, None);
         drop(full);
-        let full = client_of_one_that_rests.permit().expect("the other");
+        let full = client_of_paused.permit().expect("the other");
         assert_eq!(full.upstream.id, two.id);
         // Where all rest, they are asked all the same.
         two.failed(uptime_ms(), RULES);
         let busy = take(&one, 1, Low);
-        let mut client_of_two = client(&queue, Low, None);
+        let mut second_client = client(&queue, Low, None);
         drop(busy);
-        assert_eq!(client_of_two.permit().map(|permit| permit.upstream.id), Some(one.id));
+        assert_eq!(second_client.permit().map(|permit| permit.upstream.id), Some(one.id));
         for server in [&one, &two] {
             server.succeeded(uptime_ms());
         }
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backup_is_waited_for_only_where_no_other_may_be_asked() {
+    fn a_backup_gets_waiting_requests_only_without_other_upstreams() {
         let (share, backup) = (server(11), server(12));
         let upstreams = [(Arc::clone(&share), false), (Arc::clone(&backup), true)];
         let queue = Arc::new(UpstreamQueue::new(upstreams.into(), 1));
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_no_room_by_his_own_limit_is_in_nobodys_way() {
+    fn a_request_at_its_own_limit_does_not_block_other_queues() {
         let shared = server(8);
         let (narrow, wide) = (queue_for(&[&shared], 1), queue_for(&[&shared], 2));
         let held = take(&shared, 1, Normal);
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_whose_rest_is_over_is_found_by_those_who_wait() {
+    fn waiting_requests_find_an_upstream_whose_pause_has_ended() {
         let (one, two) = (server(9), server(10));
         let queue = queue_for(&[&one, &two], 1);
         let full = take(&two, 1, Low);
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_called_by_nobody_gives_up_and_is_forgotten() {
+    fn a_waiting_request_times_out_and_leaves_the_queue() {
         let shared = server(7);
         let queue = queue_for(&[&shared], 1);
         let held = take(&shared, 1, Normal);

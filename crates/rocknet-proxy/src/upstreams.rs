@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_place_is_one_upstream_in_one_server() {
+    fn one_address_is_one_upstream_in_one_server() {
         let model = |port| model::Upstream::at(Host::Address([127, 0, 0, 1].into(), port));
         let (upstreams, others) = (Upstreams::default(), Upstreams::default());
         let (one, key, other, elsewhere) = (

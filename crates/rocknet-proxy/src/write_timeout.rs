@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_takes_nothing_is_given_up_and_who_takes_a_little_is_not() {
+    fn a_peer_that_reads_nothing_times_out_and_a_slow_reader_does_not() {
         let wheel = Wheel::new(Duration::from_millis(10), 4);
         let (link, peer) = sim::pipe();
         let mut watched = WriteTimeout::new(link, &wheel, 3);

@@ -292,7 +292,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_looks_often_waits_once() {
+    fn a_task_polled_often_is_registered_once() {
         let pending = PendingConnection::default();
         let mut context = Context::from_waker(Waker::noop());
         let (mut one, mut other) = (None, None);

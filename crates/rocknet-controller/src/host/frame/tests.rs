@@ -22,7 +22,7 @@ fn check(write: impl Fn(&mut Vec<u8>), read: impl Fn(&mut FrameReader) -> Option
 }
 
 #[test]
-fn what_the_server_says_is_heard() {
+fn server_messages_survive_a_round_trip() {
     check(
         |to| {
             for message in [
@@ -52,7 +52,7 @@ fn what_the_server_says_is_heard() {
 }
 
 #[test]
-fn what_the_process_says_is_heard() {
+fn process_messages_survive_a_round_trip() {
     check(
         |to| {
             let fields: [(&[u8], &[u8]); 2] = [(b"A", b"1"), (b"B", b"")];
@@ -85,7 +85,7 @@ fn what_the_process_says_is_heard() {
 }
 
 #[test]
-fn levels_and_refusals_keep_their_meaning() {
+fn levels_and_refusals_survive_a_round_trip() {
     for level in [Level::Error, Level::Warn, Level::Info, Level::Debug] {
         assert_eq!(level_of(level_number(level)), level);
     }
@@ -101,7 +101,7 @@ fn levels_and_refusals_keep_their_meaning() {
 }
 
 #[test]
-fn nonsense_is_told_from_what_is_not_whole() {
+fn invalid_frames_differ_from_incomplete_ones() {
     let over = u32::try_from(MAX_FRAME + 1).unwrap().to_le_bytes();
     let most = u32::try_from(MAX_FRAME).unwrap().to_le_bytes();
     for (bytes, expected) in [
@@ -181,7 +181,7 @@ impl RequestView for TestRequest {
 }
 
 #[test]
-fn a_request_is_read_as_it_was_written_and_no_part_of_one_is() {
+fn a_request_survives_a_round_trip_and_a_part_of_it_does_not_parse() {
     let bytes = encode_request(&TestRequest);
     let received = ReceivedRequest::read(&bytes).unwrap().with_content(b"content");
     for what in 0..abi::LAST_TEXT + 3 {
