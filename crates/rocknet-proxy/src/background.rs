@@ -1,4 +1,4 @@
-//! What is done beside all requests: names looked up and servers checked, by one thread for all of them, again and again.
+//! Background thread that resolves the names of upstreams and runs their health checks.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -16,26 +16,26 @@ use rocknet_handler::background::Background;
 use rocknet_handler::port_exhaustion;
 use rocknet_log::throttle::Cause;
 
-/// Between two looks at a name of which nobody tells how long its addresses hold.
+/// Interval of lookups for a name whose TTL is not known.
 const DEFAULT_INTERVAL: Duration = Duration::from_secs(10);
-/// Between two looks, whatever the DNS says: a name without any time is not asked for without end, and one that was moved
-/// in haste, against what had been told, is found again at last.
+/// Bounds of the lookup interval, whatever TTL the DNS reports. A TTL of zero does not cause endless queries, and a name
+/// that was moved before its TTL expired is found again.
 const MIN_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_INTERVAL: Duration = Duration::from_secs(300);
-/// After one that failed: who starts beside this server is mostly there a moment later.
+/// Interval of lookups after a failure. A server that starts together with this one is mostly up a moment later.
 const RETRY_INTERVAL: Duration = Duration::from_secs(2);
-/// The system asks three servers for up to ten seconds each.
+/// Timeout of one lookup. The system queries three name servers for up to ten seconds each.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(30);
-/// Names asked for at once: each takes a thread while it lasts.
+/// Maximum number of concurrent lookups. Each occupies a thread.
 const MAX_LOOKUPS: usize = 16;
 
-/// What is to be done for one upstream, until nobody uses it any more.
+/// Recurring task for one upstream. Ends when no configuration uses the upstream any more.
 enum WatchTask {
     Resolve(Weak<Upstream>, String, u16, Resolve),
     Check(Weak<Upstream>, Health),
 }
 
-/// The thread that looks after the upstreams of one server.
+/// Thread that resolves and checks the upstreams of one server.
 pub struct BackgroundTasks(Background<WatchTask>);
 
 impl Default for BackgroundTasks {
@@ -45,7 +45,7 @@ impl Default for BackgroundTasks {
 }
 
 impl BackgroundTasks {
-    /// Looks after an upstream from now on. Bounded by what configurations name.
+    /// Starts the tasks of an upstream. Their number is bounded by the upstreams in the configurations.
     pub fn watch(&self, upstream: &Arc<Upstream>, host: &Host, health: Option<&Health>, resolve: Resolve) {
         let mut tasks = Vec::new();
         if let Host::Name(name, port) = host {
@@ -61,7 +61,7 @@ impl BackgroundTasks {
         }
         for task in tasks {
             if !self.0.send(task) {
-                upstream.set_resolution(Resolution::Failed("no thread could be started to look names up".into()));
+                upstream.set_resolution(Resolution::Failed("cannot start the thread for lookups".into()));
             }
         }
     }
@@ -89,17 +89,19 @@ async fn resolve_repeatedly(upstream: Weak<Upstream>, name: String, port: u16, r
         let resolution = match timeout(LOOKUP_TIMEOUT, tokio::net::lookup_host((name.as_str(), port))).await {
             Ok(Ok(addresses)) => Resolution::Resolved(addresses.collect()),
             Ok(Err(error)) => Resolution::Failed(error.to_string().into()),
-            Err(_) => Resolution::Failed("nobody answers".into()),
+            Err(_) => Resolution::Failed("the lookup timed out".into()),
         };
         let resolution = match resolution {
-            Resolution::Resolved(addresses) if addresses.is_empty() => Resolution::Failed("it has no address".into()),
+            Resolution::Resolved(addresses) if addresses.is_empty() => {
+                Resolution::Failed("the name has no address".into())
+            }
             resolution => resolution,
         };
         let is_known = matches!(resolution, Resolution::Resolved(_));
         if let Resolution::Failed(error) = &resolution
             && !is_logged
         {
-            tracing::warn!(upstream = %name, "its address is not known: {error}");
+            tracing::warn!(upstream = %name, "cannot resolve the name, and tries again every few seconds: {error}");
         }
         is_logged = !is_known;
         match upstream.upgrade() {
@@ -116,7 +118,7 @@ async fn resolve_repeatedly(upstream: Weak<Upstream>, name: String, port: u16, r
     }
 }
 
-/// Until the next look at a name that is known.
+/// Returns the time until the next lookup of a name that was resolved with a TTL of `seconds`.
 fn interval(seconds: Option<u32>) -> Duration {
     match seconds {
         Some(seconds) => Duration::from_secs(seconds.into()).clamp(MIN_INTERVAL, MAX_INTERVAL),
@@ -136,7 +138,7 @@ async fn check_repeatedly(upstream: Weak<Upstream>, health: Health) {
         let reason = match result {
             Ok(Ok(())) => None,
             Ok(Err(CheckError::Upstream(reason))) => Some(reason),
-            // The verdict stays, or every server would be sick when this machine is short of ports.
+            // The state is kept, because otherwise every upstream would become unhealthy when this machine runs out of ports.
             Ok(Err(CheckError::NoLocalPort)) => {
                 let cause = Cause {
                     level: Level::WARN,
@@ -151,15 +153,15 @@ async fn check_repeatedly(upstream: Weak<Upstream>, health: Health) {
                 sleep(health.interval).await;
                 continue;
             }
-            Err(_) => Some("no answer in time".to_owned()),
+            Err(_) => Some("no response in time".to_owned()),
         };
         match (state.record(reason.is_none(), thresholds), reason) {
             (Some(true), Some(reason)) => {
-                tracing::warn!(upstream = %checked.name, "sick, and asked no more: {reason}");
+                tracing::warn!(upstream = %checked.name, "failed its health checks and is out of rotation: {reason}");
                 checked.set_unhealthy(true);
             }
             (Some(false), _) => {
-                tracing::info!(upstream = %checked.name, "well again");
+                tracing::info!(upstream = %checked.name, "passes its health checks and is back in rotation");
                 checked.set_unhealthy(false);
             }
             _ => {}

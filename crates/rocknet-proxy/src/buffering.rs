@@ -1,4 +1,4 @@
-//! An answer that is received ahead of a client that takes it slowly, so that its server is free sooner.
+//! Response buffering: receives a response ahead of a slow client, so that the upstream is free sooner.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -16,35 +16,36 @@ use crate::error::ProxyError;
 use crate::h1_exchange::H1Exchange;
 use rocknet_handler::response::{FieldList, Stream};
 
-/// The client's side: gives what there is, and waits for more where there is nothing.
+/// Reading side: the response body that the client receives.
 pub struct BufferedBody {
     queue: Rc<BufferQueue>,
     length: Option<u64>,
 }
 
-/// Between the task that receives and the stream that is sent.
+/// Queue between the task that receives from the upstream and the body that is sent to the client.
 #[derive(Default)]
 struct BufferQueue {
     pieces: RefCell<VecDeque<Bytes>>,
-    /// Bytes of them.
+    /// Total bytes of `pieces`.
     buffered: Cell<usize>,
-    /// Fields behind them.
+    /// Trailer fields, once the body has ended.
     trailers: RefCell<Option<FieldList>>,
-    /// No more pieces come; an error cuts the answer.
+    /// Set when no more pieces follow. An error cuts the response.
     end: RefCell<Option<io::Result<()>>>,
-    /// Nobody wants them any more.
+    /// The reading side was dropped.
     is_abandoned: Cell<bool>,
-    /// Whoever waits for a piece.
+    /// Waits for a piece.
     reader: Cell<Option<Waker>>,
-    /// Whoever waits for room.
+    /// Waits for room.
     filler: Cell<Option<Waker>>,
 }
 
 impl BufferedBody {
-    /// Receives the rest of an answer in a task of its own. No more is received while `most` bytes wait to be taken; what is
-    /// received at once may make them somewhat more.
+    /// Receives the rest of a response in a task of its own.
+    ///
+    /// Receiving pauses while `max_buffered` bytes wait for the client. One read may exceed that somewhat.
     pub fn new(mut exchange: H1Exchange, deadline: Deadline, length: Option<u64>, max_buffered: usize) -> BufferedBody {
-        // Whoever put something together with others is woken if it comes back: that would be the task which gives this away.
+        // A batched write that comes back unsent wakes the task that queued it, which would be the one that hands this over.
         exchange.flush();
         let queue = Rc::new(BufferQueue::default());
         let mut fill = BufferFill {
@@ -87,7 +88,7 @@ impl BufferQueue {
             self.wake_filler();
             return Poll::Ready(Some(Ok(piece)));
         }
-        // Whoever asks again hears that it is over.
+        // A further call returns the end again, without the error.
         let end = self.end.borrow_mut().as_mut().map(|end| std::mem::replace(end, Ok(())));
         match end {
             Some(end) => Poll::Ready(end.err().map(Err)),
@@ -122,7 +123,7 @@ impl BufferQueue {
     }
 }
 
-/// The server's side.
+/// Writing side: receives from the upstream.
 struct BufferFill {
     queue: Rc<BufferQueue>,
     exchange: H1Exchange,
@@ -147,10 +148,10 @@ impl BufferFill {
                 self.queue.end(Ok(()));
                 return Poll::Ready(());
             }
-            // Left in any case while there is room, so that a client that leaves ends this.
+            // Registered even while there is room, so that a client that disconnects ends this task.
             self.queue.filler.set(Some(context.waker().clone()));
             if self.queue.buffered.get() >= self.max_buffered {
-                // What it takes till then is the client's time.
+                // The time until there is room again counts against the client, not the upstream.
                 self.deadline.set(self.exchange.idle_ticks());
                 return Poll::Pending;
             }

@@ -1,4 +1,4 @@
-//! The requests at one server: their number, the priorities that there is room for, and the queues that wait for room.
+//! Concurrency limit of one upstream: counts its requests, keeps a reserve from low priority, and serves waiting queues.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -10,51 +10,54 @@ use rocknet_config::model::Priority;
 use rocknet_blocking::queue::Urgency;
 use rocknet_handler::clock::TimeSource;
 
-/// One of so many places of a limited server is not for requests of low priority, as long as others come: a request that waits
-/// for one of low priority to end waits about as long as for a response, however high its own priority is. Of a few places none
-/// is spared.
+/// One in this many permits is reserved from low priority while other requests arrive.
+///
+/// A request that waits for a low-priority one to end waits about as long as for a response, however high its own priority
+/// is. A limit below this number has no reserve.
 const RESERVED_FRACTION: usize = 4;
 
-/// Without any other request for so long, those of low priority may have all places: as long as people look at a page.
+/// Milliseconds without any other request after which low priority may use the reserve: about as long as a person looks at
+/// a page.
 const RESERVED_MS: u64 = 10_000;
 
-/// The way in which a place counts.
+/// How a permit counts against the limit.
 #[derive(Clone, Copy)]
 pub enum PermitKind {
     Request { is_low: bool },
     Tunnel,
 }
 
-/// A queue of requests that wait for a place at one of several servers.
+/// Queue of requests that wait for a permit of one of several upstreams.
 pub trait WaitQueue: Send + Sync {
-    /// Returns the number of requests that one server may have at once.
+    /// Returns the maximum number of concurrent requests at one upstream.
     fn limit(&self) -> usize;
 
-    /// Returns the urgency of the first request of these priorities that a place at the server of this id suits.
+    /// Returns the urgency of the first request of these priorities that may use the upstream with this id.
     fn urgency(&self, server: u32, priorities: &[Priority], now: Duration) -> Option<Urgency>;
 
-    /// Gives that request a place, if it and the room are still there, and returns the task to wake.
+    /// Grants that request a permit, if the request and the capacity are still there, and returns the task to wake.
     fn grant(&self, server: u32, priorities: &[Priority], now: Duration) -> Option<Option<Waker>>;
 }
 
-/// The places at a server. Many routes may share it, with limits of their own.
+/// Requests in flight at an upstream. Several routes may share it, each with a limit of its own.
 pub struct ConcurrencyLimit {
-    /// Id of the server.
+    /// Id of the upstream.
     id: u32,
     time: TimeSource,
-    /// Requests that are with it, or on their way to it, in the lower half; in the upper half the part of low priority.
+    /// Requests in flight in the lower half; those of low priority again in the upper half.
     in_flight: AtomicU64,
-    /// Tunnels with it that no limit counts; they are load all the same.
+    /// Tunnels that the limit does not count. They are part of the load.
     tunnels: AtomicUsize,
-    /// When one came that is not of low priority, in milliseconds of uptime; 0: never.
+    /// TimeSource of the last request above low priority, in milliseconds of uptime; 0: none yet.
     higher_ms: AtomicU64,
-    /// Requests that wait: of low priority, and others.
+    /// Number of waiting requests: of low priority, and others.
     waiting: [AtomicUsize; 2],
-    /// Queues in which they wait.
+    /// Queues that hold the waiting requests.
     queues: Mutex<Vec<Weak<dyn WaitQueue>>>,
 }
 
 impl ConcurrencyLimit {
+    /// Returns a limit without requests for the upstream `id`.
     pub fn new(id: u32, time: TimeSource) -> ConcurrencyLimit {
         ConcurrencyLimit {
             id,
@@ -67,20 +70,19 @@ impl ConcurrencyLimit {
         }
     }
 
-    /// Returns the number of requests and tunnels that are with the server.
+    /// Returns the number of requests and tunnels in flight.
     pub fn load(&self) -> usize {
         load(self.in_flight.load(Ordering::SeqCst)) + self.tunnels.load(Ordering::SeqCst)
     }
 
-    /// Returns whether a new request finds room. It passes no request that waits, but those of low priority.
+    /// Returns true if a new request may start. It overtakes waiting requests only if those have low priority.
     pub fn has_capacity(&self, max: usize, priority: Priority, now_ms: u64) -> bool {
         let [low, others] = &self.waiting;
         let is_waited_for = others.load(Ordering::SeqCst) > 0 || is_low(priority) && low.load(Ordering::SeqCst) > 0;
         self.has_room(max, priority, now_ms) && !(is_waited_for && self.is_due_to_waiting(priority, now_ms))
     }
 
-    /// Returns whether a request that waits could have the room. Its route may allow fewer requests here than that of a new
-    /// request: then it is in no way.
+    /// Returns true if a waiting request could use the free capacity. A queue whose own, lower limit is reached cannot.
     fn is_due_to_waiting(&self, priority: Priority, now_ms: u64) -> bool {
         let now = Duration::from_millis(now_ms);
         let could = |queue: &Weak<dyn WaitQueue>| {
@@ -94,13 +96,13 @@ impl ConcurrencyLimit {
         lock(&self.queues).iter().any(|queue| could(queue).is_some())
     }
 
-    /// Returns whether there is room for a request among `most`, without regard to those that wait.
+    /// Returns true if fewer than `max` requests are in flight, regardless of waiting requests.
     fn has_room(&self, max: usize, priority: Priority, now_ms: u64) -> bool {
         let in_flight = self.in_flight.load(Ordering::SeqCst);
         fits(in_flight, max, is_low(priority), self.is_reserved(now_ms))
     }
 
-    /// Counts a request in, if there is room.
+    /// Counts a request in if there is capacity.
     pub fn try_acquire(&self, max: usize, priority: Priority, now_ms: u64) -> Option<PermitKind> {
         let is_low = is_low(priority);
         if !is_low {
@@ -112,7 +114,7 @@ impl ConcurrencyLimit {
         in_flight.is_ok().then_some(PermitKind::Request { is_low })
     }
 
-    /// Counts a request or tunnel out. Room that it had is offered to those that wait.
+    /// Counts a request or tunnel out, and grants the freed capacity to waiting requests.
     pub fn release(&self, kind: PermitKind) {
         match kind {
             PermitKind::Request { is_low } => {
@@ -125,7 +127,7 @@ impl ConcurrencyLimit {
         }
     }
 
-    /// Counts a request as a tunnel from here on, which is load of the server but takes no room from requests.
+    /// Counts a request as a tunnel from now on: part of the load, but outside the limit.
     pub fn convert_to_tunnel(&self, kind: PermitKind) -> PermitKind {
         if let PermitKind::Request { is_low } = kind {
             self.tunnels.fetch_add(1, Ordering::SeqCst);
@@ -135,10 +137,10 @@ impl ConcurrencyLimit {
         PermitKind::Tunnel
     }
 
-    /// Gives room to requests that wait, in whichever queue: to the highest priority first, and of equals to the oldest.
+    /// Grants free capacity to waiting requests of all queues: highest priority first, then the oldest.
     pub fn grant_to_waiting(&self) {
-        // A request that leaves gives up its place, then looks at `awaited`; one that waits counts itself there, then looks for a
-        // place. One of them sees the other.
+        // A finishing request releases its permit, then reads `waiting`; a waiting one increments `waiting`, then tries to
+        // acquire. With `SeqCst` one of them sees the other.
         if self.waiting.iter().all(|count| count.load(Ordering::SeqCst) == 0) {
             return;
         }
@@ -156,14 +158,14 @@ impl ConcurrencyLimit {
             let Some((_, queue)) = all.min_by_key(|(urgency, _)| *urgency) else {
                 break;
             };
-            // Where the request or the room has just gone, the next iteration sees it.
+            // If the request or the capacity has just gone, the next iteration sees it.
             granted.extend(queue.grant(self.id, self.priorities(queue.limit(), now_ms), now));
         }
         drop(queues);
         granted.into_iter().flatten().for_each(Waker::wake);
     }
 
-    /// Returns the priorities that there is room for.
+    /// Returns the priorities that have capacity, highest first.
     fn priorities(&self, max: usize, now_ms: u64) -> &'static [Priority] {
         let all = &[Priority::High, Priority::Normal, Priority::Low];
         match (
@@ -176,17 +178,17 @@ impl ConcurrencyLimit {
         }
     }
 
-    /// Counts a request in that waits for a place here.
+    /// Counts a waiting request in.
     pub fn add_waiting(&self, priority: Priority) {
         self.waiting[usize::from(!is_low(priority))].fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Counts a request out that waited.
+    /// Counts a waiting request out.
     pub fn remove_waiting(&self, priority: Priority) {
         self.waiting[usize::from(!is_low(priority))].fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Offers room to the requests of a queue from now on.
+    /// Registers a queue whose requests are granted free capacity from now on.
     pub fn register_queue(&self, queue: Weak<dyn WaitQueue>) {
         let mut queues = lock(&self.queues);
         queues.retain(|queue| queue.strong_count() > 0);
@@ -222,7 +224,7 @@ fn is_low(priority: Priority) -> bool {
     priority == Priority::Low
 }
 
-/// Nothing that can panic runs while this is locked.
+/// Locks `mutex`. No code that can panic runs under the lock, so poisoning is ignored.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

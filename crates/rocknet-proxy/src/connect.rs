@@ -1,4 +1,4 @@
-//! A new connection to an upstream, on what this worker drives its sockets with.
+//! Opens connections to upstreams on the I/O back end of the worker.
 
 use std::future::poll_fn;
 use std::io::{self, ErrorKind};
@@ -29,7 +29,7 @@ use rocknet_certificates::HTTP_2;
 use rocknet_handler::exchange::Client;
 use rocknet_handler::services::Services;
 
-/// A connection for HTTP/1.1.
+/// Opens a connection for HTTP/1.1.
 pub async fn connect(
     services: &Rc<Services>,
     upstream: &Arc<Upstream>,
@@ -41,8 +41,9 @@ pub async fn connect(
     Ok(Box::new(H1Connection::new(transport)))
 }
 
-/// Connects within the time that is given for it, to the first of its addresses that answers, the handshake included where there
-/// is TLS.
+/// Connects to the first address of the upstream that answers, and completes the TLS handshake if there is one.
+///
+/// Both together must finish within `connect` of the proxy.
 pub async fn open_transport(
     services: &Rc<Services>,
     upstream: &Arc<Upstream>,
@@ -79,7 +80,7 @@ pub async fn open_transport(
         .map_err(ProxyError::Handshake)
 }
 
-/// All that comes before the first request, on a link that was dialed. `header`: what is said before all else.
+/// Prepares a dialed link for the first request: sends `header` (of the PROXY protocol), then runs the TLS handshake.
 async fn set_up_dialed(
     services: &Rc<Services>,
     upstream: &Upstream,
@@ -101,7 +102,7 @@ async fn handshake<L: Link>(
     (tls, name): &(Arc<TlsClientConfig>, ServerName<'static>),
     link: L,
 ) -> io::Result<Tls<L, ClientSide>> {
-    // Its certificate costs as much to check as a handshake of a client's costs to answer.
+    // Verifying the certificate costs as much as answering the handshake of a client, so the same limiter applies.
     services.handshake_limiter.acquire().await;
     let mut tls = Tls::connect(link, Arc::clone(&tls.config), name.clone(), services.tls_buffers())?;
     poll_fn(|context| tls.poll_handshake(context)).await?;
@@ -111,7 +112,7 @@ async fn handshake<L: Link>(
     Ok(tls)
 }
 
-/// `header`: what is said before all else.
+/// Connects a socket and sends `header`, the PROXY protocol header or nothing.
 async fn connect_socket(services: &Rc<Services>, upstream: &Upstream, header: &[u8]) -> Result<OwnedFd, ProxyError> {
     loop {
         match upstream.connect_target() {
@@ -132,7 +133,7 @@ async fn connect_socket(services: &Rc<Services>, upstream: &Upstream, header: &[
                 return tcp(stream, header).await.map_err(ProxyError::Connect);
             }
             ConnectTarget::Failed(error) => return Err(ProxyError::Resolve(error)),
-            // Only in the first moments of a server. The next tick looks again.
+            // Occurs only in the first moments of a server, so the next tick checks again.
             ConnectTarget::Unresolved => {
                 let pause = services.wheel.deadline();
                 pause.set(1);
@@ -149,7 +150,7 @@ async fn unix(path: &Path, header: &[u8]) -> io::Result<OwnedFd> {
 }
 
 async fn tcp(mut stream: TcpStream, header: &[u8]) -> io::Result<OwnedFd> {
-    // Messages are written whole, and their ends are not to wait for the other side.
+    // Messages are written in one piece, so Nagle's algorithm would only delay their last segments.
     stream.set_nodelay(true)?;
     stream.write_all(header).await?;
     stream.into_std().map(OwnedFd::from)

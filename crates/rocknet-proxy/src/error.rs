@@ -1,5 +1,4 @@
-//! Why an upstream gave no answer, told to three: the client by a status, the operator by the log, and in `dev` mode by
-//! the page.
+//! Errors of the proxy, with their status for the client, their log line, and the hint on the page of `dev` mode.
 
 use std::fmt;
 use std::io::{self, ErrorKind};
@@ -20,34 +19,35 @@ use rocknet_log::throttle::Cause;
 
 #[derive(Debug)]
 pub enum ProxyError {
-    /// Nobody listens there, or nobody may be asked.
+    /// The connection failed, or was not permitted.
     Connect(io::Error),
-    /// Its name leads nowhere.
+    /// The host name could not be resolved.
     Resolve(Arc<str>),
-    /// There is a connection, and nobody to be believed, or to believe us, at its other end.
+    /// The TLS handshake failed: one side rejected the other, or the connection ended.
     Handshake(io::Error),
-    /// All servers have as many requests as they may have, and too many wait.
+    /// All upstreams are at their limit, and the queue was full or the wait in it timed out.
     NoCapacity,
-    /// Checks in the background found no server well.
+    /// No upstream passes its health checks.
     NoHealthyUpstream,
-    /// No answer in time.
+    /// No response, or no next piece of it, arrived in time.
     Timeout,
-    /// A connection that was kept was closed before anything came back. Asked again where that does no harm.
+    /// A reused connection was closed before any response. The request is repeated if it is idempotent.
     ReusedConnectionClosed,
-    /// The connection broke before the answer was whole.
+    /// The connection failed before the response was complete.
     ConnectionLost(io::Error),
-    /// The connection was closed, and there was no answer.
+    /// The upstream closed the connection without a response.
     NoResponse,
-    /// What answers does not keep to HTTP.
+    /// The response violates HTTP/1.1.
     InvalidH1(Fault),
-    /// What answers does not keep to HTTP/2.
+    /// The response violates HTTP/2.
     InvalidH2(String),
-    /// It has taken nothing of the request, and says so.
+    /// The upstream reports that it processed nothing of the request (RFC 9113 §8.7).
     Refused,
-    /// It has ended the stream of the request, with this code.
+    /// The upstream reset the stream of the request with this code.
     StreamReset(h2::Reason),
-    /// The request cannot be said in its version of HTTP.
+    /// The request cannot be encoded in the upstream's version of HTTP.
     Encode(EncodeError),
+    /// The request body did not arrive completely from the client.
     RequestBody(BodyError),
 }
 
@@ -70,7 +70,7 @@ impl ProxyError {
         }
     }
 
-    /// Whether it says something of the server.
+    /// Returns true if the error is the upstream's fault, so that its breaker counts it.
     pub fn counts_against_upstream(&self) -> bool {
         match self {
             ProxyError::Connect(error) => !is_resource_shortage(error),
@@ -87,7 +87,7 @@ impl ProxyError {
         }
     }
 
-    /// Nothing of the request was said, so that another server can be asked whatever it is.
+    /// Returns true if no byte of the request was sent, so that it may be retried regardless of its method.
     pub fn is_before_request(&self) -> bool {
         matches!(
             self,
@@ -95,14 +95,14 @@ impl ProxyError {
         )
     }
 
-    /// What the operator can do about it; nothing where the client has to.
+    /// Returns advice for the operator, or `None` if the client caused the error.
     fn hint(&self, upstream: &str) -> Option<String> {
         Some(match self {
             ProxyError::Connect(error) if error.kind() == ErrorKind::PermissionDenied => {
-                format!("RockNet may not open {upstream}. Give the user that it runs as the right to.")
+                format!("RockNet has no permission to open {upstream}. Grant it to the user that RockNet runs as.")
             }
             ProxyError::Connect(error) if error.kind() == ErrorKind::TimedOut => {
-                format!("Nothing answers at {upstream}. Is that the right host, and is there a firewall in between?")
+                format!("Nothing answers at {upstream}. Check the address, and firewalls in between.")
             }
             ProxyError::Connect(error) if is_exhausted(error) => port_exhaustion::HINT.to_owned(),
             ProxyError::Connect(error) if is_resource_shortage(error) => "Raise the limit of open files.".to_owned(),
@@ -110,35 +110,35 @@ impl ProxyError {
                 format!("Nothing listens at {upstream}. Start that server, or correct `proxy` in the configuration.")
             }
             ProxyError::Resolve(_) => {
-                format!("The name in {upstream} is not known here. Correct `proxy` in the configuration, or the DNS.")
+                format!("The name in {upstream} cannot be resolved. Correct `proxy` in the configuration, or the DNS.")
             }
             ProxyError::Handshake(error) => tls_error::hint(error, upstream),
             ProxyError::NoCapacity => {
-                "All servers have as many requests as `connections` of their proxy allows. Raise that, add servers, or find out what takes them so long.".to_owned()
+                "All upstreams have as many requests as `connections` of the proxy allows. Raise that, add upstreams, or find out why they are slow.".to_owned()
             }
-            ProxyError::NoHealthyUpstream => "No server passes its checks. See what `path` of `health` answers there.".to_owned(),
+            ProxyError::NoHealthyUpstream => "No upstream passes its health checks. See how it responds to `path` of `health`.".to_owned(),
             ProxyError::Timeout => format!(
-                "{upstream} takes longer than `first_byte` of its proxy allows. Raise that, or see what it waits for."
+                "{upstream} takes longer than `first_byte` of the proxy allows. Raise that, or find out what it waits for."
             ),
             ProxyError::ReusedConnectionClosed | ProxyError::ConnectionLost(_) | ProxyError::NoResponse => {
-                format!("{upstream} closed the connection before it had answered. Its own log may tell why.")
+                format!("{upstream} closed the connection before its response was complete. See its log.")
             }
             ProxyError::InvalidH1(_) => {
-                format!("What {upstream} answers is not HTTP/1.1. Is that the port of a web server, and without TLS?")
+                format!("{upstream} does not respond in HTTP/1.1. Check that the port is that of a web server without TLS.")
             }
             ProxyError::InvalidH2(_) => {
-                format!("What {upstream} answers is not HTTP/2. Is that the port of a server that speaks it?")
+                format!("{upstream} does not respond in HTTP/2. Check that the port is that of a server that speaks it.")
             }
-            ProxyError::Refused => format!("{upstream} takes no requests now. Its own log may tell why."),
-            ProxyError::StreamReset(_) => format!("{upstream} gave up on the request. Its own log may tell why."),
+            ProxyError::Refused => format!("{upstream} accepts no requests at present. See its log."),
+            ProxyError::StreamReset(_) => format!("{upstream} gave up on the request. See its log."),
             ProxyError::Encode(_) | ProxyError::RequestBody(_) => return None,
         })
     }
 
-    /// The answer, and a line in the log where it is the operator's matter.
+    /// Returns the error response, and logs the error unless the client caused it.
     pub fn log_and_respond(&self, upstream: Option<&Upstream>, label: &SiteLabel) -> Response {
         let status = self.status();
-        let Some(hint) = self.hint(upstream.map_or("the server", |upstream| &upstream.name)) else {
+        let Some(hint) = self.hint(upstream.map_or("the upstream", |upstream| &upstream.name)) else {
             return Response::new(status);
         };
         self.log(upstream, label);
@@ -149,10 +149,11 @@ impl ProxyError {
         }
     }
 
+    /// Logs the error, at most once a second for each site and upstream.
     pub fn log(&self, upstream: Option<&Upstream>, label: &SiteLabel) {
         let cause = Cause {
             level: Level::ERROR,
-            what: "no answer from an upstream",
+            what: "no response from an upstream",
             site: &label.site,
             subject: upstream.map_or("", |upstream| &upstream.name),
         };
@@ -162,21 +163,21 @@ impl ProxyError {
         match upstream {
             Some(upstream) => {
                 let help = self.hint(&upstream.name).unwrap_or_default();
-                tracing::error!(site = %label.site, upstream = %upstream.name, help, "no answer: {self}");
+                tracing::error!(site = %label.site, upstream = %upstream.name, help, "no response: {self}");
             }
-            None => tracing::error!(site = %label.site, "no answer of any upstream: {self}"),
+            None => tracing::error!(site = %label.site, "no response from any upstream: {self}"),
         }
     }
 }
 
-/// What the HTTP/2 library says of a stream or its connection. `may_repeat`: the connection was kept, and may have been
-/// closed before it heard of the request.
+/// Converts an error of the HTTP/2 library. `may_repeat`: the connection was reused, so the upstream may have closed it
+/// before it received the request.
 pub fn from_h2(error: h2::Error, may_repeat: bool) -> ProxyError {
-    // What had not been looked at when it said that it goes, never will be (RFC 9113 §6.8, §8.7).
+    // A stream that GOAWAY or REFUSED_STREAM excludes is never processed (RFC 9113 §6.8, §8.7).
     if error.is_remote() && (error.is_go_away() || error.reason() == Some(h2::Reason::REFUSED_STREAM)) {
         return match error.reason() {
             Some(h2::Reason::NO_ERROR | h2::Reason::REFUSED_STREAM) => ProxyError::Refused,
-            Some(reason) => ProxyError::InvalidH2(format!("it gives up with {reason:?}")),
+            Some(reason) => ProxyError::InvalidH2(format!("the connection was ended with {reason:?}")),
             None => ProxyError::Refused,
         };
     }
@@ -191,7 +192,7 @@ pub fn from_h2(error: h2::Error, may_repeat: bool) -> ProxyError {
     }
 }
 
-/// How it is told to others who waited for the same.
+/// Returns the kind under which the error is reported to requests that waited for the same connection.
 pub fn io_kind(error: &ProxyError) -> ErrorKind {
     match error {
         ProxyError::Connect(error) | ProxyError::Handshake(error) | ProxyError::ConnectionLost(error) => error.kind(),
@@ -199,7 +200,7 @@ pub fn io_kind(error: &ProxyError) -> ErrorKind {
     }
 }
 
-/// Descriptors, memory or local ports: nothing that the server could help.
+/// Returns true if this machine ran out of descriptors, memory or local ports, which is not the upstream's fault.
 fn is_resource_shortage(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let errno = Errno::from_io_error(error);
@@ -211,20 +212,20 @@ impl fmt::Display for ProxyError {
         match self {
             ProxyError::Connect(error) if is_exhausted(error) => f.write_str(port_exhaustion::HINT),
             ProxyError::Connect(error) => write!(f, "cannot connect: {error}"),
-            ProxyError::Resolve(error) => write!(f, "its name is not known: {error}"),
-            ProxyError::Handshake(error) => write!(f, "no handshake: {}", tls_error::reason(error)),
-            ProxyError::NoCapacity => f.write_str("all servers are full, and too many requests wait"),
-            ProxyError::NoHealthyUpstream => f.write_str("no server is well"),
-            ProxyError::Timeout => f.write_str("it did not answer in time"),
-            ProxyError::ReusedConnectionClosed => f.write_str("it closed the connection"),
-            ProxyError::ConnectionLost(error) => write!(f, "the connection broke: {error}"),
-            ProxyError::NoResponse => f.write_str("it closed the connection without an answer"),
+            ProxyError::Resolve(error) => write!(f, "cannot resolve the name: {error}"),
+            ProxyError::Handshake(error) => write!(f, "the TLS handshake failed: {}", tls_error::reason(error)),
+            ProxyError::NoCapacity => f.write_str("all upstreams are at their limit of requests"),
+            ProxyError::NoHealthyUpstream => f.write_str("no upstream passes its health checks"),
+            ProxyError::Timeout => f.write_str("the upstream did not respond in time"),
+            ProxyError::ReusedConnectionClosed => f.write_str("the upstream closed a reused connection"),
+            ProxyError::ConnectionLost(error) => write!(f, "the connection failed: {error}"),
+            ProxyError::NoResponse => f.write_str("the upstream closed the connection without a response"),
             ProxyError::InvalidH1(error) => f.write_str(error.reason()),
-            ProxyError::InvalidH2(why) => write!(f, "no HTTP/2: {why}"),
-            ProxyError::Refused => f.write_str("it takes no requests"),
-            ProxyError::StreamReset(reason) => write!(f, "it ended the request: {}", reason.description()),
-            ProxyError::Encode(error) => write!(f, "the request cannot be passed on: {error}"),
-            ProxyError::RequestBody(error) => write!(f, "the request did not come whole: {error:?}"),
+            ProxyError::InvalidH2(why) => write!(f, "invalid HTTP/2: {why}"),
+            ProxyError::Refused => f.write_str("the upstream refused the request"),
+            ProxyError::StreamReset(reason) => write!(f, "the upstream reset the stream: {}", reason.description()),
+            ProxyError::Encode(error) => write!(f, "the request cannot be encoded for the upstream: {error}"),
+            ProxyError::RequestBody(error) => write!(f, "the request body is incomplete: {error:?}"),
         }
     }
 }

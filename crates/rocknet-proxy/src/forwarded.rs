@@ -1,4 +1,4 @@
-//! Who a request is from, told to an upstream: `X-Forwarded-For`, `-Proto` and `-Host`, and `Forwarded` (RFC 7239).
+//! Header fields that describe the client to an upstream: `X-Forwarded-For`, `-Proto`, `-Host` and `Forwarded` (RFC 7239).
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use rocknet_handler::address;
 use rocknet_handler::exchange::{Client, Exchange};
 use rocknet_handler::forwarded::resolve;
 
-/// Values of the four fields; those that are empty are not sent.
+/// Values of the four fields. Empty ones are not sent.
 #[derive(Default)]
 pub struct ForwardedFields {
     pub client: Vec<u8>,
@@ -20,19 +20,19 @@ pub struct ForwardedFields {
     pub forwarded: Vec<u8>,
 }
 
-/// The host that was asked for.
+/// Value of `X-Forwarded-Host`.
 #[derive(Default)]
 enum ForwardedHost {
     #[default]
     Omitted,
-    /// The one that the request names.
+    /// The authority of the request.
     FromRequest,
-    /// What a trusted proxy says.
+    /// The host that a trusted proxy reports.
     FromProxy(Box<[u8]>),
 }
 
 impl ForwardedFields {
-    /// What is told of a request: of one that a trusted proxy has passed on, what that says, with its own address added.
+    /// Builds the fields for a request. The fields of a trusted proxy are kept, and its own address is appended.
     pub fn new(
         fields: Forwarded,
         request: &Request<'_>,
@@ -50,7 +50,7 @@ impl ForwardedFields {
             }
             match peer {
                 Client::Ip { address, .. } => address::write(address.to_canonical(), &mut origin.client),
-                // There is no address, and this machine is where it came from.
+                // A Unix socket has no address, and its peer is on this machine.
                 Client::Local => origin.client.extend_from_slice(b"127.0.0.1"),
             }
             let (proto, host) = match &trusted {
@@ -74,7 +74,7 @@ impl ForwardedFields {
         origin
     }
 
-    /// The value of `X-Forwarded-Host`.
+    /// Returns the value of `X-Forwarded-Host`.
     pub fn host<'a>(&'a self, request: &Request<'a>) -> &'a [u8] {
         match &self.host {
             ForwardedHost::Omitted => b"",
@@ -84,7 +84,7 @@ impl ForwardedFields {
     }
 }
 
-/// The list of addresses so far, as `X-Forwarded-For` has it.
+/// Appends the addresses of the trusted field in the syntax of `X-Forwarded-For`.
 fn append_x_forwarded_for(fields: Fields<'_>, field: TrustedField, out: &mut Vec<u8>) {
     let mut add = |value: &[u8]| {
         out.extend_from_slice(value);
@@ -106,8 +106,10 @@ fn append_x_forwarded_for(fields: Fields<'_>, field: TrustedField, out: &mut Vec
     }
 }
 
-/// The same as elements of `Forwarded`. Of its forerunners nobody can say whose word the scheme and the host are; they
-/// are about what the client asked for, which is the first step.
+/// Appends the addresses of the trusted field as elements of `Forwarded`.
+///
+/// `X-Forwarded-Proto` and `-Host` do not say which proxy wrote them. They describe the client's own request, so they go
+/// into the first element.
 fn append_forwarded(fields: Fields<'_>, field: TrustedField, first: (Option<&[u8]>, Option<&[u8]>), out: &mut Vec<u8>) {
     match field {
         TrustedField::XForwardedFor => {
@@ -121,7 +123,7 @@ fn append_forwarded(fields: Fields<'_>, field: TrustedField, first: (Option<&[u8
             }
         }
         TrustedField::Forwarded => {
-            // What cannot be read as elements might run on into the one that is added.
+            // A malformed line is dropped, because it could swallow the element that is appended.
             let lines = fields.all(Known::Forwarded);
             for line in lines.filter(|line| forwarded::elements(line).is_some_and(|all| !all.is_empty())) {
                 if !out.is_empty() {

@@ -1,4 +1,4 @@
-//! What clients of gRPC read where a server gave no answer: a status of theirs, in a head that is all of the answer.
+//! Error responses for gRPC clients: a gRPC status in a response that consists of its head.
 
 use rocknet_proto::fields::Known;
 use rocknet_proto::request::Request;
@@ -6,7 +6,7 @@ use rocknet_proto::status::Status;
 
 use rocknet_handler::response::Response;
 
-/// `application/grpc`, `application/grpc+proto` and the like; not gRPC-Web, which is another protocol.
+/// Returns true for `application/grpc`, `application/grpc+proto` and the like. gRPC-Web is a different protocol.
 pub fn is_call(request: &Request<'_>) -> bool {
     const TYPE: &[u8] = b"application/grpc";
     let Some(media_type) = request.fields.get(Known::ContentType) else {
@@ -17,7 +17,7 @@ pub fn is_call(request: &Request<'_>) -> bool {
     is_type && matches!(media_type.get(TYPE.len()), None | Some(b'+' | b';' | b' '))
 }
 
-/// The answer in place of a page with this status: 200, as every answer of gRPC is, and what gRPC calls the trouble.
+/// Returns the gRPC response that replaces an error page with this status. Its HTTP status is 200, as gRPC requires.
 pub fn refusal(status: Status) -> Response {
     Response::new(Status::OK)
         .with("Content-Type", "application/grpc")
@@ -25,7 +25,7 @@ pub fn refusal(status: Status) -> Response {
         .with("grpc-message", status.reason())
 }
 
-/// gRPC's table from statuses of HTTP to its own. Where a request is too large for this server, that is what is told.
+/// Maps an HTTP status to a gRPC status by gRPC's own table, with 413 added for requests that exceed a limit here.
 fn code(status: Status) -> &'static str {
     match status.code() {
         400 => INTERNAL,

@@ -1,4 +1,4 @@
-//! A connection to an upstream: its link, its engine, and what lies between them.
+//! HTTP/1.1 connection to an upstream: the link, the protocol engine and the bytes between them.
 
 use rocknet_io::link::Link;
 use rocknet_io::queue::SendQueue;
@@ -6,23 +6,25 @@ use rocknet_proto::h1::ClientConnection;
 
 use crate::transport::Transport;
 
+/// Connection to an upstream that carries one exchange at a time.
 pub struct H1Connection {
     pub link: Transport,
     pub engine: ClientConnection,
-    /// What waits to leave.
+    /// Bytes to send.
     pub out: SendQueue,
-    /// Received and not understood yet: empty at rest.
+    /// Received bytes that are not parsed yet. Empty while the connection is idle.
     pub unread: Vec<u8>,
-    /// Nothing was asked over it before.
+    /// True until the first exchange is over.
     pub is_new: bool,
-    /// Since when it rests, in milliseconds of uptime.
+    /// Start of the idle time, in milliseconds of uptime.
     pub idle_since_ms: u64,
 }
 
-/// Memory that a connection may keep while it rests; requests are longer than that where much is told in cookies.
+/// Send buffer that an idle connection keeps, in bytes. Only requests with large cookies need more.
 const IDLE_MEMORY: usize = 4096;
 
 impl H1Connection {
+    /// Returns a connection over a connected transport.
     pub fn new(link: Transport) -> H1Connection {
         H1Connection {
             link,
@@ -34,7 +36,7 @@ impl H1Connection {
         }
     }
 
-    /// Whether another request may go this way, as far as is known here.
+    /// Prepares the connection for another request. Returns false if it cannot be reused.
     pub fn prepare_for_reuse(&mut self) -> bool {
         self.link.flush();
         let is_reusable = self.engine.is_reusable()
@@ -49,7 +51,7 @@ impl H1Connection {
         is_reusable
     }
 
-    /// Whether the other side has neither closed nor said what nobody asked. Costs a system call only if something came.
+    /// Returns false if the upstream closed the connection or sent unexpected data. Costs a system call only if data arrived.
     pub fn is_alive(&mut self) -> bool {
         self.link.is_silent()
     }

@@ -1,5 +1,7 @@
-//! One request and its answer over one connection: content goes there as the client sends it, while what comes back is
-//! read, up to the end of its head and from there on as it is asked for.
+//! HTTP/1.1 exchange with an upstream over one connection.
+//!
+//! The request body is sent as the client sends it. The response is read up to the end of its head, and from there on only
+//! as fast as the client takes it.
 
 use std::io;
 use std::rc::Rc;
@@ -27,26 +29,26 @@ use rocknet_handler::services::{ReceiveBuffer, Services};
 
 pub struct H1Exchange {
     services: Rc<Services>,
-    /// Left when the answer is over. `None`: its head has not come.
+    /// Released when the response is over. `None` until its head has arrived.
     permit: Option<Permit>,
-    /// Taken when it is kept for another.
+    /// Taken when it goes back to the pool.
     connection: Option<Box<H1Connection>>,
     times: Timeouts,
-    /// Client's content that is still to come.
+    /// Rest of the request body.
     body: Option<RequestBody>,
-    /// The request has content, whether it is still to come or not.
+    /// The request has a body, whether or not it was sent already.
     has_body: bool,
-    /// Fields that the proxy sets, in trailers as in heads; none where there is no content that they could stand behind.
+    /// Fields that the proxy sets, which trailers must not override. `None` without a request body.
     proxy_headers: Option<Arc<[(String, String)]>>,
-    /// Some of that content was taken.
+    /// A part of the request body was consumed.
     body_taken: bool,
     response: ResponseReader,
     has_received: bool,
-    /// Something went wrong that rules out another request on this connection.
+    /// The connection cannot be reused.
     must_close: bool,
 }
 
-/// What sending the request waits for.
+/// State of sending the request.
 #[derive(PartialEq, Eq)]
 enum SendState {
     WaitsForClient,
@@ -71,7 +73,7 @@ impl H1Exchange {
         }
     }
 
-    /// Writes the head of the request, and takes its content over.
+    /// Encodes the head of the request and takes over its body.
     pub fn start(
         &mut self,
         upstream: &Upstream,
@@ -94,8 +96,10 @@ impl H1Exchange {
         Ok(())
     }
 
-    /// Goes on until the head of the answer is there. The content is put back into its place when nothing of it was taken,
-    /// so that another server can be asked. The time the client takes is the client's.
+    /// Drives the exchange until the response head has arrived.
+    ///
+    /// An untouched request body is put back into `body`, so that another upstream can get it. Time spent waiting for the
+    /// client does not count against the upstream.
     pub fn poll_head(
         &mut self,
         context: &mut Context<'_>,
@@ -110,7 +114,7 @@ impl H1Exchange {
         Poll::Ready(result)
     }
 
-    /// The place at the server is this one's until the answer is over.
+    /// Keeps the permit until the response is over.
     pub fn hold_permit(&mut self, permit: Permit) {
         self.permit = Some(permit);
     }
@@ -119,17 +123,17 @@ impl H1Exchange {
         self.response.head.take()
     }
 
-    /// Whether the server has gone over to another protocol.
+    /// Returns true if the upstream switched to another protocol.
     pub fn is_tunnel(&self) -> bool {
         self.response.upgraded_protocol.is_some()
     }
 
-    /// The protocol that was agreed on, if one was.
+    /// Takes the protocol that the upstream switched to, if any.
     pub fn take_upgraded_protocol(&mut self) -> Option<Box<[u8]>> {
         self.response.upgraded_protocol.take()
     }
 
-    /// The connection, to be used for something else than HTTP.
+    /// Takes the connection, for a protocol other than HTTP.
     pub fn take_connection(&mut self) -> Option<Box<H1Connection>> {
         self.connection.take()
     }
@@ -142,7 +146,7 @@ impl H1Exchange {
         &self.services
     }
 
-    /// What has come of the content and was not taken yet.
+    /// Takes the bytes of the response body that have arrived.
     pub fn take_pending(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.response.pending)
     }
@@ -155,12 +159,12 @@ impl H1Exchange {
         self.response.trailers.is_some()
     }
 
-    /// Fields behind the content, once that is over.
+    /// Takes the trailer fields, once the response body is over.
     pub fn take_trailers(&mut self) -> Option<FieldList> {
         self.response.trailers.take().map(|trailers| *trailers)
     }
 
-    /// A deadline for the pieces of the answer.
+    /// Returns a deadline for the pieces of the response body.
     pub fn deadline(&self) -> Deadline {
         self.services.wheel.deadline()
     }
@@ -169,9 +173,9 @@ impl H1Exchange {
         self.times.idle
     }
 
-    /// Goes on with an answer that has begun: what is still to be sent of its request, and then what is there of it.
+    /// Continues an exchange whose response has begun: sends more of the request, then receives once.
     pub fn poll_progress(&mut self, context: &mut Context<'_>, deadline: &Deadline) -> Poll<Result<(), ProxyError>> {
-        // Silent is who neither speaks nor listens: an upstream that answers bit by bit what it is sent bit by bit is not.
+        // Sent data restarts the deadline too, because an upstream may respond piece by piece to what it receives.
         if self.has_body {
             if let Err(error) = self.send_pending(context, deadline, self.times.idle) {
                 return Poll::Ready(Err(error));
@@ -185,8 +189,8 @@ impl H1Exchange {
         }
     }
 
-    /// A request without content may come back unsent when its answer has begun already: nobody needs it any more, but as long
-    /// as it is not taken back nothing more is heard.
+    /// Discards a request without body that came back unsent although its response has begun. Nothing is received from the
+    /// link until such a request is taken back.
     fn drop_unsent(&mut self) {
         if let Some(connection) = &mut self.connection
             && connection.link.take_unsent().is_some()
@@ -207,7 +211,7 @@ impl H1Exchange {
                 Err(error) => return Poll::Ready(Err(error)),
             };
             if self.response.head.is_some() {
-                // Behind a whole answer nobody wants the rest of the request.
+                // After a complete response the rest of the request is not needed.
                 if self.is_complete() && send_state != SendState::Done {
                     (self.must_close, self.body) = (true, None);
                 }
@@ -222,7 +226,7 @@ impl H1Exchange {
                 }
                 Poll::Pending => {
                     if self.response.interim.is_some() {
-                        // Nobody waits until they are taken: this is polled again when they are.
+                        // The result is ignored, because the task is polled again when they were sent.
                         let _ = interim.poll_send(context, &mut self.response.interim);
                     }
                     return Poll::Pending;
@@ -231,7 +235,7 @@ impl H1Exchange {
         }
     }
 
-    /// Sends what there is of the request; after each piece of it the other side has `ticks` anew.
+    /// Sends the parts of the request that are there. Each part restarts `deadline` with `ticks`.
     fn send_pending(
         &mut self,
         context: &mut Context<'_>,
@@ -254,7 +258,7 @@ impl H1Exchange {
                 match link.poll_send(context, out) {
                     Poll::Pending => return Ok(SendState::WaitsForUpstream),
                     Poll::Ready(Ok(())) => {}
-                    // It listens no more; what it says is still worth hearing, and tells more than this error.
+                    // The upstream stopped reading. Its response is still read, because it says more than this error.
                     Poll::Ready(Err(_)) => self.must_close = true,
                 }
             }
@@ -298,7 +302,7 @@ impl H1Exchange {
         }
     }
 
-    /// Receives once, and reads what came.
+    /// Receives once and parses the result.
     pub fn poll_receive(&mut self, context: &mut Context<'_>) -> Poll<Result<(), ProxyError>> {
         let Some(connection) = &mut self.connection else {
             return Poll::Ready(Err(ProxyError::NoResponse));
@@ -313,7 +317,7 @@ impl H1Exchange {
             Poll::Pending => return Poll::Pending,
             Poll::Ready(Ok(received)) => received,
             Poll::Ready(Err(_)) if is_unused_since_idle => return Poll::Ready(Err(ProxyError::ReusedConnectionClosed)),
-            // Under TLS 1.3 a server sees our certificate when the handshake is over for us.
+            // In TLS 1.3 the server checks our certificate after the handshake is complete on our side.
             Poll::Ready(Err(error)) if !self.has_received && tls_error::is_client_rejected(&error) => {
                 return Poll::Ready(Err(ProxyError::Handshake(error)));
             }
@@ -344,19 +348,19 @@ impl H1Exchange {
                 })
             }
         };
-        // What lies behind the end is nobody's.
+        // Bytes after the end of a response belong to no request.
         self.must_close |= response.is_complete && !unread.is_empty();
         Poll::Ready(read.map_err(ProxyError::InvalidH1))
     }
 
-    /// What waits to leave together with what others send leaves at once.
+    /// Sends a batched write at once.
     pub fn flush(&mut self) {
         if let Some(connection) = &mut self.connection {
             connection.link.flush();
         }
     }
 
-    /// Behind the last of the answer: the connection is kept for another request, if it is fit for one.
+    /// Ends the exchange after the response. A reusable connection goes back to the pool.
     pub fn finish(&mut self) {
         let Some(permit) = self.permit.take() else { return };
         let is_fit = self.is_complete() && !self.must_close && self.body.is_none();
@@ -371,7 +375,7 @@ impl H1Exchange {
     }
 }
 
-/// How the streams of bodies tell that an answer was cut.
+/// Error by which a body stream reports that the response was cut.
 impl From<ProxyError> for io::Error {
     fn from(error: ProxyError) -> io::Error {
         io::Error::new(io::ErrorKind::ConnectionAborted, format!("proxy: {error}"))

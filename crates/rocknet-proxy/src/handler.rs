@@ -1,4 +1,4 @@
-//! A proxied route as a handler.
+//! Handler of a proxied route.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -15,10 +15,11 @@ use rocknet_handler::response::{ErrorPage, Response};
 use rocknet_handler::route::Route;
 use rocknet_handler::{ExchangeRef, Handler, HandlerFuture};
 
-/// Passes requests on to the servers of a [`Proxy`].
+/// Forwards requests to the upstreams of a [`Proxy`].
 pub struct ProxyHandler(Arc<Proxy>);
 
 impl ProxyHandler {
+    /// Returns a handler for a route with this proxy.
     pub fn new(proxy: Proxy) -> ProxyHandler {
         ProxyHandler(Arc::new(proxy))
     }
@@ -33,11 +34,11 @@ impl Handler for ProxyHandler {
     fn handle(&self, mut exchange: Exchange) -> HandlerFuture {
         let proxy = Arc::clone(&self.0);
         Box::pin(async move {
-            // The exchange is lent to all that is called from here: each move of it into another future would be a copy.
+            // The exchange is borrowed by everything called here, because each move into another future would copy it.
             let request = Rc::clone(&exchange.request);
             let request_view = request.view();
             if request_view.method == Method::Connect && UpgradeRequest::from_request(&request_view).is_none() {
-                // There is no way to say that to an upstream.
+                // A CONNECT without a protocol cannot be expressed in a request to an upstream.
                 return fixed::error(Status::NOT_IMPLEMENTED).into();
             }
             let route = Arc::clone(&exchange.route);

@@ -1,6 +1,7 @@
-//! The addresses of one server race: the next one sets out when the one before has failed or has been silent for a moment, and
-//! the first that connects is taken (RFC 8305, section 5). An address that nobody answers at costs that moment, not all the
-//! time there is.
+//! Happy Eyeballs (RFC 8305 §5): connection attempts to the addresses of one server, staggered, of which the first wins.
+//!
+//! The next attempt starts when the one before has failed or has been pending for [`ATTEMPT_DELAY`]. A silent address
+//! therefore costs that delay and not the whole timeout.
 
 use std::future::poll_fn;
 use std::io::{self, ErrorKind};
@@ -13,10 +14,14 @@ use tokio::net::TcpStream;
 
 use rocknet_handler::port_exhaustion;
 
-/// "Connection Attempt Delay": what section 8 recommends.
+/// "Connection Attempt Delay" as RFC 8305 §8 recommends.
 pub const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 
-/// Connects to one of `addresses`, the foremost if it can be. `pause` waits for as long as one may be silent.
+/// Connects to one of `addresses`, which are in order of preference. `pause` waits for the attempt delay.
+///
+/// # Errors
+///
+/// Returns the error of the last failed attempt, or `AddrNotAvailable` without addresses.
 pub async fn connect(addresses: &[SocketAddr], pause: impl AsyncFn()) -> io::Result<TcpStream> {
     if let [only] = addresses {
         return port_exhaustion::connect(*only, TcpStream::connect(only)).await;
@@ -45,15 +50,15 @@ pub async fn connect(addresses: &[SocketAddr], pause: impl AsyncFn()) -> io::Res
     Err(attempts.last)
 }
 
-/// Those who are on their way.
+/// Attempts in progress.
 struct Attempts {
     running: Vec<Pin<Box<dyn Future<Output = io::Result<TcpStream>> + Send>>>,
-    /// Why the last of those failed who did.
+    /// Error of the last attempt that failed.
     last: io::Error,
 }
 
 impl Attempts {
-    /// The one that has connected; or `None`: one has failed.
+    /// Returns the stream of an attempt that connected, or `None` if an attempt failed.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<TcpStream>> {
         for index in 0..self.running.len() {
             match self.running[index].as_mut().poll(context) {
@@ -78,7 +83,7 @@ mod tests {
 
     use super::*;
 
-    /// The queue of its listener is full: who asks hears nothing. The sockets have to stay.
+    /// Returns an address that never answers, because the backlog of its listener is full. The sockets must stay open.
     fn silent() -> (SocketAddr, TcpListener, Vec<std::net::TcpStream>) {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
         net::listen(&listener, 0).expect("a short queue");
@@ -90,7 +95,7 @@ mod tests {
         (address, listener, waiting)
     }
 
-    /// Nobody has listened there since it was closed.
+    /// Returns an address that refuses connections.
     fn refusing() -> SocketAddr {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
         listener.local_addr().expect("its address")
@@ -123,7 +128,7 @@ mod tests {
             let peer = stream.and_then(|stream| stream.peer_addr());
             assert_eq!(peer.ok(), Some(reachable), "{addresses:?}");
         }
-        // One that fails is followed by the next at once, whatever the pause.
+        // The next attempt follows a failure at once, whatever the delay.
         let stream = run(connect(&[dead, reachable], async || std::future::pending().await));
         assert!(stream.is_ok(), "{stream:?}");
         for (addresses, expected) in [

@@ -1,4 +1,4 @@
-//! The head of an upstream's response, cleared of what is the connection's.
+//! Head of an upstream's response without the fields that belong to its connection.
 
 use std::future::Future;
 use std::io;
@@ -13,7 +13,7 @@ use rocknet_proto::status::Status;
 use crate::upgrade_request::UpgradeRequest;
 use rocknet_handler::response::{FieldList, Stream};
 
-/// Fields that frame a message or rule its connection, and those that this server says of itself.
+/// Fields that are not forwarded: those that frame a message or control its connection, and those that RockNet sets itself.
 const NOT_PASSED: KnownSet = KnownSet::of(&[
     Known::Connection,
     Known::ContentLength,
@@ -27,11 +27,11 @@ const NOT_PASSED: KnownSet = KnownSet::of(&[
     Known::Upgrade,
 ]);
 
-/// A head as it is passed on.
+/// Response head as it is forwarded.
 pub struct ResponseHead {
     pub status: Status,
     pub fields: FieldList,
-    /// As it was told: to HEAD, of content that is not sent.
+    /// Length of the response body, which `Content-Length` states in a response to HEAD too.
     pub length: Option<u64>,
 }
 
@@ -71,7 +71,7 @@ impl ResponseHead {
     }
 }
 
-/// Content that is not sent: the answer to HEAD.
+/// Body of a response to HEAD: has a length, but is not sent.
 pub struct OmittedBody(pub Option<u64>);
 
 impl Stream for OmittedBody {

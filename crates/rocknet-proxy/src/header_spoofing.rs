@@ -1,9 +1,11 @@
-//! Fields that gateways of applications take for others: `X_Real_IP` becomes `HTTP_X_REAL_IP`, as `X-Real-IP` does. So a
-//! client could say in the one way what nobody but this server may say in the other.
+//! Protection against header spoofing by underscores.
+//!
+//! CGI-like gateways map `X_Real_IP` and `X-Real-IP` to the same variable, `HTTP_X_REAL_IP`. A client could therefore forge
+//! with an underscore a field that only RockNet may set.
 
 use rocknet_proto::fields::{Known, KnownSet};
 
-/// What upstreams believe because this server says it, or has looked at it.
+/// Fields that upstreams trust because RockNet sets or checks them.
 const TRUSTED_FIELDS: KnownSet = KnownSet::of(&[
     Known::ContentLength,
     Known::ProxyAuthorization,
@@ -15,7 +17,7 @@ const TRUSTED_FIELDS: KnownSet = KnownSet::of(&[
     Known::XRealIp,
 ]);
 
-/// Whether a name stands for one of those, but is none of them.
+/// Returns true if a name is not a trusted field but becomes one in a CGI-like gateway.
 pub fn is_spoofed(name: &[u8]) -> bool {
     if memchr::memchr(b'_', name).is_none() {
         return false;
@@ -24,7 +26,7 @@ pub fn is_spoofed(name: &[u8]) -> bool {
     Known::from_name(&plain).is_some_and(|known| TRUSTED_FIELDS.contains(known))
 }
 
-/// Whether two names are the same to a gateway.
+/// Returns true if a CGI-like gateway maps two names to the same variable.
 pub fn is_same_to_cgi(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && one.iter().zip(other).all(|(&one, &other)| fold(one) == fold(other))
 }

@@ -1,4 +1,4 @@
-//! One check of a server in the background: a request of its own, on a connection of its own.
+//! Active health check of an upstream: one request on a connection of its own.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -20,18 +20,18 @@ use crate::tls_error;
 use crate::upstream::{ConnectTarget, Upstream};
 use rocknet_handler::port_exhaustion::is_exhausted;
 
-/// Head of an answer to a check: those that say more are not what checks are for.
+/// Maximum size of the response head, in bytes. A health check needs no more.
 const MAX_HEAD: usize = 16 * 1024;
 
-/// Who asks.
+/// Value of `User-Agent`, unless the configuration sets one.
 const USER_AGENT: &str = "RockNet (health check)";
 
-/// Why a check did not succeed.
+/// Failure of a health check.
 #[derive(Debug)]
 pub enum CheckError {
-    /// The server is not well.
+    /// The upstream is unhealthy, for this reason.
     Upstream(String),
-    /// No local port was left for a connection to it, which says nothing of the server.
+    /// No local port was free, which says nothing about the upstream.
     NoLocalPort,
 }
 
@@ -41,6 +41,11 @@ impl From<String> for CheckError {
     }
 }
 
+/// Sends one request and checks the status of its response.
+///
+/// # Errors
+///
+/// Returns the reason for the log, or [`CheckError::NoLocalPort`].
 pub async fn check(upstream: &Upstream, health: &Health) -> Result<(), CheckError> {
     let to_text = |error: std::io::Error| error.to_string();
     let status = match upstream.connect_target() {
@@ -58,19 +63,20 @@ pub async fn check(upstream: &Upstream, health: &Health) -> Result<(), CheckErro
                 None => check_h1(stream, upstream, health).await?,
                 Some((tls, name)) => {
                     if let Some(version) = upstream.proxy_protocol {
-                        // In the clear, before all else.
+                        // Sent in the clear, before the handshake.
                         let mut header = Vec::new();
                         proxy_protocol::write(version, &Announced::Own, &mut header);
                         stream.write_all(&header).await.map_err(to_text)?;
                     }
                     let connector = TlsConnector::from(Arc::clone(&tls.config));
                     let result = connector.connect(name.clone(), stream).await;
-                    let stream = result.map_err(|error| format!("no handshake: {}", tls_error::reason(&error)))?;
+                    let stream =
+                        result.map_err(|error| format!("the TLS handshake failed: {}", tls_error::reason(&error)))?;
                     check_h1(stream, upstream, health).await?
                 }
             }
         }
-        ConnectTarget::Unresolved => return Err("its name is not known yet".to_owned().into()),
+        ConnectTarget::Unresolved => return Err("its name is not resolved yet".to_owned().into()),
         ConnectTarget::Failed(error) => return Err(error.to_string().into()),
     };
     let is_healthy = match health.status {
@@ -79,11 +85,11 @@ pub async fn check(upstream: &Upstream, health: &Health) -> Result<(), CheckErro
     };
     match is_healthy {
         true => Ok(()),
-        false => Err(format!("it answers {status}").into()),
+        false => Err(format!("it responded with status {status}").into()),
     }
 }
 
-/// What the server is called: as requests call it, where the configuration says so.
+/// Returns the value of `Host`: the configured one, or the host of the upstream.
 fn host<'a>(upstream: &'a Upstream, health: &'a Health) -> &'a str {
     let mut given = health
         .headers
@@ -149,7 +155,7 @@ async fn check_h1<S: AsyncRead + AsyncWrite + Unpin>(
         let mut room = [0; 2048];
         let got = stream.read(&mut room).await.map_err(|error| error.to_string())?;
         if got == 0 || bytes.len() > MAX_HEAD {
-            return Err("it closed the connection without an answer".to_owned());
+            return Err("it closed the connection without a response".to_owned());
         }
         bytes.extend_from_slice(&room[..got]);
     }
@@ -175,7 +181,7 @@ async fn check_h2<S: AsyncRead + AsyncWrite + Unpin>(
         biased;
         status = exchange => status.map_err(to_text),
         ended = connection => Err(match ended {
-            Ok(()) => "it closed the connection without an answer".to_owned(),
+            Ok(()) => "it closed the connection without a response".to_owned(),
             Err(error) => error.to_string(),
         }),
     }

@@ -1,24 +1,26 @@
-//! What checks in the background make of a server: sick after some that failed, well again after some that did not.
+//! Health state of an upstream: changes after several health checks in a row with the opposite result.
 
-/// How many checks in a row change the verdict.
+/// Number of consecutive checks that change the state: `rise` successes or `fall` failures.
 #[derive(Debug, Clone, Copy)]
 pub struct Thresholds {
     pub rise: u32,
     pub fall: u32,
 }
 
-/// The verdict on one server.
+/// State of one upstream.
 #[derive(Debug, Default)]
 pub struct HealthState {
     is_unhealthy: bool,
-    /// Checks in a row that spoke against it.
+    /// Consecutive checks that contradict the state.
     contrary: u32,
     has_verdict: bool,
 }
 
 impl HealthState {
-    /// A check was made. Tells whether the server is sick from now on, where that changes. The first check decides alone: a
-    /// server that is down when this one starts is not tried by clients.
+    /// Records a check. Returns true if the upstream becomes unhealthy, false if it becomes healthy, `None` if nothing
+    /// changes.
+    ///
+    /// The first check decides alone, so that an upstream that is down at start gets no requests.
     pub fn record(&mut self, is_success: bool, thresholds: Thresholds) -> Option<bool> {
         let needed = match (self.has_verdict, self.is_unhealthy) {
             (false, _) => 1,
@@ -48,7 +50,7 @@ mod tests {
     fn several_checks_in_a_row_change_the_state() {
         let thresholds = Thresholds { rise: 2, fall: 3 };
         for (record, verdicts) in [
-            // `+`: well, `-`: not. The verdict after each: `.` well, `x` sick.
+            // `+`: success, `-`: failure. State after each: `.` healthy, `x` unhealthy.
             ("+--+---", "......x"),
             ("---", "xxx"),
             ("-+-++--+---", "xxxx......x"),

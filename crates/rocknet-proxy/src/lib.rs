@@ -1,18 +1,22 @@
-//! The reverse proxy: a request goes to another server, written anew, and what that answers comes back, both bit by bit.
+//! Reverse proxy: forwards requests to upstreams and streams their responses back.
+//!
+//! A request is written anew from its parsed parts, so nothing reaches an upstream that could be read in two ways.
 //!
 //! ```text
-//! Exchange ─▶ group.rs: which server, by balance.rs; slots.rs: whether it has room; waiting.rs where none has
-//!               │
-//!          request.rs ─▶ conversation.rs ⇄ connection.rs     kept by pool.rs for each worker, or made by connect.rs, race.rs
-//!               │              │                 │
-//!         forwarded.rs     incoming.rs      upstream.rs      one for all workers; breaker.rs hears how its answers go,
-//!                              │                 │           watcher.rs looks up its name and has check.rs try it
-//!                          answer.rs         watcher.rs
-//!                              │
-//!                           Response                          or, behind 101, a tunnel: switch.rs
+//! Exchange ─▶ proxy.rs             selects an upstream with balance.rs; concurrency_limit.rs grants a permit,
+//!                │                 upstream_queue.rs holds the requests that wait for one
+//!           request.rs             writes the head; forwarded.rs and header_spoofing.rs protect the client's identity
+//!                │
+//!           h1_exchange.rs ⇄ h1_connection.rs ─▶ transport.rs      socket or TLS; pool.rs keeps idle connections,
+//!                │                                                 connect.rs and happy_eyeballs.rs open new ones
+//!           response_reader.rs
+//!                │
+//!           response.rs ─▶ Response      buffering.rs reads ahead of a slow client; after 101, upgrade.rs is a tunnel
 //! ```
-//! Servers that speak HTTP/2 have a folder of their own, http2, in place of conversation.rs and connection.rs; grpc.rs has
-//! words for its clients. A connection goes over a wire.rs: a socket, or TLS with what secure.rs says of trust; mistrust.rs tells what was wrong.
+//!
+//! `http2` replaces h1_exchange.rs and h1_connection.rs for upstreams that speak HTTP/2, and grpc.rs maps errors for gRPC
+//! clients. An upstream.rs is shared by all workers: its breaker judges the responses, and background.rs resolves its name
+//! and runs health_check.rs. tls_config.rs decides which certificates are trusted; tls_error.rs explains failed handshakes.
 
 mod background;
 mod buffering;
@@ -80,20 +84,20 @@ pub use crate::transport::Dialer;
 use crate::upgrade_request::UpgradeRequest;
 pub use crate::upstreams::Upstreams;
 
-/// An answer, or the error that stands for one.
+/// Response of an upstream, or the error response that replaces it.
 enum ForwardResult {
     Forwarded(Response),
     Error(Response),
 }
 
-/// No answer: why, and of which server that was tried.
+/// Failure to get a response, with the upstream that was tried last.
 struct ForwardError {
     error: ProxyError,
     upstream: Option<Arc<Upstream>>,
 }
 
 impl ForwardError {
-    /// What the client is told.
+    /// Logs the failure and returns the response for the client.
     fn respond(&self, request: &Request<'_>, route: &Route) -> ForwardResult {
         let mut response = self.error.log_and_respond(self.upstream.as_deref(), &route.label);
         response.upstream = self.upstream.as_ref().map(|upstream| UpstreamTiming {
@@ -101,14 +105,14 @@ impl ForwardError {
             head: None,
         });
         match grpc::is_call(request) {
-            // What a client of gRPC reads is neither a page nor a status of HTTP.
+            // A gRPC client reads neither an error page nor an HTTP status.
             true => ForwardResult::Forwarded(grpc::refusal(response.status)),
             false => ForwardResult::Error(response),
         }
     }
 }
 
-/// Passes a request on and its answer back. `request`: the one of the exchange.
+/// Forwards `request`, which belongs to `exchange`, and returns the response of an upstream.
 async fn forward(
     services: &Rc<Services>,
     proxy: &Proxy,
@@ -139,11 +143,11 @@ async fn forward(
         mirror.copy(&sent, body, services.random());
     }
     if sent.has_body() {
-        // In a box, as all that is rare: it would make every request's future larger.
+        // Boxed because it is rare and would make the future of every request larger.
         let buffered = match proxy.request_buffering {
             RequestBuffering::None => Ok(()),
             RequestBuffering::First(most) => Box::pin(body.buffer(most)).await,
-            // A streaming call takes turns, so its request never ends before its response begins.
+            // Both sides of a streaming call take turns, so its request may not end before its response begins.
             RequestBuffering::Whole if grpc::is_call(request) => Ok(()),
             RequestBuffering::Whole => {
                 let bounds = route.server.spool.clone();
@@ -158,7 +162,7 @@ async fn forward(
         })?;
     }
     let mut content = Some(std::mem::replace(body, RequestBody::empty()));
-    // A body that was received whole can be sent once more.
+    // A request body that was received completely can be sent again.
     let replay = content.as_ref().and_then(RequestBody::again);
     let deadline = services.wheel.deadline();
     let mut tries = 1u8;
@@ -181,18 +185,18 @@ async fn forward(
         };
         let upstream = Arc::clone(&permit.upstream);
         let started = Instant::now();
-        // What may have been heard and lost is not said twice, so it takes only a connection that surely stands.
+        // A request that is not idempotent is not sent twice, so it gets only a connection that was idle for a moment.
         let mut pooled = pool.take(&upstream, sent.is_idempotent(), services.clock.uptime_ms());
         let result = loop {
             if upstream.http2 {
-                // In a box, as the next one: it would make every request's future larger.
+                // Boxed, as below, because it would make the future of every request larger.
                 let sending = http2::send(services, &upstream, proxy, &sent, &mut content, interim, &deadline);
                 let result = Box::pin(sending).await;
                 break result.and_then(|response| response.into_response(sent.method(), permit));
             }
             let connection = match pooled.take() {
                 Some(connection) => connection,
-                // In a box of its own: it is rare, and would make every request's future larger.
+                // Boxed because it is rare and would make the future of every request larger.
                 None => match Box::pin(connect::connect(services, &upstream, proxy, *client, &deadline)).await {
                     Ok(connection) => connection,
                     Err(error) => break Err(error),
@@ -211,7 +215,7 @@ async fn forward(
                     });
                     break response::from_exchange(exchange, sent.method(), proxy.response_buffer);
                 }
-                // Whatever is at rest there may be closed as well.
+                // The other idle connections to this upstream may be closed as well.
                 Err(ProxyError::ReusedConnectionClosed)
                     if sent.is_idempotent() && restore_body(&mut content, &replay) =>
                 {
@@ -240,8 +244,7 @@ async fn forward(
         if error.counts_against_upstream() {
             proxy.failed(&upstream, services.clock.uptime_ms());
         }
-        // A server that is being ended has connections that it has not looked at yet. They are closed, or reset where
-        // something lies in them.
+        // A server that shuts down closes connections it has not accepted yet, and resets those with unread data.
         let is_lost = matches!(error, ProxyError::NoResponse | ProxyError::ConnectionLost(_)) && sent.is_idempotent();
         let may_retry = error.is_before_request() || is_lost;
         let will_retry =
@@ -256,7 +259,7 @@ async fn forward(
     }
 }
 
-/// Returns whether the next server can be sent the request body: if nothing of it was taken, or if it was received whole.
+/// Restores the request body for another upstream. Returns false if a part of it was consumed and not kept.
 fn restore_body(content: &mut Option<RequestBody>, replay: &Option<RequestBody>) -> bool {
     if content.is_none() {
         *content = replay.as_ref().and_then(RequestBody::again);
@@ -264,7 +267,7 @@ fn restore_body(content: &mut Option<RequestBody>, replay: &Option<RequestBody>)
     content.is_some()
 }
 
-/// What a balance by key goes by.
+/// Returns the bytes by which a balance by key selects.
 fn balance_key<'a>(
     balance: &Balance,
     view: &Request<'a>,
@@ -288,7 +291,7 @@ fn balance_key<'a>(
     }
 }
 
-/// How long a server may take, in ticks of the worker's wheel.
+/// Timeouts of an upstream, in ticks of the worker's timer wheel.
 #[derive(Clone, Copy)]
 struct Timeouts {
     first_byte: u32,

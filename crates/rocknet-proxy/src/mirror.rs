@@ -1,6 +1,6 @@
-//! The mirror of a proxied route: another server that gets copies of its requests.
+//! Mirror of a proxied route: an upstream that gets copies of its requests.
 //!
-//! A copy is written down while the request itself is passed on, and leaves when its content has come whole.
+//! A copy is recorded while the request itself is forwarded, and is sent when the request body is complete.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::upstream::Upstream;
 use crate::upstreams::Upstreams;
 use rocknet_handler::exchange::RequestBody;
 
-/// Where copies of the requests of one place go.
+/// Mirror of one route.
 pub struct Mirror {
     upstream: Arc<Upstream>,
     share: u64,
@@ -30,10 +30,10 @@ impl Mirror {
         }
     }
 
-    /// Begins a copy of a request, if the dice say so. It leaves when its content has passed by.
+    /// Starts a copy if `random` selects the request. The copy is sent when the request body is complete.
     pub(super) fn copy(&self, sent: &UpstreamRequest<'_>, content: &mut RequestBody, random: u64) {
         let is_drawn = random % u64::from(model::Mirror::ALL) < self.share;
-        // A tunnel has no copy, and too much content is known beforehand mostly.
+        // Tunnels are not copied. A body that is too large is mostly known by its length.
         if !is_drawn || sent.upgrade().is_some() || sent.length().is_some_and(|length| length > self.max_body as u64) {
             return;
         }

@@ -1,6 +1,6 @@
-//! Copies of requests on their way to another server, by a thread of their own; its responses are discarded.
+//! Queue of mirrored requests and the thread that sends them. Their responses are discarded.
 //!
-//! Nothing waits for a copy: where the other server is slow, or gone, copies are left out.
+//! No request waits for its copy: copies are dropped if the mirror is slow or unreachable.
 
 use std::io;
 use std::sync::Arc;
@@ -25,23 +25,23 @@ use rocknet_handler::exchange::BodyTee;
 use rocknet_handler::port_exhaustion::{self, is_exhausted};
 use rocknet_log::throttle::Cause;
 
-/// Copies that are on their way or wait, of all places. More say that the other server does not keep up.
+/// Maximum number of queued and unfinished copies of all routes. More indicate that a mirror does not keep up.
 const MAX_COPIES: usize = 1024;
-/// Their bytes, with those of copies that are being written: clients decide how long that takes.
+/// Maximum size of all copies in bytes, with those still being recorded, because clients decide how long that takes.
 const MAX_BYTES: usize = 16 << 20;
-/// Copies on their way at once: a server that takes its time gets no more connections than that.
+/// Maximum number of copies in flight, which bounds the connections to a slow mirror.
 const MAX_CONCURRENT: usize = 64;
-/// Nothing on the thread blocks: names are looked up elsewhere.
+/// Blocking threads of the runtime. Nothing on it blocks, because names are resolved elsewhere.
 const MAX_BLOCKING: usize = 1;
-/// For a copy, from its connection to the end of what is answered.
+/// Timeout of one copy, from connecting to the end of its response.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A request as it is written down.
+/// Copy of a request while it is recorded.
 pub struct MirroredRequest {
     upstream: Arc<Upstream>,
     pub engine: ClientConnection,
     pub bytes: Vec<u8>,
-    /// Bytes of content that it may still have; `None`: it has had too many.
+    /// Bytes that the request body may still have. `None` once it has exceeded its limit.
     remaining: Option<usize>,
     counted: ByteCount,
 }
@@ -78,7 +78,7 @@ impl BodyTee for MirroredRequest {
 }
 
 impl MirroredRequest {
-    /// `most`: bytes of content that it may have.
+    /// Returns an empty copy whose request body may have up to `max_body` bytes.
     pub fn new(upstream: &Arc<Upstream>, max_body: usize, copies: &Arc<MirrorQueue>) -> MirroredRequest {
         MirroredRequest {
             upstream: Arc::clone(upstream),
@@ -89,7 +89,7 @@ impl MirroredRequest {
         }
     }
 
-    /// Counts the bytes as they are now; false if all copies have too many.
+    /// Counts the recorded bytes. Returns false if all copies together have too many.
     pub fn count_bytes(&mut self) -> bool {
         self.counted.grow_to(self.bytes.capacity())
     }
@@ -99,7 +99,7 @@ impl MirroredRequest {
         self.counted.clear();
     }
 
-    /// To the thread, if it has room.
+    /// Sends the copy to the thread, or drops it if the queue is full.
     pub fn send(self) {
         let copies = Arc::clone(&self.counted.copies);
         let is_accepted = QueuedCopy::new(self).is_some_and(|queued| copies.thread.send(queued));
@@ -109,9 +109,9 @@ impl MirroredRequest {
     }
 }
 
-/// The copies of one server, and the thread that sends them.
+/// Copies of one server and the thread that sends them.
 pub struct MirrorQueue {
-    /// On their way or waiting.
+    /// Number of queued copies and copies in flight.
     count: AtomicUsize,
     bytes: AtomicUsize,
     thread: Background<QueuedCopy>,
@@ -128,13 +128,13 @@ impl Default for MirrorQueue {
 }
 
 impl MirrorQueue {
-    /// Drops all copies. Returns whether the thread had ended at `deadline`.
+    /// Drops all copies and ends the thread. Returns true if it had ended at `deadline`.
     pub fn stop(&self, deadline: Instant) -> bool {
         self.thread.stop(deadline)
     }
 }
 
-/// Bytes of one copy, counted while it is there.
+/// Bytes of one copy, counted until it is dropped.
 struct ByteCount {
     copies: Arc<MirrorQueue>,
     bytes: usize,
@@ -151,7 +151,7 @@ impl ByteCount {
     fn grow_to(&mut self, size: usize) -> bool {
         let more = size.saturating_sub(self.bytes);
         let before = self.copies.bytes.fetch_add(more, Ordering::Relaxed);
-        // Given back by the drop where there is no room.
+        // If the limit is exceeded, dropping the copy subtracts them again.
         self.bytes += more;
         before + more <= MAX_BYTES
     }
@@ -168,7 +168,7 @@ impl Drop for ByteCount {
     }
 }
 
-/// A copy that waits or is on its way.
+/// Copy that is queued or in flight.
 struct QueuedCopy {
     copy: MirroredRequest,
 }
@@ -176,7 +176,7 @@ struct QueuedCopy {
 impl QueuedCopy {
     fn new(copy: MirroredRequest) -> Option<QueuedCopy> {
         let copies = copy.counted.copies.count.fetch_add(1, Ordering::Relaxed);
-        // Given back by the drop where there is none.
+        // If the queue is full, dropping it subtracts it again.
         let queued = QueuedCopy { copy };
         (copies < MAX_COPIES).then_some(queued)
     }
@@ -188,16 +188,17 @@ impl Drop for QueuedCopy {
     }
 }
 
+/// Logs that a copy was dropped, at most once a second.
 pub fn log_dropped() {
     let cause = Cause {
         level: Level::WARN,
-        what: "a copy of a request was left out",
+        what: "a mirrored request was dropped",
         site: "",
         subject: "",
     };
     if cause.may_be_logged() {
         tracing::warn!(
-            "a copy of a request was left out: the server that gets them does not keep up, or too much content is on its way"
+            "a mirrored request was dropped: the mirror does not keep up, or the request bodies being copied are too large"
         );
     }
 }
@@ -218,17 +219,17 @@ async fn send_all(mut queue: UnboundedReceiver<QueuedCopy>) {
 async fn send(mut queued: QueuedCopy) {
     let copy = &mut queued.copy;
     let result = timeout(TIMEOUT, try_send(copy)).await;
-    let result = result.unwrap_or_else(|_| Err("it did not answer in time".to_owned()));
+    let result = result.unwrap_or_else(|_| Err("the mirror did not respond in time".to_owned()));
     if let Err(error) = result
         && (Cause {
             level: Level::WARN,
-            what: "a copy of a request was not taken",
+            what: "a mirrored request failed",
             site: "",
             subject: &copy.upstream.name,
         })
         .may_be_logged()
     {
-        tracing::warn!(upstream = %copy.upstream.name, "a copy of a request was not taken: {error}");
+        tracing::warn!(upstream = %copy.upstream.name, "a mirrored request failed: {error}");
     }
 }
 
@@ -246,12 +247,12 @@ async fn try_send(copy: &mut MirroredRequest) -> Result<(), String> {
             })?;
             send_and_drain(stream, copy).await
         }
-        ConnectTarget::Unresolved => Err("its name is not known yet".to_owned()),
+        ConnectTarget::Unresolved => Err("its name is not resolved yet".to_owned()),
         ConnectTarget::Failed(error) => Err(error.to_string()),
     }
 }
 
-/// Says it all, and hears the answer to its end: a server that is cut off would do less than it does for the request itself.
+/// Sends a copy and reads its response to the end. A mirror that was cut off would do less work than for the real request.
 async fn send_and_drain<S: AsyncRead + AsyncWrite + Unpin>(
     mut stream: S,
     copy: &mut MirroredRequest,
@@ -270,7 +271,7 @@ async fn send_and_drain<S: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
-/// What has come of an answer, as far as it has to be understood to see its end.
+/// Parser that discards a response and detects its end.
 struct ResponseDrain {
     engine: ClientConnection,
     unread: Vec<u8>,
@@ -286,7 +287,7 @@ impl ResponseDrain {
         }
     }
 
-    /// `true`: it is over. Nothing: so is the connection.
+    /// Parses received bytes; none mean that the connection was closed. Returns true if the response is over.
     fn feed(&mut self, bytes: &[u8]) -> Result<bool, String> {
         let to_text = |fault: rocknet_proto::h1::Fault| fault.reason().to_owned();
         if bytes.is_empty() {
@@ -338,7 +339,7 @@ mod tests {
         let all = &upstreams.copies;
         let chunk = Bytes::from(vec![b'x'; CONTENT]);
         let mut copies = Vec::new();
-        let max_body = MAX_BYTES / CONTENT;
+        let max_copies = MAX_BYTES / CONTENT;
         loop {
             let mut copy = MirroredRequest {
                 upstream: Arc::clone(&upstream),
@@ -352,11 +353,11 @@ mod tests {
                 break;
             }
             copies.push(copy);
-            assert!(copies.len() <= max_body, "more than {MAX_BYTES} bytes");
+            assert!(copies.len() <= max_copies, "more than {MAX_BYTES} bytes");
         }
         assert!(all.bytes.load(Ordering::Relaxed) <= MAX_BYTES);
-        assert_eq!(copies.len(), max_body);
-        // One that is given up while it is written makes room for another.
+        assert_eq!(copies.len(), max_copies);
+        // A copy that is abandoned while it is recorded frees its bytes for others.
         let mut last = copies.pop().expect("a copy");
         last.remaining = Some(0);
         last.chunk(&chunk);

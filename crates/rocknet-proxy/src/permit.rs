@@ -1,4 +1,4 @@
-//! The place of a request at a server, for as long as the request is there.
+//! Permit of a request at an upstream, held while the request is in flight.
 
 use std::sync::Arc;
 
@@ -7,14 +7,14 @@ use rocknet_config::model::Priority;
 use crate::concurrency_limit::PermitKind;
 use crate::upstream::Upstream;
 
-/// The place of one request at one server. When it is dropped, it is given to a request that waits, or given back.
+/// Permit of one request at one upstream. Dropping it grants the capacity to a waiting request, or releases it.
 pub struct Permit {
     pub upstream: Arc<Upstream>,
     kind: PermitKind,
 }
 
 impl Upstream {
-    /// Takes a place, if there is room.
+    /// Returns a permit if fewer than `max` requests are in flight.
     pub fn try_acquire(self: &Arc<Upstream>, max: usize, priority: Priority, now_ms: u64) -> Option<Permit> {
         let kind = self.limit.try_acquire(max, priority, now_ms)?;
         Some(Permit {
@@ -25,7 +25,7 @@ impl Upstream {
 }
 
 impl Permit {
-    /// Keeps being load of the server, but takes no room from requests any more.
+    /// Removes the permit from the limit. It still counts as load of the upstream.
     pub fn into_unlimited(mut self) -> Permit {
         self.kind = self.upstream.limit.convert_to_tunnel(self.kind);
         self

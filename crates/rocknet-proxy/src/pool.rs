@@ -1,4 +1,6 @@
-//! Connections at rest, kept by each worker for itself: no lock is taken for them, and none ever changes its loop.
+//! Pool of idle HTTP/1.1 connections to upstreams, one for each worker.
+//!
+//! The pool needs no lock, and a connection never moves to another event loop.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -10,13 +12,16 @@ use crate::h1_connection::H1Connection;
 use crate::upstream::Upstream;
 use rocknet_handler::services::WorkerLocal;
 
-/// Connections at rest to one upstream: as many as 128 clients at once leave behind. Each holds a descriptor here and
-/// there.
+/// Maximum number of idle connections to one upstream: as many as 128 concurrent clients leave open. Each holds a
+/// descriptor on both sides.
 const MAX_IDLE: usize = 128;
-/// A connection that rested longer may be closed by the other side at this very moment, with no word of it yet. Servers
-/// keep theirs for five seconds and more mostly, two where they are short of them.
+/// Idle time in milliseconds up to which a connection is used for a request that must not be sent twice.
+///
+/// The upstream may be closing a connection that was idle for longer. Servers mostly keep idle connections for five seconds
+/// and more, or for two if they are short of connections.
 const SAFE_IDLE_MS: u64 = 1000;
 
+/// Idle connections of one worker, by upstream.
 #[derive(Default)]
 pub struct ConnectionPool {
     by_upstream: RefCell<HashMap<u32, IdleConnections, foldhash::fast::FixedState>>,
@@ -25,14 +30,14 @@ pub struct ConnectionPool {
 
 struct IdleConnections {
     upstream: Weak<Upstream>,
-    /// The one that was used last is the last.
+    /// Ordered by last use, the most recent at the back.
     connections: VecDeque<Box<H1Connection>>,
     idle_ms: u64,
 }
 
 impl ConnectionPool {
-    /// A connection that was kept and stands as far as anybody knows; one that rested but a moment, unless the request may
-    /// be said again.
+    /// Takes an idle connection that is open as far as can be seen. A request that is not idempotent gets only one that was
+    /// idle for less than [`SAFE_IDLE_MS`].
     pub(super) fn take(&self, upstream: &Upstream, is_idempotent: bool, now_ms: u64) -> Option<Box<H1Connection>> {
         let mut by_upstream = self.by_upstream.borrow_mut();
         let idle = by_upstream.get_mut(&upstream.id)?;
@@ -50,7 +55,7 @@ impl ConnectionPool {
         None
     }
 
-    /// Keeps a connection whose answer has come whole.
+    /// Adds a connection whose response is complete, unless it cannot be reused.
     pub(super) fn keep(&self, upstream: &Arc<Upstream>, mut connection: Box<H1Connection>, now_ms: u64, idle_ms: u64) {
         if upstream.proxy_protocol.is_some() || !connection.prepare_for_reuse() {
             return;
@@ -69,7 +74,7 @@ impl ConnectionPool {
         }
     }
 
-    /// Closes all that rests of one upstream: it has closed one of them.
+    /// Closes all idle connections to an upstream, because it has closed one of them.
     pub(super) fn forget(&self, upstream: &Upstream) {
         if let Some(idle) = self.by_upstream.borrow_mut().remove(&upstream.id) {
             self.idle_count.set(self.idle_count.get() - idle.connections.len());
@@ -78,7 +83,7 @@ impl ConnectionPool {
 }
 
 impl WorkerLocal for ConnectionPool {
-    /// Closes what has rested too long, what the other side has closed, and what no configuration names any more.
+    /// Closes connections that were idle too long, that the upstream closed, or that no configuration uses any more.
     fn tick(&self, now_ms: u64) {
         if self.idle_count.get() == 0 {
             return;
@@ -98,7 +103,7 @@ impl WorkerLocal for ConnectionPool {
         self.idle_count.set(idle_count);
     }
 
-    /// Closes all: nobody is served, and nobody would notice when they are closed.
+    /// Closes all connections. The worker serves no client, so it would not notice when the upstreams close them.
     fn release(&self) {
         self.by_upstream.borrow_mut().clear();
         self.idle_count.set(0);

@@ -1,4 +1,4 @@
-//! The servers of one place: which of them a request goes to, who waits for one, and what their answers say of them.
+//! Settings of one proxied route and its upstream group: selects the upstream of a request and records the results.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,53 +19,55 @@ use crate::upstreams::Upstreams;
 use rocknet_handler::balance::{self, Candidate};
 use rocknet_handler::breaker::Rules;
 
-/// Servers tried for one request: the one it is for, and one more where that was not reached or did not hear it.
+/// Maximum number of upstreams tried for one request: the selected one, and another if that one was not reached.
 pub(super) const MAX_TRIES: u8 = 2;
 
-/// How often one server is asked that has taken nothing of the request: a connection that was kept may be leaving, and the
-/// next one too.
+/// Maximum number of attempts at one HTTP/2 upstream that processed nothing of the request. A pooled connection may be
+/// closing, and the next one too.
 pub(super) const MAX_H2_ATTEMPTS: u32 = 3;
 
-/// Requests that one server has at once where the configuration says nothing. Without a limit, clients of HTTP/2 that send
-/// 100 requests each on 150 connections have 15,000 connections opened, until no local port is left. Envoy has the same
-/// default; nginx and HAProxy have none, but their clients have one request on a connection mostly.
+/// Default maximum number of concurrent requests at one upstream.
+///
+/// Without a limit, HTTP/2 clients that send 100 requests each on 150 connections cause 15,000 connections, until no local
+/// port is left. Envoy has the same default. nginx and HAProxy have none, but their clients mostly have one request on a
+/// connection.
 pub(super) const DEFAULT_CONNECTIONS: u32 = 1024;
 
-/// A server that has just come back begins with a tenth of its share, and has all of it when its start is over.
+/// Part of its weight with which a recovered upstream starts. It rises to 1 during `slow_start`.
 const MIN_WEIGHT_FACTOR: f64 = 0.1;
 
-/// Where requests of one place go.
+/// Proxied route: the upstream group of its requests, with limits, timeouts and rewrite rules.
 pub struct Proxy {
     members: Vec<Member>,
-    /// The largest of their weights.
+    /// Largest weight of the active members.
     max_weight: f64,
     balance: Balance,
     next_index: AtomicUsize,
     pub(super) sticky: Option<String>,
     pub(super) rewrite: Rewrite,
-    /// Files that answers name are sent in their place.
+    /// Sends files that responses name in `X-Accel-Redirect` or `X-Sendfile`.
     pub sends_files: bool,
-    /// Errors of servers get the pages of the site.
+    /// Replaces error responses of upstreams by the error pages of the site.
     pub intercepts: bool,
-    /// Bytes of an answer that are received ahead of the client.
+    /// Bytes of a response that are received ahead of the client; 0 disables buffering.
     pub(super) response_buffer: usize,
-    /// How much of a request's body is received before a server is asked.
+    /// Part of the request body that is received before an upstream gets the request.
     pub request_buffering: RequestBuffering,
     pub(super) mirror: Option<Mirror>,
-    /// Makes links in place of sockets.
+    /// Creates links in place of sockets.
     pub(super) dialer: Option<Arc<dyn Dialer>>,
     rules: Rules,
     slow_start_ms: u64,
-    /// Requests that one server has at once, at most.
+    /// Maximum number of concurrent requests at one upstream.
     max_requests: usize,
-    /// Tunnels count among them: the limit was written down.
+    /// Tunnels count against the limit, because the configuration sets it.
     counts_tunnels: bool,
     queue: Arc<UpstreamQueue>,
     queue_timeout: Duration,
     pub(super) connect: Duration,
     pub(super) first_byte: Duration,
     pub(super) idle: Duration,
-    /// Longest time that a side of a tunnel may take no bytes.
+    /// Write timeout of a tunnel: the longest time in which a peer may accept no bytes.
     pub(super) send_stall: Duration,
 }
 
@@ -75,17 +77,21 @@ struct Member {
     role: UpstreamRole,
 }
 
-/// What a choice may go by.
+/// Properties of a request by which an upstream is selected.
 pub struct Selection<'a> {
-    /// The bytes that decide, where the balance goes by any.
+    /// Key, if the balance uses one.
     pub key: Option<&'a [u8]>,
-    /// The server that the client has been with.
+    /// Name hash of the upstream in the client's sticky cookie.
     pub sticky: Option<u64>,
     pub priority: Priority,
 }
 
 impl Proxy {
-    /// An error is told in words for whoever wrote the configuration.
+    /// Prepares the proxy of a configured route. `send_stall` is the write timeout of tunnels.
+    ///
+    /// # Errors
+    ///
+    /// Returns a message for the operator if the TLS settings cannot be used.
     pub fn new(model: &model::Proxy, upstreams: &Arc<Upstreams>, send_stall: Duration) -> Result<Proxy, String> {
         let mut tls_members = model.to.iter().filter(|to| to.upstream.is_secure);
         let tls = tls_members
@@ -141,26 +147,33 @@ impl Proxy {
         })
     }
 
+    /// Returns the configured balance.
     pub fn balance(&self) -> &Balance {
         &self.balance
     }
 
-    /// Ticks in which there is an answer, or its next piece, or an error instead.
+    /// Returns the number of ticks within which the proxy produces a response, its next piece, or an error.
     pub fn response_ticks(&self, wheel: &Wheel) -> u32 {
-        // Each server may be waited for, connected to, more than once in HTTP/2, and fall silent at the very end.
+        // Each upstream may cost the wait in the queue, several connects in HTTP/2, and then the whole first byte timeout.
         let one = self.queue_timeout + self.connect * MAX_H2_ATTEMPTS + self.first_byte;
-        // The protocol, which would say 503, is to look after this has.
+        // The protocol, whose own error would be 503, checks one tick later than the proxy.
         wheel
             .ticks((one * u32::from(MAX_TRIES)).max(self.idle))
             .saturating_add(1)
     }
 
-    /// Whether there is another server than one that was tried.
+    /// Returns true if there is another upstream than the one that was tried.
     pub(super) fn has_others(&self, tried: u32) -> bool {
         lasting_members(&self.members).any(|member| member.upstream.id != tried)
     }
 
-    /// A place at the server that is to have this request, waited for where all are full. `but`: one that was tried.
+    /// Returns a permit at the upstream for this request, and waits for one if all are at their limit. `excluded` is the
+    /// upstream that was tried before.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ProxyError::NoCapacity`] if the wait timed out or too many requests wait, or
+    /// [`ProxyError::NoHealthyUpstream`].
     pub(super) async fn acquire(
         &self,
         selection: &Selection<'_>,
@@ -174,7 +187,7 @@ impl Proxy {
             Err(ProxyError::NoCapacity) => {}
             result => return result,
         }
-        // Where no other is asked, that one is waited for again.
+        // Without another available upstream, the excluded one is waited for again.
         let is_other = |member: &Member| {
             let upstream = &member.upstream;
             Some(upstream.id) != excluded && !upstream.is_unhealthy() && upstream.is_available(now_ms)
@@ -201,7 +214,7 @@ impl Proxy {
         draw: impl Fn() -> u64,
     ) -> Result<Permit, ProxyError> {
         if let [only] = &self.members[..] {
-            // To refuse what nobody else could do either would only turn one error into another.
+            // The breaker is skipped: with one upstream its refusal would only replace one error by another.
             return match only.upstream.is_unhealthy() {
                 true => Err(ProxyError::NoHealthyUpstream),
                 false => self.admit(only, selection.priority, now_ms),
@@ -213,7 +226,7 @@ impl Proxy {
         let is_kept = |member: &Member| selection.sticky == Some(member.upstream.name_hash);
         let healthy = self.members.iter().filter(|member| !member.upstream.is_unhealthy());
         let usable = healthy.filter(|member| member.role != UpstreamRole::Drain || is_kept(member));
-        // Better one that failed a while ago than the one that failed just now, and better that one than none.
+        // An upstream that failed earlier ranks above the one that failed just now, and that one above none.
         let ranked = usable.map(|member| {
             let was_tried = Some(member.upstream.id) == excluded;
             let is_paused = !member.upstream.is_available(now_ms);
@@ -253,7 +266,7 @@ impl Proxy {
         )
     }
 
-    /// Where any two will do, mostly two are found that can be asked: then the others need not be looked at.
+    /// Draws two upstreams for `random_two` without ranking all. Mostly both drawn ones are available.
     fn draw_two(
         &self,
         selection: &Selection<'_>,
@@ -296,7 +309,7 @@ impl Proxy {
                 balance::least_loaded(candidates, self.next_index.fetch_add(1, Ordering::Relaxed))
             }
             (Balance::IpHash | Balance::Uri | Balance::Header(_), Some(key)) => balance::rendezvous(candidates, key),
-            // Those without a key go anywhere.
+            // Requests without a key go to any upstream.
             _ => balance::random_two(candidates, draw),
         }
     }
@@ -313,8 +326,8 @@ impl Proxy {
         Ok(permit)
     }
 
-    /// What becomes of a place whose answer is a tunnel: these last for hours, and a limit that nobody wrote down is meant for
-    /// requests.
+    /// Converts the permit of a request whose response is a tunnel. Tunnels last for hours, so the default limit, which is
+    /// meant for requests, does not count them.
     pub(super) fn tunnel_permit(&self, permit: Permit) -> Permit {
         match self.counts_tunnels {
             true => permit,
@@ -322,10 +335,10 @@ impl Proxy {
         }
     }
 
-    /// How much of its weight a server has.
+    /// Returns the part of its weight that an upstream has at present, from [`MIN_WEIGHT_FACTOR`] to 1.
     fn weight_factor(&self, upstream: &Upstream, now_ms: u64) -> f64 {
         match upstream.recovered_at_ms() {
-            // A worker's clock may be behind that of whoever saw it come back.
+            // The clock of this worker may be behind that of the thread that recorded the recovery.
             Some(since_ms) if self.slow_start_ms > 0 && now_ms < since_ms.saturating_add(self.slow_start_ms) => {
                 let passed = now_ms.saturating_sub(since_ms) as f64 / self.slow_start_ms as f64;
                 passed.clamp(MIN_WEIGHT_FACTOR, 1.0)
@@ -334,18 +347,18 @@ impl Proxy {
         }
     }
 
-    /// An answer has begun.
+    /// Records that a response has begun.
     pub(super) fn succeeded(&self, upstream: &Arc<Upstream>, now_ms: u64) {
         upstream.succeeded(now_ms);
     }
 
-    /// There was none, and that is the server's fault.
+    /// Records a failure that is the upstream's fault.
     pub(super) fn failed(&self, upstream: &Upstream, now_ms: u64) {
         upstream.failed(now_ms, self.rules);
     }
 }
 
-/// Whom a server has to be, to be believed.
+/// Returns the name for which the certificate of an upstream must be valid.
 fn server_name(model: &model::Proxy, upstream: &model::Upstream) -> Result<ServerName<'static>, String> {
     let name = match (&model.tls.server_name, &upstream.host) {
         (Some(name), _) => name.clone(),
@@ -353,15 +366,15 @@ fn server_name(model: &model::Proxy, upstream: &model::Upstream) -> Result<Serve
         (None, Host::Address(ip, _)) => ip.to_string(),
         (None, Host::Unix(_)) => "localhost".to_owned(),
     };
-    ServerName::try_from(name.clone()).map_err(|_| format!("\"{name}\" is no name that a certificate may be for"))
+    ServerName::try_from(name.clone()).map_err(|_| format!("\"{name}\" cannot be the name in a certificate"))
 }
 
-/// Those that anybody is sent to at all times.
+/// Returns the members that take their share of all requests.
 fn active_members(members: &[Member]) -> impl Iterator<Item = &Member> {
     members.iter().filter(|member| member.role == UpstreamRole::Active)
 }
 
-/// Those that anybody may be sent to.
+/// Returns the members that may get new clients: active ones and backups.
 fn lasting_members(members: &[Member]) -> impl Iterator<Item = &Member> {
     members.iter().filter(|member| member.role != UpstreamRole::Drain)
 }
@@ -375,7 +388,7 @@ mod tests {
     use super::*;
     use rocknet_config::model::{Host, Upstream as To, WeightedUpstream};
 
-    /// Two servers of which each request has its own.
+    /// Returns a proxy with two upstreams, balanced by a key.
     fn two() -> Proxy {
         let to = (1..=2).map(|port| WeightedUpstream {
             upstream: To::at(Host::Address([127, 0, 0, 9].into(), port)),
@@ -386,10 +399,10 @@ mod tests {
             balance: Balance::Uri,
             ..model::Proxy::to(to.collect())
         };
-        Proxy::new(&model, &Arc::default(), Duration::ZERO).expect("servers in the clear")
+        Proxy::new(&model, &Arc::default(), Duration::ZERO).expect("upstreams without TLS")
     }
 
-    /// Where a request goes; `but`: where it was.
+    /// Returns the id of the upstream that a request is sent to.
     fn selected(proxy: &Proxy, key: u32, excluded: Option<u32>) -> u32 {
         let key = key.to_le_bytes();
         let selection = Selection {
@@ -398,7 +411,7 @@ mod tests {
             priority: Priority::Normal,
         };
         let permit = proxy.select(&selection, excluded, 1, || 0);
-        permit.map(|permit| permit.upstream.id).expect("a place")
+        permit.map(|permit| permit.upstream.id).expect("a permit")
     }
 
     #[test]
@@ -435,17 +448,17 @@ mod tests {
                 connections,
                 ..model::Proxy::to(vec![to])
             };
-            let proxy = Proxy::new(&model, &Arc::default(), Duration::ZERO).expect("a server in the clear");
+            let proxy = Proxy::new(&model, &Arc::default(), Duration::ZERO).expect("an upstream without TLS");
             let upstream = &proxy.members[0].upstream;
             let tunnel = proxy.tunnel_permit(
                 upstream
                     .try_acquire(proxy.max_requests, Priority::Normal, 1)
                     .expect("room"),
             );
-            let places: Vec<_> = std::iter::from_fn(|| upstream.try_acquire(proxy.max_requests, Priority::Normal, 1))
+            let permits: Vec<_> = std::iter::from_fn(|| upstream.try_acquire(proxy.max_requests, Priority::Normal, 1))
                 .take(2 * max_requests)
                 .collect();
-            assert_eq!(places.len(), max_requests - expected, "{connections:?}");
+            assert_eq!(permits.len(), max_requests - expected, "{connections:?}");
             drop(tunnel);
         }
     }
@@ -453,20 +466,20 @@ mod tests {
     #[test]
     fn a_tried_upstream_ranks_below_one_that_failed_earlier() {
         let proxy = two();
-        for resting in [&[][..], &[0], &[1], &[0, 1]] {
+        for paused in [&[][..], &[0], &[1], &[0, 1]] {
             for member in &proxy.members {
                 proxy.succeeded(&member.upstream, 0);
             }
-            for &member in resting {
+            for &member in paused {
                 for _ in 0..proxy.rules.fails {
                     proxy.failed(&proxy.members[member].upstream, 0);
                 }
             }
             for key in 0..20 {
                 let first = selected(&proxy, key, None);
-                let healthy = |id| !resting.iter().any(|&member| proxy.members[member].upstream.id == id);
-                assert!(healthy(first) || resting.len() == 2, "{resting:?}");
-                assert_ne!(selected(&proxy, key, Some(first)), first, "{resting:?}");
+                let healthy = |id| !paused.iter().any(|&member| proxy.members[member].upstream.id == id);
+                assert!(healthy(first) || paused.len() == 2, "{paused:?}");
+                assert_ne!(selected(&proxy, key, Some(first)), first, "{paused:?}");
             }
         }
     }

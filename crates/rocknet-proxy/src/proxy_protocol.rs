@@ -1,4 +1,4 @@
-//! The header of the PROXY protocol that a connection to an upstream begins with.
+//! PROXY protocol header at the start of a connection to an upstream.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -8,7 +8,7 @@ use rocknet_proto::proxy_protocol::{Announced, write_block, write_line};
 
 use rocknet_handler::exchange::Client;
 
-/// Whom a request is from that came in at `address`.
+/// Returns the header content for a client that connected to the listener at `address`.
 pub fn for_client(client: Client, address: &Address) -> Announced {
     match (client, address) {
         (
@@ -19,7 +19,7 @@ pub fn for_client(client: Client, address: &Address) -> Announced {
             },
         ) => Announced::Client {
             source: SocketAddr::new(ip, port),
-            // Of a socket that listens everywhere nobody asks by which address each connection came.
+            // A listener on all addresses does not query the local address of each connection.
             destination: SocketAddr::new(own.unwrap_or(unspecified(ip)), *own_port),
         },
         (Client::Ip { address: ip, port }, Address::Unix(_)) => Announced::Client {
@@ -30,6 +30,7 @@ pub fn for_client(client: Client, address: &Address) -> Announced {
     }
 }
 
+/// Appends the header in `version` to `out`.
 pub fn write(version: ProxyProtocol, announced: &Announced, out: &mut Vec<u8>) {
     match version {
         ProxyProtocol::V1 => write_line(out, announced),
@@ -37,7 +38,7 @@ pub fn write(version: ProxyProtocol, announced: &Announced, out: &mut Vec<u8>) {
     }
 }
 
-/// No address, of the family of this one.
+/// Returns the unspecified address of the same family.
 fn unspecified(ip: IpAddr) -> IpAddr {
     match ip.to_canonical() {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),

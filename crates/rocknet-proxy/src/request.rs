@@ -1,4 +1,4 @@
-//! A request written for an upstream: nothing of it is copied unread, and what rules one connection stays there.
+//! Request as it is sent to an upstream: rebuilt from its parsed parts, without the fields of the client's connection.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -19,8 +19,8 @@ use crate::upstream::Upstream;
 use rocknet_handler::exchange::Exchange;
 use rocknet_handler::forwarded::is_trusted;
 
-/// Fields that are not passed on: those that frame a message or rule its connection (RFC 9110 §7.6.1), those that are
-/// written anew, and `Proxy`, in which an upstream by CGI would look for a proxy to use.
+/// Fields that are not forwarded: those that frame a message or control its connection (RFC 9110 §7.6.1), those that
+/// RockNet sets, and `Proxy`, which a CGI-like upstream would use as the address of a proxy (httpoxy).
 const NOT_PASSED: KnownSet = KnownSet::of(&[
     Known::Connection,
     Known::ContentLength,
@@ -40,8 +40,9 @@ const NOT_PASSED: KnownSet = KnownSet::of(&[
     Known::XForwardedProto,
 ]);
 
-/// A version's way to write a head.
+/// Encoder of a request head in one version of HTTP.
 pub trait HeadWriter {
+    /// Writes the head with these fields.
     fn write<'a>(self, line: &RequestLine<'_>, fields: impl Iterator<Item = Field<'a>>) -> Result<(), EncodeError>;
 }
 
@@ -56,22 +57,22 @@ impl HeadWriter for H1HeadWriter<'_> {
     }
 }
 
-/// A request as upstreams get it.
+/// Request as upstreams get it.
 pub struct UpstreamRequest<'p> {
     rewrite: &'p Rewrite,
-    /// Segments of its path that are not passed on.
+    /// Number of leading path segments that are removed.
     stripped: usize,
     request: &'p Request<'p>,
     origin: ForwardedFields,
-    /// Whoever passed it on is believed.
+    /// The peer is a trusted proxy.
     is_trusted: bool,
-    /// To go over to another protocol.
+    /// Protocol switch that the request asks for.
     upgrade: Option<Rc<UpgradeRequest>>,
     length: Length,
 }
 
 impl<'p> UpstreamRequest<'p> {
-    /// `request`: the one of the exchange.
+    /// Prepares `request`, which belongs to `exchange`.
     pub fn new(
         rewrite: &'p Rewrite,
         request: &'p Request<'p>,
@@ -104,7 +105,7 @@ impl<'p> UpstreamRequest<'p> {
         }
     }
 
-    /// Extended CONNECT is a GET with `Upgrade` in HTTP/1.1 (RFC 8441 §5).
+    /// Returns the method for the upstream. Extended CONNECT becomes a GET with `Upgrade` in HTTP/1.1 (RFC 8441 §5).
     pub fn method(&self) -> Method {
         match self.request.method {
             Method::Connect => Method::Get,
@@ -112,7 +113,7 @@ impl<'p> UpstreamRequest<'p> {
         }
     }
 
-    /// Fields that the proxy sets.
+    /// Returns the fields that the proxy sets or, with an empty value, removes.
     pub fn proxy_headers(&self) -> &Arc<[(String, String)]> {
         &self.rewrite.headers
     }
@@ -121,12 +122,12 @@ impl<'p> UpstreamRequest<'p> {
         self.upgrade.as_ref()
     }
 
-    /// Saying it twice does what saying it once does (RFC 9110 §9.2.2).
+    /// Returns true if sending the request twice has the effect of sending it once (RFC 9110 §9.2.2).
     pub fn is_idempotent(&self) -> bool {
         self.method().is_idempotent()
     }
 
-    /// How much content it has, where that is told.
+    /// Returns the length of the request body, if it is known.
     pub fn length(&self) -> Option<u64> {
         match self.length {
             Length::Exact(length) => Some(length),
@@ -138,21 +139,21 @@ impl<'p> UpstreamRequest<'p> {
         self.length != Length::None
     }
 
-    /// Sets the length of a body that has been received whole, unless there are trailers, which need chunks.
+    /// Sets the length of a request body that was received completely. Trailers need chunked coding and so no length.
     pub fn set_length(&mut self, length: u64, has_trailers: bool) {
         if !has_trailers {
             self.length = Length::Exact(length);
         }
     }
 
-    /// The client takes trailers (RFC 9110 §10.1.4).
+    /// Returns true if the client accepts trailers (`TE`, RFC 9110 §10.1.4).
     pub fn wants_trailers(&self) -> bool {
         let lines = self.request.fields.all(Known::Te);
         let mut codings = lines.flat_map(|line| line.split(|byte| *byte == b','));
         codings.any(|coding| coding.trim_ascii().eq_ignore_ascii_case(b"trailers"))
     }
 
-    /// Writes the head.
+    /// Encodes the head for HTTP/1.1.
     pub fn encode(
         &self,
         engine: &mut ClientConnection,
@@ -162,7 +163,7 @@ impl<'p> UpstreamRequest<'p> {
         self.write(upstream, H1HeadWriter { engine, out })
     }
 
-    /// Writes the head in the form of a version.
+    /// Encodes the head with the encoder of an HTTP version.
     pub fn write(&self, upstream: &Upstream, form: impl HeadWriter) -> Result<(), EncodeError> {
         let request = self.request;
         let fields = request.fields;
@@ -190,7 +191,7 @@ impl<'p> UpstreamRequest<'p> {
         let nominates = fields.contains(Known::Connection);
         let is_nominated =
             |name: &[u8]| nominates && connection_options(fields).any(|nominated| name.eq_ignore_ascii_case(nominated));
-        // Crumbs of one cookie are one field outside HTTP/2 (RFC 9113 §8.2.3).
+        // Cookie fields that HTTP/2 split are joined outside of it (RFC 9113 §8.2.3).
         let crumbs = fields.is_repeated(Known::Cookie);
         let cookie = if crumbs {
             fields.all(Known::Cookie).collect::<Vec<_>>().join(&b"; "[..])
@@ -233,7 +234,7 @@ impl<'p> UpstreamRequest<'p> {
         form.write(&line, all.chain(added))
     }
 
-    /// What is asked for. It is no longer what the client sent when a rule has changed where the request leads.
+    /// Returns the request target, which differs from the client's after a rewrite rule.
     fn target(&self) -> Cow<'p, [u8]> {
         let Request { path, query, .. } = *self.request;
         if self.stripped == 0 && query.is_none() && !target::may_have_dots(path) {
@@ -250,7 +251,7 @@ impl<'p> UpstreamRequest<'p> {
     }
 }
 
-/// RFC 9110 §7.6.3.
+/// Returns the value of `Via` for the version of the client's request (RFC 9110 §7.6.3).
 fn via(version: Version) -> &'static [u8] {
     match version {
         Version::Http10 => b"1.0 RockNet",

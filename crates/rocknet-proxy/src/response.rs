@@ -1,4 +1,4 @@
-//! From what an upstream answers to a response: its head cleared of what is the connection's, its content passed on.
+//! Response to the client, built from an exchange whose response head has arrived.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -16,7 +16,7 @@ use crate::head::{OmittedBody, ResponseHead};
 use crate::upgrade::UpgradedTunnel;
 use rocknet_handler::response::{Body, ErrorPage, FieldList, Response, Stream};
 
-/// The response to a request whose head has come. `ahead`: bytes of it that are received ahead of the client.
+/// Returns the response of an exchange. `buffer_size`: bytes of its body that are received ahead of the client.
 pub fn from_exchange(mut exchange: H1Exchange, method: Method, buffer_size: usize) -> Result<Response, ProxyError> {
     let ResponseHead { status, fields, length } = exchange.take_head().ok_or(ProxyError::NoResponse)?;
     if let Some(protocol) = exchange.take_upgraded_protocol() {
@@ -58,7 +58,7 @@ pub fn from_exchange(mut exchange: H1Exchange, method: Method, buffer_size: usiz
     })
 }
 
-/// The rest of an answer: read when there is room for it.
+/// Response body that is received as fast as the client takes it.
 struct H1Body {
     exchange: H1Exchange,
     deadline: Deadline,

@@ -1,4 +1,4 @@
-//! What has come of an answer, and the reading of it: strict, within bounds, and told to nobody before it is asked for.
+//! Reader of an HTTP/1.1 response: strict parsing within bounds, into fields that the exchange takes when it needs them.
 
 use std::rc::Rc;
 
@@ -12,22 +12,23 @@ use crate::upgrade_request::UpgradeRequest;
 use rocknet_handler::interim::InterimResponse;
 use rocknet_handler::response::FieldList;
 
+/// State of a response that is being received.
 #[derive(Default)]
 pub struct ResponseReader {
     pub head: Option<ResponseHead>,
-    /// Content that nobody has taken.
+    /// Received bytes of the response body.
     pub pending: Vec<u8>,
-    /// What nobody has been told yet.
+    /// Interim responses that are not forwarded yet.
     pub interim: Option<Box<InterimResponse>>,
     pub upgrade: Option<Rc<UpgradeRequest>>,
-    /// Fields behind the content. Boxed, as what follows is: few answers have any, and all are moved.
+    /// Trailer fields. Boxed, as the next field, because few responses have any and all are moved.
     pub trailers: Option<Box<FieldList>>,
-    /// The protocol that the upstream has gone over to.
+    /// Protocol that the upstream switched to.
     pub upgraded_protocol: Option<Box<[u8]>>,
     pub is_complete: bool,
 }
 
-/// Bytes of an answer's head, and its fields: twice what clients may say, because cookies are set with all they hold.
+/// Limits of a response. Head and fields are twice those of requests, because `Set-Cookie` carries attributes too.
 const LIMITS: Limits = Limits {
     head_size: 32 * 1024,
     fields: 200,
@@ -38,7 +39,7 @@ const LIMITS: Limits = Limits {
 };
 
 impl ResponseReader {
-    /// Reads what there is, and tells how much of it is understood.
+    /// Parses `bytes` and returns how many of them were consumed.
     pub fn read(
         &mut self,
         engine: &mut ClientConnection,

@@ -1,4 +1,4 @@
-//! The part of a configuration that says how requests are rewritten for upstreams.
+//! Configured changes to requests on their way to upstreams.
 
 use std::sync::Arc;
 
@@ -6,11 +6,11 @@ use rocknet_config::model::{self, Forwarded};
 
 /// Changes to requests on their way to an upstream.
 pub struct Rewrite {
-    /// Fields that requests get; an empty value removes one.
+    /// Fields that requests get. An empty value removes a field.
     pub headers: Arc<[(String, String)]>,
-    /// The beginning of paths that is not passed on.
+    /// Prefix that is removed from paths.
     pub strip: Option<String>,
-    /// The fields that name the client.
+    /// Fields that describe the client.
     pub forwarded: Forwarded,
 }
 

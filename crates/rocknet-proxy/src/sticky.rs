@@ -1,13 +1,13 @@
-//! Clients that stay with their server: a cookie that names it without telling its address.
+//! Sticky sessions by a cookie that identifies the upstream without revealing its address.
 
 use rocknet_proto::fields::{Fields, Known};
 
-/// What the cookie holds for a server of this name.
+/// Returns the cookie value for an upstream with this name hash.
 pub fn token(name: u64) -> String {
     format!("{name:016x}")
 }
 
-/// The server that a request's cookie names.
+/// Returns the name hash in the request's cookie.
 pub fn from_cookies(fields: Fields<'_>, cookie: &str) -> Option<u64> {
     let pairs = fields
         .all(Known::Cookie)
@@ -21,7 +21,7 @@ pub fn from_cookies(fields: Fields<'_>, cookie: &str) -> Option<u64> {
     values.next()
 }
 
-/// The `Set-Cookie` that keeps a client with a server. Scripts have no use for it, and it goes nowhere else.
+/// Returns the value of `Set-Cookie` for an upstream. Scripts need no access to it, and it is not sent to other sites.
 pub fn set_cookie(cookie: &str, name: u64, is_secure: bool) -> String {
     let secure = if is_secure { "; Secure" } else { "" };
     format!("{cookie}={}; Path=/; HttpOnly; SameSite=Lax{secure}", token(name))

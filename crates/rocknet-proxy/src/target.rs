@@ -1,14 +1,14 @@
-//! The path that an upstream is asked for: as the client wrote it, but for dots.
+//! Path sent to an upstream: as the client wrote it, with dot segments resolved.
 //!
-//! Rules look at a path without `.` and `..`. Were it passed on with them, an upstream that takes `/public/%2e%2e/admin`
-//! by its beginning, or by its end, would serve what the rules for `/admin` forbid.
+//! Rules match a path without `.` and `..`. If dot segments were forwarded, an upstream that judges `/public/%2e%2e/admin`
+//! by its beginning or its end would serve a path that the rules for `/admin` forbid.
 
-/// Whether the path has any segment of dots; one that begins with a dot, or has an encoded byte anywhere, may be thought to.
+/// Returns false only if the path has no dot segment. A segment that begins with a dot, or any encoded byte, gives true.
 pub fn may_have_dots(raw: &[u8]) -> bool {
     memchr::memchr2_iter(b'.', b'%', raw).any(|at| raw[at] == b'%' || at == 0 || raw[at - 1] == b'/')
 }
 
-/// Appends the path without segments of dots. `None` of them climbs above the root: such requests are refused before.
+/// Appends the path without dot segments. None of them climbs above the root, because such requests are rejected before.
 pub fn write(raw: &[u8], out: &mut Vec<u8>) {
     if !may_have_dots(raw) || !raw.split(|&byte| byte == b'/').any(|segment| dots(segment).is_some()) {
         return out.extend_from_slice(raw);
@@ -25,7 +25,7 @@ pub fn write(raw: &[u8], out: &mut Vec<u8>) {
             }
             Some(1) => {}
             Some(_) => {
-                // Rules see no empty segments: `..` takes away the one before them, or they would have seen another path.
+                // Rules ignore empty segments, so `..` removes the segment before them. Otherwise the paths would differ.
                 while out.len() > start && out.ends_with(b"/") {
                     out.pop();
                 }
@@ -33,7 +33,7 @@ pub fn write(raw: &[u8], out: &mut Vec<u8>) {
                 out.truncate(start + parent.unwrap_or(0));
             }
         }
-        // `/a/..` is the folder, not a file beside it.
+        // `/a/..` is a folder, so it keeps a slash at its end.
         if is_last {
             out.push(b'/');
         }
@@ -43,13 +43,13 @@ pub fn write(raw: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Whether a path, as rules see it, has dots between slashes that part nothing there: encoded ones, and backslashes. An
-/// upstream that decodes them first, or takes the one for the other, would be asked for another path.
+/// Returns true if a decoded path has dot segments between encoded slashes or backslashes, which rules do not split at. An
+/// upstream that decodes first, or treats a backslash as a slash, would resolve a different path.
 pub fn hides_dots(path: &str) -> bool {
     path.contains('\\') && path.split(['/', '\\']).any(|piece| matches!(piece, "." | ".."))
 }
 
-/// Takes so many segments off the front of a path; empty ones, which rules do not see, do not count.
+/// Removes leading segments. Empty segments do not count, because rules ignore them.
 pub fn strip(path: &mut Vec<u8>, segments: usize) {
     let mut at = 0;
     for _ in 0..segments {
@@ -62,7 +62,7 @@ pub fn strip(path: &mut Vec<u8>, segments: usize) {
     }
 }
 
-/// How many dots a segment is that is nothing else, encoded or not.
+/// Returns the number of dots (1 or 2) of a segment that consists of dots, encoded or not.
 fn dots(segment: &[u8]) -> Option<usize> {
     let mut rest = segment;
     let mut count = 0;
@@ -100,7 +100,7 @@ mod tests {
         }
     }
 
-    /// All that can be built of these, up to six segments.
+    /// Checks all paths of up to six of these segments.
     #[test]
     fn the_forwarded_path_is_the_path_rules_matched() {
         const SEGMENTS: [&str; 7] = ["", ".", "..", "%2e", ".%2E", "a", "b"];
@@ -156,7 +156,7 @@ mod tests {
             ("/a/b/..", "/a/"),
             ("/a/..", "/"),
             ("/.", "/"),
-            // Rules do not see that there is nothing between two slashes.
+            // Rules ignore empty segments.
             ("/a//../b", "/b"),
             ("/a/b///../c", "/a/c"),
             ("/a//..", "/"),

@@ -1,4 +1,4 @@
-//! How servers under TLS are asked: whose certificates are believed, and what they are shown, as configurations of rustls.
+//! TLS client configurations for upstreams: the trusted authorities and the client certificate, as rustls configurations.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -13,23 +13,23 @@ use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
 use rocknet_certificates::{Certificate, HTTP_2, files, read_roots};
 
-/// A configuration for handshakes with servers. Sessions are remembered in it, so that the next connection costs less.
+/// Configuration for handshakes with upstreams. It holds the session cache, so that later connections resume sessions.
 pub struct TlsClientConfig {
     pub config: Arc<ClientConfig>,
-    /// Never used twice in a server.
+    /// Unique within a server.
     pub id: u32,
 }
 
-/// What makes two configurations the same: contents, not names of files.
+/// Properties that make two configurations the same. They compare the contents of files, not their names.
 #[derive(PartialEq)]
 struct TlsConfigKey {
     trust: Trust,
-    /// The certificate that is shown, and what signed it.
+    /// Client certificate with its chain; empty without one.
     client_certificate: Vec<CertificateDer<'static>>,
     http2: bool,
 }
 
-/// Whose certificates are believed.
+/// Certificates that are accepted.
 #[derive(PartialEq)]
 enum Trust {
     System,
@@ -37,18 +37,22 @@ enum Trust {
     AnyCertificate,
 }
 
-/// The configurations of one server.
+/// TLS client configurations of one server.
 #[derive(Default)]
 pub struct TlsClientConfigs {
-    /// Those in use by some upstream.
+    /// Configurations that some upstream uses.
     all: Mutex<Vec<(TlsConfigKey, Weak<TlsClientConfig>)>>,
     ids: AtomicU32,
 }
 
 impl TlsClientConfigs {
-    /// The one there is for what is asked. Told in words for whoever wrote the configuration.
+    /// Returns the configuration for these settings, shared if one exists.
     ///
-    /// The system's store is read when the first place needs it, and again when none has needed it for a while.
+    /// The system's certificate store is read when the first configuration needs it, and again after all were dropped.
+    ///
+    /// # Errors
+    ///
+    /// Returns a message for the operator if a file cannot be used.
     pub fn get(&self, model: &UpstreamTls, http2: bool) -> Result<Arc<TlsClientConfig>, String> {
         let trust = match (model.verify, &model.ca[..]) {
             (false, _) => Trust::AnyCertificate,
@@ -103,7 +107,7 @@ fn config(key: &TlsConfigKey, own: Option<&Certificate>) -> Result<ClientConfig,
                 store.add(root.clone()).map_err(|error| format!("`ca`: {error}"))?;
             }
             if store.is_empty() {
-                return Err("`ca` names no certificate, so no server could be believed".to_owned());
+                return Err("`ca` contains no certificate, so no server could be verified".to_owned());
             }
             builder.with_root_certificates(store)
         }
@@ -115,7 +119,7 @@ fn config(key: &TlsConfigKey, own: Option<&Certificate>) -> Result<ClientConfig,
         Some(own) => builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(Arc::clone(own.key())))),
         None => builder.with_no_client_auth(),
     };
-    // One alone: which of them is spoken must be known before there is a connection.
+    // Only one protocol is offered, because it must be known before there is a connection.
     config.alpn_protocols = vec![if key.http2 {
         HTTP_2.to_vec()
     } else {
@@ -127,7 +131,7 @@ fn config(key: &TlsConfigKey, own: Option<&Certificate>) -> Result<ClientConfig,
 fn system_roots() -> Result<RootCertStore, String> {
     let found = rustls_native_certs::load_native_certs();
     let mut store = RootCertStore::empty();
-    // Old roots that nobody can read are no reason to believe none.
+    // Old roots that cannot be parsed are skipped and do not disable the others.
     store.add_parsable_certificates(found.certs);
     if store.is_empty() {
         let why = found
@@ -136,13 +140,13 @@ fn system_roots() -> Result<RootCertStore, String> {
             .map(|error| format!(" ({error})"))
             .unwrap_or_default();
         return Err(format!(
-            "the system trusts no certificate authority{why}: install its list (Debian: ca-certificates), or name one with `ca`"
+            "the system has no usable certificate authority{why}: install its list (Debian: ca-certificates), or name one with `ca`"
         ));
     }
     Ok(store)
 }
 
-/// Believes every certificate, as long as the server has its key.
+/// Verifier that accepts every certificate whose private key the server has.
 #[derive(Debug)]
 struct AcceptAnyCertificate(WebPkiSupportedAlgorithms);
 

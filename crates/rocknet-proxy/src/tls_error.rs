@@ -1,26 +1,28 @@
-//! Why a handshake with an upstream failed, in words: which certificate trouble it was, and what mends it.
+//! Explanations of failed TLS handshakes with upstreams: the reason and advice for the operator.
 
 use std::io::{self, ErrorKind};
 
 use rustls::{AlertDescription, CertificateError, Error, InvalidMessage};
 
-/// Said of a server that takes no offer of HTTP/2.
-pub const NO_HTTP2: &str = "it does not agree to speak HTTP/2";
+/// Reason if the upstream did not select HTTP/2 by ALPN.
+pub const NO_HTTP2: &str = "the upstream does not offer HTTP/2";
 
-/// What went wrong.
+/// Returns the reason in words.
 pub fn reason(error: &io::Error) -> String {
     if error.kind() == ErrorKind::TimedOut {
-        return "it did not come to an end in time".to_owned();
+        return "it did not finish in time".to_owned();
     }
     let Some(inner) = rustls_error(error) else {
         return match error.kind() {
-            ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset => "the connection was closed in it".to_owned(),
+            ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset => {
+                "the upstream closed the connection".to_owned()
+            }
             _ => error.to_string(),
         };
     };
     match inner {
         Error::InvalidCertificate(error) => match error {
-            CertificateError::UnknownIssuer => "nobody who is trusted has signed its certificate".to_owned(),
+            CertificateError::UnknownIssuer => "its certificate is not signed by a trusted authority".to_owned(),
             CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
                 "its certificate has expired".to_owned()
             }
@@ -40,49 +42,53 @@ pub fn reason(error: &io::Error) -> String {
             error => format!("its certificate is not valid: {error}"),
         },
         Error::AlertReceived(alert) if wants_certificate(*alert) => {
-            "it takes only clients with a certificate that it trusts".to_owned()
+            "the upstream requires a client certificate that it trusts".to_owned()
         }
-        Error::AlertReceived(AlertDescription::UnrecognisedName) => "it has no such name".to_owned(),
+        Error::AlertReceived(AlertDescription::UnrecognisedName) => {
+            "the upstream does not know the server name".to_owned()
+        }
         Error::AlertReceived(AlertDescription::NoApplicationProtocol) => {
-            "it does not speak the version of HTTP that it is asked in".to_owned()
+            "the upstream does not speak the version of HTTP that was offered".to_owned()
         }
-        Error::AlertReceived(alert) => format!("it refused with {alert:?}"),
-        Error::InvalidMessage(message) if is_not_tls(message) => "what it says is no TLS".to_owned(),
+        Error::AlertReceived(alert) => format!("the upstream sent the alert {alert:?}"),
+        Error::InvalidMessage(message) if is_not_tls(message) => "the upstream does not speak TLS".to_owned(),
         error => error.to_string(),
     }
 }
 
-/// What the operator can do about it.
+/// Returns advice for the operator.
 pub fn hint(error: &io::Error, upstream: &str) -> String {
     let reason = reason(error);
     let advice = match rustls_error(error) {
         Some(Error::InvalidCertificate(error)) => match error {
             CertificateError::UnknownIssuer => {
-                "Name the file of its authority with `ca` in the proxy, or have it show the whole chain."
+                "Name the file of its authority with `ca` of the proxy, or have the upstream send its whole chain."
             }
-            CertificateError::Expired | CertificateError::ExpiredContext { .. } => "Renew it there.",
-            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => "Is the clock here right?",
+            CertificateError::Expired | CertificateError::ExpiredContext { .. } => "Renew it at the upstream.",
+            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+                "Check the clock of this machine."
+            }
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-                "Write the name that it is for as `server_name` of the proxy."
+                "Set `server_name` of the proxy to a name in the certificate."
             }
-            _ => "It has to show another one.",
+            _ => "The upstream needs another certificate.",
         },
-        Some(Error::AlertReceived(alert)) if wants_certificate(*alert) => {
-            "Name one with `cert` and `key` of the proxy."
-        }
+        Some(Error::AlertReceived(alert)) if wants_certificate(*alert) => "Set `cert` and `key` of the proxy.",
         Some(Error::AlertReceived(AlertDescription::UnrecognisedName)) => {
-            "Write a name that it has as `server_name` of the proxy."
+            "Set `server_name` of the proxy to a name that the upstream knows."
         }
         Some(Error::AlertReceived(AlertDescription::NoApplicationProtocol)) => {
-            "See `http2` of the proxy, and what that server speaks."
+            "Check `http2` of the proxy against the versions that the upstream speaks."
         }
-        None if error.to_string() == NO_HTTP2 => "See `http2` of the proxy, and what that server speaks.",
-        _ => "Is that a port of HTTPS? In the clear, write http:// before it.",
+        None if error.to_string() == NO_HTTP2 => {
+            "Check `http2` of the proxy against the versions that the upstream speaks."
+        }
+        _ => "Check that the port is for HTTPS. For a server without TLS, write http:// before the address.",
     };
-    format!("{upstream} was reached, but there was no handshake: {reason}. {advice}")
+    format!("{upstream} was reached, but the TLS handshake failed: {reason}. {advice}")
 }
 
-/// Whether the server has refused us, before it looked at what it was asked.
+/// Returns true if the upstream rejected our client certificate, which precedes any processing of a request.
 pub fn is_client_rejected(error: &io::Error) -> bool {
     matches!(rustls_error(error), Some(Error::AlertReceived(alert)) if wants_certificate(*alert))
 }

@@ -1,4 +1,4 @@
-//! Fields behind content (RFC 9110 §6.5), as they are passed on: both ways, between whatever versions know them.
+//! Filter for trailer fields (RFC 9110 §6.5) that are forwarded in either direction and between HTTP versions.
 
 use rocknet_proto::fields::{Known, KnownSet};
 use rocknet_proto::h1::may_trail;
@@ -6,16 +6,17 @@ use rocknet_proto::h1::may_trail;
 use crate::header_spoofing::{is_same_to_cgi, is_spoofed};
 use rocknet_handler::response::FieldList;
 
-/// What a proxy alone may say of a request, and what an upstream by CGI would take for more than a field.
+/// Fields that are dropped from trailers of requests: only a proxy may set them, or a CGI-like upstream would act on them.
 const NEVER_IN_REQUESTS: KnownSet = KnownSet::of(&[Known::Proxy, Known::XRealIp]);
 
-/// Response control data, which a cache in front would take for that of the head (RFC 9110 §6.5.1), and what this server says
-/// itself.
+/// Fields that are dropped from trailers of responses: control data that a cache would merge into the head (RFC 9110
+/// §6.5.1), and fields that RockNet sets itself.
 const NEVER_IN_RESPONSES: KnownSet =
     KnownSet::of(&[Known::Age, Known::Date, Known::Expires, Known::Pragma, Known::Server]);
 const OTHERS_NEVER_IN_RESPONSES: [&str; 2] = ["Retry-After", "Warning"];
 
-/// Of a request; `set`: the fields that the proxy sets or removes, which nobody may bring in behind it.
+/// Returns the trailer fields of a request that are forwarded. `proxy_headers` are the fields that the proxy sets or
+/// removes, which a trailer must not bring back.
 pub fn for_request(received: &FieldList, proxy_headers: &[(String, String)]) -> FieldList {
     let is_set = |name: &[u8]| {
         proxy_headers
@@ -33,7 +34,8 @@ pub fn for_request(received: &FieldList, proxy_headers: &[(String, String)]) -> 
     )
 }
 
-/// Of an answer. A field that may not stand there is left out, and the answer stays good.
+/// Returns the trailer fields of a response that are forwarded. A field that must not be a trailer does not make the
+/// response invalid.
 pub fn for_response(received: &FieldList) -> FieldList {
     let is_never = |name: &str| match Known::from_name(name.as_bytes()) {
         Some(known) => NEVER_IN_RESPONSES.contains(known),

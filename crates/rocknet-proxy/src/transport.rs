@@ -1,4 +1,4 @@
-//! The link to an upstream: a socket, TLS over a socket, or what a dialer has made in place of a socket.
+//! Transport to an upstream: a socket, TLS over a socket, or a link from a dialer.
 
 use std::io;
 use std::task::{Context, Poll};
@@ -9,20 +9,26 @@ use rocknet_io::queue::SendQueue;
 use rocknet_io::stream::Stream;
 use rocknet_io::tls::{ClientSide, Tls};
 
+/// Link to an upstream.
 pub enum Transport {
     Plain(Stream),
     Tls(Box<Tls<Stream, ClientSide>>),
-    /// With or without TLS. Only here is a call made through a table.
+    /// Link of a dialer, with or without TLS. Only this variant costs dynamic dispatch.
     Dialed(Box<dyn Link>),
 }
 
-/// Makes links to upstreams in place of sockets, so that the other side of each can be in the same process.
+/// Creates links to upstreams in place of sockets, so that an upstream can be in the same process.
 pub trait Dialer: Send + Sync {
-    /// `upstream`: as the configuration names it. Called on the thread of the worker, where the link stays.
+    /// Connects to `upstream`, which is written as in the configuration. Called on the thread of a worker, where the link
+    /// stays.
+    ///
+    /// # Errors
+    ///
+    /// An error counts as a failed connection to the upstream.
     fn dial(&self, upstream: &str) -> io::Result<Box<dyn Link>>;
 }
 
-/// Calls a method of whatever link it is.
+/// Calls a method of the link in a transport.
 macro_rules! on {
     ($wire:expr, $link:ident => $call:expr) => {
         match $wire {

@@ -1,8 +1,8 @@
-//! How long the DNS says that the addresses of a name hold.
+//! DNS queries for the TTL of a name.
 //!
-//! Addresses come from the system, which knows more than the DNS (`/etc/hosts`, other sources, other servers for other
-//! domains) and does not tell how long they hold. So the DNS is asked beside it, for that alone: a wrong answer makes the
-//! next look come too soon or too late, within bounds, and never leads to another address.
+//! Addresses come from the system resolver, which knows more than the DNS (`/etc/hosts`, other sources, name servers for
+//! single domains) but does not report a TTL. The DNS is queried only for that: a wrong answer makes the next lookup too
+//! early or too late, within bounds, and never changes an address.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -13,26 +13,26 @@ use tokio::time::timeout;
 
 use rocknet_proto::dns::{MAX_ANSWER, question};
 
-/// Where the system keeps the servers that it asks.
+/// Resolver configuration of the system.
 const RESOLV_CONF: &str = "/etc/resolv.conf";
-/// What is read of it: lists of search domains have at most 256 characters, by tradition.
+/// Bytes read of that file. Lists of search domains traditionally have at most 256 characters.
 const MAX_CONF: usize = 16 * 1024;
-/// Servers that are asked, as the system does (`MAXNS`).
+/// Maximum number of name servers, as in the system resolver (`MAXNS`).
 const MAX_SERVERS: usize = 3;
-/// Domains in which a short name is looked for (glibc before 2.26 had that bound).
+/// Maximum number of search domains (the bound of glibc before 2.26).
 const MAX_SEARCH: usize = 6;
-/// For one answer: it is in the cache of the server that the system has just asked.
+/// Timeout of one query. The answer is in the cache of the name server that the system has just queried.
 const TIMEOUT: Duration = Duration::from_millis(500);
 const DNS_PORT: u16 = 53;
-/// Kinds of records (RFC 1035 §3.2.2, RFC 3596 §2.1).
+/// Record types (RFC 1035 §3.2.2, RFC 3596 §2.1).
 const A: u16 = 1;
 const AAAA: u16 = 28;
-/// Asks a server to ask others (RFC 1035 §4.1.1).
+/// Requests recursion by the name server (RFC 1035 §4.1.1).
 const RECURSION_DESIRED: u8 = 1;
 
-/// Seconds for which what the DNS says of a name holds; `None`: it does not say.
+/// Returns the TTL of a name in seconds, or `None` if the DNS does not report one.
 pub async fn lookup(name: &str) -> Option<u32> {
-    // Small, and in the page cache as a rule; the thread that waits for it serves nobody.
+    // Blocking is fine: the file is small and mostly in the page cache, and this thread serves no client.
     let conf = std::fs::read(RESOLV_CONF).ok()?;
     let conf = ResolvConf::read(&String::from_utf8_lossy(&conf[..conf.len().min(MAX_CONF)]));
     for name in conf.names(name) {
@@ -45,12 +45,12 @@ pub async fn lookup(name: &str) -> Option<u32> {
     None
 }
 
-/// What is known of the system's way to the DNS.
+/// Parsed resolver configuration.
 #[derive(Debug, PartialEq, Eq)]
 struct ResolvConf {
     servers: Vec<IpAddr>,
     search: Vec<String>,
-    /// Names with so many dots are whole ones first.
+    /// Names with at least this many dots are first tried as absolute names.
     dots: usize,
 }
 
@@ -64,11 +64,11 @@ impl ResolvConf {
         for line in text.lines() {
             let mut words = line.split_whitespace();
             match words.next() {
-                // A server with a zone is left out: it costs no more than the usual interval.
+                // A server with a zone (`%eth0`) is skipped, which costs only the default interval.
                 Some("nameserver") => conf
                     .servers
                     .extend(words.next().and_then(|ip| ip.parse::<IpAddr>().ok())),
-                // The last line counts.
+                // The last such line wins.
                 Some("search" | "domain") => conf.search = words.take(MAX_SEARCH).map(str::to_owned).collect(),
                 Some("options") => {
                     let dots = words
@@ -86,7 +86,7 @@ impl ResolvConf {
         conf
     }
 
-    /// The names that one may stand for, in the order in which the system tries them.
+    /// Returns the names to try, in the order of the system resolver.
     fn names(&self, name: &str) -> Vec<String> {
         if name.ends_with('.') {
             return vec![name.to_owned()];
@@ -110,13 +110,13 @@ async fn query_server(server: SocketAddr, name: &str) -> Option<u32> {
     None
 }
 
-/// `None`: nobody can be asked so. `Some(None)`: there are no such records.
+/// Queries one record type. Returns `None` if the query fails, and `Some(None)` if there are no such records.
 async fn query(server: SocketAddr, name: &str, kind: u16) -> Option<Option<u32>> {
     let mut id = [0; 2];
     rand::fill(&mut id).ok()?;
     let mut request = question(u16::from_be_bytes(id), name, kind)?;
     *request.get_mut(2)? |= RECURSION_DESIRED;
-    // A port of its own, and answers from that server alone.
+    // The socket has a port of its own and receives only from that server.
     let any: SocketAddr = match server {
         SocketAddr::V4(_) => ([0; 4], 0).into(),
         SocketAddr::V6(_) => ([0; 16], 0).into(),
@@ -127,14 +127,15 @@ async fn query(server: SocketAddr, name: &str, kind: u16) -> Option<Option<u32>>
     let mut response = [0; MAX_ANSWER];
     loop {
         let length = socket.recv(&mut response).await.ok()?;
-        // What is no answer to this question is somebody else's, or made up.
+        // A message that does not match the question is late or forged, so it is ignored.
         if let Some(seconds) = min_ttl(&request, response.get(..length)?, kind) {
             return Some(seconds);
         }
     }
 }
 
-/// The shortest time that a record of an answer holds. `None`: it is none to that question.
+/// Returns the minimum TTL of the answer's records in seconds. `None` if the message does not answer the question,
+/// `Some(None)` if it has no record of this type.
 fn min_ttl(request: &[u8], response: &[u8], kind: u16) -> Option<Option<u32>> {
     const HEADER: usize = 12;
     const RESPONSE: u8 = 0x80;
@@ -149,13 +150,13 @@ fn min_ttl(request: &[u8], response: &[u8], kind: u16) -> Option<Option<u32>> {
     }
     let (mut at, mut min_ttl, mut has_record) = (request.len(), None::<u32>, false);
     for _ in 0..u16_at(response, 6)? {
-        // A list that breaks off, as in an answer that was too long for a datagram, still tells what it tells.
+        // A truncated list, as in an answer too long for a datagram, still counts up to its end.
         let Some((record, next)) = record(response, at) else {
             break;
         };
         at = next;
         has_record |= record.kind == kind;
-        // Names that lead to other names (CNAME) hold no longer than those.
+        // The TTL of an alias (CNAME) counts too.
         min_ttl = Some(min_ttl.map_or(record.seconds, |other| other.min(record.seconds)));
     }
     Some(min_ttl.filter(|_| has_record))
@@ -166,6 +167,8 @@ struct DnsRecord {
     seconds: u32,
 }
 
+/// Parses the record at `at` and returns it with the position of the next one (RFC 1035 §4.1.3).
+///
 /// ```text
 /// name, type(2) class(2) ttl(4) length(2) data (length)
 /// ```
@@ -176,7 +179,7 @@ fn record(message: &[u8], at: usize) -> Option<(DnsRecord, usize)> {
     let length = usize::from(u16::from_be_bytes([high, low]));
     let record = DnsRecord {
         kind: u16::from_be_bytes([kind_high, kind_low]),
-        // With its first bit set it is none at all (RFC 2181 §8).
+        // A TTL with the first bit set counts as zero (RFC 2181 §8).
         seconds: Some(u32::from_be_bytes(seconds))
             .filter(|seconds| seconds >> 31 == 0)
             .unwrap_or(0),
@@ -185,7 +188,7 @@ fn record(message: &[u8], at: usize) -> Option<(DnsRecord, usize)> {
     (next <= message.len()).then_some((record, next))
 }
 
-/// Where a name ends: at its empty label, or behind a pointer, which need not be followed.
+/// Returns the position after a name, which ends with its empty label or a compression pointer.
 fn skip_name(message: &[u8], mut at: usize) -> Option<usize> {
     loop {
         match *message.get(at)? {
@@ -222,7 +225,7 @@ mod tests {
         assert_eq!(none.names("app"), ["app"]);
     }
 
-    /// An answer to `asked` with these records: kind, seconds, data.
+    /// Returns a response to `request` with these records: type, TTL, data.
     fn response(request: &[u8], records: &[(u16, u32, &[u8])]) -> Vec<u8> {
         let mut response = request.to_vec();
         response[2] |= 0x80;
@@ -269,7 +272,7 @@ mod tests {
         for wrong in [&other, &query, &asks_else] {
             assert_eq!(min_ttl(&request, wrong, A), None);
         }
-        // Cut anywhere, it is no answer, or tells what is there.
+        // Truncated anywhere, it is no answer or yields the TTLs that are there.
         for length in 0..good.len() {
             let ttl = min_ttl(&request, &good[..length], A);
             assert!(matches!(ttl, None | Some(None | Some(60))), "{length}: {ttl:?}");
@@ -311,7 +314,7 @@ mod tests {
             at in 0..600_usize,
         ) {
             let request = question(7, "app.test", A).expect("a name");
-            // Behind a head that fits, so that what follows is looked at.
+            // The head matches the question, so that the bytes after it are parsed.
             let mut message = response(&request, &[]);
             message[7] = records;
             message.extend(&bytes);

@@ -1,4 +1,4 @@
-//! The tunnel that joins a client with an upstream that has gone over to another protocol.
+//! Tunnel between a client and an upstream that switched to another protocol.
 
 use std::io;
 use std::task::{Context, Poll};
@@ -10,15 +10,15 @@ use crate::transport::Transport;
 use crate::write_timeout::WriteTimeout;
 use rocknet_handler::tunnel::{Scratch, Splice, Tunnel};
 
-/// The upstream's end of a tunnel.
+/// Upstream end of a tunnel.
 pub struct UpgradedTunnel {
     splice: Splice<WriteTimeout<Transport>>,
-    /// What was held for the request is held for the tunnel.
+    /// Keeps the permit of the request for the tunnel.
     _conversation: H1Exchange,
 }
 
 impl UpgradedTunnel {
-    /// `None`: the connection has gone meanwhile.
+    /// Returns `None` if the exchange has no connection any more.
     pub fn new(mut exchange: H1Exchange) -> Option<UpgradedTunnel> {
         let connection = exchange.take_connection()?;
         let services = exchange.services();

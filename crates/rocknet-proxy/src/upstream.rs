@@ -1,4 +1,4 @@
-//! A server that is asked, and what all workers know of it.
+//! Upstream and its state, shared by all workers.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -14,35 +14,35 @@ use rocknet_handler::balance;
 use rocknet_handler::breaker::{Breaker, Rules};
 use rocknet_handler::clock::TimeSource;
 
+/// Server that requests are forwarded to.
 pub struct Upstream {
-    /// Never used twice in a server.
+    /// Unique within a server.
     pub id: u32,
-    /// The clock of the server.
+    /// Clock of the server.
     pub(super) time: TimeSource,
-    /// As it is written.
+    /// Address as the configuration writes it.
     pub name: Arc<str>,
-    /// What it is called in requests that name nobody: HTTP/1.0 may.
+    /// Value of `Host` for requests without one, which HTTP/1.0 allows.
     pub host: Box<str>,
-    /// Asked in HTTP/2.
+    /// Requests are sent in HTTP/2.
     pub http2: bool,
-    /// Asked under TLS: how, and as whom.
+    /// TLS configuration, and the name for which the certificate must be valid.
     pub tls: Option<(Arc<TlsClientConfig>, ServerName<'static>)>,
     address: UpstreamAddress,
-    /// The header of the PROXY protocol that its connections begin with. None of them is used twice, since each belongs to
-    /// the client that it names.
+    /// Version of the PROXY protocol header on its connections. Such a connection belongs to one client and is not reused.
     pub proxy_protocol: Option<ProxyProtocol>,
-    /// Its name as a number that lasts.
+    /// Stable hash of its name, for sticky cookies and balancing by key.
     pub name_hash: u64,
-    /// Which of its addresses comes next.
+    /// Counter that rotates its addresses.
     next_address: AtomicUsize,
-    /// Requests that are with the server, and those that wait for it.
+    /// Requests in flight and waiting.
     pub(super) limit: ConcurrencyLimit,
-    /// Checks in the background found it so.
+    /// Set by health checks.
     is_unhealthy: AtomicBool,
-    /// `breaker` remembers something: nobody needs its lock before.
+    /// `breaker` has recorded a failure. Without one, its lock is not needed.
     has_failures: AtomicBool,
     breaker: Mutex<Breaker>,
-    /// When it was well again, in milliseconds of uptime; 0: it was never anything else.
+    /// TimeSource of the last recovery, in milliseconds of uptime; 0: none.
     recovered_ms: AtomicU64,
 }
 
@@ -52,28 +52,28 @@ enum UpstreamAddress {
     Name(Mutex<Resolution>),
 }
 
-/// What is known of the addresses behind a name.
+/// Result of resolving a name.
 #[derive(Clone, Debug)]
 pub enum Resolution {
-    /// Nobody has answered yet.
+    /// The first lookup has not finished.
     Pending,
     Resolved(Arc<[SocketAddr]>),
     Failed(Arc<str>),
 }
 
-/// Where to connect to.
+/// Address to connect to.
 pub enum ConnectTarget<'u> {
     Unix(&'u Path),
-    /// In the order in which they are tried.
+    /// Addresses in the order of the attempts.
     Tcp(Vec<SocketAddr>),
-    /// To be asked again in a moment.
+    /// The first lookup has not finished; to be retried soon.
     Unresolved,
-    /// The name leads nowhere.
+    /// The name could not be resolved, for this reason.
     Failed(Arc<str>),
 }
 
 impl Upstream {
-    /// `id`: used by no other upstream of the server.
+    /// Returns an upstream without requests. `id` must be unique within the server.
     pub(super) fn new(
         id: u32,
         model: &model::Upstream,
@@ -109,7 +109,7 @@ impl Upstream {
         }
     }
 
-    /// Where to connect to now. Addresses take turns to be the first.
+    /// Returns the address to connect to. The addresses of a name take turns to be the first.
     pub fn connect_target(&self) -> ConnectTarget<'_> {
         let addresses = match &self.address {
             UpstreamAddress::Unix(path) => return ConnectTarget::Unix(path),
@@ -126,7 +126,7 @@ impl Upstream {
         ConnectTarget::Tcp(addresses)
     }
 
-    /// What the name leads to now. Addresses that were known are not given up because nobody answers.
+    /// Records the result of a lookup. A failed lookup does not replace known addresses.
     pub fn set_resolution(&self, resolution: Resolution) {
         let UpstreamAddress::Name(known) = &self.address else {
             return;
@@ -139,37 +139,40 @@ impl Upstream {
 }
 
 impl Upstream {
+    /// Returns true if the upstream fails its health checks.
     pub fn is_unhealthy(&self) -> bool {
         self.is_unhealthy.load(Ordering::SeqCst)
     }
 
+    /// Records the state of the health checks.
     pub fn set_unhealthy(&self, is_unhealthy: bool) {
-        // Stored before the look at those that wait: such a request counts itself first, then looks at this.
+        // Stored before waiting requests are checked: a waiting request counts itself first, then reads this flag.
         self.is_unhealthy.store(is_unhealthy, Ordering::SeqCst);
         if !is_unhealthy {
             self.recovered_ms.store(self.time.uptime_ms().max(1), Ordering::Relaxed);
         }
-        // Requests that wait have one server more, or may have none at all.
+        // Waiting requests have one more upstream, or possibly none at all.
         self.limit.grant_to_waiting();
     }
 
-    /// When it came back, if it was ever away.
+    /// Returns the time of the last recovery in milliseconds of uptime, if there was one.
     pub fn recovered_at_ms(&self) -> Option<u64> {
         Some(self.recovered_ms.load(Ordering::Relaxed)).filter(|ms| *ms != 0)
     }
 
-    /// Whether its answers give no reason to leave it alone.
+    /// Returns false while the breaker keeps requests away after failures.
     pub fn is_available(&self, now_ms: u64) -> bool {
         !self.has_failures.load(Ordering::Relaxed) || lock(&self.breaker).admits(now_ms)
     }
 
-    /// A request goes there.
+    /// Records that a request is sent to the upstream.
     pub fn request_started(&self, now_ms: u64, rules: Rules) {
         if self.has_failures.load(Ordering::Relaxed) {
             lock(&self.breaker).begin(now_ms, rules);
         }
     }
 
+    /// Records that a response has begun.
     pub fn succeeded(&self, now_ms: u64) {
         if !self.has_failures.load(Ordering::Relaxed) {
             return;
@@ -179,23 +182,28 @@ impl Upstream {
         self.has_failures.store(false, Ordering::Relaxed);
         drop(breaker);
         if is_back {
-            tracing::info!(upstream = %self.name, "answers again");
+            tracing::info!(upstream = %self.name, "responds again and is back in rotation");
             self.recovered_ms.store(now_ms.max(1), Ordering::Relaxed);
-            // There may be room for more than the one that tried.
+            // There may be capacity for more requests than the trial.
             self.limit.grant_to_waiting();
         }
     }
 
+    /// Records a failure that is the upstream's fault.
     pub fn failed(&self, now_ms: u64, rules: Rules) {
         let mut breaker = lock(&self.breaker);
         if breaker.failed(now_ms, rules) {
-            tracing::warn!(upstream = %self.name, "failed {} times, and is left alone for a while", rules.fails);
+            tracing::warn!(
+                upstream = %self.name,
+                "failed {} times and is out of rotation until a trial request succeeds",
+                rules.fails
+            );
         }
         self.has_failures.store(!breaker.is_closed(), Ordering::Relaxed);
     }
 }
 
-/// Nothing that can panic runs while one of these is locked.
+/// Locks `mutex`. No code that can panic runs under these locks, so poisoning is ignored.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

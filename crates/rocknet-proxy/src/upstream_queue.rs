@@ -1,4 +1,4 @@
-//! Requests that wait until a server has room: a bounded queue, high priority before low, with a deadline for each.
+//! Queue of requests that wait for capacity at an upstream: bounded, ordered by priority, with a deadline for each request.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,23 +15,23 @@ use rocknet_blocking::queue::{Queue, Ticket, Urgency};
 use rocknet_blocking::oneshot_slot::OneshotSlot;
 use rocknet_handler::breaker::Rules;
 
-/// Ticks after which a waiting request looks for room itself, because the end of a server's rest makes no event.
+/// Ticks after which a waiting request checks for capacity itself, because the end of a breaker's pause raises no event.
 const RECHECK_TICKS: u32 = 4;
 
-/// Requests of all workers that wait for the same servers. The queue bounds itself, for each priority.
+/// Requests of all workers that wait for the same upstreams. The inner queue is bounded for each priority.
 pub struct UpstreamQueue {
-    /// The servers; true for backups.
+    /// Upstreams, each with true if it is a backup.
     upstreams: Vec<(Arc<Upstream>, bool)>,
-    /// Requests that one server has at once.
+    /// Maximum number of concurrent requests at one upstream.
     max_requests: usize,
     queue: Mutex<Queue<Arc<WaitingRequest>>>,
-    /// Requests in the queue that exclude a server.
+    /// Number of waiting requests that exclude an upstream.
     excluding: AtomicUsize,
 }
 
-/// A request that waits.
+/// Waiting request.
 struct WaitingRequest {
-    /// The server that it excludes, because it was there before.
+    /// Upstream that the request excludes, because it was tried before.
     excluded: Option<u32>,
     rules: Rules,
     permit: OneshotSlot<Permit>,
@@ -47,7 +47,7 @@ impl UpstreamQueue {
         }
     }
 
-    /// Has every server offer its room to this queue.
+    /// Registers the queue at all its upstreams, which then grant it free capacity.
     pub fn register(self: &Arc<UpstreamQueue>) {
         for server in self.upstreams() {
             let queue = Arc::downgrade(self);
@@ -59,8 +59,9 @@ impl UpstreamQueue {
         self.upstreams.iter().map(|(server, _)| server)
     }
 
-    /// Returns the test for requests that may go to this server now: to a backup, or to a server that rests, only where no
-    /// better one is, and to an unhealthy one only where all are. `None`: no request may.
+    /// Returns a predicate for the requests that this upstream may get now, or `None` if it may get none.
+    ///
+    /// A backup or a paused upstream gets requests only without a better one, an unhealthy one only if all are unhealthy.
     fn eligible(&self, server: u32, now: Duration) -> Option<impl Fn(&Arc<WaitingRequest>) -> bool> {
         let rank = |(server, is_backup): &(Arc<Upstream>, bool)| {
             (server.is_unhealthy(), !server.is_available(millis(now)), *is_backup)
@@ -72,14 +73,16 @@ impl UpstreamQueue {
             .filter(|other| Some(rank(other)) < this)
             .map(|(other, _)| other.id);
         let (better, another) = (better.next(), better.next());
-        // A server that was tried is no better for the request that tried it.
+        // An upstream that a request excludes is no better for that request.
         let is_any_eligible = better.is_none() || another.is_none() && self.excluding.load(Ordering::SeqCst) > 0;
         is_any_eligible.then_some(move |request: &Arc<WaitingRequest>| {
             request.excluded != Some(server) && (better.is_none() || better == request.excluded)
         })
     }
 
-    /// Waits for a place at one of the servers, `but` one, for so many ticks. `None`: too many wait already, or it took longer.
+    /// Waits up to `ticks` for a permit at one of the upstreams other than `excluded`.
+    ///
+    /// Returns `None` if too many requests wait already or the time is over.
     pub async fn wait(
         &self,
         priority: Priority,
@@ -109,7 +112,7 @@ impl UpstreamQueue {
         };
         let mut left = ticks;
         loop {
-            // A request may have left before it could see this one in the queue.
+            // A permit may have been released before this request was visible in the queue.
             self.upstreams
                 .iter()
                 .for_each(|(server, _)| server.limit.grant_to_waiting());
@@ -145,12 +148,12 @@ impl WaitQueue for UpstreamQueue {
         let permit = server.try_acquire(self.max_requests, priority, millis(now))?;
         let (_, request) = queue.pop_where(&[priority], now, &eligible)?;
         server.request_started(millis(now), request.rules);
-        // A request that leaves finds itself in the queue, or has a place: the lock is held until both are so.
+        // The lock is held until the permit is stored, so a cancelled request is in the queue or has a permit to return.
         Some(request.permit.set(permit))
     }
 }
 
-/// Takes a request that leaves out of the queue. A place that it was given meanwhile goes to another one.
+/// Removes a request from the queue when its wait ends or is cancelled. A permit granted meanwhile goes to another request.
 struct QueueGuard<'w> {
     queue: &'w UpstreamQueue,
     request: Arc<WaitingRequest>,
@@ -173,7 +176,7 @@ fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Nothing that can panic runs while one of these is locked.
+/// Locks `mutex`. No code that can panic runs under these locks, so poisoning is ignored.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -196,7 +199,7 @@ mod tests {
         window_ms: 3_600_000,
     };
 
-    /// A server, by its number.
+    /// Returns an upstream with this id and port.
     fn server(number: u16) -> Arc<Upstream> {
         let to = To::at(Host::Address([127, 0, 0, 8].into(), number));
         Arc::new(Upstream::new(number.into(), &to, None, TimeSource::default()))
@@ -213,7 +216,7 @@ mod tests {
         server.try_acquire(max_requests, priority, uptime_ms())
     }
 
-    /// One that waits, with a wheel that nobody turns but the test.
+    /// Waiting request with a timer wheel that only the test advances.
     struct Client<'w> {
         wheel: Rc<Wheel>,
         waits: Pin<Box<dyn Future<Output = Option<Permit>> + 'w>>,
@@ -237,7 +240,7 @@ mod tests {
 
         fn permit(&mut self) -> Option<Permit> {
             match self.look() {
-                Poll::Ready(permit) => Some(permit.expect("a place before the deadline")),
+                Poll::Ready(permit) => Some(permit.expect("a permit before the deadline")),
                 Poll::Pending => None,
             }
         }
@@ -253,12 +256,12 @@ mod tests {
         let mut high = client(&wide, High, None);
         let late = client(&wide, High, None);
         drop(here);
-        // Nobody else takes it before he has looked.
+        // No other request overtakes it before it is polled.
         assert!(!shared.limit.has_capacity(1, High, uptime_ms()) && normal.permit().is_none());
-        let permit = high.permit().expect("he is the highest");
+        let permit = high.permit().expect("the highest priority");
         assert_eq!(permit.upstream.id, shared.id);
         drop(permit);
-        // One who leaves without having looked gives it on.
+        // A request that is dropped without being polled passes its permit on.
         assert!(normal.permit().is_none());
         drop(late);
         assert!(low.permit().is_none());
@@ -276,7 +279,7 @@ mod tests {
         let tunnel = take(&shared, 1, Normal).expect("room");
         let mut next = client(&queue, Normal, None);
         let tunnel = tunnel.into_unlimited();
-        let permit = next.permit().expect("the room of the tunnel");
+        let permit = next.permit().expect("the capacity of the tunnel");
         assert!(shared.limit.load() == 2 && take(&shared, 1, Normal).is_none());
         drop(tunnel);
         assert!(shared.limit.load() == 1 && take(&shared, 1, Normal).is_none());
@@ -289,29 +292,29 @@ mod tests {
         let shared = server(3);
         let queue = queue_for(&[&shared], 8);
         let mut alone: Vec<_> = (0..8)
-            .map(|_| take(&shared, 8, Low).expect("nobody else is there"))
+            .map(|_| take(&shared, 8, Low).expect("no other request is there"))
             .collect();
         assert!(take(&shared, 8, Low).is_none());
         let mut high = client(&queue, High, None);
         alone.pop();
-        let first = high.permit().expect("a place that was left");
+        let first = high.permit().expect("a released permit");
         alone.truncate(5);
         alone.extend(take(&shared, 8, Low));
         assert_eq!(alone.len(), 6);
         let mut low = client(&queue, Low, None);
-        // Those of low priority that wait hold nobody up.
+        // Waiting requests of low priority block no other request.
         assert!(!shared.limit.has_capacity(8, Low, uptime_ms()) && shared.limit.has_capacity(8, Normal, uptime_ms()));
-        let second = take(&shared, 8, Normal).expect("a place that was spared");
+        let second = take(&shared, 8, Normal).expect("a reserved permit");
         assert!(take(&shared, 8, High).is_none());
         drop(first);
         assert!(low.permit().is_none());
         alone.pop();
-        let third = low.permit().expect("a place that one of low priority left");
+        let third = low.permit().expect("a permit released by low priority");
         assert!(take(&shared, 8, Low).is_none());
         let later = uptime_ms() + 10_000;
         assert!(shared.try_acquire(8, Low, later).is_some());
         drop((second, third));
-        // Of three none is spared.
+        // A limit of three has no reserve.
         assert!(take(&server(4), 3, High).is_some());
         let few: Vec<_> = (0..3).map_while(|_| take(&server(4), 3, Low)).collect();
         assert_eq!(few.len(), 3);
@@ -327,7 +330,7 @@ mod tests {
         drop(full);
         let full = client_of_paused.permit().expect("the other");
         assert_eq!(full.upstream.id, two.id);
-        // Where all rest, they are asked all the same.
+        // If all are paused, they get requests all the same.
         two.failed(uptime_ms(), RULES);
         let busy = take(&one, 1, Low);
         let mut second_client = client(&queue, Low, None);
@@ -336,16 +339,16 @@ mod tests {
         for server in [&one, &two] {
             server.succeeded(uptime_ms());
         }
-        // One that was tried stays free, for others.
+        // An excluded upstream stays free for other requests.
         let mut excluding = client(&queue, High, Some(one.id));
         let held = take(&one, 1, Low).expect("room");
         let mut any = client(&queue, Low, None);
         drop(held);
         assert!(excluding.permit().is_none());
-        let held = any.permit().expect("what the other did not want");
+        let held = any.permit().expect("the permit that the first request excludes");
         drop(full);
-        drop(excluding.permit().expect("the one he wanted"));
-        // One that is well again is offered at once.
+        drop(excluding.permit().expect("the upstream that is not excluded"));
+        // An upstream that becomes healthy is offered at once.
         drop(held);
         let full = take(&two, 1, Low);
         one.set_unhealthy(true);
@@ -363,18 +366,18 @@ mod tests {
         queue.register();
         let (busy, full) = (take(&share, 1, Low), take(&backup, 1, Low));
         let mut patient = client(&queue, Normal, None);
-        // Whoever was with the other one has only the backup left.
+        // A request that excludes the active upstream has only the backup left.
         let mut tried = client(&queue, Low, Some(share.id));
         drop(full);
         let full = tried.permit().expect("the backup");
         assert_eq!(full.upstream.id, backup.id);
         assert!(patient.permit().is_none());
         drop(full);
-        assert!(patient.permit().is_none(), "the other is but full");
+        assert!(patient.permit().is_none(), "the active upstream is only at its limit");
         drop(busy);
         let busy = patient.permit().expect("its turn");
         assert_eq!(busy.upstream.id, share.id);
-        // One that rests is no better than a backup that does not, and better than one that rests as well.
+        // A paused upstream ranks below an available backup, and above a paused one.
         let mut patient = client(&queue, Normal, None);
         share.failed(uptime_ms(), RULES);
         backup.limit.grant_to_waiting();
@@ -399,7 +402,7 @@ mod tests {
         let third = greedy.permit();
         assert!(third.is_some() && modest.permit().is_none());
         drop(second);
-        // Who comes now would pass one who waits in his own line, and has a place before him.
+        // A new request may overtake a waiting one whose own limit is reached.
         assert!(modest.permit().is_none() && shared.limit.has_capacity(2, Low, uptime_ms()));
         drop(third);
         assert!(modest.permit().is_some());
@@ -424,7 +427,7 @@ mod tests {
             patient.wheel.advance();
         }
         assert_eq!(patient.permit().map(|permit| permit.upstream.id), Some(one.id));
-        // And one that answers again has room for all who wait.
+        // An upstream that responds again has capacity for all waiting requests.
         let trial = take(&one, 2, Low);
         one.failed(uptime_ms(), RULES);
         let more = queue_for(&[&one, &two], 2);

@@ -1,4 +1,4 @@
-//! The registry of the servers that one RockNet server passes requests on to, with what its routes share about them.
+//! Registry of the upstreams of one server, shared by its routes and across reloads.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,20 +16,22 @@ use crate::upstream::Upstream;
 use crate::upstream_queue::UpstreamQueue;
 use rocknet_handler::clock::TimeSource;
 
-/// What makes two upstreams the same: what is known of one depends on how it is checked and looked up, and what a connection
-/// is worth on who was believed when it was made.
+/// Properties that make two upstreams the same.
+///
+/// The state of an upstream depends on how it is checked and resolved, and its connections depend on the TLS settings and
+/// name they were verified with.
 type UpstreamKey = (model::Upstream, Option<Health>, Resolve, Option<(u32, String)>);
 
-/// Who are asked, whether as a backup, and how many requests each may have.
+/// Properties that make two queues the same: the upstream ids, each with whether it is a backup, and the limit of requests.
 type QueueKey = (Vec<(u32, bool)>, u32);
 
+/// Upstreams of one server, with their background threads.
 pub struct Upstreams {
-    /// Those in use by some snapshot.
+    /// Upstreams that some configuration uses.
     all: Mutex<BTreeMap<UpstreamKey, Weak<Upstream>>>,
     ids: AtomicU32,
     tls_configs: TlsClientConfigs,
-    /// The queues of those that are limited: one for those that have the same servers, so that no server is offered to two
-    /// queues for one request.
+    /// Queues of waiting requests. Routes with the same upstreams share one, so that freed capacity is offered once.
     queues: Mutex<BTreeMap<QueueKey, Weak<UpstreamQueue>>>,
     background: BackgroundTasks,
     pub(super) copies: Arc<MirrorQueue>,
@@ -37,11 +39,11 @@ pub struct Upstreams {
     dialer: Option<Arc<dyn Dialer>>,
 }
 
-/// For lookups of names that are under way when the server stops: they cannot be interrupted, and nothing depends on them.
+/// Grace period for lookups that are running at a stop. They cannot be interrupted, and nothing depends on them.
 const LOOKUP_GRACE: Duration = Duration::from_millis(500);
 
 impl Upstreams {
-    /// `time`: the clock of the server. Starts no thread.
+    /// Returns an empty registry that uses `time`, the clock of the server. Starts no thread.
     pub fn new(time: TimeSource) -> Upstreams {
         Upstreams {
             all: Mutex::default(),
@@ -55,7 +57,7 @@ impl Upstreams {
         }
     }
 
-    /// As [`Upstreams::new`], with links in place of sockets.
+    /// Returns an empty registry as [`Upstreams::new`] does, with links of `dialer` in place of sockets.
     pub fn with_dialer(time: TimeSource, dialer: Arc<dyn Dialer>) -> Upstreams {
         Upstreams {
             dialer: Some(dialer),
@@ -67,7 +69,7 @@ impl Upstreams {
         self.dialer.clone()
     }
 
-    /// Returns the upstream at a place. Routes of one configuration and of the next share it.
+    /// Returns the upstream with these properties. Routes of one configuration and of the next share it.
     pub fn get(
         &self,
         model: &model::Upstream,
@@ -92,12 +94,16 @@ impl Upstreams {
         upstream
     }
 
-    /// Returns the configuration for handshakes. The error is for the operator.
+    /// Returns the configuration for handshakes.
+    ///
+    /// # Errors
+    ///
+    /// Returns a message for the operator.
     pub(super) fn tls_config(&self, model: &model::UpstreamTls, http2: bool) -> Result<Arc<TlsClientConfig>, String> {
         self.tls_configs.get(model, http2)
     }
 
-    /// Returns the queue for servers, each with whether it is a backup, with `most` requests at each.
+    /// Returns the queue for upstreams, each with whether it is a backup, with up to `max_requests` at each.
     pub(super) fn queue(&self, servers: Vec<(Arc<Upstream>, bool)>, max_requests: u32) -> Arc<UpstreamQueue> {
         let mut ids: Vec<_> = servers
             .iter()
@@ -116,7 +122,7 @@ impl Upstreams {
         queue
     }
 
-    /// Ends lookups, checks and copies of requests. Returns whether their threads had ended at `deadline`.
+    /// Ends lookups, health checks and mirrored requests. Returns true if their threads had ended at `deadline`.
     pub fn stop(&self, deadline: Instant) -> bool {
         let has_ended = self.background.stop(deadline.min(Instant::now() + LOOKUP_GRACE));
         self.copies.stop(deadline) && has_ended
@@ -129,7 +135,7 @@ impl Default for Upstreams {
     }
 }
 
-/// Nothing that can panic runs while one of these is locked.
+/// Locks `mutex`. No code that can panic runs under these locks, so poisoning is ignored.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,6 @@
-//! A link that is given up when its peer takes nothing for too long: clients are watched by their protocol, upstreams here.
+//! Write timeout for a link: fails if the peer accepts nothing for too long.
+//!
+//! Used for the upstream end of tunnels. The protocol enforces the timeout for clients.
 
 use std::io::{self, ErrorKind};
 use std::rc::Rc;
@@ -9,18 +11,19 @@ use rocknet_io::pipe::Pipe;
 use rocknet_io::queue::SendQueue;
 use rocknet_io::wheel::{Deadline, Wheel};
 
+/// Link whose sends fail with `TimedOut` if the peer accepts nothing for too long.
 pub struct WriteTimeout<L> {
     link: L,
     wheel: Rc<Wheel>,
-    /// Ticks in which something has to move.
+    /// Ticks within which the peer must accept or acknowledge bytes.
     ticks: u32,
-    /// There while something waits to leave: a tunnel in which nothing flows holds no deadline.
+    /// Present while bytes wait to be sent. An idle tunnel holds no deadline.
     stalled: Option<Box<StalledWrite>>,
 }
 
 struct StalledWrite {
     deadline: Deadline,
-    /// What the peer had not acknowledged when the time began.
+    /// Bytes that the peer had not acknowledged when the deadline was set.
     in_flight: u64,
 }
 
@@ -34,7 +37,7 @@ impl<L: Link> WriteTimeout<L> {
         }
     }
 
-    /// Something did not leave. Whether the peer has had its time.
+    /// Called when bytes remain unsent. Returns true if the peer made no progress within the timeout.
     fn is_timed_out(&mut self, context: &Context<'_>, has_moved: bool) -> bool {
         let (link, wheel, ticks) = (&self.link, &self.wheel, self.ticks);
         let restart = |deadline: &Deadline| {
@@ -52,7 +55,7 @@ impl<L: Link> WriteTimeout<L> {
         if !stalled.deadline.poll_past(context.waker()) {
             return false;
         }
-        // A slow peer takes what the kernel holds for it long before there is room for more.
+        // A slow peer acknowledges bytes from the kernel's buffer long before the socket accepts more.
         let before = stalled.in_flight;
         stalled.in_flight = restart(&stalled.deadline);
         stalled.in_flight >= before || stalled.deadline.poll_past(context.waker())
@@ -139,7 +142,7 @@ mod tests {
         queue.push_owned(vec![b'x'; 100_000].into());
         peer.take(10);
         for _ in 0..5 {
-            // Just in time, again and again.
+            // Each read comes just in time.
             assert!(watched.poll_send(&mut context, &mut queue).is_pending());
             wheel.advance();
             wheel.advance();
@@ -152,10 +155,10 @@ mod tests {
             polled.is_ready().then_some((ticks, polled))
         });
         let Some((ticks, Poll::Ready(Err(error)))) = given_up else {
-            panic!("it is waited for");
+            panic!("no timeout");
         };
         assert_eq!((ticks, error.kind()), (2, ErrorKind::TimedOut));
-        // What leaves whole begins anew.
+        // A complete write resets the timeout.
         peer.take_all();
         assert!(matches!(
             watched.poll_send(&mut context, &mut queue),

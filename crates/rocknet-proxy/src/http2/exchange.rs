@@ -1,4 +1,4 @@
-//! One request and its answer on a stream of its own: both flow as the windows of either side let them.
+//! HTTP/2 exchange with an upstream on one stream: both directions flow as far as the flow-control windows allow.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -26,7 +26,7 @@ use rocknet_handler::interim::{InterimResponse, InterimSender};
 use rocknet_handler::response::{Body, ErrorPage, FieldList, Response, Stream};
 use rocknet_handler::services::Services;
 
-/// A request that has been sent, or is being sent.
+/// Exchange whose response has not begun.
 pub struct H2Exchange {
     services: Rc<Services>,
     permit: StreamPermit,
@@ -37,7 +37,7 @@ pub struct H2Exchange {
     interim: u8,
 }
 
-/// A request whose answer has begun.
+/// Exchange whose response has begun.
 pub struct H2Response {
     services: Rc<Services>,
     permit: StreamPermit,
@@ -65,8 +65,12 @@ impl H2Exchange {
         }
     }
 
-    /// Goes on until the head of the answer is there. The time the client takes is the client's. With an error comes the
-    /// upload of which nothing may have been sent.
+    /// Drives the exchange until the response head has arrived. Time spent waiting for the client does not count against
+    /// the upstream.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error with the upload, whose body may still be untouched.
     pub async fn wait_for_head(
         mut self,
         interim: &mut InterimSender,
@@ -83,7 +87,7 @@ impl H2Exchange {
             }),
             Err(error) => {
                 if matches!(error, ProxyError::Timeout) {
-                    // Who says nothing to this may have gone, and would keep the others waiting as well.
+                    // A connection without any response may be dead, and would delay other requests as well.
                     self.permit.retire();
                 }
                 Err((error, self.upload))
@@ -120,7 +124,7 @@ impl H2Exchange {
             }
             self.interim += 1;
             if self.interim > INTERIM_MAX {
-                let why = "it gives too many interim answers".to_owned();
+                let why = "too many interim responses".to_owned();
                 return Poll::Ready(Err(ProxyError::InvalidH2(why)));
             }
             if let Some(status) = Status::new(received.status().as_u16()) {
@@ -146,7 +150,7 @@ impl H2Exchange {
             }
             Poll::Pending => {
                 if self.interim_responses.is_some() {
-                    // Nobody waits until they are taken: this is polled again when they are.
+                    // The result is ignored, because the task is polled again when they were sent.
                     let _ = interim.poll_send(context, &mut self.interim_responses);
                 }
                 Poll::Pending
@@ -156,11 +160,11 @@ impl H2Exchange {
 }
 
 impl H2Response {
-    /// The response; `place`: what is left at the server when the answer is over.
+    /// Returns the response. `upstream_permit` is released when its body is over.
     pub fn into_response(self, method: Method, upstream_permit: Permit) -> Result<Response, ProxyError> {
         let (head, body) = self.head.into_parts();
         let status = Status::new(head.status.as_u16()).ok_or_else(|| {
-            let why = format!("its status is {}", head.status.as_u16());
+            let why = format!("status {}", head.status.as_u16());
             ProxyError::InvalidH2(why)
         })?;
         let fields = head::response_fields(&head.headers);
@@ -194,17 +198,17 @@ impl H2Response {
     }
 }
 
-/// The rest of an answer: the server may send more when the last piece has been asked for.
+/// Response body. The upstream may send more once the previous piece was taken.
 struct H2Body {
     body: RecvStream,
     deadline: Deadline,
     idle: u32,
-    /// Bytes that were given on, and that the server may send again.
+    /// Bytes that were taken but are not yet returned to the flow-control window.
     unreleased: usize,
     length: Option<u64>,
     trailers: Option<FieldList>,
     upload: Option<BackgroundUpload>,
-    /// How far the request beside it had come.
+    /// Bytes of the request body that were sent at the last check.
     upload_seen: u64,
     permit: StreamPermit,
     _upstream_permit: Permit,
@@ -229,7 +233,7 @@ impl H2Body {
                 Some(Err(error)) => return Poll::Ready(Some(Err(error::from_h2(error, false)))),
                 None => {
                     return Poll::Ready(match ready!(self.body.poll_trailers(context)) {
-                        // The client is not told of an end, so that no part passes for the whole.
+                        // An error instead of the end, so that the client does not take a part for the whole.
                         Ok(_) if self.permit.is_malformed(self.body.stream_id()) => Some(Err(malformed())),
                         Ok(trailers) => {
                             self.trailers = trailers.as_ref().map(response_trailers);
@@ -242,7 +246,7 @@ impl H2Body {
         }
     }
 
-    /// Silent is who neither speaks nor listens.
+    /// Returns true if the timeout passed without data in either direction.
     fn is_idle(&mut self, context: &Context<'_>) -> bool {
         while self.deadline.poll_past(context.waker()) {
             let sent_bytes = self.upload.as_ref().map_or(0, |upload| upload.sent_bytes.get());
@@ -257,7 +261,7 @@ impl H2Body {
 }
 
 fn malformed() -> ProxyError {
-    ProxyError::InvalidH2("its head or trailers are malformed".to_owned())
+    ProxyError::InvalidH2("malformed header or trailer fields".to_owned())
 }
 
 fn response_trailers(map: &HeaderMap) -> FieldList {

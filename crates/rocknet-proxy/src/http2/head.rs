@@ -1,4 +1,4 @@
-//! Heads in the forms of the HTTP/2 library: a request as it is sent, an answer as it is passed on.
+//! Conversion of request heads to the types of the HTTP/2 library, and of its response heads to ours.
 
 use http::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, TE};
 use http::{Method, Request, Uri};
@@ -8,10 +8,10 @@ use rocknet_proto::h1::{EncodeError, Length, RequestLine};
 use crate::request::HeadWriter;
 use rocknet_handler::response::FieldList;
 
-/// Where a request is written.
+/// Request head under construction.
 pub struct H2RequestHead {
     pub is_secure: bool,
-    /// The client wants trailers.
+    /// The client accepts trailers.
     pub wants_trailers: bool,
     pub request: Request<()>,
 }
@@ -39,7 +39,7 @@ impl HeadWriter for &mut H2RequestHead {
     }
 }
 
-/// Trailers as they are sent; what cannot be is left out.
+/// Converts trailer fields. Fields that cannot be sent are dropped.
 pub fn to_header_map(fields: &FieldList) -> HeaderMap {
     let mut map = HeaderMap::new();
     for (name, value) in fields.bytes() {
@@ -55,14 +55,14 @@ fn append(map: &mut HeaderMap, name: &[u8], value: &[u8]) -> Result<(), EncodeEr
     Ok(())
 }
 
-/// Fields of an answer, without those that rule its connection or that this server says of itself.
+/// Returns the fields of a response without those of its connection and those that RockNet sets itself.
 pub fn response_fields(map: &HeaderMap) -> FieldList {
     let is_own = |name: &str| name == "date" || name == "server" || is_framing(name.as_bytes());
     let lines = map.iter().filter(|(name, _)| !is_own(name.as_str()));
     FieldList::copied(lines.map(|(name, value)| Field::new(name.as_str().as_bytes(), value.as_bytes())))
 }
 
-/// The length that an answer tells; the library sees to it that there is one at most, and that it holds.
+/// Returns the value of `Content-Length`. The library ensures that there is at most one and that the body matches it.
 pub fn content_length(map: &HeaderMap) -> Option<u64> {
     map.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }

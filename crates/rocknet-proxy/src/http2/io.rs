@@ -1,4 +1,4 @@
-//! A wire as the HTTP/2 library wants it: something to read from and to write to.
+//! Adapter from a transport to the `AsyncRead` and `AsyncWrite` that the HTTP/2 library needs.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -16,30 +16,32 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::transport::Transport;
 
-/// Bytes taken at once to be sent: frames are gathered by the library up to a like size.
+/// Maximum number of bytes accepted by one write. The library gathers frames up to a similar size.
 const MAX_WRITE: usize = 64 * 1024;
 
+/// Byte stream of an HTTP/2 connection.
 pub struct H2Io {
     transport: Transport,
-    /// Received in a buffer of the wire's own, and not read yet.
+    /// Received bytes in a buffer of the transport that are not read yet.
     unread: Bytes,
     out: SendQueue,
     judge: ResponseValidator,
     malformed: Rc<MalformedStreams>,
-    /// The wire has not taken all that it was given.
+    /// The socket has not accepted all bytes.
     has_backlog: bool,
 }
 
-/// Streams whose answers break the rules of HTTP/2 in what the library lets pass. They are known before the library tells of
-/// the answer, because its bytes are judged on their way to it.
+/// Streams whose responses break rules of HTTP/2 that the library does not enforce.
+///
+/// They are known before the library reports the response, because its bytes are checked on their way to the library.
 #[derive(Default)]
 pub struct MalformedStreams {
     streams: RefCell<BTreeSet<u32>>,
-    /// The connection could not be followed any more.
+    /// The frames of the connection could not be parsed any more, so every stream counts as malformed.
     unknown: Cell<bool>,
 }
 
-/// Streams remembered: more than there are on a connection at once, and those that were given up take the rest.
+/// Maximum number of remembered streams: more than the concurrent streams of a connection, with room for abandoned ones.
 const MAX_MALFORMED: usize = 1024;
 
 impl MalformedStreams {
@@ -68,7 +70,7 @@ impl H2Io {
         }
     }
 
-    /// Looks at bytes before the library gets them.
+    /// Checks received bytes before the library gets them.
     fn inspect(&mut self, bytes: &[u8]) {
         let malformed = &self.malformed;
         if let Err(OutOfSync) = self.judge.read(bytes, |stream| malformed.add(stream)) {
@@ -108,7 +110,7 @@ impl AsyncRead for H2Io {
         self.inspect(&taken);
         buffer.put_slice(&taken);
         if self.unread.is_empty() {
-            // It goes back to the wire.
+            // Returns the buffer to the transport.
             self.unread = Bytes::new();
         }
         Poll::Ready(Ok(()))

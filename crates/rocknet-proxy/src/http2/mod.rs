@@ -1,11 +1,11 @@
-//! Servers that are asked in HTTP/2, with their windows, their trailers, and many requests on one connection: gRPC.
+//! HTTP/2 client for upstreams: flow control, trailers, and many streams on one connection, as gRPC needs.
 //!
-//! The frames are the `h2` crate's. It runs over the same wires as HTTP/1.1 does, as one task for each connection.
+//! The `h2` crate handles the frames. It runs over the same transports as HTTP/1.1, as one task for each connection.
 //!
 //! ```text
-//! head.rs ─▶ call.rs ─▶ sessions.rs ─▶ socket.rs ─▶ a wire
-//!              │ upload.rs: the request's content, beside the answer
-//!          Response
+//! head.rs ─▶ exchange.rs ─▶ pool.rs ─▶ io.rs ─▶ transport.rs
+//!                │ upload.rs sends the request body while the response is received
+//!            Response
 //! ```
 
 mod exchange;
@@ -33,8 +33,9 @@ use rocknet_handler::exchange::RequestBody;
 use rocknet_handler::interim::InterimSender;
 use rocknet_handler::services::Services;
 
-/// Sends a request, and goes on until the head of its answer is there. `content` is left where it is when nothing of it was
-/// taken, so that another server can be asked.
+/// Sends a request and waits for the head of its response.
+///
+/// An untouched request body stays in `content`, so that another upstream can get it.
 pub async fn send(
     services: &Rc<Services>,
     upstream: &Arc<Upstream>,
@@ -64,7 +65,7 @@ pub async fn send(
         };
         let error = match sent_request {
             Err(error) => {
-                // Nothing was said.
+                // No byte of the request was sent.
                 permit.retire();
                 match error::from_h2(error, true) {
                     ProxyError::ReusedConnectionClosed => ProxyError::Refused,

@@ -1,5 +1,5 @@
-//! Connections to servers that speak HTTP/2, kept by each worker for itself: many requests share one, up to what the server
-//! takes at once.
+//! Pool of HTTP/2 connections to upstreams, one for each worker. Many requests share a connection, up to the number of
+//! streams that the upstream allows.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -24,18 +24,19 @@ use crate::{connect, error};
 use rocknet_handler::exchange::Client;
 use rocknet_handler::services::{Services, WorkerLocal};
 
-/// Requests on one connection at once, where the server takes more: what RFC 9113 §6.5.2 has servers take at least, and few
-/// take fewer.
+/// Maximum number of concurrent streams on one connection, even if the upstream allows more. RFC 9113 §6.5.2 recommends
+/// that servers allow at least 100, and few allow fewer.
 const MAX_STREAMS: usize = 100;
-/// Connections of one worker to one server: 1,600 requests at once. More of them wait nowhere, and are answered with 503.
+/// Maximum number of connections of one worker to one upstream, which is 1,600 concurrent requests. Further requests get
+/// status 503.
 const MAX_CONNECTIONS: usize = 16;
-/// Content of one answer that a server may send ahead of its reader.
+/// Flow-control window of a stream: bytes of a response body that the upstream may send ahead of the client.
 const STREAM_WINDOW: u32 = 256 * 1024;
-/// Content of all of them: so much that one client that does not read keeps no other waiting.
+/// Flow-control window of a connection. It holds the windows of all streams, so a client that does not read blocks no other.
 const CONNECTION_WINDOW: u32 = STREAM_WINDOW * MAX_STREAMS as u32;
-/// Content of one request that is framed and has not left.
+/// Maximum number of bytes of a request body that are framed but not sent.
 const SEND_BUFFER: usize = 128 * 1024;
-/// Head of an answer: as much as one in HTTP/1.1 may have.
+/// Maximum size of a response head, in bytes: the same as in HTTP/1.1.
 const HEAD_SIZE: u32 = 32 * 1024;
 
 #[derive(Default)]
@@ -46,34 +47,34 @@ pub struct H2Pool {
 struct UpstreamConnections {
     upstream: Weak<Upstream>,
     connections: Vec<Rc<H2Connection>>,
-    /// Somebody makes a connection, and these wait for it.
+    /// Connection being opened, with the requests that wait for it.
     pending: Option<Rc<PendingConnection>>,
     idle_ms: u64,
 }
 
-/// One connection.
+/// HTTP/2 connection.
 pub struct H2Connection {
     sender: SendRequest<Bytes>,
     active: Cell<usize>,
-    /// Requests so far.
+    /// Number of requests so far.
     requests: Cell<u64>,
-    /// Nothing more is asked over it.
+    /// No further request is sent on this connection.
     is_closed: Rc<Cell<bool>>,
     malformed: Rc<MalformedStreams>,
     idle_since_ms: Cell<u64>,
 }
 
-/// One request's place on a connection.
+/// Permit for one stream of a connection.
 pub struct StreamPermit {
     connection: Rc<H2Connection>,
     services: Rc<Services>,
 }
 
-/// A connection in the making.
+/// Connection that is being opened.
 #[derive(Default)]
 struct PendingConnection {
     waiting: RefCell<Vec<Waker>>,
-    /// `None`: not yet, or given up by whoever made it.
+    /// Error of the attempt. `None` while it is pending, and if its task was dropped.
     failed: RefCell<Option<(io::ErrorKind, String)>>,
     is_closed: Cell<bool>,
 }
@@ -92,17 +93,17 @@ impl StreamPermit {
         self.connection.sender.clone()
     }
 
-    /// Whether nothing was asked over this connection before.
+    /// Returns true if this is the first request on the connection.
     pub fn is_first(&self) -> bool {
         self.connection.requests.get() == 1
     }
 
-    /// Whether the answer on this stream breaks rules of HTTP/2 that the library does not look after.
+    /// Returns true if the response on this stream breaks rules of HTTP/2 that the library does not enforce.
     pub fn is_malformed(&self, stream: StreamId) -> bool {
         self.connection.malformed.contains(stream)
     }
 
-    /// Has nothing more asked over this connection; what is under way goes on.
+    /// Excludes the connection from further requests. Open streams continue.
     pub fn retire(&self) {
         self.connection.is_closed.set(true);
     }
@@ -116,8 +117,10 @@ impl Drop for StreamPermit {
 }
 
 impl PendingConnection {
-    /// Ready when it is over. `place`: of the one who waits, who has one, however often he looks: a connection in HTTP/2 looks
-    /// for all its streams whenever anything comes.
+    /// Returns ready when the attempt is over.
+    ///
+    /// `position` is the index of the caller's waker. It keeps one entry however often it is polled: a client connection in
+    /// HTTP/2 polls all its streams whenever data arrives.
     fn poll_finished(&self, context: &mut Context<'_>, position: &mut Option<usize>) -> Poll<()> {
         if self.is_closed.get() {
             return Poll::Ready(());
@@ -142,7 +145,8 @@ impl H2Connection {
 }
 
 impl H2Pool {
-    /// A place on a connection, which is made if there is none with room. Who comes while one is made waits for it.
+    /// Returns a permit for a stream. Opens a connection if none has a free stream; requests that arrive meanwhile wait
+    /// for it.
     pub async fn acquire(
         services: &Rc<Services>,
         upstream: &Arc<Upstream>,
@@ -181,7 +185,7 @@ impl H2Pool {
                         id: upstream.id,
                         pending,
                     };
-                    // Connections that many share name no client.
+                    // A connection shared by many clients announces none of them.
                     let result = match connect::open_transport(services, upstream, proxy, Client::Local, deadline).await
                     {
                         Ok(transport) => handshake(transport, upstream).await,
@@ -218,7 +222,7 @@ impl H2Pool {
 }
 
 impl WorkerLocal for H2Pool {
-    /// Closes what has rested too long, and what no configuration names any more.
+    /// Closes connections that were idle too long, and those to upstreams that no configuration uses any more.
     fn tick(&self, now_ms: u64) {
         if self.by_upstream.borrow().is_empty() {
             return;
@@ -234,13 +238,13 @@ impl WorkerLocal for H2Pool {
         });
     }
 
-    /// Closes all that nothing is asked over.
+    /// Drops all connections from the pool. Those without open streams close.
     fn release(&self) {
         self.by_upstream.borrow_mut().clear();
     }
 }
 
-/// Whoever makes a connection; when that is over, for whatever reason, those who wait hear of it.
+/// Wakes the waiting requests when an attempt to connect ends for any reason.
 struct ConnectGuard<'s> {
     pool: &'s H2Pool,
     id: u32,

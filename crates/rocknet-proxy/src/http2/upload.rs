@@ -1,4 +1,4 @@
-//! The content of a request on its way to a server: taken from the client as fast as the server's windows let go.
+//! Upload of a request body to an HTTP/2 upstream, as fast as the flow-control windows of the upstream allow.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -19,15 +19,15 @@ use rocknet_handler::exchange::{BodyError, RequestBody};
 pub struct Upload {
     stream: SendStream<Bytes>,
     body: RequestBody,
-    /// Taken from the client, and not framed yet.
+    /// Bytes from the client that are not framed yet.
     chunk: Bytes,
-    /// Fields that the proxy sets, in trailers as in heads.
+    /// Fields that the proxy sets, which trailers must not override.
     proxy_headers: Arc<[(String, String)]>,
-    /// Bytes that were framed.
+    /// Number of bytes framed so far.
     sent_bytes: Rc<Cell<u64>>,
 }
 
-/// An upload that goes on beside its answer; dropped, it ends.
+/// Upload that continues while the response is received. Dropping it cancels the upload.
 pub struct BackgroundUpload {
     _stop: Sender<()>,
     pub sent_bytes: Rc<Cell<u64>>,
@@ -44,7 +44,7 @@ impl Upload {
         }
     }
 
-    /// Whether it is the client that is waited for, rather than the server.
+    /// Returns true if the upload waits for the client and not for the upstream.
     pub fn waits_for_client(&self) -> bool {
         self.chunk.is_empty()
     }
@@ -53,22 +53,26 @@ impl Upload {
         self.sent_bytes.get()
     }
 
-    /// Nothing of the content was taken, so that it can be given to another server.
+    /// Returns the request body if nothing of it was consumed, so that another upstream can get it.
     pub fn into_untouched(self) -> Option<RequestBody> {
         (self.sent_bytes.get() == 0 && self.chunk.is_empty()).then_some(self.body)
     }
 
-    /// Ready when all has been framed, or the server wants no more of it; an error is the client's.
+    /// Returns ready when everything is framed or the upstream wants no more of it.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of receiving from the client.
     pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BodyError>> {
         loop {
             while !self.chunk.is_empty() {
-                // Asked for first: what was left over by the last piece is none of this one's.
+                // Reserved first, because capacity left over from the previous piece does not count for this one.
                 self.stream.reserve_capacity(self.chunk.len());
                 let room = self.stream.capacity();
                 if room == 0 {
                     match ready!(self.stream.poll_capacity(context)) {
                         Some(Ok(_)) => continue,
-                        // Why, the answer tells.
+                        // The response explains why the stream is gone.
                         _ => return Poll::Ready(Ok(())),
                     }
                 }
@@ -83,7 +87,7 @@ impl Upload {
                 Ok(None) => {
                     let trailers = self.body.take_trailers().unwrap_or_default();
                     let trailers = trailers::for_request(&trailers, &self.proxy_headers);
-                    // One that has gone needs no end.
+                    // An error is ignored, because a closed stream needs no end.
                     let _ = match trailers.is_empty() {
                         true => self.stream.send_data(Bytes::new(), true),
                         false => self.stream.send_trailers(head::to_header_map(&trailers)),
@@ -98,7 +102,7 @@ impl Upload {
         }
     }
 
-    /// Goes on by itself: an answer that its client does not take must not keep the request from being sent.
+    /// Continues in a task of its own, so that a client that does not read the response does not stall the upload.
     pub fn into_background(mut self) -> BackgroundUpload {
         let (stop, mut stopped): (Sender<()>, Receiver<()>) = channel();
         let sent_bytes = Rc::clone(&self.sent_bytes);

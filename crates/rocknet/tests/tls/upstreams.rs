@@ -160,7 +160,7 @@ fn who_cannot_be_believed_is_asked_nothing() {
     for (leaf, keys, clients, status, said) in [
         (&good, ca, None, 200, "hello"),
         (&good, "", None, 502, "Name the file of its authority"),
-        (&foreign, ca, None, 502, "nobody who is trusted has signed"),
+        (&foreign, ca, None, 502, "not signed by a trusted authority"),
         (&foreign, "verify = false", None, 200, "hello"),
         (&named, ca, None, 502, "not for 127.0.0.1, but for"),
         (&named, "ca = \"ca.pem\", server_name = \"b.test\"", None, 200, "hello"),
@@ -212,7 +212,7 @@ fn who_speaks_no_tls_or_says_nothing_has_an_end() {
     });
     let answer = proxied(trusting(&authority), &talking, "ca = \"ca.pem\"").get("/");
     assert_eq!(answer.status, 502);
-    assert!(answer.text().contains("no TLS"), "{}", answer.text());
+    assert!(answer.text().contains("does not speak TLS"), "{}", answer.text());
     let silent = Upstream::raw(|mut stream: TcpStream| drop(stream.read_to_end(&mut Vec::new())));
     let server = proxied(trusting(&authority), &silent, "ca = \"ca.pem\", connect = \"300ms\"");
     let began = Instant::now();
