@@ -1,20 +1,20 @@
 /*
- * rocknet_controller.h: what a shared library and RockNet know of each other.
+ * rocknet_controller.h: ABI between RockNet and controllers in shared libraries.
  *
- * A library exports one function, rocknet_library, which gives a table: who it is, how it begins and ends, and its
- * controllers by name. A controller answers requests; it is put to work by a line of the configuration:
+ * A library exports one function, rocknet_library, which returns a table: its version, its init and drop functions,
+ * and its controllers by name. A controller responds to requests of the routes that name it in the configuration:
  *
  *     controller = "hello.so:hello"
  *
- * Both tables carry their sizes and the version of this header. The server loads libraries of its own major version,
- * and neither side reads beyond what the other says it has. So a library that is built today loads in later minor
- * versions, and one that is built with a later header loads in a server of today; the functions below tell a library
- * by ROCKNET_UNKNOWN, or by an absent text, that its server does not know what it asks for.
+ * Both tables state their sizes and the version of this header. The server loads libraries of its own major version,
+ * and neither side reads beyond the stated size. A library that is built today therefore loads in later minor
+ * versions, and a library that is built with a later header loads in a server of today. If the server does not know a
+ * property or function, the library gets an absent text or ROCKNET_UNKNOWN.
  *
- * A request is good until the call it is passed to returns, and for the thread of that call alone. What is read from it
- * lives as long. Nothing may leave these functions but their results: no exception, no longjmp.
+ * A request is valid until the call that it was passed to returns, and only on the thread of that call. So is
+ * everything read from it. No exception and no longjmp may leave a function of the library.
  *
- * Copy this file; it needs nothing beside it. C99 or C++11, or anything that speaks C.
+ * This file has no dependencies but the C library, so it can be copied. It needs C99 or C++11.
  */
 #ifndef ROCKNET_CONTROLLER_H
 #define ROCKNET_CONTROLLER_H
@@ -32,7 +32,7 @@
 #define ROCKNET_EXPORT __attribute__((visibility("default")))
 #endif
 
-/* In C++17 a function that may throw does not fit into the tables: the compiler sees to the rule above. */
+/* In C++17 the compiler rejects a function that may throw, which enforces the rule above. */
 #if defined(__cplusplus) && __cplusplus >= 201703L
 #define ROCKNET_NOEXCEPT noexcept
 #else
@@ -43,60 +43,61 @@
 extern "C" {
 #endif
 
-/* Results. Functions of the server give one of these. A controller gives ROCKNET_OK, ROCKNET_ENOUGH, or anything else
-   for 500. */
+/* Results. Functions of the server return one of these. A controller returns ROCKNET_OK or ROCKNET_ENOUGH; any other
+   value makes the response 500. */
 enum {
     ROCKNET_OK = 0,
-    /* From `answer` and `take`: no more content is wanted, and the answer begins now. */
+    /* From `answer` and `take`: no more of the request body is wanted, and the response begins now. */
     ROCKNET_ENOUGH = 1,
-    /* The answer has begun already, or this call may not change it. */
+    /* The response has begun already, or this call must not change it. */
     ROCKNET_LATE = -1,
-    /* Not a status, name or value that can be sent. The answer becomes 500. */
+    /* The status, name or value cannot be sent. The response becomes 500. */
     ROCKNET_INVALID = -2,
-    /* More than the server takes. The answer becomes 500. */
+    /* A limit of the server is exceeded. The response becomes 500. */
     ROCKNET_TOO_MUCH = -3,
-    /* A field that belongs to the connection (Content-Length, Connection and the like). The answer goes on without. */
+    /* The field belongs to the connection (Content-Length, Connection and the like). The response continues without
+       it. */
     ROCKNET_NOT_YOURS = -4,
-    /* This server is older than what was asked for. */
+    /* The server is too old to know the function or property. */
     ROCKNET_UNKNOWN = -5
 };
 
-/* What can be read of a request by rocknet_read. */
+/* Properties of a request, for rocknet_read. */
 enum {
     ROCKNET_METHOD = 1,
-    /* The path as it was sent, without the query. */
+    /* Path as the client sent it, without the query. */
     ROCKNET_PATH = 2,
-    /* The same with %XX decoded and `.`, `..` and `//` resolved: what routes are matched with. */
+    /* Path that routes are matched with: %XX is decoded, and `.`, `..` and `//` are resolved. */
     ROCKNET_DECODED_PATH = 3,
-    /* What follows the first `?`; absent where there is none. */
+    /* Query, which follows the first `?`; absent without one. */
     ROCKNET_QUERY = 4,
-    /* Path and query as they were sent, before any rule of the site. */
+    /* Path and query as the client sent them, before any rule of the site. */
     ROCKNET_TARGET = 5,
-    /* The host and port that the client asked for, as it was sent. */
+    /* Host and port of the request as the client sent them. */
     ROCKNET_HOST = 6,
     /* "HTTP/1.0", "HTTP/1.1", "HTTP/2.0" */
     ROCKNET_VERSION = 7,
     /* "https" or "http" */
     ROCKNET_SCHEME = 8,
-    /* The address of the client; absent where it came by a Unix socket. */
+    /* IP address of the client; absent for a Unix socket. */
     ROCKNET_CLIENT_ADDRESS = 9,
     ROCKNET_CLIENT_PORT = 10,
-    /* Whom the client's certificate names: "CN=bob, O=Example"; absent where it has proved none. */
+    /* Subject of the client's certificate, "CN=bob, O=Example"; absent if the client proved none. */
     ROCKNET_CLIENT_CERTIFICATE = 11,
-    /* "TLSv1.2", "TLSv1.3"; absent in the clear. */
+    /* "TLSv1.2", "TLSv1.3"; absent without TLS. */
     ROCKNET_TLS_VERSION = 12,
-    /* "TLS_AES_128_GCM_SHA256", as IANA names it; absent in the clear. */
+    /* IANA name of the cipher suite, "TLS_AES_128_GCM_SHA256"; absent without TLS. */
     ROCKNET_TLS_CIPHER = 13,
-    /* The name that the client asked for in its handshake (SNI); absent in the clear, and where it named none. */
+    /* Server name of the TLS handshake (SNI); absent without TLS and without a name. */
     ROCKNET_SERVER_NAME = 14,
-    /* The user whose password the server has verified (`auth`); absent where the route has no `auth`. */
+    /* User whose password the server verified (`auth`); absent if the route has no `auth`. */
     ROCKNET_USER = 15
 };
 
-/* Levels of lines in the server's log. */
+/* Levels of log lines. */
 enum { ROCKNET_ERROR = 1, ROCKNET_WARN = 2, ROCKNET_INFO = 3, ROCKNET_DEBUG = 4 };
 
-/* Bytes that belong to somebody else. Absent: data is NULL. They do not end in NUL. */
+/* Bytes that are owned elsewhere. They do not end in NUL. An absent text has NULL for its data. */
 typedef struct rocknet_text {
     const char *data;
     size_t size;
@@ -104,9 +105,9 @@ typedef struct rocknet_text {
 
 typedef struct rocknet_request rocknet_request;
 
-/* What the server offers. Use the functions further below, which look whether the server has what they need. */
+/* Functions of the server. Use the wrappers below. Check functions of later minor versions with ROCKNET_HAS. */
 typedef struct rocknet_server {
-    /* Bytes of this table that the server has. */
+    /* Size of the server's table in bytes. */
     uint32_t size;
     uint16_t abi_major, abi_minor;
 
@@ -123,134 +124,137 @@ typedef struct rocknet_server {
     void *(*state)(const rocknet_request *request) ROCKNET_NOEXCEPT;
     int32_t (*set_state)(rocknet_request *request, void *state) ROCKNET_NOEXCEPT;
 
-    /* `request` may be NULL: in `init`, and wherever there is none. */
+    /* `request` may be NULL, as in `init`. */
     void (*log)(const rocknet_request *request, uint32_t level, const char *text, size_t size) ROCKNET_NOEXCEPT;
 } rocknet_server;
 
 struct rocknet_request {
     const rocknet_server *server;
-    /* More follows, which is the server's own. */
+    /* Private fields of the server follow. */
 };
 
 /*
- * One controller. `user` is what `init` of the library made. Calls for one request never overlap; calls for different
- * requests do, on several threads.
+ * Controller. `user` is the pointer that `init` of the library stored. Calls for one request never overlap; calls for
+ * different requests overlap on several threads.
  */
 typedef struct rocknet_controller {
-    /* The name in the configuration: lib.so:name. Ends in NUL. */
+    /* Name in the configuration (lib.so:name), which ends in NUL. */
     const char *name;
     /*
-     * Answers. Without `take`, all content is there (rocknet_content), up to 1 MiB: requests with more are answered with
-     * 413. What rocknet_write was given is the whole body, unless there is `give`.
+     * Responds to a request. Without `take`, the whole request body is there (rocknet_content), up to 1 MiB; requests
+     * with a larger one get 413. Without `give`, the bytes from rocknet_write are the whole response body.
      */
     int32_t (*answer)(rocknet_request *request, void *user) ROCKNET_NOEXCEPT;
     /*
-     * May be NULL. Otherwise `answer` is called as soon as the head of the request is there, and then this for every
-     * piece of content; `data` is NULL at the end of it. The answer begins behind the end; whatever was written before
-     * is part of it.
+     * May be NULL. Otherwise `answer` is called when the request head has arrived, and then this for every piece of the
+     * request body; `data` is NULL at its end. The response begins after the end. It includes everything written
+     * before.
      */
     int32_t (*take)(rocknet_request *request, void *user, const char *data, size_t size) ROCKNET_NOEXCEPT;
     /*
-     * May be NULL. Otherwise this is asked for more of the body whenever there is room for it: it puts at most `size`
-     * bytes into `room` and gives their number, 0 at the end, or something negative to have the answer cut.
+     * May be NULL. Otherwise this is called whenever more of the response body can be sent. It writes at most `size`
+     * bytes into `room` and returns their number, 0 at the end, or a negative value to cut the response.
      */
     int64_t (*give)(rocknet_request *request, void *user, char *room, size_t size) ROCKNET_NOEXCEPT;
     /*
-     * May be NULL. Called once for every request whose state was set and is not NULL, when nothing else will be
-     * called for it any more, however it ended: the client may have left long before. On any thread.
+     * May be NULL. Called once for every request whose state is not NULL, after all other calls for it, however the
+     * request ended; the client may have disconnected long before. On any thread.
      */
     void (*end)(void *state, void *user) ROCKNET_NOEXCEPT;
 } rocknet_controller;
 
-/* What a library is. Lives as long as the library. */
+/* Table of a library. It must exist as long as the library. */
 typedef struct rocknet_library_table {
     /* sizeof(rocknet_library_table), ROCKNET_ABI_MAJOR, ROCKNET_ABI_MINOR */
     uint32_t size;
     uint16_t abi_major, abi_minor;
-    /* May be NULL. Called once when the library is loaded. Anything but ROCKNET_OK refuses the configuration. */
+    /* May be NULL. Called once when the library is loaded. Any result but ROCKNET_OK rejects the configuration. */
     int32_t (*init)(const rocknet_server *server, void **user) ROCKNET_NOEXCEPT;
-    /* May be NULL. Called once, when no request will come any more and the last has ended. On any thread. */
+    /* May be NULL. Called once, after the last request has ended. On any thread. */
     void (*drop)(void *user) ROCKNET_NOEXCEPT;
     const rocknet_controller *controllers;
-    /* sizeof(rocknet_controller), and how many there are. */
+    /* sizeof(rocknet_controller), and the number of controllers. */
     uint32_t controller_size;
     uint32_t controller_count;
 } rocknet_library_table;
 
-/* What a library exports. `init` has not been called yet. */
+/* Exported by the library: returns its table. Called before `init`. */
 ROCKNET_EXPORT const rocknet_library_table *rocknet_library(void);
 
-/* The table of a library with an array of controllers. */
+/* Initializer for the table of a library with an array of controllers. */
 #define ROCKNET_LIBRARY(init, drop, controllers)                                                                       \
     {                                                                                                                  \
         sizeof(rocknet_library_table), ROCKNET_ABI_MAJOR, ROCKNET_ABI_MINOR, init, drop, controllers,                  \
             sizeof(rocknet_controller), sizeof(controllers) / sizeof((controllers)[0])                                 \
     }
 
-/* Whether the server has this function. */
+/* True if the server has this function. */
 #define ROCKNET_HAS(server, function)                                                                                  \
     (offsetof(rocknet_server, function) + sizeof((server)->function) <= (server)->size)
 
-/* Reads one of ROCKNET_METHOD and so on. */
+/* Returns a property, such as ROCKNET_METHOD. */
 static inline rocknet_text rocknet_read(const rocknet_request *request, uint32_t what)
 {
     return request->server->read(request, what);
 }
 
-/* The value of a request field, whatever the case of its name; absent where there is none. */
+/* Returns the value of a header field of the request, ignoring the case of its name; absent if there is none. */
 static inline rocknet_text rocknet_field(const rocknet_request *request, const char *name)
 {
     return request->server->field(request, name, strlen(name), 0);
 }
 
-/* The fields of the request one by one, in their order; ROCKNET_UNKNOWN behind the last. */
+/* Stores name and value of the header field at `index`, in the order of the request. Returns ROCKNET_UNKNOWN after the
+   last one. */
 static inline int32_t rocknet_field_at(const rocknet_request *request, size_t index, rocknet_text *name,
                                        rocknet_text *value)
 {
     return request->server->field_at(request, index, name, value);
 }
 
-/* All content of the request; empty for controllers with `take`. */
+/* Returns the request body; empty for controllers with `take`. */
 static inline rocknet_text rocknet_content(const rocknet_request *request)
 {
     return request->server->content(request);
 }
 
-/* The status of the answer, from 200 to 599. An answer without is 500. */
+/* Sets the status of the response, from 200 to 599. A response without status becomes 500. */
 static inline int32_t rocknet_set_status(rocknet_request *request, uint32_t status)
 {
     return request->server->set_status(request, status);
 }
 
-/* Adds a field to the answer. */
+/* Adds a header field to the response. */
 static inline int32_t rocknet_add_field(rocknet_request *request, const char *name, const char *value)
 {
     return request->server->add_field(request, name, strlen(name), value, strlen(value));
 }
 
-/* Adds to the body of the answer. */
+/* Appends to the response body. */
 static inline int32_t rocknet_write(rocknet_request *request, const void *data, size_t size)
 {
     return request->server->write(request, data, size);
 }
 
+/* Appends a string that ends in NUL to the response body. */
 static inline int32_t rocknet_write_string(rocknet_request *request, const char *string)
 {
     return request->server->write(request, string, strlen(string));
 }
 
-/* What the controller keeps from one call to the next of a request; see `end`. */
+/* Returns the state that the controller keeps for a request between calls; see `end`. */
 static inline void *rocknet_state(const rocknet_request *request)
 {
     return request->server->state(request);
 }
 
+/* Sets the state of a request. */
 static inline int32_t rocknet_set_state(rocknet_request *request, void *state)
 {
     return request->server->set_state(request, state);
 }
 
-/* A line in the server's log. */
+/* Writes a line to the log of the server. */
 static inline void rocknet_log(const rocknet_request *request, uint32_t level, const char *line)
 {
     request->server->log(request, level, line, strlen(line));

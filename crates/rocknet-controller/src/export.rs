@@ -1,4 +1,4 @@
-//! From Rust's functions and types to the tables that a library exports; nothing unwinds out of them.
+//! Conversion of Rust functions and types to the tables that a library exports. Panics do not unwind out of them.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -6,53 +6,77 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::request::{Level, Log, Request};
 use crate::{Outcome, abi};
 
-/// What a library keeps from its loading to its end, shared by all its controllers.
+/// State of a library from loading to unloading, shared by all its controllers.
 pub trait Library: Sized + Send + Sync + 'static {
-    /// An error refuses the configuration that names the library.
+    /// Initializes the library when it is loaded. `log` writes to the log of the server.
+    ///
+    /// # Errors
+    ///
+    /// An error is logged and rejects the configuration that names the library.
     fn init(log: Log<'_>) -> Outcome<Self>;
 }
 
-/// Nothing to keep.
+/// Library without state.
 impl Library for () {
     fn init(_: Log<'_>) -> Outcome<Self> {
         Ok(())
     }
 }
 
-/// A controller that is given all content, and answers at once. [`export!`] makes one of every function.
+/// Controller that gets the whole request body and responds in one call. [`export!`] implements it for functions.
 pub trait SimpleController<L> {
+    /// Responds to a request.
+    ///
+    /// # Errors
+    ///
+    /// An error is logged, and the response becomes 500.
     fn answer(library: &L, request: &mut Request<'_>) -> Outcome;
 }
 
-/// A controller that goes on over several calls: for content too large to be held, or a body that is made bit by bit. It
-/// is dropped when its request has ended, however that was.
+/// Controller that handles a request in several calls, for bodies that are too large for memory or produced gradually.
+///
+/// One value exists for each request. It is dropped when the request has ended, for whatever reason.
 pub trait Controller<L>: Sized + Send + 'static {
-    /// Whether content is taken in pieces, and whether the body is given so.
+    /// True if the request body is passed to [`Controller::take`] in pieces.
     const TAKES: bool;
+    /// True if the response body comes from [`Controller::give`] in pieces.
     const GIVES: bool;
 
-    /// The head of the request is there, and without `TAKES` all content.
+    /// Called when the request head has arrived, and without `TAKES` the whole request body too.
+    ///
+    /// # Errors
+    ///
+    /// An error is logged, and the response becomes 500.
     fn begin(library: &L, request: &mut Request<'_>) -> Outcome<Self>;
 
-    /// A piece of content; `None` at its end, where the answer begins.
+    /// Takes a piece of the request body; `None` at its end, after which the response begins.
+    ///
+    /// # Errors
+    ///
+    /// An error is logged, and the response becomes 500.
     fn take(&mut self, _library: &L, _request: &mut Request<'_>, _piece: Option<&[u8]>) -> Outcome {
         Ok(())
     }
 
-    /// Puts more of the body into `room` and says how much; 0 at the end.
+    /// Writes more of the response body into `room`. Returns the number of bytes; 0 ends the body.
+    ///
+    /// # Errors
+    ///
+    /// An error is logged, and the response is cut, so that the client notices.
     fn give(&mut self, _library: &L, _request: &mut Request<'_>, _room: &mut [u8]) -> Outcome<usize> {
         Ok(0)
     }
 }
 
-/// The table of a library. Its pointers lead to things that never change.
+/// Table of a library. Its pointers refer to static data.
 #[repr(transparent)]
 pub struct LibraryTable(abi::RawLibrary);
 
-// SAFETY: what it points to is static and never written.
+// SAFETY: the table points to static data that is never written.
 unsafe impl Sync for LibraryTable {}
 
 impl LibraryTable {
+    /// Returns a table with these controllers for a library with the state `L`.
     pub const fn new<L: Library>(controllers: &'static [abi::RawController]) -> LibraryTable {
         LibraryTable(abi::RawLibrary {
             size: size_of::<abi::RawLibrary>() as u32,
@@ -66,12 +90,13 @@ impl LibraryTable {
         })
     }
 
+    /// Returns the table for the return value of `rocknet_library`.
     pub const fn get(&'static self) -> *const abi::RawLibrary {
         &raw const self.0
     }
 }
 
-/// The entry of a plain controller.
+/// Returns the table entry of a function. Used by [`export!`].
 pub const fn simple_entry<L: Library, P: SimpleController<L>>(name: &'static CStr) -> abi::RawController {
     abi::RawController {
         name: name.as_ptr(),
@@ -82,7 +107,7 @@ pub const fn simple_entry<L: Library, P: SimpleController<L>>(name: &'static CSt
     }
 }
 
-/// The entry of one that goes on over several calls.
+/// Returns the table entry of a [`Controller`] type. Used by [`export!`].
 pub const fn streaming_entry<L: Library, C: Controller<L>>(name: &'static CStr) -> abi::RawController {
     abi::RawController {
         name: name.as_ptr(),
@@ -93,7 +118,9 @@ pub const fn streaming_entry<L: Library, C: Controller<L>>(name: &'static CStr) 
     }
 }
 
-/// Makes a library of functions and types: what it keeps, then its controllers by name. Once in a crate.
+/// Exports functions and types as a library: first the type of its state, then its controllers by name.
+///
+/// Use it once in a crate. A type that implements [`Controller`] is marked by `type`.
 ///
 /// ```standalone_crate
 /// # use rocknet_controller::{Controller, Outcome, Request, export};
@@ -118,6 +145,7 @@ macro_rules! export {
             const CONTROLLERS: &[$crate::abi::RawController] = &[$($crate::export!(@entry $library, $name, $($controller)+)),+];
             static TABLE: $crate::LibraryTable = $crate::LibraryTable::new::<$library>(CONTROLLERS);
 
+            /// Returns the table of this library.
             #[unsafe(no_mangle)]
             pub extern "C" fn rocknet_library() -> *const $crate::abi::RawLibrary {
                 TABLE.get()
@@ -138,15 +166,19 @@ macro_rules! export {
     }};
 }
 
-/// The name of a controller, which ends in NUL and holds none before that.
+/// Converts the name of a controller, which must end in NUL. Used by [`export!`].
+///
+/// # Panics
+///
+/// Panics, at compile time in [`export!`], if the name contains a NUL before its end.
 pub const fn c_name(text: &'static str) -> &'static CStr {
     match CStr::from_bytes_with_nul(text.as_bytes()) {
         Ok(name) => name,
-        Err(_) => panic!("the name of a controller holds no NUL"),
+        Err(_) => panic!("the name of a controller must not contain NUL"),
     }
 }
 
-/// What a function that must not unwind says when it would have.
+/// Return values for a panic, which must not unwind into the server, and for an error.
 const PANICKED: i32 = -100;
 const FAILED: i32 = -101;
 
@@ -155,7 +187,7 @@ extern "C" fn init<L: Library>(server: *const abi::RawServer, user: *mut *mut c_
     let log = Log(unsafe { &*server });
     match catch_unwind(AssertUnwindSafe(|| L::init(log))) {
         Ok(Ok(library)) => {
-            // SAFETY: the server gives a place for it.
+            // SAFETY: the server passes a valid pointer for the result.
             unsafe { *user = Box::into_raw(Box::new(library)).cast() };
             abi::OK
         }
@@ -168,22 +200,22 @@ extern "C" fn init<L: Library>(server: *const abi::RawServer, user: *mut *mut c_
 }
 
 extern "C" fn drop_library<L: Library>(user: *mut c_void) {
-    // SAFETY: `init` made it, and this is called once, when nobody uses it any more.
+    // SAFETY: `init` created it, and the server calls this once, when the library is not used any more.
     let library = unsafe { Box::from_raw(user.cast::<L>()) };
     let _ = catch_unwind(AssertUnwindSafe(|| drop(library)));
 }
 
-/// One call: the library, the request, and whatever goes wrong told in the log.
+/// Makes one call of a controller. Errors are logged.
 ///
 /// # Safety
 ///
-/// `raw` and `user` are those of a call that the server makes, and `user` comes from `init` of the same library.
+/// `raw` and `user` are the arguments of a call by the server, and `user` comes from `init` of the same library.
 unsafe fn call<L: Library, T>(
     raw: *mut abi::RawRequest,
     user: *mut c_void,
     call_controller: impl FnOnce(&L, &mut Request<'_>) -> Outcome<T>,
 ) -> Result<T, i32> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees it.
     let (mut request, library) = unsafe { (Request::new(raw), &*user.cast::<L>()) };
     match catch_unwind(AssertUnwindSafe(|| call_controller(library, &mut request))) {
         Ok(Ok(value)) => Ok(value),
@@ -196,7 +228,7 @@ unsafe fn call<L: Library, T>(
 }
 
 extern "C" fn answer<L: Library, P: SimpleController<L>>(raw: *mut abi::RawRequest, user: *mut c_void) -> i32 {
-    // SAFETY: this stands in the table of `L`, and the server calls it with what belongs to it.
+    // SAFETY: this function is in the table of `L`, so the server calls it with the state of `L`.
     unsafe { call::<L, ()>(raw, user, P::answer) }.err().unwrap_or(abi::OK)
 }
 
@@ -204,7 +236,7 @@ extern "C" fn begin<L: Library, C: Controller<L>>(raw: *mut abi::RawRequest, use
     let call_controller = |library: &L, request: &mut Request<'_>| {
         let controller = Box::into_raw(Box::new(C::begin(library, request)?));
         if let Err(refused) = request.set_state(controller.cast()) {
-            // SAFETY: it was made above, and nobody took it.
+            // SAFETY: it was created above, and the server did not take it.
             drop(unsafe { Box::from_raw(controller) });
             return Err(refused.into());
         }
@@ -223,9 +255,9 @@ extern "C" fn take<L: Library, C: Controller<L>>(
     size: usize,
 ) -> i32 {
     let call_controller = |library: &L, request: &mut Request<'_>| {
-        // SAFETY: the server gives that many bytes, or none.
+        // SAFETY: the server passes `size` bytes, or null.
         let piece = (!data.is_null()).then(|| unsafe { std::slice::from_raw_parts(data.cast::<u8>(), size) });
-        // SAFETY: `begin` made it, and calls for one request never overlap.
+        // SAFETY: `begin` created it, and calls for one request never overlap.
         let controller = unsafe { request.state().cast::<C>().as_mut() };
         controller.ok_or("no state")?.take(library, request, piece)
     };
@@ -242,9 +274,9 @@ extern "C" fn give<L: Library, C: Controller<L>>(
     size: usize,
 ) -> i64 {
     let call_controller = |library: &L, request: &mut Request<'_>| {
-        // SAFETY: the server gives so much room, all of it written before.
+        // SAFETY: the server passes `size` initialized bytes.
         let room = unsafe { std::slice::from_raw_parts_mut(room.cast::<u8>(), size) };
-        // SAFETY: `begin` made it, and calls for one request never overlap.
+        // SAFETY: `begin` created it, and calls for one request never overlap.
         let controller = unsafe { request.state().cast::<C>().as_mut() };
         controller.ok_or("no state")?.give(library, request, room)
     };
@@ -256,7 +288,7 @@ extern "C" fn give<L: Library, C: Controller<L>>(
 }
 
 extern "C" fn end<C>(state: *mut c_void, _user: *mut c_void) {
-    // SAFETY: `begin` made it, and this is called once, when nobody uses it any more.
+    // SAFETY: `begin` created it, and the server calls this once, after all other calls for the request.
     let controller = unsafe { Box::from_raw(state.cast::<C>()) };
     let _ = catch_unwind(AssertUnwindSafe(|| drop(controller)));
 }

@@ -1,7 +1,7 @@
-//! The server's side of the contract: libraries are loaded and checked, and their controllers called.
+//! Server side of the ABI: loads libraries, checks their tables and calls their controllers.
 //!
-//! What a library gives is taken at its word: it is code that runs with the rights of the process. What is checked is what
-//! an honest library gets wrong: another version, a table that is too short, a name that is not there.
+//! A library is trusted, because its code runs with the rights of the process. The checks find mistakes of an honest
+//! library: a different version, a table that is too short, a missing name.
 
 mod call;
 mod contract;
@@ -18,7 +18,7 @@ pub use library::{LoadError, LoadedLibrary};
 use crate::abi;
 use call::Call;
 
-/// A controller of a library, which stays loaded for as long as one of these lives.
+/// Controller of a loaded library. The library stays loaded while one of these exists.
 #[derive(Clone)]
 pub struct LoadedController(Arc<ControllerEntry>);
 
@@ -28,36 +28,37 @@ struct ControllerEntry {
     name: String,
 }
 
-// SAFETY: the entry holds functions, and a name that is not used any more; the contract lets the functions be called on
-// any thread.
+// SAFETY: the entry holds functions and a name that is not used any more. The contract allows the functions to be called
+// on any thread.
 unsafe impl Send for ControllerEntry {}
-// SAFETY: as above; the contract says that calls for different requests overlap.
+// SAFETY: as above. The contract states that calls for different requests overlap.
 unsafe impl Sync for ControllerEntry {}
 
-/// What a controller keeps of one request from call to call. When this is dropped it is told that the request has ended.
+/// State that a controller keeps for one request between calls. Dropping it calls `end` of the controller.
 #[derive(Default)]
 pub struct RequestState {
-    /// What the controller has set, and whose it is.
+    /// Pointer that the controller has set, with the controller.
     held: Option<(*mut c_void, LoadedController)>,
 }
 
-// SAFETY: the contract lets every call come on another thread.
+// SAFETY: the contract allows each call to come on a different thread.
 unsafe impl Send for RequestState {}
 
-/// How a call ended that did not fail.
+/// Result of a call that did not fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
+    /// The controller takes more of the request body, if there is any (`ROCKNET_OK`).
     Continue,
-    /// No more content is wanted.
+    /// The controller wants no more of the request body (`ROCKNET_ENOUGH`).
     Enough,
 }
 
-/// What a controller gave instead.
+/// Failure of a call, with the value that the controller returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallError(pub i64);
 
 impl LoadedController {
-    /// The one of that name, if the library has it.
+    /// Returns the controller of this name, if the library has it.
     pub fn find(library: &Arc<LoadedLibrary>, name: &str) -> Option<LoadedController> {
         let (name, entry) = library.entries().iter().find(|(own, _)| own == name)?;
         Some(LoadedController(Arc::new(ControllerEntry {
@@ -67,24 +68,31 @@ impl LoadedController {
         })))
     }
 
+    /// Returns the name in the library's table.
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
+    /// Returns the library that contains the controller.
     pub fn library(&self) -> &Arc<LoadedLibrary> {
         &self.0.library
     }
 
-    /// Whether content is taken in pieces, by [`Controller::take`].
+    /// Returns true if the controller takes the request body in pieces, by [`LoadedController::take`].
     pub fn takes(&self) -> bool {
         self.0.entry.take.is_some()
     }
 
-    /// Whether more of the body comes from [`Controller::give`].
+    /// Returns true if the controller produces its response body in pieces, by [`LoadedController::give`].
     pub fn gives(&self) -> bool {
         self.0.entry.give.is_some()
     }
 
+    /// Calls `answer` of the controller.
+    ///
+    /// # Errors
+    ///
+    /// Returns the value of the controller if it is neither `ROCKNET_OK` nor `ROCKNET_ENOUGH`.
     pub fn answer(
         &self,
         request: &dyn RequestView,
@@ -96,12 +104,17 @@ impl LoadedController {
         };
         let user = self.0.library.user();
         self.call(request, response, state, |call| {
-            // SAFETY: this is what the contract says the function takes; the call outlives it, and `user` is its own.
+            // SAFETY: the function takes these arguments by contract. The call outlives it, and `user` is the library's own.
             progress(unsafe { function(call, user) })
         })
     }
 
-    /// A piece of content, or its end.
+    /// Passes a piece of the request body to `take`, or its end as `None`.
+    ///
+    /// # Errors
+    ///
+    /// Returns the value of the controller if it is neither `ROCKNET_OK` nor `ROCKNET_ENOUGH`, and `ROCKNET_UNKNOWN`
+    /// without `take`.
     pub fn take(
         &self,
         request: &dyn RequestView,
@@ -115,12 +128,17 @@ impl LoadedController {
         let user = self.0.library.user();
         let (data, size) = piece.map_or((std::ptr::null(), 0), |piece| (piece.as_ptr().cast(), piece.len()));
         self.call(request, response, state, |call| {
-            // SAFETY: as in `answer`; the piece outlives the call too.
+            // SAFETY: as in `answer`. The piece outlives the call too.
             progress(unsafe { function(call, user, data, size) })
         })
     }
 
-    /// Has more of the body put into `room`, and tells how much: 0 at the end.
+    /// Calls `give` to write more of the response body into `room`. Returns the number of bytes, 0 at the end and without
+    /// `give`.
+    ///
+    /// # Errors
+    ///
+    /// Returns the value of the controller if it is negative or exceeds `room`.
     pub fn give(
         &self,
         request: &dyn RequestView,
@@ -134,11 +152,11 @@ impl LoadedController {
         let user = self.0.library.user();
         let (start, size) = (room.as_mut_ptr().cast(), room.len());
         self.call(request, response, state, |call| {
-            // SAFETY: as in `answer`; the room outlives the call too, and nobody else uses it.
+            // SAFETY: as in `answer`. The buffer outlives the call too, and nothing else uses it.
             let given = unsafe { function(call, user, start, size) };
             match usize::try_from(given) {
                 Ok(given) if given <= size => Ok(given),
-                // It has written beyond its room, or cannot count.
+                // A negative value is the controller's error; a larger one means a wrong count or an overflow.
                 _ => Err(CallError(given)),
             }
         })
@@ -177,7 +195,7 @@ impl Drop for RequestState {
         if let Some((state, controller)) = self.held.take()
             && let (false, Some(end)) = (state.is_null(), controller.0.entry.end)
         {
-            // SAFETY: the state is the controller's own, nothing else will be called with it, and the library is held.
+            // SAFETY: the state belongs to the controller, no other call follows with it, and the library is still loaded.
             unsafe { end(state, controller.0.library.user()) }
         }
     }

@@ -1,25 +1,57 @@
-//! The contract between RockNet and controllers: functions in shared libraries that answer requests. It opens no socket
-//! and knows nothing of the server: both sides of the contract depend on it, and it on nobody.
+//! Contract between RockNet and controllers, which are functions in shared libraries that respond to requests.
 //!
-//! `include/rocknet_controller.h` is the contract itself, for C and everything that speaks C; [`abi`] says the same for
-//! Rust, and the rest makes it safe to use from there:
+//! The contract itself is `include/rocknet_controller.h`, for C and every language that can export C functions. [`abi`] is
+//! the same in Rust, and the other items are a safe interface to it. The crate opens no socket and does not depend on the
+//! server; the server uses it with the feature `host`.
+//!
+//! A controller is a function, or a type that implements [`Controller`] if the request body or the response body is too
+//! large for memory. [`export!`] builds the table of the library:
 //!
 //! ```standalone_crate
-//! use rocknet_controller::{Outcome, Request, export};
+//! use rocknet_controller::{Controller, Outcome, Request, export};
 //!
+//! /// Responds with a greeting.
 //! fn hello(_: &(), request: &mut Request<'_>) -> Outcome {
+//!     let name = request.query().unwrap_or(b"world");
 //!     request.set_status(200)?;
-//!     request.add_field("Content-Type", "text/plain")?;
-//!     Ok(request.write(b"Hello, world!")?)
+//!     request.add_field("Content-Type", "text/plain; charset=utf-8")?;
+//!     request.write(b"Hello, ")?;
+//!     Ok(request.write(name)?)
 //! }
 //!
-//! export! { (); "hello" => hello }
+//! /// Counts the bytes of a request body of any size.
+//! struct Count(u64);
+//!
+//! impl Controller<()> for Count {
+//!     const TAKES: bool = true;
+//!     const GIVES: bool = false;
+//!
+//!     fn begin(_: &(), request: &mut Request<'_>) -> Outcome<Count> {
+//!         request.set_status(200)?;
+//!         Ok(Count(0))
+//!     }
+//!
+//!     fn take(&mut self, _: &(), request: &mut Request<'_>, piece: Option<&[u8]>) -> Outcome {
+//!         match piece {
+//!             Some(piece) => self.0 += piece.len() as u64,
+//!             None => request.write(self.0.to_string().as_bytes())?,
+//!         }
+//!         Ok(())
+//!     }
+//! }
+//!
+//! export! {
+//!     ();
+//!     "hello" => hello,
+//!     "count" => type Count,
+//! }
 //! # fn main() {}
 //! ```
 //!
-//! Built as a `cdylib`, this answers where the configuration says `controller = "libhello.so:hello"`.
+//! Built as a `cdylib`, this library serves a route with `controller = "libhello.so:hello"`.
 
-#![allow(unsafe_code)] // every call over the boundary to C is
+#![deny(missing_docs)]
+#![allow(unsafe_code)] // for the calls across the C ABI
 
 pub mod abi;
 mod export;
@@ -30,5 +62,5 @@ mod request;
 pub use export::{Controller, Library, LibraryTable, SimpleController, c_name, simple_entry, streaming_entry};
 pub use request::{Level, Log, Refused, Request};
 
-/// How a controller ends: an error is logged, and the answer becomes 500, or is cut where it has begun.
+/// Result of a controller. An error is logged, and the response becomes 500, or is cut if it has begun.
 pub type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;

@@ -1,4 +1,4 @@
-//! A request as a controller in Rust sees it, and the answer it gives.
+//! Request as a controller in Rust sees it, with the response under construction.
 
 use std::ffi::{c_char, c_void};
 use std::fmt;
@@ -6,139 +6,151 @@ use std::marker::PhantomData;
 
 use crate::abi::{self, RawText};
 
-/// One request, for the time of one call. What is read from it lives as long as that call.
+/// Request during one call of a controller. Everything read from it lives as long as that call.
+///
+/// It also collects the response: status, header fields and body may come in any order.
 pub struct Request<'call> {
     raw: *mut abi::RawRequest,
     /// The pointer stays on the thread of the call.
     call: PhantomData<&'call mut abi::RawRequest>,
 }
 
-/// Why the server did not take something.
+/// Reason why the server refused a part of the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
-    /// The answer has begun already.
+    /// The response has begun already.
     Late,
-    /// Not a status, name or value that can be sent; the answer becomes 500.
+    /// The status, name or value cannot be sent. The response becomes 500.
     Invalid,
-    /// More than the server takes; the answer becomes 500.
+    /// A limit of the server is exceeded. The response becomes 500.
     TooMuch,
-    /// The field belongs to the connection; the answer goes on without it.
+    /// The field belongs to the connection. The response continues without it.
     NotYours,
-    /// The server is older than what was asked for.
+    /// The server is too old to know the function.
     Unknown,
 }
 
+/// Level of a log line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Level {
+    /// The request failed.
     Error,
+    /// The operator should look at it.
     Warn,
+    /// Normal operation.
     Info,
+    /// Details for finding an error.
     Debug,
 }
 
 impl<'call> Request<'call> {
+    /// Wraps the request of a call.
+    ///
     /// # Safety
     ///
-    /// `raw` has been passed to a call that outlives `'call`, and nobody else uses it meanwhile.
+    /// `raw` was passed to a call that outlives `'call`, and nothing else uses it meanwhile.
     pub(crate) unsafe fn new(raw: *mut abi::RawRequest) -> Request<'call> {
         Request { raw, call: PhantomData }
     }
 
     fn server(&self) -> &'call abi::RawServer {
-        // SAFETY: the request is good for the time of the call, and its server outlives that.
+        // SAFETY: the request is valid during the call, and its server outlives that.
         unsafe { &*(*self.raw).server }
     }
 
     fn read(&self, what: u32) -> Option<&'call [u8]> {
-        // SAFETY: the request is good, and texts that are read from it live as long as the call.
+        // SAFETY: the request is valid, and texts that are read from it live as long as the call.
         unsafe { bytes((self.server().read)(self.raw, what)) }
     }
 
+    /// Returns the method (RFC 9110 §9), such as `GET`.
     pub fn method(&self) -> &'call [u8] {
         self.read(abi::METHOD).unwrap_or_default()
     }
 
-    /// As it was sent, without the query.
+    /// Returns the path as the client sent it, without the query.
     pub fn path(&self) -> &'call [u8] {
         self.read(abi::PATH).unwrap_or_default()
     }
 
-    /// With `%XX` decoded and `.`, `..` and `//` resolved: what routes are matched with.
+    /// Returns the path that routes are matched with: `%XX` is decoded, and `.`, `..` and `//` are resolved.
     pub fn decoded_path(&self) -> &'call [u8] {
         self.read(abi::DECODED_PATH).unwrap_or_default()
     }
 
-    /// What follows the first `?`.
+    /// Returns the query, which follows the first `?`.
     pub fn query(&self) -> Option<&'call [u8]> {
         self.read(abi::QUERY)
     }
 
-    /// Path and query as they were sent, before any rule of the site.
+    /// Returns path and query as the client sent them, before any rule of the site.
     pub fn target(&self) -> &'call [u8] {
         self.read(abi::TARGET).unwrap_or_default()
     }
 
-    /// Host and port that the client asked for, as they were sent.
+    /// Returns host and port of the request as the client sent them.
     pub fn host(&self) -> &'call [u8] {
         self.read(abi::HOST).unwrap_or_default()
     }
 
-    /// `HTTP/1.1`, `HTTP/2.0`
+    /// Returns the version: `HTTP/1.0`, `HTTP/1.1` or `HTTP/2.0`.
     pub fn version(&self) -> &'call [u8] {
         self.read(abi::VERSION).unwrap_or_default()
     }
 
+    /// Returns true if the client used `https`.
     pub fn is_https(&self) -> bool {
         self.read(abi::SCHEME) == Some(b"https")
     }
 
-    /// `None`: it came by a Unix socket.
+    /// Returns the IP address of the client, or `None` for a Unix socket.
     pub fn client_address(&self) -> Option<&'call [u8]> {
         self.read(abi::CLIENT_ADDRESS)
     }
 
+    /// Returns the port of the client as decimal digits, if it is known.
     pub fn client_port(&self) -> Option<&'call [u8]> {
         self.read(abi::CLIENT_PORT)
     }
 
-    /// Whom the client's certificate names.
+    /// Returns the subject of the client's certificate (`CN=bob, O=Example`), if it proved one.
     pub fn client_certificate(&self) -> Option<&'call [u8]> {
         self.read(abi::CLIENT_CERTIFICATE)
     }
 
-    /// `TLSv1.2`, `TLSv1.3`; `None`: in the clear.
+    /// Returns the TLS version (`TLSv1.2` or `TLSv1.3`), or `None` without TLS.
     pub fn tls_version(&self) -> Option<&'call [u8]> {
         self.read(abi::TLS_VERSION)
     }
 
-    /// As IANA names it: `TLS_AES_128_GCM_SHA256`; `None`: in the clear.
+    /// Returns the IANA name of the cipher suite (`TLS_AES_128_GCM_SHA256`), or `None` without TLS.
     pub fn tls_cipher(&self) -> Option<&'call [u8]> {
         self.read(abi::TLS_CIPHER)
     }
 
-    /// The name that the client asked for in its handshake; `None`: in the clear, or it named none.
+    /// Returns the server name of the TLS handshake (SNI), or `None` without TLS or without a name.
     pub fn server_name(&self) -> Option<&'call [u8]> {
         self.read(abi::SERVER_NAME)
     }
 
-    /// The user whose password the server has verified (`auth`).
+    /// Returns the user whose password the server verified (`auth`), or `None` if the route has no `auth`.
     pub fn user(&self) -> Option<&'call [u8]> {
         self.read(abi::USER)
     }
 
-    /// The value of the first field of that name, whatever its case.
+    /// Returns the value of the first header field of this name, ignoring case.
     pub fn field(&self, name: &str) -> Option<&'call [u8]> {
-        // SAFETY: as in `read`; the name is only looked at during the call.
+        // SAFETY: as in `read`. The name is only read during the call.
         unsafe { bytes((self.server().field)(self.raw, name.as_ptr().cast(), name.len(), 0)) }
     }
 
-    /// All fields, in their order.
+    /// Returns names and values of all header fields in their order.
     pub fn fields(&self) -> impl Iterator<Item = (&'call [u8], &'call [u8])> + use<'call> {
         let (raw, server) = (self.raw, self.server());
         (0..).map_while(move |index| {
             let (mut name, mut value) = (RawText::ABSENT, RawText::ABSENT);
-            // SAFETY: as in `read`; both places are our own.
+            // SAFETY: as in `read`. Both results are our own variables.
             unsafe {
                 match (server.field_at)(raw, index, &raw mut name, &raw mut value) {
                     abi::OK => Some((bytes(name)?, bytes(value).unwrap_or_default())),
@@ -148,53 +160,68 @@ impl<'call> Request<'call> {
         })
     }
 
-    /// All content; empty for controllers that take it in pieces.
+    /// Returns the request body; empty for controllers that take it in pieces.
     pub fn content(&self) -> &'call [u8] {
         // SAFETY: as in `read`.
         unsafe { bytes((self.server().content)(self.raw)) }.unwrap_or_default()
     }
 
-    /// From 200 to 599. An answer without status is 500.
+    /// Sets the status of the response, from 200 to 599. A response without status becomes 500.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Refused::Invalid`] for another status, and [`Refused::Late`] once the response has begun.
     pub fn set_status(&mut self, status: u16) -> Result<(), Refused> {
-        // SAFETY: the request is good, and nobody else uses it.
+        // SAFETY: the request is valid, and nothing else uses it.
         check(unsafe { (self.server().set_status)(self.raw, status.into()) })
     }
 
+    /// Adds a header field to the response.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Refused::NotYours`] for fields of the connection and `Date`, [`Refused::Invalid`] for a name or value that
+    /// cannot be sent, [`Refused::TooMuch`] beyond the server's limits, and [`Refused::Late`] once the response has begun.
     pub fn add_field(&mut self, name: &str, value: &str) -> Result<(), Refused> {
         let (name, name_size): (*const c_char, _) = (name.as_ptr().cast(), name.len());
         let (value, value_size): (*const c_char, _) = (value.as_ptr().cast(), value.len());
-        // SAFETY: the request is good, and the server copies both.
+        // SAFETY: the request is valid, and the server copies both.
         check(unsafe { (self.server().add_field)(self.raw, name, name_size, value, value_size) })
     }
 
-    /// Adds to the body.
+    /// Appends to the response body.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Refused::TooMuch`] if the body exceeds 16 MiB, and [`Refused::Late`] once the response has begun.
     pub fn write(&mut self, data: &[u8]) -> Result<(), Refused> {
         let start: *const c_void = data.as_ptr().cast();
-        // SAFETY: the request is good, and the server copies the bytes.
+        // SAFETY: the request is valid, and the server copies the bytes.
         check(unsafe { (self.server().write)(self.raw, start, data.len()) })
     }
 
-    /// A line in the server's log.
+    /// Writes a line to the log of the server.
     pub fn log(&self, level: Level, line: &str) {
         log(self.server(), self.raw, level, line);
     }
 
     pub(crate) fn state(&self) -> *mut c_void {
-        // SAFETY: the request is good.
+        // SAFETY: the request is valid.
         unsafe { (self.server().state)(self.raw) }
     }
 
     pub(crate) fn set_state(&mut self, state: *mut c_void) -> Result<(), Refused> {
-        // SAFETY: the request is good; what the state is, the server does not ask.
+        // SAFETY: the request is valid, and the server does not dereference the state.
         check(unsafe { (self.server().set_state)(self.raw, state) })
     }
 }
 
-/// Where there is no request: the server's log.
+/// Log of the server, for code without a request.
 #[derive(Clone, Copy)]
 pub struct Log<'call>(pub(crate) &'call abi::RawServer);
 
 impl Log<'_> {
+    /// Writes a line.
     pub fn line(&self, level: Level, line: &str) {
         log(self.0, std::ptr::null(), level, line);
     }
@@ -207,10 +234,12 @@ fn log(server: &abi::RawServer, request: *const abi::RawRequest, level: Level, l
         Level::Info => abi::INFO,
         Level::Debug => abi::DEBUG,
     };
-    // SAFETY: the request is good or absent, and the line is only looked at during the call.
+    // SAFETY: the request is valid or null, and the line is only read during the call.
     unsafe { (server.log)(request, level, line.as_ptr().cast(), line.len()) }
 }
 
+/// Returns the bytes of a text, or `None` if it is absent.
+///
 /// # Safety
 ///
 /// The text lives as long as `'call`.
@@ -218,7 +247,7 @@ unsafe fn bytes<'call>(text: RawText) -> Option<&'call [u8]> {
     if text.data.is_null() {
         return None;
     }
-    // SAFETY: it says how many bytes there are, and they live that long.
+    // SAFETY: the text states its size, and its bytes live as long as `'call`.
     Some(unsafe { std::slice::from_raw_parts(text.data.cast(), text.size) })
 }
 
@@ -236,11 +265,11 @@ fn check(result: i32) -> Result<(), Refused> {
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Refused::Late => "the answer has begun already",
-            Refused::Invalid => "this cannot be sent",
-            Refused::TooMuch => "this is more than the server takes",
+            Refused::Late => "the response has begun already",
+            Refused::Invalid => "the status, name or value cannot be sent",
+            Refused::TooMuch => "a limit of the server is exceeded",
             Refused::NotYours => "the field belongs to the connection",
-            Refused::Unknown => "the server is too old for this",
+            Refused::Unknown => "the server is too old for this function",
         })
     }
 }

@@ -1,7 +1,7 @@
-//! Controllers in Rust, from the safe side of the contract to the other and back, without a file in between.
+//! Tests controllers in Rust through the ABI of a library that is linked into this program.
 
 #![cfg(feature = "host")]
-#![allow(unsafe_code)] // the one function that a library exports is called as C has it
+#![allow(unsafe_code)] // calls the exported C function
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ struct App {
 
 impl Library for App {
     fn init(log: Log<'_>) -> Outcome<App> {
-        log.line(Level::Info, "begins");
+        log.line(Level::Info, "initialized");
         let word = "kept".to_owned();
         Ok(App { word })
     }
@@ -33,7 +33,7 @@ fn hello(app: &App, request: &mut Request<'_>) -> Outcome {
         request.write(name)?;
         request.write(value)?;
     }
-    request.log(Level::Warn, "said");
+    request.log(Level::Warn, "a line");
     Ok(())
 }
 
@@ -45,7 +45,7 @@ fn fails(_: &App, request: &mut Request<'_>) -> Outcome {
     Ok(request.add_field("no token", "x")?)
 }
 
-/// Takes pieces and gives them back in capitals, and panics at a `!`.
+/// Sends the request body back in capitals, and panics at a `!`.
 struct Shout(Vec<u8>);
 
 impl Controller<App> for Shout {
@@ -59,7 +59,7 @@ impl Controller<App> for Shout {
 
     fn take(&mut self, _: &App, _: &mut Request<'_>, piece: Option<&[u8]>) -> Outcome {
         let piece = piece.unwrap_or(b".");
-        assert!(piece != b"!", "a piece that nobody likes, for a test");
+        assert!(piece != b"!", "a piece that panics, for a test");
         self.0.extend(piece.to_ascii_uppercase());
         Ok(())
     }
@@ -91,7 +91,7 @@ unsafe extern "C" {
     fn rocknet_library() -> *const abi::RawLibrary;
 }
 
-/// A request of three parts, and an answer that takes all but bad names.
+/// Request with a path and two fields.
 struct TestRequest;
 
 impl host::RequestView for TestRequest {
@@ -112,6 +112,7 @@ impl host::RequestView for TestRequest {
     }
 }
 
+/// Response that refuses field names with a space.
 #[derive(Default)]
 struct TestResponse {
     status: u32,
@@ -162,43 +163,46 @@ fn functions_and_types_cross_the_abi_and_nothing_unwinds() {
     let find = |name: &str| host::LoadedController::find(&library, name).expect(name);
     assert!(host::LoadedController::find(&library, "hell").is_none());
 
-    let (mut answer, mut state) = (TestResponse::default(), RequestState::default());
+    let (mut response, mut state) = (TestResponse::default(), RequestState::default());
     let hello = find("hello");
     assert!(!hello.takes() && !hello.gives());
     assert_eq!(
-        hello.answer(&TestRequest, &mut answer, &mut state),
+        hello.answer(&TestRequest, &mut response, &mut state),
         Ok(Progress::Continue)
     );
-    assert_eq!((answer.status, &answer.body[..]), (200, &b"/p A1B"[..]));
-    assert_eq!(answer.fields, [(b"X-Word".to_vec(), b"kept".to_vec())]);
-    assert_eq!(answer.lines.take(), ["Warn said"]);
+    assert_eq!((response.status, &response.body[..]), (200, &b"/p A1B"[..]));
+    assert_eq!(response.fields, [(b"X-Word".to_vec(), b"kept".to_vec())]);
+    assert_eq!(response.lines.take(), ["Warn a line"]);
 
-    assert!(matches!(find("panics").answer(&TestRequest, &mut answer, &mut state), Err(CallError(code)) if code < 0));
-    assert!(matches!(find("fails").answer(&TestRequest, &mut answer, &mut state), Err(CallError(code)) if code < 0));
-    assert_eq!(answer.lines.take(), ["Error this cannot be sent"]);
+    assert!(matches!(find("panics").answer(&TestRequest, &mut response, &mut state), Err(CallError(code)) if code < 0));
+    assert!(matches!(find("fails").answer(&TestRequest, &mut response, &mut state), Err(CallError(code)) if code < 0));
+    assert_eq!(
+        response.lines.take(),
+        ["Error the status, name or value cannot be sent"]
+    );
 
     let shout = find("shout");
     assert!(shout.takes() && shout.gives());
     assert_eq!(
-        shout.answer(&TestRequest, &mut answer, &mut state),
+        shout.answer(&TestRequest, &mut response, &mut state),
         Ok(Progress::Continue)
     );
     for piece in [Some(&b"abc"[..]), Some(b"d"), None] {
         assert_eq!(
-            shout.take(&TestRequest, &mut answer, &mut state, piece),
+            shout.take(&TestRequest, &mut response, &mut state, piece),
             Ok(Progress::Continue)
         );
     }
     let mut room = [0; 3];
     for expected in [&b"ABC"[..], b"D.", b""] {
         let given = shout
-            .give(&TestRequest, &mut answer, &mut state, &mut room)
+            .give(&TestRequest, &mut response, &mut state, &mut room)
             .expect("more");
         assert_eq!(&room[..given], expected);
     }
-    assert!(shout.take(&TestRequest, &mut answer, &mut state, Some(b"!")).is_err());
+    assert!(shout.take(&TestRequest, &mut response, &mut state, Some(b"!")).is_err());
     assert_eq!(ENDED.load(Ordering::Relaxed), 0);
-    // The state holds its controller, and that the library.
+    // The state keeps its controller alive, which keeps the library loaded.
     drop((hello, shout, library));
     drop(state);
     assert_eq!(ENDED.load(Ordering::Relaxed), 1);

@@ -1,4 +1,4 @@
-/* Two controllers in C: one that greets, and one that sends back what it is sent. */
+/* Two controllers in C: a greeting, and an echo of the request body. */
 #include "rocknet_controller.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@ static int32_t hello(rocknet_request *request, void *user)
     rocknet_text method = rocknet_read(request, ROCKNET_METHOD);
     char line[128];
     (void)user;
-    /* Texts do not end in NUL: they have a size. */
+    /* Texts have a size and do not end in NUL. */
     snprintf(line, sizeof(line), "Hello from C, to a %.*s\n", (int)method.size, method.data);
     rocknet_set_status(request, 200);
     rocknet_add_field(request, "Content-Type", "text/plain; charset=utf-8");

@@ -1,4 +1,4 @@
-// Two controllers in C++, and a counter that all requests share.
+// Two controllers in C++: a greeting with a counter that all requests share, and an echo of the request body.
 #include "rocknet_controller.h"
 
 #include <atomic>
@@ -12,7 +12,7 @@ struct Application {
     std::atomic<unsigned long> greetings{0};
 };
 
-// No exception may leave a controller: each goes through here.
+// Catches exceptions, because none may leave a controller.
 template <typename Work> int32_t answer(rocknet_request *request, Work work) noexcept
 {
     try {

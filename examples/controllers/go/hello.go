@@ -1,5 +1,5 @@
-// Two controllers in Go. The tables that RockNet reads are in table.c: Go has no pointers to functions that C could call,
-// but exports functions for C to point to.
+// Two controllers in Go: a greeting, and an echo of the request body. The tables are in table.c, because Go has no
+// function pointers that C can call, but can export functions to C.
 package main
 
 // #cgo CFLAGS: -I${SRCDIR}/../../../crates/rocknet-controller/include
@@ -11,7 +11,7 @@ import "unsafe"
 
 //export goHello
 func goHello(request *C.rocknet_request, _ unsafe.Pointer) (code C.int32_t) {
-	// A panic that left this function would end the server.
+	// A panic must not leave this function, because it would end the server.
 	defer func() {
 		if recover() != nil {
 			code = -100

@@ -1,4 +1,4 @@
-/* What RockNet reads of this library; the functions are in hello.go. */
+/* Tables of the library. Its functions are in hello.go. */
 #include "_cgo_export.h"
 
 static int32_t hello(rocknet_request *request, void *user)

@@ -1,4 +1,4 @@
-//! One call of a controller, and the functions of the server that it may use meanwhile.
+//! Call of a controller, and the server functions that the controller can use during it.
 
 use std::ffi::{c_char, c_void};
 use std::marker::PhantomData;
@@ -8,7 +8,7 @@ use super::{RequestView, ResponseWriter};
 use crate::abi::{self, RawText};
 use crate::request::{Level, Refused};
 
-/// The request as libraries know it, and behind that what they do not.
+/// Request as libraries see it, followed by fields that only the server uses.
 #[repr(C)]
 pub struct Call<'call> {
     request: abi::RawRequest,
@@ -35,7 +35,7 @@ impl<'call> Call<'call> {
         }
     }
 
-    /// What is passed to the library. Good for as long as this is neither moved nor used otherwise.
+    /// Returns the pointer for the library. It is valid until the call is moved or used otherwise.
     pub fn raw(&mut self) -> *mut abi::RawRequest {
         (&raw mut *self).cast()
     }
@@ -45,15 +45,15 @@ impl<'call> Call<'call> {
     }
 }
 
-/// Where lines go that belong to no request.
+/// Receiver of log lines that belong to no request.
 static LOG: OnceLock<fn(Level, &[u8])> = OnceLock::new();
 
-/// Settles where lines go that belong to no request. The first one who says so is heard.
+/// Sets the receiver of log lines that belong to no request. Only the first call has an effect.
 pub fn set_log(log: fn(Level, &[u8])) {
     let _ = LOG.set(log);
 }
 
-/// What the server offers to libraries.
+/// Functions that the server offers to libraries.
 pub static SERVER: abi::RawServer = abi::RawServer {
     size: size_of::<abi::RawServer>() as u32,
     abi_major: abi::MAJOR,
@@ -70,32 +70,38 @@ pub static SERVER: abi::RawServer = abi::RawServer {
     log,
 };
 
+/// Returns the call that a library's request pointer belongs to.
+///
 /// # Safety
 ///
-/// `request` is absent, or one that was passed to the call that uses it now.
+/// `request` is null, or was passed to the call that uses it now.
 unsafe fn call<'call>(request: *const abi::RawRequest) -> Option<&'call Call<'call>> {
-    // SAFETY: every request that libraries get to see is the start of a call, which outlives what they do with it.
+    // SAFETY: every request that libraries get is the first field of a call, which outlives their use of it.
     unsafe { request.cast::<Call<'call>>().as_ref() }
 }
 
+/// Returns the call that a library's request pointer belongs to, for changes.
+///
 /// # Safety
 ///
 /// As for [`call`].
 unsafe fn call_mut<'call>(request: *mut abi::RawRequest) -> Option<&'call mut Call<'call>> {
-    // SAFETY: as above, and a request is used by one thread alone.
+    // SAFETY: as above, and only one thread uses a request.
     unsafe { request.cast::<Call<'call>>().as_mut() }
 }
 
+/// Returns the bytes of a library, or `None` if the arguments are invalid.
+///
 /// # Safety
 ///
-/// There are `size` bytes at `data`, unless that is absent.
+/// There are `size` bytes at `data`, unless it is null.
 unsafe fn bytes<'call>(data: *const c_char, size: usize) -> Option<&'call [u8]> {
     if data.is_null() {
         return (size == 0).then_some(&[]);
     }
-    // A length that no memory has is a negative number that lost its sign.
+    // A length above `isize::MAX` is a negative number that was cast to unsigned.
     isize::try_from(size).ok()?;
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees it.
     Some(unsafe { std::slice::from_raw_parts(data.cast(), size) })
 }
 
@@ -115,12 +121,12 @@ fn code_of(result: Result<(), Refused>) -> i32 {
 }
 
 unsafe extern "C" fn read(request: *const abi::RawRequest, what: u32) -> RawText {
-    // SAFETY: libraries pass what they were given.
+    // SAFETY: libraries pass the pointer they received.
     text(unsafe { call(request) }.and_then(|call| call.view.read(what)))
 }
 
 unsafe extern "C" fn field(request: *const abi::RawRequest, name: *const c_char, size: usize, nth: usize) -> RawText {
-    // SAFETY: libraries pass what they were given, and names with their sizes.
+    // SAFETY: libraries pass the pointer they received, and names with their sizes.
     let (call, name) = unsafe { (call(request), bytes(name, size)) };
     text(call.and_then(|call| call.view.field(name?, nth)))
 }
@@ -131,11 +137,11 @@ unsafe extern "C" fn field_at(
     name: *mut RawText,
     value: *mut RawText,
 ) -> i32 {
-    // SAFETY: libraries pass what they were given.
+    // SAFETY: libraries pass the pointer they received.
     let Some(found) = (unsafe { call(request) }).and_then(|call| call.view.field_at(index)) else {
         return abi::UNKNOWN;
     };
-    // SAFETY: libraries pass places of their own, or none.
+    // SAFETY: libraries pass pointers to their own memory, or null.
     unsafe {
         if let Some(name) = name.as_mut() {
             *name = RawText::of(found.0);
@@ -148,12 +154,12 @@ unsafe extern "C" fn field_at(
 }
 
 unsafe extern "C" fn content(request: *const abi::RawRequest) -> RawText {
-    // SAFETY: libraries pass what they were given.
+    // SAFETY: libraries pass the pointer they received.
     text(unsafe { call(request) }.map(|call| call.view.content()))
 }
 
 unsafe extern "C" fn set_status(request: *mut abi::RawRequest, status: u32) -> i32 {
-    // SAFETY: libraries pass what they were given.
+    // SAFETY: libraries pass the pointer they received.
     match unsafe { call_mut(request) } {
         Some(call) => code_of(call.response.set_status(status)),
         None => abi::INVALID,
@@ -167,7 +173,7 @@ unsafe extern "C" fn add_field(
     value: *const c_char,
     value_size: usize,
 ) -> i32 {
-    // SAFETY: libraries pass what they were given, and texts with their sizes.
+    // SAFETY: libraries pass the pointer they received, and texts with their sizes.
     let found = unsafe { (call_mut(request), bytes(name, name_size), bytes(value, value_size)) };
     match found {
         (Some(call), Some(name), Some(value)) => code_of(call.response.add_field(name, value)),
@@ -176,7 +182,7 @@ unsafe extern "C" fn add_field(
 }
 
 unsafe extern "C" fn write(request: *mut abi::RawRequest, data: *const c_void, size: usize) -> i32 {
-    // SAFETY: libraries pass what they were given, and bytes with their number.
+    // SAFETY: libraries pass the pointer they received, and bytes with their number.
     match unsafe { (call_mut(request), bytes(data.cast(), size)) } {
         (Some(call), Some(data)) => code_of(call.response.write(data)),
         (call, _) => invalid_argument(call),
@@ -191,12 +197,12 @@ fn invalid_argument(call: Option<&mut Call<'_>>) -> i32 {
 }
 
 unsafe extern "C" fn state(request: *const abi::RawRequest) -> *mut c_void {
-    // SAFETY: libraries pass what they were given.
+    // SAFETY: libraries pass the pointer they received.
     unsafe { call(request) }.map_or(std::ptr::null_mut(), |call| call.state)
 }
 
 unsafe extern "C" fn set_state(request: *mut abi::RawRequest, state: *mut c_void) -> i32 {
-    // SAFETY: libraries pass what they were given.
+    // SAFETY: libraries pass the pointer they received.
     match unsafe { call_mut(request) } {
         Some(call) => {
             call.state = state;
@@ -207,7 +213,7 @@ unsafe extern "C" fn set_state(request: *mut abi::RawRequest, state: *mut c_void
 }
 
 unsafe extern "C" fn log(request: *const abi::RawRequest, level: u32, line: *const c_char, size: usize) {
-    // SAFETY: libraries pass what they were given, and lines with their sizes.
+    // SAFETY: libraries pass the pointer they received, and lines with their sizes.
     let (call, Some(line)) = (unsafe { (call(request), bytes(line, size)) }) else {
         return;
     };

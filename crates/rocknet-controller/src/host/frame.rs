@@ -1,16 +1,16 @@
-//! What the server and a process that runs a library say to each other about one request: frames on a stream of bytes.
+//! Frames between the server and the process of an isolated library, for one request on a byte stream.
 //!
 //! ```text
 //! frame:  kind (1 byte)  size (4 bytes, little endian)  payload
 //!
 //! server ─▶ Begin, Content ─▶ process      one call of `answer`
-//!        ◀─ Log …, On | Head, Body … | Failed | NoStatus | Refused
+//!        ◀─ Log …, Continue | Head, Body … | Failed | NoStatus | Refused
 //! server ─▶ Piece | End ─▶ process         one call of `take`; the same comes back
 //! server ─▶ Give ─▶ process                one call of `give`
 //!        ◀─ Log …, Body (empty: the end) | Failed
 //! ```
-//! Each side waits for the other, so nothing piles up between them. Both sides are the same program, so there is one version
-//! of this; but a library may write over the memory of its process, so the server trusts no length and no order.
+//! Each side waits for the other, so nothing accumulates between them. Both sides are the same program, so the format has
+//! one version. A library may corrupt the memory of its process, so the server trusts no length and no order.
 
 use std::fmt;
 use std::ops::Range;
@@ -19,57 +19,67 @@ use super::RequestView;
 use crate::abi;
 use crate::request::{Level, Refused};
 
-/// Largest payload: a request's content, or its head with fields as large as limits allow.
+/// Maximum size of a payload in bytes: a request body, or a request head as large as the limits allow.
 pub const MAX_FRAME: usize = 2 * 1024 * 1024;
-/// Bytes of a body in one frame: enough that a frame costs little beside its bytes.
+/// Maximum size of a body frame in bytes, large enough that the cost of a frame is small per byte.
 pub const MAX_BODY: usize = 64 * 1024;
 const HEADER: usize = 5;
-/// Read at once, where nothing tells how much will come.
+/// Bytes to read if the size of the next frame is not known.
 const READ_SIZE: usize = 4 * 1024;
-/// Most room that is kept while nothing comes.
+/// Largest buffer in bytes that is kept while no frame is expected.
 const MAX_KEPT: usize = 64 * 1024;
 
-/// What the server says.
+/// Message from the server to the process.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ServerMessage<'a> {
-    /// The number of a controller in its library, and a request as [`request`] has written it.
+    /// Index of a controller in its library, and a request from [`encode_request`].
     Begin(u16, &'a [u8]),
-    /// All content; empty for a controller that takes it in pieces.
+    /// Whole request body; empty for a controller that takes it in pieces.
     Content(&'a [u8]),
+    /// Piece of the request body.
     Piece(&'a [u8]),
+    /// End of the request body.
     End,
+    /// Request for the next piece of the response body.
     Give,
 }
 
-/// What the process says.
+/// Message from the process to the server.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ProcessMessage<'a> {
+    /// Line for the log.
     Log(Level, &'a [u8]),
-    /// More content is wanted.
+    /// More of the request body is wanted.
     Continue,
+    /// Head of the response.
     Head(ResponseHead<'a>),
+    /// Piece of the response body; empty at the end of a body that is given in pieces.
     Body(&'a [u8]),
+    /// The controller failed with this value.
     Failed(i64),
+    /// The controller set no status.
     NoStatus,
+    /// The controller set something that cannot be sent.
     Refused(Refused),
 }
 
-/// An answer without its body.
+/// Response without its body.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ResponseHead<'a> {
+    /// Status, not yet checked.
     pub status: u32,
-    /// Bytes of the body that follow at once.
+    /// Number of bytes of the response body that follow at once.
     pub size: u32,
     fields: &'a [u8],
 }
 
-/// The other side has said what cannot be.
+/// Error for a frame that violates the format or is too large to be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InvalidFrame;
 
 impl fmt::Display for InvalidFrame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("what it says makes no sense")
+        f.write_str("invalid frame")
     }
 }
 
@@ -89,7 +99,11 @@ const NO_STATUS: u8 = 11;
 const REFUSED: u8 = 12;
 
 impl ServerMessage<'_> {
-    /// Writes it behind what is there; nothing where it is too large to be said.
+    /// Appends the message as a frame.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error and appends nothing if the payload exceeds [`MAX_FRAME`].
     pub fn write(&self, to: &mut Vec<u8>) -> Result<(), InvalidFrame> {
         match self {
             ServerMessage::Begin(number, request) => frame(to, BEGIN, &[&number.to_le_bytes(), request]),
@@ -102,7 +116,11 @@ impl ServerMessage<'_> {
 }
 
 impl ProcessMessage<'_> {
-    /// As [`Ask::write`]. A head is written by [`head`].
+    /// Appends the message as a frame. Use [`write_head`] for a head.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error and appends nothing if the payload exceeds [`MAX_FRAME`].
     pub fn write(&self, to: &mut Vec<u8>) -> Result<(), InvalidFrame> {
         match self {
             ProcessMessage::Log(level, line) => frame(to, LOG, &[&[level_number(*level)], line]),
@@ -118,7 +136,11 @@ impl ProcessMessage<'_> {
     }
 }
 
-/// Writes the head of an answer whose body has `size` bytes that follow.
+/// Appends the head of a response, of whose body `size` bytes follow at once.
+///
+/// # Errors
+///
+/// Returns an error and appends nothing if the payload exceeds [`MAX_FRAME`].
 pub fn write_head<'f>(
     to: &mut Vec<u8>,
     status: u32,
@@ -134,7 +156,7 @@ pub fn write_head<'f>(
 }
 
 impl<'a> ResponseHead<'a> {
-    /// The fields; an error where they are not whole.
+    /// Returns the header fields. An incomplete field yields an error and ends the iteration.
     pub fn fields(&self) -> impl Iterator<Item = Result<(&'a [u8], &'a [u8]), InvalidFrame>> + use<'a> {
         read_pairs(self.fields)
     }
@@ -155,10 +177,10 @@ fn frame(to: &mut Vec<u8>, kind: u8, parts: &[&[u8]]) -> Result<(), InvalidFrame
     Ok(())
 }
 
-/// Two texts with their sizes in front.
+/// Appends two texts, each preceded by its size.
 fn write_pair(to: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     for text in [name, value] {
-        // What is longer than 4 GiB is more than a frame, which says so.
+        // A text above 4 GiB exceeds a frame, so writing the frame fails.
         to.extend_from_slice(&u32::try_from(text.len()).unwrap_or(u32::MAX).to_le_bytes());
         to.extend_from_slice(text);
     }
@@ -184,7 +206,7 @@ fn read_text<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(text)
 }
 
-/// A request as its controller may read it: everything that there is to be read, then its fields.
+/// Encodes everything that a controller can read of a request: the properties, then the header fields.
 pub fn encode_request(request: &dyn RequestView) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(REQUEST_SIZE);
     for what in abi::FIRST_TEXT..=abi::LAST_TEXT {
@@ -201,11 +223,11 @@ pub fn encode_request(request: &dyn RequestView) -> Vec<u8> {
     bytes
 }
 
-/// The usual size of one.
+/// Usual size of an encoded request, in bytes.
 const REQUEST_SIZE: usize = 1024;
 const TEXTS: usize = (abi::LAST_TEXT - abi::FIRST_TEXT + 1) as usize;
 
-/// A request in the process that runs the library.
+/// Request as received by the process that runs the library.
 #[derive(Debug)]
 pub struct ReceivedRequest {
     bytes: Vec<u8>,
@@ -215,7 +237,11 @@ pub struct ReceivedRequest {
 }
 
 impl ReceivedRequest {
-    /// Reads what [`request`] has written.
+    /// Parses a request from [`encode_request`].
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the bytes are incomplete.
     pub fn read(bytes: &[u8]) -> Result<ReceivedRequest, InvalidFrame> {
         let place = |part: &[u8]| {
             let start = part.as_ptr().addr() - bytes.as_ptr().addr();
@@ -243,6 +269,7 @@ impl ReceivedRequest {
         })
     }
 
+    /// Returns the request with this body.
     pub fn with_content(mut self, content: &[u8]) -> ReceivedRequest {
         self.content = content.to_vec();
         self
@@ -272,18 +299,18 @@ impl RequestView for ReceivedRequest {
     }
 }
 
-/// Bytes as they come, of which frames are taken one by one.
+/// Buffer of received bytes from which frames are parsed one by one.
 #[derive(Debug, Default)]
 pub struct FrameReader {
     bytes: Vec<u8>,
-    /// Where the next frame begins.
+    /// Start of the next frame.
     start: usize,
-    /// Where what has come ends; behind it is room.
+    /// End of the received bytes. The rest of the buffer is free.
     end: usize,
 }
 
 impl FrameReader {
-    /// Room for what comes next. Never empty.
+    /// Returns the free part of the buffer for the next read. It is never empty.
     pub fn spare(&mut self) -> &mut [u8] {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
@@ -299,24 +326,24 @@ impl FrameReader {
         &mut self.bytes[self.end..]
     }
 
-    /// So much of the room was filled.
+    /// Adds `size` bytes of the free part to the received ones.
     pub fn advance(&mut self, size: usize) {
         self.end = (self.end + size).min(self.bytes.len());
     }
 
-    /// Nothing is expected for a while: room that a large frame needed is given back.
+    /// Frees the memory of a large frame. To be called when no frame is expected for a while.
     pub fn shrink(&mut self) {
         if self.is_empty() && self.bytes.len() > MAX_KEPT {
             *self = FrameReader::default();
         }
     }
 
-    /// Nothing has come that was not taken.
+    /// Returns true if all received bytes were parsed.
     pub fn is_empty(&self) -> bool {
         self.start == self.end
     }
 
-    /// The next frame, once it is whole: its kind and its payload.
+    /// Returns kind and payload of the next frame, once it is complete.
     fn next(&mut self) -> Result<Option<(u8, Range<usize>)>, InvalidFrame> {
         let Some((kind, size)) = self.header()? else {
             return Ok(None);
@@ -340,7 +367,7 @@ impl FrameReader {
         Ok(Some((kind, size)))
     }
 
-    /// Bytes that the frame in front still needs.
+    /// Returns the number of bytes that the next frame still needs.
     fn missing(&self) -> usize {
         match self.header() {
             Ok(Some((_, size))) => (HEADER + size).saturating_sub(self.end - self.start),
@@ -348,7 +375,11 @@ impl FrameReader {
         }
     }
 
-    /// What the server says next.
+    /// Returns the next message of the server, or `None` if it is incomplete.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error for an invalid frame, and for a message of a process.
     pub fn next_server_message(&mut self) -> Result<Option<ServerMessage<'_>>, InvalidFrame> {
         let Some((kind, payload)) = self.next()? else {
             return Ok(None);
@@ -364,7 +395,11 @@ impl FrameReader {
         }))
     }
 
-    /// What the process says next.
+    /// Returns the next message of the process, or `None` if it is incomplete.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error for an invalid frame, and for a message of a server.
     pub fn next_process_message(&mut self) -> Result<Option<ProcessMessage<'_>>, InvalidFrame> {
         let Some((kind, payload)) = self.next()? else {
             return Ok(None);

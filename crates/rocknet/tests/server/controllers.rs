@@ -416,7 +416,7 @@ fn what_is_no_controller_is_refused_with_its_place_and_changes_nothing() {
         ("good.so:hallo", "it has no such controller, but `hello`, `mirror`"),
         (
             "version.so:hello",
-            "it is built for version 2.0 of the contract, and this server has 1.0",
+            "it is built for version 2.0 of the ABI, but this server has 1.0",
         ),
         ("short.so:hello", "its table is too short"),
         ("entry.so:hello", "`rocknet_library` is missing"),

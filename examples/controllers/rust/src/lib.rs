@@ -1,16 +1,16 @@
-//! Controllers in Rust: one that greets, one that sends back what it is sent, and one that takes content of any length.
+//! Controllers in Rust: a greeting, an echo of the request body, and a counter for request bodies of any length.
 
 use rocknet_controller::{Controller, Outcome, Request, export};
 
 fn hello(_: &(), request: &mut Request<'_>) -> Outcome {
     request.set_status(200)?;
     request.add_field("Content-Type", "text/plain; charset=utf-8")?;
-    let agent = request.field("User-Agent").unwrap_or(b"somebody");
+    let agent = request.field("User-Agent").unwrap_or(b"unknown client");
     let greeting = format!("Hello from Rust, {}\n", String::from_utf8_lossy(agent));
     Ok(request.write(greeting.as_bytes())?)
 }
 
-/// Counts what it takes, and forgets it.
+/// Counts the bytes of a request body and discards them.
 struct Count(u64);
 
 impl Controller<()> for Count {

@@ -1,8 +1,8 @@
-//! What is read of frames is what was written, however the bytes come; and nothing else is read.
+//! Tests that frames survive a round trip however the bytes are split, and that invalid frames are rejected.
 
 use super::*;
 
-/// Frames whole, byte by byte, and with the next ones behind.
+/// Checks that frames are read whole, byte by byte, and together with the frames after them.
 #[track_caller]
 fn check(write: impl Fn(&mut Vec<u8>), read: impl Fn(&mut FrameReader) -> Option<String>, expected: &[&str]) {
     let mut bytes = Vec::new();
@@ -74,7 +74,7 @@ fn process_messages_survive_a_round_trip() {
         },
         &[
             "Log(Warn, [104, 109])",
-            "On",
+            "Continue",
             "200 7 [Ok(([65], [49])), Ok(([66], []))]",
             "Body([120])",
             "Failed(-9)",
@@ -133,7 +133,7 @@ fn invalid_frames_differ_from_incomplete_ones() {
     reader.spare()[..6].copy_from_slice(&[BEGIN, 1, 0, 0, 0, 0]);
     reader.advance(6);
     assert_eq!(reader.next_server_message(), Err(InvalidFrame));
-    // Fields that are not whole end where they break.
+    // An incomplete field ends the iteration.
     for cut in 1..10 {
         let mut all = Vec::new();
         write_pair(&mut all, b"A", b"1");
@@ -145,7 +145,7 @@ fn invalid_frames_differ_from_incomplete_ones() {
         };
         assert_eq!(head.fields().collect::<Vec<_>>(), [Err(InvalidFrame)]);
     }
-    // What is too large is not begun.
+    // A payload that is too large leaves the output unchanged.
     let mut to = Vec::new();
     assert_eq!(
         ServerMessage::Content(&vec![0; MAX_FRAME + 1]).write(&mut to),
@@ -206,6 +206,6 @@ fn a_request_survives_a_round_trip_and_a_part_of_it_does_not_parse() {
     for size in 0..bytes.len() {
         whole += usize::from(ReceivedRequest::read(&bytes[..size]).is_ok());
     }
-    // Behind the texts, and behind each field but the last.
+    // A prefix is a valid request only after the properties, and after each field but the last.
     assert_eq!(whole, 3);
 }
