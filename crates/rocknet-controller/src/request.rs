@@ -180,8 +180,10 @@ impl<'call> Request<'call> {
     ///
     /// # Errors
     ///
-    /// Returns [`Refused::NotYours`] for fields of the connection and `Date`, [`Refused::Invalid`] for a name or value that
-    /// cannot be sent, [`Refused::TooMuch`] beyond the server's limits, and [`Refused::Late`] once the response has begun.
+    /// - [`Refused::NotYours`] for `Date` and for fields of the connection,
+    /// - [`Refused::Invalid`] for a name or value that cannot be sent,
+    /// - [`Refused::TooMuch`] beyond the server's limits,
+    /// - [`Refused::Late`] once the response has begun.
     pub fn add_field(&mut self, name: &str, value: &str) -> Result<(), Refused> {
         let (name, name_size): (*const c_char, _) = (name.as_ptr().cast(), name.len());
         let (value, value_size): (*const c_char, _) = (value.as_ptr().cast(), value.len());

@@ -10,7 +10,7 @@ use rocknet_config::model::Priority;
 use rocknet_blocking::queue::Urgency;
 use rocknet_handler::clock::TimeSource;
 
-/// One in this many permits is reserved from low priority while other requests arrive.
+/// Divisor of the reserve: one in this many permits is kept from low priority while other requests arrive.
 ///
 /// A request that waits for a low-priority one to end waits about as long as for a response, however high its own priority
 /// is. A limit below this number has no reserve.
@@ -20,7 +20,7 @@ const RESERVED_FRACTION: usize = 4;
 /// a page.
 const RESERVED_MS: u64 = 10_000;
 
-/// How a permit counts against the limit.
+/// Kind of a permit: a request, which counts against the limit, or a tunnel, which does not.
 #[derive(Clone, Copy)]
 pub enum PermitKind {
     Request { is_low: bool },

@@ -17,6 +17,7 @@ use rocknet_handler::response::Response;
 use rocknet_handler::route::SiteLabel;
 use rocknet_log::throttle::Cause;
 
+/// Reason why a request got no complete response from an upstream.
 #[derive(Debug)]
 pub enum ProxyError {
     /// The connection failed, or was not permitted.

@@ -14,9 +14,12 @@ use rocknet_handler::forwarded::resolve;
 /// Values of the four fields. Empty ones are not sent.
 #[derive(Default)]
 pub struct ForwardedFields {
+    /// Value of `X-Forwarded-For`.
     pub client: Vec<u8>,
+    /// Value of `X-Forwarded-Proto`.
     pub proto: Cow<'static, [u8]>,
     host: ForwardedHost,
+    /// Value of `Forwarded`.
     pub forwarded: Vec<u8>,
 }
 
@@ -108,8 +111,8 @@ fn append_x_forwarded_for(fields: Fields<'_>, field: TrustedField, out: &mut Vec
 
 /// Appends the addresses of the trusted field as elements of `Forwarded`.
 ///
-/// `X-Forwarded-Proto` and `-Host` do not say which proxy wrote them. They describe the client's own request, so they go
-/// into the first element.
+/// `X-Forwarded-Proto` and `-Host` do not identify the proxy that wrote them. They describe the client's own request, so
+/// they go into the first element.
 fn append_forwarded(fields: Fields<'_>, field: TrustedField, first: (Option<&[u8]>, Option<&[u8]>), out: &mut Vec<u8>) {
     match field {
         TrustedField::XForwardedFor => {

@@ -27,6 +27,7 @@ use rocknet_handler::interim::InterimSender;
 use rocknet_handler::response::FieldList;
 use rocknet_handler::services::{ReceiveBuffer, Services};
 
+/// One request and its response over HTTP/1.1.
 pub struct H1Exchange {
     services: Rc<Services>,
     /// Released when the response is over. `None` until its head has arrived.
@@ -57,6 +58,7 @@ enum SendState {
 }
 
 impl H1Exchange {
+    /// Returns an exchange over a connection; nothing is sent yet.
     pub fn new(services: &Rc<Services>, connection: Box<H1Connection>, times: Timeouts) -> H1Exchange {
         H1Exchange {
             services: Rc::clone(services),
@@ -119,6 +121,7 @@ impl H1Exchange {
         self.permit = Some(permit);
     }
 
+    /// Takes the response head.
     pub fn take_head(&mut self) -> Option<ResponseHead> {
         self.response.head.take()
     }
@@ -151,10 +154,12 @@ impl H1Exchange {
         std::mem::take(&mut self.response.pending)
     }
 
+    /// Returns true if the response has been received completely.
     pub fn is_complete(&self) -> bool {
         self.response.is_complete
     }
 
+    /// Returns true if trailer fields were received.
     pub fn has_trailers(&self) -> bool {
         self.response.trailers.is_some()
     }
@@ -169,6 +174,7 @@ impl H1Exchange {
         self.services.wheel.deadline()
     }
 
+    /// Returns the idle timeout in ticks.
     pub fn idle_ticks(&self) -> u32 {
         self.times.idle
     }
@@ -258,7 +264,7 @@ impl H1Exchange {
                 match link.poll_send(context, out) {
                     Poll::Pending => return Ok(SendState::WaitsForUpstream),
                     Poll::Ready(Ok(())) => {}
-                    // The upstream stopped reading. Its response is still read, because it says more than this error.
+                    // The upstream stopped reading. Its response is still read, because it explains more than this error.
                     Poll::Ready(Err(_)) => self.must_close = true,
                 }
             }

@@ -36,6 +36,7 @@ pub struct ResponseHead {
 }
 
 impl ResponseHead {
+    /// Builds the head. With `upgrade`, fields meant for the proxy itself are dropped.
     pub fn new(
         response: &response::Response<'_>,
         content: ResponseContent,

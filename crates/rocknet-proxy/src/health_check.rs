@@ -31,7 +31,7 @@ const USER_AGENT: &str = "RockNet (health check)";
 pub enum CheckError {
     /// The upstream is unhealthy, for this reason.
     Upstream(String),
-    /// No local port was free, which says nothing about the upstream.
+    /// No local port was free, which is not the upstream's fault.
     NoLocalPort,
 }
 

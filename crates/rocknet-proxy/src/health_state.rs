@@ -3,7 +3,9 @@
 /// Number of consecutive checks that change the state: `rise` successes or `fall` failures.
 #[derive(Debug, Clone, Copy)]
 pub struct Thresholds {
+    /// Successes that make an unhealthy upstream healthy.
     pub rise: u32,
+    /// Failures that make a healthy upstream unhealthy.
     pub fall: u32,
 }
 

@@ -1,6 +1,6 @@
 //! Reverse proxy: forwards requests to upstreams and streams their responses back.
 //!
-//! A request is written anew from its parsed parts, so nothing reaches an upstream that could be read in two ways.
+//! A request is rebuilt from its parsed parts, so an upstream never gets bytes that could be read in two ways.
 //!
 //! ```text
 //! Exchange ─▶ proxy.rs             selects an upstream with balance.rs; concurrency_limit.rs grants a permit,

@@ -21,6 +21,7 @@ pub struct Mirror {
 }
 
 impl Mirror {
+    /// Prepares the mirror of a configured route.
     pub fn new(model: &model::Mirror, resolve: model::Resolve, upstreams: &Upstreams) -> Mirror {
         Mirror {
             copies: Arc::clone(&upstreams.copies),

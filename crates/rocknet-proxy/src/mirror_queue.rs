@@ -39,7 +39,9 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// Copy of a request while it is recorded.
 pub struct MirroredRequest {
     upstream: Arc<Upstream>,
+    /// Engine that encodes the request and later parses the response.
     pub engine: ClientConnection,
+    /// Encoded request so far.
     pub bytes: Vec<u8>,
     /// Bytes that the request body may still have. `None` once it has exceeded its limit.
     remaining: Option<usize>,

@@ -9,6 +9,7 @@ use crate::upstream::Upstream;
 
 /// Permit of one request at one upstream. Dropping it grants the capacity to a waiting request, or releases it.
 pub struct Permit {
+    /// Upstream that the permit is for.
     pub upstream: Arc<Upstream>,
     kind: PermitKind,
 }

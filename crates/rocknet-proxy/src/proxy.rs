@@ -43,6 +43,7 @@ pub struct Proxy {
     max_weight: f64,
     balance: Balance,
     next_index: AtomicUsize,
+    /// Name of the sticky cookie.
     pub(super) sticky: Option<String>,
     pub(super) rewrite: Rewrite,
     /// Sends files that responses name in `X-Accel-Redirect` or `X-Sendfile`.
@@ -64,8 +65,11 @@ pub struct Proxy {
     counts_tunnels: bool,
     queue: Arc<UpstreamQueue>,
     queue_timeout: Duration,
+    /// Timeout of connecting and of the TLS handshake.
     pub(super) connect: Duration,
+    /// Timeout from the last sent piece of the request to the response head.
     pub(super) first_byte: Duration,
+    /// Timeout between two pieces of a body; also the lifetime of idle connections.
     pub(super) idle: Duration,
     /// Write timeout of a tunnel: the longest time in which a peer may accept no bytes.
     pub(super) send_stall: Duration,

@@ -19,8 +19,8 @@ use crate::upstream::Upstream;
 use rocknet_handler::exchange::Exchange;
 use rocknet_handler::forwarded::is_trusted;
 
-/// Fields that are not forwarded: those that frame a message or control its connection (RFC 9110 §7.6.1), those that
-/// RockNet sets, and `Proxy`, which a CGI-like upstream would use as the address of a proxy (httpoxy).
+/// Fields that are not forwarded: those that frame a message or control its connection (RFC 9110 §7.6.1), and those that
+/// RockNet sets. `Proxy` is dropped because a CGI-like upstream would use it as the address of a proxy (httpoxy).
 const NOT_PASSED: KnownSet = KnownSet::of(&[
     Known::Connection,
     Known::ContentLength,
@@ -118,6 +118,7 @@ impl<'p> UpstreamRequest<'p> {
         &self.rewrite.headers
     }
 
+    /// Returns the protocol switch that the request asks for.
     pub fn upgrade(&self) -> Option<&Rc<UpgradeRequest>> {
         self.upgrade.as_ref()
     }
@@ -135,6 +136,7 @@ impl<'p> UpstreamRequest<'p> {
         }
     }
 
+    /// Returns true if the request has a body, even if its length is unknown.
     pub fn has_body(&self) -> bool {
         self.length != Length::None
     }

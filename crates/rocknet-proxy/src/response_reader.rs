@@ -15,16 +15,19 @@ use rocknet_handler::response::FieldList;
 /// State of a response that is being received.
 #[derive(Default)]
 pub struct ResponseReader {
+    /// Head of the response, until it is taken.
     pub head: Option<ResponseHead>,
     /// Received bytes of the response body.
     pub pending: Vec<u8>,
     /// Interim responses that are not forwarded yet.
     pub interim: Option<Box<InterimResponse>>,
+    /// Protocol switch that the request asked for.
     pub upgrade: Option<Rc<UpgradeRequest>>,
     /// Trailer fields. Boxed, as the next field, because few responses have any and all are moved.
     pub trailers: Option<Box<FieldList>>,
     /// Protocol that the upstream switched to.
     pub upgraded_protocol: Option<Box<[u8]>>,
+    /// The response has been received completely.
     pub is_complete: bool,
 }
 

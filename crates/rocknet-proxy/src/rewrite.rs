@@ -15,6 +15,7 @@ pub struct Rewrite {
 }
 
 impl Rewrite {
+    /// Returns the changes that a proxy configures.
     pub fn new(model: &model::Proxy) -> Rewrite {
         Rewrite {
             headers: model.headers.clone().into_iter().collect(),

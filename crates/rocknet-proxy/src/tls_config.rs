@@ -15,6 +15,7 @@ use rocknet_certificates::{Certificate, HTTP_2, files, read_roots};
 
 /// Configuration for handshakes with upstreams. It holds the session cache, so that later connections resume sessions.
 pub struct TlsClientConfig {
+    /// Configuration for rustls.
     pub config: Arc<ClientConfig>,
     /// Unique within a server.
     pub id: u32,

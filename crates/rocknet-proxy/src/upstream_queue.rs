@@ -38,6 +38,7 @@ struct WaitingRequest {
 }
 
 impl UpstreamQueue {
+    /// Returns an empty queue; [`UpstreamQueue::register`] activates it.
     pub fn new(upstreams: Vec<(Arc<Upstream>, bool)>, max_requests: usize) -> UpstreamQueue {
         UpstreamQueue {
             upstreams,
@@ -55,6 +56,7 @@ impl UpstreamQueue {
         }
     }
 
+    /// Returns the upstreams of the queue.
     pub fn upstreams(&self) -> impl Iterator<Item = &Arc<Upstream>> {
         self.upstreams.iter().map(|(server, _)| server)
     }

@@ -34,6 +34,7 @@ pub struct Upstreams {
     /// Queues of waiting requests. Routes with the same upstreams share one, so that freed capacity is offered once.
     queues: Mutex<BTreeMap<QueueKey, Weak<UpstreamQueue>>>,
     background: BackgroundTasks,
+    /// Queue of mirrored requests.
     pub(super) copies: Arc<MirrorQueue>,
     time: TimeSource,
     dialer: Option<Arc<dyn Dialer>>,
@@ -65,6 +66,7 @@ impl Upstreams {
         }
     }
 
+    /// Returns the dialer that replaces sockets, if there is one.
     pub(super) fn dialer(&self) -> Option<Arc<dyn Dialer>> {
         self.dialer.clone()
     }

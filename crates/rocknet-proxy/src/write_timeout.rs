@@ -28,6 +28,7 @@ struct StalledWrite {
 }
 
 impl<L: Link> WriteTimeout<L> {
+    /// Wraps a link. `ticks` is the timeout in ticks of `wheel`.
     pub fn new(link: L, wheel: &Rc<Wheel>, ticks: u32) -> WriteTimeout<L> {
         WriteTimeout {
             link,

@@ -47,6 +47,7 @@ pub struct H2Response {
 }
 
 impl H2Exchange {
+    /// Returns an exchange whose request head was sent. `upload` sends its body.
     pub fn new(
         services: &Rc<Services>,
         permit: StreamPermit,

@@ -45,6 +45,7 @@ pub struct MalformedStreams {
 const MAX_MALFORMED: usize = 1024;
 
 impl MalformedStreams {
+    /// Returns true if the response on this stream is malformed.
     pub fn contains(&self, stream: StreamId) -> bool {
         self.unknown.get() || self.streams.borrow().contains(&stream.as_u32())
     }
@@ -59,6 +60,7 @@ impl MalformedStreams {
 }
 
 impl H2Io {
+    /// Returns the byte stream of a transport, which records malformed responses in `malformed`.
     pub fn new(transport: Transport, malformed: Rc<MalformedStreams>) -> H2Io {
         H2Io {
             judge: ResponseValidator::default(),

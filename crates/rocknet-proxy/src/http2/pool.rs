@@ -39,6 +39,7 @@ const SEND_BUFFER: usize = 128 * 1024;
 /// Maximum size of a response head, in bytes: the same as in HTTP/1.1.
 const HEAD_SIZE: u32 = 32 * 1024;
 
+/// HTTP/2 connections of one worker, by upstream.
 #[derive(Default)]
 pub struct H2Pool {
     by_upstream: RefCell<HashMap<u32, UpstreamConnections, foldhash::fast::FixedState>>,
@@ -89,6 +90,7 @@ impl StreamPermit {
         }
     }
 
+    /// Returns the handle that sends a request on the connection.
     pub fn sender(&self) -> SendRequest<Bytes> {
         self.connection.sender.clone()
     }

@@ -16,6 +16,7 @@ use super::head;
 use crate::trailers;
 use rocknet_handler::exchange::{BodyError, RequestBody};
 
+/// Request body that is being sent.
 pub struct Upload {
     stream: SendStream<Bytes>,
     body: RequestBody,
@@ -30,10 +31,12 @@ pub struct Upload {
 /// Upload that continues while the response is received. Dropping it cancels the upload.
 pub struct BackgroundUpload {
     _stop: Sender<()>,
+    /// Number of bytes framed so far.
     pub sent_bytes: Rc<Cell<u64>>,
 }
 
 impl Upload {
+    /// Returns an upload on a stream; nothing is sent yet.
     pub fn new(stream: SendStream<Bytes>, body: RequestBody, proxy_headers: &Arc<[(String, String)]>) -> Upload {
         Upload {
             stream,
@@ -49,6 +52,7 @@ impl Upload {
         self.chunk.is_empty()
     }
 
+    /// Returns the number of bytes framed so far.
     pub fn sent_bytes(&self) -> u64 {
         self.sent_bytes.get()
     }
