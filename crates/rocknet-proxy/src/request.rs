@@ -66,7 +66,7 @@ pub struct UpstreamRequest<'p> {
     origin: ForwardedFields,
     /// The peer is a trusted proxy.
     is_trusted: bool,
-    /// Protocol switch that the request asks for.
+    /// Protocol switch that the request offers.
     upgrade: Option<Rc<UpgradeRequest>>,
     length: Length,
 }
@@ -118,7 +118,7 @@ impl<'p> UpstreamRequest<'p> {
         &self.rewrite.headers
     }
 
-    /// Returns the protocol switch that the request asks for.
+    /// Returns the protocol switch that the request offers.
     pub fn upgrade(&self) -> Option<&Rc<UpgradeRequest>> {
         self.upgrade.as_ref()
     }

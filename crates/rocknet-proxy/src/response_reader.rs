@@ -21,7 +21,7 @@ pub struct ResponseReader {
     pub pending: Vec<u8>,
     /// Interim responses that are not forwarded yet.
     pub interim: Option<Box<InterimResponse>>,
-    /// Protocol switch that the request asked for.
+    /// Protocol switch that the request offers.
     pub upgrade: Option<Rc<UpgradeRequest>>,
     /// Trailer fields. Boxed, as the next field, because few responses have any and all are moved.
     pub trailers: Option<Box<FieldList>>,

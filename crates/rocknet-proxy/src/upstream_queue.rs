@@ -11,8 +11,8 @@ use rocknet_io::wheel::Deadline;
 use crate::concurrency_limit::WaitQueue;
 use crate::permit::Permit;
 use crate::upstream::Upstream;
-use rocknet_blocking::queue::{Queue, Ticket, Urgency};
 use rocknet_blocking::oneshot_slot::OneshotSlot;
+use rocknet_blocking::queue::{Queue, Ticket, Urgency};
 use rocknet_handler::breaker::Rules;
 
 /// Ticks after which a waiting request checks for capacity itself, because the end of a breaker's pause raises no event.

@@ -6,13 +6,13 @@ use super::super::listed::Listed;
 pub const CONSTANT_TYPES: &[&str] = &[
     "CanonicalCode",
     "FixedLine",
+    "LibraryTable",
     "MediaType",
     "MiMalloc",
     "Places",
-    "Server",
+    "RawServer",
     "Spelling",
     "StaticField",
-    "Table",
 ];
 
 /// `tracing` has one dispatcher for the process, and error lines are counted where they are written.
