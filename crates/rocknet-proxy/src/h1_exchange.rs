@@ -296,7 +296,9 @@ impl H1Exchange {
                     (self.body_taken, self.body) = (true, None);
                     let is_whole = engine.finish(trailers.bytes(), out.buffer());
                     if !is_whole.map_err(ProxyError::Encode)? {
-                        return Err(ProxyError::RequestBody(rocknet_handler::exchange::BodyError::Incomplete));
+                        return Err(ProxyError::RequestBody(
+                            rocknet_handler::exchange::BodyError::Incomplete,
+                        ));
                     }
                 }
                 Poll::Ready(Err(error)) => {

@@ -308,7 +308,9 @@ impl Proxy {
 
     fn balance_among(&self, candidates: &[Candidate], key: Option<&[u8]>, draw: impl Fn() -> u64) -> Option<usize> {
         match (&self.balance, key) {
-            (Balance::RoundRobin, _) => balance::round_robin(candidates, self.next_index.fetch_add(1, Ordering::Relaxed)),
+            (Balance::RoundRobin, _) => {
+                balance::round_robin(candidates, self.next_index.fetch_add(1, Ordering::Relaxed))
+            }
             (Balance::LeastConn, _) => {
                 balance::least_loaded(candidates, self.next_index.fetch_add(1, Ordering::Relaxed))
             }
