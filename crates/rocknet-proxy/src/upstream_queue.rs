@@ -313,7 +313,8 @@ mod tests {
         alone.pop();
         let third = low.permit().expect("a permit released by low priority");
         assert!(take(&shared, 8, Low).is_none());
-        let later = uptime_ms() + 10_000;
+        // A millisecond more, because an uptime of zero is stored as one.
+        let later = uptime_ms() + 10_001;
         assert!(shared.try_acquire(8, Low, later).is_some());
         drop((second, third));
         // A limit of three has no reserve.
