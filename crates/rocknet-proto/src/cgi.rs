@@ -38,23 +38,23 @@ pub fn end_of_head(bytes: &[u8], from: usize) -> Option<usize> {
 
 /// A variable that a protocol cannot tell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum VariableFault {
+pub enum VariableError {
     /// It is longer than the protocol has room for, by itself or with those before it.
     TooLong,
     /// It holds NUL, which is where this protocol divides.
     Nul,
 }
 
-impl fmt::Display for VariableFault {
+impl fmt::Display for VariableError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            VariableFault::TooLong => "the fields of the request are longer than the application's protocol can tell",
-            VariableFault::Nul => "a variable holds NUL",
+            VariableError::TooLong => "the fields of the request are longer than the application's protocol can tell",
+            VariableError::Nul => "a variable holds NUL",
         })
     }
 }
 
-impl std::error::Error for VariableFault {}
+impl std::error::Error for VariableError {}
 
 /// Whether an answer may begin with the status line of HTTP: uWSGI's do, and some by SCGI. From a program of CGI it would
 /// say that the program wants to speak to the client itself.
@@ -76,7 +76,7 @@ pub struct Head<'a> {
 
 /// Why a head cannot be passed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HeadFault {
+pub enum CgiHeadError {
     /// A line that is no field: most often output before the head.
     Line,
     /// A control character in a value.
@@ -86,22 +86,22 @@ pub enum HeadFault {
     TooManyFields,
 }
 
-impl fmt::Display for HeadFault {
+impl fmt::Display for CgiHeadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            HeadFault::Line => "a line before the content is no header field",
-            HeadFault::Value => "the value of a header field holds a control character",
-            HeadFault::Status => "`Status` is not one status from 200 to 999",
-            HeadFault::TooManyFields => "there are too many header fields",
+            CgiHeadError::Line => "a line before the content is no header field",
+            CgiHeadError::Value => "the value of a header field holds a control character",
+            CgiHeadError::Status => "`Status` is not one status from 200 to 999",
+            CgiHeadError::TooManyFields => "there are too many header fields",
         })
     }
 }
 
-impl std::error::Error for HeadFault {}
+impl std::error::Error for CgiHeadError {}
 
 impl<'a> Head<'a> {
     /// `head` is what [`end_of_head`] says, the empty line included.
-    pub fn parse(head: &'a [u8], line: StatusLine) -> Result<Head<'a>, HeadFault> {
+    pub fn parse(head: &'a [u8], line: StatusLine) -> Result<Head<'a>, CgiHeadError> {
         let (mut status, mut length, mut lengths) = (None, None, 0);
         let mut has_location = false;
         let mut fields = Vec::new();
@@ -119,22 +119,22 @@ impl<'a> Head<'a> {
             if line.is_empty() {
                 break;
             }
-            let colon = memchr(b':', line).ok_or(HeadFault::Line)?;
+            let colon = memchr(b':', line).ok_or(CgiHeadError::Line)?;
             let (name, value) = (&line[..colon], trim(&line[colon + 1..]));
             if !is_token(name) {
-                return Err(HeadFault::Line);
+                return Err(CgiHeadError::Line);
             }
             if !all(value, VALUE) {
-                return Err(HeadFault::Value);
+                return Err(CgiHeadError::Value);
             }
             if name.eq_ignore_ascii_case(b"Status") {
                 if status.replace(final_status(value)?).is_some() {
-                    return Err(HeadFault::Status);
+                    return Err(CgiHeadError::Status);
                 }
                 continue;
             }
             if fields.len() == FIELDS_LIMIT {
-                return Err(HeadFault::TooManyFields);
+                return Err(CgiHeadError::TooManyFields);
             }
             has_location |= name.eq_ignore_ascii_case(b"Location");
             if name.eq_ignore_ascii_case(b"Content-Length") {
@@ -155,11 +155,11 @@ impl<'a> Head<'a> {
 }
 
 /// `HTTP/1.1 404 Not Found`.
-fn status_of_line(line: &[u8]) -> Result<Status, HeadFault> {
+fn status_of_line(line: &[u8]) -> Result<Status, CgiHeadError> {
     if !all(line, VALUE) {
-        return Err(HeadFault::Status);
+        return Err(CgiHeadError::Status);
     }
-    let space = memchr(b' ', line).ok_or(HeadFault::Status)?;
+    let space = memchr(b' ', line).ok_or(CgiHeadError::Status)?;
     final_status(trim(&line[space..]))
 }
 
@@ -169,15 +169,15 @@ fn number(digits: &[u8]) -> Option<u64> {
 }
 
 /// `404 Not Found`; what follows the digits is for people.
-fn final_status(value: &[u8]) -> Result<Status, HeadFault> {
+fn final_status(value: &[u8]) -> Result<Status, CgiHeadError> {
     let digits = value.split(|&byte| byte == b' ').next().unwrap_or_default();
     if digits.len() != 3 || !digits.iter().all(u8::is_ascii_digit) {
-        return Err(HeadFault::Status);
+        return Err(CgiHeadError::Status);
     }
     let code = digits.iter().fold(0, |code, digit| code * 10 + u16::from(digit - b'0'));
     Status::new(code)
         .filter(|status| status.code() >= 200)
-        .ok_or(HeadFault::Status)
+        .ok_or(CgiHeadError::Status)
 }
 
 #[cfg(test)]
@@ -187,7 +187,7 @@ mod tests {
     /// A status, and fields by name and value.
     type Expected<'e> = (u16, &'e [(&'e str, &'e str)]);
 
-    fn check(head: &str, expected: Result<Expected<'_>, HeadFault>) {
+    fn check(head: &str, expected: Result<Expected<'_>, CgiHeadError>) {
         let parsed = Head::parse(head.as_bytes(), StatusLine::Refused);
         let found = parsed.map(|head| {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn heads_good_and_bad() {
-        use HeadFault::*;
+        use CgiHeadError::*;
         check("\n", Ok((200, &[])));
         check(
             "Content-type: text/html\r\n\r\n",
@@ -258,17 +258,25 @@ mod tests {
             (
                 "A: b\r\nHTTP/1.1 200 OK\r\n\r\n",
                 StatusLine::Allowed,
-                Err(HeadFault::Line),
+                Err(CgiHeadError::Line),
             ),
             (
                 "HTTP/1.1 100 Continue\r\n\r\n",
                 StatusLine::Allowed,
-                Err(HeadFault::Status),
+                Err(CgiHeadError::Status),
             ),
-            ("HTTP/1.1\r\n\r\n", StatusLine::Allowed, Err(HeadFault::Status)),
-            ("HTTP/1.1 2000 OK\r\n\r\n", StatusLine::Allowed, Err(HeadFault::Status)),
-            ("HTTP/1.1 200 O\0K\r\n\r\n", StatusLine::Allowed, Err(HeadFault::Status)),
-            ("HTTP/1.1 200 OK\r\n\r\n", StatusLine::Refused, Err(HeadFault::Line)),
+            ("HTTP/1.1\r\n\r\n", StatusLine::Allowed, Err(CgiHeadError::Status)),
+            (
+                "HTTP/1.1 2000 OK\r\n\r\n",
+                StatusLine::Allowed,
+                Err(CgiHeadError::Status),
+            ),
+            (
+                "HTTP/1.1 200 O\0K\r\n\r\n",
+                StatusLine::Allowed,
+                Err(CgiHeadError::Status),
+            ),
+            ("HTTP/1.1 200 OK\r\n\r\n", StatusLine::Refused, Err(CgiHeadError::Line)),
         ] {
             let found = Head::parse(head.as_bytes(), line).map(|head| (head.status.code(), head.fields.len()));
             assert_eq!(found, expected, "{head:?}");

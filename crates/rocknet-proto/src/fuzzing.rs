@@ -125,7 +125,7 @@ pub fn proxy_protocol(data: &[u8]) {
         loop {
             match read(&data[..taken]) {
                 Ok(Progress::Whole(announced)) => return (Some(Ok(announced)), taken),
-                Err(fault) => return (Some(Err(fault)), 0),
+                Err(error) => return (Some(Err(error)), 0),
                 Ok(Progress::More { wanted }) => {
                     assert!(wanted > 0 && wanted <= BLOCK_MAX);
                     if taken == data.len() {

@@ -46,7 +46,7 @@ pub enum Announced {
 
 /// Why what came is no header. Nobody knows whose connection it is then, so it must be closed (§2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub enum Fault {
+pub enum ProxyHeaderError {
     /// It begins like neither version.
     Signature,
     /// A line of version 1 that is not what it should be, or does not end.
@@ -59,7 +59,7 @@ pub enum Fault {
     Length,
 }
 
-impl Fault {
+impl ProxyHeaderError {
     pub const fn reason(self) -> &'static str {
         match self {
             Self::Signature => "no header of the PROXY protocol",
@@ -72,7 +72,7 @@ impl Fault {
 }
 
 /// Looks at the header as far as it has come.
-pub fn read(header: &[u8]) -> Result<Progress, Fault> {
+pub fn read(header: &[u8]) -> Result<Progress, ProxyHeaderError> {
     let known = header.len().min(SIGNATURE.len());
     if header[..known] == SIGNATURE[..known] {
         return read_block(header);
@@ -82,40 +82,40 @@ pub fn read(header: &[u8]) -> Result<Progress, Fault> {
     if header[..known] == WORD[..known] {
         return read_line(header);
     }
-    Err(Fault::Signature)
+    Err(ProxyHeaderError::Signature)
 }
 
 /// ```text
 /// "PROXY" SP ("TCP4" | "TCP6") SP source SP destination SP port SP port CRLF   |   "PROXY UNKNOWN" anything CRLF
 /// ```
-fn read_line(header: &[u8]) -> Result<Progress, Fault> {
+fn read_line(header: &[u8]) -> Result<Progress, ProxyHeaderError> {
     if let Some(wanted) = FIRST.checked_sub(header.len()).filter(|&wanted| wanted > 0) {
         return Ok(Progress::More { wanted });
     }
     let end = header.iter().position(|&byte| byte == b'\r' || byte == b'\n');
     let line = match end {
-        Some(at) if at + 2 > LINE_MAX => return Err(Fault::Line),
+        Some(at) if at + 2 > LINE_MAX => return Err(ProxyHeaderError::Line),
         Some(at) if header[at..] == *b"\r\n" => &header[..at],
         Some(at) if header[at..] == *b"\r" => return Ok(Progress::More { wanted: 1 }),
-        Some(_) => return Err(Fault::Line),
-        None if header.len() + 2 > LINE_MAX => return Err(Fault::Line),
+        Some(_) => return Err(ProxyHeaderError::Line),
+        None if header.len() + 2 > LINE_MAX => return Err(ProxyHeaderError::Line),
         None => return Ok(Progress::More { wanted: 2 }),
     };
     if line == b"PROXY UNKNOWN" || line.starts_with(b"PROXY UNKNOWN ") {
         return Ok(Progress::Whole(Announced::Unknown));
     }
-    let line = std::str::from_utf8(line).map_err(|_| Fault::Line)?;
+    let line = std::str::from_utf8(line).map_err(|_| ProxyHeaderError::Line)?;
     let parts: Vec<&str> = line.split(' ').collect();
     let &[_, family, source, destination, from, to] = &parts[..] else {
-        return Err(Fault::Line);
+        return Err(ProxyHeaderError::Line);
     };
-    let address = |text: &str| -> Result<IpAddr, Fault> {
+    let address = |text: &str| -> Result<IpAddr, ProxyHeaderError> {
         match family {
             "TCP4" => text.parse::<Ipv4Addr>().map(Into::into),
             "TCP6" => text.parse::<Ipv6Addr>().map(Into::into),
-            _ => return Err(Fault::Line),
+            _ => return Err(ProxyHeaderError::Line),
         }
-        .map_err(|_| Fault::Address)
+        .map_err(|_| ProxyHeaderError::Address)
     };
     Ok(Progress::Whole(Announced::Client {
         source: SocketAddr::new(address(source)?, port(from)?),
@@ -123,19 +123,19 @@ fn read_line(header: &[u8]) -> Result<Progress, Fault> {
     }))
 }
 
-fn port(text: &str) -> Result<u16, Fault> {
+fn port(text: &str) -> Result<u16, ProxyHeaderError> {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
-    text.parse().ok().filter(|_| is_plain).ok_or(Fault::Address)
+    text.parse().ok().filter(|_| is_plain).ok_or(ProxyHeaderError::Address)
 }
 
 /// ```text
 /// signature(12) version|command(1) family|protocol(1) length(2) addresses, and what senders add (length)
 /// ```
-fn read_block(header: &[u8]) -> Result<Progress, Fault> {
+fn read_block(header: &[u8]) -> Result<Progress, ProxyHeaderError> {
     if let Some(&first) = header.get(SIGNATURE.len())
         && !matches!(first, 0x20 | 0x21)
     {
-        return Err(Fault::Command);
+        return Err(ProxyHeaderError::Command);
     }
     if header.len() < FIRST {
         // One that breaks off here may be a line as well: no further than that is surely a header's.
@@ -157,13 +157,13 @@ fn read_block(header: &[u8]) -> Result<Progress, Fault> {
         _ => 0,
     };
     if length > BLOCK_MAX || length < needed {
-        return Err(Fault::Length);
+        return Err(ProxyHeaderError::Length);
     }
     if let Some(wanted) = (FIXED + length).checked_sub(header.len()).filter(|&wanted| wanted > 0) {
         return Ok(Progress::More { wanted });
     }
     if header.len() > FIXED + length {
-        return Err(Fault::Length);
+        return Err(ProxyHeaderError::Length);
     }
     let block = &header[FIXED..];
     Ok(Progress::Whole(match family {

@@ -4,7 +4,7 @@ use crate::status::Status;
 
 /// What is wrong with a field line of a head or a trailer section; the same for requests and responses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub enum FieldFault {
+pub enum FieldError {
     /// A line ended by LF alone: one parser sees two lines where another sees one (RFC 9112 §2.2 lets us refuse).
     BareLf,
     /// A CR that is not followed by LF: the same attack from the other side.
@@ -27,7 +27,7 @@ pub enum FieldFault {
     TooLarge,
 }
 
-impl FieldFault {
+impl FieldError {
     pub const fn reason(self) -> &'static str {
         match self {
             Self::BareLf => "a line ends with a bare LF",
@@ -54,7 +54,7 @@ impl FieldFault {
 /// Fields that disagree about where the content of a message ends, or do not say it clearly; the same for requests and
 /// responses. None of them is repaired: the next parser might repair it otherwise.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub enum FramingFault {
+pub enum FramingError {
     /// Content-Length beside Transfer-Encoding: the classic smuggling pair (RFC 9112 §6.1).
     LengthAndCoding,
     /// More than one Content-Length line, equal or not.
@@ -69,7 +69,7 @@ pub enum FramingFault {
     CodingUnknown,
 }
 
-impl FramingFault {
+impl FramingError {
     pub const fn reason(self) -> &'static str {
         match self {
             Self::LengthAndCoding => "Content-Length beside Transfer-Encoding",
@@ -84,13 +84,13 @@ impl FramingFault {
 
 /// What is wrong with chunked content; the same for requests and responses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub enum ChunkFault {
+pub enum ChunkError {
     /// No hexadecimal digits where a size should stand.
     Size,
     /// More than 16 digits: a size that wraps around in a parser behind us.
     SizeTooLong,
     /// Something other than `;` or CRLF behind the size; whitespace there is read differently by different parsers.
-    BehindSize,
+    AfterSize,
     /// A control or bare CR in an extension.
     Extension,
     /// Extensions of this message are larger than their limit (CVE-2023-39326).
@@ -100,23 +100,23 @@ pub enum ChunkFault {
     /// Chunk data not followed by CRLF: sender and receiver disagree about the size.
     End,
     /// A bad line in the trailer section.
-    Trailer(FieldFault),
+    Trailer(FieldError),
     /// A trailer that names framing, routing or the sender's rights (RFC 9110 §6.5.1): merged into the head it would
     /// change what the message was.
     ForbiddenTrailer,
 }
 
-impl ChunkFault {
+impl ChunkError {
     pub const fn reason(self) -> &'static str {
         match self {
             Self::Size => "a chunk without a size",
             Self::SizeTooLong => "a chunk size of more than 16 digits",
-            Self::BehindSize => "garbage behind a chunk size",
+            Self::AfterSize => "garbage behind a chunk size",
             Self::Extension => "a control character in a chunk extension",
             Self::ExtensionsTooLarge => "too many bytes of chunk extensions",
             Self::BareLf => "a chunk size line ends with a bare LF",
             Self::End => "a chunk does not end where its size says",
-            Self::Trailer(fault) => fault.reason(),
+            Self::Trailer(error) => error.reason(),
             Self::ForbiddenTrailer => "a field that may not stand in trailers",
         }
     }
@@ -124,7 +124,7 @@ impl ChunkFault {
     const fn status(self) -> Status {
         match self {
             Self::ExtensionsTooLarge => Status::CONTENT_TOO_LARGE,
-            Self::Trailer(fault) => fault.status(),
+            Self::Trailer(error) => error.status(),
             _ => Status::BAD_REQUEST,
         }
     }
@@ -164,7 +164,7 @@ pub enum Refusal {
     /// Target above its limit, or a request line that does not end within the head's limit.
     TargetTooLong,
     /// A bad field line.
-    Field(FieldFault),
+    Field(FieldError),
     /// HTTP/1.1 without Host (RFC 9112 §3.2).
     HostMissing,
     /// Two Host lines: two servers on the way may pick two sites.
@@ -174,11 +174,11 @@ pub enum Refusal {
     /// A Host that names another authority than the absolute target: routed by one, judged by the other.
     HostMismatch,
     /// Fields that disagree about where the content ends.
-    Framing(FramingFault),
+    Framing(FramingError),
     /// An expectation other than `100-continue` (RFC 9110 §10.1.1).
     Expectation,
     /// Bad chunked content.
-    Chunk(ChunkFault),
+    Chunk(ChunkError),
     /// Content above the limit of the site.
     ContentTooLarge,
 }
@@ -187,13 +187,13 @@ impl Refusal {
     /// The status of the answer.
     pub const fn status(self) -> Status {
         match self {
-            Self::MethodTooLong | Self::Framing(FramingFault::CodingUnknown) => Status::NOT_IMPLEMENTED,
+            Self::MethodTooLong | Self::Framing(FramingError::CodingUnknown) => Status::NOT_IMPLEMENTED,
             Self::Http2Preface | Self::Version => Status::HTTP_VERSION_NOT_SUPPORTED,
             Self::TargetTooLong => Status::URI_TOO_LONG,
             Self::Expectation => Status::EXPECTATION_FAILED,
             Self::ContentTooLarge => Status::CONTENT_TOO_LARGE,
-            Self::Field(fault) => fault.status(),
-            Self::Chunk(fault) => fault.status(),
+            Self::Field(error) => error.status(),
+            Self::Chunk(error) => error.status(),
             _ => Status::BAD_REQUEST,
         }
     }
@@ -216,14 +216,14 @@ impl Refusal {
             Self::TargetFragment => "a fragment in the request target",
             Self::TargetScheme => "a request target with a foreign scheme",
             Self::TargetTooLong => "the request target is too long",
-            Self::Field(fault) => fault.reason(),
+            Self::Field(error) => error.reason(),
             Self::HostMissing => "no Host",
             Self::HostRepeated => "more than one Host",
             Self::HostInvalid => "a malformed Host",
             Self::HostMismatch => "Host and request target name different hosts",
-            Self::Framing(fault) => fault.reason(),
+            Self::Framing(error) => error.reason(),
             Self::Expectation => "an unknown expectation",
-            Self::Chunk(fault) => fault.reason(),
+            Self::Chunk(error) => error.reason(),
             Self::ContentTooLarge => "the content is too large",
         }
     }
@@ -240,20 +240,20 @@ impl Refusal {
     }
 }
 
-impl From<FieldFault> for Refusal {
-    fn from(fault: FieldFault) -> Self {
-        Self::Field(fault)
+impl From<FieldError> for Refusal {
+    fn from(error: FieldError) -> Self {
+        Self::Field(error)
     }
 }
 
-impl From<ChunkFault> for Refusal {
-    fn from(fault: ChunkFault) -> Self {
-        Self::Chunk(fault)
+impl From<ChunkError> for Refusal {
+    fn from(error: ChunkError) -> Self {
+        Self::Chunk(error)
     }
 }
 
-impl From<FramingFault> for Refusal {
-    fn from(fault: FramingFault) -> Self {
-        Self::Framing(fault)
+impl From<FramingError> for Refusal {
+    fn from(error: FramingError) -> Self {
+        Self::Framing(error)
     }
 }

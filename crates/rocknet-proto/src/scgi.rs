@@ -5,7 +5,7 @@
 //! 70:  CONTENT_LENGTH NUL 27 NUL  SCGI NUL 1 NUL  name NUL value NUL …  ,        then the content
 //! ```
 
-use crate::cgi::VariableFault;
+use crate::cgi::VariableError;
 use crate::decimal::{MAX_DIGITS, digits};
 
 /// Most bytes of variables. The protocol knows no bound; applications hold them in memory, and no head of a request that a
@@ -33,12 +33,12 @@ impl Request {
     }
 
     /// A name may be told once, and those that every request has are told already.
-    pub fn push(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableFault> {
+    pub fn push(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableError> {
         if memchr::memchr(0, name).or_else(|| memchr::memchr(0, value)).is_some() {
-            return Err(VariableFault::Nul);
+            return Err(VariableError::Nul);
         }
         if self.bytes.len() - FRONT + name.len() + value.len() + 2 > MAX_VARIABLES {
-            return Err(VariableFault::TooLong);
+            return Err(VariableError::TooLong);
         }
         for part in [name, value] {
             self.bytes.extend_from_slice(part);
@@ -85,12 +85,12 @@ mod tests {
     #[test]
     fn what_cannot_be_told_is_refused_and_leaves_nothing() {
         let mut request = Request::new(0);
-        assert_eq!(request.push(b"A\0", b"b"), Err(VariableFault::Nul));
-        assert_eq!(request.push(b"A", b"b\0c"), Err(VariableFault::Nul));
+        assert_eq!(request.push(b"A\0", b"b"), Err(VariableError::Nul));
+        assert_eq!(request.push(b"A", b"b\0c"), Err(VariableError::Nul));
         let room = MAX_VARIABLES - (request.bytes.len() - FRONT) - 3;
-        assert_eq!(request.push(b"A", &vec![b'x'; room + 1]), Err(VariableFault::TooLong));
+        assert_eq!(request.push(b"A", &vec![b'x'; room + 1]), Err(VariableError::TooLong));
         request.push(b"A", &vec![b'x'; room]).unwrap();
-        assert_eq!(request.push(b"B", b""), Err(VariableFault::TooLong));
+        assert_eq!(request.push(b"B", b""), Err(VariableError::TooLong));
         assert!(request.finish().starts_with(b"1048576:CONTENT_LENGTH\0"));
     }
 }

@@ -7,7 +7,7 @@
 //!
 //! Numbers have their low byte first.
 
-use crate::cgi::VariableFault;
+use crate::cgi::VariableError;
 
 /// Most bytes of variables: their number has 16 bits.
 pub const MAX_VARIABLES: usize = u16::MAX as usize;
@@ -30,9 +30,9 @@ impl Default for Request {
 }
 
 impl Request {
-    pub fn push(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableFault> {
+    pub fn push(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableError> {
         if self.bytes.len() - HEADER + name.len() + value.len() + 4 > MAX_VARIABLES {
-            return Err(VariableFault::TooLong);
+            return Err(VariableError::TooLong);
         }
         for part in [name, value] {
             // What fits all fits its number.
@@ -75,10 +75,10 @@ mod tests {
         let mut request = Request::default();
         assert_eq!(
             request.push(b"A", &vec![b'x'; MAX_VARIABLES - 4]),
-            Err(VariableFault::TooLong)
+            Err(VariableError::TooLong)
         );
         request.push(b"A", &vec![b'x'; MAX_VARIABLES - 5 - 5]).unwrap();
-        assert_eq!(request.push(b"B", b"xy"), Err(VariableFault::TooLong));
+        assert_eq!(request.push(b"B", b"xy"), Err(VariableError::TooLong));
         request.push(b"B", b"").unwrap();
         let bytes = request.finish();
         assert_eq!(

@@ -2,7 +2,7 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use rocknet_proto::fastcgi::{self, End, Event, Fault, Params, Response};
+use rocknet_proto::fastcgi::{self, End, Event, Params, RecordError, Response};
 
 const BEGIN: u8 = 1;
 const END: u8 = 3;
@@ -30,14 +30,14 @@ struct Heard {
     stdout: Vec<u8>,
     stderr: Vec<u8>,
     end: Option<End>,
-    fault: Option<Fault>,
+    error: Option<RecordError>,
 }
 
 fn hear<'p>(pieces: impl IntoIterator<Item = &'p [u8]>) -> Heard {
     let (mut records, mut heard) = (Response::new(), Heard::default());
     for piece in pieces {
         let mut rest = piece;
-        while !rest.is_empty() && heard.fault.is_none() {
+        while !rest.is_empty() && heard.error.is_none() {
             match records.receive(rest) {
                 Ok(received) => {
                     match received.event {
@@ -48,7 +48,7 @@ fn hear<'p>(pieces: impl IntoIterator<Item = &'p [u8]>) -> Heard {
                     }
                     rest = &rest[received.consumed..];
                 }
-                Err(fault) => heard.fault = Some(fault),
+                Err(error) => heard.error = Some(error),
             }
         }
     }
@@ -138,7 +138,7 @@ fn long_variables_meet_the_bound_from_both_sides() {
     let mut params = Params::new(&mut out);
     assert_eq!(
         params.push(b"N", &vec![b'x'; most + 1]),
-        Err(rocknet_proto::cgi::VariableFault::TooLong)
+        Err(rocknet_proto::cgi::VariableError::TooLong)
     );
     assert_eq!(params.push(b"N", &vec![b'x'; most]), Ok(()));
     params.finish();
@@ -169,22 +169,22 @@ fn what_no_application_may_send_is_told() {
         bytes
     };
     let behind = [end(0), vec![1]].concat();
-    for (bytes, fault) in [
-        (with(0, 2), Some(Fault::Version)),
-        (b"HTTP/1.1 400".to_vec(), Some(Fault::Version)),
-        (with(3, 2), Some(Fault::Request)),
-        (with(2, 1), Some(Fault::Request)),
-        (with(1, PARAMS), Some(Fault::Kind)),
-        (with(1, 99), Some(Fault::Kind)),
+    for (bytes, error) in [
+        (with(0, 2), Some(RecordError::Version)),
+        (b"HTTP/1.1 400".to_vec(), Some(RecordError::Version)),
+        (with(3, 2), Some(RecordError::RequestId)),
+        (with(2, 1), Some(RecordError::RequestId)),
+        (with(1, PARAMS), Some(RecordError::RecordType)),
+        (with(1, 99), Some(RecordError::RecordType)),
         // Of the connection, not of a request: nobody's answer.
         (with(3, 0), None),
-        (record(END, b"1234567", 0), Some(Fault::EndLength)),
-        (record(END, b"123456789", 0), Some(Fault::EndLength)),
-        (behind, Some(Fault::BehindEnd)),
+        (record(END, b"1234567", 0), Some(RecordError::EndLength)),
+        (record(END, b"123456789", 0), Some(RecordError::EndLength)),
+        (behind, Some(RecordError::AfterEnd)),
         (end(9), None),
     ] {
         let single = hear(bytes.chunks(1));
-        assert_eq!((hear([&bytes[..]]), single.fault), (single, fault), "{bytes:?}");
+        assert_eq!((hear([&bytes[..]]), single.error), (single, error), "{bytes:?}");
     }
 }
 

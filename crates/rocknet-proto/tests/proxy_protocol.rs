@@ -4,16 +4,16 @@ use std::net::SocketAddr;
 
 use proptest::prelude::*;
 use rocknet_proto::proxy_protocol::{
-    Announced, BLOCK_MAX, Fault, LINE_MAX, Progress, SIGNATURE, read, write_block, write_line,
+    Announced, BLOCK_MAX, LINE_MAX, Progress, ProxyHeaderError, SIGNATURE, read, write_block, write_line,
 };
 
 /// Reads a header as a connection does: as many bytes as are wanted, or fewer. Gives what is left behind it, too.
-fn run(bytes: &[u8], step: usize) -> (Option<Result<Announced, Fault>>, usize) {
+fn run(bytes: &[u8], step: usize) -> (Option<Result<Announced, ProxyHeaderError>>, usize) {
     let mut header: Vec<u8> = Vec::new();
     loop {
         match read(&header) {
             Ok(Progress::Whole(announced)) => return (Some(Ok(announced)), bytes.len() - header.len()),
-            Err(fault) => return (Some(Err(fault)), bytes.len() - header.len()),
+            Err(error) => return (Some(Err(error)), bytes.len() - header.len()),
             Ok(Progress::More { wanted }) => {
                 assert!(wanted > 0 && header.len() + wanted <= 16 + BLOCK_MAX);
                 let rest = &bytes[header.len()..];
@@ -26,7 +26,7 @@ fn run(bytes: &[u8], step: usize) -> (Option<Result<Announced, Fault>>, usize) {
     }
 }
 
-fn check(header: &[u8], expected: Result<Announced, Fault>) {
+fn check(header: &[u8], expected: Result<Announced, ProxyHeaderError>) {
     const BEHIND: &[u8] = b"GET / HTTP/1.1\r\n\r\n";
     let all = [header, BEHIND].concat();
     for step in [1, 2, 3, 7, usize::MAX] {
@@ -43,7 +43,7 @@ fn check(header: &[u8], expected: Result<Announced, Fault>) {
     }
 }
 
-fn client(source: &str, destination: &str) -> Result<Announced, Fault> {
+fn client(source: &str, destination: &str) -> Result<Announced, ProxyHeaderError> {
     Ok(Announced::Client {
         source: source.parse().expect("an address"),
         destination: destination.parse().expect("an address"),
@@ -64,17 +64,17 @@ fn lines() {
         ("PROXY TCP6 2001:db8::1 ::1 1 65535", v6),
         ("PROXY UNKNOWN", Ok(Announced::Unknown)),
         ("PROXY UNKNOWN ffff::1 whatever 1 2", Ok(Announced::Unknown)),
-        ("PROXY UNKNOWNS x", Err(Fault::Line)),
-        ("PROXY TCP4 2001:db8::1 ::1 1 2", Err(Fault::Address)),
-        ("PROXY TCP6 192.0.2.1 192.0.2.2 1 2", Err(Fault::Address)),
-        ("PROXY TCP4 192.0.2.1 192.0.2.2 1", Err(Fault::Line)),
-        ("PROXY TCP4 192.0.2.1 192.0.2.2 1 2 3", Err(Fault::Line)),
-        ("PROXY TCP4  192.0.2.1 192.0.2.2 1 2", Err(Fault::Line)),
-        ("PROXY TCP4 192.0.2.1 192.0.2.2 1 65536", Err(Fault::Address)),
-        ("PROXY TCP4 192.0.2.1 192.0.2.2 01 2", Err(Fault::Address)),
-        ("PROXY TCP4 192.0.2.1 192.0.2.2 +1 2", Err(Fault::Address)),
-        ("PROXY TCP4 192.0.2.01 192.0.2.2 1 2", Err(Fault::Address)),
-        ("PROXY UDP4 192.0.2.1 192.0.2.2 1 2", Err(Fault::Line)),
+        ("PROXY UNKNOWNS x", Err(ProxyHeaderError::Line)),
+        ("PROXY TCP4 2001:db8::1 ::1 1 2", Err(ProxyHeaderError::Address)),
+        ("PROXY TCP6 192.0.2.1 192.0.2.2 1 2", Err(ProxyHeaderError::Address)),
+        ("PROXY TCP4 192.0.2.1 192.0.2.2 1", Err(ProxyHeaderError::Line)),
+        ("PROXY TCP4 192.0.2.1 192.0.2.2 1 2 3", Err(ProxyHeaderError::Line)),
+        ("PROXY TCP4  192.0.2.1 192.0.2.2 1 2", Err(ProxyHeaderError::Line)),
+        ("PROXY TCP4 192.0.2.1 192.0.2.2 1 65536", Err(ProxyHeaderError::Address)),
+        ("PROXY TCP4 192.0.2.1 192.0.2.2 01 2", Err(ProxyHeaderError::Address)),
+        ("PROXY TCP4 192.0.2.1 192.0.2.2 +1 2", Err(ProxyHeaderError::Address)),
+        ("PROXY TCP4 192.0.2.01 192.0.2.2 1 2", Err(ProxyHeaderError::Address)),
+        ("PROXY UDP4 192.0.2.1 192.0.2.2 1 2", Err(ProxyHeaderError::Line)),
     ] {
         check(format!("{line}\r\n").as_bytes(), expected);
     }
@@ -82,14 +82,14 @@ fn lines() {
         "PROXY TCP4 1.1.1.1 2.2.2.2 1 2\n",
         "PROXY TCP4 1.1.1.1 2.2.2.2 1 2\r \n",
     ] {
-        check(bad.as_bytes(), Err(Fault::Line));
+        check(bad.as_bytes(), Err(ProxyHeaderError::Line));
     }
     // The limit, from both sides.
     let longest = format!("PROXY UNKNOWN {}\r\n", "x".repeat(LINE_MAX - 16));
     assert_eq!(longest.len(), LINE_MAX);
     check(longest.as_bytes(), Ok(Announced::Unknown));
     let longer = format!("PROXY UNKNOWN {}\r\n", "x".repeat(LINE_MAX - 15));
-    check(longer.as_bytes(), Err(Fault::Line));
+    check(longer.as_bytes(), Err(ProxyHeaderError::Line));
 }
 
 #[test]
@@ -110,12 +110,15 @@ fn blocks() {
         check(&block(0x21, family, &[0; 216]), Ok(Announced::Unknown));
     }
     for command in [0x22, 0x11, 0x31, 0x00] {
-        check(&block(command, 0x11, &v4), Err(Fault::Command));
+        check(&block(command, 0x11, &v4), Err(ProxyHeaderError::Command));
     }
-    check(&block(0x21, 0x11, &v4[..11]), Err(Fault::Length));
-    check(&block(0x21, 0x21, &v6[..35]), Err(Fault::Length));
+    check(&block(0x21, 0x11, &v4[..11]), Err(ProxyHeaderError::Length));
+    check(&block(0x21, 0x21, &v6[..35]), Err(ProxyHeaderError::Length));
     check(&block(0x21, 0x00, &vec![0; BLOCK_MAX]), Ok(Announced::Unknown));
-    check(&block(0x21, 0x00, &vec![0; BLOCK_MAX + 1]), Err(Fault::Length));
+    check(
+        &block(0x21, 0x00, &vec![0; BLOCK_MAX + 1]),
+        Err(ProxyHeaderError::Length),
+    );
 }
 
 #[test]
@@ -127,7 +130,7 @@ fn anything_else_is_none() {
         "PRI * HTTP/2.0",
         "\r\n\r\n\0\r\nQUIX",
     ] {
-        check(other.as_bytes(), Err(Fault::Signature));
+        check(other.as_bytes(), Err(ProxyHeaderError::Signature));
     }
     for beginning in [
         &b""[..],

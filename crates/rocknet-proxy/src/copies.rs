@@ -285,7 +285,7 @@ impl Hearing {
 
     /// `true`: it is over. Nothing: so is the connection.
     fn take(&mut self, bytes: &[u8]) -> Result<bool, String> {
-        let told = |fault: rocknet_proto::h1::Fault| fault.reason().to_owned();
+        let told = |fault: rocknet_proto::h1::ResponseError| fault.reason().to_owned();
         if bytes.is_empty() {
             return self.engine.closed().map(|_| true).map_err(told);
         }

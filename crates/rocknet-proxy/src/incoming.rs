@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use rocknet_proto::h1::{Answered, ClientConnection, Fault, ResponseContent};
+use rocknet_proto::h1::{Answered, ClientConnection, ResponseContent, ResponseError};
 use rocknet_proto::limits::Limits;
 use rocknet_proto::response::ResponseIndex;
 
@@ -44,7 +44,7 @@ impl Incoming {
         engine: &mut ClientConnection,
         bytes: &[u8],
         index: &mut ResponseIndex,
-    ) -> Result<usize, Fault> {
+    ) -> Result<usize, ResponseError> {
         let mut at = 0;
         loop {
             let rest = &bytes[at..];
@@ -80,7 +80,7 @@ impl Incoming {
                     let response = index.view(rest);
                     let wish = self.wish.as_deref();
                     let agreed = wish.and_then(|wish| wish.agreed(response.fields));
-                    self.switched = Some(agreed.ok_or(Fault::UnaskedUpgrade)?.into());
+                    self.switched = Some(agreed.ok_or(ResponseError::UnsolicitedUpgrade)?.into());
                     self.head = Some(Head::new(&response, ResponseContent::None, wish));
                     return Ok(at + consumed);
                 }

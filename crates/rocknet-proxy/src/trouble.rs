@@ -5,7 +5,7 @@ use std::fmt;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
-use rocknet_proto::h1::{EncodeError, Fault};
+use rocknet_proto::h1::{EncodeError, ResponseError};
 use rocknet_proto::status::Status;
 use tracing::Level;
 
@@ -39,7 +39,7 @@ pub enum Trouble {
     /// The connection was closed, and there was no answer.
     Silent,
     /// What answers does not keep to HTTP.
-    Fault(Fault),
+    Fault(ResponseError),
     /// What answers does not keep to HTTP/2.
     NoHttp2(String),
     /// It has taken nothing of the request, and says so.

@@ -8,4 +8,4 @@ mod request;
 mod response;
 
 pub use request::{Params, begin, stdin, stdin_end};
-pub use response::{End, Event, Fault, Received, Response};
+pub use response::{End, Event, Received, RecordError, Response};

@@ -1,7 +1,7 @@
 //! Writing a request: who asks for what, the variables, the content.
 
 use super::record::{HEADER, MAX_CONTENT, header, kind};
-use crate::cgi::VariableFault;
+use crate::cgi::VariableError;
 
 /// The application is to answer, as opposed to authorise or filter.
 const RESPONDER: u8 = 1;
@@ -33,10 +33,10 @@ impl<'b> Params<'b> {
     }
 
     /// PHP reads each record by itself, so a pair is never spread over two.
-    pub fn push(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableFault> {
+    pub fn push(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableError> {
         let size = length_size(name.len()) + length_size(value.len()) + name.len() + value.len();
         if size > MAX_CONTENT {
-            return Err(VariableFault::TooLong);
+            return Err(VariableError::TooLong);
         }
         if self.content() + size > MAX_CONTENT {
             self.close();

@@ -74,32 +74,32 @@ pub struct Received {
 
 /// What no application may send: the connection is of no use any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum RecordError {
     /// Not version 1: most likely not FastCGI at all.
     Version,
     /// Speaks of a request that nobody sent.
-    Request,
+    RequestId,
     /// A type that only web servers send, or that nobody knows.
-    Kind,
+    RecordType,
     /// An end of another length than ends have.
     EndLength,
     /// More behind the end.
-    BehindEnd,
+    AfterEnd,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for RecordError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Fault::Version => "what answers does not speak FastCGI",
-            Fault::Request => "a record belongs to a request that was not sent",
-            Fault::Kind => "a record has a type that no application sends",
-            Fault::EndLength => "the record that ends a request has a wrong length",
-            Fault::BehindEnd => "records follow the end of the request",
+            RecordError::Version => "what answers does not speak FastCGI",
+            RecordError::RequestId => "a record belongs to a request that was not sent",
+            RecordError::RecordType => "a record has a type that no application sends",
+            RecordError::EndLength => "the record that ends a request has a wrong length",
+            RecordError::AfterEnd => "records follow the end of the request",
         })
     }
 }
 
-impl std::error::Error for Fault {}
+impl std::error::Error for RecordError {}
 
 impl Response {
     pub fn new() -> Response {
@@ -112,7 +112,7 @@ impl Response {
     }
 
     /// The next event in `bytes`, which follow those consumed before.
-    pub fn receive(&mut self, bytes: &[u8]) -> Result<Received, Fault> {
+    pub fn receive(&mut self, bytes: &[u8]) -> Result<Received, RecordError> {
         let mut at = 0;
         while at < bytes.len() {
             match self.state {
@@ -161,7 +161,7 @@ impl Response {
                     at += skipped;
                     self.state = State::Padding(left - skipped as u8);
                 }
-                State::Over => return Err(Fault::BehindEnd),
+                State::Over => return Err(RecordError::AfterEnd),
             }
             if self.state == State::Padding(0) {
                 self.state = State::Header;
@@ -190,10 +190,10 @@ impl Response {
 }
 
 /// The state behind a header.
-fn begun(header: &[u8; HEADER]) -> Result<State, Fault> {
+fn begun(header: &[u8; HEADER]) -> Result<State, RecordError> {
     let &[version, kind, id_high, id_low, high, low, padding, _] = header;
     if version != VERSION {
-        return Err(Fault::Version);
+        return Err(RecordError::Version);
     }
     let (id, left) = (u16::from_be_bytes([id_high, id_low]), u16::from_be_bytes([high, low]));
     let stream = match (id, kind) {
@@ -201,9 +201,9 @@ fn begun(header: &[u8; HEADER]) -> Result<State, Fault> {
         (REQUEST, kind::STDOUT) => Stream::Stdout,
         (REQUEST, kind::STDERR) => Stream::Stderr,
         (REQUEST, kind::END_REQUEST) if usize::from(left) == END_CONTENT => Stream::End,
-        (REQUEST, kind::END_REQUEST) => return Err(Fault::EndLength),
-        (REQUEST, _) => return Err(Fault::Kind),
-        _ => return Err(Fault::Request),
+        (REQUEST, kind::END_REQUEST) => return Err(RecordError::EndLength),
+        (REQUEST, _) => return Err(RecordError::RecordType),
+        _ => return Err(RecordError::RequestId),
     };
     Ok(State::Content { stream, left, padding })
 }

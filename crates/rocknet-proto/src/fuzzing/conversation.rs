@@ -162,13 +162,13 @@ pub fn client_conversation(pieces: &[&[u8]], limits: &Limits, method: &str, upgr
                     consumed
                 }
                 Ok(Answered::Switched { .. }) => return lines.end("switched"),
-                Err(fault) => {
+                Err(error) => {
                     assert_eq!(
                         connection.receive(limits, &unread, &mut response),
                         Ok(Answered::Blocked)
                     );
                     assert!(!connection.is_reusable());
-                    return lines.end(&format!("fault {fault:?}"));
+                    return lines.end(&format!("error {error:?}"));
                 }
             };
             assert!(consumed <= unread.len(), "more consumed than there is");
@@ -181,7 +181,7 @@ pub fn client_conversation(pieces: &[&[u8]], limits: &Limits, method: &str, upgr
     match connection.closed() {
         Ok(true) => lines.end("end by close"),
         Ok(false) => lines.end("not reusable"),
-        Err(fault) => lines.end(&format!("fault {fault:?}")),
+        Err(error) => lines.end(&format!("error {error:?}")),
     }
 }
 

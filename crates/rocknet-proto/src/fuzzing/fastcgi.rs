@@ -14,8 +14,8 @@ pub(super) fn conversation(pieces: &[&[u8]]) -> Vec<String> {
         while !rest.is_empty() {
             let received = match records.receive(rest) {
                 Ok(received) => received,
-                Err(fault) => {
-                    lines.push(format!("fault {fault:?}"));
+                Err(error) => {
+                    lines.push(format!("error {error:?}"));
                     break 'all;
                 }
             };

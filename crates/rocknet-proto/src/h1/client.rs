@@ -11,19 +11,19 @@
 use memchr::memchr;
 
 use super::authority;
-use super::content::{ContentFault, ContentReader, Piece};
+use super::content::{BodyError, ContentReader, Piece};
 use super::content_writer::ContentWriter;
 use super::encode::{
     ConnectionField, EncodeError, Framing, Length, encode_fields, encode_framing, encode_request_line,
 };
-use super::fault::Fault;
 use super::framing::{self, ConnectionOptions, Content};
 use super::lines::Stop;
+use super::response_error::ResponseError;
 use super::response_head::read_head;
 use crate::fields::{Field, Fields, Known};
 use crate::limits::Limits;
 use crate::method::Method;
-use crate::refusal::FieldFault;
+use crate::refusal::FieldError;
 use crate::request::Version;
 use crate::response::ResponseIndex;
 use crate::status::Status;
@@ -224,11 +224,16 @@ impl ClientConnection {
     }
 
     /// Takes unread bytes and gives one event. After a fault the connection reads no further and is to be closed.
-    pub fn receive(&mut self, limits: &Limits, unread: &[u8], response: &mut ResponseIndex) -> Result<Answered, Fault> {
+    pub fn receive(
+        &mut self,
+        limits: &Limits,
+        unread: &[u8],
+        response: &mut ResponseIndex,
+    ) -> Result<Answered, ResponseError> {
         let received = match self.receiving {
             Receiving::Head => self.receive_head(limits, unread, response),
             Receiving::Content => self.receive_content(limits, unread, response),
-            Receiving::Idle if !unread.is_empty() => Err(Fault::Unasked),
+            Receiving::Idle if !unread.is_empty() => Err(ResponseError::Unsolicited),
             Receiving::Idle | Receiving::Closed => Ok(Answered::Blocked),
         };
         if received.is_err() {
@@ -238,10 +243,10 @@ impl ClientConnection {
     }
 
     /// To be called when the peer has closed and all it sent was given to `receive`: true when that ends the response.
-    pub fn closed(&mut self) -> Result<bool, Fault> {
+    pub fn closed(&mut self) -> Result<bool, ResponseError> {
         let ended = match self.receiving {
             Receiving::Content if self.content.is_until_close() => Ok(true),
-            Receiving::Head | Receiving::Content => Err(Fault::Truncated),
+            Receiving::Head | Receiving::Content => Err(ResponseError::Truncated),
             Receiving::Idle | Receiving::Closed => Ok(false),
         };
         self.give_up();
@@ -257,7 +262,7 @@ impl ClientConnection {
         limits: &Limits,
         unread: &[u8],
         response: &mut ResponseIndex,
-    ) -> Result<Answered, Fault> {
+    ) -> Result<Answered, ResponseError> {
         let window = limits.head_window(unread);
         let is_full = window.len() == limits.head_ceiling();
         let new = window.get(self.scanned as usize..).unwrap_or(window);
@@ -275,8 +280,8 @@ impl ClientConnection {
                     response.fields.view(window),
                 )
             }
-            Err(Stop::Bad(fault)) => Err(fault),
-            Err(Stop::Incomplete) if is_full => Err(Fault::Field(FieldFault::TooLarge)),
+            Err(Stop::Bad(error)) => Err(error),
+            Err(Stop::Incomplete) if is_full => Err(ResponseError::Field(FieldError::TooLarge)),
             Err(Stop::Incomplete) => {
                 self.scanned = window.len() as u32;
                 Ok(Answered::More { consumed: 0 })
@@ -292,13 +297,13 @@ impl ClientConnection {
         status: Status,
         version: Version,
         fields: Fields<'_>,
-    ) -> Result<Answered, Fault> {
-        let declared = framing::declared(fields, version).map_err(Fault::Framing)?;
+    ) -> Result<Answered, ResponseError> {
+        let declared = framing::declared(fields, version).map_err(ResponseError::Framing)?;
         let options = ConnectionOptions::read(fields);
         if status == Status::SWITCHING_PROTOCOLS {
             if !self.asked_upgrade || !options.upgrade || !fields.contains(Known::Upgrade) || version == Version::Http10
             {
-                return Err(Fault::UnaskedUpgrade);
+                return Err(ResponseError::UnsolicitedUpgrade);
             }
             self.give_up();
             return Ok(Answered::Switched { consumed });
@@ -306,7 +311,7 @@ impl ClientConnection {
         if status.is_informational() {
             self.interim += 1;
             return if self.interim > INTERIM_MAX {
-                Err(Fault::TooManyInterim)
+                Err(ResponseError::TooManyInterim)
             } else {
                 Ok(Answered::Interim { consumed })
             };
@@ -341,7 +346,7 @@ impl ClientConnection {
         limits: &Limits,
         unread: &[u8],
         response: &mut ResponseIndex,
-    ) -> Result<Answered, Fault> {
+    ) -> Result<Answered, ResponseError> {
         match self.content.read(limits, unread, &mut response.trailers) {
             Ok(Piece::More { consumed }) => Ok(Answered::More { consumed }),
             Ok(Piece::Data { start, end }) => Ok(Answered::Data { start, end }),
@@ -349,9 +354,9 @@ impl ClientConnection {
                 self.receiving = Receiving::Idle;
                 Ok(Answered::End { consumed })
             }
-            Err(ContentFault::Chunk(fault)) => Err(Fault::Chunk(fault)),
+            Err(BodyError::Chunk(error)) => Err(ResponseError::Chunk(error)),
             // Only sums of sizes beyond 64 bits come here: the role sets no limit of its own.
-            Err(ContentFault::TooLarge) => Err(Fault::Chunk(crate::refusal::ChunkFault::SizeTooLong)),
+            Err(BodyError::TooLarge) => Err(ResponseError::Chunk(crate::refusal::ChunkError::SizeTooLong)),
         }
     }
 }

@@ -7,7 +7,7 @@ use super::lines::{Stop, read_fields};
 use crate::bytes::{VALUE, all};
 use crate::fields::{FieldIndex, Known, KnownSet};
 use crate::limits::Limits;
-use crate::refusal::{ChunkFault, FieldFault};
+use crate::refusal::{ChunkError, FieldError};
 
 /// One step through the content.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,8 +18,8 @@ pub(crate) enum Piece {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum ContentFault {
-    Chunk(ChunkFault),
+pub(crate) enum BodyError {
+    Chunk(ChunkError),
     TooLarge,
 }
 
@@ -153,7 +153,7 @@ impl ContentReader {
         limits: &Limits,
         unread: &[u8],
         trailers: &mut FieldIndex,
-    ) -> Result<Piece, ContentFault> {
+    ) -> Result<Piece, BodyError> {
         let mut at = 0;
         loop {
             let rest = &unread[at..];
@@ -161,7 +161,7 @@ impl ContentReader {
                 Place::Done => return Ok(Piece::End { consumed: at }),
                 Place::Length => {
                     if self.left > self.allowed {
-                        return Err(ContentFault::TooLarge);
+                        return Err(BodyError::TooLarge);
                     }
                     if self.left == 0 {
                         self.place = Place::Done;
@@ -173,11 +173,11 @@ impl ContentReader {
                     return Ok(data_or_more(0, end));
                 }
                 Place::UntilClose => return Ok(data_or_more(0, rest.len())),
-                Place::Size => match self.read_size(limits, rest).map_err(ContentFault::Chunk)? {
+                Place::Size => match self.read_size(limits, rest).map_err(BodyError::Chunk)? {
                     None => return Ok(Piece::More { consumed: at }),
                     Some((size, length)) => {
                         if size > self.allowed {
-                            return Err(ContentFault::TooLarge);
+                            return Err(BodyError::TooLarge);
                         }
                         self.allowed -= size;
                         self.left = size;
@@ -198,12 +198,12 @@ impl ContentReader {
                         at += 2;
                     }
                     [] | [b'\r'] => return Ok(Piece::More { consumed: at }),
-                    _ => return Err(ContentFault::Chunk(ChunkFault::End)),
+                    _ => return Err(BodyError::Chunk(ChunkError::End)),
                 },
                 Place::Trailers => {
                     let end = self
                         .read_trailers(limits, unread, at, trailers)
-                        .map_err(ContentFault::Chunk)?;
+                        .map_err(BodyError::Chunk)?;
                     let Some(end) = end else {
                         return Ok(Piece::More { consumed: at });
                     };
@@ -226,7 +226,7 @@ impl ContentReader {
     /// chunk-size [ chunk-ext ] CRLF          chunk-ext = ";" …, without the BWS that RFC 9112 §7.1.1 calls bad itself
     /// ```
     #[inline]
-    fn read_size(&mut self, limits: &Limits, rest: &[u8]) -> Result<Option<(u64, usize)>, ChunkFault> {
+    fn read_size(&mut self, limits: &Limits, rest: &[u8]) -> Result<Option<(u64, usize)>, ChunkError> {
         let (size, digits) = hexadecimal(rest);
         if digits > 0
             && let Some(b"\r\n") = rest.get(digits..digits + 2)
@@ -243,32 +243,32 @@ impl ContentReader {
         rest: &[u8],
         size: u64,
         digits: usize,
-    ) -> Result<Option<(u64, usize)>, ChunkFault> {
+    ) -> Result<Option<(u64, usize)>, ChunkError> {
         let extensions_left = limits.chunk_extension.saturating_sub(self.extensions as usize);
         let longest = extensions_left.saturating_add(SIZE_DIGITS + 2);
         let Some(end) = memchr(b'\n', &rest[..rest.len().min(longest)]) else {
             return if rest.len() < longest {
                 Ok(None)
             } else {
-                Err(ChunkFault::ExtensionsTooLarge)
+                Err(ChunkError::ExtensionsTooLarge)
             };
         };
         let Some((b'\r', line)) = rest[..end].split_last() else {
-            return Err(ChunkFault::BareLf);
+            return Err(ChunkError::BareLf);
         };
         if digits == 0 {
-            return Err(ChunkFault::Size);
+            return Err(ChunkError::Size);
         }
         let extension = &line[digits..];
         match extension.first() {
-            Some(b';') if !all(extension, VALUE) => Err(ChunkFault::Extension),
-            Some(b';') if extension.len() > extensions_left => Err(ChunkFault::ExtensionsTooLarge),
+            Some(b';') if !all(extension, VALUE) => Err(ChunkError::Extension),
+            Some(b';') if extension.len() > extensions_left => Err(ChunkError::ExtensionsTooLarge),
             Some(b';') => {
                 self.extensions += extension.len() as u32;
                 Ok(Some((size, end + 1)))
             }
-            Some(byte) if byte.is_ascii_hexdigit() => Err(ChunkFault::SizeTooLong),
-            _ => Err(ChunkFault::BehindSize),
+            Some(byte) if byte.is_ascii_hexdigit() => Err(ChunkError::SizeTooLong),
+            _ => Err(ChunkError::AfterSize),
         }
     }
 
@@ -279,7 +279,7 @@ impl ContentReader {
         unread: &[u8],
         at: usize,
         trailers: &mut FieldIndex,
-    ) -> Result<Option<usize>, ChunkFault> {
+    ) -> Result<Option<usize>, ChunkError> {
         let window = limits.trailer_window(unread, at);
         let is_full = unread.len() - at >= limits.trailer_ceiling();
         let new = unread[at..].get(self.scanned as usize..).unwrap_or(&unread[at..]);
@@ -289,10 +289,10 @@ impl ContentReader {
         }
         trailers.clear();
         match read_fields(window, at, trailers, limits.fields) {
-            Ok(_) if !self.keeps_forbidden && trailers.any(FORBIDDEN_TRAILERS) => Err(ChunkFault::ForbiddenTrailer),
+            Ok(_) if !self.keeps_forbidden && trailers.any(FORBIDDEN_TRAILERS) => Err(ChunkError::ForbiddenTrailer),
             Ok(end) => Ok(Some(end)),
-            Err(Stop::Bad(fault)) => Err(ChunkFault::Trailer(fault)),
-            Err(Stop::Incomplete) if is_full => Err(ChunkFault::Trailer(FieldFault::TooLarge)),
+            Err(Stop::Bad(error)) => Err(ChunkError::Trailer(error)),
+            Err(Stop::Incomplete) if is_full => Err(ChunkError::Trailer(FieldError::TooLarge)),
             Err(Stop::Incomplete) => {
                 self.scanned = (unread.len() - at) as u32;
                 Ok(None)

@@ -2,7 +2,7 @@
 
 use crate::bytes::trim;
 use crate::fields::{Fields, Known};
-use crate::refusal::FramingFault;
+use crate::refusal::FramingError;
 use crate::request::Version;
 
 /// How the content that follows a head ends.
@@ -17,25 +17,25 @@ pub enum Content {
 }
 
 /// What Content-Length and Transfer-Encoding say together; `None` when there is neither.
-pub(crate) fn declared(fields: Fields<'_>, version: Version) -> Result<Option<Content>, FramingFault> {
+pub(crate) fn declared(fields: Fields<'_>, version: Version) -> Result<Option<Content>, FramingError> {
     let length = fields.get(Known::ContentLength);
     if fields.contains(Known::TransferEncoding) {
         if version == Version::Http10 {
-            return Err(FramingFault::CodingInHttp10);
+            return Err(FramingError::CodingInHttp10);
         }
         if length.is_some() {
-            return Err(FramingFault::LengthAndCoding);
+            return Err(FramingError::LengthAndCoding);
         }
         return chunked(fields).map(|()| Some(Content::Chunked));
     }
     let Some(length) = length else { return Ok(None) };
     if fields.is_repeated(Known::ContentLength) {
-        return Err(FramingFault::LengthRepeated);
+        return Err(FramingError::LengthRepeated);
     }
     match digits(length) {
         Some(0) => Ok(Some(Content::None)),
         Some(length) => Ok(Some(Content::Length(length))),
-        None => Err(FramingFault::LengthInvalid),
+        None => Err(FramingError::LengthInvalid),
     }
 }
 
@@ -53,13 +53,13 @@ pub(crate) fn digits(text: &[u8]) -> Option<u64> {
 }
 
 /// Whether the one transfer coding is `chunked`.
-fn chunked(fields: Fields<'_>) -> Result<(), FramingFault> {
+fn chunked(fields: Fields<'_>) -> Result<(), FramingError> {
     let mut others = false;
     let mut last = false;
     for line in fields.all(Known::TransferEncoding) {
         for coding in line.split(|&byte| byte == b',').map(trim) {
             if last || coding.is_empty() {
-                return Err(FramingFault::CodingInvalid);
+                return Err(FramingError::CodingInvalid);
             }
             last = coding.eq_ignore_ascii_case(b"chunked");
             others |= !last;
@@ -67,8 +67,8 @@ fn chunked(fields: Fields<'_>) -> Result<(), FramingFault> {
     }
     match (last, others) {
         (true, false) => Ok(()),
-        (true, true) => Err(FramingFault::CodingUnknown),
-        (false, _) => Err(FramingFault::CodingInvalid),
+        (true, true) => Err(FramingError::CodingUnknown),
+        (false, _) => Err(FramingError::CodingInvalid),
     }
 }
 

@@ -8,7 +8,7 @@ use memchr::memchr;
 use crate::bytes::{TOKEN, all, colon_from, control_from};
 use crate::fields::{FieldIndex, Known, Span};
 use crate::limits::FIELDS_CEILING;
-use crate::refusal::FieldFault;
+use crate::refusal::FieldError;
 
 /// Why reading stopped before the end of a section.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,7 +22,7 @@ impl<F> Stop<F> {
     pub(crate) fn map<G>(self, into: impl FnOnce(F) -> G) -> Stop<G> {
         match self {
             Self::Incomplete => Stop::Incomplete,
-            Self::Bad(fault) => Stop::Bad(into(fault)),
+            Self::Bad(error) => Stop::Bad(into(error)),
         }
     }
 }
@@ -38,7 +38,7 @@ pub(crate) fn read_fields(
     mut at: usize,
     index: &mut FieldIndex,
     limit: usize,
-) -> Result<usize, Stop<FieldFault>> {
+) -> Result<usize, Stop<FieldError>> {
     loop {
         let line = at;
         if let Some(b"\r\n") = window.get(line..line + 2) {
@@ -68,7 +68,7 @@ pub(crate) fn read_fields(
             end -= 1;
         }
         if index.len() >= limit.min(FIELDS_CEILING) {
-            return Err(Stop::Bad(FieldFault::TooMany));
+            return Err(Stop::Bad(FieldError::TooMany));
         }
         index.push(Span::new(line, colon), known, Span::new(start, end));
     }
@@ -76,41 +76,41 @@ pub(crate) fn read_fields(
 
 /// Names what is wrong with the line that begins here, if it is complete.
 #[cold]
-fn judge(window: &[u8], line: usize) -> Stop<FieldFault> {
+fn judge(window: &[u8], line: usize) -> Stop<FieldError> {
     let rest = window.get(line..).unwrap_or_default();
     let Some(end) = memchr(b'\n', rest) else {
         return Stop::Incomplete;
     };
-    Stop::Bad(fault_in(&rest[..end]))
+    Stop::Bad(classify(&rest[..end]))
 }
 
-fn fault_in(line: &[u8]) -> FieldFault {
+fn classify(line: &[u8]) -> FieldError {
     let Some((b'\r', line)) = line.split_last() else {
-        return FieldFault::BareLf;
+        return FieldError::BareLf;
     };
     if let [b' ' | b'\t', ..] = line {
-        return FieldFault::Folded;
+        return FieldError::Folded;
     }
     if memchr(b'\r', line).is_some() {
-        return FieldFault::BareCr;
+        return FieldError::BareCr;
     }
     let Some(colon) = memchr(b':', line) else {
-        return FieldFault::MissingColon;
+        return FieldError::MissingColon;
     };
     match &line[..colon] {
-        [] => FieldFault::EmptyName,
-        [.., b' ' | b'\t'] => FieldFault::SpaceBeforeColon,
-        name if !all(name, TOKEN) => FieldFault::NameNotToken,
-        _ => FieldFault::ControlInValue,
+        [] => FieldError::EmptyName,
+        [.., b' ' | b'\t'] => FieldError::SpaceBeforeColon,
+        name if !all(name, TOKEN) => FieldError::NameNotToken,
+        _ => FieldError::ControlInValue,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use FieldFault::*;
+    use FieldError::*;
 
-    fn check(bytes: &[u8], expected: Result<&[(&str, &str)], FieldFault>) {
+    fn check(bytes: &[u8], expected: Result<&[(&str, &str)], FieldError>) {
         let mut index = FieldIndex::default();
         let shown = String::from_utf8_lossy(bytes);
         match (read_fields(bytes, 0, &mut index, 3), expected) {
@@ -120,7 +120,7 @@ mod tests {
                 let fields: Vec<_> = fields.iter().map(|(n, v)| (n.as_bytes(), v.as_bytes())).collect();
                 assert_eq!(found, fields, "{shown:?}");
             }
-            (Err(Stop::Bad(fault)), Err(expected)) => assert_eq!(fault, expected, "{shown:?}"),
+            (Err(Stop::Bad(error)), Err(expected)) => assert_eq!(error, expected, "{shown:?}"),
             (found, expected) => panic!("{shown:?}: {found:?}, not {expected:?}"),
         }
         // Every part of a line is incomplete, whatever is wrong with it.

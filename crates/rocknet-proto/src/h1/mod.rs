@@ -5,22 +5,22 @@ mod client;
 pub(crate) mod content;
 mod content_writer;
 mod encode;
-mod fault;
 pub(crate) mod framing;
 mod lines;
 mod prepared;
 mod request_head;
+mod response_error;
 mod response_head;
 mod server;
 
-pub use crate::refusal::{ChunkFault, FieldFault, FramingFault, Refusal};
+pub use crate::refusal::{ChunkError, FieldError, FramingError, Refusal};
 pub use client::{Answered, ClientConnection, INTERIM_MAX, RequestLine, ResponseContent};
 pub use content::may_trail;
 pub use encode::{
     CHUNK_END, CONTINUE, ConnectionField, EncodeError, Framing, LAST_CHUNK, Length, chunk_head, decimal,
     encode_dated_head, encode_head, encode_trailers,
 };
-pub use fault::Fault;
 pub use framing::{Content, connection_options};
 pub use prepared::PreparedHead;
+pub use response_error::ResponseError;
 pub use server::{Next, Received, ServerConnection};

@@ -258,12 +258,12 @@ fn demands(window: &[u8], index: &mut RequestIndex, head: &mut RequestHead) -> R
 fn judge(window: &[u8], line: usize, limits: &Limits) -> Stop<Refusal> {
     let rest = window.get(line..).unwrap_or_default();
     match memchr(b'\n', rest) {
-        Some(end) => Stop::Bad(fault_in(&rest[..end], limits)),
+        Some(end) => Stop::Bad(classify(&rest[..end], limits)),
         None => Stop::Incomplete,
     }
 }
 
-fn fault_in(line: &[u8], limits: &Limits) -> Refusal {
+fn classify(line: &[u8], limits: &Limits) -> Refusal {
     let Some((b'\r', line)) = line.split_last() else {
         return Refusal::RequestLineEnd;
     };

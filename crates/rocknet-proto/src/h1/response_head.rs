@@ -2,8 +2,8 @@
 
 use memchr::memchr;
 
-use super::fault::Fault;
 use super::lines::{Stop, read_fields};
+use super::response_error::ResponseError;
 use crate::bytes::{VALUE, all, control_from};
 use crate::fields::Span;
 use crate::limits::Limits;
@@ -12,10 +12,15 @@ use crate::response::ResponseIndex;
 use crate::status::Status;
 
 /// Reads one head from the front of the window and returns where it ends.
-pub(crate) fn read_head(window: &[u8], limits: &Limits, index: &mut ResponseIndex) -> Result<usize, Stop<Fault>> {
+pub(crate) fn read_head(
+    window: &[u8],
+    limits: &Limits,
+    index: &mut ResponseIndex,
+) -> Result<usize, Stop<ResponseError>> {
     index.clear();
     let at = read_status_line(window, index)?;
-    let end = read_fields(window, at, &mut index.fields, limits.fields).map_err(|stop| stop.map(Fault::Field))?;
+    let end =
+        read_fields(window, at, &mut index.fields, limits.fields).map_err(|stop| stop.map(ResponseError::Field))?;
     index.head_size = end as u32;
     Ok(end)
 }
@@ -24,7 +29,7 @@ pub(crate) fn read_head(window: &[u8], limits: &Limits, index: &mut ResponseInde
 /// status-line = HTTP-version SP status-code SP [ reason-phrase ] CRLF
 /// ```
 /// The second SP may be missing with the phrase: servers in use leave it out, and no other reading is possible.
-fn read_status_line(window: &[u8], index: &mut ResponseIndex) -> Result<usize, Stop<Fault>> {
+fn read_status_line(window: &[u8], index: &mut ResponseIndex) -> Result<usize, Stop<ResponseError>> {
     let Some(line) = window.first_chunk::<12>() else {
         return Err(judge(window));
     };
@@ -59,25 +64,25 @@ fn read_status_line(window: &[u8], index: &mut ResponseIndex) -> Result<usize, S
 
 /// Names what is wrong with the status line, if it is complete.
 #[cold]
-fn judge(window: &[u8]) -> Stop<Fault> {
+fn judge(window: &[u8]) -> Stop<ResponseError> {
     let Some(end) = memchr(b'\n', window) else {
         return Stop::Incomplete;
     };
     let Some((b'\r', line)) = window[..end].split_last() else {
-        return Stop::Bad(Fault::StatusLineEnd);
+        return Stop::Bad(ResponseError::StatusLineEnd);
     };
-    let fault = match line {
-        _ if line.contains(&b'\r') => Fault::StatusLineEnd,
+    let error = match line {
+        _ if line.contains(&b'\r') => ResponseError::StatusLineEnd,
         [b'H', b'T', b'T', b'P', b'/', major, b'.', minor, b' ', ..]
             if major.is_ascii_digit() && minor.is_ascii_digit() && all(line, VALUE) =>
         {
             if line.starts_with(b"HTTP/1.1 ") || line.starts_with(b"HTTP/1.0 ") {
-                Fault::StatusLine
+                ResponseError::StatusLine
             } else {
-                Fault::Version
+                ResponseError::Version
             }
         }
-        _ => Fault::StatusLine,
+        _ => ResponseError::StatusLine,
     };
-    Stop::Bad(fault)
+    Stop::Bad(error)
 }

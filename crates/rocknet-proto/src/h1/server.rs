@@ -12,7 +12,7 @@
 
 use memchr::memchr;
 
-use super::content::{ContentFault, ContentReader, Piece};
+use super::content::{BodyError, ContentReader, Piece};
 use super::content_writer::ContentWriter;
 use super::encode::{ConnectionField, EncodeError, Framing, Length};
 use super::framing::Content;
@@ -20,7 +20,7 @@ use super::lines::Stop;
 use super::request_head::read_head;
 use crate::limits::Limits;
 use crate::method::Method;
-use crate::refusal::{FieldFault, Refusal};
+use crate::refusal::{FieldError, Refusal};
 use crate::request::{RequestIndex, Version};
 use crate::status::Status;
 
@@ -175,7 +175,7 @@ impl ServerConnection {
                 }
                 match memchr(b'\n', lines) {
                     None => Refusal::TargetTooLong,
-                    Some(_) => Refusal::Field(FieldFault::TooLarge),
+                    Some(_) => Refusal::Field(FieldError::TooLarge),
                 }
             }
         };
@@ -208,8 +208,8 @@ impl ServerConnection {
                 };
                 Ok(Received::End { consumed })
             }
-            Err(ContentFault::Chunk(fault)) => Err(self.refuse(Refusal::Chunk(fault))),
-            Err(ContentFault::TooLarge) => Err(self.refuse(Refusal::ContentTooLarge)),
+            Err(BodyError::Chunk(error)) => Err(self.refuse(Refusal::Chunk(error))),
+            Err(BodyError::TooLarge) => Err(self.refuse(Refusal::ContentTooLarge)),
         }
     }
 

@@ -2,14 +2,14 @@
 
 use rocknet_proto::Limits;
 use rocknet_proto::fuzzing::{Answering, client_conversation, server_conversation};
-use rocknet_proto::h1::{Fault, Refusal};
+use rocknet_proto::h1::{Refusal, ResponseError};
 
 /// A request that is good by itself: behind a conversation that goes on it must be understood.
 const FOLLOWER: &[u8] = b"GET /follower HTTP/1.1\r\nHost: follower\r\n\r\n";
 const FOLLOWER_LINE: &str = "GET /follower @follower None";
 
 /// An answer to nothing: what an upstream might slip into a connection for the next client to get.
-const UNASKED: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx";
+const UNSOLICITED: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx";
 
 /// The whole conversation line by line, in every split, and with a request behind it.
 pub fn server(bytes: impl AsRef<[u8]>, expected: &[&str]) {
@@ -58,18 +58,18 @@ pub fn client_with(limits: &Limits, method: &str, upgrade: Option<&str>, bytes: 
     in_all_splits(bytes, &shown, expected, converse);
     let mut followed = expected.to_vec();
     match followed.last_mut() {
-        Some(last @ &mut ("reusable" | "not reusable")) => *last = "fault Unasked",
+        Some(last @ &mut ("reusable" | "not reusable")) => *last = "error Unsolicited",
         Some(&mut "switched") => {}
         // What is missing would be made up for by what follows, and what ends by close never ends before.
-        Some(last) if last.starts_with("fault") && *last != "fault Truncated" => {}
+        Some(last) if last.starts_with("error") && *last != "error Truncated" => {}
         _ => return,
     }
-    let long = [bytes, UNASKED].concat();
+    let long = [bytes, UNSOLICITED].concat();
     in_all_splits(&long, &format!("{shown} and more"), &followed, converse);
 }
 
-pub fn faulty(bytes: impl AsRef<[u8]>, fault: Fault) {
-    client("GET", bytes, &[&format!("fault {fault:?}")]);
+pub fn faulty(bytes: impl AsRef<[u8]>, error: ResponseError) {
+    client("GET", bytes, &[&format!("error {error:?}")]);
 }
 
 fn in_all_splits(bytes: &[u8], shown: &str, expected: &[&str], converse: impl Fn(&[&[u8]]) -> Vec<String>) {

@@ -2,7 +2,7 @@
 
 use rocknet_proto::Limits;
 use rocknet_proto::fuzzing::{Answering, server_conversation};
-use rocknet_proto::h1::{ChunkFault, FieldFault, Refusal};
+use rocknet_proto::h1::{ChunkError, FieldError, Refusal};
 
 use super::check::{client, server, server_with};
 
@@ -20,10 +20,10 @@ fn chunked(content: &str, events: &[&str]) {
     };
     let state = match *state {
         "idle" => "reusable".to_owned(),
-        "more" => "fault Truncated".to_owned(),
+        "more" => "error Truncated".to_owned(),
         // A client sets no bound to content.
         "refused ContentTooLarge" => return,
-        state => state.replace("refused", "fault"),
+        state => state.replace("refused", "error"),
     };
     let mut expected = vec!["200 Chunked Transfer-Encoding=chunked"];
     expected.extend(events);
@@ -103,25 +103,25 @@ fn trailers_are_read_and_handed_over() {
         "1\r\ny\r\n0\r\nServer-Timing: a;dur=1\r\n\r\n",
         &["data y", "end Server-Timing=a;dur=1", "idle"],
     );
-    let trailer = |fault: FieldFault| ChunkFault::Trailer(fault);
-    for (lines, fault) in [
-        ("A: b\n\r\n", trailer(FieldFault::BareLf)),
-        ("\n", trailer(FieldFault::BareLf)),
-        ("A: b\rc\r\n\r\n", trailer(FieldFault::BareCr)),
-        ("A: \0\r\n\r\n", trailer(FieldFault::ControlInValue)),
-        (" A: b\r\n\r\n", trailer(FieldFault::Folded)),
-        ("A\r\n\r\n", trailer(FieldFault::MissingColon)),
-        ("A : b\r\n\r\n", trailer(FieldFault::SpaceBeforeColon)),
-        ("GET / HTTP/1.1\r\nHost: a\r\n\r\n", trailer(FieldFault::MissingColon)),
+    let trailer = |error: FieldError| ChunkError::Trailer(error);
+    for (lines, error) in [
+        ("A: b\n\r\n", trailer(FieldError::BareLf)),
+        ("\n", trailer(FieldError::BareLf)),
+        ("A: b\rc\r\n\r\n", trailer(FieldError::BareCr)),
+        ("A: \0\r\n\r\n", trailer(FieldError::ControlInValue)),
+        (" A: b\r\n\r\n", trailer(FieldError::Folded)),
+        ("A\r\n\r\n", trailer(FieldError::MissingColon)),
+        ("A : b\r\n\r\n", trailer(FieldError::SpaceBeforeColon)),
+        ("GET / HTTP/1.1\r\nHost: a\r\n\r\n", trailer(FieldError::MissingColon)),
     ] {
-        chunked_refused(&format!("0\r\n{lines}"), &[], fault);
+        chunked_refused(&format!("0\r\n{lines}"), &[], error);
     }
 }
 
 /// Refused in requests alone: a response stays good, and whoever passes it on leaves them out.
 #[test]
 fn forbidden_trailers_of_requests_are_refused() {
-    let refused = format!("refused {:?}", Refusal::from(ChunkFault::ForbiddenTrailer));
+    let refused = format!("refused {:?}", Refusal::from(ChunkError::ForbiddenTrailer));
     for (lines, told) in [
         ("Content-Length: 5", "Content-Length=5"),
         ("X: y\r\ntransfer-encoding: chunked", "X=y transfer-encoding=chunked"),
@@ -140,34 +140,34 @@ fn forbidden_trailers_of_requests_are_refused() {
 
 #[test]
 fn chunks_that_are_refused() {
-    for (content, fault) in [
-        ("\r\n", ChunkFault::Size),
-        ("x\r\n", ChunkFault::Size),
-        (" 5\r\nhello\r\n", ChunkFault::Size),
-        ("+5\r\nhello\r\n", ChunkFault::Size),
-        ("-5\r\nhello\r\n", ChunkFault::Size),
-        (";a\r\nhello\r\n", ChunkFault::Size),
-        ("0x5\r\nhello\r\n", ChunkFault::BehindSize),
-        ("5 \r\nhello\r\n", ChunkFault::BehindSize),
-        ("5 ;a\r\nhello\r\n", ChunkFault::BehindSize),
-        ("5\t\r\nhello\r\n", ChunkFault::BehindSize),
-        ("5_0\r\nhello\r\n", ChunkFault::BehindSize),
-        ("5\r\r\nhello\r\n", ChunkFault::BehindSize),
-        ("5\nhello\r\n", ChunkFault::BareLf),
-        ("5;a\nhello\r\n", ChunkFault::BareLf),
-        ("\n", ChunkFault::BareLf),
-        ("5;a\rb\r\nhello\r\n", ChunkFault::Extension),
-        ("5;a=\0\r\nhello\r\n", ChunkFault::Extension),
-        ("5;a\x7f\r\nhello\r\n", ChunkFault::Extension),
-        ("00000000000000005\r\nhello\r\n", ChunkFault::SizeTooLong),
-        ("10000000000000005\r\nhello\r\n", ChunkFault::SizeTooLong),
+    for (content, error) in [
+        ("\r\n", ChunkError::Size),
+        ("x\r\n", ChunkError::Size),
+        (" 5\r\nhello\r\n", ChunkError::Size),
+        ("+5\r\nhello\r\n", ChunkError::Size),
+        ("-5\r\nhello\r\n", ChunkError::Size),
+        (";a\r\nhello\r\n", ChunkError::Size),
+        ("0x5\r\nhello\r\n", ChunkError::AfterSize),
+        ("5 \r\nhello\r\n", ChunkError::AfterSize),
+        ("5 ;a\r\nhello\r\n", ChunkError::AfterSize),
+        ("5\t\r\nhello\r\n", ChunkError::AfterSize),
+        ("5_0\r\nhello\r\n", ChunkError::AfterSize),
+        ("5\r\r\nhello\r\n", ChunkError::AfterSize),
+        ("5\nhello\r\n", ChunkError::BareLf),
+        ("5;a\nhello\r\n", ChunkError::BareLf),
+        ("\n", ChunkError::BareLf),
+        ("5;a\rb\r\nhello\r\n", ChunkError::Extension),
+        ("5;a=\0\r\nhello\r\n", ChunkError::Extension),
+        ("5;a\x7f\r\nhello\r\n", ChunkError::Extension),
+        ("00000000000000005\r\nhello\r\n", ChunkError::SizeTooLong),
+        ("10000000000000005\r\nhello\r\n", ChunkError::SizeTooLong),
     ] {
-        chunked_refused(content, &[], fault);
+        chunked_refused(content, &[], error);
     }
-    chunked_refused("5\r\nhelloX\r\n", &["data hello"], ChunkFault::End);
-    chunked_refused("5\r\nhello\n", &["data hello"], ChunkFault::End);
-    chunked_refused("5\r\nhello\rX", &["data hello"], ChunkFault::End);
-    chunked_refused("5\r\nhello0\r\n\r\n", &["data hello"], ChunkFault::End);
+    chunked_refused("5\r\nhelloX\r\n", &["data hello"], ChunkError::End);
+    chunked_refused("5\r\nhello\n", &["data hello"], ChunkError::End);
+    chunked_refused("5\r\nhello\rX", &["data hello"], ChunkError::End);
+    chunked_refused("5\r\nhello0\r\n\r\n", &["data hello"], ChunkError::End);
     chunked_refused("ffffffffffffffff\r\n", &[], Refusal::ContentTooLarge);
     chunked_refused("1\r\nx\r\nffffffffffffffff\r\n", &["data x"], Refusal::ContentTooLarge);
 }

@@ -1,7 +1,7 @@
 //! Every limit met from both sides, in every split.
 
 use rocknet_proto::Limits;
-use rocknet_proto::h1::{ChunkFault, FieldFault, Refusal};
+use rocknet_proto::h1::{ChunkError, FieldError, Refusal};
 
 use super::check::{client_with, refused_with, server_with};
 
@@ -37,7 +37,7 @@ fn head_size() {
     assert_eq!(head(100).len(), 100);
     taken_with(&limits, &head(99), "GET / @follower.example");
     taken_with(&limits, &head(100), "GET / @follower.example");
-    let too_large = FieldFault::TooLarge;
+    let too_large = FieldError::TooLarge;
     // Over by the last byte, by the empty line, by a whole line, without any end.
     refused_with(&limits, head(101), too_large);
     refused_with(&limits, head(102), too_large);
@@ -66,9 +66,9 @@ fn number_of_fields() {
     let head = |n: usize| format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "X: y\r\n".repeat(n - 1));
     taken_with(&limits, &head(4), "GET / @a");
     taken_with(&limits, &head(5), "GET / @a");
-    refused_with(&limits, head(6), FieldFault::TooMany);
-    refused_with(&Limits::default(), head(2000), FieldFault::TooMany);
-    assert_eq!(Refusal::Field(FieldFault::TooMany).status().code(), 431);
+    refused_with(&limits, head(6), FieldError::TooMany);
+    refused_with(&Limits::default(), head(2000), FieldError::TooMany);
+    assert_eq!(Refusal::Field(FieldError::TooMany).status().code(), 431);
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn chunk_extensions() {
     let post = |content: &str| format!("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n{content}");
     let extension = |n: usize| format!(";{}", "e".repeat(n - 1));
     let good = ["POST / @a Chunked", "data x", "end", "idle"];
-    let too_large = format!("refused {:?}", Refusal::Chunk(ChunkFault::ExtensionsTooLarge));
+    let too_large = format!("refused {:?}", Refusal::Chunk(ChunkError::ExtensionsTooLarge));
     let bad_first = ["POST / @a Chunked", &too_large];
     let bad_last = ["POST / @a Chunked", "data x", &too_large];
     for (first, last, expected) in [
@@ -119,7 +119,7 @@ fn chunk_extensions() {
     // Without an end: refused when no complete line could fit any more.
     let endless = post(&format!("1;{}", "e".repeat(200)));
     server_with(&limits, None, endless, &bad_first);
-    assert_eq!(Refusal::Chunk(ChunkFault::ExtensionsTooLarge).status().code(), 413);
+    assert_eq!(Refusal::Chunk(ChunkError::ExtensionsTooLarge).status().code(), 413);
 }
 
 #[test]
@@ -132,16 +132,16 @@ fn trailer_sections() {
     let post =
         |trailers: &str| format!("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n{trailers}\r\n");
     let trailer = |size: usize| format!("X: {}\r\n", "x".repeat(size - 7));
-    let refused = |fault: FieldFault| format!("refused {:?}", Refusal::Chunk(ChunkFault::Trailer(fault)));
+    let refused = |error: FieldError| format!("refused {:?}", Refusal::Chunk(ChunkError::Trailer(error)));
     let good = |shown: &str| vec!["POST / @a Chunked".to_owned(), format!("end{shown}"), "idle".to_owned()];
     let check = |trailers: &str, expected: Vec<String>| {
         let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
         server_with(&limits, None, post(trailers), &expected);
     };
-    let bad = |fault| vec!["POST / @a Chunked".to_owned(), refused(fault)];
+    let bad = |error| vec!["POST / @a Chunked".to_owned(), refused(error)];
     check(&trailer(30), good(&format!(" X={}", "x".repeat(23))));
-    check(&trailer(31), bad(FieldFault::TooLarge));
-    check(&trailer(300), bad(FieldFault::TooLarge));
+    check(&trailer(31), bad(FieldError::TooLarge));
+    check(&trailer(300), bad(FieldError::TooLarge));
     // Without an end: refused as soon as the section is full, and not before.
     let unfinished = |size: usize, state: &str| {
         let bytes = post("")
@@ -152,10 +152,10 @@ fn trailer_sections() {
         server_with(&limits, None, bytes, &["POST / @a Chunked", state]);
     };
     unfinished(29, "more");
-    unfinished(30, &refused(FieldFault::TooLarge));
-    unfinished(40, &refused(FieldFault::TooLarge));
+    unfinished(30, &refused(FieldError::TooLarge));
+    unfinished(40, &refused(FieldError::TooLarge));
     check(&"X: y\r\n".repeat(3), good(" X=y X=y X=y"));
-    check(&"X: y\r\n".repeat(4), bad(FieldFault::TooMany));
+    check(&"X: y\r\n".repeat(4), bad(FieldError::TooMany));
 }
 
 #[test]
@@ -176,11 +176,11 @@ fn limits_of_responses() {
         client_with(&limits, "GET", None, bytes, &expected);
     };
     check(head(60), "reusable");
-    check(head(61), "fault Field(TooLarge)");
-    check(head(600), "fault Field(TooLarge)");
-    check("H".repeat(60), "fault Field(TooLarge)");
+    check(head(61), "error Field(TooLarge)");
+    check(head(600), "error Field(TooLarge)");
+    check("H".repeat(60), "error Field(TooLarge)");
     let many = format!("HTTP/1.1 204 \r\n{}\r\n", "X: y\r\n".repeat(4));
-    client_with(&limits, "GET", None, many, &["fault Field(TooMany)"]);
+    client_with(&limits, "GET", None, many, &["error Field(TooMany)"]);
 }
 
 #[test]
@@ -199,12 +199,12 @@ fn limits_of_chunked_responses() {
     };
     let extended = |n: usize| format!("1;{}\r\nx\r\n0\r\n\r\n", "e".repeat(n - 1));
     check(extended(20), &["data x", "end", "reusable"]);
-    check(extended(21), &["fault Chunk(ExtensionsTooLarge)"]);
+    check(extended(21), &["error Chunk(ExtensionsTooLarge)"]);
     let trailer = |size: usize| format!("0\r\nX: {}\r\n\r\n", "x".repeat(size - 7));
     let shown = format!("end X={}", "x".repeat(30 - 7));
     check(trailer(30), &[&shown, "reusable"]);
-    check(trailer(31), &["fault Chunk(Trailer(TooLarge))"]);
+    check(trailer(31), &["error Chunk(Trailer(TooLarge))"]);
     let lines = |count: usize| format!("0\r\n{}\r\n", "X: y\r\n".repeat(count));
     check(lines(3), &["end X=y X=y X=y", "reusable"]);
-    check(lines(4), &["fault Chunk(Trailer(TooMany))"]);
+    check(lines(4), &["error Chunk(Trailer(TooMany))"]);
 }

@@ -2,7 +2,7 @@
 
 use rocknet_proto::Known;
 use rocknet_proto::RequestIndex;
-use rocknet_proto::h1::{FieldFault, FramingFault, Received, Refusal, ServerConnection};
+use rocknet_proto::h1::{FieldError, FramingError, Received, Refusal, ServerConnection};
 
 use super::check::{refused, server, taken};
 
@@ -133,35 +133,35 @@ fn empty_lines_before_a_request() {
 
 #[test]
 fn field_lines_that_are_refused() {
-    for (fields, fault) in [
-        ("A: b\n", FieldFault::BareLf),
-        ("\n", FieldFault::BareLf),
-        ("A: b\nContent-Length: 5\r\n", FieldFault::BareLf),
-        ("A: b\rc\r\n", FieldFault::BareCr),
-        ("A: b\r\r\n", FieldFault::BareCr),
-        ("A\r: b\r\n", FieldFault::BareCr),
-        ("Content\rLength: 1\r\n", FieldFault::BareCr),
-        ("A: b\0\r\n", FieldFault::ControlInValue),
-        ("A: some more than eight \x08 bytes\r\n", FieldFault::ControlInValue),
-        ("A: \x7f\r\n", FieldFault::ControlInValue),
-        ("A: b\r\n c\r\n", FieldFault::Folded),
-        ("A: b\r\n\tc\r\n", FieldFault::Folded),
-        (" \r\n", FieldFault::Folded),
-        ("A b\r\n", FieldFault::MissingColon),
-        ("GET / HTTP/1.1\r\n", FieldFault::MissingColon),
-        (": b\r\n", FieldFault::EmptyName),
-        ("A : b\r\n", FieldFault::SpaceBeforeColon),
-        ("Transfer-Encoding\t: chunked\r\n", FieldFault::SpaceBeforeColon),
-        ("Content-Length : 5\r\n", FieldFault::SpaceBeforeColon),
-        ("A B: c\r\n", FieldFault::NameNotToken),
-        ("\"A\": c\r\n", FieldFault::NameNotToken),
-        ("\0A: c\r\n", FieldFault::NameNotToken),
-        ("\x0bContent-Length: 5\r\n", FieldFault::NameNotToken),
-        ("Content-L\u{eb}ngth: 5\r\n", FieldFault::NameNotToken),
+    for (fields, error) in [
+        ("A: b\n", FieldError::BareLf),
+        ("\n", FieldError::BareLf),
+        ("A: b\nContent-Length: 5\r\n", FieldError::BareLf),
+        ("A: b\rc\r\n", FieldError::BareCr),
+        ("A: b\r\r\n", FieldError::BareCr),
+        ("A\r: b\r\n", FieldError::BareCr),
+        ("Content\rLength: 1\r\n", FieldError::BareCr),
+        ("A: b\0\r\n", FieldError::ControlInValue),
+        ("A: some more than eight \x08 bytes\r\n", FieldError::ControlInValue),
+        ("A: \x7f\r\n", FieldError::ControlInValue),
+        ("A: b\r\n c\r\n", FieldError::Folded),
+        ("A: b\r\n\tc\r\n", FieldError::Folded),
+        (" \r\n", FieldError::Folded),
+        ("A b\r\n", FieldError::MissingColon),
+        ("GET / HTTP/1.1\r\n", FieldError::MissingColon),
+        (": b\r\n", FieldError::EmptyName),
+        ("A : b\r\n", FieldError::SpaceBeforeColon),
+        ("Transfer-Encoding\t: chunked\r\n", FieldError::SpaceBeforeColon),
+        ("Content-Length : 5\r\n", FieldError::SpaceBeforeColon),
+        ("A B: c\r\n", FieldError::NameNotToken),
+        ("\"A\": c\r\n", FieldError::NameNotToken),
+        ("\0A: c\r\n", FieldError::NameNotToken),
+        ("\x0bContent-Length: 5\r\n", FieldError::NameNotToken),
+        ("Content-L\u{eb}ngth: 5\r\n", FieldError::NameNotToken),
     ] {
-        refused(get(fields), fault);
+        refused(get(fields), error);
     }
-    refused("GET / HTTP/1.1\r\n Host: a\r\n\r\n", FieldFault::Folded);
+    refused("GET / HTTP/1.1\r\n Host: a\r\n\r\n", FieldError::Folded);
 }
 
 #[test]
@@ -205,8 +205,8 @@ fn hosts() {
 
 #[test]
 fn content_lengths_and_codings_that_are_refused() {
-    use FramingFault::*;
-    for (fields, fault) in [
+    use FramingError::*;
+    for (fields, error) in [
         ("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", LengthAndCoding),
         ("Transfer-Encoding: chunked\r\nContent-Length: 0\r\n", LengthAndCoding),
         ("Transfer-Encoding: gzip\r\nContent-Length: 0\r\n", LengthAndCoding),
@@ -251,7 +251,7 @@ fn content_lengths_and_codings_that_are_refused() {
         ("Transfer-Encoding: cow, chunked\r\n", CodingUnknown),
         ("Transfer-Encoding: identity, chunked\r\n", CodingUnknown),
     ] {
-        refused(format!("POST / HTTP/1.1\r\nHost: a\r\n{fields}\r\n"), fault);
+        refused(format!("POST / HTTP/1.1\r\nHost: a\r\n{fields}\r\n"), error);
     }
     refused(
         "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",

@@ -1,12 +1,12 @@
 //! Why an upstream's bytes are not taken: the fault is the upstream's, and the client behind us gets 502.
 
-use crate::refusal::{ChunkFault, FieldFault, FramingFault};
+use crate::refusal::{ChunkError, FieldError, FramingError};
 
 /// A response that is not taken. The connection reads no further after one; nothing is repaired.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub enum Fault {
+pub enum ResponseError {
     /// Bytes without a request: an answer laid in wait for the next client of a shared connection.
-    Unasked,
+    Unsolicited,
     /// No `HTTP-version SP 3DIGIT SP reason CRLF` (RFC 9112 §4).
     StatusLine,
     /// A status line with a bare LF or CR.
@@ -14,32 +14,32 @@ pub enum Fault {
     /// A version that is neither 1.0 nor 1.1.
     Version,
     /// 101 without a request for an upgrade, or to one that was not asked for (RFC 9110 §15.2.2).
-    UnaskedUpgrade,
+    UnsolicitedUpgrade,
     /// More interim responses than any server has reason to send.
     TooManyInterim,
     /// A bad field line, or too many of them.
-    Field(FieldFault),
+    Field(FieldError),
     /// Fields that disagree about where the content ends.
-    Framing(FramingFault),
+    Framing(FramingError),
     /// Bad chunked content.
-    Chunk(ChunkFault),
+    Chunk(ChunkError),
     /// The connection ended before the response did.
     Truncated,
 }
 
-impl Fault {
+impl ResponseError {
     /// One sentence part for logs; it holds nothing the upstream sent.
     pub const fn reason(self) -> &'static str {
         match self {
-            Self::Unasked => "a response without a request",
+            Self::Unsolicited => "a response without a request",
             Self::StatusLine => "a malformed status line",
             Self::StatusLineEnd => "the status line does not end with CRLF",
             Self::Version => "a version that is not spoken here",
-            Self::UnaskedUpgrade => "an upgrade that nobody asked for",
+            Self::UnsolicitedUpgrade => "an upgrade that nobody asked for",
             Self::TooManyInterim => "too many interim responses",
-            Self::Field(fault) => fault.reason(),
-            Self::Framing(fault) => fault.reason(),
-            Self::Chunk(fault) => fault.reason(),
+            Self::Field(error) => error.reason(),
+            Self::Framing(error) => error.reason(),
+            Self::Chunk(error) => error.reason(),
             Self::Truncated => "the connection ended within a response",
         }
     }
