@@ -22,7 +22,7 @@ const SMALL: Limits = Limits {
     target_size: 64,
     trailer_size: 64,
     chunk_extension: 32,
-    content_size: 1 << 20,
+    body_size: 1 << 20,
 };
 
 /// Any bytes to a server: no panic, and the same events however the bytes come.

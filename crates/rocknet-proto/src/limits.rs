@@ -18,7 +18,7 @@ pub const TRAILER_SIZE: usize = 4 * 1024;
 pub const CHUNK_EXTENSION: usize = 4 * 1024;
 
 /// Bytes of content of one request until the site says otherwise.
-pub const CONTENT_SIZE: u64 = 100 * 1024 * 1024;
+pub const BODY_SIZE: u64 = 100 * 1024 * 1024;
 
 /// No configuration lifts a head above this: offsets into a head are kept in 24 and 32 bits.
 pub const HEAD_SIZE_CEILING: usize = (1 << 24) - 1;
@@ -40,7 +40,7 @@ pub struct Limits {
     /// Bytes of all chunk extensions of a message together: 413.
     pub chunk_extension: usize,
     /// Bytes of content of a request whose site set no limit of its own: 413.
-    pub content_size: u64,
+    pub body_size: u64,
 }
 
 impl Default for Limits {
@@ -51,7 +51,7 @@ impl Default for Limits {
             target_size: TARGET_SIZE,
             trailer_size: TRAILER_SIZE,
             chunk_extension: CHUNK_EXTENSION,
-            content_size: CONTENT_SIZE,
+            body_size: BODY_SIZE,
         }
     }
 }

@@ -33,7 +33,7 @@ impl PreparedHeads {
 }
 
 fn render_h2(status: Status, fields: &FieldList, length: u64) -> h2::PreparedHead {
-    let length = status.allows_content().then_some(length);
+    let length = status.allows_body().then_some(length);
     let all = || fields.bytes();
     h2::PreparedHead::new(status, length, all())
         .or_else(|_| {

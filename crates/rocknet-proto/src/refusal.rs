@@ -229,7 +229,7 @@ impl Refusal {
     }
 
     /// False where an HTTP/1 answer would be read as something else: an HTTP/2 peer takes it for frames.
-    pub const fn may_answer(self) -> bool {
+    pub const fn may_respond(self) -> bool {
         !matches!(self, Self::Http2Preface)
     }
 

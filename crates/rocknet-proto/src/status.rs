@@ -137,7 +137,7 @@ impl Status {
     }
 
     /// False for 1xx, 204 and 304, whose answers end with their head (RFC 9112 §6.3).
-    pub const fn allows_content(self) -> bool {
+    pub const fn allows_body(self) -> bool {
         !(self.0 < 200 || self.0 == 204 || self.0 == 304)
     }
 }
@@ -197,7 +197,7 @@ mod tests {
             (Status::NOT_MODIFIED, false),
             (Status::NOT_FOUND, true),
         ] {
-            assert_eq!(status.allows_content(), allowed, "{status}");
+            assert_eq!(status.allows_body(), allowed, "{status}");
         }
     }
 }

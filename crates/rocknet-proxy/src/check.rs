@@ -6,7 +6,7 @@ use std::sync::Arc;
 use http::Request;
 use rocknet_config::model::Health;
 use rocknet_proto::fields::Field;
-use rocknet_proto::h1::{Answered, ClientConnection, Length, RequestLine};
+use rocknet_proto::h1::{ClientConnection, ClientEvent, Length, RequestLine};
 use rocknet_proto::limits::Limits;
 use rocknet_proto::proxy_protocol::Announced;
 use rocknet_proto::response::ResponseIndex;
@@ -138,8 +138,8 @@ async fn ask<S: AsyncRead + AsyncWrite + Unpin>(
                 .receive(&limits, &bytes[at..], &mut index)
                 .map_err(|fault| fault.reason().to_owned())?
             {
-                Answered::Response { .. } => return Ok(index.status.code()),
-                Answered::Interim { consumed } => at += consumed,
+                ClientEvent::Response { .. } => return Ok(index.status.code()),
+                ClientEvent::Interim { consumed } => at += consumed,
                 _ => break,
             }
         }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use rocknet_proto::h1::{Answered, ClientConnection};
+use rocknet_proto::h1::{ClientConnection, ClientEvent};
 use rocknet_proto::limits::Limits;
 use rocknet_proto::response::ResponseIndex;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -298,20 +298,20 @@ impl Hearing {
                 .receive(&Limits::default(), rest, &mut self.index)
                 .map_err(told)?
             {
-                Answered::More { consumed } => {
+                ClientEvent::More { consumed } => {
                     at += consumed;
                     break;
                 }
-                Answered::Interim { consumed } => at += consumed,
-                Answered::Response {
-                    content: rocknet_proto::h1::ResponseContent::None,
+                ClientEvent::Interim { consumed } => at += consumed,
+                ClientEvent::Response {
+                    body: rocknet_proto::h1::ResponseBodyFraming::None,
                     ..
                 }
-                | Answered::End { .. }
-                | Answered::Switched { .. } => return Ok(true),
-                Answered::Response { consumed, .. } => at += consumed,
-                Answered::Data { end, .. } => at += end,
-                Answered::Blocked => break,
+                | ClientEvent::End { .. }
+                | ClientEvent::Switched { .. } => return Ok(true),
+                ClientEvent::Response { consumed, .. } => at += consumed,
+                ClientEvent::Data { end, .. } => at += end,
+                ClientEvent::Blocked => break,
             }
         }
         self.unread.drain(..at);

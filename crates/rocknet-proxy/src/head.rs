@@ -6,7 +6,7 @@ use std::pin::Pin;
 
 use bytes::Bytes;
 use rocknet_proto::fields::{Field, Known, KnownSet};
-use rocknet_proto::h1::{ResponseContent, connection_options};
+use rocknet_proto::h1::{ResponseBodyFraming, connection_options};
 use rocknet_proto::response;
 use rocknet_proto::status::Status;
 
@@ -36,7 +36,7 @@ pub struct Head {
 }
 
 impl Head {
-    pub fn new(response: &response::Response<'_>, content: ResponseContent, wish: Option<&Wish>) -> Head {
+    pub fn new(response: &response::Response<'_>, content: ResponseBodyFraming, wish: Option<&Wish>) -> Head {
         let nominates = response.fields.contains(Known::Connection);
         let is_passed = |field: &Field<'_>| {
             let is_own = field.known.is_some_and(|known| NOT_PASSED.contains(known))
@@ -49,9 +49,9 @@ impl Head {
         let fields = FieldList::copied(passed);
         let told = response.fields.get(Known::ContentLength);
         let length = match content {
-            ResponseContent::Length(length) => Some(length),
-            ResponseContent::None => told.and_then(|length| std::str::from_utf8(length).ok()?.parse().ok()),
-            ResponseContent::Chunked | ResponseContent::UntilClose => None,
+            ResponseBodyFraming::Length(length) => Some(length),
+            ResponseBodyFraming::None => told.and_then(|length| std::str::from_utf8(length).ok()?.parse().ok()),
+            ResponseBodyFraming::Chunked | ResponseBodyFraming::UntilClose => None,
         };
         Head {
             status: response.status,

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use rocknet_proto::h1::{Answered, ClientConnection, ResponseContent, ResponseError};
+use rocknet_proto::h1::{ClientConnection, ClientEvent, ResponseBodyFraming, ResponseError};
 use rocknet_proto::limits::Limits;
 use rocknet_proto::response::ResponseIndex;
 
@@ -34,7 +34,7 @@ const LIMITS: Limits = Limits {
     target_size: 0,
     trailer_size: 8 * 1024,
     chunk_extension: 4 * 1024,
-    content_size: 0,
+    body_size: 0,
 };
 
 impl Incoming {
@@ -49,25 +49,28 @@ impl Incoming {
         loop {
             let rest = &bytes[at..];
             match engine.receive(&LIMITS, rest, index)? {
-                Answered::More { consumed } => return Ok(at + consumed),
-                Answered::Interim { consumed } => {
-                    let head = Head::new(&index.view(rest), ResponseContent::None, None);
+                ClientEvent::More { consumed } => return Ok(at + consumed),
+                ClientEvent::Interim { consumed } => {
+                    let head = Head::new(&index.view(rest), ResponseBodyFraming::None, None);
                     InterimResponse::merge(&mut self.early, index.status, head.into_fields());
                     at += consumed;
                 }
-                Answered::Response { consumed, content } => {
+                ClientEvent::Response {
+                    consumed,
+                    body: content,
+                } => {
                     self.head = Some(Head::new(&index.view(rest), content, None));
                     at += consumed;
-                    if content == ResponseContent::None {
+                    if content == ResponseBodyFraming::None {
                         self.is_over = true;
                         return Ok(at);
                     }
                 }
-                Answered::Data { start, end } => {
+                ClientEvent::Data { start, end } => {
                     self.pending.extend_from_slice(&rest[start..end]);
                     at += end;
                 }
-                Answered::End { consumed } => {
+                ClientEvent::End { consumed } => {
                     if !index.trailers.is_empty() {
                         let came = FieldList::copied(index.trailers.view(rest).lines());
                         let passed = Some(trailers::of_answer(&came)).filter(|fields| !fields.is_empty());
@@ -76,15 +79,15 @@ impl Incoming {
                     self.is_over = true;
                     return Ok(at + consumed);
                 }
-                Answered::Switched { consumed } => {
+                ClientEvent::Switched { consumed } => {
                     let response = index.view(rest);
                     let wish = self.wish.as_deref();
                     let agreed = wish.and_then(|wish| wish.agreed(response.fields));
                     self.switched = Some(agreed.ok_or(ResponseError::UnsolicitedUpgrade)?.into());
-                    self.head = Some(Head::new(&response, ResponseContent::None, wish));
+                    self.head = Some(Head::new(&response, ResponseBodyFraming::None, wish));
                     return Ok(at + consumed);
                 }
-                Answered::Blocked => return Ok(at),
+                ClientEvent::Blocked => return Ok(at),
             }
         }
     }

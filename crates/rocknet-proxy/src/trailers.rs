@@ -1,7 +1,7 @@
 //! Fields behind content (RFC 9110 §6.5), as they are passed on: both ways, between whatever versions know them.
 
 use rocknet_proto::fields::{Known, KnownSet};
-use rocknet_proto::h1::may_trail;
+use rocknet_proto::h1::is_allowed_trailer;
 
 use crate::likeness::{is_alike, is_disguised};
 use rocknet_handler::response::FieldList;
@@ -41,7 +41,7 @@ pub fn of_answer(came: &FieldList) -> FieldList {
 
 fn passed<'f>(fields: impl Iterator<Item = (&'f str, &'f str)>) -> FieldList {
     let mut all = FieldList::default();
-    for (name, value) in fields.filter(|(name, _)| may_trail(name.as_bytes())) {
+    for (name, value) in fields.filter(|(name, _)| is_allowed_trailer(name.as_bytes())) {
         all.add(name, value);
     }
     all

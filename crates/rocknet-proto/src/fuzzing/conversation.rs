@@ -1,7 +1,7 @@
 //! Plays the caller of a connection: keeps the unread bytes, drops what is consumed, answers each request.
 
 use crate::fields::Fields;
-use crate::h1::{Answered, ClientConnection, Length, Next, Received, RequestLine, ServerConnection};
+use crate::h1::{AfterResponse, ClientConnection, ClientEvent, Length, RequestLine, ServerConnection, ServerEvent};
 use crate::limits::Limits;
 use crate::request::{RequestIndex, TargetForm, Version};
 use crate::response::ResponseIndex;
@@ -33,54 +33,57 @@ pub fn server_conversation(
         loop {
             let received = connection.receive(limits, &unread, &mut request);
             let consumed = match received {
-                Ok(Received::More { consumed }) => {
+                Ok(ServerEvent::More { consumed }) => {
                     unread.drain(..consumed);
                     break;
                 }
-                Ok(Received::Blocked) => return lines.end("blocked"),
-                Ok(Received::Request { consumed, content }) => {
+                Ok(ServerEvent::Blocked) => return lines.end("blocked"),
+                Ok(ServerEvent::Request { consumed, body }) => {
                     let mut line = request_line(&request, &unread[..consumed]);
-                    line.push_str(&format!(" {content:?}"));
+                    line.push_str(&format!(" {body:?}"));
                     if connection.wants_continue() {
                         line.push_str(" expects");
                         connection.continue_sent();
                     }
                     lines.push(line);
-                    if let Some(Err(refusal)) = site_limit.map(|limit| connection.set_content_limit(limit)) {
+                    if let Some(Err(refusal)) = site_limit.map(|limit| connection.set_body_limit(limit)) {
                         return lines.end(&format!("refused {refusal:?}"));
                     }
                     if connection.may_upgrade() {
                         let (_, next) = connection.respond_complete(Status::SWITCHING_PROTOCOLS, Length::None, false);
                         return lines.end(&format!("{next:?}"));
                     }
-                    if answering == Answering::AtOnce || content == crate::h1::Content::None {
+                    if answering == Answering::AtOnce || body == crate::h1::BodyFraming::None {
                         let next = answer(&mut connection);
-                        if !matches!(next, Next::KeepAlive | Next::Drain) {
+                        if !matches!(next, AfterResponse::KeepAlive | AfterResponse::Drain) {
                             return lines.end(&format!("{next:?}"));
                         }
                     }
                     consumed
                 }
-                Ok(Received::Data { start, end }) => {
+                Ok(ServerEvent::Data { start, end }) => {
                     lines.data(&unread[start..end]);
                     end
                 }
-                Ok(Received::End { consumed }) => {
+                Ok(ServerEvent::End { consumed }) => {
                     lines.push(format!("end{}", fields(request.trailers.view(&unread[..consumed]))));
-                    if connection.may_answer() {
+                    if connection.may_respond() {
                         let next = answer(&mut connection);
-                        if next != Next::KeepAlive {
+                        if next != AfterResponse::KeepAlive {
                             return lines.end(&format!("{next:?}"));
                         }
                     }
                     consumed
                 }
                 Err(refusal) => {
-                    assert_eq!(connection.receive(limits, &unread, &mut request), Ok(Received::Blocked));
-                    if connection.may_answer() {
+                    assert_eq!(
+                        connection.receive(limits, &unread, &mut request),
+                        Ok(ServerEvent::Blocked)
+                    );
+                    if connection.may_respond() {
                         let (framing, next) = connection.respond_complete(refusal.status(), Length::None, false);
                         assert_eq!(framing.connection, crate::h1::ConnectionField::Close);
-                        assert_eq!(next, Next::Linger);
+                        assert_eq!(next, AfterResponse::Linger);
                     }
                     return lines.end(&format!("refused {refusal:?}"));
                 }
@@ -96,7 +99,7 @@ pub fn server_conversation(
     })
 }
 
-fn answer(connection: &mut ServerConnection) -> Next {
+fn answer(connection: &mut ServerConnection) -> AfterResponse {
     connection.respond_complete(Status::OK, Length::Exact(0), false).1
 }
 
@@ -137,35 +140,35 @@ pub fn client_conversation(pieces: &[&[u8]], limits: &Limits, method: &str, upgr
         unread.extend_from_slice(piece);
         loop {
             let consumed = match connection.receive(limits, &unread, &mut response) {
-                Ok(Answered::More { consumed }) => {
+                Ok(ClientEvent::More { consumed }) => {
                     unread.drain(..consumed);
                     break;
                 }
-                Ok(Answered::Blocked) if unread.is_empty() => break,
-                Ok(Answered::Blocked) => return lines.end("blocked"),
-                Ok(Answered::Interim { consumed }) => {
+                Ok(ClientEvent::Blocked) if unread.is_empty() => break,
+                Ok(ClientEvent::Blocked) => return lines.end("blocked"),
+                Ok(ClientEvent::Interim { consumed }) => {
                     lines.push(format!("interim {}", response.status));
                     consumed
                 }
-                Ok(Answered::Response { consumed, content }) => {
+                Ok(ClientEvent::Response { consumed, body }) => {
                     let view = response.view(&unread[..consumed]);
                     let (status, shown) = (view.status, fields(view.fields));
-                    lines.push(format!("{status} {content:?}{shown}"));
+                    lines.push(format!("{status} {body:?}{shown}"));
                     consumed
                 }
-                Ok(Answered::Data { start, end }) => {
+                Ok(ClientEvent::Data { start, end }) => {
                     lines.data(&unread[start..end]);
                     end
                 }
-                Ok(Answered::End { consumed }) => {
+                Ok(ClientEvent::End { consumed }) => {
                     lines.push(format!("end{}", fields(response.trailers.view(&unread[..consumed]))));
                     consumed
                 }
-                Ok(Answered::Switched { .. }) => return lines.end("switched"),
+                Ok(ClientEvent::Switched { .. }) => return lines.end("switched"),
                 Err(error) => {
                     assert_eq!(
                         connection.receive(limits, &unread, &mut response),
-                        Ok(Answered::Blocked)
+                        Ok(ClientEvent::Blocked)
                     );
                     assert!(!connection.is_reusable());
                     return lines.end(&format!("error {error:?}"));

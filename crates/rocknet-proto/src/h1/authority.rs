@@ -18,13 +18,13 @@ pub(crate) fn is_valid(authority: &[u8]) -> bool {
     match end.map(|end| authority[end]) {
         None => !authority.is_empty(),
         Some(b':') => end != Some(0) && is_port(bytes.as_slice()),
-        Some(_) => is_rare(authority),
+        Some(_) => is_valid_uncommon(authority),
     }
 }
 
 /// IP literals and percent-encoded names, away from the path of everyday hosts.
 #[cold]
-fn is_rare(authority: &[u8]) -> bool {
+fn is_valid_uncommon(authority: &[u8]) -> bool {
     if let [b'[', rest @ ..] = authority {
         let Some(close) = rest.iter().position(|&byte| byte == b']') else {
             return false;

@@ -11,13 +11,13 @@
 use memchr::memchr;
 
 use super::authority;
-use super::content::{BodyError, ContentReader, Piece};
-use super::content_writer::ContentWriter;
+use super::body_reader::{BodyError, BodyEvent, BodyReader};
+use super::body_writer::BodyWriter;
 use super::encode::{
     ConnectionField, EncodeError, Framing, Length, encode_fields, encode_framing, encode_request_line,
 };
-use super::framing::{self, ConnectionOptions, Content};
-use super::lines::Stop;
+use super::framing::{self, BodyFraming, ConnectionOptions};
+use super::lines::ParseError;
 use super::response_error::ResponseError;
 use super::response_head::read_head;
 use crate::fields::{Field, Fields, Known};
@@ -33,7 +33,7 @@ pub const INTERIM_MAX: u8 = 16;
 
 /// How the content of a response ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ResponseContent {
+pub enum ResponseBodyFraming {
     /// There is none; no `End` follows.
     None,
     Length(u64),
@@ -44,7 +44,7 @@ pub enum ResponseContent {
 
 /// What the unread bytes turned out to be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Answered {
+pub enum ClientEvent {
     More {
         consumed: usize,
     },
@@ -55,7 +55,7 @@ pub enum Answered {
     /// The final head.
     Response {
         consumed: usize,
-        content: ResponseContent,
+        body: ResponseBodyFraming,
     },
     /// `unread[start..end]` is content; everything up to `end` is consumed.
     Data {
@@ -90,33 +90,33 @@ pub struct RequestLine<'a> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Sending {
+enum SendState {
     Idle,
-    Content,
+    Body,
     Done,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Receiving {
+enum ReceiveState {
     Idle,
     Head,
-    Content,
+    Body,
     Closed,
 }
 
 /// One connection to an upstream; it holds no buffer.
 #[derive(Debug)]
 pub struct ClientConnection {
-    content: ContentReader,
-    request: ContentWriter,
+    response_body: BodyReader,
+    request_body: BodyWriter,
     /// Bytes of an incomplete head that hold no line end beyond those already looked at.
     scanned: u32,
-    sending: Sending,
-    receiving: Receiving,
+    sending: SendState,
+    receiving: ReceiveState,
     method: Method,
     interim: u8,
     persists: bool,
-    asked_upgrade: bool,
+    requested_upgrade: bool,
 }
 
 impl Default for ClientConnection {
@@ -128,21 +128,21 @@ impl Default for ClientConnection {
 impl ClientConnection {
     pub const fn new() -> Self {
         Self {
-            content: ContentReader::of_responses(),
-            request: ContentWriter::bare(),
+            response_body: BodyReader::for_responses(),
+            request_body: BodyWriter::empty(),
             scanned: 0,
-            sending: Sending::Idle,
-            receiving: Receiving::Idle,
+            sending: SendState::Idle,
+            receiving: ReceiveState::Idle,
             method: Method::Get,
             interim: 0,
             persists: true,
-            asked_upgrade: false,
+            requested_upgrade: false,
         }
     }
 
     /// The connection may carry another request: the last exchange is complete both ways and neither side closes.
     pub fn is_reusable(&self) -> bool {
-        self.persists && self.receiving == Receiving::Idle && self.sending != Sending::Content
+        self.persists && self.receiving == ReceiveState::Idle && self.sending != SendState::Body
     }
 
     /// Writes the head of a request. Host, Upgrade and the framing fields come from `line` and may not be among `fields`.
@@ -170,41 +170,41 @@ impl ClientConnection {
                 Length::None if matches!(method, Method::Post | Method::Put | Method::Patch) => Some(0),
                 Length::None | Length::Unknown => None,
             },
-            content: line.length != Length::None,
+            has_body: line.length != Length::None,
         };
         if let Err(error) = encode_head(out, line, framing, fields) {
             out.truncate(start);
             return Err(error);
         }
-        self.request = match line.length {
-            Length::None => ContentWriter::bare(),
-            Length::Exact(length) => ContentWriter::exact(length),
-            Length::Unknown => ContentWriter::chunked(),
+        self.request_body = match line.length {
+            Length::None => BodyWriter::empty(),
+            Length::Exact(length) => BodyWriter::exact(length),
+            Length::Unknown => BodyWriter::chunked(),
         };
         self.sending = if line.length == Length::None {
-            Sending::Done
+            SendState::Done
         } else {
-            Sending::Content
+            SendState::Body
         };
-        self.receiving = Receiving::Head;
+        self.receiving = ReceiveState::Head;
         (self.method, self.interim, self.scanned) = (method, 0, 0);
-        (self.persists, self.asked_upgrade) = (!line.close, line.upgrade.is_some());
+        (self.persists, self.requested_upgrade) = (!line.close, line.upgrade.is_some());
         Ok(())
     }
 
     /// Accounts for data of the request that is about to be sent, and writes what must stand before it.
     pub fn begin_data(&mut self, size: u64, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-        self.request.begin(size, out)
+        self.request_body.begin(size, out)
     }
 
     /// What must stand behind the data announced with `begin_data`; nothing for data of no bytes.
     pub fn data_end(&self) -> &'static [u8] {
-        self.request.end()
+        self.request_body.end()
     }
 
     /// Writes data of the request, framed.
     pub fn encode_data(&mut self, data: &[u8], out: &mut Vec<u8>) -> Result<(), EncodeError> {
-        self.request.write(data, out)
+        self.request_body.write(data, out)
     }
 
     /// Ends the content of the request; false when it is shorter than announced, and the connection can only be closed.
@@ -213,13 +213,13 @@ impl ClientConnection {
         trailers: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
         out: &mut Vec<u8>,
     ) -> Result<bool, EncodeError> {
-        if self.sending == Sending::Content {
-            self.request.finish_with_trailers(trailers, out)?;
-            self.sending = Sending::Done;
+        if self.sending == SendState::Body {
+            self.request_body.finish_with_trailers(trailers, out)?;
+            self.sending = SendState::Done;
         }
-        let is_whole = !self.request.is_short();
+        let is_whole = !self.request_body.is_short();
         self.persists &= is_whole;
-        self.request = ContentWriter::bare();
+        self.request_body = BodyWriter::empty();
         Ok(is_whole)
     }
 
@@ -229,15 +229,15 @@ impl ClientConnection {
         limits: &Limits,
         unread: &[u8],
         response: &mut ResponseIndex,
-    ) -> Result<Answered, ResponseError> {
+    ) -> Result<ClientEvent, ResponseError> {
         let received = match self.receiving {
-            Receiving::Head => self.receive_head(limits, unread, response),
-            Receiving::Content => self.receive_content(limits, unread, response),
-            Receiving::Idle if !unread.is_empty() => Err(ResponseError::Unsolicited),
-            Receiving::Idle | Receiving::Closed => Ok(Answered::Blocked),
+            ReceiveState::Head => self.receive_head(limits, unread, response),
+            ReceiveState::Body => self.receive_body(limits, unread, response),
+            ReceiveState::Idle if !unread.is_empty() => Err(ResponseError::Unsolicited),
+            ReceiveState::Idle | ReceiveState::Closed => Ok(ClientEvent::Blocked),
         };
         if received.is_err() {
-            self.give_up();
+            self.shut_down();
         }
         received
     }
@@ -245,16 +245,16 @@ impl ClientConnection {
     /// To be called when the peer has closed and all it sent was given to `receive`: true when that ends the response.
     pub fn closed(&mut self) -> Result<bool, ResponseError> {
         let ended = match self.receiving {
-            Receiving::Content if self.content.is_until_close() => Ok(true),
-            Receiving::Head | Receiving::Content => Err(ResponseError::Truncated),
-            Receiving::Idle | Receiving::Closed => Ok(false),
+            ReceiveState::Body if self.response_body.is_until_close() => Ok(true),
+            ReceiveState::Head | ReceiveState::Body => Err(ResponseError::Truncated),
+            ReceiveState::Idle | ReceiveState::Closed => Ok(false),
         };
-        self.give_up();
+        self.shut_down();
         ended
     }
 
-    fn give_up(&mut self) {
-        (self.receiving, self.persists) = (Receiving::Closed, false);
+    fn shut_down(&mut self) {
+        (self.receiving, self.persists) = (ReceiveState::Closed, false);
     }
 
     fn receive_head(
@@ -262,97 +262,100 @@ impl ClientConnection {
         limits: &Limits,
         unread: &[u8],
         response: &mut ResponseIndex,
-    ) -> Result<Answered, ResponseError> {
+    ) -> Result<ClientEvent, ResponseError> {
         let window = limits.head_window(unread);
         let is_full = window.len() == limits.head_ceiling();
         let new = window.get(self.scanned as usize..).unwrap_or(window);
         if self.scanned > 0 && !is_full && memchr(b'\n', new).is_none() {
             self.scanned = window.len() as u32;
-            return Ok(Answered::More { consumed: 0 });
+            return Ok(ClientEvent::More { consumed: 0 });
         }
         match read_head(window, limits, response) {
             Ok(consumed) => {
                 self.scanned = 0;
-                self.judge_head(
+                self.accept_head(
                     consumed,
                     response.status,
                     response.version,
                     response.fields.view(window),
                 )
             }
-            Err(Stop::Bad(error)) => Err(error),
-            Err(Stop::Incomplete) if is_full => Err(ResponseError::Field(FieldError::TooLarge)),
-            Err(Stop::Incomplete) => {
+            Err(ParseError::Invalid(error)) => Err(error),
+            Err(ParseError::Incomplete) if is_full => Err(ResponseError::Field(FieldError::TooLarge)),
+            Err(ParseError::Incomplete) => {
                 self.scanned = window.len() as u32;
-                Ok(Answered::More { consumed: 0 })
+                Ok(ClientEvent::More { consumed: 0 })
             }
         }
     }
 
     /// Decides what follows the head (RFC 9112 §6.3). Bad framing fields are a fault even where they would not count: a
     /// proxy passes them on.
-    fn judge_head(
+    fn accept_head(
         &mut self,
         consumed: usize,
         status: Status,
         version: Version,
         fields: Fields<'_>,
-    ) -> Result<Answered, ResponseError> {
-        let declared = framing::declared(fields, version).map_err(ResponseError::Framing)?;
+    ) -> Result<ClientEvent, ResponseError> {
+        let declared_body = framing::declared_body(fields, version).map_err(ResponseError::Framing)?;
         let options = ConnectionOptions::read(fields);
         if status == Status::SWITCHING_PROTOCOLS {
-            if !self.asked_upgrade || !options.upgrade || !fields.contains(Known::Upgrade) || version == Version::Http10
+            if !self.requested_upgrade
+                || !options.upgrade
+                || !fields.contains(Known::Upgrade)
+                || version == Version::Http10
             {
                 return Err(ResponseError::UnsolicitedUpgrade);
             }
-            self.give_up();
-            return Ok(Answered::Switched { consumed });
+            self.shut_down();
+            return Ok(ClientEvent::Switched { consumed });
         }
         if status.is_informational() {
             self.interim += 1;
             return if self.interim > INTERIM_MAX {
                 Err(ResponseError::TooManyInterim)
             } else {
-                Ok(Answered::Interim { consumed })
+                Ok(ClientEvent::Interim { consumed })
             };
         }
         if self.method == Method::Connect && status.is_success() {
-            self.give_up();
-            return Ok(Answered::Switched { consumed });
+            self.shut_down();
+            return Ok(ClientEvent::Switched { consumed });
         }
         self.persists &= options.persists(version);
-        let content = if self.method == Method::Head || !status.allows_content() {
-            ResponseContent::None
+        let body = if self.method == Method::Head || !status.allows_body() {
+            ResponseBodyFraming::None
         } else {
-            match declared {
-                Some(Content::None) => ResponseContent::None,
-                Some(Content::Length(length)) => ResponseContent::Length(length),
-                Some(Content::Chunked) => ResponseContent::Chunked,
-                None => ResponseContent::UntilClose,
+            match declared_body {
+                Some(BodyFraming::None) => ResponseBodyFraming::None,
+                Some(BodyFraming::Length(length)) => ResponseBodyFraming::Length(length),
+                Some(BodyFraming::Chunked) => ResponseBodyFraming::Chunked,
+                None => ResponseBodyFraming::UntilClose,
             }
         };
-        self.receiving = Receiving::Content;
-        match content {
-            ResponseContent::None => self.receiving = Receiving::Idle,
-            ResponseContent::Length(length) => self.content.start(Content::Length(length), u64::MAX),
-            ResponseContent::Chunked => self.content.start(Content::Chunked, u64::MAX),
-            ResponseContent::UntilClose => self.content.start_until_close(),
+        self.receiving = ReceiveState::Body;
+        match body {
+            ResponseBodyFraming::None => self.receiving = ReceiveState::Idle,
+            ResponseBodyFraming::Length(length) => self.response_body.start(BodyFraming::Length(length), u64::MAX),
+            ResponseBodyFraming::Chunked => self.response_body.start(BodyFraming::Chunked, u64::MAX),
+            ResponseBodyFraming::UntilClose => self.response_body.start_until_close(),
         }
-        Ok(Answered::Response { consumed, content })
+        Ok(ClientEvent::Response { consumed, body })
     }
 
-    fn receive_content(
+    fn receive_body(
         &mut self,
         limits: &Limits,
         unread: &[u8],
         response: &mut ResponseIndex,
-    ) -> Result<Answered, ResponseError> {
-        match self.content.read(limits, unread, &mut response.trailers) {
-            Ok(Piece::More { consumed }) => Ok(Answered::More { consumed }),
-            Ok(Piece::Data { start, end }) => Ok(Answered::Data { start, end }),
-            Ok(Piece::End { consumed }) => {
-                self.receiving = Receiving::Idle;
-                Ok(Answered::End { consumed })
+    ) -> Result<ClientEvent, ResponseError> {
+        match self.response_body.read(limits, unread, &mut response.trailers) {
+            Ok(BodyEvent::More { consumed }) => Ok(ClientEvent::More { consumed }),
+            Ok(BodyEvent::Data { start, end }) => Ok(ClientEvent::Data { start, end }),
+            Ok(BodyEvent::End { consumed }) => {
+                self.receiving = ReceiveState::Idle;
+                Ok(ClientEvent::End { consumed })
             }
             Err(BodyError::Chunk(error)) => Err(ResponseError::Chunk(error)),
             // Only sums of sizes beyond 64 bits come here: the role sets no limit of its own.

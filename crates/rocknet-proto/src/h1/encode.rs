@@ -42,7 +42,7 @@ pub struct Framing {
     pub chunked: bool,
     pub content_length: Option<u64>,
     /// False where the head ends the message whatever its fields say: HEAD, 1xx, 204, 304.
-    pub content: bool,
+    pub has_body: bool,
 }
 
 /// A head or data that cannot be sent; nothing of it was written. The fault lies with whoever made the answer.
@@ -59,9 +59,9 @@ pub enum EncodeError {
     /// A trailer that may not stand there.
     ForbiddenTrailer,
     /// More data than the announced length.
-    ContentTooLong,
+    BodyTooLong,
     /// Data where the message has none.
-    ContentForbidden,
+    BodyForbidden,
     /// A request on a connection that is not done with the last one, or closes.
     Busy,
 }
@@ -74,8 +74,8 @@ impl fmt::Display for EncodeError {
             Self::FramingField => "a field that only the connection may set",
             Self::RequestLine => "a method or target that cannot stand in a request line",
             Self::ForbiddenTrailer => "a field that may not stand in trailers",
-            Self::ContentTooLong => "more content than announced",
-            Self::ContentForbidden => "content where the message has none",
+            Self::BodyTooLong => "more content than announced",
+            Self::BodyForbidden => "content where the message has none",
             Self::Busy => "the connection carries no further request now",
         })
     }
@@ -246,7 +246,7 @@ pub fn encode_trailers<'a>(
     out.extend_from_slice(b"0\r\n");
     for (name, value) in trailers {
         let written = match Known::from_name(name) {
-            Some(known) if super::content::FORBIDDEN_TRAILERS.contains(known) => Err(EncodeError::ForbiddenTrailer),
+            Some(known) if super::body_reader::FORBIDDEN_TRAILERS.contains(known) => Err(EncodeError::ForbiddenTrailer),
             None if !is_token(name) => Err(EncodeError::FieldName),
             _ => encode_line(out, name, value),
         };
@@ -272,7 +272,7 @@ mod tests {
         connection: ConnectionField::None,
         chunked: false,
         content_length: None,
-        content: true,
+        has_body: true,
     };
 
     fn check(framing: Framing, fields: &[(&str, &str)], expected: Result<&str, EncodeError>) {
@@ -324,7 +324,7 @@ mod tests {
         );
         let upgrade = Framing {
             connection: Upgrade,
-            content: false,
+            has_body: false,
             ..PLAIN
         };
         check(

@@ -7,7 +7,7 @@ use crate::request::Version;
 
 /// How the content that follows a head ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Content {
+pub enum BodyFraming {
     /// There is none; the next head follows.
     None,
     /// So many bytes, at least one.
@@ -17,7 +17,7 @@ pub enum Content {
 }
 
 /// What Content-Length and Transfer-Encoding say together; `None` when there is neither.
-pub(crate) fn declared(fields: Fields<'_>, version: Version) -> Result<Option<Content>, FramingError> {
+pub(crate) fn declared_body(fields: Fields<'_>, version: Version) -> Result<Option<BodyFraming>, FramingError> {
     let length = fields.get(Known::ContentLength);
     if fields.contains(Known::TransferEncoding) {
         if version == Version::Http10 {
@@ -26,15 +26,15 @@ pub(crate) fn declared(fields: Fields<'_>, version: Version) -> Result<Option<Co
         if length.is_some() {
             return Err(FramingError::LengthAndCoding);
         }
-        return chunked(fields).map(|()| Some(Content::Chunked));
+        return chunked(fields).map(|()| Some(BodyFraming::Chunked));
     }
     let Some(length) = length else { return Ok(None) };
     if fields.is_repeated(Known::ContentLength) {
         return Err(FramingError::LengthRepeated);
     }
     match digits(length) {
-        Some(0) => Ok(Some(Content::None)),
-        Some(length) => Ok(Some(Content::Length(length))),
+        Some(0) => Ok(Some(BodyFraming::None)),
+        Some(length) => Ok(Some(BodyFraming::Length(length))),
         None => Err(FramingError::LengthInvalid),
     }
 }

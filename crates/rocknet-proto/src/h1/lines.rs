@@ -12,17 +12,17 @@ use crate::refusal::FieldError;
 
 /// Why reading stopped before the end of a section.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Stop<F> {
+pub(crate) enum ParseError<E> {
     /// The line that begins at this place has no LF yet.
     Incomplete,
-    Bad(F),
+    Invalid(E),
 }
 
-impl<F> Stop<F> {
-    pub(crate) fn map<G>(self, into: impl FnOnce(F) -> G) -> Stop<G> {
+impl<E> ParseError<E> {
+    pub(crate) fn map<G>(self, into: impl FnOnce(E) -> G) -> ParseError<G> {
         match self {
-            Self::Incomplete => Stop::Incomplete,
-            Self::Bad(error) => Stop::Bad(into(error)),
+            Self::Incomplete => ParseError::Incomplete,
+            Self::Invalid(error) => ParseError::Invalid(into(error)),
         }
     }
 }
@@ -38,19 +38,19 @@ pub(crate) fn read_fields(
     mut at: usize,
     index: &mut FieldIndex,
     limit: usize,
-) -> Result<usize, Stop<FieldError>> {
+) -> Result<usize, ParseError<FieldError>> {
     loop {
         let line = at;
         if let Some(b"\r\n") = window.get(line..line + 2) {
             return Ok(line + 2);
         }
         let Some(colon) = colon_from(window, line) else {
-            return Err(judge(window, line));
+            return Err(diagnose(window, line));
         };
         let length = colon - line;
         let known = Known::at_start(&window[line..], length);
         if known.is_none() && (length == 0 || !all(&window[line..colon], TOKEN)) {
-            return Err(judge(window, line));
+            return Err(diagnose(window, line));
         }
         let mut start = colon + 1;
         while let Some(b' ' | b'\t') = window.get(start) {
@@ -61,14 +61,14 @@ pub(crate) fn read_fields(
             end = control_from(window, end + 1);
         }
         let Some(b"\r\n") = window.get(end..end + 2) else {
-            return Err(judge(window, line));
+            return Err(diagnose(window, line));
         };
         at = end + 2;
         while end > start && matches!(window[end - 1], b' ' | b'\t') {
             end -= 1;
         }
         if index.len() >= limit.min(FIELDS_CEILING) {
-            return Err(Stop::Bad(FieldError::TooMany));
+            return Err(ParseError::Invalid(FieldError::TooMany));
         }
         index.push(Span::new(line, colon), known, Span::new(start, end));
     }
@@ -76,12 +76,12 @@ pub(crate) fn read_fields(
 
 /// Names what is wrong with the line that begins here, if it is complete.
 #[cold]
-fn judge(window: &[u8], line: usize) -> Stop<FieldError> {
+fn diagnose(window: &[u8], line: usize) -> ParseError<FieldError> {
     let rest = window.get(line..).unwrap_or_default();
     let Some(end) = memchr(b'\n', rest) else {
-        return Stop::Incomplete;
+        return ParseError::Incomplete;
     };
-    Stop::Bad(classify(&rest[..end]))
+    ParseError::Invalid(classify(&rest[..end]))
 }
 
 fn classify(line: &[u8]) -> FieldError {
@@ -120,7 +120,7 @@ mod tests {
                 let fields: Vec<_> = fields.iter().map(|(n, v)| (n.as_bytes(), v.as_bytes())).collect();
                 assert_eq!(found, fields, "{shown:?}");
             }
-            (Err(Stop::Bad(error)), Err(expected)) => assert_eq!(error, expected, "{shown:?}"),
+            (Err(ParseError::Invalid(error)), Err(expected)) => assert_eq!(error, expected, "{shown:?}"),
             (found, expected) => panic!("{shown:?}: {found:?}, not {expected:?}"),
         }
         // Every part of a line is incomplete, whatever is wrong with it.
@@ -129,7 +129,7 @@ mod tests {
             index.clear();
             assert_eq!(
                 read_fields(&bytes[..cut], 0, &mut index, 3),
-                Err(Stop::Incomplete),
+                Err(ParseError::Incomplete),
                 "{shown:?} cut at {cut}"
             );
         }

@@ -13,7 +13,7 @@ pub struct PreparedHead {
 }
 
 /// Room for the date until it is patched in.
-const NO_DATE: &[u8; 29] = b"Thu, 01 Jan 1970 00:00:00 GMT";
+const DATE_PLACEHOLDER: &[u8; 29] = b"Thu, 01 Jan 1970 00:00:00 GMT";
 const END: &[u8] = b"\r\n";
 
 impl PreparedHead {
@@ -22,15 +22,15 @@ impl PreparedHead {
         let mut bytes = Vec::with_capacity(320);
         bytes.extend_from_slice(format!("HTTP/1.1 {} {}\r\nDate: ", status.code(), status.reason()).as_bytes());
         let date_at = bytes.len();
-        bytes.extend_from_slice(NO_DATE);
+        bytes.extend_from_slice(DATE_PLACEHOLDER);
         bytes.extend_from_slice(END);
         for (name, value) in fields.iter() {
-            push_clean(&mut bytes, name);
+            push_sanitized(&mut bytes, name);
             bytes.extend_from_slice(b": ");
-            push_clean(&mut bytes, value);
+            push_sanitized(&mut bytes, value);
             bytes.extend_from_slice(END);
         }
-        if status.allows_content() {
+        if status.allows_body() {
             bytes.extend_from_slice(format!("Content-Length: {length}\r\n").as_bytes());
         }
         bytes.extend_from_slice(END);
@@ -62,7 +62,7 @@ impl PreparedHead {
     }
 }
 
-fn push_clean(out: &mut Vec<u8>, text: &str) {
+fn push_sanitized(out: &mut Vec<u8>, text: &str) {
     out.extend(
         text.bytes()
             .map(|byte| if matches!(byte, b'\r' | b'\n' | 0) { b' ' } else { byte }),

@@ -3,8 +3,8 @@
 use memchr::memchr;
 
 use super::authority;
-use super::framing::{self, ConnectionOptions, Content};
-use super::lines::{Stop, read_fields};
+use super::framing::{self, BodyFraming, ConnectionOptions};
+use super::lines::{ParseError, read_fields};
 use crate::bytes::{TARGET, TOKEN, all, is, target_stop_from};
 use crate::fields::{Known, KnownSet, Span};
 use crate::limits::Limits;
@@ -22,7 +22,7 @@ const METHOD_MAX: usize = 32;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct RequestHead {
     pub end: usize,
-    pub content: Content,
+    pub body: BodyFraming,
     pub persists: bool,
     pub expects_continue: bool,
     pub wants_upgrade: bool,
@@ -34,31 +34,31 @@ pub(crate) fn read_head(
     window: &[u8],
     limits: &Limits,
     index: &mut RequestIndex,
-) -> Result<RequestHead, Stop<Refusal>> {
+) -> Result<RequestHead, ParseError<Refusal>> {
     index.clear();
     let mut at = 0;
     if let Some(b'\r' | b'\n') = window.first() {
         at = empty_lines(window)?;
     }
     at = read_request_line(window, at, limits, index)?;
-    let end = read_fields(window, at, &mut index.fields, limits.fields).map_err(|stop| stop.map(Refusal::Field))?;
+    let end = read_fields(window, at, &mut index.fields, limits.fields).map_err(|error| error.map(Refusal::Field))?;
     index.head_size = end as u32;
-    check_host(window, index).map_err(Stop::Bad)?;
+    check_host(window, index).map_err(ParseError::Invalid)?;
     let mut head = RequestHead {
         end,
-        content: Content::None,
+        body: BodyFraming::None,
         persists: index.version != Version::Http10,
         expects_continue: false,
         wants_upgrade: false,
     };
-    if index.fields.any(CONNECTION_AND_CONTENT) {
-        demands(window, index, &mut head).map_err(Stop::Bad)?;
+    if index.fields.any(CONNECTION_AND_BODY) {
+        read_connection_fields(window, index, &mut head).map_err(ParseError::Invalid)?;
     }
     Ok(head)
 }
 
 /// A request without any of these has no content and leaves the connection as its version has it.
-const CONNECTION_AND_CONTENT: KnownSet = KnownSet::of(&[
+const CONNECTION_AND_BODY: KnownSet = KnownSet::of(&[
     Known::Connection,
     Known::ContentLength,
     Known::TransferEncoding,
@@ -66,12 +66,12 @@ const CONNECTION_AND_CONTENT: KnownSet = KnownSet::of(&[
 ]);
 
 #[cold]
-fn empty_lines(window: &[u8]) -> Result<usize, Stop<Refusal>> {
+fn empty_lines(window: &[u8]) -> Result<usize, ParseError<Refusal>> {
     let mut at = 0;
     while let Some(b"\r\n") = window.get(at..at + 2) {
         at += 2;
         if at > 2 * EMPTY_LINES_MAX {
-            return Err(Stop::Bad(Refusal::EmptyLines));
+            return Err(ParseError::Invalid(Refusal::EmptyLines));
         }
     }
     Ok(at)
@@ -86,7 +86,7 @@ fn read_request_line(
     line: usize,
     limits: &Limits,
     index: &mut RequestIndex,
-) -> Result<usize, Stop<Refusal>> {
+) -> Result<usize, ParseError<Refusal>> {
     let name_end = match window.get(line..line + 4) {
         Some(b"GET ") => line + 3,
         _ => {
@@ -103,7 +103,7 @@ fn read_request_line(
     index.method_name = Span::new(line, name_end);
     let target = name_end + 1;
     if name_end == line || window.get(name_end) != Some(&b' ') {
-        return Err(judge(window, line, limits));
+        return Err(diagnose(window, line, limits));
     }
     let mut stop = target_stop_from(window, target);
     let mut query = None;
@@ -114,30 +114,30 @@ fn read_request_line(
     index.version = match window.get(stop..stop + 11) {
         Some(b" HTTP/1.1\r\n") => Version::Http11,
         Some(b" HTTP/1.0\r\n") => Version::Http10,
-        _ => return Err(judge(window, line, limits)),
+        _ => return Err(diagnose(window, line, limits)),
     };
     if stop == target {
-        return Err(judge(window, line, limits));
+        return Err(diagnose(window, line, limits));
     }
     if stop - target > limits.target_size {
-        return Err(Stop::Bad(Refusal::TargetTooLong));
+        return Err(ParseError::Invalid(Refusal::TargetTooLong));
     }
     if name_end - line > METHOD_MAX {
-        return Err(Stop::Bad(Refusal::MethodTooLong));
+        return Err(ParseError::Invalid(Refusal::MethodTooLong));
     }
     index.target = Span::new(target, stop);
     if window[target] == b'/' && index.method != Method::Connect {
         index.path = Span::new(target, query.unwrap_or(stop));
         index.query = query.map(|mark| Span::new(mark + 1, stop));
     } else {
-        read_rare_target(window, target, stop, index).map_err(Stop::Bad)?;
+        read_uncommon_target(window, target, stop, index).map_err(ParseError::Invalid)?;
     }
     Ok(stop + 11)
 }
 
 /// The three forms of a target that ordinary requests do not have (RFC 9112 §3.2.2–3.2.4).
 #[cold]
-fn read_rare_target(window: &[u8], start: usize, end: usize, index: &mut RequestIndex) -> Result<(), Refusal> {
+fn read_uncommon_target(window: &[u8], start: usize, end: usize, index: &mut RequestIndex) -> Result<(), Refusal> {
     let target = &window[start..end];
     if index.method == Method::Connect {
         index.form = TargetForm::Authority;
@@ -229,11 +229,11 @@ fn check_host(window: &[u8], index: &mut RequestIndex) -> Result<(), Refusal> {
 }
 
 /// What Connection, Content-Length, Transfer-Encoding, Expect and Upgrade ask for.
-fn demands(window: &[u8], index: &mut RequestIndex, head: &mut RequestHead) -> Result<(), Refusal> {
+fn read_connection_fields(window: &[u8], index: &mut RequestIndex, head: &mut RequestHead) -> Result<(), Refusal> {
     let fields = index.fields.view(window);
     let options = ConnectionOptions::read(fields);
     head.persists = options.persists(index.version);
-    head.content = framing::declared(fields, index.version)?.unwrap_or(Content::None);
+    head.body = framing::declared_body(fields, index.version)?.unwrap_or(BodyFraming::None);
     if index.version == Version::Http10 {
         // Neither Expect nor Upgrade means anything from HTTP/1.0 (RFC 9110 §10.1.1, §7.8).
         return Ok(());
@@ -242,11 +242,11 @@ fn demands(window: &[u8], index: &mut RequestIndex, head: &mut RequestHead) -> R
         if !expectation.eq_ignore_ascii_case(b"100-continue") {
             return Err(Refusal::Expectation);
         }
-        head.expects_continue = head.content != Content::None;
+        head.expects_continue = head.body != BodyFraming::None;
     }
     // A server may ignore Upgrade (RFC 9110 §7.8), and with content it is ignored: the bytes of the new protocol would
     // follow content that the handler need not have read. Refusing would turn away `curl --http2 -d`.
-    head.wants_upgrade = options.upgrade && fields.contains(Known::Upgrade) && head.content == Content::None;
+    head.wants_upgrade = options.upgrade && fields.contains(Known::Upgrade) && head.body == BodyFraming::None;
     if head.wants_upgrade {
         index.upgrade = index.fields.place(Known::Upgrade);
     }
@@ -255,11 +255,11 @@ fn demands(window: &[u8], index: &mut RequestIndex, head: &mut RequestHead) -> R
 
 /// Names what is wrong with the request line that begins here, if it is complete.
 #[cold]
-fn judge(window: &[u8], line: usize, limits: &Limits) -> Stop<Refusal> {
+fn diagnose(window: &[u8], line: usize, limits: &Limits) -> ParseError<Refusal> {
     let rest = window.get(line..).unwrap_or_default();
     match memchr(b'\n', rest) {
-        Some(end) => Stop::Bad(classify(&rest[..end], limits)),
-        None => Stop::Incomplete,
+        Some(end) => ParseError::Invalid(classify(&rest[..end], limits)),
+        None => ParseError::Incomplete,
     }
 }
 

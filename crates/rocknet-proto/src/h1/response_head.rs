@@ -2,7 +2,7 @@
 
 use memchr::memchr;
 
-use super::lines::{Stop, read_fields};
+use super::lines::{ParseError, read_fields};
 use super::response_error::ResponseError;
 use crate::bytes::{VALUE, all, control_from};
 use crate::fields::Span;
@@ -16,11 +16,11 @@ pub(crate) fn read_head(
     window: &[u8],
     limits: &Limits,
     index: &mut ResponseIndex,
-) -> Result<usize, Stop<ResponseError>> {
+) -> Result<usize, ParseError<ResponseError>> {
     index.clear();
     let at = read_status_line(window, index)?;
     let end =
-        read_fields(window, at, &mut index.fields, limits.fields).map_err(|stop| stop.map(ResponseError::Field))?;
+        read_fields(window, at, &mut index.fields, limits.fields).map_err(|error| error.map(ResponseError::Field))?;
     index.head_size = end as u32;
     Ok(end)
 }
@@ -29,34 +29,34 @@ pub(crate) fn read_head(
 /// status-line = HTTP-version SP status-code SP [ reason-phrase ] CRLF
 /// ```
 /// The second SP may be missing with the phrase: servers in use leave it out, and no other reading is possible.
-fn read_status_line(window: &[u8], index: &mut ResponseIndex) -> Result<usize, Stop<ResponseError>> {
+fn read_status_line(window: &[u8], index: &mut ResponseIndex) -> Result<usize, ParseError<ResponseError>> {
     let Some(line) = window.first_chunk::<12>() else {
-        return Err(judge(window));
+        return Err(diagnose(window));
     };
     let version = match &line[..9] {
         b"HTTP/1.1 " => Version::Http11,
         b"HTTP/1.0 " => Version::Http10,
-        _ => return Err(judge(window)),
+        _ => return Err(diagnose(window)),
     };
     let digits = [line[9], line[10], line[11]];
     if !digits.iter().all(u8::is_ascii_digit) {
-        return Err(judge(window));
+        return Err(diagnose(window));
     }
     let code = digits.iter().fold(0, |code, digit| code * 10 + u16::from(digit - b'0'));
     let Some(status) = Status::new(code) else {
-        return Err(judge(window));
+        return Err(diagnose(window));
     };
     let start = match window.get(12) {
         Some(b' ') => 13,
         Some(b'\r') => 12,
-        _ => return Err(judge(window)),
+        _ => return Err(diagnose(window)),
     };
     let mut end = control_from(window, start);
     while let Some(b'\t') = window.get(end) {
         end = control_from(window, end + 1);
     }
     let Some(b"\r\n") = window.get(end..end + 2) else {
-        return Err(judge(window));
+        return Err(diagnose(window));
     };
     (index.version, index.status, index.reason) = (version, status, Span::new(start, end));
     Ok(end + 2)
@@ -64,12 +64,12 @@ fn read_status_line(window: &[u8], index: &mut ResponseIndex) -> Result<usize, S
 
 /// Names what is wrong with the status line, if it is complete.
 #[cold]
-fn judge(window: &[u8]) -> Stop<ResponseError> {
+fn diagnose(window: &[u8]) -> ParseError<ResponseError> {
     let Some(end) = memchr(b'\n', window) else {
-        return Stop::Incomplete;
+        return ParseError::Incomplete;
     };
     let Some((b'\r', line)) = window[..end].split_last() else {
-        return Stop::Bad(ResponseError::StatusLineEnd);
+        return ParseError::Invalid(ResponseError::StatusLineEnd);
     };
     let error = match line {
         _ if line.contains(&b'\r') => ResponseError::StatusLineEnd,
@@ -84,5 +84,5 @@ fn judge(window: &[u8]) -> Stop<ResponseError> {
         }
         _ => ResponseError::StatusLine,
     };
-    Stop::Bad(error)
+    ParseError::Invalid(error)
 }

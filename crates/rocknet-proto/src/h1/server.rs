@@ -12,11 +12,11 @@
 
 use memchr::memchr;
 
-use super::content::{BodyError, ContentReader, Piece};
-use super::content_writer::ContentWriter;
+use super::body_reader::{BodyError, BodyEvent, BodyReader};
+use super::body_writer::BodyWriter;
 use super::encode::{ConnectionField, EncodeError, Framing, Length};
-use super::framing::Content;
-use super::lines::Stop;
+use super::framing::BodyFraming;
+use super::lines::ParseError;
 use super::request_head::read_head;
 use crate::limits::Limits;
 use crate::method::Method;
@@ -26,11 +26,11 @@ use crate::status::Status;
 
 /// What the unread bytes turned out to be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Received {
+pub enum ServerEvent {
     /// Not enough for an event; the consumed bytes were between others (sizes of chunks).
     More { consumed: usize },
     /// A head; its index is filled. Without content no `End` follows.
-    Request { consumed: usize, content: Content },
+    Request { consumed: usize, body: BodyFraming },
     /// `unread[start..end]` is content; everything up to `end` is consumed.
     Data { start: usize, end: usize },
     /// Content and trailers are complete; `RequestIndex::trailers` points into these unread bytes.
@@ -41,7 +41,7 @@ pub enum Received {
 
 /// What becomes of the connection after an answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Next {
+pub enum AfterResponse {
     /// The next request may follow, or stand in the unread bytes already.
     KeepAlive,
     /// Content of the request is still unread. `receive` goes on giving it, to be thrown away; after `End` the next
@@ -57,29 +57,29 @@ pub enum Next {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Reading {
+enum ReadState {
     Head,
-    Content,
-    Waiting,
+    Body,
+    AwaitingResponse,
     Closed,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Writing {
+enum WriteState {
     Idle,
-    Owed,
-    Begun,
+    Pending,
+    Started,
 }
 
 /// One connection; it holds no buffer, so an idle one costs these few bytes.
 #[derive(Debug)]
 pub struct ServerConnection {
-    content: ContentReader,
-    answer: ContentWriter,
+    request_body: BodyReader,
+    response_body: BodyWriter,
     /// Bytes of an incomplete head that hold no line end beyond those already looked at.
     scanned: u32,
-    reading: Reading,
-    writing: Writing,
+    reading: ReadState,
+    writing: WriteState,
     method: Method,
     version: Version,
     persists: bool,
@@ -97,11 +97,11 @@ impl Default for ServerConnection {
 impl ServerConnection {
     pub const fn new() -> Self {
         Self {
-            content: ContentReader::of_requests(),
-            answer: ContentWriter::bare(),
+            request_body: BodyReader::for_requests(),
+            response_body: BodyWriter::empty(),
             scanned: 0,
-            reading: Reading::Head,
-            writing: Writing::Idle,
+            reading: ReadState::Head,
+            writing: WriteState::Idle,
             method: Method::Get,
             version: Version::Http11,
             persists: true,
@@ -113,11 +113,16 @@ impl ServerConnection {
 
     /// Takes unread bytes and gives one event. After a refusal the connection reads no further.
     #[inline]
-    pub fn receive(&mut self, limits: &Limits, unread: &[u8], request: &mut RequestIndex) -> Result<Received, Refusal> {
+    pub fn receive(
+        &mut self,
+        limits: &Limits,
+        unread: &[u8],
+        request: &mut RequestIndex,
+    ) -> Result<ServerEvent, Refusal> {
         match self.reading {
-            Reading::Head => self.receive_head(limits, unread, request),
-            Reading::Content => self.receive_content(limits, unread, request),
-            Reading::Waiting | Reading::Closed => Ok(Received::Blocked),
+            ReadState::Head => self.receive_head(limits, unread, request),
+            ReadState::Body => self.receive_body(limits, unread, request),
+            ReadState::AwaitingResponse | ReadState::Closed => Ok(ServerEvent::Blocked),
         }
     }
 
@@ -127,14 +132,14 @@ impl ServerConnection {
         limits: &Limits,
         unread: &[u8],
         request: &mut RequestIndex,
-    ) -> Result<Received, Refusal> {
+    ) -> Result<ServerEvent, Refusal> {
         let window = limits.head_window(unread);
         if self.scanned > 0 && window.len() < limits.head_ceiling() {
             // Without a new line end nothing can change: a peer that sends byte by byte costs one look at each byte.
             let new = window.get(self.scanned as usize..).unwrap_or(window);
             if memchr(b'\n', new).is_none() {
                 self.scanned = window.len() as u32;
-                return Ok(Received::More { consumed: 0 });
+                return Ok(ServerEvent::More { consumed: 0 });
             }
         }
         match read_head(window, limits, request) {
@@ -145,30 +150,35 @@ impl ServerConnection {
                 self.persists = head.persists;
                 self.expects_continue = head.expects_continue;
                 self.wants_upgrade = head.wants_upgrade;
-                self.writing = Writing::Owed;
-                self.reading = Reading::Waiting;
-                if head.content != Content::None {
-                    self.reading = Reading::Content;
-                    self.content.start(head.content, limits.content_size);
+                self.writing = WriteState::Pending;
+                self.reading = ReadState::AwaitingResponse;
+                if head.body != BodyFraming::None {
+                    self.reading = ReadState::Body;
+                    self.request_body.start(head.body, limits.body_size);
                 }
-                Ok(Received::Request {
+                Ok(ServerEvent::Request {
                     consumed: head.end,
-                    content: head.content,
+                    body: head.body,
                 })
             }
-            Err(stop) => self.stopped_in_head(stop, window, limits),
+            Err(error) => self.incomplete_or_refused(error, window, limits),
         }
     }
 
     #[cold]
-    fn stopped_in_head(&mut self, stop: Stop<Refusal>, window: &[u8], limits: &Limits) -> Result<Received, Refusal> {
-        let refusal = match stop {
-            Stop::Bad(refusal) => refusal,
-            Stop::Incomplete if window.len() < limits.head_ceiling() => {
+    fn incomplete_or_refused(
+        &mut self,
+        error: ParseError<Refusal>,
+        window: &[u8],
+        limits: &Limits,
+    ) -> Result<ServerEvent, Refusal> {
+        let refusal = match error {
+            ParseError::Invalid(refusal) => refusal,
+            ParseError::Incomplete if window.len() < limits.head_ceiling() => {
                 self.scanned = window.len() as u32;
-                return Ok(Received::More { consumed: 0 });
+                return Ok(ServerEvent::More { consumed: 0 });
             }
-            Stop::Incomplete => {
+            ParseError::Incomplete => {
                 let mut lines = window;
                 while let [b'\r', b'\n', rest @ ..] = lines {
                     lines = rest;
@@ -182,31 +192,31 @@ impl ServerConnection {
         // Nothing that was read of this head may decide how the refusal is framed.
         (self.method, self.version) = (Method::Get, Version::Http11);
         (self.expects_continue, self.wants_upgrade) = (false, false);
-        self.writing = Writing::Owed;
+        self.writing = WriteState::Pending;
         Err(self.refuse(refusal))
     }
 
-    fn receive_content(
+    fn receive_body(
         &mut self,
         limits: &Limits,
         unread: &[u8],
         request: &mut RequestIndex,
-    ) -> Result<Received, Refusal> {
-        match self.content.read(limits, unread, &mut request.trailers) {
-            Ok(Piece::More { consumed }) => Ok(Received::More { consumed }),
-            Ok(Piece::Data { start, end }) => {
+    ) -> Result<ServerEvent, Refusal> {
+        match self.request_body.read(limits, unread, &mut request.trailers) {
+            Ok(BodyEvent::More { consumed }) => Ok(ServerEvent::More { consumed }),
+            Ok(BodyEvent::Data { start, end }) => {
                 // Whoever sends content does not wait for 100 (RFC 9110 §10.1.1).
                 self.expects_continue = false;
-                Ok(Received::Data { start, end })
+                Ok(ServerEvent::Data { start, end })
             }
-            Ok(Piece::End { consumed }) => {
+            Ok(BodyEvent::End { consumed }) => {
                 self.expects_continue = false;
-                self.reading = if self.writing == Writing::Idle {
-                    Reading::Head
+                self.reading = if self.writing == WriteState::Idle {
+                    ReadState::Head
                 } else {
-                    Reading::Waiting
+                    ReadState::AwaitingResponse
                 };
-                Ok(Received::End { consumed })
+                Ok(ServerEvent::End { consumed })
             }
             Err(BodyError::Chunk(error)) => Err(self.refuse(Refusal::Chunk(error))),
             Err(BodyError::TooLarge) => Err(self.refuse(Refusal::ContentTooLarge)),
@@ -214,15 +224,15 @@ impl ServerConnection {
     }
 
     fn refuse(&mut self, refusal: Refusal) -> Refusal {
-        self.reading = Reading::Closed;
+        self.reading = ReadState::Closed;
         self.persists = false;
         refusal
     }
 
     /// Sets how much content this request may bring, known once its site is. Content announced above it is refused here,
     /// chunked content when it gets there.
-    pub fn set_content_limit(&mut self, limit: u64) -> Result<(), Refusal> {
-        if self.reading == Reading::Content && !self.content.limit(limit) {
+    pub fn set_body_limit(&mut self, limit: u64) -> Result<(), Refusal> {
+        if self.reading == ReadState::Body && !self.request_body.limit(limit) {
             return Err(self.refuse(Refusal::ContentTooLarge));
         }
         Ok(())
@@ -231,7 +241,7 @@ impl ServerConnection {
     /// The client waits for `CONTINUE` before it sends its content: to be written when somebody wants the content, before
     /// the answer. Answering without it closes the connection, as nobody knows then whether the content still comes.
     pub fn wants_continue(&self) -> bool {
-        self.expects_continue && self.writing == Writing::Owed && self.reading == Reading::Content
+        self.expects_continue && self.writing == WriteState::Pending && self.reading == ReadState::Body
     }
 
     pub fn continue_sent(&mut self) {
@@ -239,28 +249,28 @@ impl ServerConnection {
     }
 
     /// An answer may be begun: a request waits for one, or a refusal that came before any answer.
-    pub fn may_answer(&self) -> bool {
-        self.writing == Writing::Owed
+    pub fn may_respond(&self) -> bool {
+        self.writing == WriteState::Pending
     }
 
     /// Interim answers (103) may be written: the client speaks HTTP/1.1 and its answer is not begun.
-    pub fn may_inform(&self) -> bool {
-        self.writing == Writing::Owed && self.version != Version::Http10 && self.reading != Reading::Closed
+    pub fn may_send_interim(&self) -> bool {
+        self.writing == WriteState::Pending && self.version != Version::Http10 && self.reading != ReadState::Closed
     }
 
     /// The client asked for another protocol in a way that 101 may answer.
     pub fn may_upgrade(&self) -> bool {
-        self.wants_upgrade && self.writing == Writing::Owed
+        self.wants_upgrade && self.writing == WriteState::Pending
     }
 
     /// Between two requests: a connection that closes now cuts off nothing but bytes of a request not yet complete.
     pub fn is_idle(&self) -> bool {
-        self.reading == Reading::Head && self.writing == Writing::Idle
+        self.reading == ReadState::Head && self.writing == WriteState::Idle
     }
 
     /// Content of the current request is still to come.
-    pub fn is_receiving_content(&self) -> bool {
-        self.reading == Reading::Content
+    pub fn is_receiving_body(&self) -> bool {
+        self.reading == ReadState::Body
     }
 
     /// Begins the answer and says how it is framed; `close` ends the connection after it.
@@ -269,13 +279,13 @@ impl ServerConnection {
     /// Without a request (408 for a head that never came whole) the connection closes after the answer.
     #[inline]
     pub fn respond(&mut self, status: Status, length: Length, close: bool) -> Framing {
-        if self.writing != Writing::Owed {
+        if self.writing != WriteState::Pending {
             // No request: nothing of the one before may decide how this is framed.
-            (self.persists, self.reading) = (false, Reading::Closed);
+            (self.persists, self.reading) = (false, ReadState::Closed);
             (self.method, self.version, self.wants_upgrade) = (Method::Get, Version::Http11, false);
         }
         if (status.is_informational() || self.method == Method::Connect)
-            && let Some(framing) = self.respond_without_end(status)
+            && let Some(framing) = self.respond_interim_or_switch(status)
         {
             return framing;
         }
@@ -287,28 +297,28 @@ impl ServerConnection {
             connection: ConnectionField::None,
             chunked: false,
             content_length: None,
-            content: false,
+            has_body: false,
         };
-        (self.writing, self.answer) = (Writing::Begun, ContentWriter::bare());
-        if status.allows_content() {
+        (self.writing, self.response_body) = (WriteState::Started, BodyWriter::empty());
+        if status.allows_body() {
             match length {
                 // 205 asks to reset the form and has no content (RFC 9110 §15.3.6).
                 _ if status == Status::RESET_CONTENT => framing.content_length = Some(0),
                 Length::Unknown if self.method == Method::Head => {}
                 Length::Unknown if self.version == Version::Http10 => {
-                    (self.persists, framing.content) = (false, true);
-                    self.answer = ContentWriter::until_close();
+                    (self.persists, framing.has_body) = (false, true);
+                    self.response_body = BodyWriter::until_close();
                 }
                 Length::Unknown => {
-                    (framing.chunked, framing.content) = (true, true);
-                    self.answer = ContentWriter::chunked();
+                    (framing.chunked, framing.has_body) = (true, true);
+                    self.response_body = BodyWriter::chunked();
                 }
                 Length::None | Length::Exact(_) => {
                     let length = if let Length::Exact(length) = length { length } else { 0 };
                     framing.content_length = Some(length);
                     if self.method != Method::Head {
-                        framing.content = true;
-                        self.answer = ContentWriter::exact(length);
+                        framing.has_body = true;
+                        self.response_body = BodyWriter::exact(length);
                     }
                 }
             }
@@ -323,12 +333,12 @@ impl ServerConnection {
 
     /// Interim answers, and the two after which no HTTP follows: 101, and 2xx to CONNECT (RFC 9110 §9.3.6).
     #[cold]
-    fn respond_without_end(&mut self, status: Status) -> Option<Framing> {
+    fn respond_interim_or_switch(&mut self, status: Status) -> Option<Framing> {
         let mut framing = Framing {
             connection: ConnectionField::None,
             chunked: false,
             content_length: None,
-            content: false,
+            has_body: false,
         };
         if status == Status::SWITCHING_PROTOCOLS {
             self.upgraded = self.wants_upgrade;
@@ -337,44 +347,44 @@ impl ServerConnection {
             framing.connection = if self.wants_upgrade { upgrade } else { close };
         } else if status.is_informational() {
             return Some(framing);
-        } else if status.is_success() && self.reading == Reading::Waiting {
+        } else if status.is_success() && self.reading == ReadState::AwaitingResponse {
             self.upgraded = true;
         } else {
             return None;
         }
-        (self.writing, self.answer) = (Writing::Begun, ContentWriter::bare());
+        (self.writing, self.response_body) = (WriteState::Started, BodyWriter::empty());
         Some(framing)
     }
 
     /// `respond` and `finish` at once, for an answer that is sent whole.
     #[inline]
-    pub fn respond_complete(&mut self, status: Status, length: Length, close: bool) -> (Framing, Next) {
+    pub fn respond_complete(&mut self, status: Status, length: Length, close: bool) -> (Framing, AfterResponse) {
         let framing = self.respond(status, length, close);
-        if self.writing == Writing::Begun {
-            self.answer = ContentWriter::bare();
+        if self.writing == WriteState::Started {
+            self.response_body = BodyWriter::empty();
         }
-        (framing, self.close_or_go_on())
+        (framing, self.after_response())
     }
 
     /// Accounts for data of the answer that is about to be sent, and writes what must stand before it.
     pub fn begin_data(&mut self, size: u64, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-        self.answer.begin(size, out)
+        self.response_body.begin(size, out)
     }
 
     /// What must stand behind the data announced with `begin_data`; nothing for data of no bytes.
     pub fn data_end(&self) -> &'static [u8] {
-        self.answer.end()
+        self.response_body.end()
     }
 
     /// Writes data of the answer, framed.
     pub fn encode_data(&mut self, data: &[u8], out: &mut Vec<u8>) -> Result<(), EncodeError> {
-        self.answer.write(data, out)
+        self.response_body.write(data, out)
     }
 
     /// Ends the answer. One that is shorter than announced can only be told by closing.
-    pub fn finish(&mut self, out: &mut Vec<u8>) -> Next {
-        self.answer.finish(out);
-        self.close_or_go_on()
+    pub fn finish(&mut self, out: &mut Vec<u8>) -> AfterResponse {
+        self.response_body.finish(out);
+        self.after_response()
     }
 
     /// As `finish`; trailers are dropped where the answer is not chunked. On an error the answer is not ended.
@@ -382,36 +392,36 @@ impl ServerConnection {
         &mut self,
         trailers: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
         out: &mut Vec<u8>,
-    ) -> Result<Next, EncodeError> {
-        self.answer.finish_with_trailers(trailers, out)?;
-        Ok(self.close_or_go_on())
+    ) -> Result<AfterResponse, EncodeError> {
+        self.response_body.finish_with_trailers(trailers, out)?;
+        Ok(self.after_response())
     }
 
     /// Gives up an answer that was begun: the client learns it from the close, as the content does not end as announced.
-    pub fn abort(&mut self) -> Next {
-        (self.persists, self.reading, self.writing) = (false, Reading::Closed, Writing::Idle);
-        self.answer = ContentWriter::bare();
-        Next::Close
+    pub fn abort(&mut self) -> AfterResponse {
+        (self.persists, self.reading, self.writing) = (false, ReadState::Closed, WriteState::Idle);
+        self.response_body = BodyWriter::empty();
+        AfterResponse::Close
     }
 
     #[inline]
-    fn close_or_go_on(&mut self) -> Next {
-        if self.writing != Writing::Begun || self.answer.is_short() {
+    fn after_response(&mut self) -> AfterResponse {
+        if self.writing != WriteState::Started || self.response_body.is_short() {
             return self.abort();
         }
-        (self.writing, self.answer) = (Writing::Idle, ContentWriter::bare());
-        if self.reading == Reading::Waiting && self.persists && !self.upgraded {
-            self.reading = Reading::Head;
-            return Next::KeepAlive;
+        (self.writing, self.response_body) = (WriteState::Idle, BodyWriter::empty());
+        if self.reading == ReadState::AwaitingResponse && self.persists && !self.upgraded {
+            self.reading = ReadState::Head;
+            return AfterResponse::KeepAlive;
         }
-        if self.reading == Reading::Content && self.persists {
-            return Next::Drain;
+        if self.reading == ReadState::Body && self.persists {
+            return AfterResponse::Drain;
         }
-        let was = std::mem::replace(&mut self.reading, Reading::Closed);
+        let was = std::mem::replace(&mut self.reading, ReadState::Closed);
         match was {
-            _ if self.upgraded => Next::Upgrade,
-            Reading::Waiting => Next::Close,
-            Reading::Head | Reading::Content | Reading::Closed => Next::Linger,
+            _ if self.upgraded => AfterResponse::Upgrade,
+            ReadState::AwaitingResponse => AfterResponse::Close,
+            ReadState::Head | ReadState::Body | ReadState::Closed => AfterResponse::Linger,
         }
     }
 }

@@ -1,7 +1,8 @@
 //! How answers are framed, what is written, and what becomes of the connection.
 
 use rocknet_proto::h1::{
-    ConnectionField, Content, EncodeError, Framing, Length, Next, Received, Refusal, ServerConnection, encode_head,
+    AfterResponse, BodyFraming, ConnectionField, EncodeError, Framing, Length, Refusal, ServerConnection, ServerEvent,
+    encode_head,
 };
 use rocknet_proto::{Limits, RequestIndex, Status};
 
@@ -12,19 +13,22 @@ fn asked(line: &str, fields: &str) -> ServerConnection {
     let mut connection = ServerConnection::new();
     let head = format!("{line}\r\nHost: a:1\r\n{fields}\r\n");
     let received = connection.receive(&Limits::default(), head.as_bytes(), &mut RequestIndex::default());
-    assert!(matches!(received, Ok(Received::Request { .. })), "{head}: {received:?}");
+    assert!(
+        matches!(received, Ok(ServerEvent::Request { .. })),
+        "{head}: {received:?}"
+    );
     connection
 }
 
 /// Sends `hi` in the way the connection frames it and returns all that goes over the wire, and the fate.
-fn answer(mut connection: ServerConnection, status: Status, length: Length, close: bool) -> (String, Next) {
+fn answer(mut connection: ServerConnection, status: Status, length: Length, close: bool) -> (String, AfterResponse) {
     let framing = connection.respond(status, length, close);
     let mut out = Vec::new();
     assert_eq!(encode_head(&mut out, framing, status, NO_FIELDS), Ok(()));
     let forbidden = connection.encode_data(b"more than two", &mut Vec::new());
-    if framing.content {
+    if framing.has_body {
         let expected = if framing.content_length.is_some() {
-            Err(EncodeError::ContentTooLong)
+            Err(EncodeError::BodyTooLong)
         } else {
             Ok(())
         };
@@ -32,13 +36,13 @@ fn answer(mut connection: ServerConnection, status: Status, length: Length, clos
         assert_eq!(connection.encode_data(b"hi", &mut out), Ok(()));
         assert_eq!(connection.encode_data(b"", &mut out), Ok(()));
     } else {
-        assert_eq!(forbidden, Err(EncodeError::ContentForbidden));
+        assert_eq!(forbidden, Err(EncodeError::BodyForbidden));
     }
     let next = connection.finish(&mut out);
     (String::from_utf8(out).expect("heads in these rows are ASCII"), next)
 }
 
-fn check(line: &str, fields: &str, status: u16, length: Length, close: bool, wire: &str, next: Next) {
+fn check(line: &str, fields: &str, status: u16, length: Length, close: bool, wire: &str, next: AfterResponse) {
     let status = Status::new(status).expect("rows hold statuses");
     let shown = format!("{line} {fields:?} {status} {length:?} {close}");
     let (written, fate) = answer(asked(line, fields), status, length, close);
@@ -62,7 +66,15 @@ fn framing_of_answers() {
     let old = "GET / HTTP/1.0";
     let head = "HEAD / HTTP/1.1";
     let two = Exact(2);
-    check(get, "", 200, two, false, "Content-Length: 2\r\n\r\nhi", Next::KeepAlive);
+    check(
+        get,
+        "",
+        200,
+        two,
+        false,
+        "Content-Length: 2\r\n\r\nhi",
+        AfterResponse::KeepAlive,
+    );
     check(
         get,
         "",
@@ -70,7 +82,7 @@ fn framing_of_answers() {
         two,
         true,
         "Content-Length: 2\r\nConnection: close\r\n\r\nhi",
-        Next::Close,
+        AfterResponse::Close,
     );
     check(
         get,
@@ -79,7 +91,7 @@ fn framing_of_answers() {
         Unknown,
         false,
         "Transfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n",
-        Next::KeepAlive,
+        AfterResponse::KeepAlive,
     );
     let close = "Connection: close\r\n";
     check(
@@ -89,7 +101,7 @@ fn framing_of_answers() {
         two,
         false,
         "Content-Length: 2\r\nConnection: close\r\n\r\nhi",
-        Next::Close,
+        AfterResponse::Close,
     );
     check(
         old,
@@ -98,9 +110,17 @@ fn framing_of_answers() {
         two,
         false,
         "Content-Length: 2\r\nConnection: close\r\n\r\nhi",
-        Next::Close,
+        AfterResponse::Close,
     );
-    check(old, "", 200, Unknown, false, "Connection: close\r\n\r\nhi", Next::Close);
+    check(
+        old,
+        "",
+        200,
+        Unknown,
+        false,
+        "Connection: close\r\n\r\nhi",
+        AfterResponse::Close,
+    );
     let keep = "Connection: keep-alive\r\n";
     check(
         old,
@@ -109,7 +129,7 @@ fn framing_of_answers() {
         two,
         false,
         "Content-Length: 2\r\nConnection: keep-alive\r\n\r\nhi",
-        Next::KeepAlive,
+        AfterResponse::KeepAlive,
     );
     check(
         old,
@@ -118,7 +138,7 @@ fn framing_of_answers() {
         Unknown,
         false,
         "Connection: close\r\n\r\nhi",
-        Next::Close,
+        AfterResponse::Close,
     );
     check(
         old,
@@ -127,10 +147,18 @@ fn framing_of_answers() {
         None,
         false,
         "Connection: keep-alive\r\n\r\n",
-        Next::KeepAlive,
+        AfterResponse::KeepAlive,
     );
-    check(head, "", 200, two, false, "Content-Length: 2\r\n\r\n", Next::KeepAlive);
-    check(head, "", 200, Unknown, false, "\r\n", Next::KeepAlive);
+    check(
+        head,
+        "",
+        200,
+        two,
+        false,
+        "Content-Length: 2\r\n\r\n",
+        AfterResponse::KeepAlive,
+    );
+    check(head, "", 200, Unknown, false, "\r\n", AfterResponse::KeepAlive);
     check(
         "HEAD / HTTP/1.0",
         keep,
@@ -138,15 +166,23 @@ fn framing_of_answers() {
         Unknown,
         false,
         "Connection: keep-alive\r\n\r\n",
-        Next::KeepAlive,
+        AfterResponse::KeepAlive,
     );
-    check(head, "", 304, two, false, "\r\n", Next::KeepAlive);
+    check(head, "", 304, two, false, "\r\n", AfterResponse::KeepAlive);
     for bare in [204, 304] {
         for length in [None, two, Unknown] {
-            check(get, "", bare, length, false, "\r\n", Next::KeepAlive);
+            check(get, "", bare, length, false, "\r\n", AfterResponse::KeepAlive);
         }
     }
-    check(get, "", 205, two, false, "Content-Length: 0\r\n\r\n", Next::KeepAlive);
+    check(
+        get,
+        "",
+        205,
+        two,
+        false,
+        "Content-Length: 0\r\n\r\n",
+        AfterResponse::KeepAlive,
+    );
     // Content to come: the connection goes on behind it; where the client waits for leave to send it, it does not.
     let length = "Content-Length: 5\r\n";
     let post = "POST / HTTP/1.1";
@@ -157,7 +193,7 @@ fn framing_of_answers() {
         two,
         false,
         "Content-Length: 2\r\n\r\nhi",
-        Next::Drain,
+        AfterResponse::Drain,
     );
     check(
         post,
@@ -166,7 +202,7 @@ fn framing_of_answers() {
         two,
         true,
         "Content-Length: 2\r\nConnection: close\r\n\r\nhi",
-        Next::Linger,
+        AfterResponse::Linger,
     );
     let expect = "Content-Length: 5\r\nExpect: 100-continue\r\n";
     check(
@@ -176,7 +212,7 @@ fn framing_of_answers() {
         two,
         false,
         "Content-Length: 2\r\nConnection: close\r\n\r\nhi",
-        Next::Linger,
+        AfterResponse::Linger,
     );
     // Other protocols.
     let upgrade = "Connection: upgrade\r\nUpgrade: x\r\n";
@@ -187,7 +223,7 @@ fn framing_of_answers() {
         None,
         false,
         "Connection: upgrade\r\n\r\n",
-        Next::Upgrade,
+        AfterResponse::Upgrade,
     );
     check(
         get,
@@ -196,10 +232,26 @@ fn framing_of_answers() {
         two,
         false,
         "Content-Length: 2\r\n\r\nhi",
-        Next::KeepAlive,
+        AfterResponse::KeepAlive,
     );
-    check(get, "", 101, None, false, "Connection: close\r\n\r\n", Next::Close);
-    check("CONNECT a:1 HTTP/1.1", "", 200, None, false, "\r\n", Next::Upgrade);
+    check(
+        get,
+        "",
+        101,
+        None,
+        false,
+        "Connection: close\r\n\r\n",
+        AfterResponse::Close,
+    );
+    check(
+        "CONNECT a:1 HTTP/1.1",
+        "",
+        200,
+        None,
+        false,
+        "\r\n",
+        AfterResponse::Upgrade,
+    );
     check(
         "CONNECT a:1 HTTP/1.1",
         "",
@@ -207,7 +259,7 @@ fn framing_of_answers() {
         two,
         false,
         "Content-Length: 2\r\n\r\nhi",
-        Next::KeepAlive,
+        AfterResponse::KeepAlive,
     );
 }
 
@@ -217,24 +269,24 @@ fn answers_without_content_have_length_zero() {
         let mut connection = asked("GET / HTTP/1.1", "");
         let status = Status::new(status).expect("rows hold statuses");
         let (framing, next) = connection.respond_complete(status, Length::None, false);
-        assert_eq!((framing.content_length, next), (Some(0), Next::KeepAlive));
+        assert_eq!((framing.content_length, next), (Some(0), AfterResponse::KeepAlive));
     }
 }
 
 #[test]
 fn interim_answers_change_nothing() {
     let mut connection = asked("GET / HTTP/1.1", "");
-    assert!(connection.may_inform());
+    assert!(connection.may_send_interim());
     let framing = connection.respond(Status::EARLY_HINTS, Length::None, false);
     let mut out = Vec::new();
     assert_eq!(encode_head(&mut out, framing, Status::EARLY_HINTS, NO_FIELDS), Ok(()));
     assert_eq!(out, b"HTTP/1.1 103 Early Hints\r\n\r\n");
-    assert!(connection.may_answer());
+    assert!(connection.may_respond());
     assert_eq!(
         connection.respond_complete(Status::OK, Length::None, false).1,
-        Next::KeepAlive
+        AfterResponse::KeepAlive
     );
-    assert!(!asked("GET / HTTP/1.0", "").may_inform());
+    assert!(!asked("GET / HTTP/1.0", "").may_send_interim());
 }
 
 #[test]
@@ -245,13 +297,13 @@ fn an_answer_shorter_than_announced_is_told_by_closing() {
     assert_eq!(connection.encode_data(b"hi", &mut out), Ok(()));
     assert_eq!(
         (connection.finish(&mut out), out.as_slice()),
-        (Next::Close, b"hi".as_slice())
+        (AfterResponse::Close, b"hi".as_slice())
     );
     let mut connection = asked("GET / HTTP/1.1", "");
     connection.respond(Status::OK, Length::Unknown, false);
-    assert_eq!(connection.abort(), Next::Close);
+    assert_eq!(connection.abort(), AfterResponse::Close);
     let received = connection.receive(&Limits::default(), b"GET / HTTP/1.1\r\n", &mut RequestIndex::default());
-    assert_eq!(received, Ok(Received::Blocked));
+    assert_eq!(received, Ok(ServerEvent::Blocked));
 }
 
 #[test]
@@ -266,15 +318,18 @@ fn data_may_be_sent_from_where_it_lies() {
     );
     out.clear();
     let trailers = [(b"Digest".as_slice(), b"x".as_slice())];
-    assert_eq!(connection.finish_with_trailers(trailers, &mut out), Ok(Next::KeepAlive));
+    assert_eq!(
+        connection.finish_with_trailers(trailers, &mut out),
+        Ok(AfterResponse::KeepAlive)
+    );
     assert_eq!(out, b"0\r\nDigest: x\r\n\r\n");
     let mut connection = asked("GET / HTTP/1.1", "");
     connection.respond(Status::OK, Length::Exact(4), false);
     assert_eq!(connection.begin_data(4, &mut out), Ok(()));
-    assert_eq!(connection.begin_data(1, &mut out), Err(EncodeError::ContentTooLong));
+    assert_eq!(connection.begin_data(1, &mut out), Err(EncodeError::BodyTooLong));
     assert_eq!(
         (connection.data_end(), connection.finish(&mut out)),
-        (b"".as_slice(), Next::KeepAlive)
+        (b"".as_slice(), AfterResponse::KeepAlive)
     );
 }
 
@@ -288,28 +343,28 @@ fn pipelined_requests_wait_their_turn() {
     let first = connection.receive(&limits, bytes, &mut index);
     assert_eq!(
         first,
-        Ok(Received::Request {
+        Ok(ServerEvent::Request {
             consumed: 28,
-            content: Content::None
+            body: BodyFraming::None
         })
     );
     assert_eq!(
         connection.receive(&limits, &bytes[28..], &mut index),
-        Ok(Received::Blocked)
+        Ok(ServerEvent::Blocked)
     );
     connection.respond(Status::OK, Length::Exact(0), false);
     assert_eq!(
         connection.receive(&limits, &bytes[28..], &mut index),
-        Ok(Received::Blocked)
+        Ok(ServerEvent::Blocked)
     );
     assert_eq!(index.view(&bytes[..28]).path, b"/1");
-    assert_eq!(connection.finish(&mut Vec::new()), Next::KeepAlive);
+    assert_eq!(connection.finish(&mut Vec::new()), AfterResponse::KeepAlive);
     let second = connection.receive(&limits, &bytes[28..], &mut index);
     assert_eq!(
         second,
-        Ok(Received::Request {
+        Ok(ServerEvent::Request {
             consumed: 28,
-            content: Content::None
+            body: BodyFraming::None
         })
     );
 }
@@ -320,22 +375,22 @@ fn a_quick_request_behind_a_slow_one_is_seen_at_once() {
     let (limits, mut index, mut connection) = (Limits::default(), RequestIndex::default(), ServerConnection::new());
     let slow = b"GET /slow HTTP/1.1\r\nHost: a\r\nX: some fifty bytes and no end\r\n\r\n";
     let part = connection.receive(&limits, &slow[..slow.len() - 4], &mut index);
-    assert_eq!(part, Ok(Received::More { consumed: 0 }));
+    assert_eq!(part, Ok(ServerEvent::More { consumed: 0 }));
     assert!(matches!(
         connection.receive(&limits, slow, &mut index),
-        Ok(Received::Request { .. })
+        Ok(ServerEvent::Request { .. })
     ));
     assert_eq!(
         connection.respond_complete(Status::OK, Length::None, false).1,
-        Next::KeepAlive
+        AfterResponse::KeepAlive
     );
     let quick = b"GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2-without-any-end-of-line-up-to-now HTTP/1.1";
     let received = connection.receive(&limits, quick, &mut index);
     assert_eq!(
         received,
-        Ok(Received::Request {
+        Ok(ServerEvent::Request {
             consumed: 28,
-            content: Content::None
+            body: BodyFraming::None
         })
     );
 }
@@ -347,20 +402,20 @@ fn a_head_that_never_ends_can_be_answered() {
     let mut connection = asked("HEAD / HTTP/1.0", "Connection: keep-alive\r\n");
     assert_eq!(
         connection.respond_complete(Status::OK, Length::Exact(1), false).1,
-        Next::KeepAlive
+        AfterResponse::KeepAlive
     );
     let received = connection.receive(&limits, b"GET / HT", &mut RequestIndex::default());
-    assert_eq!(received, Ok(Received::More { consumed: 0 }));
+    assert_eq!(received, Ok(ServerEvent::More { consumed: 0 }));
     let (framing, next) = connection.respond_complete(Status::REQUEST_TIMEOUT, Length::Exact(7), false);
     let expected = Framing {
         connection: ConnectionField::Close,
         chunked: false,
         content_length: Some(7),
-        content: true,
+        has_body: true,
     };
-    assert_eq!((framing, next), (expected, Next::Linger));
+    assert_eq!((framing, next), (expected, AfterResponse::Linger));
     let received = connection.receive(&limits, b"GET / HTTP/1.1\r\n", &mut RequestIndex::default());
-    assert_eq!(received, Ok(Received::Blocked));
+    assert_eq!(received, Ok(ServerEvent::Blocked));
 }
 
 #[test]
@@ -372,23 +427,23 @@ fn refusals_within_content_can_be_answered_unless_an_answer_is_begun() {
         }
         let received = connection.receive(&Limits::default(), b"x\r\n", &mut RequestIndex::default());
         assert!(matches!(received, Err(Refusal::Chunk(_))));
-        assert_eq!(connection.may_answer(), !begun);
+        assert_eq!(connection.may_respond(), !begun);
         if !begun {
             let framing = connection.respond(Status::BAD_REQUEST, Length::None, false);
             assert_eq!(framing.connection, ConnectionField::Close);
         }
-        assert_eq!(connection.finish(&mut Vec::new()), Next::Linger);
+        assert_eq!(connection.finish(&mut Vec::new()), AfterResponse::Linger);
     }
 }
 
 #[test]
 fn a_content_limit_set_late_is_the_one_that_counts() {
     let mut connection = asked("POST / HTTP/1.1", "Content-Length: 5\r\n");
-    assert_eq!(connection.set_content_limit(5), Ok(()));
-    assert_eq!(connection.set_content_limit(4), Err(Refusal::ContentTooLarge));
-    assert!(connection.may_answer() && !connection.is_receiving_content());
+    assert_eq!(connection.set_body_limit(5), Ok(()));
+    assert_eq!(connection.set_body_limit(4), Err(Refusal::ContentTooLarge));
+    assert!(connection.may_respond() && !connection.is_receiving_body());
     let mut connection = asked("GET / HTTP/1.1", "");
-    assert_eq!(connection.set_content_limit(0), Ok(()));
+    assert_eq!(connection.set_body_limit(0), Ok(()));
 }
 
 #[test]
@@ -400,11 +455,11 @@ fn continue_is_owed_until_content_comes_or_an_answer_goes() {
     assert!(!connection.wants_continue());
     assert_eq!(
         connection.respond_complete(Status::OK, Length::None, false).1,
-        Next::Drain
+        AfterResponse::Drain
     );
     let mut connection = expecting();
     let data = connection.receive(&Limits::default(), b"h", &mut RequestIndex::default());
-    assert_eq!(data, Ok(Received::Data { start: 0, end: 1 }));
+    assert_eq!(data, Ok(ServerEvent::Data { start: 0, end: 1 }));
     assert!(!connection.wants_continue());
     let mut connection = expecting();
     connection.respond(Status::OK, Length::None, false);

@@ -175,7 +175,7 @@ fn chunks_that_are_refused() {
 #[test]
 fn the_limit_of_a_site_holds_for_both_framings() {
     let limits = Limits {
-        content_size: 3,
+        body_size: 3,
         ..Limits::default()
     };
     let sized = |n: usize| {

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use rocknet_proto::fields::Field;
 use rocknet_proto::fuzzing::{Answering, client_conversation, server_conversation};
 use rocknet_proto::h1::{
-    Answered, ClientConnection, Length, Next, Received, RequestLine, ServerConnection, encode_head,
+    AfterResponse, ClientConnection, ClientEvent, Length, RequestLine, ServerConnection, ServerEvent, encode_head,
 };
 use rocknet_proto::{Limits, RequestIndex, ResponseIndex, Status};
 
@@ -121,7 +121,7 @@ proptest! {
     fn any_split_gives_the_same_events(bytes in messages(), cuts in prop::collection::vec(0usize..40, 0..12)) {
         let pieces = pieces(&bytes, &cuts);
         let pieces: Vec<&[u8]> = pieces.iter().map(Vec::as_slice).collect();
-        let small = Limits { head_size: 60, fields: 3, target_size: 4, trailer_size: 9, chunk_extension: 3, content_size: 9 };
+        let small = Limits { head_size: 60, fields: 3, target_size: 4, trailer_size: 9, chunk_extension: 3, body_size: 9 };
         for limits in [Limits::default(), small] {
             for answering in [Answering::AtEnd, Answering::AtOnce] {
                 let whole = server_conversation(&[&bytes], &limits, None, answering);
@@ -167,7 +167,7 @@ proptest! {
 
         let (limits, mut index, mut server) = (Limits::default(), RequestIndex::default(), ServerConnection::new());
         let received = server.receive(&limits, &out, &mut index);
-        let Ok(Received::Request { consumed, .. }) = received else { panic!("{received:?}") };
+        let Ok(ServerEvent::Request { consumed, .. }) = received else { panic!("{received:?}") };
         let request = index.view(&out);
         prop_assert_eq!(request.method_name, method.as_bytes());
         prop_assert_eq!(request.target, target.as_bytes());
@@ -177,21 +177,21 @@ proptest! {
         let mut found = Vec::new();
         loop {
             match server.receive(&limits, unread, &mut index) {
-                Ok(Received::Data { start, end }) => {
+                Ok(ServerEvent::Data { start, end }) => {
                     found.extend_from_slice(&unread[start..end]);
                     unread = &unread[end..];
                 }
-                Ok(Received::End { consumed }) => {
+                Ok(ServerEvent::End { consumed }) => {
                     prop_assert_eq!(index.trailers.view(unread).len(), usize::from(!announced));
                     unread = &unread[consumed..];
                 }
-                Ok(Received::Blocked) => break,
+                Ok(ServerEvent::Blocked) => break,
                 other => panic!("{other:?}"),
             }
         }
         prop_assert_eq!((found, unread.len()), (content.concat(), 0));
         let next = server.respond_complete(Status::OK, Length::None, false).1;
-        prop_assert_eq!(next, if close { Next::Close } else { Next::KeepAlive });
+        prop_assert_eq!(next, if close { AfterResponse::Close } else { AfterResponse::KeepAlive });
     }
 
     #[test]
@@ -212,7 +212,7 @@ proptest! {
         for piece in &content {
             prop_assert_eq!(server.encode_data(piece, &mut out), Ok(()));
         }
-        prop_assert_eq!(server.finish(&mut out), if old { Next::Close } else { Next::KeepAlive });
+        prop_assert_eq!(server.finish(&mut out), if old { AfterResponse::Close } else { AfterResponse::KeepAlive });
 
         let (mut client, mut index) = (ClientConnection::new(), ResponseIndex::default());
         let line = RequestLine {
@@ -220,19 +220,19 @@ proptest! {
         };
         prop_assert_eq!(client.encode_request(&mut Vec::new(), &line, []), Ok(()));
         let received = client.receive(&limits, &out, &mut index);
-        let Ok(Answered::Response { consumed, .. }) = received else { panic!("{received:?}") };
+        let Ok(ClientEvent::Response { consumed, .. }) = received else { panic!("{received:?}") };
         prop_assert_eq!(index.status, status);
         prop_assert_eq!(index.view(&out).reason, status.reason().as_bytes());
         prop_assert_eq!(collected(index.view(&out).fields.iter()), fields);
         let (mut unread, mut found) = (&out[consumed..], Vec::new());
         loop {
             match client.receive(&limits, unread, &mut index) {
-                Ok(Answered::Data { start, end }) => {
+                Ok(ClientEvent::Data { start, end }) => {
                     found.extend_from_slice(&unread[start..end]);
                     unread = &unread[end..];
                 }
-                Ok(Answered::End { consumed }) => unread = &unread[consumed..],
-                Ok(Answered::Blocked | Answered::More { .. }) => break,
+                Ok(ClientEvent::End { consumed }) => unread = &unread[consumed..],
+                Ok(ClientEvent::Blocked | ClientEvent::More { .. }) => break,
                 other => panic!("{other:?}"),
             }
         }

@@ -2,7 +2,7 @@
 
 use rocknet_proto::Known;
 use rocknet_proto::RequestIndex;
-use rocknet_proto::h1::{FieldError, FramingError, Received, Refusal, ServerConnection};
+use rocknet_proto::h1::{FieldError, FramingError, Refusal, ServerConnection, ServerEvent};
 
 use super::check::{refused, server, taken};
 
@@ -339,7 +339,7 @@ fn fields_are_at_hand() {
     let bytes = get("accept: a\r\nX-Thing:  one \r\nACCEPT:b\t\r\nIf-Range: x\r\n");
     let (mut connection, mut index) = (ServerConnection::new(), RequestIndex::default());
     let received = connection.receive(&Default::default(), bytes.as_bytes(), &mut index);
-    assert!(matches!(received, Ok(Received::Request { consumed, .. }) if consumed == bytes.len()));
+    assert!(matches!(received, Ok(ServerEvent::Request { consumed, .. }) if consumed == bytes.len()));
     let request = index.view(bytes.as_bytes());
     assert_eq!(request.fields.get(Known::Accept), Some(b"a".as_slice()));
     assert!(request.fields.is_repeated(Known::Accept));

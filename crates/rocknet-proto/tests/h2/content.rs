@@ -137,7 +137,7 @@ fn trailers_end_the_request() {
 #[test]
 fn content_above_its_limit_is_refused_once() {
     let limits = Limits {
-        content_size: 4,
+        body_size: 4,
         ..Limits::default()
     };
     let check = |answering, frames: &[Vec<u8>], expected: &[&str]| {

@@ -6,7 +6,7 @@ use crate::bytes::{TARGET, all, is_token, target_stop_from};
 use crate::fields::{Known, KnownSet, Span};
 use crate::h1::Refusal;
 use crate::h1::authority;
-use crate::h1::content::FORBIDDEN_TRAILERS;
+use crate::h1::body_reader::FORBIDDEN_TRAILERS;
 use crate::h1::framing::digits;
 use crate::h2::error::Malformed;
 use crate::h2::hpack::Pseudo;

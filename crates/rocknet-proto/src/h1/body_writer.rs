@@ -3,47 +3,47 @@
 use super::encode::{CHUNK_END, EncodeError, LAST_CHUNK, chunk_head, encode_trailers};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Form {
+enum BodyKind {
     /// The head was all.
-    Bare,
+    Empty,
     Exact,
     Chunked,
     UntilClose,
 }
 
 #[derive(Debug)]
-pub(crate) struct ContentWriter {
+pub(crate) struct BodyWriter {
     /// Bytes that were announced and are not yet sent.
     unsent: u64,
-    form: Form,
+    kind: BodyKind,
 }
 
-impl ContentWriter {
-    pub(crate) const fn bare() -> Self {
+impl BodyWriter {
+    pub(crate) const fn empty() -> Self {
         Self {
             unsent: 0,
-            form: Form::Bare,
+            kind: BodyKind::Empty,
         }
     }
 
     pub(crate) const fn exact(length: u64) -> Self {
         Self {
             unsent: length,
-            form: Form::Exact,
+            kind: BodyKind::Exact,
         }
     }
 
     pub(crate) const fn chunked() -> Self {
         Self {
             unsent: 0,
-            form: Form::Chunked,
+            kind: BodyKind::Chunked,
         }
     }
 
     pub(crate) const fn until_close() -> Self {
         Self {
             unsent: 0,
-            form: Form::UntilClose,
+            kind: BodyKind::UntilClose,
         }
     }
 
@@ -55,19 +55,19 @@ impl ContentWriter {
 
     /// Accounts for data that is about to be sent, and writes what must stand before it.
     pub(crate) fn begin(&mut self, size: u64, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-        match self.form {
-            Form::Bare if size > 0 => return Err(EncodeError::ContentForbidden),
-            Form::Exact if size > self.unsent => return Err(EncodeError::ContentTooLong),
-            Form::Exact => self.unsent -= size,
-            Form::Chunked => chunk_head(size, out),
-            Form::Bare | Form::UntilClose => {}
+        match self.kind {
+            BodyKind::Empty if size > 0 => return Err(EncodeError::BodyForbidden),
+            BodyKind::Exact if size > self.unsent => return Err(EncodeError::BodyTooLong),
+            BodyKind::Exact => self.unsent -= size,
+            BodyKind::Chunked => chunk_head(size, out),
+            BodyKind::Empty | BodyKind::UntilClose => {}
         }
         Ok(())
     }
 
     /// What must stand behind data that is not empty.
     pub(crate) fn end(&self) -> &'static [u8] {
-        if self.form == Form::Chunked { CHUNK_END } else { b"" }
+        if self.kind == BodyKind::Chunked { CHUNK_END } else { b"" }
     }
 
     pub(crate) fn write(&mut self, data: &[u8], out: &mut Vec<u8>) -> Result<(), EncodeError> {
@@ -80,7 +80,7 @@ impl ContentWriter {
     }
 
     pub(crate) fn finish(&self, out: &mut Vec<u8>) {
-        if self.form == Form::Chunked {
+        if self.kind == BodyKind::Chunked {
             out.extend_from_slice(LAST_CHUNK);
         }
     }
@@ -91,7 +91,7 @@ impl ContentWriter {
         trailers: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
         out: &mut Vec<u8>,
     ) -> Result<(), EncodeError> {
-        if self.form == Form::Chunked {
+        if self.kind == BodyKind::Chunked {
             encode_trailers(out, trailers)
         } else {
             Ok(())

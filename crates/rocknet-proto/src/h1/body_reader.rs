@@ -2,8 +2,8 @@
 
 use memchr::memchr;
 
-use super::framing::Content;
-use super::lines::{Stop, read_fields};
+use super::framing::BodyFraming;
+use super::lines::{ParseError, read_fields};
 use crate::bytes::{VALUE, all};
 use crate::fields::{FieldIndex, Known, KnownSet};
 use crate::limits::Limits;
@@ -11,7 +11,7 @@ use crate::refusal::{ChunkError, FieldError};
 
 /// One step through the content.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Piece {
+pub(crate) enum BodyEvent {
     More { consumed: usize },
     Data { start: usize, end: usize },
     End { consumed: usize },
@@ -31,7 +31,7 @@ pub(crate) enum BodyError {
 ///   UntilClose (ends with the connection)
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Place {
+enum BodyState {
     Done,
     Length,
     Size,
@@ -42,7 +42,7 @@ enum Place {
 }
 
 #[derive(Debug)]
-pub(crate) struct ContentReader {
+pub(crate) struct BodyReader {
     /// Bytes still to come of the content by length, or of the current chunk.
     left: u64,
     /// Bytes of content that the limit still allows; of content by length all are taken off at the start.
@@ -51,9 +51,9 @@ pub(crate) struct ContentReader {
     extensions: u32,
     /// Bytes of the trailer section known to hold no line beyond those already looked at.
     scanned: u32,
-    place: Place,
+    state: BodyState,
     /// Trailers that may not be merged into a head are left in the index, rather than refused.
-    keeps_forbidden: bool,
+    keeps_forbidden_trailers: bool,
 }
 
 /// Most digits of a chunk size: sixteen fill 64 bits.
@@ -97,53 +97,53 @@ pub(crate) const FORBIDDEN_TRAILERS: KnownSet = KnownSet::of(&[
 ]);
 
 /// Whether a field of that name may stand behind content.
-pub fn may_trail(name: &[u8]) -> bool {
+pub fn is_allowed_trailer(name: &[u8]) -> bool {
     Known::from_name(name).is_none_or(|known| !FORBIDDEN_TRAILERS.contains(known))
 }
 
-impl ContentReader {
+impl BodyReader {
     /// For requests. A client that sends forbidden trailers wants something of whoever merges them, so they are refused.
-    pub(crate) const fn of_requests() -> Self {
+    pub(crate) const fn for_requests() -> Self {
         Self {
             left: 0,
             allowed: 0,
             extensions: 0,
             scanned: 0,
-            place: Place::Done,
-            keeps_forbidden: false,
+            state: BodyState::Done,
+            keeps_forbidden_trailers: false,
         }
     }
 
     /// For responses: forbidden trailers are the caller's to leave out, and the response stays good (RFC 9110 §6.5.1).
-    pub(crate) const fn of_responses() -> Self {
+    pub(crate) const fn for_responses() -> Self {
         Self {
-            keeps_forbidden: true,
-            ..Self::of_requests()
+            keeps_forbidden_trailers: true,
+            ..Self::for_requests()
         }
     }
 
     /// Begins new content; nothing is judged before `read`, so that the limit may still be changed.
-    pub(crate) fn start(&mut self, content: Content, limit: u64) {
-        (self.place, self.left) = match content {
-            Content::None => (Place::Done, 0),
-            Content::Length(length) => (Place::Length, length),
-            Content::Chunked => (Place::Size, 0),
+    pub(crate) fn start(&mut self, framing: BodyFraming, limit: u64) {
+        (self.state, self.left) = match framing {
+            BodyFraming::None => (BodyState::Done, 0),
+            BodyFraming::Length(length) => (BodyState::Length, length),
+            BodyFraming::Chunked => (BodyState::Size, 0),
         };
         (self.allowed, self.extensions, self.scanned) = (limit, 0, 0);
     }
 
     pub(crate) fn start_until_close(&mut self) {
-        (self.place, self.allowed) = (Place::UntilClose, u64::MAX);
+        (self.state, self.allowed) = (BodyState::UntilClose, u64::MAX);
     }
 
     /// Sets how many bytes may still come; false when more are announced already.
     pub(crate) fn limit(&mut self, limit: u64) -> bool {
         self.allowed = limit;
-        self.place != Place::Length || self.left <= limit
+        self.state != BodyState::Length || self.left <= limit
     }
 
     pub(crate) fn is_until_close(&self) -> bool {
-        self.place == Place::UntilClose
+        self.state == BodyState::UntilClose
     }
 
     /// Reads from the front of the unread bytes. Trailers are left in the index, beside these unread bytes, when the
@@ -153,18 +153,18 @@ impl ContentReader {
         limits: &Limits,
         unread: &[u8],
         trailers: &mut FieldIndex,
-    ) -> Result<Piece, BodyError> {
+    ) -> Result<BodyEvent, BodyError> {
         let mut at = 0;
         loop {
             let rest = &unread[at..];
-            match self.place {
-                Place::Done => return Ok(Piece::End { consumed: at }),
-                Place::Length => {
+            match self.state {
+                BodyState::Done => return Ok(BodyEvent::End { consumed: at }),
+                BodyState::Length => {
                     if self.left > self.allowed {
                         return Err(BodyError::TooLarge);
                     }
                     if self.left == 0 {
-                        self.place = Place::Done;
+                        self.state = BodyState::Done;
                         trailers.clear();
                         continue;
                     }
@@ -172,42 +172,46 @@ impl ContentReader {
                     self.allowed -= end as u64;
                     return Ok(data_or_more(0, end));
                 }
-                Place::UntilClose => return Ok(data_or_more(0, rest.len())),
-                Place::Size => match self.read_size(limits, rest).map_err(BodyError::Chunk)? {
-                    None => return Ok(Piece::More { consumed: at }),
+                BodyState::UntilClose => return Ok(data_or_more(0, rest.len())),
+                BodyState::Size => match self.read_size(limits, rest).map_err(BodyError::Chunk)? {
+                    None => return Ok(BodyEvent::More { consumed: at }),
                     Some((size, length)) => {
                         if size > self.allowed {
                             return Err(BodyError::TooLarge);
                         }
                         self.allowed -= size;
                         self.left = size;
-                        self.place = if size == 0 { Place::Trailers } else { Place::Data };
+                        self.state = if size == 0 {
+                            BodyState::Trailers
+                        } else {
+                            BodyState::Data
+                        };
                         at += length;
                     }
                 },
-                Place::Data => {
+                BodyState::Data => {
                     let end = at + self.take(rest.len());
                     if self.left == 0 {
-                        self.place = Place::DataEnd;
+                        self.state = BodyState::DataEnd;
                     }
                     return Ok(data_or_more(at, end));
                 }
-                Place::DataEnd => match rest {
+                BodyState::DataEnd => match rest {
                     [b'\r', b'\n', ..] => {
-                        self.place = Place::Size;
+                        self.state = BodyState::Size;
                         at += 2;
                     }
-                    [] | [b'\r'] => return Ok(Piece::More { consumed: at }),
+                    [] | [b'\r'] => return Ok(BodyEvent::More { consumed: at }),
                     _ => return Err(BodyError::Chunk(ChunkError::End)),
                 },
-                Place::Trailers => {
+                BodyState::Trailers => {
                     let end = self
                         .read_trailers(limits, unread, at, trailers)
                         .map_err(BodyError::Chunk)?;
                     let Some(end) = end else {
-                        return Ok(Piece::More { consumed: at });
+                        return Ok(BodyEvent::More { consumed: at });
                     };
-                    self.place = Place::Done;
+                    self.state = BodyState::Done;
                     at = end;
                 }
             }
@@ -233,11 +237,11 @@ impl ContentReader {
         {
             return Ok(Some((size, digits + 2)));
         }
-        self.read_rare_size(limits, rest, size, digits)
+        self.read_uncommon_size(limits, rest, size, digits)
     }
 
     #[cold]
-    fn read_rare_size(
+    fn read_uncommon_size(
         &mut self,
         limits: &Limits,
         rest: &[u8],
@@ -289,11 +293,13 @@ impl ContentReader {
         }
         trailers.clear();
         match read_fields(window, at, trailers, limits.fields) {
-            Ok(_) if !self.keeps_forbidden && trailers.any(FORBIDDEN_TRAILERS) => Err(ChunkError::ForbiddenTrailer),
+            Ok(_) if !self.keeps_forbidden_trailers && trailers.any(FORBIDDEN_TRAILERS) => {
+                Err(ChunkError::ForbiddenTrailer)
+            }
             Ok(end) => Ok(Some(end)),
-            Err(Stop::Bad(error)) => Err(ChunkError::Trailer(error)),
-            Err(Stop::Incomplete) if is_full => Err(ChunkError::Trailer(FieldError::TooLarge)),
-            Err(Stop::Incomplete) => {
+            Err(ParseError::Invalid(error)) => Err(ChunkError::Trailer(error)),
+            Err(ParseError::Incomplete) if is_full => Err(ChunkError::Trailer(FieldError::TooLarge)),
+            Err(ParseError::Incomplete) => {
                 self.scanned = (unread.len() - at) as u32;
                 Ok(None)
             }
@@ -317,10 +323,10 @@ fn hexadecimal(bytes: &[u8]) -> (u64, usize) {
     (number, bytes.len().min(SIZE_DIGITS))
 }
 
-fn data_or_more(start: usize, end: usize) -> Piece {
+fn data_or_more(start: usize, end: usize) -> BodyEvent {
     if start == end {
-        Piece::More { consumed: start }
+        BodyEvent::More { consumed: start }
     } else {
-        Piece::Data { start, end }
+        BodyEvent::Data { start, end }
     }
 }
