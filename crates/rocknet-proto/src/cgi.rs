@@ -9,13 +9,13 @@ use crate::bytes::{VALUE, all, is_token, trim};
 use crate::status::Status;
 
 /// Most bytes of a head: applications set cookies by the dozen, and nobody sends a browser more than it takes.
-pub const HEAD_LIMIT: usize = 64 * 1024;
+pub const MAX_HEAD_SIZE: usize = 64 * 1024;
 /// Most fields of a head.
-pub const FIELDS_LIMIT: usize = 256;
+pub const MAX_FIELDS: usize = 256;
 
 /// Where the head ends in what has come of an answer, if it does; nothing before `from` is looked at again but for a
 /// line end that may have begun there.
-pub fn end_of_head(bytes: &[u8], from: usize) -> Option<usize> {
+pub fn find_head_end(bytes: &[u8], from: usize) -> Option<usize> {
     // CR LF CR may stand before `from`.
     let mut at = from.saturating_sub(3);
     if at == 0 {
@@ -66,7 +66,7 @@ pub enum StatusLine {
 
 /// What an application says before its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Head<'a> {
+pub struct CgiHead<'a> {
     pub status: Status,
     /// How long the content is, where that is told once.
     pub length: Option<u64>,
@@ -99,9 +99,9 @@ impl fmt::Display for CgiHeadError {
 
 impl std::error::Error for CgiHeadError {}
 
-impl<'a> Head<'a> {
+impl<'a> CgiHead<'a> {
     /// `head` is what [`end_of_head`] says, the empty line included.
-    pub fn parse(head: &'a [u8], line: StatusLine) -> Result<Head<'a>, CgiHeadError> {
+    pub fn parse(head: &'a [u8], line: StatusLine) -> Result<CgiHead<'a>, CgiHeadError> {
         let (mut status, mut length, mut lengths) = (None, None, 0);
         let mut has_location = false;
         let mut fields = Vec::new();
@@ -109,7 +109,9 @@ impl<'a> Head<'a> {
         let first = match (line, memchr(b'\n', head)) {
             (StatusLine::Allowed, Some(end)) if head.starts_with(b"HTTP/") => {
                 rest = &head[end + 1..];
-                Some(status_of_line(head[..end].strip_suffix(b"\r").unwrap_or(&head[..end]))?)
+                Some(parse_status_line(
+                    head[..end].strip_suffix(b"\r").unwrap_or(&head[..end]),
+                )?)
             }
             _ => None,
         };
@@ -128,26 +130,26 @@ impl<'a> Head<'a> {
                 return Err(CgiHeadError::Value);
             }
             if name.eq_ignore_ascii_case(b"Status") {
-                if status.replace(final_status(value)?).is_some() {
+                if status.replace(parse_final_status(value)?).is_some() {
                     return Err(CgiHeadError::Status);
                 }
                 continue;
             }
-            if fields.len() == FIELDS_LIMIT {
+            if fields.len() == MAX_FIELDS {
                 return Err(CgiHeadError::TooManyFields);
             }
             has_location |= name.eq_ignore_ascii_case(b"Location");
             if name.eq_ignore_ascii_case(b"Content-Length") {
                 lengths += 1;
-                length = number(value);
+                length = parse_length(value);
             }
             fields.push((name, value));
         }
         // RFC 3875 §6.2.3: a location alone is a redirect. One to a path of the site is, too: every client can follow
         // it, and nothing is run in another's name.
-        let unsaid = if has_location { Status::FOUND } else { Status::OK };
-        Ok(Head {
-            status: first.or(status).unwrap_or(unsaid),
+        let default_status = if has_location { Status::FOUND } else { Status::OK };
+        Ok(CgiHead {
+            status: first.or(status).unwrap_or(default_status),
             length: length.filter(|_| lengths == 1),
             fields,
         })
@@ -155,21 +157,21 @@ impl<'a> Head<'a> {
 }
 
 /// `HTTP/1.1 404 Not Found`.
-fn status_of_line(line: &[u8]) -> Result<Status, CgiHeadError> {
+fn parse_status_line(line: &[u8]) -> Result<Status, CgiHeadError> {
     if !all(line, VALUE) {
         return Err(CgiHeadError::Status);
     }
     let space = memchr(b' ', line).ok_or(CgiHeadError::Status)?;
-    final_status(trim(&line[space..]))
+    parse_final_status(trim(&line[space..]))
 }
 
-fn number(digits: &[u8]) -> Option<u64> {
+fn parse_length(digits: &[u8]) -> Option<u64> {
     let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
     std::str::from_utf8(digits).ok().filter(|_| is_number)?.parse().ok()
 }
 
 /// `404 Not Found`; what follows the digits is for people.
-fn final_status(value: &[u8]) -> Result<Status, CgiHeadError> {
+fn parse_final_status(value: &[u8]) -> Result<Status, CgiHeadError> {
     let digits = value.split(|&byte| byte == b' ').next().unwrap_or_default();
     if digits.len() != 3 || !digits.iter().all(u8::is_ascii_digit) {
         return Err(CgiHeadError::Status);
@@ -188,7 +190,7 @@ mod tests {
     type Expected<'e> = (u16, &'e [(&'e str, &'e str)]);
 
     fn check(head: &str, expected: Result<Expected<'_>, CgiHeadError>) {
-        let parsed = Head::parse(head.as_bytes(), StatusLine::Refused);
+        let parsed = CgiHead::parse(head.as_bytes(), StatusLine::Refused);
         let found = parsed.map(|head| {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
             let fields: Vec<_> = head.fields.iter().map(|(n, v)| (text(n), text(v))).collect();
@@ -229,8 +231,8 @@ mod tests {
         check("Status: 2000\r\n\r\n", Err(Status));
         check("Status: fine\r\n\r\n", Err(Status));
         check("Status: 200\r\nStatus: 200\r\n\r\n", Err(Status));
-        let most = "A: b\n".repeat(FIELDS_LIMIT);
-        assert!(Head::parse(format!("{most}\n").as_bytes(), StatusLine::Refused).is_ok());
+        let most = "A: b\n".repeat(MAX_FIELDS);
+        assert!(CgiHead::parse(format!("{most}\n").as_bytes(), StatusLine::Refused).is_ok());
         check(&format!("{most}A: b\n\n"), Err(TooManyFields));
     }
 
@@ -278,7 +280,7 @@ mod tests {
             ),
             ("HTTP/1.1 200 OK\r\n\r\n", StatusLine::Refused, Err(CgiHeadError::Line)),
         ] {
-            let found = Head::parse(head.as_bytes(), line).map(|head| (head.status.code(), head.fields.len()));
+            let found = CgiHead::parse(head.as_bytes(), line).map(|head| (head.status.code(), head.fields.len()));
             assert_eq!(found, expected, "{head:?}");
         }
     }
@@ -297,7 +299,7 @@ mod tests {
             ("Content-Length: 99999999999999999999\n", None),
         ] {
             let head = format!("{fields}\n");
-            let head = Head::parse(head.as_bytes(), StatusLine::Refused).unwrap();
+            let head = CgiHead::parse(head.as_bytes(), StatusLine::Refused).unwrap();
             assert_eq!(head.length, length, "{fields:?}");
         }
     }
@@ -315,9 +317,9 @@ mod tests {
             ("", None),
         ] {
             let bytes = answer.as_bytes();
-            assert_eq!(end_of_head(bytes, 0), end, "{answer:?}");
+            assert_eq!(find_head_end(bytes, 0), end, "{answer:?}");
             // As it is asked for while bytes come one by one.
-            let found = (0..bytes.len()).find_map(|from| end_of_head(&bytes[..from + 1], from));
+            let found = (0..bytes.len()).find_map(|from| find_head_end(&bytes[..from + 1], from));
             assert_eq!(found, end, "{answer:?} byte by byte");
         }
     }

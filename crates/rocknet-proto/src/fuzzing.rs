@@ -119,15 +119,15 @@ pub fn uwsgi(data: &[u8]) {
 /// Any bytes as the beginning of a connection from a balancer: no panic, the same client however few bytes come at once, and
 /// never more asked for than a header may have.
 pub fn proxy_protocol(data: &[u8]) {
-    use crate::proxy_protocol::{BLOCK_MAX, Progress, read};
+    use crate::proxy_protocol::{MAX_V2_PAYLOAD, ParseProgress, parse};
     let heard = |step: usize| {
         let mut taken = 0;
         loop {
-            match read(&data[..taken]) {
-                Ok(Progress::Whole(announced)) => return (Some(Ok(announced)), taken),
+            match parse(&data[..taken]) {
+                Ok(ParseProgress::Complete(header)) => return (Some(Ok(header)), taken),
                 Err(error) => return (Some(Err(error)), 0),
-                Ok(Progress::More { wanted }) => {
-                    assert!(wanted > 0 && wanted <= BLOCK_MAX);
+                Ok(ParseProgress::More { wanted }) => {
+                    assert!(wanted > 0 && wanted <= MAX_V2_PAYLOAD);
                     if taken == data.len() {
                         return (None, taken);
                     }

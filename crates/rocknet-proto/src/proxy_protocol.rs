@@ -10,32 +10,32 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 pub const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
 
 /// The longest header of version 1 (§2.1).
-pub const LINE_MAX: usize = 107;
+pub const MAX_V1_SIZE: usize = 107;
 
 /// Most bytes behind the fixed part of version 2. Addresses take 216 at most; the rest is for what senders add (names,
 /// facts of TLS), which is passed over, and comes nowhere near this.
-pub const BLOCK_MAX: usize = 4096;
+pub const MAX_V2_PAYLOAD: usize = 4096;
 
 /// Both versions have so many bytes: the shortest header is `PROXY UNKNOWN` and a line end.
-const FIRST: usize = 13;
+const MIN_HEADER_SIZE: usize = 13;
 
 /// The fixed part of version 2.
-const FIXED: usize = 16;
+const V2_FIXED_SIZE: usize = 16;
 
 /// What has come so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Progress {
+pub enum ParseProgress {
     /// The header goes on for at least so many bytes.
     More { wanted: usize },
     /// All of it is there.
-    Whole(Announced),
+    Complete(ProxyHeader),
 }
 
 /// Whose connection it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Announced {
+pub enum ProxyHeader {
     /// The sender's own: it looks whether somebody is there.
-    Own,
+    Local,
     /// Of somebody whose address cannot be told.
     Unknown,
     Client {
@@ -72,15 +72,15 @@ impl ProxyHeaderError {
 }
 
 /// Looks at the header as far as it has come.
-pub fn read(header: &[u8]) -> Result<Progress, ProxyHeaderError> {
+pub fn parse(header: &[u8]) -> Result<ParseProgress, ProxyHeaderError> {
     let known = header.len().min(SIGNATURE.len());
     if header[..known] == SIGNATURE[..known] {
-        return read_block(header);
+        return parse_v2(header);
     }
     const WORD: &[u8] = b"PROXY ";
     let known = header.len().min(WORD.len());
     if header[..known] == WORD[..known] {
-        return read_line(header);
+        return parse_v1(header);
     }
     Err(ProxyHeaderError::Signature)
 }
@@ -88,21 +88,21 @@ pub fn read(header: &[u8]) -> Result<Progress, ProxyHeaderError> {
 /// ```text
 /// "PROXY" SP ("TCP4" | "TCP6") SP source SP destination SP port SP port CRLF   |   "PROXY UNKNOWN" anything CRLF
 /// ```
-fn read_line(header: &[u8]) -> Result<Progress, ProxyHeaderError> {
-    if let Some(wanted) = FIRST.checked_sub(header.len()).filter(|&wanted| wanted > 0) {
-        return Ok(Progress::More { wanted });
+fn parse_v1(header: &[u8]) -> Result<ParseProgress, ProxyHeaderError> {
+    if let Some(wanted) = MIN_HEADER_SIZE.checked_sub(header.len()).filter(|&wanted| wanted > 0) {
+        return Ok(ParseProgress::More { wanted });
     }
     let end = header.iter().position(|&byte| byte == b'\r' || byte == b'\n');
     let line = match end {
-        Some(at) if at + 2 > LINE_MAX => return Err(ProxyHeaderError::Line),
+        Some(at) if at + 2 > MAX_V1_SIZE => return Err(ProxyHeaderError::Line),
         Some(at) if header[at..] == *b"\r\n" => &header[..at],
-        Some(at) if header[at..] == *b"\r" => return Ok(Progress::More { wanted: 1 }),
+        Some(at) if header[at..] == *b"\r" => return Ok(ParseProgress::More { wanted: 1 }),
         Some(_) => return Err(ProxyHeaderError::Line),
-        None if header.len() + 2 > LINE_MAX => return Err(ProxyHeaderError::Line),
-        None => return Ok(Progress::More { wanted: 2 }),
+        None if header.len() + 2 > MAX_V1_SIZE => return Err(ProxyHeaderError::Line),
+        None => return Ok(ParseProgress::More { wanted: 2 }),
     };
     if line == b"PROXY UNKNOWN" || line.starts_with(b"PROXY UNKNOWN ") {
-        return Ok(Progress::Whole(Announced::Unknown));
+        return Ok(ParseProgress::Complete(ProxyHeader::Unknown));
     }
     let line = std::str::from_utf8(line).map_err(|_| ProxyHeaderError::Line)?;
     let parts: Vec<&str> = line.split(' ').collect();
@@ -117,7 +117,7 @@ fn read_line(header: &[u8]) -> Result<Progress, ProxyHeaderError> {
         }
         .map_err(|_| ProxyHeaderError::Address)
     };
-    Ok(Progress::Whole(Announced::Client {
+    Ok(ParseProgress::Complete(ProxyHeader::Client {
         source: SocketAddr::new(address(source)?, port(from)?),
         destination: SocketAddr::new(address(destination)?, port(to)?),
     }))
@@ -131,59 +131,62 @@ fn port(text: &str) -> Result<u16, ProxyHeaderError> {
 /// ```text
 /// signature(12) version|command(1) family|protocol(1) length(2) addresses, and what senders add (length)
 /// ```
-fn read_block(header: &[u8]) -> Result<Progress, ProxyHeaderError> {
+fn parse_v2(header: &[u8]) -> Result<ParseProgress, ProxyHeaderError> {
     if let Some(&first) = header.get(SIGNATURE.len())
         && !matches!(first, 0x20 | 0x21)
     {
         return Err(ProxyHeaderError::Command);
     }
-    if header.len() < FIRST {
+    if header.len() < MIN_HEADER_SIZE {
         // One that breaks off here may be a line as well: no further than that is surely a header's.
-        return Ok(Progress::More {
-            wanted: FIRST - header.len(),
+        return Ok(ParseProgress::More {
+            wanted: MIN_HEADER_SIZE - header.len(),
         });
     }
-    let Some(&[command, family, high, low]) = header.get(SIGNATURE.len()..FIXED) else {
-        return Ok(Progress::More {
-            wanted: FIXED - header.len(),
+    let Some(&[command, family, high, low]) = header.get(SIGNATURE.len()..V2_FIXED_SIZE) else {
+        return Ok(ParseProgress::More {
+            wanted: V2_FIXED_SIZE - header.len(),
         });
     };
     let length = usize::from(u16::from_be_bytes([high, low]));
-    let is_own = command == 0x20;
+    let is_local = command == 0x20;
     let needed = match family {
-        _ if is_own => 0,
+        _ if is_local => 0,
         0x11 => 12,
         0x21 => 36,
         _ => 0,
     };
-    if length > BLOCK_MAX || length < needed {
+    if length > MAX_V2_PAYLOAD || length < needed {
         return Err(ProxyHeaderError::Length);
     }
-    if let Some(wanted) = (FIXED + length).checked_sub(header.len()).filter(|&wanted| wanted > 0) {
-        return Ok(Progress::More { wanted });
+    if let Some(wanted) = (V2_FIXED_SIZE + length)
+        .checked_sub(header.len())
+        .filter(|&wanted| wanted > 0)
+    {
+        return Ok(ParseProgress::More { wanted });
     }
-    if header.len() > FIXED + length {
+    if header.len() > V2_FIXED_SIZE + length {
         return Err(ProxyHeaderError::Length);
     }
-    let block = &header[FIXED..];
-    Ok(Progress::Whole(match family {
-        _ if is_own => Announced::Own,
-        0x11 => Announced::Client {
-            source: SocketAddr::new(bytes::<4>(block, 0).into(), number(block, 8)),
-            destination: SocketAddr::new(bytes::<4>(block, 4).into(), number(block, 10)),
+    let block = &header[V2_FIXED_SIZE..];
+    Ok(ParseProgress::Complete(match family {
+        _ if is_local => ProxyHeader::Local,
+        0x11 => ProxyHeader::Client {
+            source: SocketAddr::new(array_at::<4>(block, 0).into(), u16_at(block, 8)),
+            destination: SocketAddr::new(array_at::<4>(block, 4).into(), u16_at(block, 10)),
         },
-        0x21 => Announced::Client {
-            source: SocketAddr::new(bytes::<16>(block, 0).into(), number(block, 32)),
-            destination: SocketAddr::new(bytes::<16>(block, 16).into(), number(block, 34)),
+        0x21 => ProxyHeader::Client {
+            source: SocketAddr::new(array_at::<16>(block, 0).into(), u16_at(block, 32)),
+            destination: SocketAddr::new(array_at::<16>(block, 16).into(), u16_at(block, 34)),
         },
         // Unix sockets, datagrams, and what nobody has thought of: as if it were not told (§2.2).
-        _ => Announced::Unknown,
+        _ => ProxyHeader::Unknown,
     }))
 }
 
 /// Appends a header of version 1.
-pub fn write_line(out: &mut Vec<u8>, announced: &Announced) {
-    let text = match ends(announced) {
+pub fn write_v1(out: &mut Vec<u8>, header: &ProxyHeader) {
+    let text = match same_family(header) {
         Some((source, destination)) => {
             let family = if source.is_ipv4() { "TCP4" } else { "TCP6" };
             let (from, to) = (source.port(), destination.port());
@@ -196,11 +199,11 @@ pub fn write_line(out: &mut Vec<u8>, announced: &Announced) {
 }
 
 /// Appends a header of version 2.
-pub fn write_block(out: &mut Vec<u8>, announced: &Announced) {
+pub fn write_v2(out: &mut Vec<u8>, header: &ProxyHeader) {
     const LOCAL: u8 = 0x20;
     const PROXY: u8 = 0x21;
     let mut block = Vec::new();
-    let family = match ends(announced) {
+    let family = match same_family(header) {
         Some((source, destination)) => {
             for end in [source, destination] {
                 match end.ip() {
@@ -214,7 +217,7 @@ pub fn write_block(out: &mut Vec<u8>, announced: &Announced) {
         }
         None => 0,
     };
-    let command = if *announced == Announced::Own { LOCAL } else { PROXY };
+    let command = if *header == ProxyHeader::Local { LOCAL } else { PROXY };
     out.extend_from_slice(SIGNATURE);
     // No more than 36 bytes.
     out.extend_from_slice(&[command, family, 0, block.len() as u8]);
@@ -222,8 +225,8 @@ pub fn write_block(out: &mut Vec<u8>, announced: &Announced) {
 }
 
 /// Both ends in one family, which is all that a header can say: IPv4, unless one of them has no such address.
-fn ends(announced: &Announced) -> Option<(SocketAddr, SocketAddr)> {
-    let &Announced::Client { source, destination } = announced else {
+fn same_family(header: &ProxyHeader) -> Option<(SocketAddr, SocketAddr)> {
+    let &ProxyHeader::Client { source, destination } = header else {
         return None;
     };
     let mapped = |ip: IpAddr| match ip {
@@ -241,7 +244,7 @@ fn ends(announced: &Announced) -> Option<(SocketAddr, SocketAddr)> {
 }
 
 /// The length was checked; what is not there is 0.
-fn bytes<const N: usize>(block: &[u8], at: usize) -> [u8; N] {
+fn array_at<const N: usize>(block: &[u8], at: usize) -> [u8; N] {
     let mut all = [0; N];
     for (to, from) in all.iter_mut().zip(block.iter().skip(at)) {
         *to = *from;
@@ -249,6 +252,6 @@ fn bytes<const N: usize>(block: &[u8], at: usize) -> [u8; N] {
     all
 }
 
-fn number(block: &[u8], at: usize) -> u16 {
-    u16::from_be_bytes(bytes(block, at))
+fn u16_at(block: &[u8], at: usize) -> u16 {
+    u16::from_be_bytes(array_at(block, at))
 }

@@ -13,23 +13,23 @@ use crate::decimal::{MAX_DIGITS, digits};
 pub const MAX_VARIABLES: usize = 1024 * 1024;
 
 /// Room for the number in front and its colon.
-const FRONT: usize = MAX_DIGITS + 1;
+const LENGTH_PREFIX: usize = MAX_DIGITS + 1;
 
 /// The head of a request, written as its variables are told.
-pub struct Request {
+pub struct ScgiRequest {
     /// With [`FRONT`] bytes for what is known last and stands first.
     bytes: Vec<u8>,
 }
 
-impl Request {
+impl ScgiRequest {
     /// `length`: bytes of the content, which every request has to tell before all else.
-    pub fn new(length: u64) -> Request {
-        let mut bytes = Vec::with_capacity(USUAL);
-        bytes.resize(FRONT, 0);
+    pub fn new(length: u64) -> ScgiRequest {
+        let mut bytes = Vec::with_capacity(INITIAL_CAPACITY);
+        bytes.resize(LENGTH_PREFIX, 0);
         bytes.extend_from_slice(b"CONTENT_LENGTH\0");
         bytes.extend_from_slice(digits(length, &mut [0; MAX_DIGITS]));
         bytes.extend_from_slice(b"\0SCGI\x001\0");
-        Request { bytes }
+        ScgiRequest { bytes }
     }
 
     /// A name may be told once, and those that every request has are told already.
@@ -37,7 +37,7 @@ impl Request {
         if memchr::memchr(0, name).or_else(|| memchr::memchr(0, value)).is_some() {
             return Err(VariableError::Nul);
         }
-        if self.bytes.len() - FRONT + name.len() + value.len() + 2 > MAX_VARIABLES {
+        if self.bytes.len() - LENGTH_PREFIX + name.len() + value.len() + 2 > MAX_VARIABLES {
             return Err(VariableError::TooLong);
         }
         for part in [name, value] {
@@ -50,10 +50,10 @@ impl Request {
     /// Behind the last one.
     pub fn finish(mut self) -> Vec<u8> {
         let mut buffer = [0; MAX_DIGITS];
-        let length = digits((self.bytes.len() - FRONT) as u64, &mut buffer);
-        let start = FRONT - 1 - length.len();
-        self.bytes[start..FRONT - 1].copy_from_slice(length);
-        self.bytes[FRONT - 1] = b':';
+        let length = digits((self.bytes.len() - LENGTH_PREFIX) as u64, &mut buffer);
+        let start = LENGTH_PREFIX - 1 - length.len();
+        self.bytes[start..LENGTH_PREFIX - 1].copy_from_slice(length);
+        self.bytes[LENGTH_PREFIX - 1] = b':';
         self.bytes.push(b',');
         self.bytes.drain(..start);
         self.bytes
@@ -61,7 +61,7 @@ impl Request {
 }
 
 /// Bytes of a usual request.
-const USUAL: usize = 2048;
+const INITIAL_CAPACITY: usize = 2048;
 
 #[cfg(test)]
 mod tests {
@@ -70,13 +70,13 @@ mod tests {
     #[test]
     fn a_request_is_what_applications_read() {
         // The example of the protocol's own description.
-        let mut request = Request::new(27);
+        let mut request = ScgiRequest::new(27);
         request.push(b"REQUEST_METHOD", b"POST").unwrap();
         request.push(b"REQUEST_URI", b"/deepthought").unwrap();
         let expected = b"70:CONTENT_LENGTH\x0027\0SCGI\x001\0REQUEST_METHOD\0POST\0REQUEST_URI\0/deepthought\0,";
         assert_eq!(request.finish(), expected);
-        assert_eq!(Request::new(0).finish(), b"24:CONTENT_LENGTH\x000\0SCGI\x001\0,");
-        let mut empty = Request::new(u64::MAX);
+        assert_eq!(ScgiRequest::new(0).finish(), b"24:CONTENT_LENGTH\x000\0SCGI\x001\0,");
+        let mut empty = ScgiRequest::new(u64::MAX);
         empty.push(b"PATH_INFO", b"").unwrap();
         let bytes = empty.finish();
         assert!(bytes.ends_with(b"\0PATH_INFO\0\0,"), "{bytes:?}");
@@ -84,10 +84,10 @@ mod tests {
 
     #[test]
     fn what_cannot_be_told_is_refused_and_leaves_nothing() {
-        let mut request = Request::new(0);
+        let mut request = ScgiRequest::new(0);
         assert_eq!(request.push(b"A\0", b"b"), Err(VariableError::Nul));
         assert_eq!(request.push(b"A", b"b\0c"), Err(VariableError::Nul));
-        let room = MAX_VARIABLES - (request.bytes.len() - FRONT) - 3;
+        let room = MAX_VARIABLES - (request.bytes.len() - LENGTH_PREFIX) - 3;
         assert_eq!(request.push(b"A", &vec![b'x'; room + 1]), Err(VariableError::TooLong));
         request.push(b"A", &vec![b'x'; room]).unwrap();
         assert_eq!(request.push(b"B", b""), Err(VariableError::TooLong));

@@ -12,26 +12,26 @@ use crate::cgi::VariableError;
 /// Most bytes of variables: their number has 16 bits.
 pub const MAX_VARIABLES: usize = u16::MAX as usize;
 
-const HEADER: usize = 4;
+const HEADER_SIZE: usize = 4;
 /// A request with variables, as opposed to commands for uWSGI itself and requests by other protocols.
-const REQUEST: u8 = 0;
+const MODIFIER_REQUEST: u8 = 0;
 
 /// The head of a request, written as its variables are told.
-pub struct Request {
+pub struct UwsgiRequest {
     bytes: Vec<u8>,
 }
 
-impl Default for Request {
-    fn default() -> Request {
-        let mut bytes = Vec::with_capacity(USUAL);
-        bytes.extend_from_slice(&[REQUEST, 0, 0, 0]);
-        Request { bytes }
+impl Default for UwsgiRequest {
+    fn default() -> UwsgiRequest {
+        let mut bytes = Vec::with_capacity(INITIAL_CAPACITY);
+        bytes.extend_from_slice(&[MODIFIER_REQUEST, 0, 0, 0]);
+        UwsgiRequest { bytes }
     }
 }
 
-impl Request {
+impl UwsgiRequest {
     pub fn push(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableError> {
-        if self.bytes.len() - HEADER + name.len() + value.len() + 4 > MAX_VARIABLES {
+        if self.bytes.len() - HEADER_SIZE + name.len() + value.len() + 4 > MAX_VARIABLES {
             return Err(VariableError::TooLong);
         }
         for part in [name, value] {
@@ -44,14 +44,14 @@ impl Request {
 
     /// Behind the last one.
     pub fn finish(mut self) -> Vec<u8> {
-        let length = (self.bytes.len() - HEADER) as u16;
+        let length = (self.bytes.len() - HEADER_SIZE) as u16;
         self.bytes[1..3].copy_from_slice(&length.to_le_bytes());
         self.bytes
     }
 }
 
 /// Bytes of a usual request.
-const USUAL: usize = 2048;
+const INITIAL_CAPACITY: usize = 2048;
 
 #[cfg(test)]
 mod tests {
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn a_request_is_what_uwsgi_reads() {
-        let mut request = Request::default();
+        let mut request = UwsgiRequest::default();
         request.push(b"REQUEST_METHOD", b"GET").unwrap();
         request.push(b"PATH_INFO", b"").unwrap();
         let long = vec![b'x'; 300];
@@ -67,12 +67,12 @@ mod tests {
         let mut expected = b"\0\x53\x01\0\x0e\0REQUEST_METHOD\x03\0GET\x09\0PATH_INFO\0\0\x01\0A\x2c\x01".to_vec();
         expected.extend_from_slice(&long);
         assert_eq!(request.finish(), expected);
-        assert_eq!(Request::default().finish(), [0; 4]);
+        assert_eq!(UwsgiRequest::default().finish(), [0; 4]);
     }
 
     #[test]
     fn all_variables_together_have_64_kib() {
-        let mut request = Request::default();
+        let mut request = UwsgiRequest::default();
         assert_eq!(
             request.push(b"A", &vec![b'x'; MAX_VARIABLES - 4]),
             Err(VariableError::TooLong)
@@ -83,7 +83,7 @@ mod tests {
         let bytes = request.finish();
         assert_eq!(
             (bytes.len(), &bytes[..4]),
-            (HEADER + MAX_VARIABLES, &[0, 0xff, 0xff, 0][..])
+            (HEADER_SIZE + MAX_VARIABLES, &[0, 0xff, 0xff, 0][..])
         );
     }
 }

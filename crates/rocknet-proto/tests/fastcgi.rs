@@ -2,7 +2,7 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use rocknet_proto::fastcgi::{self, End, Event, Params, RecordError, Response};
+use rocknet_proto::fastcgi::{self, EndRequest, Params, RecordError, RecordEvent, ResponseReader};
 
 const BEGIN: u8 = 1;
 const END: u8 = 3;
@@ -26,34 +26,34 @@ fn end(padding: u8) -> Vec<u8> {
 
 /// Streams and end of an answer that comes in these pieces.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Heard {
+struct ReadResponse {
     stdout: Vec<u8>,
     stderr: Vec<u8>,
-    end: Option<End>,
+    end: Option<EndRequest>,
     error: Option<RecordError>,
 }
 
-fn hear<'p>(pieces: impl IntoIterator<Item = &'p [u8]>) -> Heard {
-    let (mut records, mut heard) = (Response::new(), Heard::default());
+fn read_response<'p>(pieces: impl IntoIterator<Item = &'p [u8]>) -> ReadResponse {
+    let (mut records, mut response) = (ResponseReader::new(), ReadResponse::default());
     for piece in pieces {
         let mut rest = piece;
-        while !rest.is_empty() && heard.error.is_none() {
+        while !rest.is_empty() && response.error.is_none() {
             match records.receive(rest) {
                 Ok(received) => {
                     match received.event {
-                        Event::Stdout(place) => heard.stdout.extend_from_slice(&rest[place]),
-                        Event::Stderr(place) => heard.stderr.extend_from_slice(&rest[place]),
-                        Event::End(end) => assert_eq!(heard.end.replace(end), None, "told once"),
-                        Event::More => {}
+                        RecordEvent::Stdout(place) => response.stdout.extend_from_slice(&rest[place]),
+                        RecordEvent::Stderr(place) => response.stderr.extend_from_slice(&rest[place]),
+                        RecordEvent::End(end) => assert_eq!(response.end.replace(end), None, "told once"),
+                        RecordEvent::More => {}
                     }
                     rest = &rest[received.consumed..];
                 }
-                Err(error) => heard.error = Some(error),
+                Err(error) => response.error = Some(error),
             }
         }
     }
-    assert_eq!(records.is_over(), heard.end.is_some());
-    heard
+    assert_eq!(records.is_ended(), response.end.is_some());
+    response
 }
 
 /// The records of a request as an application reads them: types with their contents.
@@ -183,8 +183,12 @@ fn what_no_application_may_send_is_told() {
         (behind, Some(RecordError::AfterEnd)),
         (end(9), None),
     ] {
-        let single = hear(bytes.chunks(1));
-        assert_eq!((hear([&bytes[..]]), single.error), (single, error), "{bytes:?}");
+        let single = read_response(bytes.chunks(1));
+        assert_eq!(
+            (read_response([&bytes[..]]), single.error),
+            (single, error),
+            "{bytes:?}"
+        );
     }
 }
 
@@ -195,7 +199,7 @@ proptest! {
         padding in any::<u8>(),
         cuts in vec(1..60_usize, 1..40),
     ) {
-        let (mut bytes, mut expected) = (Vec::new(), Heard::default());
+        let (mut bytes, mut expected) = (Vec::new(), ReadResponse::default());
         for (is_answer, content, padding) in &records {
             let (kind, stream) = match is_answer {
                 true => (STDOUT, &mut expected.stdout),
@@ -205,9 +209,9 @@ proptest! {
             stream.extend_from_slice(content);
         }
         bytes.extend(end(padding));
-        expected.end = Some(End { application: 7, protocol: 0 });
-        prop_assert_eq!(&hear([&bytes[..]]), &expected);
-        prop_assert_eq!(&hear(bytes.chunks(1)), &expected);
+        expected.end = Some(EndRequest { app_status: 7, protocol_status: 0 });
+        prop_assert_eq!(&read_response([&bytes[..]]), &expected);
+        prop_assert_eq!(&read_response(bytes.chunks(1)), &expected);
         let (mut pieces, mut rest) = (Vec::new(), &bytes[..]);
         for cut in cuts.iter().cycle() {
             let (piece, behind) = rest.split_at(rest.len().min(*cut));
@@ -217,9 +221,9 @@ proptest! {
                 break;
             }
         }
-        prop_assert_eq!(&hear(pieces), &expected);
+        prop_assert_eq!(&read_response(pieces), &expected);
         // And with any part missing there is no end.
-        prop_assert_eq!(hear([&bytes[..bytes.len() - 1]]).end, None);
+        prop_assert_eq!(read_response([&bytes[..bytes.len() - 1]]).end, None);
     }
 
     #[test]

@@ -4,18 +4,18 @@ use std::net::SocketAddr;
 
 use proptest::prelude::*;
 use rocknet_proto::proxy_protocol::{
-    Announced, BLOCK_MAX, LINE_MAX, Progress, ProxyHeaderError, SIGNATURE, read, write_block, write_line,
+    MAX_V1_SIZE, MAX_V2_PAYLOAD, ParseProgress, ProxyHeader, ProxyHeaderError, SIGNATURE, parse, write_v1, write_v2,
 };
 
 /// Reads a header as a connection does: as many bytes as are wanted, or fewer. Gives what is left behind it, too.
-fn run(bytes: &[u8], step: usize) -> (Option<Result<Announced, ProxyHeaderError>>, usize) {
+fn run(bytes: &[u8], step: usize) -> (Option<Result<ProxyHeader, ProxyHeaderError>>, usize) {
     let mut header: Vec<u8> = Vec::new();
     loop {
-        match read(&header) {
-            Ok(Progress::Whole(announced)) => return (Some(Ok(announced)), bytes.len() - header.len()),
+        match parse(&header) {
+            Ok(ParseProgress::Complete(proxy_header)) => return (Some(Ok(proxy_header)), bytes.len() - header.len()),
             Err(error) => return (Some(Err(error)), bytes.len() - header.len()),
-            Ok(Progress::More { wanted }) => {
-                assert!(wanted > 0 && header.len() + wanted <= 16 + BLOCK_MAX);
+            Ok(ParseProgress::More { wanted }) => {
+                assert!(wanted > 0 && header.len() + wanted <= 16 + MAX_V2_PAYLOAD);
                 let rest = &bytes[header.len()..];
                 if rest.is_empty() {
                     return (None, 0);
@@ -26,7 +26,7 @@ fn run(bytes: &[u8], step: usize) -> (Option<Result<Announced, ProxyHeaderError>
     }
 }
 
-fn check(header: &[u8], expected: Result<Announced, ProxyHeaderError>) {
+fn check(header: &[u8], expected: Result<ProxyHeader, ProxyHeaderError>) {
     const BEHIND: &[u8] = b"GET / HTTP/1.1\r\n\r\n";
     let all = [header, BEHIND].concat();
     for step in [1, 2, 3, 7, usize::MAX] {
@@ -43,8 +43,8 @@ fn check(header: &[u8], expected: Result<Announced, ProxyHeaderError>) {
     }
 }
 
-fn client(source: &str, destination: &str) -> Result<Announced, ProxyHeaderError> {
-    Ok(Announced::Client {
+fn client(source: &str, destination: &str) -> Result<ProxyHeader, ProxyHeaderError> {
+    Ok(ProxyHeader::Client {
         source: source.parse().expect("an address"),
         destination: destination.parse().expect("an address"),
     })
@@ -62,8 +62,8 @@ fn lines() {
     for (line, expected) in [
         ("PROXY TCP4 192.0.2.1 192.0.2.2 56324 443", v4),
         ("PROXY TCP6 2001:db8::1 ::1 1 65535", v6),
-        ("PROXY UNKNOWN", Ok(Announced::Unknown)),
-        ("PROXY UNKNOWN ffff::1 whatever 1 2", Ok(Announced::Unknown)),
+        ("PROXY UNKNOWN", Ok(ProxyHeader::Unknown)),
+        ("PROXY UNKNOWN ffff::1 whatever 1 2", Ok(ProxyHeader::Unknown)),
         ("PROXY UNKNOWNS x", Err(ProxyHeaderError::Line)),
         ("PROXY TCP4 2001:db8::1 ::1 1 2", Err(ProxyHeaderError::Address)),
         ("PROXY TCP6 192.0.2.1 192.0.2.2 1 2", Err(ProxyHeaderError::Address)),
@@ -85,10 +85,10 @@ fn lines() {
         check(bad.as_bytes(), Err(ProxyHeaderError::Line));
     }
     // The limit, from both sides.
-    let longest = format!("PROXY UNKNOWN {}\r\n", "x".repeat(LINE_MAX - 16));
-    assert_eq!(longest.len(), LINE_MAX);
-    check(longest.as_bytes(), Ok(Announced::Unknown));
-    let longer = format!("PROXY UNKNOWN {}\r\n", "x".repeat(LINE_MAX - 15));
+    let longest = format!("PROXY UNKNOWN {}\r\n", "x".repeat(MAX_V1_SIZE - 16));
+    assert_eq!(longest.len(), MAX_V1_SIZE);
+    check(longest.as_bytes(), Ok(ProxyHeader::Unknown));
+    let longer = format!("PROXY UNKNOWN {}\r\n", "x".repeat(MAX_V1_SIZE - 15));
     check(longer.as_bytes(), Err(ProxyHeaderError::Line));
 }
 
@@ -104,19 +104,19 @@ fn blocks() {
         &block(0x21, 0x11, &[&v4[..], &[4, 0, 1, 0]].concat()),
         client("192.0.2.1:56324", "192.0.2.2:443"),
     );
-    check(&block(0x20, 0x00, &[]), Ok(Announced::Own));
-    check(&block(0x20, 0x11, &[1, 2, 3]), Ok(Announced::Own));
+    check(&block(0x20, 0x00, &[]), Ok(ProxyHeader::Local));
+    check(&block(0x20, 0x11, &[1, 2, 3]), Ok(ProxyHeader::Local));
     for family in [0x00, 0x12, 0x22, 0x31, 0x32, 0xff] {
-        check(&block(0x21, family, &[0; 216]), Ok(Announced::Unknown));
+        check(&block(0x21, family, &[0; 216]), Ok(ProxyHeader::Unknown));
     }
     for command in [0x22, 0x11, 0x31, 0x00] {
         check(&block(command, 0x11, &v4), Err(ProxyHeaderError::Command));
     }
     check(&block(0x21, 0x11, &v4[..11]), Err(ProxyHeaderError::Length));
     check(&block(0x21, 0x21, &v6[..35]), Err(ProxyHeaderError::Length));
-    check(&block(0x21, 0x00, &vec![0; BLOCK_MAX]), Ok(Announced::Unknown));
+    check(&block(0x21, 0x00, &vec![0; MAX_V2_PAYLOAD]), Ok(ProxyHeader::Unknown));
     check(
-        &block(0x21, 0x00, &vec![0; BLOCK_MAX + 1]),
+        &block(0x21, 0x00, &vec![0; MAX_V2_PAYLOAD + 1]),
         Err(ProxyHeaderError::Length),
     );
 }
@@ -175,7 +175,7 @@ proptest! {
         );
         for header in [line.into_bytes(), binary] {
             let (found, left) = run(&[&header[..], b"behind"].concat(), step);
-            prop_assert_eq!(found, Some(Ok(Announced::Client { source, destination })));
+            prop_assert_eq!(found, Some(Ok(ProxyHeader::Client { source, destination })));
             prop_assert_eq!(left, 6);
         }
     }
@@ -216,23 +216,23 @@ fn headers_are_written_in_one_family() {
             Some(("[::ffff:192.0.2.1]:1", "[::1]:2")),
         ),
     ] {
-        let announced = client(source, destination).expect("a client");
+        let proxy_header = client(source, destination).expect("a client");
         let (seen_source, seen_destination) = seen.unwrap_or((source, destination));
         let (mut first, mut second) = (Vec::new(), Vec::new());
-        write_line(&mut first, &announced);
-        write_block(&mut second, &announced);
+        write_v1(&mut first, &proxy_header);
+        write_v2(&mut second, &proxy_header);
         assert_eq!(String::from_utf8_lossy(&first), line);
         check(&first, client(seen_source, seen_destination));
         check(&second, client(seen_source, seen_destination));
     }
-    for (announced, by_line) in [
-        (Announced::Own, Announced::Unknown),
-        (Announced::Unknown, Announced::Unknown),
+    for (proxy_header, by_line) in [
+        (ProxyHeader::Local, ProxyHeader::Unknown),
+        (ProxyHeader::Unknown, ProxyHeader::Unknown),
     ] {
         let (mut first, mut second) = (Vec::new(), Vec::new());
-        write_line(&mut first, &announced);
-        write_block(&mut second, &announced);
+        write_v1(&mut first, &proxy_header);
+        write_v2(&mut second, &proxy_header);
         check(&first, Ok(by_line));
-        check(&second, Ok(announced));
+        check(&second, Ok(proxy_header));
     }
 }

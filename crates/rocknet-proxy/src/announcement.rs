@@ -4,12 +4,12 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use rocknet_config::model::ProxyProtocol;
 use rocknet_io::socket::Address;
-use rocknet_proto::proxy_protocol::{Announced, write_block, write_line};
+use rocknet_proto::proxy_protocol::{ProxyHeader, write_v1, write_v2};
 
 use rocknet_handler::exchange::Client;
 
 /// Whom a request is from that came in at `address`.
-pub fn of(client: Client, address: &Address) -> Announced {
+pub fn of(client: Client, address: &Address) -> ProxyHeader {
     match (client, address) {
         (
             Client::Ip { address: ip, port },
@@ -17,23 +17,23 @@ pub fn of(client: Client, address: &Address) -> Announced {
                 ip: own,
                 port: own_port,
             },
-        ) => Announced::Client {
+        ) => ProxyHeader::Client {
             source: SocketAddr::new(ip, port),
             // Of a socket that listens everywhere nobody asks by which address each connection came.
             destination: SocketAddr::new(own.unwrap_or(unspecified(ip)), *own_port),
         },
-        (Client::Ip { address: ip, port }, Address::Unix(_)) => Announced::Client {
+        (Client::Ip { address: ip, port }, Address::Unix(_)) => ProxyHeader::Client {
             source: SocketAddr::new(ip, port),
             destination: SocketAddr::new(unspecified(ip), 0),
         },
-        (Client::Local, _) => Announced::Unknown,
+        (Client::Local, _) => ProxyHeader::Unknown,
     }
 }
 
-pub fn write(version: ProxyProtocol, announced: &Announced, out: &mut Vec<u8>) {
+pub fn write(version: ProxyProtocol, announced: &ProxyHeader, out: &mut Vec<u8>) {
     match version {
-        ProxyProtocol::V1 => write_line(out, announced),
-        ProxyProtocol::V2 => write_block(out, announced),
+        ProxyProtocol::V1 => write_v1(out, announced),
+        ProxyProtocol::V2 => write_v2(out, announced),
     }
 }
 

@@ -8,7 +8,7 @@ use rocknet_config::model::Health;
 use rocknet_proto::fields::Field;
 use rocknet_proto::h1::{ClientConnection, ClientEvent, Length, RequestLine};
 use rocknet_proto::limits::Limits;
-use rocknet_proto::proxy_protocol::Announced;
+use rocknet_proto::proxy_protocol::ProxyHeader;
 use rocknet_proto::response::ResponseIndex;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::UnixStream;
@@ -58,7 +58,7 @@ pub async fn check(upstream: &Upstream, health: &Health) -> Result<(), Failure> 
                     if let Some(version) = upstream.announce {
                         // In the clear, before all else.
                         let mut header = Vec::new();
-                        announcement::write(version, &Announced::Own, &mut header);
+                        announcement::write(version, &ProxyHeader::Local, &mut header);
                         stream.write_all(&header).await.map_err(told)?;
                     }
                     let connector = TlsConnector::from(Arc::clone(&secure.settings));
@@ -122,7 +122,7 @@ async fn ask<S: AsyncRead + AsyncWrite + Unpin>(
     };
     let mut bytes = Vec::new();
     if let Some(version) = upstream.announce.filter(|_| upstream.secure.is_none()) {
-        announcement::write(version, &Announced::Own, &mut bytes);
+        announcement::write(version, &ProxyHeader::Local, &mut bytes);
     }
     let fields = fields(health).map(|(name, value)| Field::new(name.as_bytes(), value.as_bytes()));
     engine

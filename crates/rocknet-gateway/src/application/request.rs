@@ -45,12 +45,12 @@ pub fn write(
             Ok(records)
         }
         Protocol::Scgi => {
-            let mut head = Scgi(scgi::Request::new(length.unwrap_or(0)));
+            let mut head = Scgi(scgi::ScgiRequest::new(length.unwrap_or(0)));
             all(&mut head)?;
             Ok(head.0.finish())
         }
         Protocol::Uwsgi => {
-            let mut head = Uwsgi(uwsgi::Request::default());
+            let mut head = Uwsgi(uwsgi::UwsgiRequest::default());
             all(&mut head)?;
             Ok(head.0.finish())
         }
@@ -90,7 +90,7 @@ impl Sink for Spoken<'_> {
     }
 }
 
-struct Scgi(scgi::Request);
+struct Scgi(scgi::ScgiRequest);
 
 impl Sink for Scgi {
     fn put(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableError> {
@@ -102,7 +102,7 @@ impl Sink for Scgi {
     }
 }
 
-struct Uwsgi(uwsgi::Request);
+struct Uwsgi(uwsgi::UwsgiRequest);
 
 impl Sink for Uwsgi {
     fn put(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableError> {

@@ -5,7 +5,7 @@
 
 mod record;
 mod request;
-mod response;
+mod response_reader;
 
 pub use request::{Params, begin, stdin, stdin_end};
-pub use response::{End, Event, Received, RecordError, Response};
+pub use response_reader::{EndRequest, RecordError, RecordEvent, RecordProgress, ResponseReader};

@@ -1,21 +1,21 @@
 //! Writing a request: who asks for what, the variables, the content.
 
-use super::record::{HEADER, MAX_CONTENT, header, kind};
+use super::record::{HEADER_SIZE, MAX_CONTENT, header, kind};
 use crate::cgi::VariableError;
 
 /// The application is to answer, as opposed to authorise or filter.
 const RESPONDER: u8 = 1;
 /// The application leaves the connection open behind its answer.
-const KEEP_CONNECTION: u8 = 1;
+const FLAG_KEEP_CONN: u8 = 1;
 /// Content of one STDIN record at most: what fits, rounded down to the 8 bytes that records are best aligned to.
-const STDIN_PIECE: usize = MAX_CONTENT & !7;
+const MAX_STDIN_RECORD: usize = MAX_CONTENT & !7;
 /// Lengths up to here take one byte, longer ones four.
-const SHORT_LENGTH: usize = 0x7f;
+const MAX_SHORT_LENGTH: usize = 0x7f;
 
 /// Opens a request.
 pub fn begin(out: &mut Vec<u8>, keep: bool) {
     out.extend_from_slice(&header(kind::BEGIN_REQUEST, 8));
-    out.extend_from_slice(&[0, RESPONDER, if keep { KEEP_CONNECTION } else { 0 }, 0, 0, 0, 0, 0]);
+    out.extend_from_slice(&[0, RESPONDER, if keep { FLAG_KEEP_CONN } else { 0 }, 0, 0, 0, 0, 0]);
 }
 
 /// The variables of a request, written as they are told.
@@ -34,7 +34,7 @@ impl<'b> Params<'b> {
 
     /// PHP reads each record by itself, so a pair is never spread over two.
     pub fn push(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableError> {
-        let size = length_size(name.len()) + length_size(value.len()) + name.len() + value.len();
+        let size = encoded_length_size(name.len()) + encoded_length_size(value.len()) + name.len() + value.len();
         if size > MAX_CONTENT {
             return Err(VariableError::TooLong);
         }
@@ -59,21 +59,21 @@ impl<'b> Params<'b> {
     }
 
     fn content(&self) -> usize {
-        self.out.len() - self.start - HEADER
+        self.out.len() - self.start - HEADER_SIZE
     }
 
     fn close(&mut self) {
         let header = header(kind::PARAMS, self.content());
-        self.out[self.start..self.start + HEADER].copy_from_slice(&header);
+        self.out[self.start..self.start + HEADER_SIZE].copy_from_slice(&header);
     }
 }
 
-fn length_size(length: usize) -> usize {
-    if length <= SHORT_LENGTH { 1 } else { 4 }
+fn encoded_length_size(length: usize) -> usize {
+    if length <= MAX_SHORT_LENGTH { 1 } else { 4 }
 }
 
 fn push_length(out: &mut Vec<u8>, length: usize) {
-    if length <= SHORT_LENGTH {
+    if length <= MAX_SHORT_LENGTH {
         out.push(length as u8);
     } else {
         // A pair fits a record, so its lengths fit 31 bits; the highest tells that there are four bytes.
@@ -83,7 +83,7 @@ fn push_length(out: &mut Vec<u8>, length: usize) {
 
 /// A piece of the request's content; nothing for nothing, which would be the end.
 pub fn stdin(out: &mut Vec<u8>, content: &[u8]) {
-    for piece in content.chunks(STDIN_PIECE) {
+    for piece in content.chunks(MAX_STDIN_RECORD) {
         out.extend_from_slice(&header(kind::STDIN, piece.len()));
         out.extend_from_slice(piece);
     }

@@ -1,6 +1,6 @@
 //! What a web server tells applications by SCGI and uwsgi, read again by a reader of its own, and the heads they answer with.
 
-use crate::cgi::{FIELDS_LIMIT, HEAD_LIMIT, Head, StatusLine, end_of_head};
+use crate::cgi::{CgiHead, MAX_FIELDS, MAX_HEAD_SIZE, StatusLine, find_head_end};
 use crate::{scgi, uwsgi};
 
 type Pair<'a> = (&'a [u8], &'a [u8]);
@@ -11,16 +11,16 @@ pub(super) fn head(pieces: &[&[u8]]) -> Vec<String> {
     for piece in pieces {
         let before = answer.len();
         answer.extend_from_slice(piece);
-        let Some(end) = end_of_head(&answer, before) else {
+        let Some(end) = find_head_end(&answer, before) else {
             continue;
         };
         assert!(end <= answer.len());
-        if end > HEAD_LIMIT {
+        if end > MAX_HEAD_SIZE {
             return vec!["too long".to_owned()];
         }
-        let heads = [StatusLine::Allowed, StatusLine::Refused].map(|line| Head::parse(&answer[..end], line));
+        let heads = [StatusLine::Allowed, StatusLine::Refused].map(|line| CgiHead::parse(&answer[..end], line));
         for head in heads.iter().flatten() {
-            assert!(head.fields.len() <= FIELDS_LIMIT && head.status.code() >= 200);
+            assert!(head.fields.len() <= MAX_FIELDS && head.status.code() >= 200);
             let clean = |value: &[u8]| !value.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0));
             assert!(head.fields.iter().all(|(name, value)| clean(name) && clean(value)));
         }
@@ -47,7 +47,7 @@ fn pairs(mut data: &[u8]) -> Vec<Pair<'_>> {
 }
 
 pub(super) fn scgi(data: &[u8]) {
-    let mut request = scgi::Request::new(data.len() as u64);
+    let mut request = scgi::ScgiRequest::new(data.len() as u64);
     let told: Vec<Pair<'_>> = pairs(data)
         .into_iter()
         .filter(|(name, value)| request.push(name, value).is_ok())
@@ -57,7 +57,7 @@ pub(super) fn scgi(data: &[u8]) {
     let length: usize = std::str::from_utf8(&bytes[..colon])
         .ok()
         .and_then(|digits| digits.parse().ok())
-        .expect("a number");
+        .expect("a parse_length");
     let variables = &bytes[colon + 1..bytes.len() - 1];
     assert!(bytes[0] != b'0' && length == variables.len() && bytes.ends_with(b","));
     let parts: Vec<&[u8]> = variables.split(|byte| *byte == 0).collect();
@@ -69,7 +69,7 @@ pub(super) fn scgi(data: &[u8]) {
 }
 
 pub(super) fn uwsgi(data: &[u8]) {
-    let mut request = uwsgi::Request::default();
+    let mut request = uwsgi::UwsgiRequest::default();
     let told: Vec<Pair<'_>> = pairs(data)
         .into_iter()
         .filter(|(name, value)| request.push(name, value).is_ok())

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::ops::Range;
 
-use super::record::{HEADER, MANAGEMENT, REQUEST, VERSION, kind};
+use super::record::{HEADER_SIZE, MANAGEMENT_ID, REQUEST_ID, VERSION, kind};
 
 /// Content of the record that ends a request.
-const END_CONTENT: usize = 8;
+const END_REQUEST_SIZE: usize = 8;
 
 /// The records of one request. What it is given need not be kept: it says which of the bytes are whose.
 ///
@@ -14,29 +14,29 @@ const END_CONTENT: usize = 8;
 /// Header ──8 bytes──▶ Content ──▶ Padding ──▶ Header …      END_REQUEST: Over, behind its padding
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct Response {
-    state: State,
+pub struct ResponseReader {
+    state: ReaderState,
     /// Bytes of a header, or of the end's content, as far as they have come.
-    partial: [u8; HEADER],
-    have: usize,
-    end: Option<End>,
+    partial: [u8; HEADER_SIZE],
+    filled: usize,
+    end: Option<EndRequest>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
+enum ReaderState {
     #[default]
     Header,
     Content {
-        stream: Stream,
+        stream: RecordStream,
         left: u16,
         padding: u8,
     },
     Padding(u8),
-    Over,
+    Ended,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stream {
+enum RecordStream {
     Stdout,
     Stderr,
     End,
@@ -46,30 +46,30 @@ enum Stream {
 
 /// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct End {
+pub struct EndRequest {
     /// What the program would have returned to a shell.
-    pub application: u32,
+    pub app_status: u32,
     /// 0: complete; 2: overloaded; 1 and 3: asked for what it does not know.
-    pub protocol: u8,
+    pub protocol_status: u8,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum RecordEvent {
     /// Where in the given bytes a piece of the answer stands.
     Stdout(Range<usize>),
     /// Where a piece of a complaint stands.
     Stderr(Range<usize>),
     /// Told once; nothing may follow.
-    End(End),
+    End(EndRequest),
     /// All bytes are taken, and more are needed.
     More,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Received {
+pub struct RecordProgress {
     /// Bytes from the front that are done with when the event is dealt with.
     pub consumed: usize,
-    pub event: Event,
+    pub event: RecordEvent,
 }
 
 /// What no application may send: the connection is of no use any more.
@@ -101,112 +101,112 @@ impl fmt::Display for RecordError {
 
 impl std::error::Error for RecordError {}
 
-impl Response {
-    pub fn new() -> Response {
-        Response::default()
+impl ResponseReader {
+    pub fn new() -> ResponseReader {
+        ResponseReader::default()
     }
 
     /// Whether the request has ended, so that the connection may carry another one.
-    pub fn is_over(&self) -> bool {
-        self.state == State::Over
+    pub fn is_ended(&self) -> bool {
+        self.state == ReaderState::Ended
     }
 
     /// The next event in `bytes`, which follow those consumed before.
-    pub fn receive(&mut self, bytes: &[u8]) -> Result<Received, RecordError> {
+    pub fn receive(&mut self, bytes: &[u8]) -> Result<RecordProgress, RecordError> {
         let mut at = 0;
         while at < bytes.len() {
             match self.state {
-                State::Header => {
+                ReaderState::Header => {
                     at += self.fill(&bytes[at..]);
-                    if self.have == HEADER {
-                        self.have = 0;
-                        self.state = begun(&self.partial)?;
+                    if self.filled == HEADER_SIZE {
+                        self.filled = 0;
+                        self.state = state_after_header(&self.partial)?;
                     }
                 }
-                State::Content { left: 0, padding, .. } => self.state = State::Padding(padding),
-                State::Content {
-                    stream: Stream::End,
+                ReaderState::Content { left: 0, padding, .. } => self.state = ReaderState::Padding(padding),
+                ReaderState::Content {
+                    stream: RecordStream::End,
                     padding,
                     ..
                 } => {
                     at += self.fill(&bytes[at..]);
-                    if self.have == END_CONTENT {
-                        self.have = 0;
-                        let [a, b, c, d, protocol, ..] = self.partial;
-                        self.end = Some(End {
-                            application: u32::from_be_bytes([a, b, c, d]),
-                            protocol,
+                    if self.filled == END_REQUEST_SIZE {
+                        self.filled = 0;
+                        let [a, b, c, d, protocol_status, ..] = self.partial;
+                        self.end = Some(EndRequest {
+                            app_status: u32::from_be_bytes([a, b, c, d]),
+                            protocol_status,
                         });
-                        self.state = State::Padding(padding);
+                        self.state = ReaderState::Padding(padding);
                     }
                 }
-                State::Content { stream, left, padding } => {
+                ReaderState::Content { stream, left, padding } => {
                     let piece = at..bytes.len().min(at + usize::from(left));
                     at = piece.end;
-                    self.state = State::Content {
+                    self.state = ReaderState::Content {
                         stream,
                         left: left - piece.len() as u16,
                         padding,
                     };
                     let event = match stream {
-                        Stream::Stdout => Event::Stdout(piece),
-                        Stream::Stderr => Event::Stderr(piece),
-                        Stream::Skipped | Stream::End => continue,
+                        RecordStream::Stdout => RecordEvent::Stdout(piece),
+                        RecordStream::Stderr => RecordEvent::Stderr(piece),
+                        RecordStream::Skipped | RecordStream::End => continue,
                     };
-                    return Ok(Received { consumed: at, event });
+                    return Ok(RecordProgress { consumed: at, event });
                 }
-                State::Padding(0) => {}
-                State::Padding(left) => {
+                ReaderState::Padding(0) => {}
+                ReaderState::Padding(left) => {
                     let skipped = (bytes.len() - at).min(usize::from(left));
                     at += skipped;
-                    self.state = State::Padding(left - skipped as u8);
+                    self.state = ReaderState::Padding(left - skipped as u8);
                 }
-                State::Over => return Err(RecordError::AfterEnd),
+                ReaderState::Ended => return Err(RecordError::AfterEnd),
             }
-            if self.state == State::Padding(0) {
-                self.state = State::Header;
+            if self.state == ReaderState::Padding(0) {
+                self.state = ReaderState::Header;
                 if let Some(end) = self.end.take() {
-                    self.state = State::Over;
-                    return Ok(Received {
+                    self.state = ReaderState::Ended;
+                    return Ok(RecordProgress {
                         consumed: at,
-                        event: Event::End(end),
+                        event: RecordEvent::End(end),
                     });
                 }
             }
         }
-        Ok(Received {
+        Ok(RecordProgress {
             consumed: at,
-            event: Event::More,
+            event: RecordEvent::More,
         })
     }
 
     /// Takes as many of `bytes` as the eight that are collected still lack.
     fn fill(&mut self, bytes: &[u8]) -> usize {
-        let taken = bytes.len().min(HEADER - self.have);
-        self.partial[self.have..self.have + taken].copy_from_slice(&bytes[..taken]);
-        self.have += taken;
+        let taken = bytes.len().min(HEADER_SIZE - self.filled);
+        self.partial[self.filled..self.filled + taken].copy_from_slice(&bytes[..taken]);
+        self.filled += taken;
         taken
     }
 }
 
 /// The state behind a header.
-fn begun(header: &[u8; HEADER]) -> Result<State, RecordError> {
+fn state_after_header(header: &[u8; HEADER_SIZE]) -> Result<ReaderState, RecordError> {
     let &[version, kind, id_high, id_low, high, low, padding, _] = header;
     if version != VERSION {
         return Err(RecordError::Version);
     }
     let (id, left) = (u16::from_be_bytes([id_high, id_low]), u16::from_be_bytes([high, low]));
     let stream = match (id, kind) {
-        (MANAGEMENT, _) => Stream::Skipped,
-        (REQUEST, kind::STDOUT) => Stream::Stdout,
-        (REQUEST, kind::STDERR) => Stream::Stderr,
-        (REQUEST, kind::END_REQUEST) if usize::from(left) == END_CONTENT => Stream::End,
-        (REQUEST, kind::END_REQUEST) => return Err(RecordError::EndLength),
-        (REQUEST, _) => return Err(RecordError::RecordType),
+        (MANAGEMENT_ID, _) => RecordStream::Skipped,
+        (REQUEST_ID, kind::STDOUT) => RecordStream::Stdout,
+        (REQUEST_ID, kind::STDERR) => RecordStream::Stderr,
+        (REQUEST_ID, kind::END_REQUEST) if usize::from(left) == END_REQUEST_SIZE => RecordStream::End,
+        (REQUEST_ID, kind::END_REQUEST) => return Err(RecordError::EndLength),
+        (REQUEST_ID, _) => return Err(RecordError::RecordType),
         _ => return Err(RecordError::RequestId),
     };
-    Ok(State::Content { stream, left, padding })
+    Ok(ReaderState::Content { stream, left, padding })
 }
 
 // What is collected is one or the other.
-const _: () = assert!(END_CONTENT == HEADER);
+const _: () = assert!(END_REQUEST_SIZE == HEADER_SIZE);
