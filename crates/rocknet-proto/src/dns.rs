@@ -4,23 +4,23 @@
 pub const IN: u16 = 1;
 
 /// Largest response to a message without EDNS, in bytes (RFC 1035 §4.2.1).
-pub const MAX_ANSWER: usize = 512;
+pub const MAX_RESPONSE: usize = 512;
 
 /// Longest name and longest label, in bytes (RFC 1035 §2.3.4).
 const MAX_NAME: usize = 253;
 const MAX_LABEL: u8 = 63;
 
-/// Returns a query for the records of one kind that a name has; `None` if it is no valid name.
-pub fn question(id: u16, name: &str, kind: u16) -> Option<Vec<u8>> {
+/// Returns a query for the records of one record_type that a name has; `None` if it is no valid name.
+pub fn query(id: u16, name: &str, record_type: u16) -> Option<Vec<u8>> {
     let mut message = header(id, 0, [1, 0, 0, 0]);
     put_name(&mut message, name)?;
-    put_u16s(&mut message, [kind, IN]);
+    put_u16s(&mut message, [record_type, IN]);
     Some(message)
 }
 
 /// Returns a message of a header alone: its number, operation and the counts of its four sections.
 pub fn header(id: u16, opcode: u8, counts: [u16; 4]) -> Vec<u8> {
-    let mut message = Vec::with_capacity(MAX_ANSWER);
+    let mut message = Vec::with_capacity(MAX_RESPONSE);
     message.extend(id.to_be_bytes());
     message.extend([opcode << 3, 0]);
     put_u16s(&mut message, counts);

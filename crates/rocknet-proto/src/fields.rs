@@ -6,7 +6,7 @@ mod list;
 
 pub use framing::is_framing;
 pub use known::{Known, KnownSet};
-pub use list::{FieldList, FixedLine};
+pub use list::{ConstField, FieldList};
 
 /// A range of bytes in the message that an index belongs to.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -53,12 +53,12 @@ pub struct FieldIndex {
 struct Line {
     name: u32,
     /// Length of the name above the low eight bits, which hold the number of the known name or `STRANGER`.
-    length_and_known: u32,
+    length_and_number: u32,
     value: Span,
 }
 
 /// Stands for "no known name"; `Known` has at most 64 members.
-const STRANGER: u8 = u8::MAX;
+const UNKNOWN_NAME: u8 = u8::MAX;
 
 impl Default for FieldIndex {
     fn default() -> Self {
@@ -106,12 +106,12 @@ impl FieldIndex {
                 self.present |= bit;
                 known as u8
             }
-            None => STRANGER,
+            None => UNKNOWN_NAME,
         };
         let length = name.end - name.start;
         self.lines.push(Line {
             name: name.start,
-            length_and_known: length << 8 | u32::from(number),
+            length_and_number: length << 8 | u32::from(number),
             value,
         });
     }
@@ -138,7 +138,7 @@ impl FieldIndex {
 
     /// Where the value of the first line of that name stands.
     #[inline]
-    pub fn place(&self, name: Known) -> Option<Span> {
+    pub fn value_span(&self, name: Known) -> Option<Span> {
         if !self.contains(name) {
             return None;
         }
@@ -158,13 +158,13 @@ impl Line {
     fn name(self, bytes: &[u8]) -> &[u8] {
         let start = self.name as usize;
         bytes
-            .get(start..start + (self.length_and_known >> 8) as usize)
+            .get(start..start + (self.length_and_number >> 8) as usize)
             .unwrap_or_default()
     }
 
     #[inline]
     fn number(self) -> u8 {
-        self.length_and_known as u8
+        self.length_and_number as u8
     }
 }
 
@@ -204,7 +204,7 @@ impl<'a> Fields<'a> {
     /// The value of the first line of that name.
     #[inline]
     pub fn get(&self, name: Known) -> Option<&'a [u8]> {
-        self.index.place(name).map(|place| place.of(self.bytes))
+        self.index.value_span(name).map(|span| span.of(self.bytes))
     }
 
     /// Whether any of the names occurs.
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_found_by_number_and_by_name() {
+    fn finds_fields_by_number_and_by_name() {
         let (bytes, mut fields) = index(&[
             ("X-A", "1"),
             ("accept", "a"),
@@ -312,13 +312,13 @@ mod tests {
         );
         assert_eq!(view.lines().filter(|line| line.known.is_none()).count(), 2);
         fields.clear();
-        assert!(fields.is_empty() && fields.place(Known::Accept).is_none());
+        assert!(fields.is_empty() && fields.value_span(Known::Accept).is_none());
         assert_eq!(fields.view(&bytes).all(Known::Accept).count(), 0);
     }
 
     /// A stale index beside other bytes gives empty values, never a panic.
     #[test]
-    fn foreign_bytes_give_nothing() {
+    fn foreign_bytes_yield_empty_values() {
         let (_, fields) = index(&[("host", "example.com")]);
         assert_eq!(fields.view(b"ab").get(Known::Host), Some(b"".as_slice()));
         assert_eq!(fields.view(b"").iter().next(), Some((b"".as_slice(), b"".as_slice())));

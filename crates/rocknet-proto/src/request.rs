@@ -119,7 +119,7 @@ pub struct Request<'a> {
 
 impl<'a> Request<'a> {
     /// As [`OwnedRequest::looked_up_as`].
-    pub fn looked_up_as(&self, target: &'a [u8]) -> Request<'a> {
+    pub fn with_lookup_target(&self, target: &'a [u8]) -> Request<'a> {
         let (path, query) = split_target(target);
         Request { path, query, ..*self }
     }
@@ -143,7 +143,7 @@ impl OwnedRequest {
     }
 
     /// A GET that nobody sent, of a target in origin form: what a server asks itself on a client's behalf.
-    pub fn get(version: Version, authority: &[u8], target: &[u8], fields: &[(Known, &[u8])]) -> Self {
+    pub fn synthetic_get(version: Version, authority: &[u8], target: &[u8], fields: &[(Known, &[u8])]) -> Self {
         let mut bytes = Vec::new();
         let mut put = |part: &[u8]| {
             let start = bytes.len();
@@ -173,7 +173,7 @@ impl OwnedRequest {
     }
 
     /// The same request, looked up under another path and query; its target stays as it was sent.
-    pub fn looked_up_as(&self, target: &[u8]) -> Self {
+    pub fn with_lookup_target(&self, target: &[u8]) -> Self {
         let (path, query) = split_target(target);
         let start = self.bytes.len();
         let mut index = self.index.clone();
@@ -186,7 +186,7 @@ impl OwnedRequest {
     }
 
     /// The same request as HTTP/2 has it, without the fields whose names are left out.
-    pub fn over_http2(&self, is_left_out: impl Fn(&[u8]) -> bool) -> Self {
+    pub fn to_http2(&self, is_omitted: impl Fn(&[u8]) -> bool) -> Self {
         let mut bytes = self.bytes.to_vec();
         let mut index = RequestIndex {
             version: Version::Http2,
@@ -194,7 +194,7 @@ impl OwnedRequest {
             fields: FieldIndex::default(),
             ..self.index.clone()
         };
-        for field in self.view().fields.lines().filter(|field| !is_left_out(field.name)) {
+        for field in self.view().fields.lines().filter(|field| !is_omitted(field.name)) {
             let start = bytes.len();
             bytes.extend_from_slice(field.name);
             let value = bytes.len();
@@ -229,14 +229,14 @@ mod tests {
 
     #[test]
     fn a_request_looked_up_elsewhere() {
-        let request = OwnedRequest::get(Version::Http11, b"h", b"/a?b", &[(Known::Accept, b"*/*")]);
+        let request = OwnedRequest::synthetic_get(Version::Http11, b"h", b"/a?b", &[(Known::Accept, b"*/*")]);
         for (target, path, query) in [
             ("/c/d?e?f", "/c/d", Some("e?f")),
             ("/c", "/c", None),
             ("/?", "/", Some("")),
         ] {
-            let other = request.looked_up_as(target.as_bytes());
-            let (kept, view) = (other.view(), request.view().looked_up_as(target.as_bytes()));
+            let other = request.with_lookup_target(target.as_bytes());
+            let (kept, view) = (other.view(), request.view().with_lookup_target(target.as_bytes()));
             for request in [kept, view] {
                 assert_eq!((request.target, request.authority), (&b"/a?b"[..], &b"h"[..]));
                 assert_eq!(
@@ -256,7 +256,7 @@ mod tests {
             ("/?", "/", Some("")),
         ] {
             let fields = [(Known::AcceptEncoding, &b"br"[..])];
-            let request = OwnedRequest::get(Version::Http2, b"h:1", target.as_bytes(), &fields);
+            let request = OwnedRequest::synthetic_get(Version::Http2, b"h:1", target.as_bytes(), &fields);
             let request = request.view();
             assert_eq!((request.method, request.method_name), (Method::Get, &b"GET"[..]));
             assert_eq!((request.authority, request.target), (&b"h:1"[..], target.as_bytes()));

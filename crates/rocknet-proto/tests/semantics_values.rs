@@ -4,7 +4,7 @@ use rocknet_proto::Method;
 use rocknet_proto::semantics::authority::{Authority, HOST_BUFFER};
 use rocknet_proto::semantics::conditional::{self, Preconditions, Validators};
 use rocknet_proto::semantics::etag::{self, Comparison, EntityTag};
-use rocknet_proto::semantics::{Accepted, Coding, Ranges, SafePath, date, fuzzing, negotiation, range};
+use rocknet_proto::semantics::{AcceptEncoding, Coding, Ranges, SafePath, date, fuzzing, negotiation, range};
 
 /// What is read out of a value, in words.
 type Reading = fn(&[u8]) -> String;
@@ -170,14 +170,14 @@ fn tags_and_lists_of_them() {
 }
 
 fn coding(value: &[u8]) -> String {
-    negotiation::choose(Accepted::parse(Some(value)), &Coding::BY_PREFERENCE)
+    negotiation::choose_coding(AcceptEncoding::parse(Some(value)), &Coding::BY_PREFERENCE)
         .name()
         .to_owned()
 }
 
 fn media_type(value: &[u8]) -> String {
     let offers = ["text/html", "application/json"];
-    negotiation::prefers(value, &offers)
+    negotiation::preferred_media_type(value, &offers)
         .map_or("none", |index| offers[index])
         .to_owned()
 }

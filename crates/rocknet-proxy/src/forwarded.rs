@@ -69,7 +69,7 @@ impl Origin {
                 Client::Ip { address, .. } => Some(address),
                 Client::Local => Some([127, 0, 0, 1].into()),
             };
-            forwarded::write(&mut origin.forwarded, address, view.authority, own_proto);
+            forwarded::write_element(&mut origin.forwarded, address, view.authority, own_proto);
         }
         origin
     }
@@ -96,8 +96,12 @@ fn chain(fields: Fields<'_>, field: TrustedField, out: &mut Vec<u8>) {
             lines.filter(|value| !value.is_empty()).for_each(add);
         }
         TrustedField::Forwarded => {
-            for element in fields.all(Known::Forwarded).filter_map(forwarded::elements).flatten() {
-                match element.by_for.as_deref().and_then(forwarded::node) {
+            for element in fields
+                .all(Known::Forwarded)
+                .filter_map(forwarded::parse_elements)
+                .flatten()
+            {
+                match element.for_node.as_deref().and_then(forwarded::parse_node) {
                     Some(node) => add(node.address.to_canonical().to_string().as_bytes()),
                     None => add(b"unknown"),
                 }
@@ -116,14 +120,14 @@ fn steps(fields: Fields<'_>, field: TrustedField, first: (Option<&[u8]>, Option<
             let items = items.filter(|item| !item.trim_ascii().is_empty());
             for (number, item) in items.enumerate() {
                 let (host, proto) = if number == 0 { first } else { (None, None) };
-                let address = forwarded::node(item).map(|node| node.address);
-                forwarded::write(out, address, host.unwrap_or_default(), proto.unwrap_or_default());
+                let address = forwarded::parse_node(item).map(|node| node.address);
+                forwarded::write_element(out, address, host.unwrap_or_default(), proto.unwrap_or_default());
             }
         }
         TrustedField::Forwarded => {
             // What cannot be read as elements might run on into the one that is added.
             let lines = fields.all(Known::Forwarded);
-            for line in lines.filter(|line| forwarded::elements(line).is_some_and(|all| !all.is_empty())) {
+            for line in lines.filter(|line| forwarded::parse_elements(line).is_some_and(|all| !all.is_empty())) {
                 if !out.is_empty() {
                     out.extend_from_slice(b", ");
                 }

@@ -46,7 +46,7 @@ impl Head {
             !is_own && !is_nominated()
         };
         let passed = response.fields.lines().filter(is_passed);
-        let fields = FieldList::copied(passed);
+        let fields = FieldList::from_fields(passed);
         let told = response.fields.get(Known::ContentLength);
         let length = match content {
             ResponseBodyFraming::Length(length) => Some(length),

@@ -72,7 +72,7 @@ impl Incoming {
                 }
                 ClientEvent::End { consumed } => {
                     if !index.trailers.is_empty() {
-                        let came = FieldList::copied(index.trailers.view(rest).lines());
+                        let came = FieldList::from_fields(index.trailers.view(rest).lines());
                         let passed = Some(trailers::of_answer(&came)).filter(|fields| !fields.is_empty());
                         self.trailers = passed.map(Box::new);
                     }

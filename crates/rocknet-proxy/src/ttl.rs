@@ -11,7 +11,7 @@ use aws_lc_rs::rand;
 use tokio::net::UdpSocket;
 use tokio::time::timeout;
 
-use rocknet_proto::dns::{MAX_ANSWER, question};
+use rocknet_proto::dns::{MAX_RESPONSE, query};
 
 /// Where the system keeps the servers that it asks.
 const RESOLV_CONF: &str = "/etc/resolv.conf";
@@ -114,7 +114,7 @@ async fn ask(server: SocketAddr, name: &str) -> Option<u32> {
 async fn exchange(server: SocketAddr, name: &str, kind: u16) -> Option<Option<u32>> {
     let mut id = [0; 2];
     rand::fill(&mut id).ok()?;
-    let mut asked = question(u16::from_be_bytes(id), name, kind)?;
+    let mut asked = query(u16::from_be_bytes(id), name, kind)?;
     *asked.get_mut(2)? |= RECURSION_DESIRED;
     // A port of its own, and answers from that server alone.
     let any: SocketAddr = match server {
@@ -124,7 +124,7 @@ async fn exchange(server: SocketAddr, name: &str, kind: u16) -> Option<Option<u3
     let socket = UdpSocket::bind(any).await.ok()?;
     socket.connect(server).await.ok()?;
     socket.send(&asked).await.ok()?;
-    let mut answer = [0; MAX_ANSWER];
+    let mut answer = [0; MAX_RESPONSE];
     loop {
         let length = socket.recv(&mut answer).await.ok()?;
         // What is no answer to this question is somebody else's, or made up.
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn the_shortest_time_counts() {
-        let asked = question(7, "app.test", A).expect("a name");
+        let asked = query(7, "app.test", A).expect("a name");
         const CNAME: u16 = 5;
         for (records, expected) in [
             (&[(A, 60, &[10, 0, 0, 1][..])][..], Some(Some(60))),
@@ -306,7 +306,7 @@ mod tests {
             records in 0..40_u8,
             at in 0..600_usize,
         ) {
-            let asked = question(7, "app.test", A).expect("a name");
+            let asked = query(7, "app.test", A).expect("a name");
             // Behind a head that fits, so that what follows is looked at.
             let mut message = answer(&asked, &[]);
             message[7] = records;

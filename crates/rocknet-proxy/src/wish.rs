@@ -130,7 +130,7 @@ mod tests {
     }
 
     fn wish(method: Method, upgrade: Option<&str>) -> Option<Wish> {
-        let owned = OwnedRequest::get(Version::Http11, b"h", b"/", &[]);
+        let owned = OwnedRequest::synthetic_get(Version::Http11, b"h", b"/", &[]);
         Wish::of(&Request {
             method,
             upgrade: upgrade.map(str::as_bytes),

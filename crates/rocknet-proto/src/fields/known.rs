@@ -102,10 +102,10 @@ impl Known {
 
     /// These bytes, if they are the name as nearly everybody writes it: with capitals, or without any.
     #[inline]
-    pub fn spelled_as(self, name: &[u8]) -> Option<&'static str> {
-        let (usual, plain) = (USUAL[self as usize], self.as_str());
-        if name == usual.as_bytes() {
-            Some(usual)
+    pub fn canonical_spelling(self, name: &[u8]) -> Option<&'static str> {
+        let (canonical, plain) = (CANONICAL[self as usize], self.as_str());
+        if name == canonical.as_bytes() {
+            Some(canonical)
         } else {
             (name == plain.as_bytes()).then_some(plain)
         }
@@ -114,13 +114,13 @@ impl Known {
     /// The known name that these bytes spell in any case.
     #[inline]
     pub fn from_name(name: &[u8]) -> Option<Known> {
-        Self::at_start(name, name.len())
+        Self::from_prefix(name, name.len())
     }
 
     /// As `from_name` for the first `length` bytes; what stands behind them lets a short name be loaded as one word.
     #[inline]
-    pub(crate) fn at_start(bytes: &[u8], length: usize) -> Option<Known> {
-        if length > NAME_MAX {
+    pub(crate) fn from_prefix(bytes: &[u8], length: usize) -> Option<Known> {
+        if length > MAX_NAME {
             return None;
         }
         let (head, tail) = if length >= 8 {
@@ -130,7 +130,7 @@ impl Known {
             (word, word)
         };
         // An empty place leads to some spelling too, which the comparison then rejects.
-        let spelling = &SPELLINGS[usize::from(PLACES.of[place(head, tail, length, PLACES.factor)]) % COUNT];
+        let spelling = &SPELLINGS[usize::from(NAME_TABLE.slots[slot(head, tail, length, NAME_TABLE.factor)]) % COUNT];
         let matches = spelling.length as usize == length
             && head | spelling.fold[0] == spelling.lower[0]
             && spelling.tail_matches(bytes, length);
@@ -168,17 +168,17 @@ impl KnownSet {
 }
 
 /// The longest known name.
-const NAME_MAX: usize = 32;
+const MAX_NAME: usize = 32;
 const COUNT: usize = Known::ALL.len();
 const _: () = assert!(COUNT <= 64, "`KnownSet` has 64 bits");
 
 /// The names as RFC 9110 writes them: words with a capital each.
-static USUAL: [&str; COUNT] = {
+static CANONICAL: [&str; COUNT] = {
     let mut all = [""; COUNT];
     let mut i = 0;
     while i < COUNT {
         let length = Known::ALL[i].as_str().len();
-        let (name, _) = CAPITALS[i].split_at(length);
+        let (name, _) = CAPITALIZED[i].split_at(length);
         all[i] = match std::str::from_utf8(name) {
             Ok(name) => name,
             Err(_) => panic!("names are ASCII"),
@@ -188,8 +188,8 @@ static USUAL: [&str; COUNT] = {
     all
 };
 
-static CAPITALS: [[u8; NAME_MAX]; COUNT] = {
-    let mut all = [[0; NAME_MAX]; COUNT];
+static CAPITALIZED: [[u8; MAX_NAME]; COUNT] = {
+    let mut all = [[0; MAX_NAME]; COUNT];
     let mut i = 0;
     while i < COUNT {
         let name = Known::ALL[i].as_str().as_bytes();
@@ -218,8 +218,8 @@ static CAPITALS: [[u8; NAME_MAX]; COUNT] = {
 /// A name as words. `fold` has the case bit of every letter and of nothing else: or-ing it in makes letters lower-case and
 /// leaves `-` alone, so that a CR (which differs from `-` in that bit only) is never taken for one.
 struct Spelling {
-    lower: [u64; NAME_MAX / 8],
-    fold: [u64; NAME_MAX / 8],
+    lower: [u64; MAX_NAME / 8],
+    fold: [u64; MAX_NAME / 8],
     length: u8,
     known: Known,
 }
@@ -230,7 +230,7 @@ impl Spelling {
     fn tail_matches(&self, bytes: &[u8], length: usize) -> bool {
         let mut word = 1;
         while word * 8 < length {
-            match word_at(bytes, word_place(word, length)) {
+            match word_at(bytes, word_offset(word, length)) {
                 Some(found) if found | self.fold[word] == self.lower[word] => word += 1,
                 _ => return false,
             }
@@ -250,7 +250,7 @@ fn short_word(bytes: &[u8], length: usize) -> Option<u64> {
     Some(u64::from_le_bytes(padded))
 }
 
-const fn word_place(word: usize, length: usize) -> usize {
+const fn word_offset(word: usize, length: usize) -> usize {
     if length < 8 || word * 8 + 8 <= length {
         word * 8
     } else {
@@ -280,7 +280,7 @@ const fn spellings() -> [Spelling; COUNT] {
 
 const fn spell(known: Known) -> Spelling {
     let name = known.as_str().as_bytes();
-    assert!(name.len() <= NAME_MAX, "a known name is longer than its words");
+    assert!(name.len() <= MAX_NAME, "a known name is longer than its words");
     let mut spelling = Spelling {
         lower: [0; 4],
         fold: [0; 4],
@@ -291,10 +291,10 @@ const fn spell(known: Known) -> Spelling {
     while word * 8 < name.len() {
         let mut byte = 0;
         while byte < 8 {
-            let place = word_place(word, name.len()) + byte;
-            if place < name.len() {
-                let case_bit = if name[place].is_ascii_lowercase() { 0x20 } else { 0 };
-                spelling.lower[word] |= (name[place] as u64) << (8 * byte);
+            let offset = word_offset(word, name.len()) + byte;
+            if offset < name.len() {
+                let case_bit = if name[offset].is_ascii_lowercase() { 0x20 } else { 0 };
+                spelling.lower[word] |= (name[offset] as u64) << (8 * byte);
                 spelling.fold[word] |= case_bit << (8 * byte);
             }
             byte += 1;
@@ -306,44 +306,44 @@ const fn spell(known: Known) -> Spelling {
 
 /// Which spelling a name can only be, by a number mixed from its first and last eight bytes and its length. A row of names
 /// of equal length to go through cost up to seven comparisons for names as common as Accept and Cookie.
-struct Places {
-    of: [u8; 1 << PLACE_BITS],
+struct NameTable {
+    slots: [u8; 1 << SLOT_BITS],
     factor: u64,
 }
 
 /// Eight places a name, so that a factor without collisions is found among the first hundred or so.
-const PLACE_BITS: u32 = 9;
+const SLOT_BITS: u32 = 9;
 
-static PLACES: Places = places();
+static NAME_TABLE: NameTable = name_table();
 
 /// Both words with all case bits set: letters of either case mix alike.
 #[inline(always)]
-const fn place(head: u64, tail: u64, length: usize, factor: u64) -> usize {
+const fn slot(head: u64, tail: u64, length: usize, factor: u64) -> usize {
     const CASE: u64 = 0x2020_2020_2020_2020;
     let mixed = (head | CASE) ^ (tail | CASE).rotate_left(21) ^ length as u64;
-    (mixed.wrapping_mul(factor) >> (64 - PLACE_BITS)) as usize
+    (mixed.wrapping_mul(factor) >> (64 - SLOT_BITS)) as usize
 }
 
 /// Tries factors until no two names share a place; done by the compiler.
-const fn places() -> Places {
+const fn name_table() -> NameTable {
     const EMPTY: u8 = u8::MAX;
     let mut factor = 0x9e37_79b9_7f4a_7c15u64;
     loop {
-        let mut of = [EMPTY; 1 << PLACE_BITS];
+        let mut slots = [EMPTY; 1 << SLOT_BITS];
         let mut i = 0;
         while i < COUNT {
             let spelling = spell(Known::ALL[i]);
             let length = spelling.length as usize;
             let last = (length - 1) / 8;
-            let place = place(spelling.lower[0], spelling.lower[last], length, factor);
-            if of[place] != EMPTY {
+            let slot = slot(spelling.lower[0], spelling.lower[last], length, factor);
+            if slots[slot] != EMPTY {
                 break;
             }
-            of[place] = i as u8;
+            slots[slot] = i as u8;
             i += 1;
         }
         if i == COUNT {
-            return Places { of, factor };
+            return NameTable { slots, factor };
         }
         factor = factor.wrapping_mul(0x5851_f42d_4c95_7f2d) | 1;
     }
@@ -366,7 +366,11 @@ mod tests {
             for name in [lower.to_owned(), lower.to_uppercase(), mixed] {
                 assert_eq!(Known::from_name(name.as_bytes()), Some(known), "{name}");
                 let followed = format!("{name}: something");
-                assert_eq!(Known::at_start(followed.as_bytes(), name.len()), Some(known), "{name}");
+                assert_eq!(
+                    Known::from_prefix(followed.as_bytes(), name.len()),
+                    Some(known),
+                    "{name}"
+                );
             }
         }
     }
@@ -385,12 +389,15 @@ mod tests {
         ];
         for name in rows {
             let known = Known::from_name(name.as_bytes()).expect("a known name");
-            assert_eq!(known.spelled_as(name.as_bytes()), Some(name));
+            assert_eq!(known.canonical_spelling(name.as_bytes()), Some(name));
         }
         for &known in Known::ALL {
-            let spelled = |name: &str| known.spelled_as(name.as_bytes()).map(str::to_owned);
+            let spelled = |name: &str| known.canonical_spelling(name.as_bytes()).map(str::to_owned);
             assert_eq!(spelled(known.as_str()).as_deref(), Some(known.as_str()));
-            assert!(USUAL[known as usize].eq_ignore_ascii_case(known.as_str()), "{known:?}");
+            assert!(
+                CANONICAL[known as usize].eq_ignore_ascii_case(known.as_str()),
+                "{known:?}"
+            );
             assert_eq!(spelled("hOST"), None);
         }
     }
@@ -400,10 +407,10 @@ mod tests {
     fn no_other_byte_passes() {
         for &known in Known::ALL {
             let lower = known.as_str().as_bytes();
-            for place in 0..lower.len() {
+            for position in 0..lower.len() {
                 for byte in 0..=255u8 {
                     let mut name = lower.to_vec();
-                    name[place] = byte;
+                    name[position] = byte;
                     let expected = Known::ALL
                         .iter()
                         .copied()

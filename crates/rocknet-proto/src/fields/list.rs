@@ -17,19 +17,19 @@ pub struct FieldList {
     /// Known names among them.
     present: KnownSet,
     /// Fields that cannot be sent.
-    bad: Vec<(String, String)>,
+    invalid: Vec<(String, String)>,
 }
 
 /// A field that is known when the program is built: adding it costs no look at it.
 #[derive(Debug)]
-pub struct FixedLine {
+pub struct ConstField {
     known: Known,
     line: &'static str,
 }
 
-impl FixedLine {
+impl ConstField {
     /// `line`: the whole of it, with the name as one that is known, and its line break.
-    pub const fn new(known: Known, line: &'static str) -> FixedLine {
+    pub const fn new(known: Known, line: &'static str) -> ConstField {
         let (bytes, name) = (line.as_bytes(), known.as_str().as_bytes());
         let mut at = 0;
         while at < name.len() {
@@ -43,23 +43,26 @@ impl FixedLine {
             at += 1;
         }
         assert!(bytes[at] == b'\r' && bytes[at + 1] == b'\n', "no end of line");
-        FixedLine { known, line }
+        ConstField { known, line }
     }
 }
 
 impl FieldList {
     /// Memory taken beside the value itself.
     pub fn size(&self) -> usize {
-        let bad = self.bad.iter().map(|(name, value)| name.capacity() + value.capacity());
-        self.lines.capacity() + self.bad.capacity() * size_of::<(String, String)>() + bad.sum::<usize>()
+        let invalid = self
+            .invalid
+            .iter()
+            .map(|(name, value)| name.capacity() + value.capacity());
+        self.lines.capacity() + self.invalid.capacity() * size_of::<(String, String)>() + invalid.sum::<usize>()
     }
 
     pub fn add(&mut self, name: impl AsRef<str>, value: impl AsRef<str>) {
         self.add_field(Field::new(name.as_ref().as_bytes(), value.as_ref().as_bytes()));
     }
 
-    pub fn add_fixed(&mut self, field: &FixedLine) {
-        self.make_room(field.line.len());
+    pub fn add_const(&mut self, field: &ConstField) {
+        self.reserve(field.line.len());
         self.lines.extend_from_slice(field.line.as_bytes());
         self.present = self.present.union(KnownSet::of(&[field.known]));
     }
@@ -70,13 +73,13 @@ impl FieldList {
         let Field { known, name, value } = field;
         if !field.is_sendable() {
             let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
-            self.bad.push((text(name), text(value)));
+            self.invalid.push((text(name), text(value)));
             return false;
         }
         if let Some(known) = known {
             self.present = self.present.union(KnownSet::of(&[known]));
         }
-        self.make_room(name.len() + value.len() + BESIDE);
+        self.reserve(name.len() + value.len() + LINE_OVERHEAD);
         self.lines.extend_from_slice(name);
         self.lines.extend_from_slice(b": ");
         if value.is_ascii() || std::str::from_utf8(value).is_ok() {
@@ -90,14 +93,14 @@ impl FieldList {
     }
 
     #[inline]
-    fn make_room(&mut self, more: usize) {
+    fn reserve(&mut self, more: usize) {
         if self.lines.capacity() - self.lines.len() < more {
-            self.lines.reserve(more.max(FIRST_ROOM));
+            self.lines.reserve(more.max(MIN_CAPACITY));
         }
     }
 
     /// Of fields as they came.
-    pub fn copied<'f>(fields: impl IntoIterator<Item = Field<'f>>) -> FieldList {
+    pub fn from_fields<'f>(fields: impl IntoIterator<Item = Field<'f>>) -> FieldList {
         let mut all = FieldList::default();
         for field in fields {
             all.add_field(field);
@@ -129,9 +132,9 @@ impl FieldList {
     }
 
     /// Keeps those whose names are wanted.
-    pub fn retain(&mut self, wanted: impl Fn(&str) -> bool) {
+    pub fn retain(&mut self, keep: impl Fn(&str) -> bool) {
         let before = std::mem::take(self);
-        for (name, value) in before.iter().filter(|(name, _)| wanted(name)) {
+        for (name, value) in before.iter().filter(|(name, _)| keep(name)) {
             self.add(name, value);
         }
     }
@@ -140,8 +143,8 @@ impl FieldList {
         if let Some(known) = Known::from_name(name.as_bytes())
             && !self.present.contains(known)
         {
-            let mut bad = self.bad.iter();
-            return bad
+            let mut invalid = self.invalid.iter();
+            return invalid
                 .find(|(known, _)| known.eq_ignore_ascii_case(name))
                 .map(|(_, value)| &**value);
         }
@@ -162,18 +165,21 @@ impl FieldList {
     }
 
     pub fn bytes(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        let bad = self.bad.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
-        Lines(&self.lines).chain(bad)
+        let invalid = self
+            .invalid
+            .iter()
+            .map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+        LineIter(&self.lines).chain(invalid)
     }
 
     pub fn is_empty(&self) -> bool {
-        self.lines.is_empty() && self.bad.is_empty()
+        self.lines.is_empty() && self.invalid.is_empty()
     }
 
     /// All lines and the known names in them; `None` where something cannot be sent.
     #[inline]
     pub(crate) fn lines(&self) -> Option<(&[u8], KnownSet)> {
-        self.bad.is_empty().then_some((&self.lines, self.present))
+        self.invalid.is_empty().then_some((&self.lines, self.present))
     }
 }
 
@@ -192,15 +198,15 @@ impl Field<'_> {
 }
 
 /// Bytes taken at least: what a short answer has for fields, so that memory is asked for once.
-const FIRST_ROOM: usize = 192;
+const MIN_CAPACITY: usize = 192;
 
 /// Bytes of a line that are neither name nor value.
-const BESIDE: usize = ": \r\n".len();
+const LINE_OVERHEAD: usize = ": \r\n".len();
 
 /// The fields in good lines.
-struct Lines<'a>(&'a [u8]);
+struct LineIter<'a>(&'a [u8]);
 
-impl<'a> Iterator for Lines<'a> {
+impl<'a> Iterator for LineIter<'a> {
     type Item = (&'a [u8], &'a [u8]);
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -258,7 +264,7 @@ mod tests {
         fields.remove("SERVER");
         assert!(!fields.contains(Known::Server) && fields.value("server").is_none());
         check(&fields, &[("X-A", ""), ("Vary", "a:b\tc")]);
-        fields.add_fixed(const { &FixedLine::new(Known::Server, "Server: z\r\n") });
+        fields.add_const(const { &ConstField::new(Known::Server, "Server: z\r\n") });
         check(&fields, &[("X-A", ""), ("Vary", "a:b\tc"), ("Server", "z")]);
     }
 
@@ -291,7 +297,7 @@ mod tests {
         let (lines, _) = fields.lines().expect("good ones");
         assert_eq!(lines, "X-A: caf\u{e9}\r\nX-B: \u{e9}\r\n".as_bytes());
         assert_eq!(
-            FieldList::copied([Field::new(b"X-A", b"caf\xe9"), Field::new(b"X-B", "é".as_bytes())]),
+            FieldList::from_fields([Field::new(b"X-A", b"caf\xe9"), Field::new(b"X-B", "é".as_bytes())]),
             fields
         );
     }

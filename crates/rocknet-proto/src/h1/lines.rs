@@ -48,7 +48,7 @@ pub(crate) fn read_fields(
             return Err(diagnose(window, line));
         };
         let length = colon - line;
-        let known = Known::at_start(&window[line..], length);
+        let known = Known::from_prefix(&window[line..], length);
         if known.is_none() && (length == 0 || !all(&window[line..colon], TOKEN)) {
             return Err(diagnose(window, line));
         }

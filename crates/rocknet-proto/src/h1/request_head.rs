@@ -195,7 +195,7 @@ fn is_https(scheme: &[u8]) -> bool {
 /// Exactly one good Host, but in HTTP/1.0 it may be missing (RFC 9112 §3.2).
 #[inline]
 fn check_host(window: &[u8], index: &mut RequestIndex) -> Result<(), Refusal> {
-    let Some(place) = index.fields.place(Known::Host) else {
+    let Some(span) = index.fields.value_span(Known::Host) else {
         return if index.version == Version::Http10 {
             Ok(())
         } else {
@@ -205,13 +205,13 @@ fn check_host(window: &[u8], index: &mut RequestIndex) -> Result<(), Refusal> {
     if index.fields.is_repeated(Known::Host) {
         return Err(Refusal::HostRepeated);
     }
-    let host = place.of(window);
+    let host = span.of(window);
     if !authority::is_valid(host) {
         return Err(Refusal::HostInvalid);
     }
     match index.form {
         TargetForm::Origin | TargetForm::Asterisk => {
-            index.authority = place;
+            index.authority = span;
             Ok(())
         }
         // The target's authority wins by RFC 9112 §3.2.2, but a client that names two hosts wants something of us.
@@ -248,7 +248,7 @@ fn read_connection_fields(window: &[u8], index: &mut RequestIndex, head: &mut Re
     // follow content that the handler need not have read. Refusing would turn away `curl --http2 -d`.
     head.wants_upgrade = options.upgrade && fields.contains(Known::Upgrade) && head.body == BodyFraming::None;
     if head.wants_upgrade {
-        index.upgrade = index.fields.place(Known::Upgrade);
+        index.upgrade = index.fields.value_span(Known::Upgrade);
     }
     Ok(())
 }

@@ -57,7 +57,7 @@ pub fn evaluate(
         if !etag::list_matches(tags, validators.etag, exists, Comparison::Strong) {
             return Outcome::PreconditionFailed;
         }
-    } else if let Some((since, modified)) = moment(preconditions.if_unmodified_since).zip(last_modified)
+    } else if let Some((since, modified)) = parse_date(preconditions.if_unmodified_since).zip(last_modified)
         && modified > since
     {
         return Outcome::PreconditionFailed;
@@ -72,7 +72,7 @@ pub fn evaluate(
             };
         }
     } else if reads
-        && let Some((since, modified)) = moment(preconditions.if_modified_since).zip(last_modified)
+        && let Some((since, modified)) = parse_date(preconditions.if_modified_since).zip(last_modified)
         && modified <= since
     {
         return Outcome::NotModified;
@@ -93,7 +93,7 @@ pub fn if_range(value: &[u8], validators: &Validators<'_>) -> bool {
     }
 }
 
-fn moment(value: Option<&[u8]>) -> Option<u64> {
+fn parse_date(value: Option<&[u8]>) -> Option<u64> {
     date::parse(list::trim(value?))
 }
 

@@ -51,7 +51,7 @@ fn parse_imf_fixdate(date: &[u8]) -> Option<u64> {
     if &date[25..] != b" GMT" {
         return None;
     }
-    moment(
+    unix_seconds(
         day_of_week,
         number(&date[12..16])?,
         month(&date[8..11])?,
@@ -75,7 +75,7 @@ fn parse_rfc850(date: &[u8], comma: usize) -> Option<u64> {
     } else {
         1900 + short_year
     };
-    moment(
+    unix_seconds(
         day_of_week,
         year,
         month(&rest[5..8])?,
@@ -99,7 +99,7 @@ fn parse_asctime(date: &[u8]) -> Option<u64> {
     } else {
         number(&date[8..10])?
     };
-    moment(
+    unix_seconds(
         day_of_week,
         number(&date[20..24])?,
         month(&date[4..7])?,
@@ -109,7 +109,7 @@ fn parse_asctime(date: &[u8]) -> Option<u64> {
 }
 
 /// The checked moment; `clock` is eight bytes, `hh:mm:ss`.
-fn moment(day_of_week: usize, year: u64, month: u64, day: u64, clock: &[u8]) -> Option<u64> {
+fn unix_seconds(day_of_week: usize, year: u64, month: u64, day: u64, clock: &[u8]) -> Option<u64> {
     if clock[2] != b':' || clock[5] != b':' {
         return None;
     }
@@ -266,7 +266,7 @@ mod tests {
     }
 
     /// A judge of another hand: the httpdate crate.
-    fn judge(seconds: u64) -> String {
+    fn reference_format(seconds: u64) -> String {
         httpdate::fmt_http_date(std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds))
     }
 
@@ -278,7 +278,7 @@ mod tests {
 
         #[test]
         fn formats_as_httpdate_does(seconds in 0..=LAST_SECOND) {
-            prop_assert_eq!(String::from_utf8_lossy(&format(seconds)).into_owned(), judge(seconds));
+            prop_assert_eq!(String::from_utf8_lossy(&format(seconds)).into_owned(), reference_format(seconds));
         }
 
         #[test]

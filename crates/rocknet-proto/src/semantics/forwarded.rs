@@ -12,7 +12,7 @@ use crate::bytes::is_token;
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Element<'a> {
     /// The node that it came from: an address, `unknown`, or a name that means something to its sender alone.
-    pub by_for: Option<Cow<'a, [u8]>>,
+    pub for_node: Option<Cow<'a, [u8]>>,
     /// What it named in `Host`.
     pub host: Option<Cow<'a, [u8]>>,
     /// The scheme it came by.
@@ -28,36 +28,36 @@ pub struct Node {
 
 /// The elements of one field line, from the first step to the last. `None`: it is malformed, and nothing of it can be
 /// believed, because nobody knows where one step ends and the next begins.
-pub fn elements(value: &[u8]) -> Option<Vec<Element<'_>>> {
-    parts(value, b',').map(element).collect()
+pub fn parse_elements(value: &[u8]) -> Option<Vec<Element<'_>>> {
+    parts(value, b',').map(parse_element).collect()
 }
 
 /// ```text
 /// forwarded-element = [ forwarded-pair ] *( ";" [ forwarded-pair ] )     forwarded-pair = token "=" ( token / quoted-string )
 /// ```
-fn element(text: &[u8]) -> Option<Element<'_>> {
+fn parse_element(text: &[u8]) -> Option<Element<'_>> {
     let mut element = Element::default();
     for pair in parts(text, b';') {
         let equals = memchr::memchr(b'=', pair)?;
-        let (name, value) = (&pair[..equals], value(&pair[equals + 1..])?);
+        let (name, value) = (&pair[..equals], parse_value(&pair[equals + 1..])?);
         if !is_token(name) {
             return None;
         }
-        let place = match () {
-            () if name.eq_ignore_ascii_case(b"for") => &mut element.by_for,
+        let slot = match () {
+            () if name.eq_ignore_ascii_case(b"for") => &mut element.for_node,
             () if name.eq_ignore_ascii_case(b"host") => &mut element.host,
             () if name.eq_ignore_ascii_case(b"proto") => &mut element.proto,
             () => continue,
         };
         // A parameter occurs once (§4).
-        if place.replace(value).is_some() {
+        if slot.replace(value).is_some() {
             return None;
         }
     }
     Some(element)
 }
 
-fn value(text: &[u8]) -> Option<Cow<'_, [u8]>> {
+fn parse_value(text: &[u8]) -> Option<Cow<'_, [u8]>> {
     let Some(quoted) = text.strip_prefix(b"\"") else {
         return is_token(text).then_some(Cow::Borrowed(text));
     };
@@ -78,7 +78,7 @@ fn value(text: &[u8]) -> Option<Cow<'_, [u8]>> {
 
 /// An address as a step is told by: `192.0.2.1`, `192.0.2.1:4711`, `[2001:db8::1]`, `[2001:db8::1]:4711`, and, as
 /// `X-Forwarded-For` has it, `2001:db8::1`. `None`: anything else, `unknown` among it.
-pub fn node(text: &[u8]) -> Option<Node> {
+pub fn parse_node(text: &[u8]) -> Option<Node> {
     let text = std::str::from_utf8(text.trim_ascii()).ok()?;
     let (address, port) = match text.strip_prefix('[') {
         Some(rest) => {
@@ -105,7 +105,7 @@ pub fn node(text: &[u8]) -> Option<Node> {
 }
 
 /// Appends an element, behind those that are there. Without an address the node is `unknown`.
-pub fn write(out: &mut Vec<u8>, address: Option<IpAddr>, host: &[u8], proto: &[u8]) {
+pub fn write_element(out: &mut Vec<u8>, address: Option<IpAddr>, host: &[u8], proto: &[u8]) {
     if !out.is_empty() {
         out.extend_from_slice(b", ");
     }
@@ -143,15 +143,15 @@ fn write_value(out: &mut Vec<u8>, value: &[u8]) {
 mod tests {
     use super::*;
 
-    fn told(value: &str) -> Option<Vec<String>> {
+    fn parsed(value: &str) -> Option<Vec<String>> {
         let shown = |text: &Option<Cow<'_, [u8]>>| match text {
             Some(text) => String::from_utf8_lossy(text).into_owned(),
             None => "-".to_owned(),
         };
-        let all = elements(value.as_bytes())?;
+        let all = parse_elements(value.as_bytes())?;
         let all = all.iter().map(|element| {
-            let Element { by_for, host, proto } = element;
-            format!("{} {} {}", shown(by_for), shown(host), shown(proto))
+            let Element { for_node, host, proto } = element;
+            format!("{} {} {}", shown(for_node), shown(host), shown(proto))
         });
         Some(all.collect())
     }
@@ -187,7 +187,7 @@ mod tests {
         ];
         for (value, expected) in rows {
             let expected = expected.map(|all| all.iter().map(|text| (*text).to_owned()).collect());
-            assert_eq!(told(value), expected, "{value}");
+            assert_eq!(parsed(value), expected, "{value}");
         }
     }
 
@@ -216,7 +216,7 @@ mod tests {
                 address: address.parse().expect("an address"),
                 port,
             });
-            assert_eq!(node(text.as_bytes()), expected, "{text}");
+            assert_eq!(parse_node(text.as_bytes()), expected, "{text}");
         }
     }
 
@@ -240,10 +240,10 @@ mod tests {
             ("", "a\"b\\", "", r#"for=unknown;host="a\"b\\""#),
         ] {
             let mut out = Vec::new();
-            write(&mut out, address.parse().ok(), host.as_bytes(), proto.as_bytes());
+            write_element(&mut out, address.parse().ok(), host.as_bytes(), proto.as_bytes());
             assert_eq!(String::from_utf8_lossy(&out), expected);
-            write(&mut out, address.parse().ok(), host.as_bytes(), proto.as_bytes());
-            let all = elements(&out).expect("well-formed");
+            write_element(&mut out, address.parse().ok(), host.as_bytes(), proto.as_bytes());
+            let all = parse_elements(&out).expect("well-formed");
             assert!(all.len() == 2 && all[0] == all[1], "{all:?}");
             assert_eq!(all[0].host.as_deref().unwrap_or_default(), host.as_bytes());
             assert_eq!(all[0].proto.as_deref().unwrap_or_default(), proto.as_bytes());

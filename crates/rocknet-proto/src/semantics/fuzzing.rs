@@ -6,8 +6,8 @@ use super::date;
 use super::etag::{self, Comparison, EntityTag};
 use super::forwarded;
 use super::media_type::{self, MediaType};
-use super::multipart::{Boundary, ByteRanges};
-use super::negotiation::{self, Accepted, Coding};
+use super::multipart::{Boundary, MultipartRanges};
+use super::negotiation::{self, AcceptEncoding, Coding};
 use super::range::{self, MAX_RANGES, Ranges};
 use super::safe_path::{PathError, SafePath};
 use crate::method::Method;
@@ -79,7 +79,9 @@ pub fn ranges(value: &[u8], length: u64) {
         sum += range.size();
     }
     assert!(sum <= length);
-    assert!(ByteRanges::new(&ranges, length, None, Boundary::new([0; 16])).content_length() > sum.min(u64::MAX - 1));
+    assert!(
+        MultipartRanges::new(&ranges, length, None, Boundary::new([0; 16])).content_length() > sum.min(u64::MAX - 1)
+    );
 }
 
 /// Any bytes as the value of each field that is read here: what is made of them is bounded and agrees with itself.
@@ -179,29 +181,29 @@ fn condition_value(value: &[u8]) {
 
 /// What is chosen was offered and is accepted, or is what is always there.
 fn coding_value(value: &[u8]) {
-    let accepted = Accepted::parse(Some(value));
+    let accepted = AcceptEncoding::parse(Some(value));
     for offered in [&Coding::BY_PREFERENCE[..], &Coding::BY_PREFERENCE[1..3], &[]] {
-        let chosen = negotiation::choose(accepted, offered);
+        let chosen = negotiation::choose_coding(accepted, offered);
         assert!(chosen == Coding::Identity || (offered.contains(&chosen) && accepted.accepts(chosen)));
     }
-    assert_eq!(negotiation::prefers(value, &[]), None);
-    assert!(negotiation::prefers(value, &["text/html", "application/json"]).is_none_or(|index| index < 2));
+    assert_eq!(negotiation::preferred_media_type(value, &[]), None);
+    assert!(negotiation::preferred_media_type(value, &["text/html", "application/json"]).is_none_or(|index| index < 2));
 }
 
 /// Steps of a request's way are whole, and are read again as they are written.
 fn forwarded_value(value: &[u8]) {
-    let node = forwarded::node(value);
-    for element in forwarded::elements(value).unwrap_or_default() {
-        let address = element.by_for.as_deref().and_then(forwarded::node);
+    let node = forwarded::parse_node(value);
+    for element in forwarded::parse_elements(value).unwrap_or_default() {
+        let address = element.for_node.as_deref().and_then(forwarded::parse_node);
         let address = address.or(node).map(|node| node.address.to_canonical());
         let text = |value: &Option<std::borrow::Cow<'_, [u8]>>| value.as_deref().unwrap_or_default().to_vec();
         let (host, proto) = (text(&element.host), text(&element.proto));
         let mut written = Vec::new();
-        forwarded::write(&mut written, address, &host, &proto);
-        let again = forwarded::elements(&written).expect("what is written can be read");
+        forwarded::write_element(&mut written, address, &host, &proto);
+        let again = forwarded::parse_elements(&written).expect("what is written can be read");
         assert_eq!(again.len(), 1);
         assert_eq!((text(&again[0].host), text(&again[0].proto)), (host, proto));
-        let node = again[0].by_for.as_deref().and_then(forwarded::node);
+        let node = again[0].for_node.as_deref().and_then(forwarded::parse_node);
         assert_eq!(node.map(|node| node.address), address);
     }
 }

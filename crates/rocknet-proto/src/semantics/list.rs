@@ -10,16 +10,16 @@ pub(super) fn skip_whitespace(value: &[u8]) -> &[u8] {
 
 /// The trimmed parts of a value between `separator`s that stand outside quoted strings; empty parts are left out, as a
 /// recipient of a list must do.
-pub(super) fn parts(value: &[u8], separator: u8) -> Parts<'_> {
-    Parts { rest: value, separator }
+pub(super) fn parts(value: &[u8], separator: u8) -> ListParts<'_> {
+    ListParts { rest: value, separator }
 }
 
-pub(super) struct Parts<'a> {
+pub(super) struct ListParts<'a> {
     rest: &'a [u8],
     separator: u8,
 }
 
-impl<'a> Iterator for Parts<'a> {
+impl<'a> Iterator for ListParts<'a> {
     type Item = &'a [u8];
 
     fn next(&mut self) -> Option<&'a [u8]> {

@@ -24,6 +24,6 @@ mod weight;
 pub use authority::{Authority, HostKind};
 pub use etag::{EntityTag, FileTag};
 pub use media_type::MediaType;
-pub use negotiation::{Accepted, Coding};
+pub use negotiation::{AcceptEncoding, Coding};
 pub use range::{ByteRange, ContentRange, Ranges};
 pub use safe_path::{PathError, SafePath};

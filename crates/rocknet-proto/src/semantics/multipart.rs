@@ -28,7 +28,7 @@ impl Boundary {
 /// A body of several ranges: for each the caller sends [`write_part_head`](Self::write_part_head) and then the bytes of
 /// the range, and at the end [`write_end`](Self::write_end).
 #[derive(Clone, Copy, Debug)]
-pub struct ByteRanges<'a> {
+pub struct MultipartRanges<'a> {
     ranges: &'a [ByteRange],
     /// The length of the whole representation.
     length: u64,
@@ -37,14 +37,14 @@ pub struct ByteRanges<'a> {
     boundary: Boundary,
 }
 
-impl<'a> ByteRanges<'a> {
+impl<'a> MultipartRanges<'a> {
     pub fn new(
         ranges: &'a [ByteRange],
         length: u64,
         content_type: Option<&'a [u8]>,
         boundary: Boundary,
-    ) -> ByteRanges<'a> {
-        ByteRanges {
+    ) -> MultipartRanges<'a> {
+        MultipartRanges {
             ranges,
             length,
             content_type,
@@ -121,7 +121,7 @@ mod tests {
         0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff,
     ];
 
-    fn body(parts: &ByteRanges<'_>, content: &[u8]) -> Vec<u8> {
+    fn body(parts: &MultipartRanges<'_>, content: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         for &range in parts.ranges() {
             parts.write_part_head(range, &mut out);
@@ -151,7 +151,7 @@ mod tests {
             ),
         ];
         for &(content_type, expected) in rows {
-            let parts = ByteRanges::new(&ranges, 10, content_type, Boundary::new(BOUNDARY));
+            let parts = MultipartRanges::new(&ranges, 10, content_type, Boundary::new(BOUNDARY));
             assert_eq!(String::from_utf8(body(&parts, b"0123456789")).unwrap(), expected);
             assert_eq!(parts.content_length(), expected.len() as u64);
         }
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn names_its_boundary() {
         let mut value = Vec::new();
-        ByteRanges::new(&[], 0, None, Boundary::new(BOUNDARY)).write_content_type(&mut value);
+        MultipartRanges::new(&[], 0, None, Boundary::new(BOUNDARY)).write_content_type(&mut value);
         assert_eq!(
             value,
             b"multipart/byteranges; boundary=00112233445566778899aabbccddeeff"
@@ -172,7 +172,7 @@ mod tests {
         let Ranges::Many(ranges) = range::parse(b"bytes=0-0,1-", u64::MAX) else {
             panic!("two ranges")
         };
-        let parts = ByteRanges::new(&ranges, u64::MAX, None, Boundary::new(BOUNDARY));
+        let parts = MultipartRanges::new(&ranges, u64::MAX, None, Boundary::new(BOUNDARY));
         assert_eq!(parts.content_length(), u64::MAX);
     }
 
@@ -185,7 +185,7 @@ mod tests {
         ) {
             if let Ranges::Many(ranges) = range::parse(value.as_bytes(), content.len() as u64) {
                 let content_type = content_type.as_bytes();
-                let parts = ByteRanges::new(&ranges, content.len() as u64, Some(content_type), Boundary::new(BOUNDARY));
+                let parts = MultipartRanges::new(&ranges, content.len() as u64, Some(content_type), Boundary::new(BOUNDARY));
                 prop_assert_eq!(body(&parts, &content).len() as u64, parts.content_length());
             }
         }

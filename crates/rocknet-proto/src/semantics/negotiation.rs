@@ -64,31 +64,33 @@ impl Coding {
 
 /// What an `Accept-Encoding` says of each coding RockNet knows.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Accepted {
+pub struct AcceptEncoding {
     /// Indexed by [`Coding`].
     weights: [Weight; 4],
 }
 
-impl Accepted {
+impl AcceptEncoding {
     /// Nothing but the bytes as they are: for no field, an empty one, a malformed one.
-    pub const IDENTITY: Accepted = Accepted::only(&[]);
+    pub const IDENTITY: AcceptEncoding = AcceptEncoding::only(&[]);
 
     /// Reads the field. Several fields of the name are to be joined with `, ` beforehand.
     ///
     /// Without a field a client accepts anything (RFC 9110 §12.5.3), yet those that send none are scripts and old
     /// tools that decode nothing: they get identity. So does one whose field cannot be read to its end.
-    pub fn parse(field: Option<&[u8]>) -> Accepted {
+    pub fn parse(field: Option<&[u8]>) -> AcceptEncoding {
         match field {
-            None => Accepted::IDENTITY,
+            None => AcceptEncoding::IDENTITY,
             // Nearly every request of a browser carries one of these, letter by letter.
-            Some(b"gzip, deflate, br, zstd") => const { Accepted::only(&[Coding::Gzip, Coding::Br, Coding::Zstd]) },
-            Some(b"gzip, deflate, br") => const { Accepted::only(&[Coding::Gzip, Coding::Br]) },
-            Some(b"gzip, deflate" | b"gzip") => const { Accepted::only(&[Coding::Gzip]) },
-            Some(value) => Accepted::parse_list(value).unwrap_or(Accepted::IDENTITY),
+            Some(b"gzip, deflate, br, zstd") => {
+                const { AcceptEncoding::only(&[Coding::Gzip, Coding::Br, Coding::Zstd]) }
+            }
+            Some(b"gzip, deflate, br") => const { AcceptEncoding::only(&[Coding::Gzip, Coding::Br]) },
+            Some(b"gzip, deflate" | b"gzip") => const { AcceptEncoding::only(&[Coding::Gzip]) },
+            Some(value) => AcceptEncoding::parse_list(value).unwrap_or(AcceptEncoding::IDENTITY),
         }
     }
 
-    const fn only(codings: &[Coding]) -> Accepted {
+    const fn only(codings: &[Coding]) -> AcceptEncoding {
         let mut weights = [Weight::REFUSED; 4];
         weights[Coding::Identity as usize] = Weight::TOLERATED;
         let mut at = 0;
@@ -96,10 +98,10 @@ impl Accepted {
             weights[codings[at] as usize] = Weight::ONE;
             at += 1;
         }
-        Accepted { weights }
+        AcceptEncoding { weights }
     }
 
-    fn parse_list(value: &[u8]) -> Option<Accepted> {
+    fn parse_list(value: &[u8]) -> Option<AcceptEncoding> {
         let mut named: [Option<Weight>; 4] = [None; 4];
         let mut others: Option<Weight> = None;
         for part in list::parts(value, b',') {
@@ -131,7 +133,7 @@ impl Accepted {
             };
             weights[coding as usize] = named[coding as usize].or(others).unwrap_or(unnamed);
         }
-        Some(Accepted { weights })
+        Some(AcceptEncoding { weights })
     }
 
     /// Whether a variant in this coding may be sent. Identity is false only after `identity;q=0` or `*;q=0`.
@@ -144,7 +146,7 @@ impl Accepted {
 ///
 /// Identity is always there to be sent and need not be offered. It is also the answer when all is refused: RFC 9110
 /// §12.5.3 leaves it to the server whether to say 406 then, and bytes that can be read help more than an error.
-pub fn choose(accepted: Accepted, offered: &[Coding]) -> Coding {
+pub fn choose_coding(accepted: AcceptEncoding, offered: &[Coding]) -> Coding {
     let mut best = (accepted.weights[Coding::Identity as usize], Coding::Identity);
     // From the least preferred up, so that a later equal replaces an earlier.
     for coding in Coding::BY_PREFERENCE.into_iter().rev() {
@@ -162,15 +164,15 @@ pub fn choose(accepted: Accepted, offered: &[Coding]) -> Coding {
 /// Offers are bare types such as `application/json`. An empty field accepts anything, as no field does. Parameters of
 /// a range other than its weight are passed over: `application/json;charset=utf-8` asks for JSON. Elements that cannot
 /// be read are skipped.
-pub fn prefers(accept: &[u8], offers: &[&str]) -> Option<usize> {
+pub fn preferred_media_type(accept: &[u8], offers: &[&str]) -> Option<usize> {
     if list::trim(accept).is_empty() {
         return (!offers.is_empty()).then_some(0);
     }
-    let mut best: Option<((Weight, Precision), usize)> = None;
+    let mut best: Option<((Weight, Specificity), usize)> = None;
     for (index, offer) in offers.iter().enumerate() {
-        let liking = liking_of(accept, offer.as_bytes());
-        if liking.0 != Weight::REFUSED && best.is_none_or(|(before, _)| liking > before) {
-            best = Some((liking, index));
+        let weight = weight_of(accept, offer.as_bytes());
+        if weight.0 != Weight::REFUSED && best.is_none_or(|(before, _)| weight > before) {
+            best = Some((weight, index));
         }
     }
     best.map(|(_, index)| index)
@@ -178,7 +180,7 @@ pub fn prefers(accept: &[u8], offers: &[&str]) -> Option<usize> {
 
 /// How closely a media range names a type (RFC 9110 §12.5.1: the most specific reference has precedence).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Precision {
+enum Specificity {
     Nothing,
     Anything,
     Type,
@@ -186,15 +188,15 @@ enum Precision {
 }
 
 /// The weight of the most precise range that covers `offer`; among equally precise ones the greatest.
-fn liking_of(accept: &[u8], offer: &[u8]) -> (Weight, Precision) {
-    let mut best = (Precision::Nothing, Weight::REFUSED);
+fn weight_of(accept: &[u8], offer: &[u8]) -> (Weight, Specificity) {
+    let mut best = (Specificity::Nothing, Weight::REFUSED);
     for element in list::parts(accept, b',') {
         let mut parts = list::parts(element, b';');
         let Some(range) = parts.next() else { continue };
-        let precision = match range.strip_suffix(b"*") {
-            _ if range.eq_ignore_ascii_case(offer) => Precision::Subtype,
-            Some(b"*/") => Precision::Anything,
-            Some(prefix) if prefix.ends_with(b"/") && begins_with(offer, prefix) => Precision::Type,
+        let specificity = match range.strip_suffix(b"*") {
+            _ if range.eq_ignore_ascii_case(offer) => Specificity::Subtype,
+            Some(b"*/") => Specificity::Anything,
+            Some(prefix) if prefix.ends_with(b"/") && begins_with(offer, prefix) => Specificity::Type,
             _ => continue,
         };
         let weight = match parts.find(|part| begins_with(part, b"q=")) {
@@ -204,7 +206,7 @@ fn liking_of(accept: &[u8], offer: &[u8]) -> (Weight, Precision) {
                 None => continue,
             },
         };
-        best = best.max((precision, weight));
+        best = best.max((specificity, weight));
     }
     (best.1, best.0)
 }
@@ -271,8 +273,8 @@ mod tests {
             (Some(", ,gzip,,"), ALL, Gzip),
         ];
         for &(field, offered, expected) in rows {
-            let accepted = Accepted::parse(field.map(str::as_bytes));
-            assert_eq!(choose(accepted, offered), expected, "{field:?} of {offered:?}");
+            let accepted = AcceptEncoding::parse(field.map(str::as_bytes));
+            assert_eq!(choose_coding(accepted, offered), expected, "{field:?} of {offered:?}");
         }
     }
 
@@ -281,8 +283,8 @@ mod tests {
         for field in ["gzip, deflate, br, zstd", "gzip, deflate, br", "gzip, deflate", "gzip"] {
             let value = field.as_bytes();
             assert_eq!(
-                Some(Accepted::parse(Some(value))),
-                Accepted::parse_list(value),
+                Some(AcceptEncoding::parse(Some(value))),
+                AcceptEncoding::parse_list(value),
                 "{field}"
             );
         }
@@ -318,9 +320,9 @@ mod tests {
             (";;,=", None),
         ];
         for &(accept, expected) in rows {
-            assert_eq!(prefers(accept.as_bytes(), OFFERS), expected, "{accept}");
+            assert_eq!(preferred_media_type(accept.as_bytes(), OFFERS), expected, "{accept}");
         }
-        assert_eq!(prefers(b"", &[]), None);
+        assert_eq!(preferred_media_type(b"", &[]), None);
     }
 
     #[test]
@@ -330,7 +332,7 @@ mod tests {
         let rows: &[(&str, u16)] = &[("text/html", 300), ("image/jpeg", 500)];
         for &(offer, thousandths) in rows {
             assert_eq!(
-                liking_of(accept, offer.as_bytes()).0,
+                weight_of(accept, offer.as_bytes()).0,
                 Weight::of_thousandths(thousandths),
                 "{offer}"
             );
@@ -355,7 +357,7 @@ mod tests {
             offered in prop::sample::subsequence(ALL.to_vec(), 0..=4),
         ) {
             let field = format!("gzip;q={}, zstd;q={}, br;q={}", gzip.1, zstd.1, br.1);
-            let chosen = choose(Accepted::parse(Some(field.as_bytes())), &offered);
+            let chosen = choose_coding(AcceptEncoding::parse(Some(field.as_bytes())), &offered);
             let given = [(Gzip, gzip.0), (Zstd, zstd.0), (Br, br.0)];
             let best = given.iter().filter(|(coding, _)| offered.contains(coding)).map(|&(_, weight)| weight).max();
             match given.iter().find(|(coding, _)| *coding == chosen) {
@@ -369,10 +371,10 @@ mod tests {
 
         #[test]
         fn any_bytes_are_survived(field in prop::collection::vec(any::<u8>(), 0..60)) {
-            let accepted = Accepted::parse(Some(&field));
-            let chosen = choose(accepted, ALL);
+            let accepted = AcceptEncoding::parse(Some(&field));
+            let chosen = choose_coding(accepted, ALL);
             prop_assert!(chosen == Identity || accepted.accepts(chosen));
-            prop_assert!(prefers(&field, &["text/html"]).is_none_or(|index| index == 0));
+            prop_assert!(preferred_media_type(&field, &["text/html"]).is_none_or(|index| index == 0));
         }
     }
 }

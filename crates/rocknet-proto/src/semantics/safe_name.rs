@@ -12,22 +12,22 @@ pub(super) fn is_safe(name: &[u8]) -> bool {
         && !name
             .iter()
             .any(|&b| matches!(b, b'\\' | b':' | b'/') || b.is_ascii_control())
-        && !ends_loosely(name)
-        && !is_device(name)
+        && !has_trailing_dot_or_space(name)
+        && !is_windows_device(name)
 }
 
 /// The same for a segment whose bytes have been checked one by one; an empty one is not plain.
 pub(super) fn is_plain(name: &[u8]) -> bool {
-    !name.is_empty() && name.len() <= MAX_SEGMENT && !ends_loosely(name) && !is_device(name)
+    !name.is_empty() && name.len() <= MAX_SEGMENT && !has_trailing_dot_or_space(name) && !is_windows_device(name)
 }
 
 /// Windows drops dots and spaces at the end of a name, so that `x.php.` would open `x.php` past every rule.
-fn ends_loosely(name: &[u8]) -> bool {
+fn has_trailing_dot_or_space(name: &[u8]) -> bool {
     matches!(name.last(), Some(b'.' | b' '))
 }
 
 /// A device name of Windows, in any case, with any extension and with spaces before that.
-fn is_device(name: &[u8]) -> bool {
+fn is_windows_device(name: &[u8]) -> bool {
     // Looked at first, because it settles nearly all names: every device begins with one of these.
     if !matches!(
         name.first().map(u8::to_ascii_lowercase),

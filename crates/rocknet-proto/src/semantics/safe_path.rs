@@ -98,7 +98,7 @@ impl<'a> SafePath<'a> {
             return Err(PathError::NotAbsolute);
         }
         let path = percent_decode(raw)?;
-        judge(&path)?;
+        inspect(&path)?;
         Ok(String::from_utf8_lossy(&rebuild(&path)).into_owned())
     }
 
@@ -229,7 +229,7 @@ fn hex(digit: u8) -> Option<u8> {
 }
 
 /// What the rules say of decoded bytes.
-struct Verdict {
+struct PathTraits {
     /// It holds empty or dot segments.
     changed: bool,
     unmatchable: bool,
@@ -237,7 +237,7 @@ struct Verdict {
 }
 
 /// Judges a decoded path that begins with a slash; an error is one of form.
-fn judge(path: &[u8]) -> Result<Verdict, PathError> {
+fn inspect(path: &[u8]) -> Result<PathTraits, PathError> {
     if path.iter().any(u8::is_ascii_control) {
         return Err(PathError::Control);
     }
@@ -262,7 +262,7 @@ fn judge(path: &[u8]) -> Result<Verdict, PathError> {
             }
         }
     }
-    Ok(Verdict {
+    Ok(PathTraits {
         changed,
         unmatchable,
         dot_segment,
@@ -271,11 +271,11 @@ fn judge(path: &[u8]) -> Result<Verdict, PathError> {
 
 /// The rules that hold for decoded bytes. `path` begins with a slash.
 fn normalise(path: Cow<'_, [u8]>) -> Result<SafePath<'_>, PathError> {
-    let Verdict {
+    let PathTraits {
         changed,
         unmatchable,
         dot_segment,
-    } = judge(&path)?;
+    } = inspect(&path)?;
     if unmatchable {
         return Err(PathError::Unmatchable);
     }

@@ -59,7 +59,7 @@ fn put(map: &mut HeaderMap, name: &[u8], value: &[u8]) -> Result<(), EncodeError
 pub fn passed(map: &HeaderMap) -> FieldList {
     let is_own = |name: &str| name == "date" || name == "server" || is_framing(name.as_bytes());
     let lines = map.iter().filter(|(name, _)| !is_own(name.as_str()));
-    FieldList::copied(lines.map(|(name, value)| Field::new(name.as_str().as_bytes(), value.as_bytes())))
+    FieldList::from_fields(lines.map(|(name, value)| Field::new(name.as_str().as_bytes(), value.as_bytes())))
 }
 
 /// The length that an answer tells; the library sees to it that there is one at most, and that it holds.

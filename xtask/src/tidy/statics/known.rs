@@ -5,10 +5,10 @@ use super::super::listed::Listed;
 /// Types of statics without interior mutability.
 pub const CONSTANT_TYPES: &[&str] = &[
     "CanonicalCode",
-    "FixedLine",
+    "ConstField",
     "MediaType",
     "MiMalloc",
-    "Places",
+    "NameTable",
     "Server",
     "Spelling",
     "StaticField",

@@ -213,7 +213,7 @@ fn read_special_fields(
         info.expects_continue = true;
     }
     info.priority = fields.get(Known::Priority).map(Priority::parse);
-    if let Some(host) = index.fields.place(Known::Host) {
+    if let Some(host) = index.fields.value_span(Known::Host) {
         if index.fields.is_repeated(Known::Host) {
             return Err(Refusal::HostRepeated.into());
         }

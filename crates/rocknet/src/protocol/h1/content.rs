@@ -81,7 +81,7 @@ fn read(
             // Behind the end nothing is received, so the next call tells of it again.
             Ok(ServerEvent::End { consumed: end }) => {
                 let trailers = request.trailers.view(&bytes[consumed..]);
-                pipe.put_trailers(FieldList::copied(trailers.lines()));
+                pipe.put_trailers(FieldList::from_fields(trailers.lines()));
                 consumed += end;
                 break true;
             }
