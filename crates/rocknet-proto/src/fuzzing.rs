@@ -2,13 +2,13 @@
 //!
 //! Not part of the interface: names and lines here change without notice.
 
-mod conversation;
+mod cgi;
 mod fastcgi;
-mod gateway;
+mod h1;
 mod h2;
 mod hpack;
 
-pub use conversation::{Answering, client_conversation, server_conversation};
+pub use h1::{ResponseTiming, client_transcript, server_transcript};
 pub use h2::{H2Answering, h2_conversation};
 pub use hpack::{Hpack, Pair, hpack};
 
@@ -28,8 +28,8 @@ const SMALL: Limits = Limits {
 /// Any bytes to a server: no panic, and the same events however the bytes come.
 pub fn h1_request(data: &[u8]) {
     for limits in [Limits::default(), SMALL] {
-        for answering in [Answering::AtEnd, Answering::AtOnce] {
-            same_in_all_splits(data, |pieces| server_conversation(pieces, &limits, None, answering));
+        for timing in [ResponseTiming::AfterBody, ResponseTiming::AfterHead] {
+            same_in_all_splits(data, |pieces| server_transcript(pieces, &limits, None, timing));
         }
     }
 }
@@ -40,7 +40,7 @@ pub fn h1_body(data: &[u8]) {
     bytes.extend_from_slice(data);
     for limits in [Limits::default(), SMALL] {
         same_in_all_splits(&bytes, |pieces| {
-            server_conversation(pieces, &limits, Some(4096), Answering::AtEnd)
+            server_transcript(pieces, &limits, Some(4096), ResponseTiming::AfterBody)
         });
     }
 }
@@ -49,12 +49,12 @@ pub fn h1_body(data: &[u8]) {
 pub fn h1_response(data: &[u8]) {
     for method in ["GET", "HEAD", "CONNECT"] {
         for limits in [Limits::default(), SMALL] {
-            same_in_all_splits(data, |pieces| client_conversation(pieces, &limits, method, None));
+            same_in_all_splits(data, |pieces| client_transcript(pieces, &limits, method, None));
         }
     }
     // What follows an answer that agrees to another protocol is not read.
     same_in_all_splits(data, |pieces| {
-        client_conversation(pieces, &Limits::default(), "GET", Some("websocket"))
+        client_transcript(pieces, &Limits::default(), "GET", Some("websocket"))
     });
 }
 
@@ -97,30 +97,30 @@ fn h2_in_all_ways(bytes: &[u8]) {
 
 /// Any bytes as what a FastCGI application answers: no panic, and the same answer, complaints and end in every split.
 pub fn fastcgi(data: &[u8]) {
-    same_in_all_splits(data, fastcgi::conversation);
+    same_in_all_splits(data, fastcgi::transcript);
 }
 
 /// Any bytes as the answer of a program or an application: no panic, the same end of its head in every split, and a head
 /// that holds what it may.
 pub fn cgi_head(data: &[u8]) {
-    same_in_all_splits(data, gateway::head);
+    same_in_all_splits(data, cgi::head);
 }
 
 /// Variables made of any bytes, told by SCGI: refused, or read again as they were.
 pub fn scgi(data: &[u8]) {
-    gateway::scgi(data);
+    cgi::scgi(data);
 }
 
 /// Variables made of any bytes, told by uwsgi: refused, or read again as they were.
 pub fn uwsgi(data: &[u8]) {
-    gateway::uwsgi(data);
+    cgi::uwsgi(data);
 }
 
 /// Any bytes as the beginning of a connection from a balancer: no panic, the same client however few bytes come at once, and
 /// never more asked for than a header may have.
 pub fn proxy_protocol(data: &[u8]) {
     use crate::proxy_protocol::{MAX_V2_PAYLOAD, ParseProgress, parse};
-    let heard = |step: usize| {
+    let parse_in_steps = |step: usize| {
         let mut taken = 0;
         loop {
             match parse(&data[..taken]) {
@@ -136,17 +136,17 @@ pub fn proxy_protocol(data: &[u8]) {
             }
         }
     };
-    let whole = heard(usize::MAX);
+    let whole = parse_in_steps(usize::MAX);
     for step in [1, 2, 3, 7] {
-        assert_eq!(heard(step), whole, "in steps of {step}");
+        assert_eq!(parse_in_steps(step), whole, "in steps of {step}");
     }
 }
 
 /// Whole, byte by byte, and cut at places that the bytes themselves choose.
-fn same_in_all_splits(data: &[u8], converse: impl Fn(&[&[u8]]) -> Vec<String>) {
-    let whole = converse(&[data]);
+fn same_in_all_splits(data: &[u8], run: impl Fn(&[&[u8]]) -> Vec<String>) {
+    let whole = run(&[data]);
     let single: Vec<&[u8]> = data.chunks(1).collect();
-    assert_eq!(whole, converse(&single), "byte by byte");
+    assert_eq!(whole, run(&single), "byte by byte");
     let mut uneven = Vec::new();
     let mut rest = data;
     while let Some(&first) = rest.first() {
@@ -154,5 +154,5 @@ fn same_in_all_splits(data: &[u8], converse: impl Fn(&[&[u8]]) -> Vec<String>) {
         uneven.push(piece);
         rest = behind;
     }
-    assert_eq!(whole, converse(&uneven), "in uneven pieces");
+    assert_eq!(whole, run(&uneven), "in uneven pieces");
 }

@@ -5,7 +5,7 @@ use crate::fastcgi::{RecordEvent, ResponseReader};
 
 /// Both streams whole, how it ended or what was wrong, and the head if there is one. How the streams were cut into
 /// pieces is left out: that depends on how the bytes came.
-pub(super) fn conversation(pieces: &[&[u8]]) -> Vec<String> {
+pub(super) fn transcript(pieces: &[&[u8]]) -> Vec<String> {
     let mut records = ResponseReader::new();
     let (mut stdout, mut stderr, mut lines) = (Vec::new(), Vec::new(), Vec::new());
     let mut head_end = None;

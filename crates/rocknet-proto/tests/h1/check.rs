@@ -1,7 +1,7 @@
 //! The check functions that all tables run through.
 
 use rocknet_proto::Limits;
-use rocknet_proto::fuzzing::{Answering, client_conversation, server_conversation};
+use rocknet_proto::fuzzing::{ResponseTiming, client_transcript, server_transcript};
 use rocknet_proto::h1::{Refusal, ResponseError};
 
 /// A request that is good by itself: behind a conversation that goes on it must be understood.
@@ -19,8 +19,8 @@ pub fn server(bytes: impl AsRef<[u8]>, expected: &[&str]) {
 pub fn server_with(limits: &Limits, site_limit: Option<u64>, bytes: impl AsRef<[u8]>, expected: &[&str]) {
     let bytes = bytes.as_ref();
     let shown = bytes.escape_ascii().to_string();
-    let converse = |pieces: &[&[u8]]| server_conversation(pieces, limits, site_limit, Answering::AtEnd);
-    in_all_splits(bytes, &shown, expected, converse);
+    let run = |pieces: &[&[u8]]| server_transcript(pieces, limits, site_limit, ResponseTiming::AfterBody);
+    in_all_splits(bytes, &shown, expected, run);
     if expected.last() == Some(&"more") {
         return;
     }
@@ -29,11 +29,11 @@ pub fn server_with(limits: &Limits, site_limit: Option<u64>, bytes: impl AsRef<[
         followed.insert(followed.len() - 1, FOLLOWER_LINE);
     }
     let long = [bytes, FOLLOWER].concat();
-    in_all_splits(&long, &format!("{shown} and a follower"), &followed, converse);
+    in_all_splits(&long, &format!("{shown} and a follower"), &followed, run);
 }
 
 /// One request without content that is taken; the connection goes on.
-pub fn taken(head: impl AsRef<[u8]>, line: &str) {
+pub fn accepted(head: impl AsRef<[u8]>, line: &str) {
     server(head, &[&format!("{line} None"), "idle"]);
 }
 
@@ -54,8 +54,8 @@ pub fn client(method: &str, bytes: impl AsRef<[u8]>, expected: &[&str]) {
 pub fn client_with(limits: &Limits, method: &str, upgrade: Option<&str>, bytes: impl AsRef<[u8]>, expected: &[&str]) {
     let bytes = bytes.as_ref();
     let shown = bytes.escape_ascii().to_string();
-    let converse = |pieces: &[&[u8]]| client_conversation(pieces, limits, method, upgrade);
-    in_all_splits(bytes, &shown, expected, converse);
+    let run = |pieces: &[&[u8]]| client_transcript(pieces, limits, method, upgrade);
+    in_all_splits(bytes, &shown, expected, run);
     let mut followed = expected.to_vec();
     match followed.last_mut() {
         Some(last @ &mut ("reusable" | "not reusable")) => *last = "error Unsolicited",
@@ -65,20 +65,20 @@ pub fn client_with(limits: &Limits, method: &str, upgrade: Option<&str>, bytes: 
         _ => return,
     }
     let long = [bytes, UNSOLICITED].concat();
-    in_all_splits(&long, &format!("{shown} and more"), &followed, converse);
+    in_all_splits(&long, &format!("{shown} and more"), &followed, run);
 }
 
-pub fn faulty(bytes: impl AsRef<[u8]>, error: ResponseError) {
+pub fn rejected(bytes: impl AsRef<[u8]>, error: ResponseError) {
     client("GET", bytes, &[&format!("error {error:?}")]);
 }
 
-fn in_all_splits(bytes: &[u8], shown: &str, expected: &[&str], converse: impl Fn(&[&[u8]]) -> Vec<String>) {
-    assert_eq!(converse(&[bytes]), expected, "whole: {shown}");
+fn in_all_splits(bytes: &[u8], shown: &str, expected: &[&str], run: impl Fn(&[&[u8]]) -> Vec<String>) {
+    assert_eq!(run(&[bytes]), expected, "whole: {shown}");
     let single: Vec<&[u8]> = bytes.chunks(1).collect();
-    assert_eq!(converse(&single), expected, "byte by byte: {shown}");
+    assert_eq!(run(&single), expected, "byte by byte: {shown}");
     // Cuts at every place cost the square of the length: long rows get sixty of them.
     for cut in (1..bytes.len()).step_by(bytes.len() / 60 + 1) {
         let (front, back) = bytes.split_at(cut);
-        assert_eq!(converse(&[front, back]), expected, "cut at {cut}: {shown}");
+        assert_eq!(run(&[front, back]), expected, "cut at {cut}: {shown}");
     }
 }

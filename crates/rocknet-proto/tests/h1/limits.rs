@@ -5,7 +5,7 @@ use rocknet_proto::h1::{ChunkError, FieldError, Refusal};
 
 use super::check::{client_with, refused_with, server_with};
 
-fn taken_with(limits: &Limits, bytes: &str, line: &str) {
+fn accepted_with(limits: &Limits, bytes: &str, line: &str) {
     server_with(limits, None, bytes, &[&format!("{line} None"), "idle"]);
 }
 
@@ -16,8 +16,8 @@ fn target_size() {
         ..Limits::default()
     };
     let get = |target: &str| format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n");
-    taken_with(&limits, &get("/123456789"), "GET /123456789 @a");
-    taken_with(&limits, &get("/1234?6789"), "GET /1234 ?6789 @a");
+    accepted_with(&limits, &get("/123456789"), "GET /123456789 @a");
+    accepted_with(&limits, &get("/1234?6789"), "GET /1234 ?6789 @a");
     refused_with(&limits, get("/1234567890"), Refusal::TargetTooLong);
     refused_with(&limits, get("http://a/12"), Refusal::TargetTooLong);
     assert_eq!(Refusal::TargetTooLong.status().code(), 414);
@@ -35,8 +35,8 @@ fn head_size() {
         empty.replace("X: ", &format!("X: {}", "x".repeat(size - empty.len())))
     };
     assert_eq!(head(100).len(), 100);
-    taken_with(&limits, &head(99), "GET / @follower.example");
-    taken_with(&limits, &head(100), "GET / @follower.example");
+    accepted_with(&limits, &head(99), "GET / @follower.example");
+    accepted_with(&limits, &head(100), "GET / @follower.example");
     let too_large = FieldError::TooLarge;
     // Over by the last byte, by the empty line, by a whole line, without any end.
     refused_with(&limits, head(101), too_large);
@@ -46,7 +46,7 @@ fn head_size() {
     refused_with(&limits, head(90).replace("X: ", "Y: y\r\nYY: y\r\nX: "), too_large);
     server_with(&limits, None, &head(150)[..99], &["more"]);
     // Empty lines count.
-    taken_with(&limits, &format!("\r\n{}", head(98)), "GET / @follower.example");
+    accepted_with(&limits, &format!("\r\n{}", head(98)), "GET / @follower.example");
     refused_with(&limits, format!("\r\n{}", head(99)), too_large);
     // A request line that fills the head alone.
     let line = |size: usize| format!("GET /{} HTTP/1.1\r\n", "x".repeat(size - 16));
@@ -64,32 +64,38 @@ fn number_of_fields() {
         ..Limits::default()
     };
     let head = |n: usize| format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "X: y\r\n".repeat(n - 1));
-    taken_with(&limits, &head(4), "GET / @a");
-    taken_with(&limits, &head(5), "GET / @a");
+    accepted_with(&limits, &head(4), "GET / @a");
+    accepted_with(&limits, &head(5), "GET / @a");
     refused_with(&limits, head(6), FieldError::TooMany);
     refused_with(&Limits::default(), head(2000), FieldError::TooMany);
     assert_eq!(Refusal::Field(FieldError::TooMany).status().code(), 431);
 }
 
 #[test]
-fn defaults_are_what_the_documentation_says() {
+fn defaults_match_the_documentation() {
     let limits = Limits::default();
     let head = |size: usize| format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(size - 32));
     let fill = head(16 * 1024);
     assert_eq!(fill.len(), 16 * 1024);
-    let taken = |bytes: &str| {
+    let accepted = |bytes: &str| {
         let pieces = [bytes.as_bytes()];
-        let answering = rocknet_proto::fuzzing::Answering::AtEnd;
-        rocknet_proto::fuzzing::server_conversation(&pieces, &limits, None, answering).pop()
+        let timing = rocknet_proto::fuzzing::ResponseTiming::AfterBody;
+        rocknet_proto::fuzzing::server_transcript(&pieces, &limits, None, timing).pop()
     };
-    assert_eq!(taken(&fill).as_deref(), Some("idle"));
-    assert_eq!(taken(&head(16 * 1024 + 1)).as_deref(), Some("refused Field(TooLarge)"));
+    assert_eq!(accepted(&fill).as_deref(), Some("idle"));
+    assert_eq!(
+        accepted(&head(16 * 1024 + 1)).as_deref(),
+        Some("refused Field(TooLarge)")
+    );
     let target = |size: usize| format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "x".repeat(size - 1));
-    assert_eq!(taken(&target(8 * 1024)).as_deref(), Some("idle"));
-    assert_eq!(taken(&target(8 * 1024 + 1)).as_deref(), Some("refused TargetTooLong"));
+    assert_eq!(accepted(&target(8 * 1024)).as_deref(), Some("idle"));
+    assert_eq!(
+        accepted(&target(8 * 1024 + 1)).as_deref(),
+        Some("refused TargetTooLong")
+    );
     let fields = |n: usize| format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "X: y\r\n".repeat(n - 1));
-    assert_eq!(taken(&fields(100)).as_deref(), Some("idle"));
-    assert_eq!(taken(&fields(101)).as_deref(), Some("refused Field(TooMany)"));
+    assert_eq!(accepted(&fields(100)).as_deref(), Some("idle"));
+    assert_eq!(accepted(&fields(101)).as_deref(), Some("refused Field(TooMany)"));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use rocknet_proto::Limits;
 use rocknet_proto::h1::{ChunkError, FieldError, FramingError, ResponseError};
 
-use super::check::{client, client_with, faulty};
+use super::check::{client, client_with, rejected};
 
 fn ok(fields: &str, content: &str) -> String {
     format!("HTTP/1.1 200 OK\r\n{fields}\r\n{content}")
@@ -70,7 +70,7 @@ fn responses_end_by_length_chunks_or_close() {
 }
 
 #[test]
-fn heads_alone_end_some_responses() {
+fn some_responses_have_no_body() {
     let length = "Content-Length: 9\r\n";
     client("HEAD", ok(length, ""), &["200 None Content-Length=9", "reusable"]);
     client(
@@ -98,7 +98,7 @@ fn heads_alone_end_some_responses() {
 }
 
 #[test]
-fn connections_are_used_again_only_when_both_sides_mean_it() {
+fn connections_are_reused_only_if_both_sides_keep_them_open() {
     for (version, connection, state) in [
         ("1.1", "x", "reusable"),
         ("1.1", "close", "not reusable"),
@@ -112,7 +112,7 @@ fn connections_are_used_again_only_when_both_sides_mean_it() {
 }
 
 #[test]
-fn interim_responses_come_before_the_final_one() {
+fn interim_responses_precede_the_final_one() {
     let interim = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";
     let last = "HTTP/1.1 204 No Content\r\n\r\n";
     client(
@@ -130,10 +130,10 @@ fn interim_responses_come_before_the_final_one() {
 }
 
 #[test]
-fn other_protocols_only_when_asked_for() {
+fn protocols_switch_only_on_request() {
     let limits = Limits::default();
     let switch = "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n";
-    let unasked = ["error UnsolicitedUpgrade"];
+    let unsolicited = ["error UnsolicitedUpgrade"];
     client_with(&limits, "GET", Some("websocket"), switch, &["switched"]);
     client_with(
         &limits,
@@ -142,15 +142,15 @@ fn other_protocols_only_when_asked_for() {
         format!("{switch}\x01\x02"),
         &["switched"],
     );
-    client_with(&limits, "GET", None, switch, &unasked);
+    client_with(&limits, "GET", None, switch, &unsolicited);
     client_with(
         &limits,
         "GET",
         Some("websocket"),
         "HTTP/1.1 101 Switching Protocols\r\n\r\n",
-        &unasked,
+        &unsolicited,
     );
-    client_with(&limits, "GET", Some("x"), switch.replace("1.1", "1.0"), &unasked);
+    client_with(&limits, "GET", Some("x"), switch.replace("1.1", "1.0"), &unsolicited);
     client("CONNECT", "HTTP/1.1 200 OK\r\n\r\n\x01\x02", &["switched"]);
     let refused = "HTTP/1.1 403 Forbidden\r\nContent-Length: 1\r\n\r\nx";
     client(
@@ -193,13 +193,13 @@ fn status_lines() {
         ("HTTP/1.2 200 OK", ResponseError::Version),
         ("HTTP/0.9 200 OK", ResponseError::Version),
     ] {
-        faulty(format!("{line}\r\n\r\n"), error);
+        rejected(format!("{line}\r\n\r\n"), error);
     }
-    faulty("HTTP/1.1 200 OK\n\n", ResponseError::StatusLineEnd);
+    rejected("HTTP/1.1 200 OK\n\n", ResponseError::StatusLineEnd);
 }
 
 #[test]
-fn heads_that_are_not_believed() {
+fn invalid_heads_are_rejected() {
     for (fields, error) in [
         (
             "Content-Length: 5\r\nContent-Length: 5\r\n",
@@ -235,10 +235,10 @@ fn heads_that_are_not_believed() {
         ("X: y\n", ResponseError::Field(FieldError::BareLf)),
         ("X: \0\r\n", ResponseError::Field(FieldError::ControlInValue)),
     ] {
-        faulty(ok(fields, ""), error);
+        rejected(ok(fields, ""), error);
         client("HEAD", ok(fields, ""), &[&format!("error {error:?}")]);
     }
-    faulty(
+    rejected(
         "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
         ResponseError::Framing(FramingError::CodingInHttp10),
     );

@@ -3,7 +3,7 @@
 use crate::cgi::{CgiHead, MAX_FIELDS, MAX_HEAD_SIZE, StatusLine, find_head_end};
 use crate::{scgi, uwsgi};
 
-type Pair<'a> = (&'a [u8], &'a [u8]);
+type Variable<'a> = (&'a [u8], &'a [u8]);
 
 /// The head as it is read with and without a status line, and where it ends.
 pub(super) fn head(pieces: &[&[u8]]) -> Vec<String> {
@@ -31,7 +31,7 @@ pub(super) fn head(pieces: &[&[u8]]) -> Vec<String> {
 
 /// Names and values as the bytes divide themselves: each is as long as the byte before it says, eight times that where its
 /// last bit is set.
-fn pairs(mut data: &[u8]) -> Vec<Pair<'_>> {
+fn pairs(mut data: &[u8]) -> Vec<Variable<'_>> {
     let mut take = || {
         let (&first, rest) = data.split_first()?;
         let wanted = usize::from(first >> 1) << (3 * (first & 1));
@@ -48,7 +48,7 @@ fn pairs(mut data: &[u8]) -> Vec<Pair<'_>> {
 
 pub(super) fn scgi(data: &[u8]) {
     let mut request = scgi::ScgiRequest::new(data.len() as u64);
-    let told: Vec<Pair<'_>> = pairs(data)
+    let pushed: Vec<Variable<'_>> = pairs(data)
         .into_iter()
         .filter(|(name, value)| request.push(name, value).is_ok())
         .collect();
@@ -57,20 +57,20 @@ pub(super) fn scgi(data: &[u8]) {
     let length: usize = std::str::from_utf8(&bytes[..colon])
         .ok()
         .and_then(|digits| digits.parse().ok())
-        .expect("a parse_length");
+        .expect("a number");
     let variables = &bytes[colon + 1..bytes.len() - 1];
     assert!(bytes[0] != b'0' && length == variables.len() && bytes.ends_with(b","));
     let parts: Vec<&[u8]> = variables.split(|byte| *byte == 0).collect();
-    let read: Vec<Pair<'_>> = parts.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
+    let read: Vec<Variable<'_>> = parts.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
     let content_length = data.len().to_string();
-    let first: [Pair<'_>; 2] = [(b"CONTENT_LENGTH", content_length.as_bytes()), (b"SCGI", b"1")];
+    let first: [Variable<'_>; 2] = [(b"CONTENT_LENGTH", content_length.as_bytes()), (b"SCGI", b"1")];
     assert_eq!(read[..2], first);
-    assert_eq!(read[2..], told[..]);
+    assert_eq!(read[2..], pushed[..]);
 }
 
 pub(super) fn uwsgi(data: &[u8]) {
     let mut request = uwsgi::UwsgiRequest::default();
-    let told: Vec<Pair<'_>> = pairs(data)
+    let pushed: Vec<Variable<'_>> = pairs(data)
         .into_iter()
         .filter(|(name, value)| request.push(name, value).is_ok())
         .collect();
@@ -88,5 +88,5 @@ pub(super) fn uwsgi(data: &[u8]) {
         let (name, value) = (take(&mut rest), take(&mut rest));
         read.push((&bytes[name], &bytes[value]));
     }
-    assert_eq!(read, told);
+    assert_eq!(read, pushed);
 }

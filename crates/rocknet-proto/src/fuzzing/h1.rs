@@ -9,24 +9,24 @@ use crate::status::Status;
 
 /// When a request is answered, always with an empty 200.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Answering {
+pub enum ResponseTiming {
     /// With its head, so that content is left to drain.
-    AtOnce,
+    AfterHead,
     /// When its content is complete.
-    AtEnd,
+    AfterBody,
 }
 
 /// What a server makes of these pieces, one line an event; data that comes in several events is one line.
 ///
 /// The last line is the state: `idle`, `more` (within a request) or what became of the connection.
-pub fn server_conversation(
+pub fn server_transcript(
     pieces: &[&[u8]],
     limits: &Limits,
     site_limit: Option<u64>,
-    answering: Answering,
+    timing: ResponseTiming,
 ) -> Vec<String> {
     let (mut connection, mut request) = (ServerConnection::new(), RequestIndex::default());
-    let mut lines = Lines::default();
+    let mut transcript = Transcript::default();
     let mut unread = Vec::new();
     for piece in pieces {
         unread.extend_from_slice(piece);
@@ -37,7 +37,7 @@ pub fn server_conversation(
                     unread.drain(..consumed);
                     break;
                 }
-                Ok(ServerEvent::Blocked) => return lines.end("blocked"),
+                Ok(ServerEvent::Blocked) => return transcript.end("blocked"),
                 Ok(ServerEvent::Request { consumed, body }) => {
                     let mut line = request_line(&request, &unread[..consumed]);
                     line.push_str(&format!(" {body:?}"));
@@ -45,32 +45,32 @@ pub fn server_conversation(
                         line.push_str(" expects");
                         connection.continue_sent();
                     }
-                    lines.push(line);
+                    transcript.push(line);
                     if let Some(Err(refusal)) = site_limit.map(|limit| connection.set_body_limit(limit)) {
-                        return lines.end(&format!("refused {refusal:?}"));
+                        return transcript.end(&format!("refused {refusal:?}"));
                     }
                     if connection.may_upgrade() {
                         let (_, next) = connection.respond_complete(Status::SWITCHING_PROTOCOLS, Length::None, false);
-                        return lines.end(&format!("{next:?}"));
+                        return transcript.end(&format!("{next:?}"));
                     }
-                    if answering == Answering::AtOnce || body == crate::h1::BodyFraming::None {
-                        let next = answer(&mut connection);
+                    if timing == ResponseTiming::AfterHead || body == crate::h1::BodyFraming::None {
+                        let next = respond(&mut connection);
                         if !matches!(next, AfterResponse::KeepAlive | AfterResponse::Drain) {
-                            return lines.end(&format!("{next:?}"));
+                            return transcript.end(&format!("{next:?}"));
                         }
                     }
                     consumed
                 }
                 Ok(ServerEvent::Data { start, end }) => {
-                    lines.data(&unread[start..end]);
+                    transcript.data(&unread[start..end]);
                     end
                 }
                 Ok(ServerEvent::End { consumed }) => {
-                    lines.push(format!("end{}", fields(request.trailers.view(&unread[..consumed]))));
+                    transcript.push(format!("end{}", fields(request.trailers.view(&unread[..consumed]))));
                     if connection.may_respond() {
-                        let next = answer(&mut connection);
+                        let next = respond(&mut connection);
                         if next != AfterResponse::KeepAlive {
-                            return lines.end(&format!("{next:?}"));
+                            return transcript.end(&format!("{next:?}"));
                         }
                     }
                     consumed
@@ -85,21 +85,21 @@ pub fn server_conversation(
                         assert_eq!(framing.connection, crate::h1::ConnectionField::Close);
                         assert_eq!(next, AfterResponse::Linger);
                     }
-                    return lines.end(&format!("refused {refusal:?}"));
+                    return transcript.end(&format!("refused {refusal:?}"));
                 }
             };
             assert!(consumed <= unread.len(), "more consumed than there is");
             unread.drain(..consumed);
         }
     }
-    lines.end(if connection.is_idle() && unread.is_empty() {
+    transcript.end(if connection.is_idle() && unread.is_empty() {
         "idle"
     } else {
         "more"
     })
 }
 
-fn answer(connection: &mut ServerConnection) -> AfterResponse {
+fn respond(connection: &mut ServerConnection) -> AfterResponse {
     connection.respond_complete(Status::OK, Length::Exact(0), false).1
 }
 
@@ -121,9 +121,9 @@ fn request_line(index: &RequestIndex, bytes: &[u8]) -> String {
 }
 
 /// What a client makes of these pieces as the answer to one request; `upgrade` is what that request asks for.
-pub fn client_conversation(pieces: &[&[u8]], limits: &Limits, method: &str, upgrade: Option<&str>) -> Vec<String> {
+pub fn client_transcript(pieces: &[&[u8]], limits: &Limits, method: &str, upgrade: Option<&str>) -> Vec<String> {
     let (mut connection, mut response) = (ClientConnection::new(), ResponseIndex::default());
-    let mut lines = Lines::default();
+    let mut transcript = Transcript::default();
     let line = RequestLine {
         method: method.as_bytes(),
         target: b"/",
@@ -133,7 +133,7 @@ pub fn client_conversation(pieces: &[&[u8]], limits: &Limits, method: &str, upgr
         close: false,
     };
     if let Err(error) = connection.encode_request(&mut Vec::new(), &line, []) {
-        return lines.end(&error.to_string());
+        return transcript.end(&error.to_string());
     }
     let mut unread = Vec::new();
     for piece in pieces {
@@ -145,33 +145,33 @@ pub fn client_conversation(pieces: &[&[u8]], limits: &Limits, method: &str, upgr
                     break;
                 }
                 Ok(ClientEvent::Blocked) if unread.is_empty() => break,
-                Ok(ClientEvent::Blocked) => return lines.end("blocked"),
+                Ok(ClientEvent::Blocked) => return transcript.end("blocked"),
                 Ok(ClientEvent::Interim { consumed }) => {
-                    lines.push(format!("interim {}", response.status));
+                    transcript.push(format!("interim {}", response.status));
                     consumed
                 }
                 Ok(ClientEvent::Response { consumed, body }) => {
                     let view = response.view(&unread[..consumed]);
                     let (status, shown) = (view.status, fields(view.fields));
-                    lines.push(format!("{status} {body:?}{shown}"));
+                    transcript.push(format!("{status} {body:?}{shown}"));
                     consumed
                 }
                 Ok(ClientEvent::Data { start, end }) => {
-                    lines.data(&unread[start..end]);
+                    transcript.data(&unread[start..end]);
                     end
                 }
                 Ok(ClientEvent::End { consumed }) => {
-                    lines.push(format!("end{}", fields(response.trailers.view(&unread[..consumed]))));
+                    transcript.push(format!("end{}", fields(response.trailers.view(&unread[..consumed]))));
                     consumed
                 }
-                Ok(ClientEvent::Switched { .. }) => return lines.end("switched"),
+                Ok(ClientEvent::Switched { .. }) => return transcript.end("switched"),
                 Err(error) => {
                     assert_eq!(
                         connection.receive(limits, &unread, &mut response),
                         Ok(ClientEvent::Blocked)
                     );
                     assert!(!connection.is_reusable());
-                    return lines.end(&format!("error {error:?}"));
+                    return transcript.end(&format!("error {error:?}"));
                 }
             };
             assert!(consumed <= unread.len(), "more consumed than there is");
@@ -179,12 +179,12 @@ pub fn client_conversation(pieces: &[&[u8]], limits: &Limits, method: &str, upgr
         }
     }
     if connection.is_reusable() {
-        return lines.end("reusable");
+        return transcript.end("reusable");
     }
     match connection.closed() {
-        Ok(true) => lines.end("end by close"),
-        Ok(false) => lines.end("not reusable"),
-        Err(error) => lines.end(&format!("error {error:?}")),
+        Ok(true) => transcript.end("end by close"),
+        Ok(false) => transcript.end("not reusable"),
+        Err(error) => transcript.end(&format!("error {error:?}")),
     }
 }
 
@@ -200,12 +200,12 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[derive(Default)]
-struct Lines {
+struct Transcript {
     lines: Vec<String>,
     in_data: bool,
 }
 
-impl Lines {
+impl Transcript {
     fn push(&mut self, line: String) {
         self.lines.push(line);
         self.in_data = false;

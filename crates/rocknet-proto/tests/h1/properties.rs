@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use rocknet_proto::fields::Field;
-use rocknet_proto::fuzzing::{Answering, client_conversation, server_conversation};
+use rocknet_proto::fuzzing::{ResponseTiming, client_transcript, server_transcript};
 use rocknet_proto::h1::{
     AfterResponse, ClientConnection, ClientEvent, Length, RequestLine, ServerConnection, ServerEvent, encode_head,
 };
@@ -99,7 +99,7 @@ fn collected<'a>(fields: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Vec<(Str
 }
 
 /// The content in the pieces it is sent in, and whether its length is announced.
-fn contents() -> impl Strategy<Value = (Vec<Vec<u8>>, bool)> {
+fn bodies() -> impl Strategy<Value = (Vec<Vec<u8>>, bool)> {
     (
         prop::collection::vec(prop::collection::vec(any::<u8>(), 0..30), 0..5),
         any::<bool>(),
@@ -123,30 +123,30 @@ proptest! {
         let pieces: Vec<&[u8]> = pieces.iter().map(Vec::as_slice).collect();
         let small = Limits { head_size: 60, fields: 3, target_size: 4, trailer_size: 9, chunk_extension: 3, body_size: 9 };
         for limits in [Limits::default(), small] {
-            for answering in [Answering::AtEnd, Answering::AtOnce] {
-                let whole = server_conversation(&[&bytes], &limits, None, answering);
-                prop_assert_eq!(&whole, &server_conversation(&pieces, &limits, None, answering));
+            for timing in [ResponseTiming::AfterBody, ResponseTiming::AfterHead] {
+                let whole = server_transcript(&[&bytes], &limits, None, timing);
+                prop_assert_eq!(&whole, &server_transcript(&pieces, &limits, None, timing));
             }
             for method in ["GET", "HEAD"] {
-                let whole = client_conversation(&[&bytes], &limits, method, Some("x"));
-                prop_assert_eq!(&whole, &client_conversation(&pieces, &limits, method, Some("x")));
+                let whole = client_transcript(&[&bytes], &limits, method, Some("x"));
+                prop_assert_eq!(&whole, &client_transcript(&pieces, &limits, method, Some("x")));
             }
         }
     }
 
     #[test]
-    fn random_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn random_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         rocknet_proto::fuzzing::h1_request(&bytes);
         rocknet_proto::fuzzing::h1_body(&bytes);
         rocknet_proto::fuzzing::h1_response(&bytes);
     }
 
     #[test]
-    fn requests_written_are_requests_read(
+    fn written_requests_are_read_back(
         method in TCHAR.prop_filter("CONNECT has targets of its own", |method| method != "CONNECT"),
         target in "/[!-\"$-~]{0,60}",
         fields in fields(),
-        (content, announced) in contents(),
+        (content, announced) in bodies(),
         close in any::<bool>(),
     ) {
         let mut out = Vec::new();
@@ -195,10 +195,10 @@ proptest! {
     }
 
     #[test]
-    fn responses_written_are_responses_read(
+    fn written_responses_are_read_back(
         status in (200u16..=999).prop_filter("these have no content", |status| ![204, 205, 304].contains(status)),
         fields in fields(),
-        (content, announced) in contents(),
+        (content, announced) in bodies(),
         old in any::<bool>(),
     ) {
         let (limits, mut server, mut out) = (Limits::default(), ServerConnection::new(), Vec::new());

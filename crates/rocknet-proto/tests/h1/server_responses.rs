@@ -9,7 +9,7 @@ use rocknet_proto::{Limits, RequestIndex, Status};
 const NO_FIELDS: [(&[u8], &[u8]); 0] = [];
 
 /// A connection that has just received this request, whole but for its content.
-fn asked(line: &str, fields: &str) -> ServerConnection {
+fn connection_with_request(line: &str, fields: &str) -> ServerConnection {
     let mut connection = ServerConnection::new();
     let head = format!("{line}\r\nHost: a:1\r\n{fields}\r\n");
     let received = connection.receive(&Limits::default(), head.as_bytes(), &mut RequestIndex::default());
@@ -21,7 +21,7 @@ fn asked(line: &str, fields: &str) -> ServerConnection {
 }
 
 /// Sends `hi` in the way the connection frames it and returns all that goes over the wire, and the fate.
-fn answer(mut connection: ServerConnection, status: Status, length: Length, close: bool) -> (String, AfterResponse) {
+fn respond(mut connection: ServerConnection, status: Status, length: Length, close: bool) -> (String, AfterResponse) {
     let framing = connection.respond(status, length, close);
     let mut out = Vec::new();
     assert_eq!(encode_head(&mut out, framing, status, NO_FIELDS), Ok(()));
@@ -45,22 +45,25 @@ fn answer(mut connection: ServerConnection, status: Status, length: Length, clos
 fn check(line: &str, fields: &str, status: u16, length: Length, close: bool, wire: &str, next: AfterResponse) {
     let status = Status::new(status).expect("rows hold statuses");
     let shown = format!("{line} {fields:?} {status} {length:?} {close}");
-    let (written, fate) = answer(asked(line, fields), status, length, close);
+    let (written, after) = respond(connection_with_request(line, fields), status, length, close);
     let (first, rest) = written.split_once("\r\n").expect("a status line is written");
     assert!(first.starts_with(&format!("HTTP/1.1 {status} ")), "{shown}: {first}");
-    assert_eq!((rest, fate), (wire, next), "{shown}");
+    assert_eq!((rest, after), (wire, next), "{shown}");
     // The short way must agree with the long one.
-    let mut connection = asked(line, fields);
-    let (framing, fate) = connection.respond_complete(status, length, close);
+    let mut connection = connection_with_request(line, fields);
+    let (framing, after) = connection.respond_complete(status, length, close);
     assert_eq!(
-        (framing, fate),
-        (asked(line, fields).respond(status, length, close), next),
+        (framing, after),
+        (
+            connection_with_request(line, fields).respond(status, length, close),
+            next
+        ),
         "{shown}"
     );
 }
 
 #[test]
-fn framing_of_answers() {
+fn responses_are_framed_by_status_and_length() {
     use Length::*;
     let get = "GET / HTTP/1.1";
     let old = "GET / HTTP/1.0";
@@ -264,9 +267,9 @@ fn framing_of_answers() {
 }
 
 #[test]
-fn answers_without_content_have_length_zero() {
+fn responses_without_body_have_length_zero() {
     for status in [200, 301, 404, 500] {
-        let mut connection = asked("GET / HTTP/1.1", "");
+        let mut connection = connection_with_request("GET / HTTP/1.1", "");
         let status = Status::new(status).expect("rows hold statuses");
         let (framing, next) = connection.respond_complete(status, Length::None, false);
         assert_eq!((framing.content_length, next), (Some(0), AfterResponse::KeepAlive));
@@ -274,8 +277,8 @@ fn answers_without_content_have_length_zero() {
 }
 
 #[test]
-fn interim_answers_change_nothing() {
-    let mut connection = asked("GET / HTTP/1.1", "");
+fn interim_responses_change_no_state() {
+    let mut connection = connection_with_request("GET / HTTP/1.1", "");
     assert!(connection.may_send_interim());
     let framing = connection.respond(Status::EARLY_HINTS, Length::None, false);
     let mut out = Vec::new();
@@ -286,12 +289,12 @@ fn interim_answers_change_nothing() {
         connection.respond_complete(Status::OK, Length::None, false).1,
         AfterResponse::KeepAlive
     );
-    assert!(!asked("GET / HTTP/1.0", "").may_send_interim());
+    assert!(!connection_with_request("GET / HTTP/1.0", "").may_send_interim());
 }
 
 #[test]
-fn an_answer_shorter_than_announced_is_told_by_closing() {
-    let mut connection = asked("GET / HTTP/1.1", "");
+fn a_truncated_response_closes_the_connection() {
+    let mut connection = connection_with_request("GET / HTTP/1.1", "");
     connection.respond(Status::OK, Length::Exact(3), false);
     let mut out = Vec::new();
     assert_eq!(connection.encode_data(b"hi", &mut out), Ok(()));
@@ -299,7 +302,7 @@ fn an_answer_shorter_than_announced_is_told_by_closing() {
         (connection.finish(&mut out), out.as_slice()),
         (AfterResponse::Close, b"hi".as_slice())
     );
-    let mut connection = asked("GET / HTTP/1.1", "");
+    let mut connection = connection_with_request("GET / HTTP/1.1", "");
     connection.respond(Status::OK, Length::Unknown, false);
     assert_eq!(connection.abort(), AfterResponse::Close);
     let received = connection.receive(&Limits::default(), b"GET / HTTP/1.1\r\n", &mut RequestIndex::default());
@@ -307,8 +310,8 @@ fn an_answer_shorter_than_announced_is_told_by_closing() {
 }
 
 #[test]
-fn data_may_be_sent_from_where_it_lies() {
-    let mut connection = asked("GET / HTTP/1.1", "");
+fn data_can_be_framed_without_copying() {
+    let mut connection = connection_with_request("GET / HTTP/1.1", "");
     connection.respond(Status::OK, Length::Unknown, false);
     let mut out = Vec::new();
     assert_eq!(connection.begin_data(0x1234, &mut out), Ok(()));
@@ -323,7 +326,7 @@ fn data_may_be_sent_from_where_it_lies() {
         Ok(AfterResponse::KeepAlive)
     );
     assert_eq!(out, b"0\r\nDigest: x\r\n\r\n");
-    let mut connection = asked("GET / HTTP/1.1", "");
+    let mut connection = connection_with_request("GET / HTTP/1.1", "");
     connection.respond(Status::OK, Length::Exact(4), false);
     assert_eq!(connection.begin_data(4, &mut out), Ok(()));
     assert_eq!(connection.begin_data(1, &mut out), Err(EncodeError::BodyTooLong));
@@ -335,7 +338,7 @@ fn data_may_be_sent_from_where_it_lies() {
 
 /// A request is blocked behind an answer that is not finished; nothing of it is read before.
 #[test]
-fn pipelined_requests_wait_their_turn() {
+fn pipelined_requests_are_blocked_until_the_response_ends() {
     let limits = Limits::default();
     let mut index = RequestIndex::default();
     let bytes = b"GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -371,7 +374,7 @@ fn pipelined_requests_wait_their_turn() {
 
 /// What was looked at of a slow head says nothing about the next one.
 #[test]
-fn a_quick_request_behind_a_slow_one_is_seen_at_once() {
+fn a_slow_head_does_not_delay_the_next_request() {
     let (limits, mut index, mut connection) = (Limits::default(), RequestIndex::default(), ServerConnection::new());
     let slow = b"GET /slow HTTP/1.1\r\nHost: a\r\nX: some fifty bytes and no end\r\n\r\n";
     let part = connection.receive(&limits, &slow[..slow.len() - 4], &mut index);
@@ -397,9 +400,9 @@ fn a_quick_request_behind_a_slow_one_is_seen_at_once() {
 
 /// A time limit that strikes within a head: the answer is framed as if nothing had come before.
 #[test]
-fn a_head_that_never_ends_can_be_answered() {
+fn an_incomplete_head_can_be_answered_with_408() {
     let limits = Limits::default();
-    let mut connection = asked("HEAD / HTTP/1.0", "Connection: keep-alive\r\n");
+    let mut connection = connection_with_request("HEAD / HTTP/1.0", "Connection: keep-alive\r\n");
     assert_eq!(
         connection.respond_complete(Status::OK, Length::Exact(1), false).1,
         AfterResponse::KeepAlive
@@ -419,9 +422,9 @@ fn a_head_that_never_ends_can_be_answered() {
 }
 
 #[test]
-fn refusals_within_content_can_be_answered_unless_an_answer_is_begun() {
+fn refusals_in_a_body_are_answered_unless_a_response_has_started() {
     for begun in [false, true] {
-        let mut connection = asked("POST / HTTP/1.1", "Transfer-Encoding: chunked\r\n");
+        let mut connection = connection_with_request("POST / HTTP/1.1", "Transfer-Encoding: chunked\r\n");
         if begun {
             connection.respond(Status::OK, Length::Unknown, false);
         }
@@ -437,18 +440,18 @@ fn refusals_within_content_can_be_answered_unless_an_answer_is_begun() {
 }
 
 #[test]
-fn a_content_limit_set_late_is_the_one_that_counts() {
-    let mut connection = asked("POST / HTTP/1.1", "Content-Length: 5\r\n");
+fn a_later_body_limit_replaces_the_first() {
+    let mut connection = connection_with_request("POST / HTTP/1.1", "Content-Length: 5\r\n");
     assert_eq!(connection.set_body_limit(5), Ok(()));
     assert_eq!(connection.set_body_limit(4), Err(Refusal::ContentTooLarge));
     assert!(connection.may_respond() && !connection.is_receiving_body());
-    let mut connection = asked("GET / HTTP/1.1", "");
+    let mut connection = connection_with_request("GET / HTTP/1.1", "");
     assert_eq!(connection.set_body_limit(0), Ok(()));
 }
 
 #[test]
-fn continue_is_owed_until_content_comes_or_an_answer_goes() {
-    let expecting = || asked("POST / HTTP/1.1", "Content-Length: 5\r\nExpect: 100-continue\r\n");
+fn continue_is_wanted_until_body_data_or_a_response() {
+    let expecting = || connection_with_request("POST / HTTP/1.1", "Content-Length: 5\r\nExpect: 100-continue\r\n");
     let mut connection = expecting();
     assert!(connection.wants_continue());
     connection.continue_sent();

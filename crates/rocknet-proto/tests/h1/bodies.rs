@@ -1,7 +1,7 @@
 //! Content of requests: by length and in chunks, with extensions and trailers.
 
 use rocknet_proto::Limits;
-use rocknet_proto::fuzzing::{Answering, server_conversation};
+use rocknet_proto::fuzzing::{ResponseTiming, server_transcript};
 use rocknet_proto::h1::{ChunkError, FieldError, Refusal};
 
 use super::check::{client, server, server_with};
@@ -39,7 +39,7 @@ fn chunked_refused(content: &str, events: &[&str], refusal: impl Into<Refusal>) 
 }
 
 #[test]
-fn content_by_length() {
+fn bodies_by_length() {
     let post = |length: &str, content: &str| {
         format!("POST /p HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n{content}")
     };
@@ -76,7 +76,7 @@ fn content_by_length() {
 }
 
 #[test]
-fn content_in_chunks() {
+fn chunked_bodies() {
     chunked("0\r\n\r\n", &["end", "idle"]);
     chunked("000\r\n\r\n", &["end", "idle"]);
     chunked("5\r\nhello\r\n0\r\n\r\n", &["data hello", "end", "idle"]);
@@ -97,7 +97,7 @@ fn content_in_chunks() {
 }
 
 #[test]
-fn trailers_are_read_and_handed_over() {
+fn trailers_are_read() {
     chunked("0\r\nDigest: x\r\nX-B:\r\n\r\n", &["end Digest=x X-B=", "idle"]);
     chunked(
         "1\r\ny\r\n0\r\nServer-Timing: a;dur=1\r\n\r\n",
@@ -122,7 +122,7 @@ fn trailers_are_read_and_handed_over() {
 #[test]
 fn forbidden_trailers_of_requests_are_refused() {
     let refused = format!("refused {:?}", Refusal::from(ChunkError::ForbiddenTrailer));
-    for (lines, told) in [
+    for (lines, shown) in [
         ("Content-Length: 5", "Content-Length=5"),
         ("X: y\r\ntransfer-encoding: chunked", "X=y transfer-encoding=chunked"),
         ("Host: b", "Host=b"),
@@ -132,14 +132,14 @@ fn forbidden_trailers_of_requests_are_refused() {
         let content = format!("0\r\n{lines}\r\n\r\n");
         server(format!("{CHUNKED}{content}"), &["POST / @a Chunked", &refused]);
         let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
-        let end = format!("end {told}");
+        let end = format!("end {shown}");
         let events = ["200 Chunked Transfer-Encoding=chunked", &end, "reusable"];
         client("GET", format!("{head}{content}"), &events);
     }
 }
 
 #[test]
-fn chunks_that_are_refused() {
+fn invalid_chunks_are_refused() {
     for (content, error) in [
         ("\r\n", ChunkError::Size),
         ("x\r\n", ChunkError::Size),
@@ -173,7 +173,7 @@ fn chunks_that_are_refused() {
 }
 
 #[test]
-fn the_limit_of_a_site_holds_for_both_framings() {
+fn the_body_limit_of_a_site_applies_to_both_framings() {
     let limits = Limits {
         body_size: 3,
         ..Limits::default()
@@ -213,7 +213,7 @@ fn the_limit_of_a_site_holds_for_both_framings() {
 
 /// A request answered before its content came: the content is thrown away, and the connection goes on.
 #[test]
-fn content_is_drained_behind_an_early_answer() {
+fn a_body_is_drained_after_an_early_response() {
     let next = "GET /next HTTP/1.1\r\nHost: a\r\n\r\n";
     for (head, content, data) in [
         ("Content-Length: 5\r\n", "hello", "data hello"),
@@ -224,7 +224,7 @@ fn content_is_drained_behind_an_early_answer() {
         ),
     ] {
         let bytes = format!("POST / HTTP/1.1\r\nHost: a\r\n{head}\r\n{content}{next}");
-        let lines = server_conversation(&[bytes.as_bytes()], &Limits::default(), None, Answering::AtOnce);
+        let lines = server_transcript(&[bytes.as_bytes()], &Limits::default(), None, ResponseTiming::AfterHead);
         assert_eq!(lines[1..], [data, "end", "GET /next @a None", "idle"], "{head}");
     }
 }
