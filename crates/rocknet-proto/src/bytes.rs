@@ -70,7 +70,7 @@ pub(crate) fn is_token(bytes: &[u8]) -> bool {
 
 /// Where the run of bytes that are neither controls nor DEL ends; a HTAB ends it too, for the caller to judge.
 #[inline]
-pub(crate) fn control_from(bytes: &[u8], mut at: usize) -> usize {
+pub(crate) fn find_control(bytes: &[u8], mut at: usize) -> usize {
     while let Some(word) = word_at(bytes, at) {
         let found = below(word, 0x20) | equal(word, 0x7f);
         if found != 0 {
@@ -87,16 +87,16 @@ pub(crate) fn control_from(bytes: &[u8], mut at: usize) -> usize {
 /// Whether the bytes may stand in a field line: no control but HTAB.
 #[inline]
 pub(crate) fn is_value(value: &[u8]) -> bool {
-    let mut at = control_from(value, 0);
+    let mut at = find_control(value, 0);
     while let Some(b'\t') = value.get(at) {
-        at = control_from(value, at + 1);
+        at = find_control(value, at + 1);
     }
     at == value.len()
 }
 
 /// Where the next byte stands that is `?`, `#` or none a request target may hold.
 #[inline]
-pub(crate) fn target_stop_from(bytes: &[u8], mut at: usize) -> usize {
+pub(crate) fn find_target_end(bytes: &[u8], mut at: usize) -> usize {
     while let Some(word) = word_at(bytes, at) {
         let found = below(word, 0x21) | equal(word, 0x7f) | equal(word, b'?') | equal(word, b'#') | (word & HIGH);
         if found != 0 {
@@ -112,7 +112,7 @@ pub(crate) fn target_stop_from(bytes: &[u8], mut at: usize) -> usize {
 
 /// Where the next colon stands.
 #[inline]
-pub(crate) fn colon_from(bytes: &[u8], mut at: usize) -> Option<usize> {
+pub(crate) fn find_colon(bytes: &[u8], mut at: usize) -> Option<usize> {
     while let Some(word) = word_at(bytes, at) {
         let found = equal(word, b':');
         if found != 0 {
@@ -178,25 +178,25 @@ mod tests {
 
     /// Each search against the plain loop that says what it means, for every byte at every place in a line.
     #[test]
-    fn searches_agree_with_plain_loops() {
+    fn searches_match_naive_loops() {
         for length in 0..20 {
-            for place in 0..length {
+            for position in 0..length {
                 for byte in 0..=255u8 {
                     let mut line = vec![b'a'; length];
-                    line[place] = byte;
+                    line[position] = byte;
                     let plain = |stop: &dyn Fn(u8) -> bool| line.iter().position(|&b| stop(b));
                     let control = plain(&|b| b < 0x20 || b == 0x7f).unwrap_or(length);
-                    assert_eq!(control_from(&line, 0), control, "{line:?}");
+                    assert_eq!(find_control(&line, 0), control, "{line:?}");
                     let stop = plain(&|b| !is(b, TARGET) || b == b'?' || b == b'#').unwrap_or(length);
-                    assert_eq!(target_stop_from(&line, 0), stop, "{line:?}");
-                    assert_eq!(colon_from(&line, 0), plain(&|b| b == b':'), "{line:?}");
+                    assert_eq!(find_target_end(&line, 0), stop, "{line:?}");
+                    assert_eq!(find_colon(&line, 0), plain(&|b| b == b':'), "{line:?}");
                 }
             }
         }
     }
 
     #[test]
-    fn trim_takes_only_spaces_and_tabs() {
+    fn trim_removes_only_spaces_and_tabs() {
         for (from, to) in [
             (" \ta \t", "a"),
             ("", ""),

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_good_and_bad() {
+    fn parses_heads() {
         use CgiHeadError::*;
         check("\n", Ok((200, &[])));
         check(
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_line_is_heeded_where_it_may_stand() {
+    fn a_status_line_counts_where_allowed() {
         for (head, line, expected) in [
             (
                 "HTTP/1.1 404 Not Found\r\nA: b\r\n\r\n",
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_is_taken_where_it_is_told_once() {
+    fn a_length_is_used_if_declared_once() {
         for (fields, length) in [
             ("Content-Length: 12\n", Some(12)),
             ("content-length:0\n", Some(0)),
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_is_found_wherever_the_bytes_were_cut() {
+    fn the_head_end_is_found_in_any_split() {
         for (answer, end) in [
             ("\nx", Some(1)),
             ("\r\nx", Some(2)),

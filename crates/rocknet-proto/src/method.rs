@@ -66,7 +66,7 @@ mod tests {
     use super::Method;
 
     #[test]
-    fn names_and_methods_agree() {
+    fn names_map_to_methods_and_back() {
         let rows = [
             (Method::Get, "GET", true, true),
             (Method::Head, "HEAD", true, true),

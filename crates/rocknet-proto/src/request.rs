@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_looked_up_elsewhere() {
+    fn a_lookup_target_replaces_path_and_query() {
         let request = OwnedRequest::synthetic_get(Version::Http11, b"h", b"/a?b", &[(Known::Accept, b"*/*")]);
         for (target, path, query) in [
             ("/c/d?e?f", "/c/d", Some("e?f")),
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_nobody_sent() {
+    fn a_synthetic_request_has_its_parts() {
         for (target, path, query) in [
             ("/a/b", "/a/b", None),
             ("/a?b?c", "/a", Some("b?c")),

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_what_applications_read() {
+    fn writes_the_example_of_the_specification() {
         // The example of the protocol's own description.
         let mut request = ScgiRequest::new(27);
         request.push(b"REQUEST_METHOD", b"POST").unwrap();
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_told_is_refused_and_leaves_nothing() {
+    fn invalid_variables_are_refused_and_not_written() {
         let mut request = ScgiRequest::new(0);
         assert_eq!(request.push(b"A\0", b"b"), Err(VariableError::Nul));
         assert_eq!(request.push(b"A", b"b\0c"), Err(VariableError::Nul));

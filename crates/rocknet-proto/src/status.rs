@@ -159,7 +159,7 @@ mod tests {
     use super::Status;
 
     #[test]
-    fn only_three_digits_make_a_status() {
+    fn only_three_digit_codes_are_statuses() {
         for (code, valid) in [
             (0, false),
             (99, false),
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn content_is_allowed_but_where_the_head_ends_the_answer() {
+    fn a_body_is_allowed_unless_the_head_ends_the_response() {
         for (status, allowed) in [
             (Status::CONTINUE, false),
             (Status::SWITCHING_PROTOCOLS, false),

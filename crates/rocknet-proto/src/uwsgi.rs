@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_what_uwsgi_reads() {
+    fn writes_the_format_of_uwsgi() {
         let mut request = UwsgiRequest::default();
         request.push(b"REQUEST_METHOD", b"GET").unwrap();
         request.push(b"PATH_INFO", b"").unwrap();
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn all_variables_together_have_64_kib() {
+    fn variables_are_limited_to_64_kib() {
         let mut request = UwsgiRequest::default();
         assert_eq!(
             request.push(b"A", &vec![b'x'; MAX_VARIABLES - 4]),

@@ -103,7 +103,7 @@ fn written(variables: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
 }
 
 #[test]
-fn a_request_is_written_as_applications_read_it() {
+fn requests_have_the_format_of_the_specification() {
     let mut out = Vec::new();
     fastcgi::begin(&mut out, true);
     let mut params = Params::new(&mut out);
@@ -131,7 +131,7 @@ fn a_request_is_written_as_applications_read_it() {
 }
 
 #[test]
-fn long_variables_meet_the_bound_from_both_sides() {
+fn variable_limit_from_both_sides() {
     // A length of one byte, one of four.
     let most = 65_535 - 1 - 4 - 1;
     let mut out = Vec::new();
@@ -147,7 +147,7 @@ fn long_variables_meet_the_bound_from_both_sides() {
 }
 
 #[test]
-fn content_of_any_size_is_cut_into_records() {
+fn bodies_of_any_size_are_split_into_records() {
     for size in [1, 65_527, 65_528, 65_529, 65_535, 65_536, 200_000] {
         let content: Vec<u8> = (0..size).map(|number| number as u8).collect();
         let mut out = Vec::new();
@@ -162,13 +162,13 @@ fn content_of_any_size_is_cut_into_records() {
 }
 
 #[test]
-fn what_no_application_may_send_is_told() {
+fn invalid_records_are_errors() {
     let with = |at: usize, value: u8| {
         let mut bytes = record(STDOUT, b"x", 0);
         bytes[at] = value;
         bytes
     };
-    let behind = [end(0), vec![1]].concat();
+    let trailing = [end(0), vec![1]].concat();
     for (bytes, error) in [
         (with(0, 2), Some(RecordError::Version)),
         (b"HTTP/1.1 400".to_vec(), Some(RecordError::Version)),
@@ -180,7 +180,7 @@ fn what_no_application_may_send_is_told() {
         (with(3, 0), None),
         (record(END, b"1234567", 0), Some(RecordError::EndLength)),
         (record(END, b"123456789", 0), Some(RecordError::EndLength)),
-        (behind, Some(RecordError::AfterEnd)),
+        (trailing, Some(RecordError::AfterEnd)),
         (end(9), None),
     ] {
         let single = read_response(bytes.chunks(1));
@@ -194,7 +194,7 @@ fn what_no_application_may_send_is_told() {
 
 proptest! {
     #[test]
-    fn any_split_gives_the_same_answer(
+    fn any_split_gives_the_same_response(
         records in vec((any::<bool>(), vec(any::<u8>(), 0..40), any::<u8>()), 0..8),
         padding in any::<u8>(),
         cuts in vec(1..60_usize, 1..40),
@@ -214,9 +214,9 @@ proptest! {
         prop_assert_eq!(&read_response(bytes.chunks(1)), &expected);
         let (mut pieces, mut rest) = (Vec::new(), &bytes[..]);
         for cut in cuts.iter().cycle() {
-            let (piece, behind) = rest.split_at(rest.len().min(*cut));
+            let (piece, trailing) = rest.split_at(rest.len().min(*cut));
             pieces.push(piece);
-            rest = behind;
+            rest = trailing;
             if rest.is_empty() {
                 break;
             }
@@ -227,7 +227,7 @@ proptest! {
     }
 
     #[test]
-    fn variables_are_read_as_they_were_written(
+    fn written_variables_are_read_back(
         variables in vec((vec(any::<u8>(), 0..200), vec(any::<u8>(), 0..30_000)), 0..12),
     ) {
         let records = read(&written(&variables));
@@ -238,7 +238,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_taken_or_refused(bytes in vec(any::<u8>(), 0..300)) {
+    fn any_bytes_do_not_panic(bytes in vec(any::<u8>(), 0..300)) {
         rocknet_proto::fuzzing::fastcgi(&bytes);
     }
 }

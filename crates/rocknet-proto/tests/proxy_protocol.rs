@@ -27,8 +27,8 @@ fn run(bytes: &[u8], step: usize) -> (Option<Result<ProxyHeader, ProxyHeaderErro
 }
 
 fn check(header: &[u8], expected: Result<ProxyHeader, ProxyHeaderError>) {
-    const BEHIND: &[u8] = b"GET / HTTP/1.1\r\n\r\n";
-    let all = [header, BEHIND].concat();
+    const FOLLOWING: &[u8] = b"GET / HTTP/1.1\r\n\r\n";
+    let all = [header, FOLLOWING].concat();
     for step in [1, 2, 3, 7, usize::MAX] {
         let (found, left) = run(&all, step);
         assert_eq!(
@@ -38,7 +38,12 @@ fn check(header: &[u8], expected: Result<ProxyHeader, ProxyHeaderError>) {
             header.escape_ascii().to_string()
         );
         if expected.is_ok() {
-            assert_eq!(left, BEHIND.len(), "{:?} by {step}", header.escape_ascii().to_string());
+            assert_eq!(
+                left,
+                FOLLOWING.len(),
+                "{:?} by {step}",
+                header.escape_ascii().to_string()
+            );
         }
     }
 }
@@ -56,7 +61,7 @@ fn block(command: u8, family: u8, block: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn lines() {
+fn version_1() {
     let v4 = client("192.0.2.1:56324", "192.0.2.2:443");
     let v6 = client("[2001:db8::1]:1", "[::1]:65535");
     for (line, expected) in [
@@ -93,7 +98,7 @@ fn lines() {
 }
 
 #[test]
-fn blocks() {
+fn version_2() {
     let v4 = [192, 0, 2, 1, 192, 0, 2, 2, 0xdc, 0x04, 0x01, 0xbb];
     let mut v6 = [0; 36];
     (v6[15], v6[31], v6[33], v6[35]) = (1, 2, 3, 4);
@@ -122,7 +127,7 @@ fn blocks() {
 }
 
 #[test]
-fn anything_else_is_none() {
+fn other_bytes_are_no_header() {
     for other in [
         "GET / HTTP/1.1\r\n",
         "\x16\x03\x01\x02\x00",
@@ -152,7 +157,7 @@ fn anything_else_is_none() {
 proptest! {
     /// What was written is read, and not one byte more.
     #[test]
-    fn what_is_written_is_read(source: SocketAddr, port: u16, second in any::<[u8; 16]>(), step in 1..20_usize) {
+    fn written_headers_are_read_back(source: SocketAddr, port: u16, second in any::<[u8; 16]>(), step in 1..20_usize) {
         let destination: SocketAddr = match source {
             SocketAddr::V4(_) => (<[u8; 4]>::try_from(&second[..4]).expect("four"), port).into(),
             SocketAddr::V6(_) => (second, port).into(),
@@ -181,7 +186,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_and_any_split_give_one_answer(bytes in prop::collection::vec(any::<u8>(), 0..200), signed: bool, step in 1..9_usize) {
+    fn any_split_gives_the_same_result(bytes in prop::collection::vec(any::<u8>(), 0..200), signed: bool, step in 1..9_usize) {
         let bytes = if signed { [&SIGNATURE[..], &[0x21], &bytes].concat() } else { [b"PROXY ", &bytes[..]].concat() };
         let (whole, by_steps) = (run(&bytes, usize::MAX).0, run(&bytes, step).0);
         prop_assert_eq!(whole, by_steps);

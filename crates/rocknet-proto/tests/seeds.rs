@@ -22,7 +22,7 @@ const TARGETS: &[(&str, Target)] = &[
 ];
 
 #[test]
-fn seeds_run_clean() {
+fn seeds_pass() {
     let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds");
     for (name, target) in TARGETS {
         let mut count = 0;

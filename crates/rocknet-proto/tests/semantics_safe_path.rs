@@ -118,7 +118,7 @@ fn parses() {
 }
 
 #[test]
-fn bounds_are_met_from_both_sides() {
+fn limits_from_both_sides() {
     let deep = |depth| "/a".repeat(depth);
     check(deep(MAX_DEPTH).as_bytes(), Ok(&deep(MAX_DEPTH)));
     check(
@@ -136,7 +136,7 @@ fn bounds_are_met_from_both_sides() {
 #[test]
 fn parts() {
     // path, relative, file name, extension, directory, dot segment
-    type Row = (
+    type PathCase = (
         &'static str,
         &'static str,
         Option<&'static str>,
@@ -144,7 +144,7 @@ fn parts() {
         bool,
         bool,
     );
-    let rows: &[Row] = &[
+    let rows: &[PathCase] = &[
         ("/", ".", None, None, true, false),
         ("/a/", "a", None, None, true, false),
         ("/a/b.tar.gz", "a/b.tar.gz", Some("b.tar.gz"), Some("gz"), false, false),
@@ -211,7 +211,7 @@ fn decoded_paths_are_not_decoded_again() {
 }
 
 #[test]
-fn errors_name_their_status() {
+fn errors_have_a_status() {
     for (error, status) in [
         (NotAbsolute, 400),
         (BadPercent, 400),
@@ -266,7 +266,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_survived(raw in prop::collection::vec(any::<u8>(), 0..64)) {
+    fn any_bytes_do_not_panic(raw in prop::collection::vec(any::<u8>(), 0..64)) {
         fuzzing::target_path(&raw);
     }
 

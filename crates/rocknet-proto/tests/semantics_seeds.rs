@@ -8,7 +8,7 @@ use rocknet_proto::semantics::fuzzing;
 type Target = (&'static str, fn(&[u8]));
 
 #[test]
-fn seeds_keep_the_laws() {
+fn seeds_pass() {
     let targets: [Target; 3] = [
         ("target_path", fuzzing::target_path),
         ("range", fuzzing::range),

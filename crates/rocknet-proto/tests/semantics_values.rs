@@ -7,27 +7,27 @@ use rocknet_proto::semantics::etag::{self, Comparison, EntityTag};
 use rocknet_proto::semantics::{AcceptEncoding, Coding, Ranges, SafePath, date, fuzzing, negotiation, range};
 
 /// What is read out of a value, in words.
-type Reading = fn(&[u8]) -> String;
+type Reader = fn(&[u8]) -> String;
 
 /// Reads a value whole, and with each of these behind it. Cut at any byte, either part keeps the laws of all values.
 #[track_caller]
-fn check(read: Reading, value: &str, expected: &str, behind: &[(&str, &str)]) {
+fn check(read: Reader, value: &str, expected: &str, suffixes: &[(&str, &str)]) {
     assert_eq!(read(value.as_bytes()), expected, "{value:?}");
-    for (more, expected) in behind {
+    for (more, expected) in suffixes {
         let long = format!("{value}{more}");
         assert_eq!(read(long.as_bytes()), *expected, "{value:?} and {more:?}");
-        survive(long.as_bytes());
+        assert_no_panic(long.as_bytes());
     }
     for cut in 0..=value.len() {
         let (front, back) = value.as_bytes().split_at(cut);
         for part in [front, back] {
             read(part);
-            survive(part);
+            assert_no_panic(part);
         }
     }
 }
 
-fn survive(value: &[u8]) {
+fn assert_no_panic(value: &[u8]) {
     fuzzing::field_value(value);
     fuzzing::target_path(value);
 }
@@ -43,13 +43,13 @@ fn moment(value: &[u8]) -> String {
 #[test]
 fn dates() {
     let none = |more| (more, "no date");
-    let behind = ["\0", " ", "x", ", ", "\r\n", "GMT", " Sun, 06 Nov 1994 08:49:37 GMT"].map(none);
+    let suffixes = ["\0", " ", "x", ", ", "\r\n", "GMT", " Sun, 06 Nov 1994 08:49:37 GMT"].map(none);
     for date in [
         "Sun, 06 Nov 1994 08:49:37 GMT",
         "Sunday, 06-Nov-94 08:49:37 GMT",
         "Sun Nov  6 08:49:37 1994",
     ] {
-        check(moment, date, "784111777", &behind);
+        check(moment, date, "784111777", &suffixes);
         for cut in 0..date.len() {
             assert_eq!(moment(&date.as_bytes()[..cut]), "no date", "{date:?} cut at {cut}");
         }
@@ -57,13 +57,16 @@ fn dates() {
 }
 
 /// What is there, for conditions.
-const THERE: Validators<'_> = Validators {
+const EXISTING: Validators<'_> = Validators {
     etag: b"\"v1\"",
     last_modified: Some(784_111_777),
 };
 
 fn outcome(preconditions: Preconditions<'_>) -> String {
-    format!("{:?}", conditional::evaluate(Method::Get, &preconditions, &THERE, true))
+    format!(
+        "{:?}",
+        conditional::evaluate(Method::Get, &preconditions, &EXISTING, true)
+    )
 }
 
 fn modified_since(value: &[u8]) -> String {
@@ -88,7 +91,7 @@ fn is_match(value: &[u8]) -> String {
 }
 
 fn if_range(value: &[u8]) -> String {
-    conditional::if_range(value, &THERE).to_string()
+    conditional::if_range(value, &EXISTING).to_string()
 }
 
 /// A condition that cannot be read to its end costs a whole answer or a refusal, and never gives a wrong copy.
@@ -158,9 +161,9 @@ fn tags(value: &[u8]) -> String {
 
 #[test]
 fn tags_and_lists_of_them() {
-    let behind = ["\0", " ", "\"", "x", ", \"v2\""].map(|more| (more, "no tag"));
-    check(tag, "\"v1\"", "strong v1", &behind);
-    check(tag, "W/\"a,b\"", "weak a,b", &behind);
+    let suffixes = ["\0", " ", "\"", "x", ", \"v2\""].map(|more| (more, "no tag"));
+    check(tag, "\"v1\"", "strong v1", &suffixes);
+    check(tag, "W/\"a,b\"", "weak a,b", &suffixes);
     check(
         tags,
         "W/\"v1\",, \"v0\"",

@@ -354,7 +354,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_is_found_in_every_case() {
+    fn names_are_found_in_any_case() {
         for (number, &known) in Known::ALL.iter().enumerate() {
             assert_eq!(known as usize, number);
             let lower = known.as_str();
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn usual_spellings_are_lent() {
+    fn canonical_spellings_are_borrowed() {
         let rows = [
             "ETag",
             "Content-Type",
@@ -404,7 +404,7 @@ mod tests {
 
     /// No other byte at any place may pass for the right one: framing hangs on these names.
     #[test]
-    fn no_other_byte_passes() {
+    fn no_other_byte_matches() {
         for &known in Known::ALL {
             let lower = known.as_str().as_bytes();
             for position in 0..lower.len() {
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_are_not_known() {
+    fn other_names_are_unknown() {
         for name in [
             "",
             "x",
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_hold_what_they_are_made_of() {
+    fn sets_contain_their_names() {
         let set = KnownSet::of(&[Known::Range, Known::IfRange]);
         assert!(set.contains(Known::Range) && set.contains(Known::IfRange) && !set.contains(Known::Host));
         assert!(set.union(KnownSet::of(&[Known::Host])).contains(Known::Host));

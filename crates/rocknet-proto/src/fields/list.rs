@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn setting_a_field_leaves_one() {
+    fn set_leaves_one_field() {
         let mut fields = list(&[("A", "1"), ("b", "2"), ("a", "3"), ("C", "4"), ("A", "5")]);
         fields.set("a", "new");
         check(&fields, &[("A", "new"), ("b", "2"), ("C", "4")]);
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn known_names_come_and_go_with_their_fields() {
+    fn known_names_follow_their_fields() {
         let mut fields = list(&[("server", "x"), ("X-A", ""), ("Vary", "a:b\tc")]);
         check(&fields, &[("server", "x"), ("X-A", ""), ("Vary", "a:b\tc")]);
         fields.set("Server", "y");
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_sent_spoils_the_lines_until_it_is_gone() {
+    fn an_invalid_field_withholds_the_lines_until_removed() {
         for (name, value) in [
             ("", "x"),
             ("a b", "x"),
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_text() {
+    fn values_are_utf8() {
         let mut fields = FieldList::default();
         assert!(
             fields.add_field(Field::new(b"X-A", b"caf\xe9")) && fields.add_field(Field::new(b"X-B", "é".as_bytes()))

@@ -5,12 +5,12 @@ use std::net::Ipv6Addr;
 use crate::bytes::{HEX, REG_NAME, is};
 
 /// Longest authority that is looked at: a DNS name has 253 characters, a port 5; percent-encoding triples at most.
-const AUTHORITY_MAX: usize = 1024;
+const MAX_AUTHORITY: usize = 1024;
 
 /// Whether these bytes are a host with an optional port. Userinfo is none: `@` belongs to no host.
 #[inline]
 pub(crate) fn is_valid(authority: &[u8]) -> bool {
-    if authority.len() > AUTHORITY_MAX {
+    if authority.len() > MAX_AUTHORITY {
         return false;
     }
     let mut bytes = authority.iter();
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn authorities_good_and_bad() {
+    fn validates_authorities() {
         let rows: &[(&str, bool)] = &[
             ("example.com", true),
             ("example.com.", true),
@@ -135,11 +135,11 @@ mod tests {
         for (authority, valid) in rows {
             assert_eq!(is_valid(authority.as_bytes()), *valid, "{authority:?}");
         }
-        assert!(is_valid(&[b'a'; AUTHORITY_MAX]) && !is_valid(&[b'a'; AUTHORITY_MAX + 1]));
+        assert!(is_valid(&[b'a'; MAX_AUTHORITY]) && !is_valid(&[b'a'; MAX_AUTHORITY + 1]));
     }
 
     #[test]
-    fn default_ports_are_the_same_as_none() {
+    fn a_default_port_equals_no_port() {
         for (one, other, port, expected) in [
             ("Example.com", "example.COM", "80", true),
             ("example.com:80", "example.com", "80", true),

@@ -57,7 +57,7 @@ pub(crate) struct BodyReader {
 }
 
 /// Most digits of a chunk size: sixteen fill 64 bits.
-const SIZE_DIGITS: usize = 16;
+const MAX_SIZE_DIGITS: usize = 16;
 
 /// Trailers that would change what the message was if they were merged into its head (RFC 9110 §6.5.1): framing, routing,
 /// modifiers, credentials and how to process the content.
@@ -249,7 +249,7 @@ impl BodyReader {
         digits: usize,
     ) -> Result<Option<(u64, usize)>, ChunkError> {
         let extensions_left = limits.chunk_extension.saturating_sub(self.extensions as usize);
-        let longest = extensions_left.saturating_add(SIZE_DIGITS + 2);
+        let longest = extensions_left.saturating_add(MAX_SIZE_DIGITS + 2);
         let Some(end) = memchr(b'\n', &rest[..rest.len().min(longest)]) else {
             return if rest.len() < longest {
                 Ok(None)
@@ -311,7 +311,7 @@ impl BodyReader {
 #[inline]
 fn hexadecimal(bytes: &[u8]) -> (u64, usize) {
     let mut number = 0;
-    for (place, byte) in bytes.iter().take(SIZE_DIGITS).enumerate() {
+    for (place, byte) in bytes.iter().take(MAX_SIZE_DIGITS).enumerate() {
         let digit = match byte {
             b'0'..=b'9' => byte - b'0',
             b'a'..=b'f' => byte - b'a' + 10,
@@ -320,7 +320,7 @@ fn hexadecimal(bytes: &[u8]) -> (u64, usize) {
         };
         number = number << 4 | u64::from(digit);
     }
-    (number, bytes.len().min(SIZE_DIGITS))
+    (number, bytes.len().min(MAX_SIZE_DIGITS))
 }
 
 fn data_or_more(start: usize, end: usize) -> BodyEvent {

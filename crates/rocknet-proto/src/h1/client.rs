@@ -29,7 +29,7 @@ use crate::response::ResponseIndex;
 use crate::status::Status;
 
 /// Interim responses borne before the final one: 100, 102 and some 103; curl stops at a like number.
-pub const INTERIM_MAX: u8 = 16;
+pub const MAX_INTERIM: u8 = 16;
 
 /// How the content of a response ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -313,7 +313,7 @@ impl ClientConnection {
         }
         if status.is_informational() {
             self.interim += 1;
-            return if self.interim > INTERIM_MAX {
+            return if self.interim > MAX_INTERIM {
                 Err(ResponseError::TooManyInterim)
             } else {
                 Ok(ClientEvent::Interim { consumed })

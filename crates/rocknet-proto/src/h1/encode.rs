@@ -123,7 +123,7 @@ pub fn encode_dated_head(
             out.reserve(STATUS_LINE + DATE_LINE.len() + lines.len() + FRAMING_LINES);
             status_line(out, status);
             let mut line = *DATE_LINE;
-            line[DATE_AT..][..DATE_SIZE].copy_from_slice(date);
+            line[DATE_OFFSET..][..DATE_SIZE].copy_from_slice(date);
             out.extend_from_slice(&line);
             out.extend_from_slice(lines);
             encode_framing(out, framing, present.contains(Known::Upgrade));
@@ -140,7 +140,7 @@ pub fn encode_dated_head(
 /// Bytes of a date (IMF-fixdate, RFC 9110 §5.6.7).
 const DATE_SIZE: usize = 29;
 const DATE_LINE: &[u8; 37] = b"Date: Thu, 01 Jan 1970 00:00:00 GMT\r\n";
-const DATE_AT: usize = "Date: ".len();
+const DATE_OFFSET: usize = "Date: ".len();
 
 /// Room for all status lines but the longest, and for framing fields: more is taken where it is needed.
 const STATUS_LINE: usize = 48;
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_are_framed_and_cannot_be_broken_out_of() {
+    fn heads_are_framed_and_reject_injection() {
         use ConnectionField::*;
         check(PLAIN, &[], Ok(""));
         check(PLAIN, &[("A", "1"), ("b", "x\ty")], Ok("A: 1\r\nb: x\ty\r\n"));
@@ -367,7 +367,7 @@ mod tests {
 
     /// A head out of lines is the one that a look at each field makes, and is refused where that is.
     #[test]
-    fn dated_heads_are_as_all_others() {
+    fn dated_heads_equal_encoded_heads() {
         let date = b"Sat, 21 Nov 2026 09:42:00 GMT";
         let exact = Framing {
             content_length: Some(13),

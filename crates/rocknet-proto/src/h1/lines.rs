@@ -5,7 +5,7 @@
 
 use memchr::memchr;
 
-use crate::bytes::{TOKEN, all, colon_from, control_from};
+use crate::bytes::{TOKEN, all, find_colon, find_control};
 use crate::fields::{FieldIndex, Known, Span};
 use crate::limits::FIELDS_CEILING;
 use crate::refusal::FieldError;
@@ -44,7 +44,7 @@ pub(crate) fn read_fields(
         if let Some(b"\r\n") = window.get(line..line + 2) {
             return Ok(line + 2);
         }
-        let Some(colon) = colon_from(window, line) else {
+        let Some(colon) = find_colon(window, line) else {
             return Err(diagnose(window, line));
         };
         let length = colon - line;
@@ -56,9 +56,9 @@ pub(crate) fn read_fields(
         while let Some(b' ' | b'\t') = window.get(start) {
             start += 1;
         }
-        let mut end = control_from(window, start);
+        let mut end = find_control(window, start);
         while let Some(b'\t') = window.get(end) {
-            end = control_from(window, end + 1);
+            end = find_control(window, end + 1);
         }
         let Some(b"\r\n") = window.get(end..end + 2) else {
             return Err(diagnose(window, line));
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn obs_text_passes_in_values() {
+    fn values_may_hold_obs_text() {
         let bytes = b"a: \xff\x80\r\n\r\n";
         let mut index = FieldIndex::default();
         assert_eq!(read_fields(bytes, 0, &mut index, 1), Ok(bytes.len()));
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_good_and_bad() {
+    fn validates_lines() {
         check(b"\r\n", Ok(&[]));
         check(b"a:\r\n\r\n", Ok(&[("a", "")]));
         check(b"te: \t x\t\r\n\r\n", Ok(&[("te", "x")]));

@@ -15,7 +15,7 @@ mod server;
 
 pub use crate::refusal::{ChunkError, FieldError, FramingError, Refusal};
 pub use body_reader::is_allowed_trailer;
-pub use client::{ClientConnection, ClientEvent, INTERIM_MAX, RequestLine, ResponseBodyFraming};
+pub use client::{ClientConnection, ClientEvent, MAX_INTERIM, RequestLine, ResponseBodyFraming};
 pub use encode::{
     CHUNK_END, CONTINUE, ConnectionField, EncodeError, Framing, LAST_CHUNK, Length, chunk_head, decimal,
     encode_dated_head, encode_head, encode_trailers,

@@ -5,7 +5,7 @@ use memchr::memchr;
 use super::authority;
 use super::framing::{self, BodyFraming, ConnectionOptions};
 use super::lines::{ParseError, read_fields};
-use crate::bytes::{TARGET, TOKEN, all, is, target_stop_from};
+use crate::bytes::{TARGET, TOKEN, all, find_target_end, is};
 use crate::fields::{Known, KnownSet, Span};
 use crate::limits::Limits;
 use crate::method::Method;
@@ -13,10 +13,10 @@ use crate::refusal::Refusal;
 use crate::request::{RequestIndex, TargetForm, Version};
 
 /// Empty lines borne before a request line: old clients send one behind a POST (RFC 9112 §2.2), and some two.
-const EMPTY_LINES_MAX: usize = 2;
+const MAX_EMPTY_LINES: usize = 2;
 
 /// Longest method name: the longest registered one, UPDATEREDIRECTREF, has 17 bytes.
-const METHOD_MAX: usize = 32;
+const MAX_METHOD: usize = 32;
 
 /// What the connection has to know of a head besides its index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,7 +70,7 @@ fn empty_lines(window: &[u8]) -> Result<usize, ParseError<Refusal>> {
     let mut at = 0;
     while let Some(b"\r\n") = window.get(at..at + 2) {
         at += 2;
-        if at > 2 * EMPTY_LINES_MAX {
+        if at > 2 * MAX_EMPTY_LINES {
             return Err(ParseError::Invalid(Refusal::EmptyLines));
         }
     }
@@ -105,11 +105,11 @@ fn read_request_line(
     if name_end == line || window.get(name_end) != Some(&b' ') {
         return Err(diagnose(window, line, limits));
     }
-    let mut stop = target_stop_from(window, target);
+    let mut stop = find_target_end(window, target);
     let mut query = None;
     while let Some(b'?') = window.get(stop) {
         query.get_or_insert(stop);
-        stop = target_stop_from(window, stop + 1);
+        stop = find_target_end(window, stop + 1);
     }
     index.version = match window.get(stop..stop + 11) {
         Some(b" HTTP/1.1\r\n") => Version::Http11,
@@ -122,7 +122,7 @@ fn read_request_line(
     if stop - target > limits.target_size {
         return Err(ParseError::Invalid(Refusal::TargetTooLong));
     }
-    if name_end - line > METHOD_MAX {
+    if name_end - line > MAX_METHOD {
         return Err(ParseError::Invalid(Refusal::MethodTooLong));
     }
     index.target = Span::new(target, stop);

@@ -4,7 +4,7 @@ use memchr::memchr;
 
 use super::lines::{ParseError, read_fields};
 use super::response_error::ResponseError;
-use crate::bytes::{VALUE, all, control_from};
+use crate::bytes::{VALUE, all, find_control};
 use crate::fields::Span;
 use crate::limits::Limits;
 use crate::request::Version;
@@ -51,9 +51,9 @@ fn read_status_line(window: &[u8], index: &mut ResponseIndex) -> Result<usize, P
         Some(b'\r') => 12,
         _ => return Err(diagnose(window)),
     };
-    let mut end = control_from(window, start);
+    let mut end = find_control(window, start);
     while let Some(b'\t') = window.get(end) {
-        end = control_from(window, end + 1);
+        end = find_control(window, end + 1);
     }
     let Some(b"\r\n") = window.get(end..end + 2) else {
         return Err(diagnose(window));

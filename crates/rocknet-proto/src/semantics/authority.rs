@@ -166,8 +166,8 @@ mod tests {
 
     #[test]
     fn parses() {
-        type Row = (&'static str, Option<(&'static str, Option<u16>, HostKind)>);
-        let rows: &[Row] = &[
+        type ParseCase = (&'static str, Option<(&'static str, Option<u16>, HostKind)>);
+        let rows: &[ParseCase] = &[
             ("example.com", Some(("example.com", None, Name))),
             ("EXAMPLE.com:8080", Some(("EXAMPLE.com", Some(8080), Name))),
             ("example.com.", Some(("example.com.", None, Name))),
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_are_met_from_both_sides() {
+    fn limits_from_both_sides() {
         let label = "a".repeat(MAX_LABEL);
         let name = format!("{label}.{label}.{label}.{}", "a".repeat(61));
         assert_eq!(name.len(), MAX_NAME - 1);
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn lowers() {
+    fn lowercases_hosts() {
         let rows: &[(&str, &str)] = &[
             ("EXAMPLE.Com", "example.com"),
             ("example.com.", "example.com"),
@@ -269,23 +269,23 @@ mod tests {
             let parsed = Authority::parse(authority.as_bytes()).unwrap();
             assert_eq!(parsed.lower_host(&mut [0; HOST_BUFFER]), expected, "{authority}");
         }
-        let made_up = Authority {
+        let constructed = Authority {
             host: &[b'A'; 400],
             port: None,
             kind: Name,
         };
-        assert_eq!(made_up.lower_host(&mut [0; HOST_BUFFER]), "a".repeat(HOST_BUFFER));
-        let made_up = Authority {
+        assert_eq!(constructed.lower_host(&mut [0; HOST_BUFFER]), "a".repeat(HOST_BUFFER));
+        let constructed = Authority {
             host: b"x",
             port: None,
             kind: Ipv6,
         };
-        assert_eq!(made_up.lower_host(&mut [0; HOST_BUFFER]), "");
+        assert_eq!(constructed.lower_host(&mut [0; HOST_BUFFER]), "");
     }
 
     proptest! {
         #[test]
-        fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+        fn any_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
             if let Some(authority) = Authority::parse(&bytes) {
                 let harmless = |b: &u8| b.is_ascii_alphanumeric() || b"-_.[]:".contains(b);
                 prop_assert!(authority.host.iter().all(harmless) && !authority.host.is_empty());
@@ -293,7 +293,7 @@ mod tests {
         }
 
         #[test]
-        fn every_address_is_one_host(address: std::net::Ipv6Addr, port: u16) {
+        fn each_address_has_one_host_form(address: std::net::Ipv6Addr, port: u16) {
             let long: Vec<String> = address.segments().iter().map(|part| format!("{part:04X}")).collect();
             let text = format!("[{}]:{port}", long.join(":"));
             let authority = Authority::parse(text.as_bytes()).unwrap();

@@ -105,11 +105,11 @@ mod tests {
     const BEFORE: &str = "Sun, 06 Nov 1994 08:49:36 GMT";
     const SAME: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
     const AFTER: &str = "Sun, 06 Nov 1994 08:49:38 GMT";
-    const THERE: Validators<'_> = Validators {
+    const EXISTING: Validators<'_> = Validators {
         etag: br#""v1""#,
         last_modified: Some(784_111_777),
     };
-    const NOTHING: Validators<'_> = Validators {
+    const WITHOUT_VALIDATORS: Validators<'_> = Validators {
         etag: b"",
         last_modified: None,
     };
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_on_what_exists() {
+    fn conditions_on_an_existing_representation() {
         let since = |value| leaked("If-Modified-Since", value);
         let until = |value| leaked("If-Unmodified-Since", value);
         let rows: &[(Method, &[&'static str], Outcome)] = &[
@@ -211,12 +211,12 @@ mod tests {
             (Method::Connect, &[until(BEFORE)], Proceed),
         ];
         for &(method, conditions, expected) in rows {
-            check(method, conditions, &THERE, true, expected);
+            check(method, conditions, &EXISTING, true, expected);
         }
     }
 
     #[test]
-    fn conditions_on_what_is_not_there_or_has_no_validators() {
+    fn conditions_without_representation_or_validators() {
         let rows: &[(Method, &[&'static str], bool, Outcome)] = &[
             (Method::Put, &["If-None-Match: *"], false, Proceed),
             (Method::Put, &["If-Match: *"], false, PreconditionFailed),
@@ -230,19 +230,19 @@ mod tests {
             (Method::Get, &[leaked("If-Unmodified-Since", BEFORE)], true, Proceed),
         ];
         for &(method, conditions, exists, expected) in rows {
-            check(method, conditions, &NOTHING, exists, expected);
+            check(method, conditions, &WITHOUT_VALIDATORS, exists, expected);
         }
         check(
             Method::Get,
             &[leaked("If-Unmodified-Since", BEFORE)],
-            &THERE,
+            &EXISTING,
             false,
             Proceed,
         );
         check(
             Method::Get,
             &[leaked("If-Modified-Since", AFTER)],
-            &THERE,
+            &EXISTING,
             false,
             Proceed,
         );
@@ -255,21 +255,21 @@ mod tests {
             last_modified: None,
         };
         let rows: &[(&str, &Validators<'_>, bool)] = &[
-            (r#""v1""#, &THERE, true),
-            (r#" "v1" "#, &THERE, true),
-            (r#""v0""#, &THERE, false),
-            (r#"W/"v1""#, &THERE, false),
+            (r#""v1""#, &EXISTING, true),
+            (r#" "v1" "#, &EXISTING, true),
+            (r#""v0""#, &EXISTING, false),
+            (r#"W/"v1""#, &EXISTING, false),
             (r#""v1""#, &weak, false),
             (r#"W/"v1""#, &weak, false),
-            (r#""v1", "v2""#, &THERE, false),
-            ("*", &THERE, false),
-            (BEFORE, &THERE, false),
-            (SAME, &THERE, true),
-            (AFTER, &THERE, false),
-            ("Sunday, 06-Nov-94 08:49:37 GMT", &THERE, true),
-            (SAME, &NOTHING, false),
-            (r#""""#, &NOTHING, false),
-            ("", &NOTHING, false),
+            (r#""v1", "v2""#, &EXISTING, false),
+            ("*", &EXISTING, false),
+            (BEFORE, &EXISTING, false),
+            (SAME, &EXISTING, true),
+            (AFTER, &EXISTING, false),
+            ("Sunday, 06-Nov-94 08:49:37 GMT", &EXISTING, true),
+            (SAME, &WITHOUT_VALIDATORS, false),
+            (r#""""#, &WITHOUT_VALIDATORS, false),
+            ("", &WITHOUT_VALIDATORS, false),
         ];
         for &(value, validators, expected) in rows {
             assert_eq!(

@@ -111,7 +111,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_encoded_path_is_the_path_again(decoded in "(/[a-z %?#'é\\-]{1,5}[a-z]){1,5}/?") {
+        fn encoded_paths_decode_to_themselves(decoded in "(/[a-z %?#'é\\-]{1,5}[a-z]){1,5}/?") {
             // Not a device name of Windows, such as `/con`.
             prop_assume!(SafePath::from_decoded(&decoded).is_ok());
             let encoded = path_text(decoded.as_bytes());

@@ -295,7 +295,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn file_tags_are_strong_and_tell_files_apart(a in any::<(u64, u64)>(), b in any::<(u64, u64)>()) {
+        fn file_tags_are_strong_and_distinct(a in any::<(u64, u64)>(), b in any::<(u64, u64)>()) {
             let (first, second) = (FileTag::new(a.0, a.1, Coding::Identity), FileTag::new(b.0, b.1, Coding::Identity));
             let tag = EntityTag::parse(first.as_bytes()).unwrap();
             prop_assert!(!tag.is_weak());

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_are_read() {
+    fn parses_elements() {
         let rows: &[(&str, Option<&[&str]>)] = &[
             ("for=192.0.2.1", Some(&["192.0.2.1 - -"])),
             (
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_are_read() {
+    fn parses_nodes() {
         for (text, address, port) in [
             ("192.0.2.1", Some("192.0.2.1"), None),
             (" 192.0.2.1:80 ", Some("192.0.2.1"), Some(80)),
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_elements_are_read_back() {
         for (address, host, proto, expected) in [
             ("192.0.2.1", "", "", "for=192.0.2.1"),
             (

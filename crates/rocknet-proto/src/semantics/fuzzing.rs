@@ -25,12 +25,12 @@ pub fn target_path(raw: &[u8]) {
     }
     if let Ok(seen) = &seen {
         assert!(!seen.contains(|c: char| c.is_ascii_control()));
-        climbs_nowhere(seen);
+        assert_normalized(seen);
     }
     let Ok(path) = path else { return };
     assert!(path.as_str().starts_with('/'));
     assert!(path.as_str().len() <= raw.len());
-    climbs_nowhere(path.as_str());
+    assert_normalized(path.as_str());
     assert!(!path.as_str().contains(['\\', ':']));
     let hidden = |(place, name): (usize, &str)| name.starts_with('.') && (place, name) != (0, ".well-known");
     assert!(path.has_dot_segment() || !path.segments().enumerate().any(hidden));
@@ -41,7 +41,7 @@ pub fn target_path(raw: &[u8]) {
 }
 
 /// It begins with a slash, and no segment is empty or names another place than itself.
-fn climbs_nowhere(path: &str) {
+fn assert_normalized(path: &str) {
     let inner = path.strip_prefix('/').expect("a path begins with a slash");
     let inner = inner.strip_suffix('/').unwrap_or(inner);
     if path == "/" {

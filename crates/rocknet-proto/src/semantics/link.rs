@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_to_be_loaded_ahead() {
+    fn finds_preload_targets() {
         let rows: &[(&str, &[&str])] = &[
             ("</a.css>; rel=preload", &["/a.css"]),
             ("</a.css>;rel=\"preload\";as=style", &["/a.css"]),

@@ -22,7 +22,7 @@ impl MediaType {
 
     /// By the extension, without its dot and in any case.
     pub fn of_extension(extension: &str) -> MediaType {
-        let mut lowered = [0; LONGEST_EXTENSION];
+        let mut lowered = [0; MAX_EXTENSION];
         let Some(lowered) = lowered.get_mut(..extension.len()) else {
             return MediaType::DEFAULT;
         };
@@ -58,11 +58,14 @@ pub fn is_compressible(content_type: &[u8]) -> bool {
     if essence.eq_ignore_ascii_case(b"text/event-stream") {
         return false;
     }
-    begins(b"text/") || ends(b"+json") || ends(b"+xml") || UNPACKED.iter().any(|t| essence.eq_ignore_ascii_case(t))
+    begins(b"text/")
+        || ends(b"+json")
+        || ends(b"+xml")
+        || COMPRESSIBLE_BINARY.iter().any(|t| essence.eq_ignore_ascii_case(t))
 }
 
 /// Compressible types that neither are `text/*` nor end with `+json` or `+xml`.
-const UNPACKED: [&[u8]; 26] = [
+const COMPRESSIBLE_BINARY: [&[u8]; 26] = [
     b"application/ecmascript",
     b"application/eps",
     b"application/graphql",
@@ -92,7 +95,7 @@ const UNPACKED: [&[u8]; 26] = [
 ];
 
 /// Longer than any extension of the table, so that none is cut.
-const LONGEST_EXTENSION: usize = 16;
+const MAX_EXTENSION: usize = 16;
 
 /// Rows of what shrinks, and of what is packed already.
 const fn plain(extension: &'static str, value: &'static str) -> (&'static str, MediaType) {
@@ -302,7 +305,7 @@ mod tests {
         }
         for (extension, media_type) in TYPES {
             let MediaType { value, compressible } = media_type;
-            assert!(extension.len() <= LONGEST_EXTENSION, "{extension}");
+            assert!(extension.len() <= MAX_EXTENSION, "{extension}");
             assert!(
                 extension.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit()),
                 "{extension}"

@@ -178,7 +178,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_length_is_told_exactly(
+        fn content_length_is_exact(
             value in "bytes=[0-9]{1,2}-[0-9]{0,2}(,[0-9]{1,2}-[0-9]{0,2}){1,5}",
             content in prop::collection::vec(any::<u8>(), 1..100),
             content_type in "[a-z]{1,20}/[a-z]{1,20}",

@@ -317,7 +317,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_needs_no_change_is_borrowed() {
+    fn unchanged_paths_are_borrowed() {
         for raw in ["/", "/a/b.css", "/.well-known/x", "/caf\u{e9}/", "/a b"] {
             let path = SafePath::parse(raw.as_bytes()).unwrap();
             assert!(matches!(path.decoded, Cow::Borrowed(_)), "{raw}");
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_see_what_files_cannot_be() {
+    fn rules_match_paths_that_no_file_can_have() {
         for (raw, expected) in [
             ("/wiki/Special:Search", Ok("/wiki/Special:Search")),
             ("/a:b//c/./d/", Ok("/a:b/c/d/")),
@@ -351,7 +351,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(4096))]
 
         #[test]
-        fn rules_and_files_see_the_same_path(raw in r"/(/|\.|\.\.|%2e|%2F|%25|%00|%ff|\\|:| |a|con|nul\.|é){0,20}") {
+        fn rule_paths_equal_file_paths(raw in r"/(/|\.|\.\.|%2e|%2F|%25|%00|%ff|\\|:| |a|con|nul\.|é){0,20}") {
             match SafePath::parse(raw.as_bytes()) {
                 Ok(path) => prop_assert_eq!(SafePath::for_rules(raw.as_bytes()), Ok(path.as_str().to_owned())),
                 Err(PathError::Unmatchable) => prop_assert!(SafePath::for_rules(raw.as_bytes()).is_ok()),
@@ -360,7 +360,7 @@ mod tests {
         }
 
         #[test]
-        fn the_short_way_agrees_with_the_full_rules(raw in r"/(/|\.|\.\.|%2e|%2F|%25|%00|%zz|%ff|\\|:| |a|con|nul\.|é){0,20}") {
+        fn the_fast_path_equals_the_full_rules(raw in r"/(/|\.|\.\.|%2e|%2F|%25|%00|%zz|%ff|\\|:| |a|con|nul\.|é){0,20}") {
             prop_assert_eq!(SafePath::parse(raw.as_bytes()), percent_decode(raw.as_bytes()).and_then(normalise));
         }
     }

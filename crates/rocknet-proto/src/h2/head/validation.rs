@@ -2,7 +2,7 @@
 //! §8.2, §8.3).
 
 use super::{DecodedHead, HeadInfo, HeadParts, HeadSink, RequestHeadError};
-use crate::bytes::{TARGET, all, is_token, target_stop_from};
+use crate::bytes::{TARGET, all, is_token, find_target_end};
 use crate::fields::{Known, KnownSet, Span};
 use crate::h1::Refusal;
 use crate::h1::authority;
@@ -166,11 +166,11 @@ fn read_target(
             _ => Err(Refusal::TargetForm.into()),
         };
     }
-    let mut stop = target_stop_from(target, 0);
+    let mut stop = find_target_end(target, 0);
     let mut query = None;
     while let Some(b'?') = target.get(stop) {
         query.get_or_insert(stop);
-        stop = target_stop_from(target, stop + 1);
+        stop = find_target_end(target, stop + 1);
     }
     if stop != target.len() {
         let fragment = target[stop] == b'#' && all(&target[stop..], TARGET);
