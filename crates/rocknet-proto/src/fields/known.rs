@@ -1,22 +1,22 @@
-//! Field names that the server knows: numbered, so that finding one is an array access and asking for several is one bit test.
+//! Known field names. Each has a number, so that finding one is an array access and testing for several is one bit test.
 
 use crate::bytes::word_at;
 
-/// One row a name: the enum, the spelling and the lookup table come from the same place.
+/// Generates the enum, the spelling and the lookup table from one row per name.
 macro_rules! known {
     ($($name:ident $spelling:literal)*) => {
-        /// A field name with a number of its own.
+        /// A field name that the server knows; the documentation of a variant is its spelling in lower case.
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
         #[repr(u8)]
         pub enum Known {
-            $($name),*
+            $(#[doc = concat!("`", $spelling, "`")] $name),*
         }
 
         impl Known {
-            /// Every known name, in the order of its numbers.
+            /// Every known name, in the order of their numbers.
             pub const ALL: &'static [Known] = &[$(Known::$name),*];
 
-            /// The name in lower case, as HTTP/2 and HTTP/3 write it.
+            /// Returns the name in lower case, as HTTP/2 and HTTP/3 write it.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Known::$name => $spelling),*
@@ -95,12 +95,13 @@ known! {
 }
 
 impl Known {
+    /// Returns the bit of the name in a [`KnownSet`].
     #[inline]
     pub const fn bit(self) -> u64 {
         1 << self as u8
     }
 
-    /// These bytes, if they are the name as nearly everybody writes it: with capitals, or without any.
+    /// Returns the canonical spelling (`Content-Type`) or the lower-case one if `name` is exactly that.
     #[inline]
     pub fn canonical_spelling(self, name: &[u8]) -> Option<&'static str> {
         let (canonical, plain) = (CANONICAL[self as usize], self.as_str());
@@ -111,13 +112,13 @@ impl Known {
         }
     }
 
-    /// The known name that these bytes spell in any case.
+    /// Returns the known name that the bytes spell, in any case.
     #[inline]
     pub fn from_name(name: &[u8]) -> Option<Known> {
         Self::from_prefix(name, name.len())
     }
 
-    /// As `from_name` for the first `length` bytes; what stands behind them lets a short name be loaded as one word.
+    /// Does the same for the first `length` bytes; the bytes after them allow a short name to be loaded as one word.
     #[inline]
     pub(crate) fn from_prefix(bytes: &[u8], length: usize) -> Option<Known> {
         if length > MAX_NAME {
@@ -129,7 +130,7 @@ impl Known {
             let word = short_word(bytes, length)?;
             (word, word)
         };
-        // An empty place leads to some spelling too, which the comparison then rejects.
+        // An empty slot yields some spelling too, which the comparison rejects.
         let spelling = &SPELLINGS[usize::from(NAME_TABLE.slots[slot(head, tail, length, NAME_TABLE.factor)]) % COUNT];
         let matches = spelling.length as usize == length
             && head | spelling.fold[0] == spelling.lower[0]
@@ -138,11 +139,12 @@ impl Known {
     }
 }
 
-/// Several known names at once: `Fields::any` asks for all of them with one bit test.
+/// A set of known names; [`Fields::any`](super::Fields::any) tests for all of them with one bit test.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct KnownSet(pub(crate) u64);
 
 impl KnownSet {
+    /// Creates the set of these names.
     pub const fn of(names: &[Known]) -> Self {
         let mut bits = 0;
         let mut i = 0;
@@ -153,26 +155,28 @@ impl KnownSet {
         Self(bits)
     }
 
+    /// Returns true if the name is in the set.
     pub const fn contains(self, name: Known) -> bool {
         self.0 & name.bit() != 0
     }
 
-    /// Whether some name is in both.
+    /// Returns true if some name is in both sets.
     pub const fn overlaps(self, other: KnownSet) -> bool {
         self.0 & other.0 != 0
     }
 
+    /// Returns the set of all names that are in either set.
     pub const fn union(self, other: KnownSet) -> Self {
         Self(self.0 | other.0)
     }
 }
 
-/// The longest known name.
+/// Longest known name, in bytes.
 const MAX_NAME: usize = 32;
 const COUNT: usize = Known::ALL.len();
 const _: () = assert!(COUNT <= 64, "`KnownSet` has 64 bits");
 
-/// The names as RFC 9110 writes them: words with a capital each.
+/// The names as RFC 9110 writes them, each word capitalized.
 static CANONICAL: [&str; COUNT] = {
     let mut all = [""; COUNT];
     let mut i = 0;
@@ -215,8 +219,8 @@ static CAPITALIZED: [[u8; MAX_NAME]; COUNT] = {
     all
 };
 
-/// A name as words. `fold` has the case bit of every letter and of nothing else: or-ing it in makes letters lower-case and
-/// leaves `-` alone, so that a CR (which differs from `-` in that bit only) is never taken for one.
+/// A name as words of eight bytes. `fold` has only the case bits of letters: or-ing it in makes letters lower-case and
+/// leaves `-` unchanged. Otherwise a CR, which differs from `-` only in that bit, would match `-`.
 struct Spelling {
     lower: [u64; MAX_NAME / 8],
     fold: [u64; MAX_NAME / 8],
@@ -225,7 +229,7 @@ struct Spelling {
 }
 
 impl Spelling {
-    /// Compares what follows the first word; the last word overlaps the one before it.
+    /// Compares the bytes after the first word; the last word overlaps the one before it.
     #[inline]
     fn tail_matches(&self, bytes: &[u8], length: usize) -> bool {
         let mut word = 1;
@@ -239,7 +243,7 @@ impl Spelling {
     }
 }
 
-/// A name of fewer than eight bytes as a word filled up with zeros.
+/// Loads a name of fewer than eight bytes as a word padded with zeros.
 #[inline]
 fn short_word(bytes: &[u8], length: usize) -> Option<u64> {
     if let Some(word) = word_at(bytes, 0) {
@@ -250,6 +254,7 @@ fn short_word(bytes: &[u8], length: usize) -> Option<u64> {
     Some(u64::from_le_bytes(padded))
 }
 
+/// Returns the offset of a word in a name; the last word ends with the name.
 const fn word_offset(word: usize, length: usize) -> usize {
     if length < 8 || word * 8 + 8 <= length {
         word * 8
@@ -304,19 +309,19 @@ const fn spell(known: Known) -> Spelling {
     spelling
 }
 
-/// Which spelling a name can only be, by a number mixed from its first and last eight bytes and its length. A row of names
-/// of equal length to go through cost up to seven comparisons for names as common as Accept and Cookie.
+/// A perfect hash of the known names, over the first and last eight bytes and the length. Going through a row of names of
+/// equal length instead cost up to seven comparisons for names as common as Accept and Cookie.
 struct NameTable {
     slots: [u8; 1 << SLOT_BITS],
     factor: u64,
 }
 
-/// Eight places a name, so that a factor without collisions is found among the first hundred or so.
+/// Eight slots per name, so that one of the first hundred factors or so has no collisions.
 const SLOT_BITS: u32 = 9;
 
 static NAME_TABLE: NameTable = name_table();
 
-/// Both words with all case bits set: letters of either case mix alike.
+/// Returns the slot of a name. All case bits are set first, so that letters of either case have the same hash.
 #[inline(always)]
 const fn slot(head: u64, tail: u64, length: usize, factor: u64) -> usize {
     const CASE: u64 = 0x2020_2020_2020_2020;
@@ -324,7 +329,7 @@ const fn slot(head: u64, tail: u64, length: usize, factor: u64) -> usize {
     (mixed.wrapping_mul(factor) >> (64 - SLOT_BITS)) as usize
 }
 
-/// Tries factors until no two names share a place; done by the compiler.
+/// Tries factors until no two names share a slot; evaluated at compile time.
 const fn name_table() -> NameTable {
     const EMPTY: u8 = u8::MAX;
     let mut factor = 0x9e37_79b9_7f4a_7c15u64;
@@ -402,7 +407,7 @@ mod tests {
         }
     }
 
-    /// No other byte at any place may pass for the right one: framing hangs on these names.
+    /// No other byte may match at any position, because framing depends on these names.
     #[test]
     fn no_other_byte_matches() {
         for &known in Known::ALL {

@@ -107,7 +107,7 @@ mod tests {
                 Refusal::Field(FieldError::TooMany),
                 "often helps.</p><p>too many fields</p></main>",
             ),
-            (Refusal::HostMissing, "as a request.</p><p>no Host</p></main>"),
+            (Refusal::HostMissing, "as a request.</p><p>no Host field</p></main>"),
             (
                 Refusal::Framing(FramingError::LengthInvalid),
                 "<p>a malformed Content-Length</p></main>",
