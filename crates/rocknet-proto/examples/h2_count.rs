@@ -1,7 +1,9 @@
-//! Answers a number of GET requests over HTTP/2 in memory, for an instruction counter to watch: the engine and nothing else.
+//! Answers a number of GET requests over HTTP/2 in memory, for an instruction counter to watch: the engine and nothing
+//! else.
 //!
-//! `valgrind --tool=callgrind target/quick/examples/h2_count 2000`, less the same with 1000, is what 1000 requests cost.
-//! The second argument chooses the requests: `load` as h2load sends them, `browser` with twelve fields, all by index but one.
+//! `valgrind --tool=callgrind target/quick/examples/h2_count 2000`, less the same with 1000, is what 1000 requests
+//! cost. The second argument chooses the requests: `load` as h2load sends them, `browser` with twelve fields, all by
+//! index but one.
 
 use std::hint::black_box;
 

@@ -1,7 +1,7 @@
 //! Encodes and decodes field blocks line by line, for another implementation to check both ways.
 //!
-//! `read HEX` is answered with the fields of a block as `NAME:VALUE`, `write NAME:VALUE …` with the block, all in hexadecimal;
-//! `allow N` says how large the encoder's table may be.
+//! `read HEX` is answered with the fields of a block as `NAME:VALUE`, `write NAME:VALUE …` with the block, all in
+//! hexadecimal; `allow N` says how large the encoder's table may be.
 
 use std::io::{BufRead, Write};
 

@@ -154,8 +154,8 @@ pub(crate) fn word_at(bytes: &[u8], at: usize) -> Option<u64> {
 const LOW: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = LOW << 7;
 
-// `below` and `equal` set the high bit of each byte that matches. A borrow may set false bits, but only after a byte that
-// matches, so the lowest set bit is always correct. `first` relies on that; no other code may use the higher bits.
+// `below` and `equal` set the high bit of each byte that matches. A borrow may set false bits, but only after a byte
+// that matches, so the lowest set bit is always correct. `first` relies on that; no other code may use the higher bits.
 
 #[inline(always)]
 const fn below(word: u64, bound: u8) -> u64 {

@@ -1,5 +1,5 @@
-//! What FastCGI, SCGI, uwsgi and programs have from CGI (RFC 3875): variables that tell of a request, and the head of an
-//! answer, which is fields, one of which may be a status, and an empty line.
+//! CGI (RFC 3875), as far as FastCGI, SCGI, uwsgi and CGI programs share it: errors of variables, and the head of a
+//! response. The head consists of fields, optionally with `Status`, and an empty line.
 
 use std::fmt;
 
@@ -8,15 +8,15 @@ use memchr::memchr;
 use crate::bytes::{VALUE, all, is_token, trim};
 use crate::status::Status;
 
-/// Most bytes of a head: applications set cookies by the dozen, and nobody sends a browser more than it takes.
+/// Maximum size of a head in bytes, ample for applications that set dozens of cookies.
 pub const MAX_HEAD_SIZE: usize = 64 * 1024;
-/// Most fields of a head.
+/// Maximum number of fields of a head.
 pub const MAX_FIELDS: usize = 256;
 
-/// Where the head ends in what has come of an answer, if it does; nothing before `from` is looked at again but for a
-/// line end that may have begun there.
+/// Returns the position after the head in the received bytes of a response; `None` if the head is incomplete. Bytes
+/// before `from` were searched already, except a line end that may have begun there.
 pub fn find_head_end(bytes: &[u8], from: usize) -> Option<usize> {
-    // CR LF CR may stand before `from`.
+    // The last bytes before `from` may be CR LF CR.
     let mut at = from.saturating_sub(3);
     if at == 0 {
         match bytes {
@@ -36,19 +36,19 @@ pub fn find_head_end(bytes: &[u8], from: usize) -> Option<usize> {
     None
 }
 
-/// A variable that a protocol cannot tell.
+/// Error of a variable that the protocol cannot encode.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum VariableError {
-    /// It is longer than the protocol has room for, by itself or with those before it.
+    /// It exceeds the limit of the protocol, alone or together with the variables before it.
     TooLong,
-    /// It holds NUL, which is where this protocol divides.
+    /// It holds NUL, which separates variables in this protocol.
     Nul,
 }
 
 impl fmt::Display for VariableError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            VariableError::TooLong => "the fields of the request are longer than the application's protocol can tell",
+            VariableError::TooLong => "the fields of the request are longer than the application's protocol allows",
             VariableError::Nul => "a variable holds NUL",
         })
     }
@@ -56,40 +56,44 @@ impl fmt::Display for VariableError {
 
 impl std::error::Error for VariableError {}
 
-/// Whether an answer may begin with the status line of HTTP: uWSGI's do, and some by SCGI. From a program of CGI it would
-/// say that the program wants to speak to the client itself.
+/// Policy for responses that begin with the status line of HTTP. uWSGI and some SCGI applications send one. A CGI
+/// program that does expects to talk to the client directly (RFC 3875 §5).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StatusLine {
+    /// A status line is parsed.
     Allowed,
+    /// A status line is an error, like any line that is not a field.
     Refused,
 }
 
-/// What an application says before its content.
+/// Head of the response of an application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CgiHead<'a> {
+    /// Status: of the status line, of `Status`, 302 if there is only `Location`, else 200.
     pub status: Status,
-    /// How long the content is, where that is told once.
+    /// Length of the body, if exactly one valid Content-Length declares it.
     pub length: Option<u64>,
-    /// All fields but the status, in their order.
+    /// Names and values of all fields except `Status`, in their order.
     pub fields: Vec<(&'a [u8], &'a [u8])>,
 }
 
-/// Why a head cannot be passed on.
+/// Error in the head of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CgiHeadError {
-    /// A line that is no field: most often output before the head.
+    /// A line that is not a field: most often output before the head.
     Line,
     /// A control character in a value.
     Value,
-    /// A status that is no final one, or two of them.
+    /// A status that is not a final one, or two of them.
     Status,
+    /// More than [`MAX_FIELDS`] fields.
     TooManyFields,
 }
 
 impl fmt::Display for CgiHeadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            CgiHeadError::Line => "a line before the content is no header field",
+            CgiHeadError::Line => "a line before the body is not a header field",
             CgiHeadError::Value => "the value of a header field holds a control character",
             CgiHeadError::Status => "`Status` is not one status from 200 to 999",
             CgiHeadError::TooManyFields => "there are too many header fields",
@@ -100,7 +104,11 @@ impl fmt::Display for CgiHeadError {
 impl std::error::Error for CgiHeadError {}
 
 impl<'a> CgiHead<'a> {
-    /// `head` is what [`end_of_head`] says, the empty line included.
+    /// Parses a head up to the end that [`find_head_end`] returns.
+    ///
+    /// # Errors
+    ///
+    /// If the head is invalid.
     pub fn parse(head: &'a [u8], line: StatusLine) -> Result<CgiHead<'a>, CgiHeadError> {
         let (mut status, mut length, mut lengths) = (None, None, 0);
         let mut has_location = false;
@@ -145,8 +153,8 @@ impl<'a> CgiHead<'a> {
             }
             fields.push((name, value));
         }
-        // RFC 3875 §6.2.3: a location alone is a redirect. One to a path of the site is, too: every client can follow
-        // it, and nothing is run in another's name.
+        // A `Location` without a status is a redirect (RFC 3875 §6.2.3). The same applies to a path of the site
+        // (§6.2.2), so that the server never executes another resource on behalf of the program.
         let default_status = if has_location { Status::FOUND } else { Status::OK };
         Ok(CgiHead {
             status: first.or(status).unwrap_or(default_status),
@@ -156,7 +164,7 @@ impl<'a> CgiHead<'a> {
     }
 }
 
-/// `HTTP/1.1 404 Not Found`.
+/// Parses a status line such as `HTTP/1.1 404 Not Found`.
 fn parse_status_line(line: &[u8]) -> Result<Status, CgiHeadError> {
     if !all(line, VALUE) {
         return Err(CgiHeadError::Status);
@@ -170,7 +178,7 @@ fn parse_length(digits: &[u8]) -> Option<u64> {
     std::str::from_utf8(digits).ok().filter(|_| is_number)?.parse().ok()
 }
 
-/// `404 Not Found`; what follows the digits is for people.
+/// Parses a final status such as `404 Not Found`; the phrase is ignored.
 fn parse_final_status(value: &[u8]) -> Result<Status, CgiHeadError> {
     let digits = value.split(|&byte| byte == b' ').next().unwrap_or_default();
     if digits.len() != 3 || !digits.iter().all(u8::is_ascii_digit) {
@@ -186,7 +194,7 @@ fn parse_final_status(value: &[u8]) -> Result<Status, CgiHeadError> {
 mod tests {
     use super::*;
 
-    /// A status, and fields by name and value.
+    /// Status code, and names and values of fields.
     type Expected<'e> = (u16, &'e [(&'e str, &'e str)]);
 
     fn check(head: &str, expected: Result<Expected<'_>, CgiHeadError>) {
@@ -245,7 +253,7 @@ mod tests {
                 Ok((404, 1)),
             ),
             ("HTTP/1.0 200\n\n", StatusLine::Allowed, Ok((200, 0))),
-            // It comes first, so it counts.
+            // The status line comes first, so it takes precedence.
             (
                 "HTTP/1.1 404 Not Found\r\nStatus: 200 OK\r\n\r\n",
                 StatusLine::Allowed,
@@ -318,7 +326,7 @@ mod tests {
         ] {
             let bytes = answer.as_bytes();
             assert_eq!(find_head_end(bytes, 0), end, "{answer:?}");
-            // As it is asked for while bytes come one by one.
+            // With one call per received byte.
             let found = (0..bytes.len()).find_map(|from| find_head_end(&bytes[..from + 1], from));
             assert_eq!(found, end, "{answer:?} byte by byte");
         }

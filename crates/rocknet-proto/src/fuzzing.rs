@@ -1,6 +1,6 @@
-//! Conversations as plain lines, for tests and fuzz targets: what a connection makes of bytes, however they are split.
+//! Transcripts of connections as plain lines, for tests and fuzz targets: the events in bytes, in any split.
 //!
-//! Not part of the interface: names and lines here change without notice.
+//! The module is not part of the public interface; its names and lines change without notice.
 
 mod cgi;
 mod fastcgi;
@@ -15,7 +15,7 @@ pub use hpack::{Hpack, Pair, hpack};
 use crate::h2::{Config, PREFACE};
 use crate::limits::Limits;
 
-/// Bounds small enough that a fuzzer meets them.
+/// Limits so small that a fuzzer reaches them.
 const SMALL: Limits = Limits {
     head_size: 256,
     fields: 8,
@@ -25,7 +25,7 @@ const SMALL: Limits = Limits {
     body_size: 1 << 20,
 };
 
-/// Any bytes to a server: no panic, and the same events however the bytes come.
+/// Parses any bytes as requests; checks that every split yields the same events.
 pub fn h1_request(data: &[u8]) {
     for limits in [Limits::default(), SMALL] {
         for timing in [ResponseTiming::AfterBody, ResponseTiming::AfterHead] {
@@ -34,7 +34,7 @@ pub fn h1_request(data: &[u8]) {
     }
 }
 
-/// Any bytes as chunked content.
+/// Parses any bytes as a chunked request body.
 pub fn h1_body(data: &[u8]) {
     let mut bytes = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
     bytes.extend_from_slice(data);
@@ -45,20 +45,20 @@ pub fn h1_body(data: &[u8]) {
     }
 }
 
-/// Any bytes to a client, as the answer to three methods that read it differently.
+/// Parses any bytes as responses to the three methods whose responses have different framing.
 pub fn h1_response(data: &[u8]) {
     for method in ["GET", "HEAD", "CONNECT"] {
         for limits in [Limits::default(), SMALL] {
             same_in_all_splits(data, |pieces| client_transcript(pieces, &limits, method, None));
         }
     }
-    // What follows an answer that agrees to another protocol is not read.
+    // Bytes after 101 belong to another protocol and are not read.
     same_in_all_splits(data, |pieces| {
         client_transcript(pieces, &Limits::default(), "GET", Some("websocket"))
     });
 }
 
-/// Any bytes as frames to a server, behind a good beginning: no panic, and the same events and frames in every split.
+/// Parses any bytes as frames after a valid preface; checks that every split yields the same events and frames.
 pub fn h2_frames(data: &[u8]) {
     let mut bytes = PREFACE.to_vec();
     bytes.extend_from_slice(&[0, 0, 0, 4, 0, 0, 0, 0, 0]);
@@ -67,7 +67,7 @@ pub fn h2_frames(data: &[u8]) {
     same_in_all_splits(data, h2::judged);
 }
 
-/// Any bytes as a program of frames that mostly make sense.
+/// Turns any bytes into mostly valid frames and parses them.
 pub fn h2_connection(data: &[u8]) {
     let program = h2::program(data);
     let mut bytes = PREFACE.to_vec();
@@ -95,29 +95,28 @@ fn h2_in_all_ways(bytes: &[u8]) {
     }
 }
 
-/// Any bytes as what a FastCGI application answers: no panic, and the same answer, complaints and end in every split.
+/// Parses any bytes as the records of a FastCGI application; checks that every split yields the same output and end.
 pub fn fastcgi(data: &[u8]) {
     same_in_all_splits(data, fastcgi::transcript);
 }
 
-/// Any bytes as the answer of a program or an application: no panic, the same end of its head in every split, and a head
-/// that holds what it may.
+/// Parses any bytes as the response of a CGI program; checks that every split yields the same head, within its limits.
 pub fn cgi_head(data: &[u8]) {
     same_in_all_splits(data, cgi::head);
 }
 
-/// Variables made of any bytes, told by SCGI: refused, or read again as they were.
+/// Encodes variables of any bytes by SCGI; checks that they are refused or read back unchanged.
 pub fn scgi(data: &[u8]) {
     cgi::scgi(data);
 }
 
-/// Variables made of any bytes, told by uwsgi: refused, or read again as they were.
+/// Encodes variables of any bytes by uwsgi; checks that they are refused or read back unchanged.
 pub fn uwsgi(data: &[u8]) {
     cgi::uwsgi(data);
 }
 
-/// Any bytes as the beginning of a connection from a balancer: no panic, the same client however few bytes come at once, and
-/// never more asked for than a header may have.
+/// Parses any bytes as a PROXY protocol header; checks that every split yields the same result, and that the parser
+/// never asks for more bytes than a header may have.
 pub fn proxy_protocol(data: &[u8]) {
     use crate::proxy_protocol::{MAX_V2_PAYLOAD, ParseProgress, parse};
     let parse_in_steps = |step: usize| {
@@ -142,7 +141,7 @@ pub fn proxy_protocol(data: &[u8]) {
     }
 }
 
-/// Whole, byte by byte, and cut at places that the bytes themselves choose.
+/// Checks that `run` returns the same whole, byte by byte, and cut at positions that depend on the bytes.
 fn same_in_all_splits(data: &[u8], run: impl Fn(&[&[u8]]) -> Vec<String>) {
     let whole = run(&[data]);
     let single: Vec<&[u8]> = data.chunks(1).collect();

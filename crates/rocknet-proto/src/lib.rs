@@ -1,7 +1,8 @@
 //! Parsers and encoders of HTTP and its neighbours: wire bytes to meaning and back.
 //!
 //! The crate never opens a socket, reads a clock or needs a runtime: bytes, time and randomness are arguments. Parsers
-//! copy nothing; they fill an index of positions ([`RequestIndex`], [`ResponseIndex`]) that a view joins with the bytes.
+//! copy nothing; they fill an index of positions ([`RequestIndex`], [`ResponseIndex`]) that a view joins with the
+//! bytes.
 //!
 //! # Example
 //!

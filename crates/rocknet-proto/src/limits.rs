@@ -1,10 +1,11 @@
 //! Limits on the messages of a peer. Each has a refusal of its own.
 
-/// Default of [`Limits::head_size`] in bytes: within the 8–32 KiB that nginx and Apache accept by default. Browsers with
-/// full cookie jars stay below 12 KiB.
+/// Default of [`Limits::head_size`] in bytes: within the 8–32 KiB that nginx and Apache accept by default. Browsers
+/// with full cookie jars stay below 12 KiB.
 pub const HEAD_SIZE: usize = 16 * 1024;
 
-/// Default of [`Limits::fields`]: browsers send 15–30 field lines and chains of proxies add ten. Apache allows 100, too.
+/// Default of [`Limits::fields`]: browsers send 15–30 field lines and chains of proxies add ten. Apache allows 100,
+/// too.
 pub const FIELDS: usize = 100;
 
 /// Default of [`Limits::target_size`] in bytes: RFC 9112 §3 recommends at least 8000 for the whole request line.

@@ -1,77 +1,88 @@
-//! The PROXY protocol, versions 1 and 2: what a balancer says of a client before the client's first byte (haproxy's
-//! `proxy-protocol.txt`).
+//! PROXY protocol, versions 1 and 2: the header by which a load balancer announces the client of a connection
+//! (`proxy-protocol.txt` of HAProxy).
 //!
-//! The header must be read off a connection without one byte more, because what follows is for somebody else, TLS maybe. So
-//! each look at what has come says how many bytes may be read next.
+//! A server must not read a byte beyond the header, because another layer, such as TLS, reads what follows. So each
+//! call of the parser returns how many bytes may be read next.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// How version 2 begins: bytes that no request and no handshake begins with.
+/// Signature of version 2, with which no request and no handshake begins.
 pub const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
 
-/// The longest header of version 1 (§2.1).
+/// Longest header of version 1, in bytes (§2.1).
 pub const MAX_V1_SIZE: usize = 107;
 
-/// Most bytes behind the fixed part of version 2. Addresses take 216 at most; the rest is for what senders add (names,
-/// facts of TLS), which is passed over, and comes nowhere near this.
+/// Maximum size after the fixed part of version 2, in bytes. Addresses take at most 216; the rest are extensions of
+/// senders (names, TLS information), which are skipped and far shorter than this.
 pub const MAX_V2_PAYLOAD: usize = 4096;
 
-/// Both versions have so many bytes: the shortest header is `PROXY UNKNOWN` and a line end.
+/// Bytes that a header of either version has at least; the shortest is `PROXY UNKNOWN` with a line end.
 const MIN_HEADER_SIZE: usize = 13;
 
-/// The fixed part of version 2.
+/// Size of the fixed part of version 2, in bytes.
 const V2_FIXED_SIZE: usize = 16;
 
-/// What has come so far.
+/// Progress of parsing a header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ParseProgress {
-    /// The header goes on for at least so many bytes.
-    More { wanted: usize },
-    /// All of it is there.
+    /// The header is incomplete.
+    More {
+        /// Bytes that may be read next without reading beyond the header.
+        wanted: usize,
+    },
+    /// The header is complete.
     Complete(ProxyHeader),
 }
 
-/// Whose connection it is.
+/// Connection that a header announces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ProxyHeader {
-    /// The sender's own: it looks whether somebody is there.
+    /// The sender's own connection (command LOCAL), such as a health check.
     Local,
-    /// Of somebody whose address cannot be told.
+    /// A client whose address cannot be expressed.
     Unknown,
+    /// A client with a known address.
     Client {
+        /// Address of the client.
         source: SocketAddr,
+        /// Address that the client connected to.
         destination: SocketAddr,
     },
 }
 
-/// Why what came is no header. Nobody knows whose connection it is then, so it must be closed (§2).
+/// Error in a header. The client is unknown then, so the connection must be closed (§2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum ProxyHeaderError {
-    /// It begins like neither version.
+    /// The bytes begin like neither version.
     Signature,
-    /// A line of version 1 that is not what it should be, or does not end.
+    /// A malformed or unterminated line of version 1.
     Line,
-    /// An address that is none, or not of the family that is named.
+    /// An invalid address, or one of another family than announced.
     Address,
-    /// A version or a command that does not exist.
+    /// An unknown version or command.
     Command,
-    /// A block of version 2 that is too short for its addresses, or too long.
+    /// A header of version 2 that is too short for its addresses, or too long.
     Length,
 }
 
 impl ProxyHeaderError {
+    /// Returns a noun phrase for logs, without any bytes of the peer.
     pub const fn reason(self) -> &'static str {
         match self {
-            Self::Signature => "no header of the PROXY protocol",
-            Self::Line => "a malformed line of the PROXY protocol",
-            Self::Address => "a malformed address in a header of the PROXY protocol",
-            Self::Command => "an unknown version or command of the PROXY protocol",
-            Self::Length => "a header of the PROXY protocol of a wrong length",
+            Self::Signature => "no PROXY protocol header",
+            Self::Line => "a malformed PROXY protocol header of version 1",
+            Self::Address => "an invalid address in a PROXY protocol header",
+            Self::Command => "an unknown version or command in a PROXY protocol header",
+            Self::Length => "a PROXY protocol header with a wrong length",
         }
     }
 }
 
-/// Looks at the header as far as it has come.
+/// Parses the received bytes of a header.
+///
+/// # Errors
+///
+/// If the bytes are not the beginning of a header; the connection must be closed then.
 pub fn parse(header: &[u8]) -> Result<ParseProgress, ProxyHeaderError> {
     let known = header.len().min(SIGNATURE.len());
     if header[..known] == SIGNATURE[..known] {
@@ -85,6 +96,8 @@ pub fn parse(header: &[u8]) -> Result<ParseProgress, ProxyHeaderError> {
     Err(ProxyHeaderError::Signature)
 }
 
+/// Parses version 1.
+///
 /// ```text
 /// "PROXY" SP ("TCP4" | "TCP6") SP source SP destination SP port SP port CRLF   |   "PROXY UNKNOWN" anything CRLF
 /// ```
@@ -128,8 +141,10 @@ fn port(text: &str) -> Result<u16, ProxyHeaderError> {
     text.parse().ok().filter(|_| is_plain).ok_or(ProxyHeaderError::Address)
 }
 
+/// Parses version 2.
+///
 /// ```text
-/// signature(12) version|command(1) family|protocol(1) length(2) addresses, and what senders add (length)
+/// signature(12) version|command(1) family|protocol(1) length(2) addresses and extensions (length)
 /// ```
 fn parse_v2(header: &[u8]) -> Result<ParseProgress, ProxyHeaderError> {
     if let Some(&first) = header.get(SIGNATURE.len())
@@ -138,7 +153,7 @@ fn parse_v2(header: &[u8]) -> Result<ParseProgress, ProxyHeaderError> {
         return Err(ProxyHeaderError::Command);
     }
     if header.len() < MIN_HEADER_SIZE {
-        // One that breaks off here may be a line as well: no further than that is surely a header's.
+        // A shorter header may still be one of version 1, so only these bytes surely belong to it.
         return Ok(ParseProgress::More {
             wanted: MIN_HEADER_SIZE - header.len(),
         });
@@ -179,12 +194,12 @@ fn parse_v2(header: &[u8]) -> Result<ParseProgress, ProxyHeaderError> {
             source: SocketAddr::new(array_at::<16>(block, 0).into(), u16_at(block, 32)),
             destination: SocketAddr::new(array_at::<16>(block, 16).into(), u16_at(block, 34)),
         },
-        // Unix sockets, datagrams, and what nobody has thought of: as if it were not told (§2.2).
+        // Unix sockets, datagrams and unknown families count as unknown (§2.2).
         _ => ProxyHeader::Unknown,
     }))
 }
 
-/// Appends a header of version 1.
+/// Appends a header of version 1. It has no command LOCAL, so `Local` is written as `UNKNOWN`.
 pub fn write_v1(out: &mut Vec<u8>, header: &ProxyHeader) {
     let text = match same_family(header) {
         Some((source, destination)) => {
@@ -192,7 +207,6 @@ pub fn write_v1(out: &mut Vec<u8>, header: &ProxyHeader) {
             let (from, to) = (source.port(), destination.port());
             format!("PROXY {family} {} {} {from} {to}\r\n", source.ip(), destination.ip())
         }
-        // It has no word for the sender's own.
         None => "PROXY UNKNOWN\r\n".to_owned(),
     };
     out.extend_from_slice(text.as_bytes());
@@ -219,12 +233,12 @@ pub fn write_v2(out: &mut Vec<u8>, header: &ProxyHeader) {
     };
     let command = if *header == ProxyHeader::Local { LOCAL } else { PROXY };
     out.extend_from_slice(SIGNATURE);
-    // No more than 36 bytes.
+    // At most 36 bytes.
     out.extend_from_slice(&[command, family, 0, block.len() as u8]);
     out.extend_from_slice(&block);
 }
 
-/// Both ends in one family, which is all that a header can say: IPv4, unless one of them has no such address.
+/// Returns both addresses in one family, because a header has only one: IPv4 if both have such an address, else IPv6.
 fn same_family(header: &ProxyHeader) -> Option<(SocketAddr, SocketAddr)> {
     let &ProxyHeader::Client { source, destination } = header else {
         return None;
@@ -243,7 +257,7 @@ fn same_family(header: &ProxyHeader) -> Option<(SocketAddr, SocketAddr)> {
     ))
 }
 
-/// The length was checked; what is not there is 0.
+/// Returns `N` bytes at an offset. The length was checked; missing bytes would be 0.
 fn array_at<const N: usize>(block: &[u8], at: usize) -> [u8; N] {
     let mut all = [0; N];
     for (to, from) in all.iter_mut().zip(block.iter().skip(at)) {

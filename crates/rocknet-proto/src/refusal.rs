@@ -1,16 +1,18 @@
-//! Reasons for which a request is refused, with their status. Each names the rule it enforces or the attack it prevents.
+//! Reasons for which a request is refused, with their status. Each names the rule it enforces or the attack it
+//! prevents.
 
 use crate::status::Status;
 
 /// Error in a field line of a head or a trailer section, of requests and responses alike.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum FieldError {
-    /// A line that ends with LF alone, which one parser takes for two lines and another for one. RFC 9112 §2.2 allows to
-    /// refuse it.
+    /// A line that ends with LF alone, which one parser takes for two lines and another for one. RFC 9112 §2.2 allows
+    /// to refuse it.
     BareLf,
     /// A CR without LF: the same attack the other way round.
     BareCr,
-    /// NUL or another control character in a value: it truncates strings in back ends written in C and splits log lines.
+    /// NUL or another control character in a value: it truncates strings in back ends written in C and splits log
+    /// lines.
     ControlInValue,
     /// A line that begins with whitespace: obs-fold, or a field hidden from parsers that do not unfold (RFC 9112 §5.2).
     Folded,
@@ -104,8 +106,8 @@ pub enum ChunkError {
     End,
     /// An invalid line in the trailer section.
     Trailer(FieldError),
-    /// A trailer field for framing, routing or authorization (RFC 9110 §6.5.1). Merged into the head, it would change the
-    /// meaning of the message.
+    /// A trailer field for framing, routing or authorization (RFC 9110 §6.5.1). Merged into the head, it would change
+    /// the meaning of the message.
     ForbiddenTrailer,
 }
 
@@ -161,7 +163,8 @@ pub enum Refusal {
     TargetByte,
     /// A target in none of the four forms, or in a form that its method must not use (RFC 9112 §3.2).
     TargetForm,
-    /// A `#` in the target: clients keep fragments to themselves, and filters before the server may have cut the target there.
+    /// A `#` in the target: clients keep fragments to themselves, and filters before the server may have cut the target
+    /// there.
     TargetFragment,
     /// An absolute form whose scheme is neither http nor https.
     TargetScheme,
@@ -175,7 +178,8 @@ pub enum Refusal {
     HostRepeated,
     /// A host that is not `uri-host [":" port]`: also an empty one, or one with userinfo.
     HostInvalid,
-    /// A Host that differs from the authority of an absolute target: one server would route by it, another authorize by it.
+    /// A Host that differs from the authority of an absolute target: one server would route by it, another authorize by
+    /// it.
     HostMismatch,
     /// Ambiguous or invalid framing of the body.
     Framing(FramingError),
@@ -237,8 +241,8 @@ impl Refusal {
         !matches!(self, Self::Http2Preface)
     }
 
-    /// Returns true if the line may be a broken preface of HTTP/2: it has neither a version of HTTP nor a request target.
-    /// On a connection that accepts both versions, such a client gets a response in neither (RFC 9113 §3.4).
+    /// Returns true if the line may be a broken preface of HTTP/2: it has neither a version of HTTP nor a request
+    /// target. On a connection that accepts both versions, such a client gets a response in neither (RFC 9113 §3.4).
     pub const fn may_be_preface(self) -> bool {
         matches!(self, Self::Http2Preface | Self::UnknownProtocol)
     }

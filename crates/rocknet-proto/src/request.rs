@@ -191,8 +191,8 @@ impl OwnedRequest {
         }
     }
 
-    /// Returns the request with the path and query of another target, under which it is looked up. `target` itself stays
-    /// as received.
+    /// Returns the request with the path and query of another target, under which it is looked up. `target` itself
+    /// stays as received.
     pub fn with_lookup_target(&self, target: &[u8]) -> Self {
         let (path, query) = split_target(target);
         let start = self.bytes.len();

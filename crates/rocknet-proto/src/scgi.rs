@@ -1,28 +1,28 @@
-//! SCGI as the web server speaks it: the head of a request, which its content follows as it is. The answer is one of CGI and
-//! ends with the connection.
+//! SCGI in the role of the web server: encodes the head of a request, after which the body is sent as it is. The
+//! response is that of CGI and ends with the connection.
 //!
 //! ```text
-//! 70:  CONTENT_LENGTH NUL 27 NUL  SCGI NUL 1 NUL  name NUL value NUL …  ,        then the content
+//! 70:  CONTENT_LENGTH NUL 27 NUL  SCGI NUL 1 NUL  name NUL value NUL …  ,        then the body
 //! ```
 
 use crate::cgi::VariableError;
 use crate::decimal::{MAX_DIGITS, digits};
 
-/// Most bytes of variables. The protocol knows no bound; applications hold them in memory, and no head of a request that a
-/// server takes is a quarter as long.
+/// Maximum size of the variables in bytes. The protocol has no limit, but applications hold them in memory. Heads of
+/// requests that a server accepts are not a quarter as long.
 pub const MAX_VARIABLES: usize = 1024 * 1024;
 
-/// Room for the number in front and its colon.
+/// Bytes reserved for the length at the front and its colon.
 const LENGTH_PREFIX: usize = MAX_DIGITS + 1;
 
-/// The head of a request, written as its variables are told.
+/// Encoder of the head of a request.
 pub struct ScgiRequest {
-    /// With [`FRONT`] bytes for what is known last and stands first.
+    /// The variables, after [`LENGTH_PREFIX`] bytes for their length, which is known last.
     bytes: Vec<u8>,
 }
 
 impl ScgiRequest {
-    /// `length`: bytes of the content, which every request has to tell before all else.
+    /// Begins a request with a body of `length` bytes, which every request must declare first.
     pub fn new(length: u64) -> ScgiRequest {
         let mut bytes = Vec::with_capacity(INITIAL_CAPACITY);
         bytes.resize(LENGTH_PREFIX, 0);
@@ -32,7 +32,11 @@ impl ScgiRequest {
         ScgiRequest { bytes }
     }
 
-    /// A name may be told once, and those that every request has are told already.
+    /// Appends a variable. A name must occur once, and CONTENT_LENGTH and SCGI are written already.
+    ///
+    /// # Errors
+    ///
+    /// If the variable holds NUL or exceeds [`MAX_VARIABLES`]; it is not written then.
     pub fn push(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableError> {
         if memchr::memchr(0, name).or_else(|| memchr::memchr(0, value)).is_some() {
             return Err(VariableError::Nul);
@@ -47,7 +51,7 @@ impl ScgiRequest {
         Ok(())
     }
 
-    /// Behind the last one.
+    /// Returns the encoded head.
     pub fn finish(mut self) -> Vec<u8> {
         let mut buffer = [0; MAX_DIGITS];
         let length = digits((self.bytes.len() - LENGTH_PREFIX) as u64, &mut buffer);
@@ -60,7 +64,7 @@ impl ScgiRequest {
     }
 }
 
-/// Bytes of a usual request.
+/// Capacity for a typical request, in bytes.
 const INITIAL_CAPACITY: usize = 2048;
 
 #[cfg(test)]
@@ -69,7 +73,7 @@ mod tests {
 
     #[test]
     fn writes_the_example_of_the_specification() {
-        // The example of the protocol's own description.
+        // The example in the specification of the protocol.
         let mut request = ScgiRequest::new(27);
         request.push(b"REQUEST_METHOD", b"POST").unwrap();
         request.push(b"REQUEST_URI", b"/deepthought").unwrap();

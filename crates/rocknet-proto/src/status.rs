@@ -15,7 +15,8 @@ macro_rules! statuses {
             /// Every registered code.
             pub const REGISTERED: &'static [Status] = &[$(Status($code)),*];
 
-            /// Returns the registered phrase, or `""`: a reason phrase may be empty and carries no meaning (RFC 9112 §4).
+            /// Returns the registered phrase, or `""`: a reason phrase may be empty and carries no meaning (RFC 9112
+            /// §4).
             pub const fn reason(self) -> &'static str {
                 match self.0 {
                     $($code => $reason,)*
@@ -98,8 +99,8 @@ statuses! {
 }
 
 impl Status {
-    /// Returns the status of a code from 100 to 999. Codes above 599 are in no class, but an upstream may send one, and it is
-    /// passed on.
+    /// Returns the status of a code from 100 to 999. Codes above 599 are in no class, but an upstream may send one, and
+    /// it is passed on.
     pub const fn new(code: u16) -> Option<Status> {
         if code >= 100 && code <= 999 {
             Some(Status(code))

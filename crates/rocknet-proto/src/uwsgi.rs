@@ -1,22 +1,22 @@
-//! The uwsgi protocol as the web server speaks it: the head of a request, which its content follows as it is. The answer is
-//! one of CGI or of HTTP, and ends with the connection.
+//! The uwsgi protocol in the role of the web server: encodes the head of a request, after which the body is sent as it
+//! is. The response is that of CGI or of HTTP, and ends with the connection.
 //!
 //! ```text
-//! modifier1 = 0 | bytes of variables (2) | modifier2 = 0      then for each: bytes of name (2) | name | bytes of value (2) | value
+//! modifier1 = 0 | size of variables (2) | modifier2 = 0       then for each: size (2) | name | size (2) | value
 //! ```
 //!
-//! Numbers have their low byte first.
+//! Numbers are little-endian.
 
 use crate::cgi::VariableError;
 
-/// Most bytes of variables: their number has 16 bits.
+/// Maximum size of the variables in bytes, because the size field has 16 bits.
 pub const MAX_VARIABLES: usize = u16::MAX as usize;
 
 const HEADER_SIZE: usize = 4;
-/// A request with variables, as opposed to commands for uWSGI itself and requests by other protocols.
+/// Modifier of a request with variables, as opposed to commands for uWSGI and requests of other protocols.
 const MODIFIER_REQUEST: u8 = 0;
 
-/// The head of a request, written as its variables are told.
+/// Encoder of the head of a request.
 pub struct UwsgiRequest {
     bytes: Vec<u8>,
 }
@@ -30,19 +30,24 @@ impl Default for UwsgiRequest {
 }
 
 impl UwsgiRequest {
+    /// Appends a variable.
+    ///
+    /// # Errors
+    ///
+    /// [`VariableError::TooLong`] if it exceeds [`MAX_VARIABLES`]; it is not written then.
     pub fn push(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableError> {
         if self.bytes.len() - HEADER_SIZE + name.len() + value.len() + 4 > MAX_VARIABLES {
             return Err(VariableError::TooLong);
         }
         for part in [name, value] {
-            // What fits all fits its number.
+            // A part of less than 64 KiB fits in the size field.
             self.bytes.extend_from_slice(&(part.len() as u16).to_le_bytes());
             self.bytes.extend_from_slice(part);
         }
         Ok(())
     }
 
-    /// Behind the last one.
+    /// Returns the encoded head.
     pub fn finish(mut self) -> Vec<u8> {
         let length = (self.bytes.len() - HEADER_SIZE) as u16;
         self.bytes[1..3].copy_from_slice(&length.to_le_bytes());
@@ -50,7 +55,7 @@ impl UwsgiRequest {
     }
 }
 
-/// Bytes of a usual request.
+/// Capacity for a typical request, in bytes.
 const INITIAL_CAPACITY: usize = 2048;
 
 #[cfg(test)]

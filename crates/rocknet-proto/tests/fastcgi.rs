@@ -1,4 +1,4 @@
-//! FastCGI: what is written is what an application reads, and any split of its records gives the same answer.
+//! FastCGI: requests have the format of the specification, and every split of the records yields the same response.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -11,7 +11,7 @@ const STDIN: u8 = 5;
 const STDOUT: u8 = 6;
 const STDERR: u8 = 7;
 
-/// A record as an application writes it.
+/// Returns a record of an application.
 fn record(kind: u8, content: &[u8], padding: u8) -> Vec<u8> {
     let length = u16::try_from(content.len()).expect("a record's content").to_be_bytes();
     let mut bytes = vec![1, kind, 0, 1, length[0], length[1], padding, 0];
@@ -24,7 +24,7 @@ fn end(padding: u8) -> Vec<u8> {
     record(END, &[0, 0, 0, 7, 0, 0, 0, 0], padding)
 }
 
-/// Streams and end of an answer that comes in these pieces.
+/// Streams and end of a response.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct ReadResponse {
     stdout: Vec<u8>,
@@ -43,7 +43,9 @@ fn read_response<'p>(pieces: impl IntoIterator<Item = &'p [u8]>) -> ReadResponse
                     match received.event {
                         RecordEvent::Stdout(place) => response.stdout.extend_from_slice(&rest[place]),
                         RecordEvent::Stderr(place) => response.stderr.extend_from_slice(&rest[place]),
-                        RecordEvent::End(end) => assert_eq!(response.end.replace(end), None, "told once"),
+                        RecordEvent::End(end) => {
+                            assert_eq!(response.end.replace(end), None, "the end is reported once")
+                        }
                         RecordEvent::More => {}
                     }
                     rest = &rest[received.consumed..];
@@ -56,7 +58,7 @@ fn read_response<'p>(pieces: impl IntoIterator<Item = &'p [u8]>) -> ReadResponse
     response
 }
 
-/// The records of a request as an application reads them: types with their contents.
+/// Parses the records of a request to types with their contents.
 fn read(mut bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
     let mut records = Vec::new();
     while let [version, kind, id_high, id_low, high, low, padding, _, rest @ ..] = bytes {
@@ -69,7 +71,7 @@ fn read(mut bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
     records
 }
 
-/// The pairs of one record of variables, which PHP reads by itself.
+/// Parses the pairs of one record of variables; PHP parses each record separately.
 fn pairs(mut bytes: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut pairs = Vec::new();
     while !bytes.is_empty() {
@@ -176,7 +178,7 @@ fn invalid_records_are_errors() {
         (with(2, 1), Some(RecordError::RequestId)),
         (with(1, PARAMS), Some(RecordError::RecordType)),
         (with(1, 99), Some(RecordError::RecordType)),
-        // Of the connection, not of a request: nobody's answer.
+        // A management record belongs to the connection, not to a request.
         (with(3, 0), None),
         (record(END, b"1234567", 0), Some(RecordError::EndLength)),
         (record(END, b"123456789", 0), Some(RecordError::EndLength)),
@@ -222,7 +224,7 @@ proptest! {
             }
         }
         prop_assert_eq!(&read_response(pieces), &expected);
-        // And with any part missing there is no end.
+        // With a byte missing there is no end.
         prop_assert_eq!(read_response([&bytes[..bytes.len() - 1]]).end, None);
     }
 

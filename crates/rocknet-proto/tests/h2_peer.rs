@@ -1,5 +1,5 @@
-//! Against another implementation: the `h2` crate as client, over a pipe in memory. Both sides must agree on every program
-//! of requests, whatever windows, frames and tables the client asks for.
+//! Against another implementation: the `h2` crate as client, over a pipe in memory. Both sides must agree on every
+//! program of requests, whatever windows, frames and tables the client asks for.
 
 use std::collections::HashMap;
 use std::future::poll_fn;

@@ -1,4 +1,4 @@
-//! The PROXY protocol: every header in every split, what is refused, and that no byte too many is asked for.
+//! PROXY protocol: headers in every split, errors, and the guarantee that no byte after the header is read.
 
 use std::net::SocketAddr;
 
@@ -7,7 +7,7 @@ use rocknet_proto::proxy_protocol::{
     MAX_V1_SIZE, MAX_V2_PAYLOAD, ParseProgress, ProxyHeader, ProxyHeaderError, SIGNATURE, parse, write_v1, write_v2,
 };
 
-/// Reads a header as a connection does: as many bytes as are wanted, or fewer. Gives what is left behind it, too.
+/// Reads a header like a connection: as many bytes as are wanted, or fewer. Also returns the number of bytes after it.
 fn run(bytes: &[u8], step: usize) -> (Option<Result<ProxyHeader, ProxyHeaderError>>, usize) {
     let mut header: Vec<u8> = Vec::new();
     loop {
@@ -104,7 +104,7 @@ fn version_2() {
     (v6[15], v6[31], v6[33], v6[35]) = (1, 2, 3, 4);
     check(&block(0x21, 0x11, &v4), client("192.0.2.1:56324", "192.0.2.2:443"));
     check(&block(0x21, 0x21, &v6), client("[::1]:3", "[::2]:4"));
-    // What senders add is passed over.
+    // Extensions are skipped.
     check(
         &block(0x21, 0x11, &[&v4[..], &[4, 0, 1, 0]].concat()),
         client("192.0.2.1:56324", "192.0.2.2:443"),
@@ -155,7 +155,7 @@ fn other_bytes_are_no_header() {
 }
 
 proptest! {
-    /// What was written is read, and not one byte more.
+    /// Written headers are read back, without a byte after them.
     #[test]
     fn written_headers_are_read_back(source: SocketAddr, port: u16, second in any::<[u8; 16]>(), step in 1..20_usize) {
         let destination: SocketAddr = match source {

@@ -1,4 +1,4 @@
-//! What [`SafePath`] makes of the paths that have fooled servers, and the law that it never leaves the root.
+//! [`SafePath`] of paths that have fooled servers, and the property that it never leaves the root.
 
 use proptest::prelude::*;
 use rocknet_proto::semantics::fuzzing;
@@ -91,7 +91,7 @@ fn parses() {
         ("/%7f", Err(Control)),
         ("/\t", Err(Control)),
         ("/con%00", Err(Control)),
-        // Names no file has.
+        // Names that no file can have.
         ("/%ff", Err(Unmatchable)),
         ("/%c0%ae%c0%ae/", Err(Unmatchable)),
         ("/%ed%a0%80", Err(Unmatchable)),
@@ -172,7 +172,7 @@ fn parts() {
         ),
         ("/%2egit", ".git", Some(".git"), None, false, true),
         ("/a/../.well-known/x", ".well-known/x", Some("x"), None, false, false),
-        // A hidden directory that the path leaves again still counts: nobody writes this in good faith.
+        // A hidden directory counts even if the path leaves it again, because no honest client sends this.
         ("/.git/../a", "a", Some("a"), None, false, true),
     ];
     for &(raw, relative, file_name, extension, directory, dot) in rows {
@@ -223,7 +223,7 @@ fn errors_have_a_status() {
     }
 }
 
-/// Paths made of the pieces that have ever fooled a server.
+/// Paths of parts that have fooled servers.
 fn tricky() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop::sample::select(vec![
         "/",

@@ -1,4 +1,4 @@
-//! Values of fields and targets: read whole, cut at every byte, and with more behind.
+//! Values of fields and targets: whole, cut at every byte, and with more bytes after them.
 
 use rocknet_proto::Method;
 use rocknet_proto::semantics::authority::{Authority, HOST_BUFFER};
@@ -6,10 +6,10 @@ use rocknet_proto::semantics::conditional::{self, Preconditions, Validators};
 use rocknet_proto::semantics::etag::{self, Comparison, EntityTag};
 use rocknet_proto::semantics::{AcceptEncoding, Coding, Ranges, SafePath, date, fuzzing, negotiation, range};
 
-/// What is read out of a value, in words.
+/// Describes the result of parsing a value.
 type Reader = fn(&[u8]) -> String;
 
-/// Reads a value whole, and with each of these behind it. Cut at any byte, either part keeps the laws of all values.
+/// Checks a value whole and with each suffix. Cut at any byte, neither part may violate the invariants.
 #[track_caller]
 fn check(read: Reader, value: &str, expected: &str, suffixes: &[(&str, &str)]) {
     assert_eq!(read(value.as_bytes()), expected, "{value:?}");
@@ -56,7 +56,7 @@ fn dates() {
     }
 }
 
-/// What is there, for conditions.
+/// Validators of the representation.
 const EXISTING: Validators<'_> = Validators {
     etag: b"\"v1\"",
     last_modified: Some(784_111_777),
@@ -94,7 +94,7 @@ fn if_range(value: &[u8]) -> String {
     conditional::if_range(value, &EXISTING).to_string()
 }
 
-/// A condition that cannot be read to its end costs a whole answer or a refusal, and never gives a wrong copy.
+/// An invalid precondition costs a whole response or 412, but never yields a stale copy.
 #[test]
 fn conditions() {
     check(
@@ -202,7 +202,7 @@ fn codings_and_media_types() {
             (", \"", "identity"),
         ],
     );
-    // Known letter by letter, and no longer so with anything behind.
+    // The exact values of the fast path, and the same with a suffix.
     for (value, best) in [
         ("gzip, deflate, br, zstd", "br"),
         ("gzip, deflate, br", "br"),
@@ -362,7 +362,7 @@ fn paths() {
     ];
     check(path, "/a/b.css", "/a/b.css", both);
     check(path_for_rules, "/a/b.css", "/a/b.css", both);
-    // No file can have these as names; rules see them all the same.
+    // No file can have these paths, but rules match them.
     for (more, seen) in [
         (":x", "/a/b.css:x"),
         ("%2f..%2f..", "/a/b.css\\..\\.."),

@@ -1,22 +1,22 @@
-//! Reading what an application answers: a state machine over records that holds a header's bytes and no content.
+//! Parses the response of an application: a state machine over records that buffers headers but no content.
 
 use std::fmt;
 use std::ops::Range;
 
 use super::record::{HEADER_SIZE, MANAGEMENT_ID, REQUEST_ID, VERSION, kind};
 
-/// Content of the record that ends a request.
+/// Size of the content of FCGI_END_REQUEST in bytes.
 const END_REQUEST_SIZE: usize = 8;
 
-/// The records of one request. What it is given need not be kept: it says which of the bytes are whose.
+/// Parser of the records of one response. It reports positions in the received bytes, which the caller need not keep.
 ///
 /// ```text
-/// Header ──8 bytes──▶ Content ──▶ Padding ──▶ Header …      END_REQUEST: Over, behind its padding
+/// Header ──8 bytes──▶ Content ──▶ Padding ──▶ Header …      END_REQUEST: Ended, after its padding
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct ResponseReader {
     state: ReaderState,
-    /// Bytes of a header, or of the end's content, as far as they have come.
+    /// Received bytes of a header, or of the content of FCGI_END_REQUEST.
     partial: [u8; HEADER_SIZE],
     filled: usize,
     end: Option<EndRequest>,
@@ -40,59 +40,62 @@ enum RecordStream {
     Stdout,
     Stderr,
     End,
-    /// Speaks of the connection; nothing was asked of it.
+    /// A management record, which no request of the server expects.
     Skipped,
 }
 
-/// How a request ended.
+/// Content of FCGI_END_REQUEST.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndRequest {
-    /// What the program would have returned to a shell.
+    /// Exit status of the application.
     pub app_status: u32,
-    /// 0: complete; 2: overloaded; 1 and 3: asked for what it does not know.
+    /// 0: complete; 1: multiplexing is not supported; 2: overloaded; 3: unknown role.
     pub protocol_status: u8,
 }
 
+/// Event in the records of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecordEvent {
-    /// Where in the given bytes a piece of the answer stands.
+    /// Position of a part of the response in the received bytes.
     Stdout(Range<usize>),
-    /// Where a piece of a complaint stands.
+    /// Position of a part of the standard error output.
     Stderr(Range<usize>),
-    /// Told once; nothing may follow.
+    /// End of the request, reported once; no record may follow.
     End(EndRequest),
-    /// All bytes are taken, and more are needed.
+    /// All bytes are consumed; read more from the application.
     More,
 }
 
+/// Result of [`ResponseReader::receive`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordProgress {
-    /// Bytes from the front that are done with when the event is dealt with.
+    /// Bytes to drop from the front after the event is handled.
     pub consumed: usize,
+    /// The event.
     pub event: RecordEvent,
 }
 
-/// What no application may send: the connection is of no use any more.
+/// Error in the records of an application; the connection must be closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordError {
-    /// Not version 1: most likely not FastCGI at all.
+    /// A version other than 1: most likely the peer does not speak FastCGI.
     Version,
-    /// Speaks of a request that nobody sent.
+    /// A record of a request that was not sent.
     RequestId,
-    /// A type that only web servers send, or that nobody knows.
+    /// A type that only web servers send, or an unknown one.
     RecordType,
-    /// An end of another length than ends have.
+    /// An FCGI_END_REQUEST of a wrong length.
     EndLength,
-    /// More behind the end.
+    /// Bytes after the end of the request.
     AfterEnd,
 }
 
 impl fmt::Display for RecordError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            RecordError::Version => "what answers does not speak FastCGI",
+            RecordError::Version => "the peer does not speak FastCGI",
             RecordError::RequestId => "a record belongs to a request that was not sent",
-            RecordError::RecordType => "a record has a type that no application sends",
+            RecordError::RecordType => "a record has a type that applications do not send",
             RecordError::EndLength => "the record that ends a request has a wrong length",
             RecordError::AfterEnd => "records follow the end of the request",
         })
@@ -102,16 +105,21 @@ impl fmt::Display for RecordError {
 impl std::error::Error for RecordError {}
 
 impl ResponseReader {
+    /// Creates the parser of one response.
     pub fn new() -> ResponseReader {
         ResponseReader::default()
     }
 
-    /// Whether the request has ended, so that the connection may carry another one.
+    /// Returns true if the request has ended, so that the connection may carry another one.
     pub fn is_ended(&self) -> bool {
         self.state == ReaderState::Ended
     }
 
-    /// The next event in `bytes`, which follow those consumed before.
+    /// Parses the next event in `bytes`, which follow those consumed before.
+    ///
+    /// # Errors
+    ///
+    /// If the records are invalid; the connection must be closed then.
     pub fn receive(&mut self, bytes: &[u8]) -> Result<RecordProgress, RecordError> {
         let mut at = 0;
         while at < bytes.len() {
@@ -180,7 +188,7 @@ impl ResponseReader {
         })
     }
 
-    /// Takes as many of `bytes` as the eight that are collected still lack.
+    /// Copies as many of `bytes` as are missing of the eight buffered ones, and returns their number.
     fn fill(&mut self, bytes: &[u8]) -> usize {
         let taken = bytes.len().min(HEADER_SIZE - self.filled);
         self.partial[self.filled..self.filled + taken].copy_from_slice(&bytes[..taken]);
@@ -189,7 +197,7 @@ impl ResponseReader {
     }
 }
 
-/// The state behind a header.
+/// Returns the state after a header.
 fn state_after_header(header: &[u8; HEADER_SIZE]) -> Result<ReaderState, RecordError> {
     let &[version, kind, id_high, id_low, high, low, padding, _] = header;
     if version != VERSION {
@@ -208,5 +216,5 @@ fn state_after_header(header: &[u8; HEADER_SIZE]) -> Result<ReaderState, RecordE
     Ok(ReaderState::Content { stream, left, padding })
 }
 
-// What is collected is one or the other.
+// One buffer serves both.
 const _: () = assert!(END_REQUEST_SIZE == HEADER_SIZE);

@@ -1,4 +1,5 @@
-//! Known field names. Each has a number, so that finding one is an array access and testing for several is one bit test.
+//! Known field names. Each has a number, so that finding one is an array access and testing for several is one bit
+//! test.
 
 use crate::bytes::word_at;
 
@@ -309,8 +310,8 @@ const fn spell(known: Known) -> Spelling {
     spelling
 }
 
-/// A perfect hash of the known names, over the first and last eight bytes and the length. Going through a row of names of
-/// equal length instead cost up to seven comparisons for names as common as Accept and Cookie.
+/// A perfect hash of the known names, over the first and last eight bytes and the length. Going through a row of names
+/// of equal length instead cost up to seven comparisons for names as common as Accept and Cookie.
 struct NameTable {
     slots: [u8; 1 << SLOT_BITS],
     factor: u64,

@@ -5,10 +5,11 @@ use std::fmt;
 use super::{Field, Known, KnownSet};
 use crate::bytes::{is_token, is_value};
 
-/// Header fields of a response, or trailer fields, in order. `Date`, framing and connection fields are added by the encoder.
+/// Header fields of a response, or trailer fields, in order. `Date`, framing and connection fields are added by the
+/// encoder.
 ///
-/// Each field is validated once, when it is added. An invalid field is kept apart, and the encoder then refuses the whole
-/// head.
+/// Each field is validated once, when it is added. An invalid field is kept apart, and the encoder then refuses the
+/// whole head.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct FieldList {
     /// `name: value CRLF` of each valid field, as UTF-8. A name is a token and no value holds a line break, so that the

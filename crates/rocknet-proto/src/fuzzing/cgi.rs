@@ -1,11 +1,11 @@
-//! What a web server tells applications by SCGI and uwsgi, read again by a reader of its own, and the heads they answer with.
+//! Encodes requests by SCGI and uwsgi, reads them back by independent code, and parses heads of CGI responses.
 
 use crate::cgi::{CgiHead, MAX_FIELDS, MAX_HEAD_SIZE, StatusLine, find_head_end};
 use crate::{scgi, uwsgi};
 
 type Variable<'a> = (&'a [u8], &'a [u8]);
 
-/// The head as it is read with and without a status line, and where it ends.
+/// Parses the head with and without a status line, and returns both with the end of the head.
 pub(super) fn head(pieces: &[&[u8]]) -> Vec<String> {
     let mut answer = Vec::new();
     for piece in pieces {
@@ -29,8 +29,7 @@ pub(super) fn head(pieces: &[&[u8]]) -> Vec<String> {
     Vec::new()
 }
 
-/// Names and values as the bytes divide themselves: each is as long as the byte before it says, eight times that where its
-/// last bit is set.
+/// Splits the bytes into names and values. The byte before each holds its length, times eight if the lowest bit is set.
 fn pairs(mut data: &[u8]) -> Vec<Variable<'_>> {
     let mut take = || {
         let (&first, rest) = data.split_first()?;
@@ -46,6 +45,7 @@ fn pairs(mut data: &[u8]) -> Vec<Variable<'_>> {
     all
 }
 
+/// Encodes variables by SCGI and reads them back.
 pub(super) fn scgi(data: &[u8]) {
     let mut request = scgi::ScgiRequest::new(data.len() as u64);
     let pushed: Vec<Variable<'_>> = pairs(data)
@@ -68,6 +68,7 @@ pub(super) fn scgi(data: &[u8]) {
     assert_eq!(read[2..], pushed[..]);
 }
 
+/// Encodes variables by uwsgi and reads them back.
 pub(super) fn uwsgi(data: &[u8]) {
     let mut request = uwsgi::UwsgiRequest::default();
     let pushed: Vec<Variable<'_>> = pairs(data)

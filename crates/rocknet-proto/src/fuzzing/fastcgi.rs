@@ -1,10 +1,10 @@
-//! What a web server makes of an application's answer by FastCGI, as plain lines.
+//! Transcript of the response of a FastCGI application.
 
 use crate::cgi::{CgiHead, MAX_FIELDS, MAX_HEAD_SIZE, StatusLine, find_head_end};
 use crate::fastcgi::{RecordEvent, ResponseReader};
 
-/// Both streams whole, how it ended or what was wrong, and the head if there is one. How the streams were cut into
-/// pieces is left out: that depends on how the bytes came.
+/// Returns both streams as a whole, the end or the error, and the head if there is one. The parts of the streams are
+/// joined, because they depend on the split of the bytes.
 pub(super) fn transcript(pieces: &[&[u8]]) -> Vec<String> {
     let mut records = ResponseReader::new();
     let (mut stdout, mut stderr, mut lines) = (Vec::new(), Vec::new(), Vec::new());
@@ -29,7 +29,11 @@ pub(super) fn transcript(pieces: &[&[u8]]) -> Vec<String> {
                 }
                 RecordEvent::Stderr(place) => stderr.extend_from_slice(&rest[place]),
                 RecordEvent::End(end) => lines.push(format!("{end:?}")),
-                RecordEvent::More => assert_eq!(received.consumed, rest.len(), "all is taken when more is wanted"),
+                RecordEvent::More => assert_eq!(
+                    received.consumed,
+                    rest.len(),
+                    "all bytes are consumed before more are wanted"
+                ),
             }
             rest = &rest[received.consumed..];
         }

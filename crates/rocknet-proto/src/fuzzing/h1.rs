@@ -1,4 +1,4 @@
-//! Plays the caller of a connection: keeps the unread bytes, drops what is consumed, answers each request.
+//! Caller of an HTTP/1 connection: keeps the unread bytes, drops the consumed ones, and responds to each request.
 
 use crate::fields::Fields;
 use crate::h1::{AfterResponse, ClientConnection, ClientEvent, Length, RequestLine, ServerConnection, ServerEvent};
@@ -7,18 +7,18 @@ use crate::request::{RequestIndex, TargetForm, Version};
 use crate::response::ResponseIndex;
 use crate::status::Status;
 
-/// When a request is answered, always with an empty 200.
+/// Time of the response to a request, which is always an empty 200.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ResponseTiming {
-    /// With its head, so that content is left to drain.
+    /// After the head, so that the body is drained.
     AfterHead,
-    /// When its content is complete.
+    /// After the body.
     AfterBody,
 }
 
-/// What a server makes of these pieces, one line an event; data that comes in several events is one line.
+/// Returns the events of a server that receives these pieces, one line each; consecutive data events share a line.
 ///
-/// The last line is the state: `idle`, `more` (within a request) or what became of the connection.
+/// The last line is the state of the connection: `idle`, `more` (within a request), or the reason of its end.
 pub fn server_transcript(
     pieces: &[&[u8]],
     limits: &Limits,
@@ -103,7 +103,7 @@ fn respond(connection: &mut ServerConnection) -> AfterResponse {
     connection.respond_complete(Status::OK, Length::Exact(0), false).1
 }
 
-/// `METHOD path ?query @authority`, with form and version where they are not the common ones.
+/// Returns `METHOD path ?query @authority`, with the form and version unless they are the common ones.
 fn request_line(index: &RequestIndex, bytes: &[u8]) -> String {
     let request = index.view(bytes);
     let mut line = format!("{} {}", text(request.method_name), text(request.path));
@@ -120,7 +120,8 @@ fn request_line(index: &RequestIndex, bytes: &[u8]) -> String {
     line
 }
 
-/// What a client makes of these pieces as the answer to one request; `upgrade` is what that request asks for.
+/// Returns the events of a client that receives these pieces after one request; `upgrade` is the Upgrade of the
+/// request.
 pub fn client_transcript(pieces: &[&[u8]], limits: &Limits, method: &str, upgrade: Option<&str>) -> Vec<String> {
     let (mut connection, mut response) = (ClientConnection::new(), ResponseIndex::default());
     let mut transcript = Transcript::default();
@@ -212,7 +213,7 @@ impl Transcript {
     }
 
     fn data(&mut self, data: &[u8]) {
-        assert!(!data.is_empty(), "data of no bytes is no event");
+        assert!(!data.is_empty(), "a data event without bytes");
         if !self.in_data {
             self.push("data ".to_owned());
             self.in_data = true;

@@ -39,8 +39,8 @@ pub(super) fn judged(pieces: &[&[u8]]) -> Vec<String> {
     lines
 }
 
-/// What a server makes of these pieces: one line an event, then one for each frame it sent, but for WINDOW_UPDATE, which
-/// depends on how content is cut. Content is granted at the end, so that the lines depend on the bytes alone.
+/// What a server makes of these pieces: one line an event, then one for each frame it sent, but for WINDOW_UPDATE,
+/// which depends on how content is cut. Content is granted at the end, so that the lines depend on the bytes alone.
 pub fn h2_conversation(pieces: &[&[u8]], limits: &Limits, config: &Config, answering: H2Answering) -> Vec<String> {
     let mut caller = Caller {
         connection: ServerConnection::new(config),

@@ -1,4 +1,4 @@
-//! Reads content of either role: by length, in chunks with trailers, or until the peer closes (RFC 9112 §6.3, §7.1).
+//! Reads message bodies of either role: by length, chunked with trailers, or until close (RFC 9112 §6.3, §7.1).
 
 use memchr::memchr;
 
@@ -9,7 +9,7 @@ use crate::fields::{FieldIndex, Known, KnownSet};
 use crate::limits::Limits;
 use crate::refusal::{ChunkError, FieldError};
 
-/// One step through the content.
+/// Result of one call of [`BodyReader::read`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum BodyEvent {
     More { consumed: usize },
@@ -23,7 +23,7 @@ pub(crate) enum BodyError {
     TooLarge,
 }
 
-/// Where in the content the next unread byte stands.
+/// Part of the body that the next unread byte belongs to.
 ///
 /// ```text
 ///   Length ──────────────────────────────► Done
@@ -43,24 +43,24 @@ enum BodyState {
 
 #[derive(Debug)]
 pub(crate) struct BodyReader {
-    /// Bytes still to come of the content by length, or of the current chunk.
+    /// Bytes left of a body by length, or of the current chunk.
     left: u64,
-    /// Bytes of content that the limit still allows; of content by length all are taken off at the start.
+    /// Bytes of the body that the limit still allows.
     allowed: u64,
-    /// Bytes of chunk extensions so far.
+    /// Bytes of chunk extensions received so far.
     extensions: u32,
-    /// Bytes of the trailer section known to hold no line beyond those already looked at.
+    /// Bytes of an incomplete trailer section that were searched for a line end already.
     scanned: u32,
     state: BodyState,
-    /// Trailers that may not be merged into a head are left in the index, rather than refused.
+    /// Leaves trailers that must not be merged into a head in the index, rather than refusing them.
     keeps_forbidden_trailers: bool,
 }
 
-/// Most digits of a chunk size: sixteen fill 64 bits.
+/// Maximum number of digits of a chunk size: sixteen fill 64 bits.
 const MAX_SIZE_DIGITS: usize = 16;
 
-/// Trailers that would change what the message was if they were merged into its head (RFC 9110 §6.5.1): framing, routing,
-/// modifiers, credentials and how to process the content.
+/// Trailer fields that would change the meaning of the message if they were merged into its head (RFC 9110 §6.5.1):
+/// framing, routing, request modifiers, credentials and content processing.
 pub(crate) const FORBIDDEN_TRAILERS: KnownSet = KnownSet::of(&[
     Known::Host,
     Known::Connection,
@@ -96,13 +96,14 @@ pub(crate) const FORBIDDEN_TRAILERS: KnownSet = KnownSet::of(&[
     Known::XForwardedProto,
 ]);
 
-/// Whether a field of that name may stand behind content.
+/// Returns true if a field of that name is allowed in trailers (RFC 9110 §6.5.1).
 pub fn is_allowed_trailer(name: &[u8]) -> bool {
     Known::from_name(name).is_none_or(|known| !FORBIDDEN_TRAILERS.contains(known))
 }
 
 impl BodyReader {
-    /// For requests. A client that sends forbidden trailers wants something of whoever merges them, so they are refused.
+    /// Creates a reader for requests. It refuses forbidden trailers, because a client that sends them attacks back ends
+    /// that merge trailers.
     pub(crate) const fn for_requests() -> Self {
         Self {
             left: 0,
@@ -114,7 +115,8 @@ impl BodyReader {
         }
     }
 
-    /// For responses: forbidden trailers are the caller's to leave out, and the response stays good (RFC 9110 §6.5.1).
+    /// Creates a reader for responses. The caller must drop forbidden trailers; the response stays valid (RFC 9110
+    /// §6.5.1).
     pub(crate) const fn for_responses() -> Self {
         Self {
             keeps_forbidden_trailers: true,
@@ -122,7 +124,7 @@ impl BodyReader {
         }
     }
 
-    /// Begins new content; nothing is judged before `read`, so that the limit may still be changed.
+    /// Begins a body of at most `limit` bytes. The length is checked in `read`, so that the limit can still be changed.
     pub(crate) fn start(&mut self, framing: BodyFraming, limit: u64) {
         (self.state, self.left) = match framing {
             BodyFraming::None => (BodyState::Done, 0),
@@ -132,11 +134,12 @@ impl BodyReader {
         (self.allowed, self.extensions, self.scanned) = (limit, 0, 0);
     }
 
+    /// Begins a body that ends with the connection.
     pub(crate) fn start_until_close(&mut self) {
         (self.state, self.allowed) = (BodyState::UntilClose, u64::MAX);
     }
 
-    /// Sets how many bytes may still come; false when more are announced already.
+    /// Sets the limit of the rest of the body; returns false if the announced length exceeds it.
     pub(crate) fn limit(&mut self, limit: u64) -> bool {
         self.allowed = limit;
         self.state != BodyState::Length || self.left <= limit
@@ -146,8 +149,7 @@ impl BodyReader {
         self.state == BodyState::UntilClose
     }
 
-    /// Reads from the front of the unread bytes. Trailers are left in the index, beside these unread bytes, when the
-    /// content ends.
+    /// Reads from the front of the unread bytes. At the end of the body, `trailers` refers to these bytes.
     pub(crate) fn read(
         &mut self,
         limits: &Limits,
@@ -218,16 +220,17 @@ impl BodyReader {
         }
     }
 
+    /// Consumes up to `available` bytes of the body or chunk and returns their number.
     fn take(&mut self, available: usize) -> usize {
         let taken = self.left.min(available as u64);
         self.left -= taken;
         taken as usize
     }
 
-    /// The size and the length of its line; `None` while the line is incomplete.
+    /// Returns the chunk size and the length of its line; `None` if the line is incomplete.
     ///
     /// ```text
-    /// chunk-size [ chunk-ext ] CRLF          chunk-ext = ";" …, without the BWS that RFC 9112 §7.1.1 calls bad itself
+    /// chunk-size [ chunk-ext ] CRLF          chunk-ext = ";" …, without the "bad whitespace" of RFC 9112 §7.1.1
     /// ```
     #[inline]
     fn read_size(&mut self, limits: &Limits, rest: &[u8]) -> Result<Option<(u64, usize)>, ChunkError> {
@@ -276,7 +279,7 @@ impl BodyReader {
         }
     }
 
-    /// Where the trailer section that begins at `at` ends; `None` while it is incomplete.
+    /// Returns the end of the trailer section that begins at `at`; `None` if it is incomplete.
     fn read_trailers(
         &mut self,
         limits: &Limits,
@@ -307,7 +310,7 @@ impl BodyReader {
     }
 }
 
-/// The number that up to sixteen hexadecimal digits spell, and how many there are.
+/// Returns the number of up to sixteen hexadecimal digits, and how many digits there are.
 #[inline]
 fn hexadecimal(bytes: &[u8]) -> (u64, usize) {
     let mut number = 0;

@@ -1,10 +1,10 @@
-//! Frames content that is sent, by either role, and knows whether as much was sent as was announced.
+//! Frames the body of a sent message of either role, and checks it against the announced length.
 
 use super::encode::{CHUNK_END, EncodeError, LAST_CHUNK, chunk_head, encode_trailers};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum BodyKind {
-    /// The head was all.
+    /// No body.
     Empty,
     Exact,
     Chunked,
@@ -13,7 +13,7 @@ enum BodyKind {
 
 #[derive(Debug)]
 pub(crate) struct BodyWriter {
-    /// Bytes that were announced and are not yet sent.
+    /// Announced bytes that are not yet sent.
     unsent: u64,
     kind: BodyKind,
 }
@@ -47,13 +47,13 @@ impl BodyWriter {
         }
     }
 
-    /// Less was sent than announced: the message can only be given up.
+    /// Returns true if fewer bytes were sent than announced, so that the message can only be aborted.
     #[inline]
     pub(crate) fn is_short(&self) -> bool {
         self.unsent > 0
     }
 
-    /// Accounts for data that is about to be sent, and writes what must stand before it.
+    /// Accounts for `size` bytes that the caller is about to send, and writes the chunk header before them.
     pub(crate) fn begin(&mut self, size: u64, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         match self.kind {
             BodyKind::Empty if size > 0 => return Err(EncodeError::BodyForbidden),
@@ -65,7 +65,7 @@ impl BodyWriter {
         Ok(())
     }
 
-    /// What must stand behind data that is not empty.
+    /// Returns the bytes that follow non-empty data.
     pub(crate) fn end(&self) -> &'static [u8] {
         if self.kind == BodyKind::Chunked { CHUNK_END } else { b"" }
     }
@@ -85,7 +85,8 @@ impl BodyWriter {
         }
     }
 
-    /// Trailers are dropped where content is not chunked: there is no place for them.
+    /// Ends the body with trailers; they are dropped if the body is not chunked, because only chunked bodies have
+    /// trailers.
     pub(crate) fn finish_with_trailers<'a>(
         &self,
         trailers: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,

@@ -1,10 +1,10 @@
-//! The client's side of an HTTP/1 connection, for talking to upstreams: one request at a time, answers read strictly.
+//! Client side of an HTTP/1 connection, for upstreams: one request at a time, and a strict parser of responses.
 //!
-//! As on the server's side the caller owns all bytes, and calls `receive` until it gets `More` or `Blocked`.
+//! The caller owns all bytes, as on the server side, and calls `receive` until it returns `More` or `Blocked`.
 //!
 //! ```text
-//! sending:    Idle ──encode_request──► Content ──finish──► Done
-//! receiving:  Idle ──encode_request──► Head ──Response──► Content ──End──► Idle
+//! sending:    Idle ──encode_request──► Body ──finish──► Done
+//! receiving:  Idle ──encode_request──► Head ──Response──► Body ──End──► Idle
 //!                                      Head ──Interim──► Head       Head ──Switched──► Closed
 //! ```
 
@@ -28,64 +28,78 @@ use crate::request::Version;
 use crate::response::ResponseIndex;
 use crate::status::Status;
 
-/// Interim responses borne before the final one: 100, 102 and some 103; curl stops at a like number.
+/// Maximum number of interim responses before the final one: 100, 102 and some 103. curl has a similar limit.
 pub const MAX_INTERIM: u8 = 16;
 
-/// How the content of a response ends.
+/// Framing of a response body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ResponseBodyFraming {
-    /// There is none; no `End` follows.
+    /// No body; no `End` follows.
     None,
+    /// So many bytes, and at least one.
     Length(u64),
+    /// Chunks and then trailers.
     Chunked,
-    /// With the connection: `closed` is to be called then.
+    /// The body ends with the connection; call [`ClientConnection::closed`] then.
     UntilClose,
 }
 
-/// What the unread bytes turned out to be.
+/// Event in the unread bytes. `consumed` is the number of bytes to drop from their front.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ClientEvent {
+    /// The bytes are incomplete; read more from the upstream.
     More {
+        /// Bytes to drop.
         consumed: usize,
     },
-    /// A 1xx head; the final one is still to come.
+    /// The head of an interim response (1xx); the final head follows.
     Interim {
+        /// Bytes to drop.
         consumed: usize,
     },
     /// The final head.
     Response {
+        /// Bytes to drop.
         consumed: usize,
+        /// Framing of the body.
         body: ResponseBodyFraming,
     },
-    /// `unread[start..end]` is content; everything up to `end` is consumed.
+    /// `unread[start..end]` is part of the body; drop everything up to `end`.
     Data {
+        /// Position of the first byte of the data.
         start: usize,
+        /// Position after the data; bytes to drop.
         end: usize,
     },
-    /// Content and trailers are complete; `ResponseIndex::trailers` points into these unread bytes. Those that
-    /// [`may_trail`](super::may_trail) does not allow are among them, and are not to be passed on.
+    /// Body and trailers are complete; [`ResponseIndex::trailers`] refers to these unread bytes. It may hold fields
+    /// that [`is_allowed_trailer`](super::is_allowed_trailer) rejects, which must not be forwarded.
     End {
+        /// Bytes to drop.
         consumed: usize,
     },
-    /// 101, or 2xx to CONNECT: all bytes behind the head belong to another protocol.
+    /// 101, or 2xx to CONNECT: all bytes after the head belong to another protocol.
     Switched {
+        /// Bytes to drop.
         consumed: usize,
     },
-    /// No answer is awaited, or the connection reads no further.
+    /// No response is expected, or the connection reads nothing more.
     Blocked,
 }
 
-/// A request to be sent, but for its fields.
+/// A request to be sent, without its fields.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestLine<'a> {
+    /// Method, a token.
     pub method: &'a [u8],
+    /// Request target.
     pub target: &'a [u8],
     /// `host[:port]` for Host.
     pub host: &'a [u8],
+    /// Length of the body.
     pub length: Length,
-    /// The protocols to ask for in Upgrade.
+    /// Value of Upgrade, to switch protocols.
     pub upgrade: Option<&'a [u8]>,
-    /// Ask the peer to close after its answer.
+    /// Sends `Connection: close`.
     pub close: bool,
 }
 
@@ -104,12 +118,12 @@ enum ReceiveState {
     Closed,
 }
 
-/// One connection to an upstream; it holds no buffer.
+/// State of one connection to an upstream, without buffers.
 #[derive(Debug)]
 pub struct ClientConnection {
     response_body: BodyReader,
     request_body: BodyWriter,
-    /// Bytes of an incomplete head that hold no line end beyond those already looked at.
+    /// Bytes of an incomplete head that were searched for a line end already.
     scanned: u32,
     sending: SendState,
     receiving: ReceiveState,
@@ -126,6 +140,7 @@ impl Default for ClientConnection {
 }
 
 impl ClientConnection {
+    /// Creates the state of a new connection.
     pub const fn new() -> Self {
         Self {
             response_body: BodyReader::for_responses(),
@@ -140,12 +155,18 @@ impl ClientConnection {
         }
     }
 
-    /// The connection may carry another request: the last exchange is complete both ways and neither side closes.
+    /// Returns true if the connection may carry another request: the last exchange is complete in both directions, and
+    /// neither side closes.
     pub fn is_reusable(&self) -> bool {
         self.persists && self.receiving == ReceiveState::Idle && self.sending != SendState::Body
     }
 
-    /// Writes the head of a request. Host, Upgrade and the framing fields come from `line` and may not be among `fields`.
+    /// Writes the head of a request. Host, Upgrade and the framing fields come from `line`.
+    ///
+    /// # Errors
+    ///
+    /// If the connection is not reusable, `line` or a field is invalid, or `fields` holds Host, Upgrade or a framing
+    /// field. `out` is unchanged then.
     pub fn encode_request<'a>(
         &mut self,
         out: &mut Vec<u8>,
@@ -166,7 +187,7 @@ impl ClientConnection {
             chunked: line.length == Length::Unknown,
             content_length: match line.length {
                 Length::Exact(length) => Some(length),
-                // Methods that have a meaning for content say that there is none (RFC 9110 §8.6).
+                // Methods that define a meaning for a body announce that there is none (RFC 9110 §8.6).
                 Length::None if matches!(method, Method::Post | Method::Put | Method::Patch) => Some(0),
                 Length::None | Length::Unknown => None,
             },
@@ -192,22 +213,35 @@ impl ClientConnection {
         Ok(())
     }
 
-    /// Accounts for data of the request that is about to be sent, and writes what must stand before it.
+    /// Accounts for `size` bytes of the request body that the caller is about to send, and writes the chunk header
+    /// before them.
+    ///
+    /// # Errors
+    ///
+    /// If the body is longer than announced, or the request has none.
     pub fn begin_data(&mut self, size: u64, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         self.request_body.begin(size, out)
     }
 
-    /// What must stand behind the data announced with `begin_data`; nothing for data of no bytes.
+    /// Returns the bytes to send after the data of `begin_data`; do not send them after empty data.
     pub fn data_end(&self) -> &'static [u8] {
         self.request_body.end()
     }
 
-    /// Writes data of the request, framed.
+    /// Writes framed data of the request body.
+    ///
+    /// # Errors
+    ///
+    /// If the body is longer than announced, or the request has none.
     pub fn encode_data(&mut self, data: &[u8], out: &mut Vec<u8>) -> Result<(), EncodeError> {
         self.request_body.write(data, out)
     }
 
-    /// Ends the content of the request; false when it is shorter than announced, and the connection can only be closed.
+    /// Ends the request body. Returns false if it is shorter than announced, so that the connection can only be closed.
+    ///
+    /// # Errors
+    ///
+    /// If a trailer field is invalid or not allowed; the body is not ended then.
     pub fn finish<'a>(
         &mut self,
         trailers: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
@@ -223,7 +257,11 @@ impl ClientConnection {
         Ok(is_whole)
     }
 
-    /// Takes unread bytes and gives one event. After a fault the connection reads no further and is to be closed.
+    /// Parses one event from the front of the unread bytes.
+    ///
+    /// # Errors
+    ///
+    /// If the response is invalid. The connection reads nothing more then and must be closed.
     pub fn receive(
         &mut self,
         limits: &Limits,
@@ -242,7 +280,12 @@ impl ClientConnection {
         received
     }
 
-    /// To be called when the peer has closed and all it sent was given to `receive`: true when that ends the response.
+    /// Handles the end of the connection, after all received bytes were passed to `receive`. Returns true if it ends
+    /// the response.
+    ///
+    /// # Errors
+    ///
+    /// [`ResponseError::Truncated`] if the response is incomplete.
     pub fn closed(&mut self) -> Result<bool, ResponseError> {
         let ended = match self.receiving {
             ReceiveState::Body if self.response_body.is_until_close() => Ok(true),
@@ -253,6 +296,7 @@ impl ClientConnection {
         ended
     }
 
+    /// Stops reading; the connection cannot be reused.
     fn shut_down(&mut self) {
         (self.receiving, self.persists) = (ReceiveState::Closed, false);
     }
@@ -289,8 +333,8 @@ impl ClientConnection {
         }
     }
 
-    /// Decides what follows the head (RFC 9112 §6.3). Bad framing fields are a fault even where they would not count: a
-    /// proxy passes them on.
+    /// Determines what follows the head (RFC 9112 §6.3). Invalid framing fields are an error even if they do not apply,
+    /// because a proxy forwards them.
     fn accept_head(
         &mut self,
         consumed: usize,
@@ -358,7 +402,7 @@ impl ClientConnection {
                 Ok(ClientEvent::End { consumed })
             }
             Err(BodyError::Chunk(error)) => Err(ResponseError::Chunk(error)),
-            // Only sums of sizes beyond 64 bits come here: the role sets no limit of its own.
+            // Only a sum of chunk sizes above 64 bits, because a client sets no limit.
             Err(BodyError::TooLarge) => Err(ResponseError::Chunk(crate::refusal::ChunkError::SizeTooLong)),
         }
     }

@@ -1,7 +1,8 @@
-//! Field lines of a head or a trailer section: one pass over good bytes, a second look only at bad ones.
+//! Parses the field lines of a head or a trailer section: one pass over valid lines, and a second one only over invalid
+//! ones.
 //!
-//! A line is judged when its LF has come and never before, by its own bytes alone. So however the bytes were split, the same
-//! line gives the same verdict.
+//! A line is judged only when its LF has been received, and only by its own bytes. So the result does not depend on how
+//! the bytes were split.
 
 use memchr::memchr;
 
@@ -10,10 +11,10 @@ use crate::fields::{FieldIndex, Known, Span};
 use crate::limits::FIELDS_CEILING;
 use crate::refusal::FieldError;
 
-/// Why reading stopped before the end of a section.
+/// Reason for which parsing stopped before the end of a section.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ParseError<E> {
-    /// The line that begins at this place has no LF yet.
+    /// The current line has no LF yet.
     Incomplete,
     Invalid(E),
 }
@@ -27,7 +28,7 @@ impl<E> ParseError<E> {
     }
 }
 
-/// Reads field lines up to the empty line that ends them and returns where that one ends.
+/// Parses field lines up to and including the empty line, and returns the position after it.
 ///
 /// ```text
 /// field-line = field-name ":" OWS field-value OWS          RFC 9112 §5, without obs-fold
@@ -74,7 +75,7 @@ pub(crate) fn read_fields(
     }
 }
 
-/// Names what is wrong with the line that begins here, if it is complete.
+/// Returns the error in the line that begins at `line`, if the line is complete.
 #[cold]
 fn diagnose(window: &[u8], line: usize) -> ParseError<FieldError> {
     let rest = window.get(line..).unwrap_or_default();
@@ -123,7 +124,7 @@ mod tests {
             (Err(ParseError::Invalid(error)), Err(expected)) => assert_eq!(error, expected, "{shown:?}"),
             (found, expected) => panic!("{shown:?}: {found:?}, not {expected:?}"),
         }
-        // Every part of a line is incomplete, whatever is wrong with it.
+        // Every proper prefix of a line is incomplete, even if the line is invalid.
         let first_line = memchr(b'\n', bytes).unwrap_or(0);
         for cut in 0..first_line {
             index.clear();

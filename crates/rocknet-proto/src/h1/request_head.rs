@@ -1,4 +1,4 @@
-//! The head of a request: request line, fields, and what they demand together (RFC 9112 §3, RFC 9110 §7).
+//! Parses the head of a request: request line, fields, and the rules that combine them (RFC 9112 §3, RFC 9110 §7).
 
 use memchr::memchr;
 
@@ -12,13 +12,14 @@ use crate::method::Method;
 use crate::refusal::Refusal;
 use crate::request::{RequestIndex, TargetForm, Version};
 
-/// Empty lines borne before a request line: old clients send one behind a POST (RFC 9112 §2.2), and some two.
+/// Maximum number of empty lines before a request line: old clients send one after a POST (RFC 9112 §2.2), and some
+/// two.
 const MAX_EMPTY_LINES: usize = 2;
 
-/// Longest method name: the longest registered one, UPDATEREDIRECTREF, has 17 bytes.
+/// Longest method name in bytes: the longest registered one, UPDATEREDIRECTREF, has 17.
 const MAX_METHOD: usize = 32;
 
-/// What the connection has to know of a head besides its index.
+/// The facts that the connection needs of a head, besides the index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct RequestHead {
     pub end: usize,
@@ -28,7 +29,7 @@ pub(crate) struct RequestHead {
     pub wants_upgrade: bool,
 }
 
-/// Reads one head from the front of the window, which ends where the limit of heads does.
+/// Parses one head from the front of the window, which ends at the limit of heads.
 #[inline]
 pub(crate) fn read_head(
     window: &[u8],
@@ -57,7 +58,7 @@ pub(crate) fn read_head(
     Ok(head)
 }
 
-/// A request without any of these has no content and leaves the connection as its version has it.
+/// A request without any of these has no body and leaves the connection at the default of its version.
 const CONNECTION_AND_BODY: KnownSet = KnownSet::of(&[
     Known::Connection,
     Known::ContentLength,
@@ -77,6 +78,8 @@ fn empty_lines(window: &[u8]) -> Result<usize, ParseError<Refusal>> {
     Ok(at)
 }
 
+/// Parses the request line and returns the position after it.
+///
 /// ```text
 /// request-line = method SP request-target SP HTTP-version CRLF
 /// ```
@@ -135,7 +138,7 @@ fn read_request_line(
     Ok(stop + 11)
 }
 
-/// The three forms of a target that ordinary requests do not have (RFC 9112 §3.2.2–3.2.4).
+/// Parses the three forms of a target that ordinary requests do not use (RFC 9112 §3.2.2–3.2.4).
 #[cold]
 fn read_uncommon_target(window: &[u8], start: usize, end: usize, index: &mut RequestIndex) -> Result<(), Refusal> {
     let target = &window[start..end];
@@ -192,7 +195,7 @@ fn is_https(scheme: &[u8]) -> bool {
     scheme.eq_ignore_ascii_case(b"https")
 }
 
-/// Exactly one good Host, but in HTTP/1.0 it may be missing (RFC 9112 §3.2).
+/// Requires exactly one valid Host, which only HTTP/1.0 may omit (RFC 9112 §3.2).
 #[inline]
 fn check_host(window: &[u8], index: &mut RequestIndex) -> Result<(), Refusal> {
     let Some(span) = index.fields.value_span(Known::Host) else {
@@ -214,7 +217,7 @@ fn check_host(window: &[u8], index: &mut RequestIndex) -> Result<(), Refusal> {
             index.authority = span;
             Ok(())
         }
-        // The target's authority wins by RFC 9112 §3.2.2, but a client that names two hosts wants something of us.
+        // RFC 9112 §3.2.2 lets the authority of the target win, but a client that names two hosts attempts an attack.
         TargetForm::Absolute | TargetForm::Authority => {
             let target = index.target.of(window);
             let default_port: &[u8] = match index.form {
@@ -228,14 +231,14 @@ fn check_host(window: &[u8], index: &mut RequestIndex) -> Result<(), Refusal> {
     }
 }
 
-/// What Connection, Content-Length, Transfer-Encoding, Expect and Upgrade ask for.
+/// Reads Connection, Content-Length, Transfer-Encoding, Expect and Upgrade.
 fn read_connection_fields(window: &[u8], index: &mut RequestIndex, head: &mut RequestHead) -> Result<(), Refusal> {
     let fields = index.fields.view(window);
     let options = ConnectionOptions::read(fields);
     head.persists = options.persists(index.version);
     head.body = framing::declared_body(fields, index.version)?.unwrap_or(BodyFraming::None);
     if index.version == Version::Http10 {
-        // Neither Expect nor Upgrade means anything from HTTP/1.0 (RFC 9110 §10.1.1, §7.8).
+        // Expect and Upgrade have no meaning in HTTP/1.0 (RFC 9110 §10.1.1, §7.8).
         return Ok(());
     }
     for expectation in fields.all(Known::Expect) {
@@ -244,8 +247,8 @@ fn read_connection_fields(window: &[u8], index: &mut RequestIndex, head: &mut Re
         }
         head.expects_continue = head.body != BodyFraming::None;
     }
-    // A server may ignore Upgrade (RFC 9110 §7.8), and with content it is ignored: the bytes of the new protocol would
-    // follow content that the handler need not have read. Refusing would turn away `curl --http2 -d`.
+    // A server may ignore Upgrade (RFC 9110 §7.8). It is ignored for requests with a body, because the bytes of the new
+    // protocol would follow a body that the handler may not read. Refusing would break `curl --http2 -d`.
     head.wants_upgrade = options.upgrade && fields.contains(Known::Upgrade) && head.body == BodyFraming::None;
     if head.wants_upgrade {
         index.upgrade = index.fields.value_span(Known::Upgrade);
@@ -253,7 +256,7 @@ fn read_connection_fields(window: &[u8], index: &mut RequestIndex, head: &mut Re
     Ok(())
 }
 
-/// Names what is wrong with the request line that begins here, if it is complete.
+/// Returns the error in the request line that begins at `line`, if the line is complete.
 #[cold]
 fn diagnose(window: &[u8], line: usize, limits: &Limits) -> ParseError<Refusal> {
     let rest = window.get(line..).unwrap_or_default();
@@ -303,8 +306,8 @@ fn classify(line: &[u8], limits: &Limits) -> Refusal {
     }
 }
 
-/// Whether this begins like a request target: a path, an asterisk, or a URI (RFC 9112 §3.2). An authority stands for itself
-/// only with CONNECT, which is not told from other words here.
+/// Returns true if this looks like a request target: a path, an asterisk or a URI (RFC 9112 §3.2). The authority form
+/// of CONNECT is not recognized, because it looks like any other word.
 fn is_target(target: &[u8]) -> bool {
     target.starts_with(b"/") || target == b"*" || memchr::memmem::find(target, b"://").is_some()
 }

@@ -1,4 +1,4 @@
-//! The head of a response: status line and fields (RFC 9112 §4).
+//! Parses the head of a response: status line and fields (RFC 9112 §4).
 
 use memchr::memchr;
 
@@ -11,7 +11,7 @@ use crate::request::Version;
 use crate::response::ResponseIndex;
 use crate::status::Status;
 
-/// Reads one head from the front of the window and returns where it ends.
+/// Parses one head from the front of the window and returns the position after it.
 pub(crate) fn read_head(
     window: &[u8],
     limits: &Limits,
@@ -25,10 +25,13 @@ pub(crate) fn read_head(
     Ok(end)
 }
 
+/// Parses the status line and returns the position after it.
+///
 /// ```text
 /// status-line = HTTP-version SP status-code SP [ reason-phrase ] CRLF
 /// ```
-/// The second SP may be missing with the phrase: servers in use leave it out, and no other reading is possible.
+///
+/// The second SP may be missing together with the phrase: some servers omit it, and the line is not ambiguous.
 fn read_status_line(window: &[u8], index: &mut ResponseIndex) -> Result<usize, ParseError<ResponseError>> {
     let Some(line) = window.first_chunk::<12>() else {
         return Err(diagnose(window));
@@ -62,7 +65,7 @@ fn read_status_line(window: &[u8], index: &mut ResponseIndex) -> Result<usize, P
     Ok(end + 2)
 }
 
-/// Names what is wrong with the status line, if it is complete.
+/// Returns the error in the status line, if the line is complete.
 #[cold]
 fn diagnose(window: &[u8]) -> ParseError<ResponseError> {
     let Some(end) = memchr(b'\n', window) else {

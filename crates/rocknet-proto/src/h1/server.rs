@@ -1,13 +1,15 @@
-//! The server's side of an HTTP/1 connection, without a socket: unread bytes go in, one event at a time comes out.
+//! Server side of an HTTP/1 connection, without a socket: parses unread bytes to one event per call.
 //!
-//! The caller owns all bytes. It calls `receive` with what is unread, drops what the event says is consumed, and calls again
-//! until it gets `More` (read from the peer first) or `Blocked` (answer first); with content, also when nothing is left
-//! unread, since `End` takes no bytes. For each `Request` it calls `respond` and `finish`, or `respond_complete`.
+//! The caller owns all bytes. It passes the unread bytes to `receive`, drops the consumed ones, and calls again until
+//! it gets `More` (read from the client first) or `Blocked` (respond first). After a request with a body it also calls
+//! with no bytes, because `End` may consume none. For each `Request` it calls `respond` and `finish`, or
+//! `respond_complete`.
 //!
 //! ```text
-//! reading:  Head ──Request──► Content ──End──► Waiting        Waiting ──finish──► Head (keep-alive) or Closed
-//!             └──Request without content──────────┘           any ──refusal, upgrade, close──► Closed
-//! writing:  Idle ──Request──► Owed ──respond──► Begun ──finish──► Idle
+//! reading:  Head ──Request──► Body ──End──► AwaitingResponse ──finish──► Head (keep-alive) or Closed
+//!             └──Request without body──────────┘
+//!           any ──refusal, upgrade, close──► Closed
+//! writing:  Idle ──Request──► Pending ──respond──► Started ──finish──► Idle
 //! ```
 
 use memchr::memchr;
@@ -24,35 +26,51 @@ use crate::refusal::{FieldError, Refusal};
 use crate::request::{RequestIndex, Version};
 use crate::status::Status;
 
-/// What the unread bytes turned out to be.
+/// Event in the unread bytes. `consumed` is the number of bytes to drop from their front.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ServerEvent {
-    /// Not enough for an event; the consumed bytes were between others (sizes of chunks).
-    More { consumed: usize },
-    /// A head; its index is filled. Without content no `End` follows.
-    Request { consumed: usize, body: BodyFraming },
-    /// `unread[start..end]` is content; everything up to `end` is consumed.
-    Data { start: usize, end: usize },
-    /// Content and trailers are complete; `RequestIndex::trailers` points into these unread bytes.
-    End { consumed: usize },
-    /// An answer is owed, or the connection reads no further.
+    /// The bytes are incomplete; read more from the client.
+    More {
+        /// Bytes to drop, such as the size of a chunk.
+        consumed: usize,
+    },
+    /// The head of a request; its index is filled. No `End` follows if there is no body.
+    Request {
+        /// Bytes to drop.
+        consumed: usize,
+        /// Framing of the body.
+        body: BodyFraming,
+    },
+    /// `unread[start..end]` is part of the body; drop everything up to `end`.
+    Data {
+        /// Position of the first byte of the data.
+        start: usize,
+        /// Position after the data; bytes to drop.
+        end: usize,
+    },
+    /// Body and trailers are complete; [`RequestIndex::trailers`] refers to these unread bytes.
+    End {
+        /// Bytes to drop.
+        consumed: usize,
+    },
+    /// A response must be sent first, or the connection reads nothing more.
     Blocked,
 }
 
-/// What becomes of the connection after an answer.
+/// State of the connection after a response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AfterResponse {
-    /// The next request may follow, or stand in the unread bytes already.
+    /// The next request may follow; it may be in the unread bytes already.
     KeepAlive,
-    /// Content of the request is still unread. `receive` goes on giving it, to be thrown away; after `End` the next
-    /// request follows. When that is too much to bear, treat it as `Linger`.
+    /// The request body is not read completely. `receive` continues to return it, to be discarded; the next request
+    /// follows after `End`. If the rest is too large, treat this as `Linger`.
     Drain,
-    /// Close after the answer has gone out.
+    /// Close after the response is sent.
     Close,
-    /// Send the answer, stop writing, read and drop a bounded amount, then close: closing at once would reset the
-    /// connection and might destroy the answer on its way.
+    /// Send the response, shut down the sending side, read and discard a bounded amount, and then close. Closing at
+    /// once would reset the connection and might discard the response before the client reads it.
     Linger,
-    /// All unread and coming bytes belong to the protocol that was agreed upon.
+    /// All unread and further bytes belong to the new protocol.
     Upgrade,
 }
 
@@ -71,12 +89,12 @@ enum WriteState {
     Started,
 }
 
-/// One connection; it holds no buffer, so an idle one costs these few bytes.
+/// State of one connection, without buffers, so that an idle connection needs only these few bytes.
 #[derive(Debug)]
 pub struct ServerConnection {
     request_body: BodyReader,
     response_body: BodyWriter,
-    /// Bytes of an incomplete head that hold no line end beyond those already looked at.
+    /// Bytes of an incomplete head that were searched for a line end already.
     scanned: u32,
     reading: ReadState,
     writing: WriteState,
@@ -95,6 +113,7 @@ impl Default for ServerConnection {
 }
 
 impl ServerConnection {
+    /// Creates the state of a new connection.
     pub const fn new() -> Self {
         Self {
             request_body: BodyReader::for_requests(),
@@ -111,7 +130,12 @@ impl ServerConnection {
         }
     }
 
-    /// Takes unread bytes and gives one event. After a refusal the connection reads no further.
+    /// Parses one event from the front of the unread bytes.
+    ///
+    /// # Errors
+    ///
+    /// If the request is refused. The connection reads nothing more then; if [`may_respond`](Self::may_respond) returns
+    /// true, the caller should send the status of the refusal.
     #[inline]
     pub fn receive(
         &mut self,
@@ -135,7 +159,8 @@ impl ServerConnection {
     ) -> Result<ServerEvent, Refusal> {
         let window = limits.head_window(unread);
         if self.scanned > 0 && window.len() < limits.head_ceiling() {
-            // Without a new line end nothing can change: a peer that sends byte by byte costs one look at each byte.
+            // Without a new line end nothing can change, so a client that sends single bytes costs one search of each
+            // byte.
             let new = window.get(self.scanned as usize..).unwrap_or(window);
             if memchr(b'\n', new).is_none() {
                 self.scanned = window.len() as u32;
@@ -189,7 +214,7 @@ impl ServerConnection {
                 }
             }
         };
-        // Nothing that was read of this head may decide how the refusal is framed.
+        // No part of the invalid head may affect the framing of the refusal.
         (self.method, self.version) = (Method::Get, Version::Http11);
         (self.expects_continue, self.wants_upgrade) = (false, false);
         self.writing = WriteState::Pending;
@@ -205,7 +230,7 @@ impl ServerConnection {
         match self.request_body.read(limits, unread, &mut request.trailers) {
             Ok(BodyEvent::More { consumed }) => Ok(ServerEvent::More { consumed }),
             Ok(BodyEvent::Data { start, end }) => {
-                // Whoever sends content does not wait for 100 (RFC 9110 §10.1.1).
+                // A client that sends its body does not wait for 100 (RFC 9110 §10.1.1).
                 self.expects_continue = false;
                 Ok(ServerEvent::Data { start, end })
             }
@@ -229,8 +254,12 @@ impl ServerConnection {
         refusal
     }
 
-    /// Sets how much content this request may bring, known once its site is. Content announced above it is refused here,
-    /// chunked content when it gets there.
+    /// Sets the limit of the request body in bytes, once its site is known. A chunked body above it is refused by
+    /// `receive`.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::ContentTooLarge`] if the announced length exceeds the limit.
     pub fn set_body_limit(&mut self, limit: u64) -> Result<(), Refusal> {
         if self.reading == ReadState::Body && !self.request_body.limit(limit) {
             return Err(self.refuse(Refusal::ContentTooLarge));
@@ -238,49 +267,53 @@ impl ServerConnection {
         Ok(())
     }
 
-    /// The client waits for `CONTINUE` before it sends its content: to be written when somebody wants the content, before
-    /// the answer. Answering without it closes the connection, as nobody knows then whether the content still comes.
+    /// Returns true if the client waits for [`CONTINUE`](super::CONTINUE) before it sends its body. Write it when the
+    /// handler reads the body. A final response without it closes the connection, because the client may send the body
+    /// or not.
     pub fn wants_continue(&self) -> bool {
         self.expects_continue && self.writing == WriteState::Pending && self.reading == ReadState::Body
     }
 
+    /// Records that [`CONTINUE`](super::CONTINUE) was written.
     pub fn continue_sent(&mut self) {
         self.expects_continue = false;
     }
 
-    /// An answer may be begun: a request waits for one, or a refusal that came before any answer.
+    /// Returns true if a response may be started: for a request, or for a refusal before any response.
     pub fn may_respond(&self) -> bool {
         self.writing == WriteState::Pending
     }
 
-    /// Interim answers (103) may be written: the client speaks HTTP/1.1 and its answer is not begun.
+    /// Returns true if interim responses (103) may be written: the client uses HTTP/1.1 and the response is not
+    /// started.
     pub fn may_send_interim(&self) -> bool {
         self.writing == WriteState::Pending && self.version != Version::Http10 && self.reading != ReadState::Closed
     }
 
-    /// The client asked for another protocol in a way that 101 may answer.
+    /// Returns true if the client requested an upgrade that 101 may accept.
     pub fn may_upgrade(&self) -> bool {
         self.wants_upgrade && self.writing == WriteState::Pending
     }
 
-    /// Between two requests: a connection that closes now cuts off nothing but bytes of a request not yet complete.
+    /// Returns true between two requests. Closing the connection then discards at most an incomplete head.
     pub fn is_idle(&self) -> bool {
         self.reading == ReadState::Head && self.writing == WriteState::Idle
     }
 
-    /// Content of the current request is still to come.
+    /// Returns true if the body of the current request is incomplete.
     pub fn is_receiving_body(&self) -> bool {
         self.reading == ReadState::Body
     }
 
-    /// Begins the answer and says how it is framed; `close` ends the connection after it.
+    /// Starts the response and returns its framing; `close` ends the connection after it.
     ///
-    /// 1xx but 101 is no answer: it is framed without content and changes nothing. 101 without `may_upgrade` closes.
-    /// Without a request (408 for a head that never came whole) the connection closes after the answer.
+    /// An interim response (1xx except 101) has no body and changes no state. 101 closes the connection unless
+    /// `may_upgrade` returned true. A response without a request, such as 408 for an incomplete head, closes the
+    /// connection.
     #[inline]
     pub fn respond(&mut self, status: Status, length: Length, close: bool) -> Framing {
         if self.writing != WriteState::Pending {
-            // No request: nothing of the one before may decide how this is framed.
+            // There is no request, and the previous one must not affect the framing.
             (self.persists, self.reading) = (false, ReadState::Closed);
             (self.method, self.version, self.wants_upgrade) = (Method::Get, Version::Http11, false);
         }
@@ -289,7 +322,7 @@ impl ServerConnection {
         {
             return framing;
         }
-        // Nobody knows whether content comes that waited for 100 and got an answer instead.
+        // A client that waited for 100 and got a final response may send its body or not.
         if close || self.expects_continue {
             self.persists = false;
         }
@@ -302,7 +335,7 @@ impl ServerConnection {
         (self.writing, self.response_body) = (WriteState::Started, BodyWriter::empty());
         if status.allows_body() {
             match length {
-                // 205 asks to reset the form and has no content (RFC 9110 §15.3.6).
+                // 205 has no body (RFC 9110 §15.3.6).
                 _ if status == Status::RESET_CONTENT => framing.content_length = Some(0),
                 Length::Unknown if self.method == Method::Head => {}
                 Length::Unknown if self.version == Version::Http10 => {
@@ -331,7 +364,7 @@ impl ServerConnection {
         framing
     }
 
-    /// Interim answers, and the two after which no HTTP follows: 101, and 2xx to CONNECT (RFC 9110 §9.3.6).
+    /// Frames interim responses and the two that end HTTP: 101, and 2xx to CONNECT (RFC 9110 §9.3.6).
     #[cold]
     fn respond_interim_or_switch(&mut self, status: Status) -> Option<Framing> {
         let mut framing = Framing {
@@ -356,7 +389,7 @@ impl ServerConnection {
         Some(framing)
     }
 
-    /// `respond` and `finish` at once, for an answer that is sent whole.
+    /// Combines `respond` and `finish`, for a response that is sent whole.
     #[inline]
     pub fn respond_complete(&mut self, status: Status, length: Length, close: bool) -> (Framing, AfterResponse) {
         let framing = self.respond(status, length, close);
@@ -366,28 +399,41 @@ impl ServerConnection {
         (framing, self.after_response())
     }
 
-    /// Accounts for data of the answer that is about to be sent, and writes what must stand before it.
+    /// Accounts for `size` bytes of the response body that the caller is about to send, and writes the chunk header
+    /// before them.
+    ///
+    /// # Errors
+    ///
+    /// If the body is longer than announced, or the response has none.
     pub fn begin_data(&mut self, size: u64, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         self.response_body.begin(size, out)
     }
 
-    /// What must stand behind the data announced with `begin_data`; nothing for data of no bytes.
+    /// Returns the bytes to send after the data of `begin_data`; do not send them after empty data.
     pub fn data_end(&self) -> &'static [u8] {
         self.response_body.end()
     }
 
-    /// Writes data of the answer, framed.
+    /// Writes framed data of the response body.
+    ///
+    /// # Errors
+    ///
+    /// If the body is longer than announced, or the response has none.
     pub fn encode_data(&mut self, data: &[u8], out: &mut Vec<u8>) -> Result<(), EncodeError> {
         self.response_body.write(data, out)
     }
 
-    /// Ends the answer. One that is shorter than announced can only be told by closing.
+    /// Ends the response. A body shorter than announced closes the connection, which is the only way to signal it.
     pub fn finish(&mut self, out: &mut Vec<u8>) -> AfterResponse {
         self.response_body.finish(out);
         self.after_response()
     }
 
-    /// As `finish`; trailers are dropped where the answer is not chunked. On an error the answer is not ended.
+    /// Ends the response with trailers, which are dropped if the body is not chunked.
+    ///
+    /// # Errors
+    ///
+    /// If a trailer field is invalid or not allowed; the response is not ended then.
     pub fn finish_with_trailers<'a>(
         &mut self,
         trailers: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
@@ -397,7 +443,8 @@ impl ServerConnection {
         Ok(self.after_response())
     }
 
-    /// Gives up an answer that was begun: the client learns it from the close, as the content does not end as announced.
+    /// Aborts a started response. The client detects it because the connection closes before the announced end of the
+    /// body.
     pub fn abort(&mut self) -> AfterResponse {
         (self.persists, self.reading, self.writing) = (false, ReadState::Closed, WriteState::Idle);
         self.response_body = BodyWriter::empty();
@@ -426,5 +473,5 @@ impl ServerConnection {
     }
 }
 
-// Part of what an idle connection costs beside its socket; all of it together is to stay below 1 KB of heap.
+// Part of the memory of an idle connection besides its socket, which must stay below 1 KB of heap in total.
 const _: () = assert!(size_of::<ServerConnection>() <= 64);

@@ -1,5 +1,4 @@
-//! Who a request is from by the word of those that passed it on: `Forwarded` (RFC 7239), and the addresses that its
-//! forerunner `X-Forwarded-For` lists.
+//! `Forwarded` (RFC 7239): the proxies that a request passed, and the addresses of its predecessor `X-Forwarded-For`.
 
 use std::borrow::Cow;
 use std::io::Write;
@@ -8,32 +7,37 @@ use std::net::{IpAddr, Ipv6Addr};
 use super::list::parts;
 use crate::bytes::is_token;
 
-/// One step of a request's way: what somebody who passed it on says of the request that he got.
+/// An element of `Forwarded`, which describes the request that one proxy received.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Element<'a> {
-    /// The node that it came from: an address, `unknown`, or a name that means something to its sender alone.
+    /// Node that sent the request to the proxy: an address, `unknown`, or an obfuscated name.
     pub for_node: Option<Cow<'a, [u8]>>,
-    /// What it named in `Host`.
+    /// Value of `Host` that the proxy received.
     pub host: Option<Cow<'a, [u8]>>,
-    /// The scheme it came by.
+    /// Scheme of the request that the proxy received.
     pub proto: Option<Cow<'a, [u8]>>,
 }
 
-/// An address, with a port where one is told.
+/// Address of a node, with an optional port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Node {
+    /// IP address.
     pub address: IpAddr,
+    /// Port, if it is known and not obfuscated.
     pub port: Option<u16>,
 }
 
-/// The elements of one field line, from the first step to the last. `None`: it is malformed, and nothing of it can be
-/// believed, because nobody knows where one step ends and the next begins.
+/// Parses the elements of one field line, from the first proxy to the last. A malformed line is `None`, and no part of
+/// it can be trusted, because the boundaries of its elements are unclear.
 pub fn parse_elements(value: &[u8]) -> Option<Vec<Element<'_>>> {
     parts(value, b',').map(parse_element).collect()
 }
 
+/// Parses one element.
+///
 /// ```text
-/// forwarded-element = [ forwarded-pair ] *( ";" [ forwarded-pair ] )     forwarded-pair = token "=" ( token / quoted-string )
+/// forwarded-element = [ forwarded-pair ] *( ";" [ forwarded-pair ] )
+/// forwarded-pair = token "=" ( token / quoted-string )
 /// ```
 fn parse_element(text: &[u8]) -> Option<Element<'_>> {
     let mut element = Element::default();
@@ -49,7 +53,7 @@ fn parse_element(text: &[u8]) -> Option<Element<'_>> {
             () if name.eq_ignore_ascii_case(b"proto") => &mut element.proto,
             () => continue,
         };
-        // A parameter occurs once (§4).
+        // A parameter must occur only once (§4).
         if slot.replace(value).is_some() {
             return None;
         }
@@ -76,8 +80,8 @@ fn parse_value(text: &[u8]) -> Option<Cow<'_, [u8]>> {
     Some(Cow::Owned(plain))
 }
 
-/// An address as a step is told by: `192.0.2.1`, `192.0.2.1:4711`, `[2001:db8::1]`, `[2001:db8::1]:4711`, and, as
-/// `X-Forwarded-For` has it, `2001:db8::1`. `None`: anything else, `unknown` among it.
+/// Parses the address of a node: `192.0.2.1`, `192.0.2.1:4711`, `[2001:db8::1]`, `[2001:db8::1]:4711`, or `2001:db8::1`
+/// as in `X-Forwarded-For`. Everything else is `None`, including `unknown`.
 pub fn parse_node(text: &[u8]) -> Option<Node> {
     let text = std::str::from_utf8(text.trim_ascii()).ok()?;
     let (address, port) = match text.strip_prefix('[') {
@@ -95,7 +99,7 @@ pub fn parse_node(text: &[u8]) -> Option<Node> {
         },
     };
     let port = match port {
-        // A port may be hidden behind a name of its sender's (§6.3).
+        // A port may be obfuscated (§6.3).
         Some(port) if port.starts_with('_') => None,
         Some(port) if port.bytes().all(|byte| byte.is_ascii_digit()) => Some(port.parse().ok()?),
         Some(_) => return None,
@@ -104,16 +108,16 @@ pub fn parse_node(text: &[u8]) -> Option<Node> {
     Some(Node { address, port })
 }
 
-/// Appends an element, behind those that are there. Without an address the node is `unknown`.
+/// Appends an element after the existing ones. Without an address the node is `unknown`.
 pub fn write_element(out: &mut Vec<u8>, address: Option<IpAddr>, host: &[u8], proto: &[u8]) {
     if !out.is_empty() {
         out.extend_from_slice(b", ");
     }
     out.extend_from_slice(b"for=");
-    // Writing to memory does not fail.
+    // Writing to a vector never fails.
     let _ = match address.map(|address| address.to_canonical()) {
         Some(IpAddr::V4(address)) => write!(out, "{address}"),
-        // Colons and brackets stand in no token (§6).
+        // Colons and brackets are not allowed in a token, so the value is quoted (§6).
         Some(IpAddr::V6(address)) => write!(out, "\"[{address}]\""),
         None => write!(out, "unknown"),
     };

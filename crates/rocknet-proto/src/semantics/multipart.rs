@@ -1,16 +1,18 @@
-//! `multipart/byteranges`: the heads between the parts, and the length of it all before the first byte is sent
-//! (RFC 9110 §14.6).
+//! Encodes `multipart/byteranges`: the headers of the parts, and the total length before the first byte is sent (RFC
+//! 9110 §14.6).
 
 use super::range::{ByteRange, ContentRange};
 
-/// What stands between parts: 32 hexadecimal digits. Taken at random, it cannot be guessed and so not planted in a file.
+/// Boundary between parts: 32 hexadecimal digits. A random boundary cannot be guessed, so that it cannot be planted in
+/// a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Boundary([u8; Boundary::LENGTH]);
 
 impl Boundary {
+    /// Length in bytes.
     pub const LENGTH: usize = 32;
 
-    /// From 16 random bytes.
+    /// Creates a boundary from 16 random bytes.
     pub fn new(random: [u8; 16]) -> Boundary {
         let mut digits = [0; Boundary::LENGTH];
         for (pair, byte) in digits.chunks_exact_mut(2).zip(random) {
@@ -20,24 +22,26 @@ impl Boundary {
         Boundary(digits)
     }
 
+    /// Returns the boundary as ASCII.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 }
 
-/// A body of several ranges: for each the caller sends [`write_part_head`](Self::write_part_head) and then the bytes of
-/// the range, and at the end [`write_end`](Self::write_end).
+/// Response body of several ranges. For each range the caller sends [`write_part_head`](Self::write_part_head) and the
+/// bytes of the range, and finally [`write_end`](Self::write_end).
 #[derive(Clone, Copy, Debug)]
 pub struct MultipartRanges<'a> {
     ranges: &'a [ByteRange],
-    /// The length of the whole representation.
+    /// Length of the whole representation in bytes.
     length: u64,
-    /// What the whole would say of itself; a part says it again.
+    /// `Content-Type` of the representation, which each part repeats.
     content_type: Option<&'a [u8]>,
     boundary: Boundary,
 }
 
 impl<'a> MultipartRanges<'a> {
+    /// Creates the encoder for ranges of a representation of `length` bytes.
     pub fn new(
         ranges: &'a [ByteRange],
         length: u64,
@@ -52,19 +56,20 @@ impl<'a> MultipartRanges<'a> {
         }
     }
 
+    /// Returns the ranges in their order.
     pub fn ranges(&self) -> &'a [ByteRange] {
         self.ranges
     }
 
-    /// The `Content-Type` of the answer.
+    /// Appends the value of `Content-Type` of the response.
     pub fn write_content_type(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(CONTENT_TYPE);
         out.extend_from_slice(self.boundary.as_bytes());
     }
 
-    /// The `Content-Length` of the answer: every head, every range and the end. Ranges of one representation that do
-    /// not overlap are together no longer than it, so the sum falls short of overflow by as much as heads are long;
-    /// it saturates there.
+    /// Returns the length of the response body in bytes: all headers, all ranges and the end. Ranges that do not
+    /// overlap are together no longer than the representation; with the headers, the sum may exceed 64 bits and
+    /// saturates.
     pub fn content_length(&self) -> u64 {
         let end = (END_OPEN.len() + Boundary::LENGTH + END_CLOSE.len()) as u64;
         self.ranges.iter().fold(end, |sum, &range| {
@@ -73,7 +78,7 @@ impl<'a> MultipartRanges<'a> {
         })
     }
 
-    /// What goes before the bytes of `range`.
+    /// Appends the header before the bytes of `range`.
     pub fn write_part_head(&self, range: ByteRange, out: &mut Vec<u8>) {
         out.extend_from_slice(OPEN);
         out.extend_from_slice(self.boundary.as_bytes());
@@ -86,7 +91,7 @@ impl<'a> MultipartRanges<'a> {
         out.extend_from_slice(HEAD_END);
     }
 
-    /// What goes after the bytes of the last range.
+    /// Appends the end after the bytes of the last range.
     pub fn write_end(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(END_OPEN);
         out.extend_from_slice(self.boundary.as_bytes());
@@ -102,8 +107,8 @@ impl<'a> MultipartRanges<'a> {
 
 const CONTENT_TYPE: &[u8] = b"multipart/byteranges; boundary=";
 
-/// The first boundary begins like the others: the line break before it is an empty preamble, which parsers skip
-/// (RFC 2046 §5.1.1), and all heads have one form.
+/// Begin of a header. The first one has a line break, too, so that all headers have the same form; parsers skip it as
+/// an empty preamble (RFC 2046 §5.1.1).
 const OPEN: &[u8] = b"\r\n--";
 const TYPE_NAME: &[u8] = b"\r\nContent-Type: ";
 const RANGE_NAME: &[u8] = b"\r\nContent-Range: ";

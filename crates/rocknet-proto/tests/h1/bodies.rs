@@ -1,4 +1,4 @@
-//! Content of requests: by length and in chunks, with extensions and trailers.
+//! Request bodies: by length and chunked, with extensions and trailers.
 
 use rocknet_proto::Limits;
 use rocknet_proto::fuzzing::{ResponseTiming, server_transcript};
@@ -8,7 +8,7 @@ use super::check::{client, server, server_with};
 
 const CHUNKED: &str = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
 
-/// The same chunks in a request and in a response: both roles read them alike.
+/// Checks the same chunks in a request and in a response, because both roles share the parser.
 fn chunked(content: &str, events: &[&str]) {
     let mut expected = vec!["POST / @a Chunked"];
     expected.extend(events);
@@ -21,7 +21,7 @@ fn chunked(content: &str, events: &[&str]) {
     let state = match *state {
         "idle" => "reusable".to_owned(),
         "more" => "error Truncated".to_owned(),
-        // A client sets no bound to content.
+        // A client does not limit the body.
         "refused ContentTooLarge" => return,
         state => state.replace("refused", "error"),
     };
@@ -118,7 +118,7 @@ fn trailers_are_read() {
     }
 }
 
-/// Refused in requests alone: a response stays good, and whoever passes it on leaves them out.
+/// Forbidden trailers are refused only in requests; of responses the proxy drops them.
 #[test]
 fn forbidden_trailers_of_requests_are_refused() {
     let refused = format!("refused {:?}", Refusal::from(ChunkError::ForbiddenTrailer));
@@ -185,7 +185,7 @@ fn the_body_limit_of_a_site_applies_to_both_framings() {
         )
     };
     let too_large = "refused ContentTooLarge";
-    // The limit of the site counts, above or below that of the connection.
+    // The limit of the site replaces that of the connection, above or below it.
     for (site, length, fits) in [
         (Some(4), 4, true),
         (Some(4), 5, false),
@@ -211,7 +211,7 @@ fn the_body_limit_of_a_site_applies_to_both_framings() {
     assert_eq!(Refusal::ContentTooLarge.status().code(), 413);
 }
 
-/// A request answered before its content came: the content is thrown away, and the connection goes on.
+/// A body received after the response is discarded, and the connection persists.
 #[test]
 fn a_body_is_drained_after_an_early_response() {
     let next = "GET /next HTTP/1.1\r\nHost: a\r\n\r\n";

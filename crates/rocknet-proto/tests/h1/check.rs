@@ -1,17 +1,17 @@
-//! The check functions that all tables run through.
+//! Check functions of all tables.
 
 use rocknet_proto::Limits;
 use rocknet_proto::fuzzing::{ResponseTiming, client_transcript, server_transcript};
 use rocknet_proto::h1::{Refusal, ResponseError};
 
-/// A request that is good by itself: behind a conversation that goes on it must be understood.
+/// A valid request, which must be parsed after a connection that persists.
 const FOLLOWER: &[u8] = b"GET /follower HTTP/1.1\r\nHost: follower\r\n\r\n";
 const FOLLOWER_LINE: &str = "GET /follower @follower None";
 
-/// An answer to nothing: what an upstream might slip into a connection for the next client to get.
+/// A response without a request, which an upstream might plant for the next client.
 const UNSOLICITED: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx";
 
-/// The whole conversation line by line, in every split, and with a request behind it.
+/// Checks the transcript of a server, in every split and with a request after it.
 pub fn server(bytes: impl AsRef<[u8]>, expected: &[&str]) {
     server_with(&Limits::default(), None, bytes, expected);
 }
@@ -32,12 +32,12 @@ pub fn server_with(limits: &Limits, site_limit: Option<u64>, bytes: impl AsRef<[
     in_all_splits(&long, &format!("{shown} and a follower"), &followed, run);
 }
 
-/// One request without content that is taken; the connection goes on.
+/// Checks that one request without a body is accepted and the connection persists.
 pub fn accepted(head: impl AsRef<[u8]>, line: &str) {
     server(head, &[&format!("{line} None"), "idle"]);
 }
 
-/// Bytes that are refused before any request is taken.
+/// Checks that the bytes are refused before any request.
 pub fn refused(bytes: impl AsRef<[u8]>, refusal: impl Into<Refusal>) {
     server(bytes, &[&format!("refused {:?}", refusal.into())]);
 }
@@ -46,7 +46,8 @@ pub fn refused_with(limits: &Limits, bytes: impl AsRef<[u8]>, refusal: impl Into
     server_with(limits, None, bytes, &[&format!("refused {:?}", refusal.into())]);
 }
 
-/// The answer to a request with this method, line by line, in every split, and with bytes behind it that nobody asked for.
+/// Checks the transcript of a client after a request with this method, in every split and with an unsolicited response
+/// after it.
 pub fn client(method: &str, bytes: impl AsRef<[u8]>, expected: &[&str]) {
     client_with(&Limits::default(), method, None, bytes, expected);
 }
@@ -60,7 +61,7 @@ pub fn client_with(limits: &Limits, method: &str, upgrade: Option<&str>, bytes: 
     match followed.last_mut() {
         Some(last @ &mut ("reusable" | "not reusable")) => *last = "error Unsolicited",
         Some(&mut "switched") => {}
-        // What is missing would be made up for by what follows, and what ends by close never ends before.
+        // More bytes would complete a truncated response, and continue one that ends with the connection.
         Some(last) if last.starts_with("error") && *last != "error Truncated" => {}
         _ => return,
     }
@@ -76,7 +77,7 @@ fn in_all_splits(bytes: &[u8], shown: &str, expected: &[&str], run: impl Fn(&[&[
     assert_eq!(run(&[bytes]), expected, "whole: {shown}");
     let single: Vec<&[u8]> = bytes.chunks(1).collect();
     assert_eq!(run(&single), expected, "byte by byte: {shown}");
-    // Cuts at every place cost the square of the length: long rows get sixty of them.
+    // Cuts at every position would cost the square of the length, so long rows get sixty.
     for cut in (1..bytes.len()).step_by(bytes.len() / 60 + 1) {
         let (front, back) = bytes.split_at(cut);
         assert_eq!(run(&[front, back]), expected, "cut at {cut}: {shown}");

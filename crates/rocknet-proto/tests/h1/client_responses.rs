@@ -1,4 +1,4 @@
-//! Responses as a client reads them: what an upstream may send, and what it is not believed.
+//! Responses parsed by a client: valid ones of upstreams, and invalid ones.
 
 use rocknet_proto::Limits;
 use rocknet_proto::h1::{ChunkError, FieldError, FramingError, ResponseError};
@@ -34,7 +34,7 @@ fn responses_end_by_length_chunks_or_close() {
         ok(chunked, "2\r\nhi\r\n0\r\nX: y\r\n\r\n"),
         &[line, "data hi", "end X=y", "reusable"],
     );
-    // What may not stand there is the caller's to leave out: the response is good.
+    // Forbidden trailers do not invalidate the response; the caller drops them.
     client(
         "GET",
         ok(
@@ -88,7 +88,7 @@ fn some_responses_have_no_body() {
         format!("HTTP/1.1 304 Not Modified\r\n{length}\r\n"),
         &["304 None Content-Length=9", "reusable"],
     );
-    // What such a response brings beyond its head belongs to nobody.
+    // Bytes after a response without a body are unsolicited.
     client("HEAD", ok("", "hi"), &["200 None", "error Unsolicited"]);
     client(
         "GET",
@@ -242,7 +242,7 @@ fn invalid_heads_are_rejected() {
         "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
         ResponseError::Framing(FramingError::CodingInHttp10),
     );
-    // Sizes that no number holds together.
+    // Chunk sizes whose sum exceeds 64 bits.
     let chunked = ok("Transfer-Encoding: chunked\r\n", "1\r\nx\r\nffffffffffffffff\r\n");
     let error = format!("error {:?}", ResponseError::Chunk(ChunkError::SizeTooLong));
     client(

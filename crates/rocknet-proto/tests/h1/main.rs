@@ -1,4 +1,4 @@
-//! HTTP/1 held in conversation: tables of bytes and what they must mean, in every split and with more bytes behind.
+//! HTTP/1 as transcripts: tables of bytes and their events, in every split and with more bytes after them.
 
 mod bodies;
 mod check;

@@ -1,4 +1,4 @@
-//! Laws that hold for all messages: splits change nothing, and what one role writes the other reads back.
+//! Properties of all messages: splits do not change events, and each role reads what the other writes.
 
 use proptest::prelude::*;
 use rocknet_proto::fields::Field;
@@ -8,7 +8,7 @@ use rocknet_proto::h1::{
 };
 use rocknet_proto::{Limits, RequestIndex, ResponseIndex, Status};
 
-/// Parts that messages are made of, good and bad, so that a random row of them comes near to everything.
+/// Valid and invalid parts of messages, so that random sequences reach most states.
 const PARTS: &[&str] = &[
     "GET / HTTP/1.1\r\n",
     "POST /x?y HTTP/1.1\r\n",
@@ -40,7 +40,7 @@ const PARTS: &[&str] = &[
     "HTTP/1.1 101 S\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n",
 ];
 
-/// A good beginning often, so that what follows it is reached.
+/// Mostly valid beginnings, so that the states after them are reached.
 const BEGINNINGS: &[&str] = &[
     "",
     "GET / HTTP/1.1\r\nHost: a\r\n",
@@ -79,7 +79,7 @@ fn pieces(mut bytes: &[u8], cuts: &[usize]) -> Vec<Vec<u8>> {
 
 const TCHAR: &str = "[!#$%&'*+.^_`|~0-9A-Za-z-]{1,20}";
 
-/// Names that neither frame the message nor are set by the encoder itself: all begin with `x-`.
+/// Names that begin with `x-`, so that they are neither framing fields nor set by the encoder.
 fn fields() -> impl Strategy<Value = Vec<(String, Vec<u8>)>> {
     let value = prop::collection::vec(prop_oneof![0x21..0x7fu8, 0x80..=0xffu8, Just(b' '), Just(b'\t')], 0..40)
         .prop_map(|value| value.trim_ascii().to_vec());
@@ -98,7 +98,7 @@ fn collected<'a>(fields: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Vec<(Str
         .collect()
 }
 
-/// The content in the pieces it is sent in, and whether its length is announced.
+/// A body in the pieces to send, and true if its length is announced.
 fn bodies() -> impl Strategy<Value = (Vec<Vec<u8>>, bool)> {
     (
         prop::collection::vec(prop::collection::vec(any::<u8>(), 0..30), 0..5),

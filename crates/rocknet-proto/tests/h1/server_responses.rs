@@ -1,4 +1,4 @@
-//! How answers are framed, what is written, and what becomes of the connection.
+//! Responses of a server: their framing, their bytes, and the state of the connection after them.
 
 use rocknet_proto::h1::{
     AfterResponse, BodyFraming, ConnectionField, EncodeError, Framing, Length, Refusal, ServerConnection, ServerEvent,
@@ -8,7 +8,7 @@ use rocknet_proto::{Limits, RequestIndex, Status};
 
 const NO_FIELDS: [(&[u8], &[u8]); 0] = [];
 
-/// A connection that has just received this request, whole but for its content.
+/// Returns a connection that has received this request without its body.
 fn connection_with_request(line: &str, fields: &str) -> ServerConnection {
     let mut connection = ServerConnection::new();
     let head = format!("{line}\r\nHost: a:1\r\n{fields}\r\n");
@@ -20,7 +20,7 @@ fn connection_with_request(line: &str, fields: &str) -> ServerConnection {
     connection
 }
 
-/// Sends `hi` in the way the connection frames it and returns all that goes over the wire, and the fate.
+/// Sends `hi` with the framing of the connection; returns all bytes and the state after the response.
 fn respond(mut connection: ServerConnection, status: Status, length: Length, close: bool) -> (String, AfterResponse) {
     let framing = connection.respond(status, length, close);
     let mut out = Vec::new();
@@ -49,7 +49,7 @@ fn check(line: &str, fields: &str, status: u16, length: Length, close: bool, wir
     let (first, rest) = written.split_once("\r\n").expect("a status line is written");
     assert!(first.starts_with(&format!("HTTP/1.1 {status} ")), "{shown}: {first}");
     assert_eq!((rest, after), (wire, next), "{shown}");
-    // The short way must agree with the long one.
+    // The combined call must yield the same.
     let mut connection = connection_with_request(line, fields);
     let (framing, after) = connection.respond_complete(status, length, close);
     assert_eq!(
@@ -186,7 +186,7 @@ fn responses_are_framed_by_status_and_length() {
         "Content-Length: 0\r\n\r\n",
         AfterResponse::KeepAlive,
     );
-    // Content to come: the connection goes on behind it; where the client waits for leave to send it, it does not.
+    // With an unread body the connection persists after draining it, unless the client waits for 100.
     let length = "Content-Length: 5\r\n";
     let post = "POST / HTTP/1.1";
     check(
@@ -336,7 +336,7 @@ fn data_can_be_framed_without_copying() {
     );
 }
 
-/// A request is blocked behind an answer that is not finished; nothing of it is read before.
+/// A request is not parsed before the previous response ends.
 #[test]
 fn pipelined_requests_are_blocked_until_the_response_ends() {
     let limits = Limits::default();
@@ -372,7 +372,7 @@ fn pipelined_requests_are_blocked_until_the_response_ends() {
     );
 }
 
-/// What was looked at of a slow head says nothing about the next one.
+/// The search position in a slow head must not apply to the next one.
 #[test]
 fn a_slow_head_does_not_delay_the_next_request() {
     let (limits, mut index, mut connection) = (Limits::default(), RequestIndex::default(), ServerConnection::new());
@@ -398,7 +398,7 @@ fn a_slow_head_does_not_delay_the_next_request() {
     );
 }
 
-/// A time limit that strikes within a head: the answer is framed as if nothing had come before.
+/// A response after a timeout within a head is framed regardless of the previous request.
 #[test]
 fn an_incomplete_head_can_be_answered_with_408() {
     let limits = Limits::default();

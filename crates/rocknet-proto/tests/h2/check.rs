@@ -134,8 +134,8 @@ pub fn beginning() -> Vec<u8> {
     [PREFACE.as_slice(), &settings(&[])].concat()
 }
 
-/// Frames behind a good beginning, answered when complete. Of the expected lines, the acknowledgement of SETTINGS at their
-/// beginning is left out.
+/// Frames behind a good beginning, answered when complete. Of the expected lines, the acknowledgement of SETTINGS at
+/// their beginning is left out.
 pub fn server(frames: &[Vec<u8>], expected: &[&str]) {
     server_with(
         &Limits::default(),

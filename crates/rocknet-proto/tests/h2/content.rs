@@ -272,7 +272,8 @@ fn a_stream_above_its_window_is_reset() {
     assert_eq!(upload.sent(), rst(1, ErrorCode::FlowControlError as u32));
 }
 
-/// The end of our side is the end of an answer, after which content is for nobody; of a tunnel it is the end of one way.
+/// The end of our side is the end of an answer, after which content is for nobody; of a tunnel it is the end of one
+/// way.
 #[test]
 fn the_end_of_a_tunnel_is_that_of_one_way() {
     for is_tunnel in [false, true] {
@@ -377,11 +378,12 @@ fn kinds(mut bytes: &[u8]) -> Vec<u8> {
     all
 }
 
-/// What its end gives back of the connection's window, and the end of a stream whose content nobody wants, do not come between the header
-/// of a frame and its content.
+/// What its end gives back of the connection's window, and the end of a stream whose content nobody wants, do not come
+/// between the header of a frame and its content.
 #[test]
 fn nothing_comes_between_a_header_and_its_content() {
-    // whether the client has ended its side, how much it has sent of its window, and what stands around the last frame of the answer
+    // whether the client has ended its side, how much it has sent of its window, and what stands around the last frame
+    // of the answer
     for (ended, sent, before, behind) in [
         (true, 1_000, &[DATA][..], &[][..]),
         (true, 65_535, &[WINDOW_UPDATE, DATA], &[]),

@@ -221,8 +221,8 @@ fn sent(attack: &mut Attack) -> Vec<u64> {
         .collect()
 }
 
-/// Windows that are opened by a byte or two at a time: the first are served as they are, then data waits for a useful piece,
-/// and the WINDOW_UPDATEs that nothing pays for end the connection.
+/// Windows that are opened by a byte or two at a time: the first are served as they are, then data waits for a useful
+/// piece, and the WINDOW_UPDATEs that nothing pays for end the connection.
 #[test]
 fn windows_of_a_few_bytes_cost_little_and_end_the_connection() {
     // Small frames: 64 at once, and one for each larger frame, of which there are few.

@@ -1,4 +1,5 @@
-//! HTTP/2 held in conversation: tables of frames and what they must lead to, in every split and with more frames behind.
+//! HTTP/2 held in conversation: tables of frames and what they must lead to, in every split and with more frames
+//! behind.
 
 mod answers;
 mod check;
