@@ -5,7 +5,7 @@
 
 use std::io::{BufRead, Write};
 
-use rocknet_proto::fuzzing::{Hpack, Pair};
+use rocknet_proto::fuzzing::{Hpack, OwnedField};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut hpack = Hpack::new(4096);
@@ -14,18 +14,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let line = line?;
         let (verb, rest) = line.split_once(' ').unwrap_or((&line, ""));
         match verb {
-            "allow" => hpack.allow(rest.parse()?),
+            "allow" => hpack.set_max_table_size(rest.parse()?),
             "read" => {
-                let (fields, is_good) = hpack.read(&bytes(rest)?);
+                let (fields, is_valid) = hpack.decode(&bytes(rest)?);
                 let fields: Vec<String> = fields
                     .iter()
                     .map(|(name, value)| format!("{}:{}", hex(name), hex(value)))
                     .collect();
-                writeln!(out, "{}", if is_good { fields.join(" ") } else { "refused".into() })?;
+                writeln!(out, "{}", if is_valid { fields.join(" ") } else { "refused".into() })?;
             }
             "write" => {
-                let fields: Vec<Pair> = rest.split_whitespace().map(field).collect::<Result<_, _>>()?;
-                writeln!(out, "{}", hex(&hpack.write(&fields)))?;
+                let fields: Vec<OwnedField> = rest.split_whitespace().map(field).collect::<Result<_, _>>()?;
+                writeln!(out, "{}", hex(&hpack.encode(&fields)))?;
             }
             _ => return Err(format!("no verb: {verb}").into()),
         }
@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-fn field(text: &str) -> Result<Pair, Box<dyn std::error::Error>> {
+fn field(text: &str) -> Result<OwnedField, Box<dyn std::error::Error>> {
     let (name, value) = text.split_once(':').ok_or("a field without a colon")?;
     Ok((bytes(name)?, bytes(value)?))
 }

@@ -9,8 +9,8 @@ mod h2;
 mod hpack;
 
 pub use h1::{ResponseTiming, client_transcript, server_transcript};
-pub use h2::{H2Answering, h2_conversation};
-pub use hpack::{Hpack, Pair, hpack};
+pub use h2::{H2ResponseTiming, h2_transcript};
+pub use hpack::{Hpack, OwnedField, hpack};
 
 use crate::h2::{Config, PREFACE};
 use crate::limits::Limits;
@@ -63,21 +63,21 @@ pub fn h2_frames(data: &[u8]) {
     let mut bytes = PREFACE.to_vec();
     bytes.extend_from_slice(&[0, 0, 0, 4, 0, 0, 0, 0, 0]);
     bytes.extend_from_slice(data);
-    h2_in_all_ways(&bytes);
-    same_in_all_splits(data, h2::judged);
+    h2_in_all_configurations(&bytes);
+    same_in_all_splits(data, h2::validated);
 }
 
 /// Turns any bytes into mostly valid frames and parses them.
 pub fn h2_connection(data: &[u8]) {
-    let program = h2::program(data);
+    let frames = h2::frames_from_bytes(data);
     let mut bytes = PREFACE.to_vec();
     bytes.extend_from_slice(&[0, 0, 0, 4, 0, 0, 0, 0, 0]);
-    bytes.extend_from_slice(&program);
-    h2_in_all_ways(&bytes);
-    same_in_all_splits(&program, h2::judged);
+    bytes.extend_from_slice(&frames);
+    h2_in_all_configurations(&bytes);
+    same_in_all_splits(&frames, h2::validated);
 }
 
-fn h2_in_all_ways(bytes: &[u8]) {
+fn h2_in_all_configurations(bytes: &[u8]) {
     let small = Config {
         streams: 3,
         stream_window: 0,
@@ -85,13 +85,13 @@ fn h2_in_all_ways(bytes: &[u8]) {
         connect_protocol: true,
     };
     let (plain, all) = (Config::default(), Limits::default());
-    for (limits, config, answering) in [
-        (all, plain, H2Answering::AtOnce),
-        (all, plain, H2Answering::AtEnd),
-        (SMALL, small, H2Answering::AtEnd),
-        (SMALL, small, H2Answering::Never),
+    for (limits, config, timing) in [
+        (all, plain, H2ResponseTiming::AfterHead),
+        (all, plain, H2ResponseTiming::AfterBody),
+        (SMALL, small, H2ResponseTiming::AfterBody),
+        (SMALL, small, H2ResponseTiming::Never),
     ] {
-        same_in_all_splits(bytes, |pieces| h2_conversation(pieces, &limits, &config, answering));
+        same_in_all_splits(bytes, |pieces| h2_transcript(pieces, &limits, &config, timing));
     }
 }
 
@@ -120,17 +120,17 @@ pub fn uwsgi(data: &[u8]) {
 pub fn proxy_protocol(data: &[u8]) {
     use crate::proxy_protocol::{MAX_V2_PAYLOAD, ParseProgress, parse};
     let parse_in_steps = |step: usize| {
-        let mut taken = 0;
+        let mut available = 0;
         loop {
-            match parse(&data[..taken]) {
-                Ok(ParseProgress::Complete(header)) => return (Some(Ok(header)), taken),
+            match parse(&data[..available]) {
+                Ok(ParseProgress::Complete(header)) => return (Some(Ok(header)), available),
                 Err(error) => return (Some(Err(error)), 0),
                 Ok(ParseProgress::More { wanted }) => {
                     assert!(wanted > 0 && wanted <= MAX_V2_PAYLOAD);
-                    if taken == data.len() {
-                        return (None, taken);
+                    if available == data.len() {
+                        return (None, available);
                     }
-                    taken += wanted.min(step).min(data.len() - taken);
+                    available += wanted.min(step).min(data.len() - available);
                 }
             }
         }

@@ -123,7 +123,7 @@ impl ChunkError {
             Self::BareLf => "a bare LF after a chunk size",
             Self::End => "chunk data longer than its size",
             Self::Trailer(error) => error.reason(),
-            Self::ForbiddenTrailer => "a field that is not allowed in trailers",
+            Self::ForbiddenTrailer => "a field that is forbidden in trailers",
         }
     }
 

@@ -12,11 +12,11 @@ use crate::status::Status;
 
 /// When a request is answered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum H2Answering {
+pub enum H2ResponseTiming {
     /// With its head, rendered beforehand.
-    AtOnce,
+    AfterHead,
     /// When its content is complete, by fields that may enter the table.
-    AtEnd,
+    AfterBody,
     /// Not at all: streams stay open.
     Never,
 }
@@ -27,10 +27,10 @@ const BIG: u64 = 100_000;
 const DATE: &[u8; 29] = b"Sun, 06 Nov 1994 08:49:37 GMT";
 
 /// Which streams of a server's bytes are judged to be malformed, and whether the judge lost its way.
-pub(super) fn judged(pieces: &[&[u8]]) -> Vec<String> {
-    let (mut judge, mut lines) = (ResponseValidator::default(), Vec::new());
+pub(super) fn validated(pieces: &[&[u8]]) -> Vec<String> {
+    let (mut validator, mut lines) = (ResponseValidator::default(), Vec::new());
     for piece in pieces {
-        let read = judge.read(piece, |stream| lines.push(format!("malformed {stream}")));
+        let read = validator.read(piece, |stream| lines.push(format!("malformed {stream}")));
         if read.is_err() {
             lines.push("out of step".to_owned());
             break;
@@ -41,7 +41,7 @@ pub(super) fn judged(pieces: &[&[u8]]) -> Vec<String> {
 
 /// What a server makes of these pieces: one line an event, then one for each frame it sent, but for WINDOW_UPDATE,
 /// which depends on how content is cut. Content is granted at the end, so that the lines depend on the bytes alone.
-pub fn h2_conversation(pieces: &[&[u8]], limits: &Limits, config: &Config, answering: H2Answering) -> Vec<String> {
+pub fn h2_transcript(pieces: &[&[u8]], limits: &Limits, config: &Config, timing: H2ResponseTiming) -> Vec<String> {
     let mut caller = Caller {
         connection: ServerConnection::new(config),
         head: DecodedHead::default(),
@@ -49,7 +49,7 @@ pub fn h2_conversation(pieces: &[&[u8]], limits: &Limits, config: &Config, answe
         sent: Vec::new(),
         lines: Vec::new(),
         in_data: None,
-        answering,
+        timing,
     };
     caller.connection.write_preface(limits, &mut caller.out);
     let mut unread = Vec::new();
@@ -61,9 +61,9 @@ pub fn h2_conversation(pieces: &[&[u8]], limits: &Limits, config: &Config, answe
             } = &mut caller;
             let received = connection.receive(limits, 0, &unread, head, out);
             assert!(received.consumed <= unread.len(), "more consumed than there is");
-            let goes_on = caller.take(&received.event, &unread);
+            let continues = caller.take(&received.event, &unread);
             unread.drain(..received.consumed);
-            if !goes_on {
+            if !continues {
                 break;
             }
         }
@@ -90,7 +90,7 @@ pub fn h2_conversation(pieces: &[&[u8]], limits: &Limits, config: &Config, answe
         "more"
     };
     caller.line(state.to_owned());
-    caller.lines.extend(frames(&caller.sent));
+    caller.lines.extend(frame_lines(&caller.sent));
     caller.lines
 }
 
@@ -102,7 +102,7 @@ struct Caller {
     lines: Vec<String>,
     /// The stream whose data the last line is.
     in_data: Option<u32>,
-    answering: H2Answering,
+    timing: H2ResponseTiming,
 }
 
 impl Caller {
@@ -135,8 +135,8 @@ impl Caller {
                 line.push_str(if expects_continue { " expects" } else { "" });
                 let is_big = request.path.starts_with(b"/big");
                 self.line(line);
-                if end || self.answering == H2Answering::AtOnce {
-                    self.answer(stream, is_big);
+                if end || self.timing == H2ResponseTiming::AfterHead {
+                    self.respond(stream, is_big);
                 }
             }
             ConnectionEvent::Refused { stream, refusal } => {
@@ -162,13 +162,13 @@ impl Caller {
                 }
                 if last {
                     self.line(format!("end {}", stream.number()));
-                    self.answer(stream, false);
+                    self.respond(stream, false);
                 }
             }
             ConnectionEvent::Trailers { stream } => {
                 let trailers = fields(self.head.index().trailers.view(self.head.bytes()));
                 self.line(format!("trailers {}{trailers}", stream.number()));
-                self.answer(stream, false);
+                self.respond(stream, false);
             }
             ConnectionEvent::Reset { stream, code, error } => {
                 let error = error.map_or("by client", |error| error.reason());
@@ -179,21 +179,21 @@ impl Caller {
             ConnectionEvent::GoAway { code } => self.line(format!("client goes {}", code.as_str())),
             ConnectionEvent::Pong { opaque } => self.line(format!("pong {}", text(&opaque))),
             ConnectionEvent::Closed { error } => {
-                self.line(format!("fault {error:?}"));
+                self.line(format!("error {error:?}"));
                 return false;
             }
         }
         true
     }
 
-    fn answer(&mut self, stream: StreamId, is_big: bool) {
+    fn respond(&mut self, stream: StreamId, is_big: bool) {
         let size = if is_big { BIG } else { SMALL };
-        if !self.connection.owes_response(stream) || self.answering == H2Answering::Never {
+        if !self.connection.owes_response(stream) || self.timing == H2ResponseTiming::Never {
             return;
         }
         let Self { connection, out, .. } = self;
         connection.release(stream, u32::MAX, out);
-        if self.answering == H2Answering::AtOnce {
+        if self.timing == H2ResponseTiming::AfterHead {
             let head = PreparedHead::new(Status::OK, Some(size), []);
             let sending = head.map(|head| connection.respond_prepared(stream, &head, DATE, size, out));
             if let Ok(Ok(BodyDelivery::Now)) = sending {
@@ -219,7 +219,7 @@ impl Caller {
 }
 
 /// What was sent, a line for each frame.
-fn frames(mut sent: &[u8]) -> Vec<String> {
+fn frame_lines(mut sent: &[u8]) -> Vec<String> {
     let mut decoder = Decoder::new(4096);
     let mut lines = Vec::new();
     while let Some(header) = FrameHeader::parse(sent) {
@@ -233,7 +233,7 @@ fn frames(mut sent: &[u8]) -> Vec<String> {
                 format!("> data {stream} {}{end}", payload.len())
             }
             FrameType::Headers => {
-                let mut found = Lines::default();
+                let mut found = HeadLine::default();
                 assert_eq!(
                     decoder.decode(payload, &mut found),
                     Ok(()),
@@ -260,12 +260,12 @@ fn frames(mut sent: &[u8]) -> Vec<String> {
 }
 
 #[derive(Default)]
-struct Lines {
+struct HeadLine {
     buffer: Vec<u8>,
     line: String,
 }
 
-impl FieldSink for Lines {
+impl FieldSink for HeadLine {
     fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
     }
@@ -295,7 +295,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 /// Turns any bytes into frames that mostly make sense: a byte chooses the frame, the next ones its parts.
-pub(super) fn program(data: &[u8]) -> Vec<u8> {
+pub(super) fn frames_from_bytes(data: &[u8]) -> Vec<u8> {
     let mut frames = Vec::new();
     let mut bytes = data.iter().copied();
     let mut next = || bytes.next();

@@ -81,7 +81,7 @@ impl fmt::Display for EncodeError {
             Self::FieldValue => "a field value holds a control character",
             Self::FramingField => "a field that only the connection may set",
             Self::RequestLine => "a method or target that is not allowed in a request line",
-            Self::ForbiddenTrailer => "a field that is not allowed in trailers",
+            Self::ForbiddenTrailer => "a field that is forbidden in trailers",
             Self::BodyTooLong => "more body bytes than announced",
             Self::BodyForbidden => "body bytes of a message without a body",
             Self::Busy => "the connection cannot carry another request now",

@@ -50,8 +50,8 @@ impl Attack {
     /// How many of these it takes until the connection ends, and how.
     fn count(&mut self, frames: impl Fn(u32) -> Vec<u8>) -> (u32, Option<ConnectionError>) {
         for round in 0..10_000 {
-            if let Some(fault) = self.send(&frames(round)) {
-                return (round, Some(fault));
+            if let Some(error) = self.send(&frames(round)) {
+                return (round, Some(error));
             }
         }
         (10_000, None)
@@ -60,9 +60,9 @@ impl Attack {
 
 /// Each flood ends the connection with ENHANCE_YOUR_CALM right behind its burst, and is forgiven in time.
 #[test]
-fn floods_are_met_where_they_are_said_to_be() {
-    type Row = (Flood, fn(u32) -> Vec<u8>, i32);
-    let rows: &[Row] = &[
+fn floods_end_the_connection_at_their_burst() {
+    type FloodCase = (Flood, fn(u32) -> Vec<u8>, i32);
+    let rows: &[FloodCase] = &[
         // Rapid reset.
         (Flood::Resets, |n| [get(2 * n + 1), rst(2 * n + 1, 8)].concat(), 0),
         // MadeYouReset, in the ways that are known: each makes us reset a stream whose work goes on.
@@ -159,17 +159,17 @@ fn floods_are_met_where_they_are_said_to_be() {
         if flood == Flood::Resets && before > 0 {
             continue;
         }
-        let mut patient = Attack::new();
+        let mut slow = Attack::new();
         for round in 0..flood.burst() * 3 {
-            patient.now += 1000 / u64::from(flood.per_second()) + 1;
-            assert_eq!(patient.send(&frames(round)), None, "{flood:?} {round}");
+            slow.now += 1000 / u64::from(flood.per_second()) + 1;
+            assert_eq!(slow.send(&frames(round)), None, "{flood:?} {round}");
         }
     }
 }
 
 /// Frames of data pay for the WINDOW_UPDATEs they are answered with.
 #[test]
-fn windows_may_be_updated_as_content_flows() {
+fn window_updates_are_free_while_data_flows() {
     let mut attack = Attack::new();
     assert_eq!(attack.send(&get(1)), None);
     let (connection, out) = (&mut attack.connection, &mut attack.out);
@@ -224,7 +224,7 @@ fn sent(attack: &mut Attack) -> Vec<u64> {
 /// Windows that are opened by a byte or two at a time: the first are served as they are, then data waits for a useful
 /// piece, and the WINDOW_UPDATEs that nothing pays for end the connection.
 #[test]
-fn windows_of_a_few_bytes_cost_little_and_end_the_connection() {
+fn tiny_windows_end_the_connection() {
     // Small frames: 64 at once, and one for each larger frame, of which there are few.
     for (what, initial, update, most) in [
         // Then one for every 16 bytes, as long as the updates are forgiven.
@@ -242,10 +242,10 @@ fn windows_of_a_few_bytes_cost_little_and_end_the_connection() {
         }
         let mut small = 0;
         let ended = (0..20_000).find_map(|_| {
-            let fault = attack.send(&update);
+            let error = attack.send(&update);
             let sizes = sent(&mut attack);
             small += sizes.iter().filter(|&&size| size < 512).count();
-            fault
+            error
         });
         assert_eq!(ended, Some(ConnectionError::Flood(Flood::WindowUpdates)), "{what}");
         assert!(small <= most, "{what}: {small} small frames");
@@ -255,7 +255,7 @@ fn windows_of_a_few_bytes_cost_little_and_end_the_connection() {
 
 /// Clients with little memory have small windows, and may open them only once they are used up.
 #[test]
-fn small_windows_are_served_for_as_long_as_it_takes() {
+fn small_windows_are_served_without_limit() {
     for size in [32, 100, 256, 512, 1000, 1500, 5000] {
         for part in [1, 2] {
             let mut attack = Attack::new();
@@ -282,7 +282,7 @@ fn small_windows_are_served_for_as_long_as_it_takes() {
 
 /// Where small frames are used up, the end of an answer leaves however small it is.
 #[test]
-fn the_end_of_an_answer_needs_no_useful_window() {
+fn the_end_of_a_body_needs_no_large_window() {
     let mut attack = Attack::new();
     let stream = endless(&mut attack, 1);
     for _ in 0..150 {
@@ -314,25 +314,25 @@ fn the_end_of_an_answer_needs_no_useful_window() {
 
 /// CONTINUATION: bounded in number and in bytes, whether it says anything or not.
 #[test]
-fn field_blocks_are_bounded() {
+fn field_blocks_are_limited() {
     let calm = [0, 0, 0, ErrorCode::EnhanceYourCalm as u8];
     for piece in [0, 1, 4000] {
         let mut attack = Attack::new();
         assert_eq!(attack.send(&frame(HEADERS, END_STREAM, 1, "")), None);
-        let (count, fault) = attack.count(|_| frame(CONTINUATION, 0, 1, vec![0; piece]));
-        assert_eq!((count, fault), (16, Some(ConnectionError::BlockTooLarge)), "{piece}");
+        let (count, error) = attack.count(|_| frame(CONTINUATION, 0, 1, vec![0; piece]));
+        assert_eq!((count, error), (16, Some(ConnectionError::BlockTooLarge)), "{piece}");
         assert!(attack.out.ends_with(&calm));
     }
     let mut attack = Attack::new();
     assert_eq!(attack.send(&frame(HEADERS, END_STREAM, 1, "")), None);
-    let (count, fault) = attack.count(|_| frame(CONTINUATION, 0, 1, vec![0; 16_384]));
-    assert_eq!((count, fault), (4, Some(ConnectionError::BlockTooLarge)));
+    let (count, error) = attack.count(|_| frame(CONTINUATION, 0, 1, vec![0; 16_384]));
+    assert_eq!((count, error), (4, Some(ConnectionError::BlockTooLarge)));
 }
 
 /// A block of references of one byte each to a large field of the table: read in time and memory that do not grow with
 /// what they stand for, and ended where no head goes.
 #[test]
-fn references_do_not_unfold() {
+fn indexed_fields_are_not_expanded() {
     let mut attack = Attack::new();
     let mut block = block(GET_FIELDS);
     block.extend_from_slice(&[0x40, 1, b'n', 0x7f, 0xa1, 0x1e]);
@@ -345,13 +345,13 @@ fn references_do_not_unfold() {
         attack.head.bytes().len()
     );
     let more = [&[0x80 | 62; 3000][..]].concat();
-    let fault = attack.send(&frame(HEADERS, 5, 3, &more));
-    assert_eq!(fault.map(ConnectionError::code), Some(ErrorCode::EnhanceYourCalm));
+    let error = attack.send(&frame(HEADERS, 5, 3, &more));
+    assert_eq!(error.map(ConnectionError::code), Some(ErrorCode::EnhanceYourCalm));
 }
 
 /// A client that asks for much and reads nothing is seen as such.
 #[test]
-fn closed_windows_are_told() {
+fn blocked_bytes_are_reported() {
     let mut attack = Attack::new();
     let mut streams = Vec::new();
     assert_eq!(attack.send(&settings(&[(4, 0)])), None);

@@ -58,7 +58,7 @@ fn an_idle_connection_is_small() {
 }
 
 #[test]
-fn a_connection_that_only_began_holds_nothing_beside_itself() {
+fn a_new_connection_allocates_nothing() {
     let (mut connection, mut head, mut out) = (
         ServerConnection::new(&Config::default()),
         DecodedHead::default(),

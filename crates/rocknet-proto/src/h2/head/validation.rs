@@ -2,7 +2,7 @@
 //! §8.2, §8.3).
 
 use super::{DecodedHead, HeadInfo, HeadParts, HeadSink, RequestHeadError};
-use crate::bytes::{TARGET, all, is_token, find_target_end};
+use crate::bytes::{TARGET, all, find_target_end, is_token};
 use crate::fields::{Known, KnownSet, Span};
 use crate::h1::Refusal;
 use crate::h1::authority;

@@ -3,7 +3,7 @@
 use super::check::*;
 use proptest::prelude::*;
 use rocknet_proto::Limits;
-use rocknet_proto::fuzzing::{self, H2Answering, h2_conversation};
+use rocknet_proto::fuzzing::{self, H2ResponseTiming, h2_transcript};
 use rocknet_proto::h2::Config;
 
 /// Frames good and bad, so that a random row of them comes near to everything.
@@ -38,7 +38,7 @@ fn frames() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-fn conversations() -> impl Strategy<Value = Vec<u8>> {
+fn connections() -> impl Strategy<Value = Vec<u8>> {
     let frames = prop::collection::vec(frames(), 0..14);
     let noise = prop::option::weighted(0.2, (any::<prop::sample::Index>(), any::<u8>()));
     (frames, noise).prop_map(|(frames, noise)| {
@@ -55,7 +55,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_split_gives_the_same_events(bytes in conversations(), cuts in prop::collection::vec(0usize..40, 0..12)) {
+    fn any_split_gives_the_same_events(bytes in connections(), cuts in prop::collection::vec(0usize..40, 0..12)) {
         let (mut pieces, mut rest) = (Vec::new(), bytes.as_slice());
         for cut in cuts {
             let (piece, behind) = rest.split_at(cut.min(rest.len()));
@@ -65,15 +65,15 @@ proptest! {
         pieces.push(rest);
         let narrow = Config { streams: 2, stream_window: 0, connection_window: 0, connect_protocol: true };
         for config in [Config::default(), narrow] {
-            for answering in [H2Answering::AtOnce, H2Answering::AtEnd, H2Answering::Never] {
-                let whole = h2_conversation(&[&bytes], &Limits::default(), &config, answering);
-                prop_assert_eq!(&whole, &h2_conversation(&pieces, &Limits::default(), &config, answering));
+            for timing in [H2ResponseTiming::AfterHead, H2ResponseTiming::AfterBody, H2ResponseTiming::Never] {
+                let whole = h2_transcript(&[&bytes], &Limits::default(), &config, timing);
+                prop_assert_eq!(&whole, &h2_transcript(&pieces, &Limits::default(), &config, timing));
             }
         }
     }
 
     #[test]
-    fn random_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn random_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         fuzzing::h2_frames(&bytes);
         fuzzing::h2_connection(&bytes);
         fuzzing::hpack(&bytes);

@@ -2,7 +2,7 @@
 
 use super::check::*;
 use rocknet_proto::Limits;
-use rocknet_proto::fuzzing::{H2Answering, h2_conversation};
+use rocknet_proto::fuzzing::{H2ResponseTiming, h2_transcript};
 use rocknet_proto::h2::{Config, PREFACE};
 
 const GET_1: &str = "request 1 GET / @a end";
@@ -10,38 +10,43 @@ const SENT_1: [&str; 2] = ["> head 1 :status=200 x-a=b", "> data 1 5 end"];
 
 /// §3.4: the preface, and SETTINGS behind it.
 #[test]
-fn the_beginning() {
+fn the_client_preface() {
     let get = get(1);
     for (bytes, expected) in [
         (PREFACE.to_vec(), vec!["idle"]),
         (PREFACE[..10].to_vec(), vec!["more"]),
         (
             b"GET / HTTP/1.1\r\n\r\n".to_vec(),
-            vec!["fault Preface", "closed", "> go away 0 PROTOCOL_ERROR"],
+            vec!["error Preface", "closed", "> go away 0 PROTOCOL_ERROR"],
         ),
         (
             b"PRI * HTTP/2.0\r\n\r\nXX".to_vec(),
-            vec!["fault Preface", "closed", "> go away 0 PROTOCOL_ERROR"],
+            vec!["error Preface", "closed", "> go away 0 PROTOCOL_ERROR"],
         ),
         (
             [PREFACE.as_slice(), &get].concat(),
-            vec!["fault MissingSettings", "closed", "> go away 0 PROTOCOL_ERROR"],
+            vec!["error MissingSettings", "closed", "> go away 0 PROTOCOL_ERROR"],
         ),
         (
             [PREFACE.as_slice(), &frame(SETTINGS, ACK, 0, "")].concat(),
-            vec!["fault MissingSettings", "closed", "> go away 0 PROTOCOL_ERROR"],
+            vec!["error MissingSettings", "closed", "> go away 0 PROTOCOL_ERROR"],
         ),
     ] {
         for size in [1, 7, 1000] {
             let pieces: Vec<&[u8]> = bytes.chunks(size).collect();
-            let found = h2_conversation(&pieces, &Limits::default(), &Config::default(), H2Answering::AtEnd);
+            let found = h2_transcript(
+                &pieces,
+                &Limits::default(),
+                &Config::default(),
+                H2ResponseTiming::AfterBody,
+            );
             assert_eq!(found, expected, "{}", bytes.escape_ascii());
         }
     }
 }
 
 #[test]
-fn a_request_is_answered() {
+fn a_request_gets_a_response() {
     server(&[get(1)], &[GET_1, "idle", SENT_1[0], SENT_1[1]]);
 }
 
@@ -65,7 +70,7 @@ fn unknown_frames_and_flags() {
 #[test]
 fn sizes_and_streams() {
     let large = vec![0; 16_385];
-    let size = |frames: &[Vec<u8>], fault, last| faulty(frames, fault, last, "FRAME_SIZE_ERROR");
+    let size = |frames: &[Vec<u8>], error, last| rejected(frames, error, last, "FRAME_SIZE_ERROR");
     size(&[post(1), frame(DATA, 0, 1, &large)], "FrameTooLarge", 1);
     size(&[frame(HEADERS, 5, 1, &large)], "FrameTooLarge", 0);
     size(&[frame(SETTINGS, 0, 0, &large)], "FrameTooLarge", 0);
@@ -90,9 +95,9 @@ fn sizes_and_streams() {
         (PRIORITY_UPDATE, 1, 4),
     ] {
         let bytes = vec![0; length];
-        faulty(&[frame(kind, 0, stream, bytes)], "WrongStream", 0, "PROTOCOL_ERROR");
+        rejected(&[frame(kind, 0, stream, bytes)], "WrongStream", 0, "PROTOCOL_ERROR");
     }
-    faulty(
+    rejected(
         &[frame(PUSH_PROMISE, 4, 1, [0, 0, 0, 2])],
         "PushFromClient",
         0,
@@ -104,9 +109,9 @@ fn sizes_and_streams() {
 #[test]
 fn idle_streams() {
     for frame in [data(1, "x"), rst(1, 8), window(1, 1), data(2, ""), window(2, 5)] {
-        faulty(&[frame], "IdleStream", 0, "PROTOCOL_ERROR");
+        rejected(&[frame], "IdleStream", 0, "PROTOCOL_ERROR");
     }
-    faulty(&[frame(CONTINUATION, 4, 1, "")], "Continuation", 0, "PROTOCOL_ERROR");
+    rejected(&[frame(CONTINUATION, 4, 1, "")], "Continuation", 0, "PROTOCOL_ERROR");
     // PRIORITY may come at any time.
     server(
         &[frame(PRIORITY_FRAME, 0, 9, [0; 5]), get(1)],
@@ -119,7 +124,7 @@ fn idle_streams() {
 fn half_closed_streams() {
     let config = Config::default();
     let never = |frames: &[Vec<u8>], expected: &[&str]| {
-        server_with(&Limits::default(), &config, H2Answering::Never, frames, expected);
+        server_with(&Limits::default(), &config, H2ResponseTiming::Never, frames, expected);
     };
     let closed = "reset 1 STREAM_CLOSED a frame after the end of its stream";
     never(
@@ -130,7 +135,7 @@ fn half_closed_streams() {
         &[get(1), trailers(1, &[("a", "b")])],
         &[GET_1, closed, "idle", "> reset 1 STREAM_CLOSED"],
     );
-    faulty(
+    rejected(
         &[get(1), frame(CONTINUATION, 4, 1, "")],
         "Continuation",
         1,
@@ -147,18 +152,23 @@ fn half_closed_streams() {
 /// §5.1: streams that are closed.
 #[test]
 fn closed_streams() {
-    let check = |last: Vec<u8>, fault: &str, code: &str| {
+    let check = |last: Vec<u8>, error: &str, code: &str| {
         let bytes = [beginning(), get(1), last].concat();
-        let found = h2_conversation(&[&bytes], &Limits::default(), &Config::default(), H2Answering::AtOnce);
-        assert_eq!(found[..3], [GET_1, &format!("fault {fault}"), "closed"], "{fault}");
-        assert_eq!(found.last(), Some(&format!("> go away 1 {code}")), "{fault}");
+        let found = h2_transcript(
+            &[&bytes],
+            &Limits::default(),
+            &Config::default(),
+            H2ResponseTiming::AfterHead,
+        );
+        assert_eq!(found[..3], [GET_1, &format!("error {error}"), "closed"], "{error}");
+        assert_eq!(found.last(), Some(&format!("> go away 1 {code}")), "{error}");
     };
     check(data(1, "x"), "ClosedStream", "STREAM_CLOSED");
     check(trailers(1, &[]), "ClosedStream", "STREAM_CLOSED");
     check(frame(CONTINUATION, 4, 1, ""), "Continuation", "PROTOCOL_ERROR");
     // After RST_STREAM of the client's own.
-    faulty(&[get(1), rst(1, 8), data(1, "x")], "ClosedStream", 1, "STREAM_CLOSED");
-    faulty(&[get(1), rst(1, 8), get(1)], "ClosedStream", 1, "STREAM_CLOSED");
+    rejected(&[get(1), rst(1, 8), data(1, "x")], "ClosedStream", 1, "STREAM_CLOSED");
+    rejected(&[get(1), rst(1, 8), get(1)], "ClosedStream", 1, "STREAM_CLOSED");
     // These may be under way.
     server(
         &[
@@ -174,7 +184,7 @@ fn closed_streams() {
 
 /// §5.1: frames under way to a stream that we reset are passed over, and its fields are read all the same.
 #[test]
-fn frames_under_way_to_a_stream_we_reset() {
+fn frames_in_flight_to_a_reset_stream() {
     let indexed = [block(POST_FIELDS), vec![0x40, 1, b'n', 1, b'v']].concat();
     let by_index = [block(GET_FIELDS), vec![0x80 | 62]].concat();
     server(
@@ -205,14 +215,14 @@ fn frames_under_way_to_a_stream_we_reset() {
 
 /// §5.1.1: numbers.
 #[test]
-fn stream_numbers() {
-    faulty(&[get(2)], "InvalidStreamId", 0, "PROTOCOL_ERROR");
-    faulty(&[get(5), get(3)], "InvalidStreamId", 5, "PROTOCOL_ERROR");
+fn stream_ids() {
+    rejected(&[get(2)], "InvalidStreamId", 0, "PROTOCOL_ERROR");
+    rejected(&[get(5), get(3)], "InvalidStreamId", 5, "PROTOCOL_ERROR");
 }
 
 /// §5.1.2: more streams at once than allowed.
 #[test]
-fn streams_at_once() {
+fn concurrent_streams() {
     let config = Config {
         streams: 1,
         ..Config::default()
@@ -220,7 +230,7 @@ fn streams_at_once() {
     server_with(
         &Limits::default(),
         &config,
-        H2Answering::Never,
+        H2ResponseTiming::Never,
         &[get(1), get(3), rst(1, 8), get(5)],
         &[
             GET_1,
@@ -255,15 +265,15 @@ fn padding() {
         ],
     );
     for payload in [&b"\x01"[..], b"\x03ab", b"\xffabc"] {
-        faulty(&[post(1), padded(DATA, 0, 1, payload)], "Padding", 1, "PROTOCOL_ERROR");
-        faulty(
+        rejected(&[post(1), padded(DATA, 0, 1, payload)], "Padding", 1, "PROTOCOL_ERROR");
+        rejected(
             &[padded(HEADERS, END_HEADERS, 1, payload)],
             "Padding",
             0,
             "PROTOCOL_ERROR",
         );
     }
-    faulty(&[post(1), padded(DATA, 0, 1, b"")], "FrameSize", 1, "FRAME_SIZE_ERROR");
+    rejected(&[post(1), padded(DATA, 0, 1, b"")], "FrameSize", 1, "FRAME_SIZE_ERROR");
 }
 
 /// RFC 7540 §5.3.1: the one rule of the old priorities that is left.
@@ -278,7 +288,7 @@ fn dependencies() {
         &[frame(HEADERS, 5 | PRIORITY, 1, on(1))],
         &["rejected SelfDependency", "idle", "> reset 1 PROTOCOL_ERROR"],
     );
-    faulty(
+    rejected(
         &[frame(PRIORITY_FRAME, 0, 5, [0x80, 0, 0, 5, 1])],
         "SelfDependency",
         0,
@@ -291,7 +301,7 @@ fn dependencies() {
 fn settings_of_the_client() {
     server(&[settings(&[(1, 0), (3, 5), (99, 1)])], &["idle", "> settings ack"]);
     server(&[frame(SETTINGS, ACK, 0, "")], &["idle"]);
-    for (name, value, fault, code) in [
+    for (name, value, error, code) in [
         (2, 2, "InvalidSetting", "PROTOCOL_ERROR"),
         (4, 1 << 31, "InitialWindowTooLarge", "FLOW_CONTROL_ERROR"),
         (5, 16_383, "InvalidSetting", "PROTOCOL_ERROR"),
@@ -299,13 +309,13 @@ fn settings_of_the_client() {
         (8, 2, "InvalidSetting", "PROTOCOL_ERROR"),
         (9, 2, "InvalidSetting", "PROTOCOL_ERROR"),
     ] {
-        faulty(&[settings(&[(name, value)])], fault, 0, code);
+        rejected(&[settings(&[(name, value)])], error, 0, code);
     }
 }
 
 /// §6.7, §6.8.
 #[test]
-fn pings_and_farewells() {
+fn ping_and_goaway() {
     server(
         &[frame(PING, 0, 0, "12345678"), frame(PING, ACK, 0, "abcdefgh")],
         &["pong abcdefgh", "idle", "> pong 12345678"],
@@ -318,14 +328,14 @@ fn pings_and_farewells() {
 
 /// §6.9: windows of what we send.
 #[test]
-fn windows() {
-    faulty(&[window(0, 0)], "ZeroWindowIncrement", 0, "PROTOCOL_ERROR");
-    faulty(&[window(0, 0x7fff_ffff)], "WindowTooLarge", 0, "FLOW_CONTROL_ERROR");
+fn send_windows() {
+    rejected(&[window(0, 0)], "ZeroWindowIncrement", 0, "PROTOCOL_ERROR");
+    rejected(&[window(0, 0x7fff_ffff)], "WindowTooLarge", 0, "FLOW_CONTROL_ERROR");
     let never = |frames: &[Vec<u8>], expected: &[&str]| {
         server_with(
             &Limits::default(),
             &Config::default(),
-            H2Answering::Never,
+            H2ResponseTiming::Never,
             frames,
             expected,
         );
@@ -348,7 +358,7 @@ fn windows() {
             "> reset 1 FLOW_CONTROL_ERROR",
         ],
     );
-    faulty(
+    rejected(
         &[get(1), window(1, 1), settings(&[(4, 0x7fff_ffff)])],
         "InitialWindowTooLarge",
         1,
@@ -358,7 +368,7 @@ fn windows() {
 
 /// §6.9.1, §6.9.2: content leaves as far as windows go, which may be negative.
 #[test]
-fn content_is_held_by_windows() {
+fn windows_limit_bodies() {
     let big = "request 1 GET /big @a end";
     let head = "> head 1 :status=200 x-a=b";
     // The connection's window is the narrower one.
@@ -450,9 +460,9 @@ fn continuations() {
         frame(CONTINUATION, 4, 3, back),
         frame(22, 0, 0, ""),
     ] {
-        faulty(&[open.clone(), other], "Continuation", 0, "PROTOCOL_ERROR");
+        rejected(&[open.clone(), other], "Continuation", 0, "PROTOCOL_ERROR");
     }
-    faulty(
+    rejected(
         &[get(1), frame(CONTINUATION, 4, 1, back)],
         "Continuation",
         1,
@@ -462,8 +472,8 @@ fn continuations() {
 
 /// §4.3, RFC 7541: blocks that cannot be read.
 #[test]
-fn blocks_that_cannot_be_read() {
-    for (block, fault) in [
+fn invalid_field_blocks() {
+    for (block, error) in [
         (&[0x80][..], "Compression(Index)"),
         (&[0xbe], "Compression(Index)"),
         (&[0x82, 0x20], "Compression(MisplacedTableSize)"),
@@ -471,6 +481,6 @@ fn blocks_that_cannot_be_read() {
         (&[0x00, 0x81, 0xff], "Compression(HuffmanPadding)"),
         (&[0x40, 5, b'a'], "Compression(Truncated)"),
     ] {
-        faulty(&[frame(HEADERS, 5, 1, block)], fault, 1, "COMPRESSION_ERROR");
+        rejected(&[frame(HEADERS, 5, 1, block)], error, 1, "COMPRESSION_ERROR");
     }
 }

@@ -69,7 +69,7 @@ impl Server {
 }
 
 #[test]
-fn parts_come_in_their_order() {
+fn parts_must_be_sent_in_order() {
     let mut server = Server::new();
     let id = server.request(&get(1));
     let Server { connection, out, .. } = &mut server;
@@ -132,7 +132,7 @@ fn parts_come_in_their_order() {
 }
 
 #[test]
-fn an_end_of_its_own_is_written_at_once() {
+fn an_empty_end_is_written_immediately() {
     let mut server = Server::new();
     let id = server.request(&get(1));
     assert_eq!(server.respond(id, false), Ok(()));
@@ -151,7 +151,7 @@ fn an_end_of_its_own_is_written_at_once() {
 }
 
 #[test]
-fn prepared_answers_leave_whole_if_windows_allow() {
+fn prepared_responses_are_sent_at_once_if_windows_allow() {
     let head =
         PreparedHead::new(Status::OK, Some(13), [(b"Vary".as_slice(), b"Origin".as_slice())]).expect("good fields");
     let mut server = Server::new();
@@ -213,7 +213,7 @@ fn prepared_answers_leave_whole_if_windows_allow() {
 
 /// RFC 9218: the more urgent first, incremental ones by turns, the others one after the other.
 #[test]
-fn content_takes_turns_by_priority() {
+fn bodies_are_scheduled_by_priority() {
     let with = |stream, priority: &str| get_with(stream, &[("priority", priority)]);
     let order = |requests: &[Vec<u8>], between: &[u8]| {
         let mut server = Server::new();
@@ -252,7 +252,7 @@ fn content_takes_turns_by_priority() {
 }
 
 #[test]
-fn a_prepared_answer_does_not_overtake_a_more_urgent_one() {
+fn a_prepared_response_does_not_overtake_a_more_urgent_one() {
     let head = PreparedHead::new(Status::OK, Some(5), []).expect("good fields");
     for (priority, expected) in [
         ("u=0", BodyDelivery::Now),
@@ -276,7 +276,7 @@ const STYLE: PushRequest<'_> = PushRequest {
 };
 
 #[test]
-fn promises() {
+fn push_promises() {
     let mut server = Server::new();
     let page = server.request(&get(1));
     assert_eq!(server.respond(page, false), Ok(()));
@@ -292,7 +292,7 @@ fn promises() {
     }
     let pushed = connection
         .push_promise(page, &STYLE, [], out)
-        .expect("the client takes promises");
+        .expect("the client allows push");
     assert_eq!(pushed.number(), 2);
     assert_eq!(out[3..13], [PUSH_PROMISE, END_HEADERS, 0, 0, 0, 1, 0, 0, 0, 2]);
     assert!(!connection.may_push(pushed), "no promise on a promised stream");
@@ -306,7 +306,7 @@ fn promises() {
     // One that the client does not want.
     let other = connection
         .push_promise(page, &STYLE, [], out)
-        .expect("the client takes promises");
+        .expect("the client allows push");
     assert_eq!(other.number(), 4);
     let events = server.receive(&rst(4, ErrorCode::Cancel as u32));
     assert!(matches!(events[..], [ConnectionEvent::Reset { stream, .. }] if stream == other));
@@ -331,7 +331,7 @@ fn promises() {
 }
 
 #[test]
-fn promises_that_are_not_wanted() {
+fn push_is_refused_if_the_client_does_not_allow_it() {
     for (setting, goes) in [((2, 0), false), ((3, 0), false), ((3, 100), true)] {
         let mut server = Server::new();
         server.receive(&settings(&[setting]));
@@ -359,7 +359,7 @@ fn promises_that_are_not_wanted() {
 
 /// RFC 9113 §6.8: leaving in two steps, so that no request under way is lost.
 #[test]
-fn leaving() {
+fn graceful_shutdown() {
     let mut server = Server::new();
     let first = server.request(&get(1));
     server.connection.begin_drain(&mut server.out);
@@ -396,7 +396,7 @@ fn leaving() {
 }
 
 #[test]
-fn a_ping_of_ours_is_answered() {
+fn a_ping_is_acknowledged() {
     let mut server = Server::new();
     server.connection.ping(*b"alive???", &mut server.out);
     assert_eq!(server.sent(), frame(PING, 0, 0, "alive???"));
@@ -406,7 +406,7 @@ fn a_ping_of_ours_is_answered() {
 
 /// The server's preface, as a client reads it.
 #[test]
-fn what_the_server_begins_with() {
+fn the_server_preface() {
     let (mut connection, mut out) = (ServerConnection::new(&Config::default()), Vec::new());
     connection.write_preface(&Limits::default(), &mut out);
     let expected = settings(&[(3, 128), (4, 262_144), (6, 16_384 + 3200), (9, 1)]);
