@@ -1,7 +1,7 @@
-//! Encodes and decodes field blocks line by line, for another implementation to check both ways.
+//! Encodes and decodes field blocks line by line, for comparisons with another implementation.
 //!
-//! `read HEX` is answered with the fields of a block as `NAME:VALUE`, `write NAME:VALUE …` with the block, all in
-//! hexadecimal; `allow N` says how large the encoder's table may be.
+//! `read HEX` prints the fields of a block as `NAME:VALUE`, and `write NAME:VALUE …` prints the block, all in
+//! hexadecimal. `allow N` sets the maximum size of the encoder's table.
 
 use std::io::{BufRead, Write};
 
@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 let fields: Vec<OwnedField> = rest.split_whitespace().map(field).collect::<Result<_, _>>()?;
                 writeln!(out, "{}", hex(&hpack.encode(&fields)))?;
             }
-            _ => return Err(format!("no verb: {verb}").into()),
+            _ => return Err(format!("unknown command: {verb}").into()),
         }
         out.flush()?;
     }
@@ -45,7 +45,7 @@ fn hex(bytes: &[u8]) -> String {
 
 fn bytes(hex: &str) -> Result<Vec<u8>, Box<dyn std::error::Error>> {
     let (pairs, []) = hex.as_bytes().as_chunks::<2>() else {
-        return Err("half a byte".into());
+        return Err("an odd number of hexadecimal digits".into());
     };
     pairs
         .iter()

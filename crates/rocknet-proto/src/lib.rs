@@ -28,6 +28,7 @@
 //! # Ok::<(), rocknet_proto::h1::EncodeError>(())
 //! ```
 #![forbid(unsafe_code)]
+#![deny(missing_docs)]
 
 mod bytes;
 pub mod cgi;
@@ -51,7 +52,7 @@ pub mod semantics;
 pub mod status;
 pub mod uwsgi;
 
-/// Request head that was decoded into a buffer of its own, where the version compresses heads.
+/// Request head that was decoded into a separate buffer, in versions with compressed heads.
 pub use h2::DecodedHead;
 
 pub use fields::{Field, FieldIndex, Fields, Known, KnownSet, Span};

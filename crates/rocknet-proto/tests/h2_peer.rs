@@ -1,5 +1,5 @@
-//! Against another implementation: the `h2` crate as client, over a pipe in memory. Both sides must agree on every
-//! program of requests, whatever windows, frames and tables the client asks for.
+//! Interoperability with the `h2` crate as client, over a pipe in memory. Both sides must agree on every sequence of
+//! requests, with any windows, frame sizes and table sizes of the client.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -15,22 +15,22 @@ use rocknet_proto::h2::{
 use rocknet_proto::{Limits, Status};
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf, duplex};
 
-/// One request, and what its answer is to be.
+/// One request and the expected response.
 #[derive(Clone, Debug)]
 struct Exchange {
-    /// Bytes of content; none for GET.
+    /// Size of the request body in bytes; `None` for GET.
     upload: Option<usize>,
     announced: bool,
     download: usize,
-    /// The head comes rendered beforehand.
+    /// Sends a prepared head.
     prepared: bool,
     request_trailers: bool,
     response_trailers: bool,
     hints: bool,
     push: bool,
-    /// The client gives up right behind its head.
+    /// The client resets the stream right after its head.
     cancelled: bool,
-    /// What it says of its urgency (RFC 9218): an order in which nothing is lost.
+    /// Value of the priority field (RFC 9218). No order of bodies may lose data.
     priority: Option<String>,
 }
 
@@ -77,7 +77,7 @@ fn exchanges() -> impl Strategy<Value = Vec<Exchange>> {
                     request_trailers: request_trailers && upload.is_some(),
                     response_trailers: response_trailers && !prepared,
                     hints,
-                    // A promise that crosses the reset of its stream trips a debug assertion in that client.
+                    // A push promise for a reset stream triggers a debug assertion in that client.
                     push: push && !cancelled,
                     cancelled,
                 }
@@ -104,14 +104,14 @@ fn clients() -> impl Strategy<Value = Client> {
         })
 }
 
-/// The server's end: answers by what the path says.
+/// Server whose responses depend on the path.
 struct Server {
     connection: ServerConnection,
     head: DecodedHead,
     out: Vec<u8>,
-    /// What is known of the streams whose requests are not complete: the path, and what came of the content.
+    /// Path and received body of each stream whose request is incomplete.
     open: HashMap<StreamId, (String, Vec<u8>)>,
-    /// How much of an answer has left, and whether trailers follow.
+    /// Sent bytes of each response body, and true if trailers follow.
     sending: HashMap<StreamId, (usize, bool)>,
     cancelled: usize,
 }
@@ -159,7 +159,7 @@ impl Server {
     }
 
     fn respond(&mut self, stream: StreamId) {
-        let (path, received) = self.open.remove(&stream).expect("it is open");
+        let (path, received) = self.open.remove(&stream).expect("the stream is open");
         assert_eq!(received, body_bytes(received.len()));
         let mut parts = path.split('/').skip(1);
         let length: usize = parts.next().and_then(|part| part.parse().ok()).expect("a length");
@@ -175,7 +175,11 @@ impl Server {
                 authority: b"example.com",
                 path: b"/7/-",
             };
-            Some(connection.push_promise(stream, &request, [], out).expect("it may"))
+            Some(
+                connection
+                    .push_promise(stream, &request, [], out)
+                    .expect("push is allowed"),
+            )
         } else {
             None
         };
@@ -207,12 +211,12 @@ impl Server {
         }
     }
 
-    /// Content as far as windows go, a bounded amount at once.
+    /// Writes response bodies as far as windows allow, up to a limit per call.
     fn fill_output(&mut self) {
         while self.out.len() < 200_000
             && let Some(grant) = self.connection.next_data(30_000, &mut self.out)
         {
-            let (sent, trailers) = self.sending.get_mut(&grant.stream).expect("it was offered");
+            let (sent, trailers) = self.sending.get_mut(&grant.stream).expect("it was queued");
             let end = *sent + grant.length as usize;
             self.out.extend(body_range(*sent, end));
             *sent = end;
@@ -226,7 +230,7 @@ impl Server {
     }
 }
 
-/// Serves until the client goes; gives the number of streams that were cancelled.
+/// Serves until the client closes, and returns the server.
 async fn serve(mut pipe: DuplexStream) -> Server {
     let limits = Limits::default();
     let mut server = Server {
@@ -241,7 +245,7 @@ async fn serve(mut pipe: DuplexStream) -> Server {
     let (mut unread, mut buffer) = (Vec::new(), vec![0; 10_000]);
     loop {
         server.fill_output();
-        // Reading goes on while the pipe is full: a client that waits for us to read may read nothing itself.
+        // The server reads while the pipe is full, because a client that waits for that may not read either.
         let received = poll_fn(|context| {
             while !server.out.is_empty() {
                 match Pin::new(&mut pipe).poll_write(context, &server.out) {

@@ -1,4 +1,4 @@
-//! Plays the caller of an HTTP/2 connection, and reads back what it was told to send.
+//! Caller of an HTTP/2 connection, which also decodes the frames that the connection sends.
 
 use crate::fields::Fields;
 use crate::h2::frame::{ACK, END_STREAM, FrameHeader, FrameType, HEADER_SIZE, read_u32};
@@ -10,23 +10,23 @@ use crate::h2::{
 use crate::limits::Limits;
 use crate::status::Status;
 
-/// When a request is answered.
+/// Time of the response to a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum H2ResponseTiming {
-    /// With its head, rendered beforehand.
+    /// After the head, with a prepared head.
     AfterHead,
-    /// When its content is complete, by fields that may enter the table.
+    /// After the body, with fields that may enter the dynamic table.
     AfterBody,
-    /// Not at all: streams stay open.
+    /// Never, so that streams stay open.
     Never,
 }
 
-/// Content of an answer, but for paths below `/big`.
+/// Size of a response body in bytes; paths below `/big` have a large one.
 const SMALL: u64 = 5;
 const BIG: u64 = 100_000;
 const DATE: &[u8; 29] = b"Sun, 06 Nov 1994 08:49:37 GMT";
 
-/// Which streams of a server's bytes are judged to be malformed, and whether the judge lost its way.
+/// Returns the streams whose responses the validator rejects, and `out of step` if it loses the frame boundaries.
 pub(super) fn validated(pieces: &[&[u8]]) -> Vec<String> {
     let (mut validator, mut lines) = (ResponseValidator::default(), Vec::new());
     for piece in pieces {
@@ -39,8 +39,9 @@ pub(super) fn validated(pieces: &[&[u8]]) -> Vec<String> {
     lines
 }
 
-/// What a server makes of these pieces: one line an event, then one for each frame it sent, but for WINDOW_UPDATE,
-/// which depends on how content is cut. Content is granted at the end, so that the lines depend on the bytes alone.
+/// Returns the events of a server that receives these pieces, one line each, and then a line for each frame it sent.
+/// WINDOW_UPDATE is omitted, because it depends on the split of the body. Response bodies are sent at the end, so that
+/// the lines depend only on the bytes.
 pub fn h2_transcript(pieces: &[&[u8]], limits: &Limits, config: &Config, timing: H2ResponseTiming) -> Vec<String> {
     let mut caller = Caller {
         connection: ServerConnection::new(config),
@@ -70,17 +71,17 @@ pub fn h2_transcript(pieces: &[&[u8]], limits: &Limits, config: &Config, timing:
         if caller.connection.is_closed() {
             break;
         }
-        // A frame of the largest size but for its last byte.
+        // A frame of maximum size without its last byte.
         assert!(
             unread.len() < HEADER_SIZE + (1 << 14),
-            "an incomplete frame is kept, and no more"
+            "only an incomplete frame is buffered"
         );
     }
     caller.grant_all();
     caller.sent.extend_from_slice(&caller.out);
     assert!(
         caller.connection.memory() < 256 * 1024,
-        "a connection's own memory is bounded"
+        "the memory of a connection is bounded"
     );
     let state = if caller.connection.is_closed() {
         "closed"
@@ -100,7 +101,7 @@ struct Caller {
     out: Vec<u8>,
     sent: Vec<u8>,
     lines: Vec<String>,
-    /// The stream whose data the last line is.
+    /// Stream of the data event in the last line.
     in_data: Option<u32>,
     timing: H2ResponseTiming,
 }
@@ -111,7 +112,7 @@ impl Caller {
         self.in_data = None;
     }
 
-    /// Notes the event and answers; false when there is nothing more.
+    /// Records the event and responds; returns false if no event follows.
     fn take(&mut self, event: &ConnectionEvent, unread: &[u8]) -> bool {
         match *event {
             ConnectionEvent::More => return false,
@@ -152,7 +153,7 @@ impl Caller {
                 last,
             } => {
                 let data = &unread[start..end];
-                assert!(!data.is_empty() || last, "data of no bytes is no event");
+                assert!(!data.is_empty() || last, "a data event without bytes");
                 if self.in_data != Some(stream.number()) {
                     self.line(format!("data {} ", stream.number()));
                     self.in_data = Some(stream.number());
@@ -207,7 +208,7 @@ impl Caller {
         }
     }
 
-    /// Takes all grants in small helpings, as a server with a full queue would.
+    /// Sends all data in small parts, like a server with a full queue.
     fn grant_all(&mut self) {
         let Self { connection, out, .. } = self;
         while let Some(grant) = connection.next_data(30_000, out) {
@@ -218,7 +219,7 @@ impl Caller {
     }
 }
 
-/// What was sent, a line for each frame.
+/// Returns the sent frames, one line each.
 fn frame_lines(mut sent: &[u8]) -> Vec<String> {
     let mut decoder = Decoder::new(4096);
     let mut lines = Vec::new();
@@ -229,7 +230,10 @@ fn frame_lines(mut sent: &[u8]) -> Vec<String> {
         let (stream, end) = (header.stream, if header.has(END_STREAM) { " end" } else { "" });
         lines.push(match header.kind {
             FrameType::Data => {
-                assert!(payload.iter().all(|&byte| byte == b'x'), "data stands where it belongs");
+                assert!(
+                    payload.iter().all(|&byte| byte == b'x'),
+                    "a data frame holds only body bytes"
+                );
                 format!("> data {stream} {}{end}", payload.len())
             }
             FrameType::Headers => {
@@ -294,7 +298,7 @@ fn text(bytes: &[u8]) -> String {
     bytes.escape_ascii().to_string()
 }
 
-/// Turns any bytes into frames that mostly make sense: a byte chooses the frame, the next ones its parts.
+/// Turns any bytes into mostly valid frames: a byte selects the frame, and the next ones its parts.
 pub(super) fn frames_from_bytes(data: &[u8]) -> Vec<u8> {
     let mut frames = Vec::new();
     let mut bytes = data.iter().copied();
@@ -303,7 +307,7 @@ pub(super) fn frames_from_bytes(data: &[u8]) -> Vec<u8> {
         let stream = u32::from(next().unwrap_or(1) % 12);
         let flags = next().unwrap_or(5);
         let payload: Vec<u8> = match choice % 12 {
-            // A head by the static table, with what the flags ask for.
+            // A head of the static table, with the parts that the flags select.
             0..=2 => {
                 let mut block = vec![0x82, 0x86, 0x84, 0x41, 1, b'a'];
                 if flags & 0x10 != 0 {

@@ -1,4 +1,4 @@
-//! Content of requests: its pieces, its length, its limit, its windows, and trailers behind it.
+//! Request bodies: their parts, length, limit, windows and trailers.
 
 use super::check::*;
 use rocknet_proto::Limits;
@@ -23,7 +23,7 @@ fn bodies_arrive_in_parts() {
         &[post(1), data(1, ""), last_data(1, "x")],
         &[POST_1, "data 1 x", "end 1", "idle", SENT[0], SENT[1]],
     );
-    // Two at once.
+    // Two streams concurrently.
     server(
         &[
             post(1),
@@ -165,7 +165,7 @@ fn a_body_above_its_limit_is_refused_once() {
     );
 }
 
-/// An answer may come before the content has: the rest of it is passed over, and the stream ends with it.
+/// A response may precede the end of the request body. The rest is discarded, and the stream ends with it.
 #[test]
 fn a_body_after_its_response_is_discarded() {
     server_with(
@@ -185,7 +185,7 @@ fn a_body_after_its_response_is_discarded() {
     );
 }
 
-/// A connection with one request whose content is under way.
+/// A connection with one request whose body is incomplete.
 struct Upload {
     connection: ServerConnection,
     head: DecodedHead,
@@ -272,8 +272,8 @@ fn a_stream_above_its_window_is_reset() {
     assert_eq!(upload.sent(), rst(1, ErrorCode::FlowControlError as u32));
 }
 
-/// The end of our side is the end of an answer, after which content is for nobody; of a tunnel it is the end of one
-/// way.
+/// The end of a response body discards the rest of the request body. The end of a tunnel's sending side closes only
+/// that direction.
 #[test]
 fn the_end_of_a_tunnel_closes_one_direction() {
     for is_tunnel in [false, true] {
@@ -303,11 +303,11 @@ fn the_end_of_a_tunnel_closes_one_direction() {
         assert_eq!(upload.connection.receives_body(stream), is_tunnel);
         upload.connection.discard_body(stream, &mut upload.out);
         let received = upload.receive(&piece);
-        assert_eq!(received.event, ConnectionEvent::More, "nobody wants it any more");
+        assert_eq!(received.event, ConnectionEvent::More, "the body is discarded");
     }
 }
 
-/// What a stream took of the connection's window comes back when the stream goes, however it goes.
+/// A closed stream returns its share of the connection window, however it is closed.
 #[test]
 fn closed_streams_return_their_share_of_the_connection_window() {
     for way in 0..4 {
@@ -340,13 +340,13 @@ fn closed_streams_return_their_share_of_the_connection_window() {
             sent.windows(granted.len()).any(|part| part == granted),
             "way {way}: {sent:?}"
         );
-        // A stale id changes nothing.
+        // A stale ID has no effect.
         upload.connection.release(stream, 48_000, &mut upload.out);
         assert!(upload.sent().is_empty(), "way {way}");
     }
 }
 
-/// Content that nobody wants is taken up to the end of its window, then the stream is reset without blame.
+/// A discarded body is accepted up to the end of its window; then the stream is reset with NO_ERROR.
 #[test]
 fn a_discarded_body_is_limited_to_its_window() {
     let mut upload = Upload::new(&NARROW);
@@ -362,12 +362,12 @@ fn a_discarded_body_is_limited_to_its_window() {
     }
     let sent = upload.sent();
     assert!(sent.ends_with(&rst(1, 0)), "{sent:?}");
-    // What was under way is passed over.
+    // Frames in flight are discarded.
     assert_eq!(upload.receive(&data(1, "late")).event, ConnectionEvent::More);
     assert!(upload.connection.is_idle() && !upload.connection.is_closed());
 }
 
-/// Kinds of the frames in these bytes, of which the last may be a header alone.
+/// Returns the types of the frames in these bytes; the last frame may lack its payload.
 fn kinds(mut bytes: &[u8]) -> Vec<u8> {
     let mut all = Vec::new();
     while let Some(header) = bytes.get(..9) {
@@ -378,12 +378,11 @@ fn kinds(mut bytes: &[u8]) -> Vec<u8> {
     all
 }
 
-/// What its end gives back of the connection's window, and the end of a stream whose content nobody wants, do not come
-/// between the header of a frame and its content.
+/// WINDOW_UPDATE and RST_STREAM at the end of a stream do not separate the header of a frame from its payload.
 #[test]
 fn no_frame_separates_a_header_from_its_payload() {
-    // whether the client has ended its side, how much it has sent of its window, and what stands around the last frame
-    // of the answer
+    // True if the client has ended its side; the bytes it has sent; the frames before and after the last frame of the
+    // response.
     for (ended, sent, before, behind) in [
         (true, 1_000, &[DATA][..], &[][..]),
         (true, 65_535, &[WINDOW_UPDATE, DATA], &[]),

@@ -1,4 +1,4 @@
-//! Frames in a few letters, and the check function that all tables run through.
+//! Short constructors of frames, and the check functions of all tables.
 
 use rocknet_proto::Limits;
 use rocknet_proto::fuzzing::{H2ResponseTiming, h2_transcript};
@@ -32,7 +32,7 @@ pub fn frame(kind: u8, flags: u8, stream: u32, payload: impl AsRef<[u8]>) -> Vec
     bytes
 }
 
-/// A field block of literals that enter no table.
+/// Returns a field block of literals without indexing.
 pub fn block(fields: &[(&str, &str)]) -> Vec<u8> {
     let mut block = Vec::new();
     for (name, value) in fields {
@@ -129,13 +129,13 @@ pub fn settings(values: &[(u16, u32)]) -> Vec<u8> {
     frame(SETTINGS, 0, 0, payload)
 }
 
-/// What a client begins with.
+/// Returns the preface of a client.
 pub fn beginning() -> Vec<u8> {
     [PREFACE.as_slice(), &settings(&[])].concat()
 }
 
-/// Frames behind a good beginning, answered when complete. Of the expected lines, the acknowledgement of SETTINGS at
-/// their beginning is left out.
+/// Checks the transcript of frames after a valid preface, with a response after each request. The expected lines omit
+/// the acknowledgement of the SETTINGS in the preface.
 pub fn server(frames: &[Vec<u8>], expected: &[&str]) {
     server_with(
         &Limits::default(),
@@ -166,7 +166,7 @@ pub fn server_with(limits: &Limits, config: &Config, timing: H2ResponseTiming, f
     }
 }
 
-/// Frames that end the connection with this fault and code, before anything else is told.
+/// Checks that the frames end the connection with this error and code.
 pub fn rejected(frames: &[Vec<u8>], error: &str, last: u32, code: &str) {
     let (error, go_away) = (format!("error {error}"), format!("> go away {last} {code}"));
     let bytes = [beginning(), frames.concat()].concat();
@@ -181,7 +181,7 @@ pub fn rejected(frames: &[Vec<u8>], error: &str, last: u32, code: &str) {
     let single: Vec<&[u8]> = bytes.chunks(1).collect();
     let again = h2_transcript(&single, &Limits::default(), &Config::default(), H2ResponseTiming::Never);
     assert_eq!(found, again, "byte by byte");
-    // Whatever follows changes nothing.
+    // More frames must not change the result.
     let followed = [bytes, get(99)].concat();
     let again = h2_transcript(
         &[&followed],

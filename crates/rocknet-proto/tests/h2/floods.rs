@@ -1,4 +1,4 @@
-//! Floods: what may come, what ends the connection, and that an account is forgiven as time goes on.
+//! Floods: the accepted bursts, the end of the connection, and the refill over time.
 
 use super::check::*;
 use rocknet_proto::Limits;
@@ -6,7 +6,7 @@ use rocknet_proto::h2::{
     Config, ConnectionError, ConnectionEvent, DecodedHead, ErrorCode, Flood, ServerConnection, StreamId,
 };
 
-/// A client that has begun, with a clock.
+/// A client after its preface, with a clock.
 struct Attack {
     connection: ServerConnection,
     head: DecodedHead,
@@ -26,7 +26,7 @@ impl Attack {
         attack
     }
 
-    /// Sends all of it; nothing is answered. Gives the fault that ended the connection.
+    /// Sends all bytes without any response; returns the error that ended the connection.
     fn send(&mut self, bytes: &[u8]) -> Option<ConnectionError> {
         let mut at = 0;
         loop {
@@ -47,7 +47,7 @@ impl Attack {
         }
     }
 
-    /// How many of these it takes until the connection ends, and how.
+    /// Returns the number of rounds until the connection ends, and the error.
     fn count(&mut self, frames: impl Fn(u32) -> Vec<u8>) -> (u32, Option<ConnectionError>) {
         for round in 0..10_000 {
             if let Some(error) = self.send(&frames(round)) {
@@ -58,14 +58,14 @@ impl Attack {
     }
 }
 
-/// Each flood ends the connection with ENHANCE_YOUR_CALM right behind its burst, and is forgiven in time.
+/// Each flood ends the connection with ENHANCE_YOUR_CALM right after its burst, and the burst refills over time.
 #[test]
 fn floods_end_the_connection_at_their_burst() {
     type FloodCase = (Flood, fn(u32) -> Vec<u8>, i32);
     let rows: &[FloodCase] = &[
         // Rapid reset.
         (Flood::Resets, |n| [get(2 * n + 1), rst(2 * n + 1, 8)].concat(), 0),
-        // MadeYouReset, in the ways that are known: each makes us reset a stream whose work goes on.
+        // MadeYouReset, in all known ways: each makes the server reset a stream whose request is still processed.
         (Flood::Resets, |n| [get(2 * n + 1), window(2 * n + 1, 0)].concat(), 0),
         (
             Flood::Resets,
@@ -83,7 +83,7 @@ fn floods_end_the_connection_at_their_burst() {
             |n| [post_with(2 * n + 1, &[("content-length", "1")]), data(2 * n + 1, "xx")].concat(),
             0,
         ),
-        // Heads that are malformed.
+        // Malformed heads.
         (Flood::Resets, |n| get_with(2 * n + 1, &[("connection", "x")]), 0),
         (
             Flood::Resets,
@@ -93,7 +93,7 @@ fn floods_end_the_connection_at_their_burst() {
         // Streams above the limit: the first 128 are open.
         (Flood::Resets, |n| get(2 * n + 1), 128),
         (Flood::Pings, |_| frame(PING, 0, 0, [0; 8]), 0),
-        // The one of the beginning is booked, too.
+        // The SETTINGS of the preface count, too.
         (Flood::Settings, |_| settings(&[(4, 100)]), -1),
         (
             Flood::Priorities,
@@ -155,7 +155,7 @@ fn floods_end_the_connection_at_their_burst() {
             "{flood:?}"
         );
         assert!(attack.connection.is_closed());
-        // The same, no faster than it is forgiven.
+        // The same at the refill rate.
         if flood == Flood::Resets && before > 0 {
             continue;
         }
@@ -167,7 +167,7 @@ fn floods_end_the_connection_at_their_burst() {
     }
 }
 
-/// Frames of data pay for the WINDOW_UPDATEs they are answered with.
+/// Sent DATA frames pay for the WINDOW_UPDATEs that they cause.
 #[test]
 fn window_updates_are_free_while_data_flows() {
     let mut attack = Attack::new();
@@ -199,7 +199,7 @@ fn window_updates_are_free_while_data_flows() {
     }
 }
 
-/// An answer without end on a stream of a client whose windows are of that size.
+/// Starts a response without end for a client with windows of that size.
 fn endless(attack: &mut Attack, initial_window: u32) -> StreamId {
     assert_eq!(attack.send(&settings(&[(4, initial_window)])), None);
     let bytes = get(1);
@@ -214,24 +214,24 @@ fn endless(attack: &mut Attack, initial_window: u32) -> StreamId {
     stream
 }
 
-/// Sends all that may be sent; gives the sizes of the frames.
+/// Sends all that the windows allow; returns the sizes of the frames.
 fn sent(attack: &mut Attack) -> Vec<u64> {
     std::iter::from_fn(|| attack.connection.next_data(u64::MAX, &mut attack.out))
         .map(|grant| grant.length)
         .collect()
 }
 
-/// Windows that are opened by a byte or two at a time: the first are served as they are, then data waits for a useful
-/// piece, and the WINDOW_UPDATEs that nothing pays for end the connection.
+/// Windows opened by a byte or two at a time: the first are served as they are, and then data waits for a useful size.
+/// The unpaid WINDOW_UPDATEs end the connection.
 #[test]
 fn tiny_windows_end_the_connection() {
-    // Small frames: 64 at once, and one for each larger frame, of which there are few.
+    // Small frames: 64 at once, and one more for each larger frame.
     for (what, initial, update, most) in [
-        // Then one for every 16 bytes, as long as the updates are forgiven.
+        // Then one per 16 bytes, as long as the updates are within their budget.
         ("the stream's", 1, window(1, 1), 64 + 1_024 / 16 + 8),
         ("the stream's, which was large", 65_000, window(1, 1), 80),
         ("the connection's", 1 << 20, window(0, 2), 80),
-        // They are large enough where windows are small, but pay for no update.
+        // Large enough for small windows, but they pay for no update.
         ("both", 1, [window(1, 20), window(0, 20)].concat(), 1_024),
     ] {
         let mut attack = Attack::new();
@@ -253,7 +253,7 @@ fn tiny_windows_end_the_connection() {
     }
 }
 
-/// Clients with little memory have small windows, and may open them only once they are used up.
+/// Clients with little memory have small windows, and may open them only when they are used up.
 #[test]
 fn small_windows_are_served_without_limit() {
     for size in [32, 100, 256, 512, 1000, 1500, 5000] {
@@ -272,7 +272,7 @@ fn small_windows_are_served_without_limit() {
                 let sizes = sent(&mut attack);
                 assert!(!sizes.is_empty() || part > 1, "{size} {round}");
                 total += sizes.iter().sum::<u64>();
-                // Below 32 bytes frames do not pay for updates, so that these may only be as many as are forgiven.
+                // Frames below 32 bytes do not pay for updates, so that only the refill rate is allowed.
                 attack.now += if grant < 32 { 50 } else { 0 };
             }
             assert!(total >= u64::from(size) * 2_500 / 2, "{size}: {total}");
@@ -280,7 +280,7 @@ fn small_windows_are_served_without_limit() {
     }
 }
 
-/// Where small frames are used up, the end of an answer leaves however small it is.
+/// After the budget of small frames is spent, the end of a body is sent even if it is small.
 #[test]
 fn the_end_of_a_body_needs_no_large_window() {
     let mut attack = Attack::new();
@@ -312,7 +312,7 @@ fn the_end_of_a_body_needs_no_large_window() {
     assert_eq!(sent(&mut attack), [5]);
 }
 
-/// CONTINUATION: bounded in number and in bytes, whether it says anything or not.
+/// CONTINUATION frames are limited in number and in bytes, empty or not.
 #[test]
 fn field_blocks_are_limited() {
     let calm = [0, 0, 0, ErrorCode::EnhanceYourCalm as u8];
@@ -329,8 +329,8 @@ fn field_blocks_are_limited() {
     assert_eq!((count, error), (4, Some(ConnectionError::BlockTooLarge)));
 }
 
-/// A block of references of one byte each to a large field of the table: read in time and memory that do not grow with
-/// what they stand for, and ended where no head goes.
+/// A block of one-byte references to a large field of the table: decoding takes bounded time and memory, and ends the
+/// connection if the head exceeds all limits.
 #[test]
 fn indexed_fields_are_not_expanded() {
     let mut attack = Attack::new();
@@ -349,7 +349,7 @@ fn indexed_fields_are_not_expanded() {
     assert_eq!(error.map(ConnectionError::code), Some(ErrorCode::EnhanceYourCalm));
 }
 
-/// A client that asks for much and reads nothing is seen as such.
+/// Response bytes that closed windows block are reported.
 #[test]
 fn blocked_bytes_are_reported() {
     let mut attack = Attack::new();

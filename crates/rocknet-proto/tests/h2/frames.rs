@@ -1,4 +1,4 @@
-//! What RFC 9113 says of frames and streams, section by section: which frame is a fault where, and with which code.
+//! Frames and streams by the sections of RFC 9113: the error of each invalid frame and its code.
 
 use super::check::*;
 use rocknet_proto::Limits;
@@ -8,7 +8,7 @@ use rocknet_proto::h2::{Config, PREFACE};
 const GET_1: &str = "request 1 GET / @a end";
 const SENT_1: [&str; 2] = ["> head 1 :status=200 x-a=b", "> data 1 5 end"];
 
-/// §3.4: the preface, and SETTINGS behind it.
+/// §3.4: the preface with SETTINGS.
 #[test]
 fn the_client_preface() {
     let get = get(1);
@@ -50,7 +50,7 @@ fn a_request_gets_a_response() {
     server(&[get(1)], &[GET_1, "idle", SENT_1[0], SENT_1[1]]);
 }
 
-/// §4.1, §5.5: what is not known is passed over.
+/// §4.1, §5.5: unknown frames and flags are ignored.
 #[test]
 fn unknown_frames_and_flags() {
     let expected = [GET_1, "idle", SENT_1[0], SENT_1[1]];
@@ -66,7 +66,7 @@ fn unknown_frames_and_flags() {
     server(&[reserved], &expected);
 }
 
-/// §4.2, §6: sizes and streams that a type cannot have.
+/// §4.2, §6: invalid sizes and streams of frame types.
 #[test]
 fn sizes_and_streams() {
     let large = vec![0; 16_385];
@@ -105,14 +105,14 @@ fn sizes_and_streams() {
     );
 }
 
-/// §5.1: streams that are idle.
+/// §5.1: idle streams.
 #[test]
 fn idle_streams() {
     for frame in [data(1, "x"), rst(1, 8), window(1, 1), data(2, ""), window(2, 5)] {
         rejected(&[frame], "IdleStream", 0, "PROTOCOL_ERROR");
     }
     rejected(&[frame(CONTINUATION, 4, 1, "")], "Continuation", 0, "PROTOCOL_ERROR");
-    // PRIORITY may come at any time.
+    // PRIORITY is allowed in any state.
     server(
         &[frame(PRIORITY_FRAME, 0, 9, [0; 5]), get(1)],
         &[GET_1, "idle", SENT_1[0], SENT_1[1]],
@@ -141,7 +141,7 @@ fn half_closed_streams() {
         1,
         "PROTOCOL_ERROR",
     );
-    // Frames about the stream are still good.
+    // Control frames of the stream are still valid.
     never(
         &[get(1), window(1, 1), frame(PRIORITY_FRAME, 0, 1, [0; 5])],
         &[GET_1, "more"],
@@ -149,7 +149,7 @@ fn half_closed_streams() {
     never(&[get(1), rst(1, 8)], &[GET_1, "reset 1 CANCEL by client", "idle"]);
 }
 
-/// §5.1: streams that are closed.
+/// §5.1: closed streams.
 #[test]
 fn closed_streams() {
     let check = |last: Vec<u8>, error: &str, code: &str| {
@@ -166,10 +166,10 @@ fn closed_streams() {
     check(data(1, "x"), "ClosedStream", "STREAM_CLOSED");
     check(trailers(1, &[]), "ClosedStream", "STREAM_CLOSED");
     check(frame(CONTINUATION, 4, 1, ""), "Continuation", "PROTOCOL_ERROR");
-    // After RST_STREAM of the client's own.
+    // After RST_STREAM of the client.
     rejected(&[get(1), rst(1, 8), data(1, "x")], "ClosedStream", 1, "STREAM_CLOSED");
     rejected(&[get(1), rst(1, 8), get(1)], "ClosedStream", 1, "STREAM_CLOSED");
-    // These may be under way.
+    // These frames may be in flight.
     server(
         &[
             get(1),
@@ -182,7 +182,7 @@ fn closed_streams() {
     );
 }
 
-/// §5.1: frames under way to a stream that we reset are passed over, and its fields are read all the same.
+/// §5.1: frames in flight to a stream that the server has reset are ignored, but their field blocks are decoded.
 #[test]
 fn frames_in_flight_to_a_reset_stream() {
     let indexed = [block(POST_FIELDS), vec![0x40, 1, b'n', 1, b'v']].concat();
@@ -213,14 +213,14 @@ fn frames_in_flight_to_a_reset_stream() {
     );
 }
 
-/// §5.1.1: numbers.
+/// §5.1.1: stream identifiers.
 #[test]
 fn stream_ids() {
     rejected(&[get(2)], "InvalidStreamId", 0, "PROTOCOL_ERROR");
     rejected(&[get(5), get(3)], "InvalidStreamId", 5, "PROTOCOL_ERROR");
 }
 
-/// §5.1.2: more streams at once than allowed.
+/// §5.1.2: more concurrent streams than allowed.
 #[test]
 fn concurrent_streams() {
     let config = Config {
@@ -276,7 +276,7 @@ fn padding() {
     rejected(&[post(1), padded(DATA, 0, 1, b"")], "FrameSize", 1, "FRAME_SIZE_ERROR");
 }
 
-/// RFC 7540 §5.3.1: the one rule of the old priorities that is left.
+/// RFC 7540 §5.3.1: the only rule of the deprecated priorities that remains.
 #[test]
 fn dependencies() {
     let on = |stream: u8| [&[0, 0, 0, stream, 16][..], &block(GET_FIELDS)].concat();
@@ -326,7 +326,7 @@ fn ping_and_goaway() {
     );
 }
 
-/// §6.9: windows of what we send.
+/// §6.9: windows of sent data.
 #[test]
 fn send_windows() {
     rejected(&[window(0, 0)], "ZeroWindowIncrement", 0, "PROTOCOL_ERROR");
@@ -366,12 +366,12 @@ fn send_windows() {
     );
 }
 
-/// §6.9.1, §6.9.2: content leaves as far as windows go, which may be negative.
+/// §6.9.1, §6.9.2: windows limit bodies, and may become negative.
 #[test]
 fn windows_limit_bodies() {
     let big = "request 1 GET /big @a end";
     let head = "> head 1 :status=200 x-a=b";
-    // The connection's window is the narrower one.
+    // The window of the connection is smaller.
     server(
         &[settings(&[(4, 200_000)]), get_path(1, "/big")],
         &[
@@ -385,12 +385,12 @@ fn windows_limit_bodies() {
             "> data 1 16383",
         ],
     );
-    // The stream's is.
+    // The window of the stream is smaller.
     server(
         &[settings(&[(4, 10)]), window(0, 100_000), get_path(1, "/big")],
         &[big, "more", "> settings ack", head, "> data 1 10"],
     );
-    // It shrinks below nothing, and what is granted makes up for that first.
+    // It becomes negative, and an update must exceed that first.
     server(
         &[
             settings(&[(4, 100)]),
@@ -417,7 +417,7 @@ fn windows_limit_bodies() {
         &[settings(&[(4, 0)]), get(1), window(1, 3), window(1, 2)],
         &[GET_1, "idle", "> settings ack", SENT_1[0], SENT_1[1]],
     );
-    // Frames are as large as the client takes them.
+    // Frames have the maximum size of the client.
     server(
         &[settings(&[(5, 20_000)]), get_path(1, "/big")],
         &[
@@ -470,7 +470,7 @@ fn continuations() {
     );
 }
 
-/// §4.3, RFC 7541: blocks that cannot be read.
+/// §4.3, RFC 7541: invalid field blocks.
 #[test]
 fn invalid_field_blocks() {
     for (block, error) in [

@@ -1,4 +1,4 @@
-//! What RFC 9113 §8 says of requests: which fields make one, which are refused with an answer, and which with a reset.
+//! Request heads of RFC 9113 §8: valid ones, those refused with a status, and those reset.
 
 use super::check::*;
 use rocknet_proto::Limits;
@@ -7,7 +7,7 @@ use rocknet_proto::h2::Config;
 
 const CONNECT: &[(&str, &str)] = &[(":method", "CONNECT"), (":authority", "a:1")];
 
-/// One head that is taken, told in this line.
+/// Checks that a head is accepted and yields this line.
 fn accepted(fields: &[(&str, &str)], line: &str) {
     let expected = format!("request 1 {line} end");
     let block = frame(HEADERS, END_STREAM | END_HEADERS, 1, block(fields));
@@ -17,7 +17,7 @@ fn accepted(fields: &[(&str, &str)], line: &str) {
     );
 }
 
-/// One head that is answered with a reset; the connection goes on.
+/// Checks that a head is reset and the connection persists.
 fn reset(fields: &[(&str, &str)], error: &str) {
     let block = frame(HEADERS, END_STREAM | END_HEADERS, 1, block(fields));
     server(
@@ -33,7 +33,7 @@ fn reset(fields: &[(&str, &str)], error: &str) {
     );
 }
 
-/// One head that is answered with a status.
+/// Checks that a head is refused with a status.
 fn refused(fields: &[(&str, &str)], refusal: &str, status: u16) {
     refused_with(&Limits::default(), fields, refusal, status);
 }
@@ -56,7 +56,7 @@ fn refused_with(limits: &Limits, fields: &[(&str, &str)], refusal: &str, status:
     );
 }
 
-/// The usual head with one field changed, or left out.
+/// Returns the usual head with one field changed or removed.
 fn with(name: &'static str, value: Option<&'static str>) -> Vec<(&'static str, &'static str)> {
     let fields = GET_FIELDS.iter().copied();
     fields
@@ -99,7 +99,7 @@ fn valid_heads() {
     accepted(CONNECT, "CONNECT  @a:1");
 }
 
-/// §8.3.1: the authority, and Host where there is none.
+/// §8.3.1: `:authority`, and Host without it.
 #[test]
 fn hosts() {
     let without = with(":authority", None);
@@ -118,7 +118,7 @@ fn hosts() {
     refused(&with(":authority", Some("a/b")), "HostInvalid", 400);
 }
 
-/// §8.2.3: crumbs of a cookie are one field again, behind the others.
+/// §8.2.3: split cookies are joined to one field after the others.
 #[test]
 fn cookies() {
     accepted(
@@ -237,7 +237,7 @@ fn expectations() {
     refused(&and(&[("expect", "the unexpected")]), "Expectation", 417);
 }
 
-/// The limits of heads, from both sides; the connection and its table go on.
+/// Limits of heads from both sides; the connection and its table persist.
 #[test]
 fn limits() {
     let bytes: usize = GET_FIELDS.iter().map(|(name, value)| name.len() + value.len()).sum();
@@ -267,7 +267,7 @@ fn limits() {
         "Field(TooMany)",
         431,
     );
-    // Crumbs are counted one by one.
+    // Split cookies count one by one.
     let wide = Limits {
         head_size: 1000,
         ..limits

@@ -1,5 +1,4 @@
-//! HTTP/2 held in conversation: tables of frames and what they must lead to, in every split and with more frames
-//! behind.
+//! HTTP/2 as transcripts: tables of frames and their events, in every split and with more frames after them.
 
 mod bodies;
 mod check;

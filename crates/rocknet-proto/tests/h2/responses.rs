@@ -1,4 +1,4 @@
-//! Answers through the interface: their order, their turns, promises, and taking leave.
+//! Responses through the API: their order, scheduling, push, and graceful shutdown.
 
 use super::check::*;
 use rocknet_proto::h2::{
@@ -56,7 +56,7 @@ impl Server {
             .respond(stream, Status::OK, None, [], end, &mut self.out)
     }
 
-    /// Streams and sizes of all that may be sent, in helpings of 1000 bytes.
+    /// Returns the streams and sizes of all data that may be sent, in parts of 1000 bytes.
     fn grants(&mut self) -> Vec<(u32, u64)> {
         std::iter::from_fn(|| self.connection.next_data(1000, &mut self.out))
             .map(|grant| (grant.stream.number(), grant.length))
@@ -96,7 +96,7 @@ fn parts_must_be_sent_in_order() {
         connection.respond(id, Status::OK, None, bad, true, out),
         Err(SendError::Field(EncodeError::FieldValue))
     );
-    assert!(out.is_empty(), "nothing of what failed is written");
+    assert!(out.is_empty(), "a failed call writes nothing");
     assert_eq!(connection.send_interim(id, Status::CONTINUE, [], out), Ok(()));
     assert_eq!(connection.send_interim(id, Status::EARLY_HINTS, field, out), Ok(()));
     assert_eq!(connection.respond(id, Status::OK, Some(3), [], false, out), Ok(()));
@@ -139,7 +139,7 @@ fn an_empty_end_is_written_immediately() {
     server.sent();
     assert_eq!(server.connection.queue_body(id, 0, true, &mut server.out), Ok(()));
     assert_eq!(server.sent(), last_data(1, ""));
-    // Behind content that waits it waits, too.
+    // After blocked data it waits, too.
     let id = server.request(&get(3));
     assert_eq!(server.respond(id, false), Ok(()));
     assert_eq!(server.connection.queue_body(id, 10, false, &mut server.out), Ok(()));
@@ -162,7 +162,7 @@ fn prepared_responses_are_sent_at_once_if_windows_allow() {
     assert_eq!(sending, Ok(BodyDelivery::Now));
     let sent = server.sent();
     assert!(sent.ends_with(&last_data(1, "0123456789abc")[..9]));
-    // The same bytes on any stream, but for its number.
+    // The same bytes on any stream, except its identifier.
     let second = server.request(&get(3));
     assert_eq!(
         server
@@ -172,7 +172,7 @@ fn prepared_responses_are_sent_at_once_if_windows_allow() {
     );
     let again = server.sent();
     assert_eq!(again[9..again.len() - 9], sent[9..sent.len() - 9]);
-    // Without content the head is all of it.
+    // Without a body the head ends the stream.
     let third = server.request(&get(5));
     assert_eq!(
         server
@@ -187,7 +187,7 @@ fn prepared_responses_are_sent_at_once_if_windows_allow() {
             .respond_prepared(third, &head, DATE, 0, &mut server.out),
         Err(SendError::Gone)
     );
-    // What does not fit a window, or a frame, waits for its turn.
+    // A body beyond a window or a frame is queued.
     for (stream, size) in [(7, 16_385), (9, 70_000)] {
         let id = server.request(&get(stream));
         assert_eq!(
@@ -198,7 +198,7 @@ fn prepared_responses_are_sent_at_once_if_windows_allow() {
         );
         assert_eq!(server.connection.queued(id), size);
     }
-    // And a change of the table's size stands in front of a head, wherever that came from.
+    // A change of the table size precedes any head, prepared or not.
     server.receive(&settings(&[(1, 0)]));
     server.sent();
     let id = server.request(&get(11));
@@ -211,7 +211,7 @@ fn prepared_responses_are_sent_at_once_if_windows_allow() {
     assert_eq!(server.sent()[9..11], [0x20, 0x88]);
 }
 
-/// RFC 9218: the more urgent first, incremental ones by turns, the others one after the other.
+/// RFC 9218: more urgent bodies first, incremental ones in turns, the others one after the other.
 #[test]
 fn bodies_are_scheduled_by_priority() {
     let with = |stream, priority: &str| get_with(stream, &[("priority", priority)]);
@@ -229,7 +229,7 @@ fn bodies_are_scheduled_by_priority() {
             .map(|(stream, _)| stream)
             .collect::<Vec<_>>()
     };
-    // Who says nothing shares.
+    // Without a priority, streams take turns.
     assert_eq!(order(&[get(1), get(3)], &[]), [1, 3, 1, 3]);
     assert_eq!(order(&[with(1, "u=3"), with(3, "u=3")], &[]), [1, 1, 3, 3]);
     assert_eq!(order(&[with(1, "u=3, i"), with(3, "i")], &[]), [1, 3, 1, 3]);
@@ -237,7 +237,7 @@ fn bodies_are_scheduled_by_priority() {
         order(&[with(1, "u=7"), with(3, "u=1"), get(5)], &[]),
         [3, 3, 5, 5, 1, 1]
     );
-    // PRIORITY_UPDATE, of an open stream and ahead of one.
+    // PRIORITY_UPDATE of an open stream, and of a stream before it opens.
     let update = |stream: u32, field: &str| {
         frame(
             PRIORITY_UPDATE,
@@ -295,7 +295,7 @@ fn push_promises() {
         .expect("the client allows push");
     assert_eq!(pushed.number(), 2);
     assert_eq!(out[3..13], [PUSH_PROMISE, END_HEADERS, 0, 0, 0, 1, 0, 0, 0, 2]);
-    assert!(!connection.may_push(pushed), "no promise on a promised stream");
+    assert!(!connection.may_push(pushed), "no push on a pushed stream");
     out.clear();
     assert_eq!(connection.respond(pushed, Status::OK, Some(5), [], false, out), Ok(()));
     assert_eq!(connection.queue_body(pushed, 5, true, out), Ok(()));
@@ -303,7 +303,7 @@ fn push_promises() {
         connection.next_data(100, out).map(|grant| (grant.stream, grant.end)),
         Some((pushed, true))
     );
-    // One that the client does not want.
+    // A push that the client refuses.
     let other = connection
         .push_promise(page, &STYLE, [], out)
         .expect("the client allows push");
@@ -311,11 +311,11 @@ fn push_promises() {
     let events = server.receive(&rst(4, ErrorCode::Cancel as u32));
     assert!(matches!(events[..], [ConnectionEvent::Reset { stream, .. }] if stream == other));
     assert_eq!(server.respond(other, true), Err(SendError::Gone));
-    // The client may not speak on it.
+    // The client must not send on a pushed stream.
     let third = server
         .connection
         .push_promise(page, &STYLE, [], &mut server.out)
-        .expect("still");
+        .expect("the client still allows push");
     assert!(server.connection.owes_response(third));
     let events = server.receive(&data(6, "x"));
     assert!(
@@ -354,10 +354,10 @@ fn push_is_refused_if_the_client_does_not_allow_it() {
             .push_promise(page, &STYLE, [], &mut server.out)
             .is_ok()
     );
-    assert!(!server.connection.may_push(page), "one at once");
+    assert!(!server.connection.may_push(page), "only one concurrent push");
 }
 
-/// RFC 9113 §6.8: leaving in two steps, so that no request under way is lost.
+/// RFC 9113 §6.8: graceful shutdown in two steps, so that no request in flight is lost.
 #[test]
 fn graceful_shutdown() {
     let mut server = Server::new();
@@ -369,12 +369,12 @@ fn graceful_shutdown() {
         server.sent(),
         [frame(GOAWAY, 0, 0, any), frame(PING, 0, 0, "farewell")].concat()
     );
-    // Under way when the client heard of it.
+    // In flight when the client received GOAWAY.
     let second = server.request(&get(3));
     assert!(server.receive(&frame(PING, ACK, 0, "farewell")).is_empty());
     assert_eq!(server.sent(), frame(GOAWAY, 0, 0, [0, 0, 0, 3, 0, 0, 0, 0]));
     assert!(server.connection.is_draining() && !server.connection.is_drained());
-    // Behind it: passed over, but its fields are read.
+    // After the final GOAWAY: ignored, but its field block is decoded.
     let late = [block(GET_FIELDS), vec![0x40, 1, b'n', 1, b'v']].concat();
     let late = [
         frame(HEADERS, END_HEADERS, 5, late),
@@ -404,7 +404,7 @@ fn a_ping_is_acknowledged() {
     assert_eq!(events, [ConnectionEvent::Pong { opaque: *b"alive???" }]);
 }
 
-/// The server's preface, as a client reads it.
+/// The preface of the server, as a client receives it.
 #[test]
 fn the_server_preface() {
     let (mut connection, mut out) = (ServerConnection::new(&Config::default()), Vec::new());
