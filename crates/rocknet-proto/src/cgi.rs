@@ -25,8 +25,8 @@ pub fn find_head_end(bytes: &[u8], from: usize) -> Option<usize> {
             _ => {}
         }
     }
-    while let Some(place) = memchr(b'\n', bytes.get(at..)?) {
-        at += place + 1;
+    while let Some(position) = memchr(b'\n', bytes.get(at..)?) {
+        at += position + 1;
         match &bytes[at..] {
             [b'\n', ..] => return Some(at + 1),
             [b'\r', b'\n', ..] => return Some(at + 2),
@@ -314,7 +314,7 @@ mod tests {
 
     #[test]
     fn the_head_end_is_found_in_any_split() {
-        for (answer, end) in [
+        for (response, end) in [
             ("\nx", Some(1)),
             ("\r\nx", Some(2)),
             ("A: b\n\nx", Some(6)),
@@ -324,11 +324,11 @@ mod tests {
             ("A: b\r\n\rx\n", None),
             ("", None),
         ] {
-            let bytes = answer.as_bytes();
-            assert_eq!(find_head_end(bytes, 0), end, "{answer:?}");
+            let bytes = response.as_bytes();
+            assert_eq!(find_head_end(bytes, 0), end, "{response:?}");
             // With one call per received byte.
             let found = (0..bytes.len()).find_map(|from| find_head_end(&bytes[..from + 1], from));
-            assert_eq!(found, end, "{answer:?} byte by byte");
+            assert_eq!(found, end, "{response:?} byte by byte");
         }
     }
 }

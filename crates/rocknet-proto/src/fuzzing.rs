@@ -149,9 +149,9 @@ fn same_in_all_splits(data: &[u8], run: impl Fn(&[&[u8]]) -> Vec<String>) {
     let mut uneven = Vec::new();
     let mut rest = data;
     while let Some(&first) = rest.first() {
-        let (piece, behind) = rest.split_at(rest.len().min(usize::from(first % 13) + 1));
+        let (piece, tail) = rest.split_at(rest.len().min(usize::from(first % 13) + 1));
         uneven.push(piece);
-        rest = behind;
+        rest = tail;
     }
     assert_eq!(whole, run(&uneven), "in uneven pieces");
 }

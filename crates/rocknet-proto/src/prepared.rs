@@ -41,8 +41,8 @@ fn render_h2(status: Status, fields: &FieldList, length: u64) -> h2::PreparedHea
     let all = || fields.bytes();
     h2::PreparedHead::new(status, length, all())
         .or_else(|_| {
-            let good = all().filter(|field| h2::PreparedHead::new(status, None, [*field]).is_ok());
-            h2::PreparedHead::new(status, length, good)
+            let valid = all().filter(|field| h2::PreparedHead::new(status, None, [*field]).is_ok());
+            h2::PreparedHead::new(status, length, valid)
         })
         .unwrap_or_else(|_| h2::PreparedHead::bare(status, length))
 }

@@ -48,7 +48,7 @@ fn body_bytes(length: usize) -> Bytes {
 }
 
 fn body_range(start: usize, end: usize) -> impl Iterator<Item = u8> {
-    (start..end).map(|place| (place % 251) as u8)
+    (start..end).map(|position| (position % 251) as u8)
 }
 
 fn exchanges() -> impl Strategy<Value = Vec<Exchange>> {
@@ -186,7 +186,7 @@ impl Server {
         let size = received.len().to_string();
         let fields = [(b"x-received".as_slice(), size.as_bytes()), (b"vary", b"Origin")];
         if flags.contains('r') {
-            let head = PreparedHead::new(Status::OK, Some(length as u64), fields).expect("good fields");
+            let head = PreparedHead::new(Status::OK, Some(length as u64), fields).expect("valid fields");
             let date = b"Sun, 06 Nov 1994 08:49:37 GMT";
             match connection.respond_prepared(stream, &head, date, length as u64, out) {
                 Ok(BodyDelivery::Now) => out.extend_from_slice(&body_bytes(length)),
@@ -329,7 +329,7 @@ async fn send_request(mut sender: h2::client::SendRequest<Bytes>, exchange: Exch
     if let Some(priority) = &exchange.priority {
         request = request.header("priority", priority);
     }
-    let request = request.body(()).expect("a good request");
+    let request = request.body(()).expect("a valid request");
     let (response, mut upload) = sender
         .send_request(request, exchange.upload.is_none())
         .expect("a request");

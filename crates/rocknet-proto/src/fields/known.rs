@@ -199,7 +199,7 @@ static CAPITALIZED: [[u8; MAX_NAME]; COUNT] = {
     while i < COUNT {
         let name = Known::ALL[i].as_str().as_bytes();
         // Abbreviations.
-        let whole = match Known::ALL[i] {
+        let leading_capitals = match Known::ALL[i] {
             Known::Te => 2,
             Known::WwwAuthenticate => 3,
             Known::Etag => 2,
@@ -207,7 +207,7 @@ static CAPITALIZED: [[u8; MAX_NAME]; COUNT] = {
         };
         let mut at = 0;
         while at < name.len() {
-            let is_capital = at < whole || name[at - 1] == b'-';
+            let is_capital = at < leading_capitals || name[at - 1] == b'-';
             all[i][at] = if is_capital {
                 name[at].to_ascii_uppercase()
             } else {

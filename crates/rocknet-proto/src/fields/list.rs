@@ -316,7 +316,7 @@ mod tests {
             fields.add_field(Field::new(b"X-A", b"caf\xe9")) && fields.add_field(Field::new(b"X-B", "é".as_bytes()))
         );
         check(&fields, &[("X-A", "caf\u{e9}"), ("X-B", "\u{e9}")]);
-        let (lines, _) = fields.lines().expect("good ones");
+        let (lines, _) = fields.lines().expect("valid fields");
         assert_eq!(lines, "X-A: caf\u{e9}\r\nX-B: \u{e9}\r\n".as_bytes());
         assert_eq!(
             FieldList::from_fields([Field::new(b"X-A", b"caf\xe9"), Field::new(b"X-B", "é".as_bytes())]),

@@ -7,18 +7,18 @@ type Variable<'a> = (&'a [u8], &'a [u8]);
 
 /// Parses the head with and without a status line, and returns both with the end of the head.
 pub(super) fn head(pieces: &[&[u8]]) -> Vec<String> {
-    let mut answer = Vec::new();
+    let mut response = Vec::new();
     for piece in pieces {
-        let before = answer.len();
-        answer.extend_from_slice(piece);
-        let Some(end) = find_head_end(&answer, before) else {
+        let before = response.len();
+        response.extend_from_slice(piece);
+        let Some(end) = find_head_end(&response, before) else {
             continue;
         };
-        assert!(end <= answer.len());
+        assert!(end <= response.len());
         if end > MAX_HEAD_SIZE {
             return vec!["too long".to_owned()];
         }
-        let heads = [StatusLine::Allowed, StatusLine::Refused].map(|line| CgiHead::parse(&answer[..end], line));
+        let heads = [StatusLine::Allowed, StatusLine::Refused].map(|line| CgiHead::parse(&response[..end], line));
         for head in heads.iter().flatten() {
             assert!(head.fields.len() <= MAX_FIELDS && head.status.code() >= 200);
             let clean = |value: &[u8]| !value.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0));

@@ -20,14 +20,14 @@ pub(super) fn transcript(pieces: &[&[u8]]) -> Vec<String> {
                 }
             };
             match received.event {
-                RecordEvent::Stdout(place) => {
+                RecordEvent::Stdout(range) => {
                     let before = stdout.len();
-                    stdout.extend_from_slice(&rest[place]);
+                    stdout.extend_from_slice(&rest[range]);
                     if head_end.is_none() {
                         head_end = find_head_end(&stdout, before);
                     }
                 }
-                RecordEvent::Stderr(place) => stderr.extend_from_slice(&rest[place]),
+                RecordEvent::Stderr(range) => stderr.extend_from_slice(&rest[range]),
                 RecordEvent::End(end) => lines.push(format!("{end:?}")),
                 RecordEvent::More => assert_eq!(
                     received.consumed,

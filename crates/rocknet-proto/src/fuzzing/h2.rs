@@ -144,7 +144,7 @@ impl Caller {
                 self.line(format!("refused {} {refusal:?}", stream.number()));
                 let Self { connection, out, .. } = self;
                 let sent = connection.respond(stream, refusal.status(), Some(0), [], true, out);
-                assert!(sent.is_ok(), "a refusal can be answered");
+                assert!(sent.is_ok(), "a refusal gets a response");
             }
             ConnectionEvent::Data {
                 stream,

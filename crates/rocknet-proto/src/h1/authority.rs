@@ -78,9 +78,12 @@ pub(crate) fn same(one: &[u8], other: &[u8], default_port: &[u8]) -> bool {
 
 fn split<'a>(authority: &'a [u8], default_port: &'a [u8]) -> (&'a [u8], &'a [u8]) {
     match authority.iter().rposition(|&byte| byte == b':' || byte == b']') {
-        Some(place) if authority[place] == b':' => {
-            let port = &authority[place + 1..];
-            (&authority[..place], if port.is_empty() { default_port } else { port })
+        Some(position) if authority[position] == b':' => {
+            let port = &authority[position + 1..];
+            (
+                &authority[..position],
+                if port.is_empty() { default_port } else { port },
+            )
         }
         _ => (authority, default_port),
     }

@@ -314,12 +314,12 @@ impl BodyReader {
 #[inline]
 fn hexadecimal(bytes: &[u8]) -> (u64, usize) {
     let mut number = 0;
-    for (place, byte) in bytes.iter().take(MAX_SIZE_DIGITS).enumerate() {
+    for (position, byte) in bytes.iter().take(MAX_SIZE_DIGITS).enumerate() {
         let digit = match byte {
             b'0'..=b'9' => byte - b'0',
             b'a'..=b'f' => byte - b'a' + 10,
             b'A'..=b'F' => byte - b'A' + 10,
-            _ => return (number, place),
+            _ => return (number, position),
         };
         number = number << 4 | u64::from(digit);
     }

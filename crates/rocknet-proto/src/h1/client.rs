@@ -424,12 +424,12 @@ fn encode_head<'a>(
     if let Some(protocols) = line.upgrade {
         encode_fields(out, [Field::new(b"Upgrade", protocols)])?;
     }
-    let mut twice = false;
+    let mut duplicated = false;
     let fields = fields.into_iter().inspect(|field| {
-        twice |= matches!(field.known, Some(Known::Host | Known::Upgrade));
+        duplicated |= matches!(field.known, Some(Known::Host | Known::Upgrade));
     });
     encode_fields(out, fields)?;
-    if twice {
+    if duplicated {
         return Err(EncodeError::FramingField);
     }
     encode_framing(out, framing, line.upgrade.is_some());

@@ -108,34 +108,34 @@ fn read_request_line(
     if name_end == line || window.get(name_end) != Some(&b' ') {
         return Err(diagnose(window, line, limits));
     }
-    let mut stop = find_target_end(window, target);
+    let mut target_end = find_target_end(window, target);
     let mut query = None;
-    while let Some(b'?') = window.get(stop) {
-        query.get_or_insert(stop);
-        stop = find_target_end(window, stop + 1);
+    while let Some(b'?') = window.get(target_end) {
+        query.get_or_insert(target_end);
+        target_end = find_target_end(window, target_end + 1);
     }
-    index.version = match window.get(stop..stop + 11) {
+    index.version = match window.get(target_end..target_end + 11) {
         Some(b" HTTP/1.1\r\n") => Version::Http11,
         Some(b" HTTP/1.0\r\n") => Version::Http10,
         _ => return Err(diagnose(window, line, limits)),
     };
-    if stop == target {
+    if target_end == target {
         return Err(diagnose(window, line, limits));
     }
-    if stop - target > limits.target_size {
+    if target_end - target > limits.target_size {
         return Err(ParseError::Invalid(Refusal::TargetTooLong));
     }
     if name_end - line > MAX_METHOD {
         return Err(ParseError::Invalid(Refusal::MethodTooLong));
     }
-    index.target = Span::new(target, stop);
+    index.target = Span::new(target, target_end);
     if window[target] == b'/' && index.method != Method::Connect {
-        index.path = Span::new(target, query.unwrap_or(stop));
-        index.query = query.map(|mark| Span::new(mark + 1, stop));
+        index.path = Span::new(target, query.unwrap_or(target_end));
+        index.query = query.map(|mark| Span::new(mark + 1, target_end));
     } else {
-        read_uncommon_target(window, target, stop, index).map_err(ParseError::Invalid)?;
+        read_uncommon_target(window, target, target_end, index).map_err(ParseError::Invalid)?;
     }
-    Ok(stop + 11)
+    Ok(target_end + 11)
 }
 
 /// Parses the three forms of a target that ordinary requests do not use (RFC 9112 §3.2.2–3.2.4).

@@ -94,7 +94,9 @@ pub fn evaluate(
 pub fn if_range(value: &[u8], validators: &Validators<'_>) -> bool {
     let value = list::trim(value);
     match EntityTag::parse(value) {
-        Some(asked) => EntityTag::parse(validators.etag).is_some_and(|tag| tag.matches(&asked, Comparison::Strong)),
+        Some(requested) => {
+            EntityTag::parse(validators.etag).is_some_and(|tag| tag.matches(&requested, Comparison::Strong))
+        }
         None => date::parse(value).is_some_and(|date| validators.last_modified == Some(date)),
     }
 }

@@ -148,8 +148,8 @@ impl FileTag {
 
     fn push_hex(&mut self, value: u64) {
         let digits = (16 - value.leading_zeros() / 4).max(1);
-        for place in (0..digits).rev() {
-            self.push(&[b"0123456789abcdef"[(value >> (place * 4) & 0xf) as usize]]);
+        for position in (0..digits).rev() {
+            self.push(&[b"0123456789abcdef"[(value >> (position * 4) & 0xf) as usize]]);
         }
     }
 }

@@ -32,7 +32,7 @@ pub fn target_path(raw: &[u8]) {
     assert!(path.as_str().len() <= raw.len());
     assert_normalized(path.as_str());
     assert!(!path.as_str().contains(['\\', ':']));
-    let hidden = |(place, name): (usize, &str)| name.starts_with('.') && (place, name) != (0, ".well-known");
+    let hidden = |(position, name): (usize, &str)| name.starts_with('.') && (position, name) != (0, ".well-known");
     assert!(path.has_dot_segment() || !path.segments().enumerate().any(hidden));
     let relative = if path.as_str() == "/" { "" } else { path.relative() };
     assert_eq!(path.segments().collect::<Vec<_>>().join("/"), relative);

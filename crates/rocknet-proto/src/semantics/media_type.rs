@@ -343,7 +343,7 @@ mod tests {
             ("zip", "application/zip", false),
             ("7z", "application/x-7z-compressed", false),
             ("", "application/octet-stream", false),
-            ("unheard", "application/octet-stream", false),
+            ("unknown", "application/octet-stream", false),
             ("an-extension-longer-than-the-buffer", "application/octet-stream", false),
             ("html\0", "application/octet-stream", false),
         ];

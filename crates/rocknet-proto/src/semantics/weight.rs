@@ -21,8 +21,8 @@ impl Weight {
             _ => return None,
         };
         let mut thousandths = 0;
-        for place in 0..3 {
-            let digit = decimals.get(place).copied().unwrap_or(b'0');
+        for position in 0..3 {
+            let digit = decimals.get(position).copied().unwrap_or(b'0');
             if !digit.is_ascii_digit() {
                 return None;
             }

@@ -28,7 +28,7 @@ fn an_idle_connection_is_small() {
         }
         bytes.extend_from_slice(&frame(HEADERS, 5, 2 * stream + 1, block));
     }
-    let prepared = PreparedHead::new(rocknet_proto::Status::OK, Some(0), []).expect("good fields");
+    let prepared = PreparedHead::new(rocknet_proto::Status::OK, Some(0), []).expect("valid fields");
     let (mut at, mut requests, mut open) = (0, 0, Vec::new());
     loop {
         let received = connection.receive(&Limits::default(), 0, &bytes[at..], &mut head, &mut out);

@@ -58,9 +58,9 @@ proptest! {
     fn any_split_gives_the_same_events(bytes in connections(), cuts in prop::collection::vec(0usize..40, 0..12)) {
         let (mut pieces, mut rest) = (Vec::new(), bytes.as_slice());
         for cut in cuts {
-            let (piece, behind) = rest.split_at(cut.min(rest.len()));
+            let (piece, tail) = rest.split_at(cut.min(rest.len()));
             pieces.push(piece);
-            rest = behind;
+            rest = tail;
         }
         pieces.push(rest);
         let narrow = Config { streams: 2, stream_window: 0, connection_window: 0, connect_protocol: true };

@@ -153,7 +153,7 @@ fn an_empty_end_is_written_immediately() {
 #[test]
 fn prepared_responses_are_sent_at_once_if_windows_allow() {
     let head =
-        PreparedHead::new(Status::OK, Some(13), [(b"Vary".as_slice(), b"Origin".as_slice())]).expect("good fields");
+        PreparedHead::new(Status::OK, Some(13), [(b"Vary".as_slice(), b"Origin".as_slice())]).expect("valid fields");
     let mut server = Server::new();
     let first = server.request(&get(1));
     let sending = server
@@ -253,7 +253,7 @@ fn bodies_are_scheduled_by_priority() {
 
 #[test]
 fn a_prepared_response_does_not_overtake_a_more_urgent_one() {
-    let head = PreparedHead::new(Status::OK, Some(5), []).expect("good fields");
+    let head = PreparedHead::new(Status::OK, Some(5), []).expect("valid fields");
     for (priority, expected) in [
         ("u=0", BodyDelivery::Now),
         ("u=3", BodyDelivery::Now),
