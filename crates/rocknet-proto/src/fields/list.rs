@@ -125,7 +125,7 @@ impl FieldList {
         all
     }
 
-    /// Replaces all fields of the name by one, at the position of the first; adds it if there is none.
+    /// Replaces all fields of the name by one, at the position of the first, or appends it.
     pub fn set(&mut self, name: impl AsRef<str>, value: impl AsRef<str>) {
         let (name, value) = (name.as_ref(), value.as_ref());
         if self.value(name).is_none() {

@@ -187,7 +187,7 @@ impl ClientConnection {
             chunked: line.length == Length::Unknown,
             content_length: match line.length {
                 Length::Exact(length) => Some(length),
-                // Methods that define a meaning for a body announce that there is none (RFC 9110 §8.6).
+                // Methods that define a meaning for a body announce an empty one (RFC 9110 §8.6).
                 Length::None if matches!(method, Method::Post | Method::Put | Method::Patch) => Some(0),
                 Length::None | Length::Unknown => None,
             },

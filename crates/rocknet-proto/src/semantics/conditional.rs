@@ -23,7 +23,7 @@ pub struct Preconditions<'a> {
 /// Validators of the selected representation.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Validators<'a> {
-    /// Entity tag with its quotes; empty if there is none.
+    /// Entity tag with its quotes; empty without a tag.
     pub etag: &'a [u8],
     /// Time of the last modification, in seconds since 1970.
     pub last_modified: Option<u64>,

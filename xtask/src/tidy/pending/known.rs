@@ -11,7 +11,6 @@ pub const PROSE: &[&str] = &[
     "crates/rocknet-handler",
     "crates/rocknet-io",
     "crates/rocknet-pages",
-    "crates/rocknet-proto",
     "crates/rocknet-proxy",
     "crates/rocknet-routing",
     "crates/rocknet/examples/*.rs",
@@ -33,7 +32,6 @@ pub const PROSE: &[&str] = &[
     "crates/rocknet/tests/server",
     "crates/rocknet/tests/tls",
     "crates/rocknet/tests/wire",
-    "fuzz",
 ];
 
 /// Crates with violations of the rule of type names.
@@ -44,6 +42,5 @@ pub const TYPE_NAMES: &[&str] = &[
     "crates/rocknet-files",
     "crates/rocknet-gateway",
     "crates/rocknet-io",
-    "crates/rocknet-proto",
     "crates/rocknet-proxy",
 ];
