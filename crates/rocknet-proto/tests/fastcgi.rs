@@ -44,7 +44,7 @@ fn read_response<'p>(pieces: impl IntoIterator<Item = &'p [u8]>) -> ReadResponse
                         RecordEvent::Stdout(place) => response.stdout.extend_from_slice(&rest[place]),
                         RecordEvent::Stderr(place) => response.stderr.extend_from_slice(&rest[place]),
                         RecordEvent::End(end) => {
-                            assert_eq!(response.end.replace(end), None, "the end is reported once")
+                            assert_eq!(response.end.replace(end), None, "the end is reported once");
                         }
                         RecordEvent::More => {}
                     }
