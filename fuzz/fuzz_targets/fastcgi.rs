@@ -1,4 +1,4 @@
-//! Any bytes as the answer of a FastCGI application: no panic, and the same answer in every split.
+//! Any bytes as the records of a FastCGI application: no panic, and the same response in every split.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Any bytes as chunked content of a request: no panic, and the same events in every split.
+//! Any bytes as a chunked request body: no panic, and the same events in every split.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Any bytes as a program of HTTP/2 frames that mostly make sense.
+//! Any bytes, turned into mostly valid HTTP/2 frames.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Any bytes as field blocks: no panic, bounded tables, and what is read can be written and read again.
+//! Any bytes as field blocks: no panic, bounded tables, and decoded fields survive encoding and decoding.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

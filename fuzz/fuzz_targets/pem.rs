@@ -1,4 +1,4 @@
-//! Any bytes as a file of certificates and keys: a pair that serves, or a fault, never a panic.
+//! Any bytes as a file of certificates and keys: a usable pair, or an error, never a panic.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {

@@ -1,4 +1,4 @@
-//! Any bytes as the beginning of a balancer's connection: no panic, the same client in every split, no byte too many.
+//! Any bytes as a PROXY protocol header: no panic, the same client in every split, no byte beyond the header.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

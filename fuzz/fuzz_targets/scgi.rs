@@ -1,4 +1,4 @@
-//! Variables made of any bytes, told by SCGI: refused, or read again as they were.
+//! Variables of any bytes, encoded by SCGI: refused, or read back unchanged.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

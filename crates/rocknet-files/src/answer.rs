@@ -9,8 +9,8 @@ use rocknet_proto::fields::{Fields, Known, KnownSet};
 use rocknet_proto::method::Method;
 use rocknet_proto::request::Request;
 use rocknet_proto::semantics::conditional::{self, Outcome, Preconditions, Validators};
-use rocknet_proto::semantics::multipart::{Boundary, ByteRanges};
-use rocknet_proto::semantics::negotiation::{self, Accepted, Coding};
+use rocknet_proto::semantics::multipart::{Boundary, MultipartRanges};
+use rocknet_proto::semantics::negotiation::{self, AcceptEncoding, Coding};
 use rocknet_proto::semantics::range::{self, ByteRange, ContentRange, Ranges};
 use rocknet_proto::status::Status;
 
@@ -203,8 +203,8 @@ fn coding<'a>(asset: &'a Asset, request: &Request<'_>, ranged: bool) -> Result<&
     if !asset.negotiates || ranged {
         return Ok(&asset.plain);
     }
-    let accepted = Accepted::parse(joined(&request.fields, Known::AcceptEncoding).as_deref());
-    if accepted == Accepted::IDENTITY {
+    let accepted = AcceptEncoding::parse(joined(&request.fields, Known::AcceptEncoding).as_deref());
+    if accepted == AcceptEncoding::IDENTITY {
         return Ok(&asset.plain);
     }
     // What lies encoded on the disk was meant to be used, whatever we could make ourselves.
@@ -221,7 +221,7 @@ fn coding<'a>(asset: &'a Asset, request: &Request<'_>, ranged: bool) -> Result<&
                 count += 1;
             }
         }
-        match negotiation::choose(accepted, &offered[..count]) {
+        match negotiation::choose_coding(accepted, &offered[..count]) {
             Coding::Identity => {}
             coding => return asset.encoded(coding).flatten().ok_or(coding),
         }
@@ -255,7 +255,7 @@ fn partial(asset: &Asset, variant: &Variant, part: ByteRange) -> Response {
 
 fn multipart(asset: &Asset, variant: &Variant, ranges: &[ByteRange]) -> Response {
     let content_type = Some(asset.content_type.as_bytes());
-    let frame = ByteRanges::new(ranges, variant.content.length(), content_type, Boundary::new(random()));
+    let frame = MultipartRanges::new(ranges, variant.content.length(), content_type, Boundary::new(random()));
     let mut fields = with_etag(asset, variant);
     let mut value = Vec::new();
     frame.write_content_type(&mut value);

@@ -47,7 +47,8 @@ pub fn list(tree: &Tree, path: &str, relative: &[u8], query: &[u8], accept: Opti
         order,
         truncated: found.truncated,
     };
-    let json = accept.and_then(|accept| negotiation::prefers(accept, &["text/html", "application/json"])) == Some(1);
+    let json = accept.and_then(|accept| negotiation::preferred_media_type(accept, &["text/html", "application/json"]))
+        == Some(1);
     Ok(if json {
         Page {
             content_type: "application/json",

@@ -55,14 +55,14 @@ pub fn resolve<'a>(server: &Server, peer: Client, fields: Fields<'a>) -> Forward
         TrustedField::Forwarded => {
             let lines: Vec<&[u8]> = fields.all(Known::Forwarded).collect();
             'lines: for line in lines.iter().rev() {
-                let Some(elements) = forwarded::elements(line) else {
+                let Some(elements) = forwarded::parse_elements(line) else {
                     break;
                 };
                 for element in elements.into_iter().rev() {
-                    let Element { by_for, host, proto } = element;
+                    let Element { for_node, host, proto } = element;
                     // Whoever wrote this is trusted, though it may not say more than that there was somebody.
                     (info.proto, info.host) = (proto, host);
-                    if !info.step_back(server, by_for.as_deref().unwrap_or_default()) {
+                    if !info.step_back(server, for_node.as_deref().unwrap_or_default()) {
                         break 'lines;
                     }
                 }
@@ -75,7 +75,7 @@ pub fn resolve<'a>(server: &Server, peer: Client, fields: Fields<'a>) -> Forward
 impl ForwardedInfo<'_> {
     /// Takes one more step back on the way of the request; `false`: it was the last that can be believed.
     fn step_back(&mut self, server: &Server, step: &[u8]) -> bool {
-        let Some(node) = forwarded::node(step) else {
+        let Some(node) = forwarded::parse_node(step) else {
             return false;
         };
         self.client = Client::Ip {
@@ -119,7 +119,7 @@ mod tests {
             .filter_map(|line| line.split_once(": "))
             .filter_map(|(name, value)| Some((Known::from_name(name.as_bytes())?, value.as_bytes())))
             .collect();
-        let request = OwnedRequest::get(Version::Http11, b"h", b"/", &fields);
+        let request = OwnedRequest::synthetic_get(Version::Http11, b"h", b"/", &fields);
         client(&server(field), peer, request.view().fields).to_string()
     }
 

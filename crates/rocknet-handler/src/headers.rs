@@ -1,6 +1,6 @@
 //! The `headers` of the configuration, and the fields that every answer has.
 
-use rocknet_proto::fields::{FixedLine, Known};
+use rocknet_proto::fields::{ConstField, Known};
 use rocknet_proto::status::Status;
 
 use crate::filter::{DeferredFilter, Filter, FilterContext, Phase};
@@ -9,7 +9,7 @@ use crate::route::Route;
 
 /// What the server calls itself; without a version, which would only help those who look for old ones.
 pub const SERVER: &str = "RockNet";
-static SERVER_LINE: FixedLine = FixedLine::new(Known::Server, "Server: RockNet\r\n");
+static SERVER_LINE: ConstField = ConstField::new(Known::Server, "Server: RockNet\r\n");
 
 /// Adds fields to responses.
 pub struct Headers;
@@ -64,7 +64,7 @@ fn permits_caching(name: &str, value: &str) -> bool {
 /// For answers that belong to no site.
 pub fn apply_server(fields: &mut FieldList) {
     if !fields.contains(Known::Server) {
-        fields.add_fixed(&SERVER_LINE);
+        fields.add_const(&SERVER_LINE);
     }
 }
 

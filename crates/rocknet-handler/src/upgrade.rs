@@ -58,7 +58,7 @@ mod tests {
             (Method::Connect, true, plain(204), 501),
             (Method::Connect, true, plain(403), 403),
         ] {
-            let (owned, mut response) = (OwnedRequest::get(Version::Http2, b"h", b"/", &[]), response);
+            let (owned, mut response) = (OwnedRequest::synthetic_get(Version::Http2, b"h", b"/", &[]), response);
             let request = Request {
                 method,
                 upgrade: upgrade.then_some(&b"echo"[..]),

@@ -1,18 +1,19 @@
-//! Answers a number of GET requests over HTTP/2 in memory, for an instruction counter to watch: the engine and nothing else.
+//! Responds to GET requests over HTTP/2 in memory, so that an instruction counter measures only the engine.
 //!
-//! `valgrind --tool=callgrind target/quick/examples/h2_count 2000`, less the same with 1000, is what 1000 requests cost.
-//! The second argument chooses the requests: `load` as h2load sends them, `browser` with twelve fields, all by index but one.
+//! The difference between `valgrind --tool=callgrind target/quick/examples/h2_count 2000` and the same with 1000 is the
+//! cost of 1000 requests. The second argument selects the requests: `load` for those of h2load, `browser` for twelve
+//! fields that are all indexed except one.
 
 use std::hint::black_box;
 
 use rocknet_proto::h2::{BodyDelivery, Config, ConnectionEvent, DecodedHead, PREFACE, PreparedHead, ServerConnection};
 use rocknet_proto::{Limits, Status};
 
-/// Requests in one read, as a client with so many streams sends them.
+/// Requests per read, as from a client with so many streams.
 const STREAMS: usize = 32;
 
 const CONTENT: &[u8; 13] = b"Hello, world!";
-/// "/about" in the code of HPACK, as browsers send paths.
+/// "/about" in the Huffman code of HPACK, as sent by browsers.
 const PATH: [u8; 5] = [0x60, 0x71, 0x9e, 0xd4, 0xff];
 
 const DATE: &[u8; 29] = b"Sat, 21 Nov 2026 16:00:00 GMT";
@@ -34,7 +35,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut connection = ServerConnection::new(&Config::default());
     connection.write_preface(&limits, &mut out);
     let mut input = PREFACE.to_vec();
-    // Windows as wide as they go, as h2load opens them.
+    // Windows of maximum size, as set by h2load.
     input.extend_from_slice(&[0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0x3f, 0xff, 0xff, 0xff]);
     input.extend_from_slice(&[0, 0, 4, 8, 0, 0, 0, 0, 0, 0x3f, 0xff, 0, 0]);
     let (mut stream, mut answered) = (1u32, 0);
@@ -69,7 +70,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Appends HEADERS. The first request puts its fields into the table, the others refer to them.
+/// Appends HEADERS. The first request adds its fields to the dynamic table; the others refer to them.
 fn request(stream: u32, is_browser: bool, input: &mut Vec<u8>) {
     const FIELDS: [(&str, &str); 10] = [
         (":authority", "example.com"),

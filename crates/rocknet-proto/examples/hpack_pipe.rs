@@ -1,11 +1,11 @@
-//! Encodes and decodes field blocks line by line, for another implementation to check both ways.
+//! Encodes and decodes field blocks line by line, for comparisons with another implementation.
 //!
-//! `read HEX` is answered with the fields of a block as `NAME:VALUE`, `write NAME:VALUE …` with the block, all in hexadecimal;
-//! `allow N` says how large the encoder's table may be.
+//! `read HEX` prints the fields of a block as `NAME:VALUE`, and `write NAME:VALUE …` prints the block, all in
+//! hexadecimal. `allow N` sets the maximum size of the encoder's table.
 
 use std::io::{BufRead, Write};
 
-use rocknet_proto::fuzzing::{Hpack, Pair};
+use rocknet_proto::fuzzing::{Hpack, OwnedField};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut hpack = Hpack::new(4096);
@@ -14,27 +14,27 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let line = line?;
         let (verb, rest) = line.split_once(' ').unwrap_or((&line, ""));
         match verb {
-            "allow" => hpack.allow(rest.parse()?),
+            "allow" => hpack.set_max_table_size(rest.parse()?),
             "read" => {
-                let (fields, is_good) = hpack.read(&bytes(rest)?);
+                let (fields, is_valid) = hpack.decode(&bytes(rest)?);
                 let fields: Vec<String> = fields
                     .iter()
                     .map(|(name, value)| format!("{}:{}", hex(name), hex(value)))
                     .collect();
-                writeln!(out, "{}", if is_good { fields.join(" ") } else { "refused".into() })?;
+                writeln!(out, "{}", if is_valid { fields.join(" ") } else { "refused".into() })?;
             }
             "write" => {
-                let fields: Vec<Pair> = rest.split_whitespace().map(field).collect::<Result<_, _>>()?;
-                writeln!(out, "{}", hex(&hpack.write(&fields)))?;
+                let fields: Vec<OwnedField> = rest.split_whitespace().map(field).collect::<Result<_, _>>()?;
+                writeln!(out, "{}", hex(&hpack.encode(&fields)))?;
             }
-            _ => return Err(format!("no verb: {verb}").into()),
+            _ => return Err(format!("unknown command: {verb}").into()),
         }
         out.flush()?;
     }
     Ok(())
 }
 
-fn field(text: &str) -> Result<Pair, Box<dyn std::error::Error>> {
+fn field(text: &str) -> Result<OwnedField, Box<dyn std::error::Error>> {
     let (name, value) = text.split_once(':').ok_or("a field without a colon")?;
     Ok((bytes(name)?, bytes(value)?))
 }
@@ -45,7 +45,7 @@ fn hex(bytes: &[u8]) -> String {
 
 fn bytes(hex: &str) -> Result<Vec<u8>, Box<dyn std::error::Error>> {
     let (pairs, []) = hex.as_bytes().as_chunks::<2>() else {
-        return Err("half a byte".into());
+        return Err("an odd number of hexadecimal digits".into());
     };
     pairs
         .iter()

@@ -1,12 +1,12 @@
-//! Classes of bytes in HTTP's grammar, and searches that look at eight bytes at a time.
+//! Byte classes of HTTP's grammar, and searches that test eight bytes at a time.
 
 /// `token` (RFC 9110 §5.6.2).
 pub(crate) const TOKEN: u8 = 1 << 0;
 /// Bytes of a field value: VCHAR, SP, HTAB, obs-text (RFC 9110 §5.5).
 pub(crate) const VALUE: u8 = 1 << 1;
-/// Bytes of a request target: VCHAR alone; RFC 3986 has no room for obs-text or controls.
+/// Bytes of a request target: VCHAR only, because RFC 3986 allows neither obs-text nor controls.
 pub(crate) const TARGET: u8 = 1 << 2;
-/// Bytes of a `reg-name` but `%`: unreserved and sub-delims (RFC 3986 §3.2.2).
+/// Bytes of a `reg-name` except `%`: unreserved and sub-delims (RFC 3986 §3.2.2).
 pub(crate) const REG_NAME: u8 = 1 << 3;
 /// Hexadecimal digits.
 pub(crate) const HEX: u8 = 1 << 4;
@@ -51,26 +51,27 @@ const fn contains(set: &[u8], byte: u8) -> bool {
     false
 }
 
+/// Returns true if the byte is in the class.
 #[inline(always)]
 pub(crate) const fn is(byte: u8, class: u8) -> bool {
     CLASSES[byte as usize] & class != 0
 }
 
-/// Whether every byte is of the class; true for an empty slice.
+/// Returns true if every byte is in the class, and for an empty slice.
 #[inline]
 pub(crate) fn all(bytes: &[u8], class: u8) -> bool {
     bytes.iter().all(|&byte| is(byte, class))
 }
 
-/// `1*tchar`.
+/// Returns true for a `token`: `1*tchar` (RFC 9110 §5.6.2).
 #[inline]
 pub(crate) fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && all(bytes, TOKEN)
 }
 
-/// Where the run of bytes that are neither controls nor DEL ends; a HTAB ends it too, for the caller to judge.
+/// Returns the position of the next control byte or DEL at or after `at`. HTAB counts; the caller decides about it.
 #[inline]
-pub(crate) fn control_from(bytes: &[u8], mut at: usize) -> usize {
+pub(crate) fn find_control(bytes: &[u8], mut at: usize) -> usize {
     while let Some(word) = word_at(bytes, at) {
         let found = below(word, 0x20) | equal(word, 0x7f);
         if found != 0 {
@@ -84,19 +85,19 @@ pub(crate) fn control_from(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Whether the bytes may stand in a field line: no control but HTAB.
+/// Returns true if the bytes may stand in a field value: no control except HTAB.
 #[inline]
 pub(crate) fn is_value(value: &[u8]) -> bool {
-    let mut at = control_from(value, 0);
+    let mut at = find_control(value, 0);
     while let Some(b'\t') = value.get(at) {
-        at = control_from(value, at + 1);
+        at = find_control(value, at + 1);
     }
     at == value.len()
 }
 
-/// Where the next byte stands that is `?`, `#` or none a request target may hold.
+/// Returns the position of the next byte that is `?`, `#` or not allowed in a request target.
 #[inline]
-pub(crate) fn target_stop_from(bytes: &[u8], mut at: usize) -> usize {
+pub(crate) fn find_target_end(bytes: &[u8], mut at: usize) -> usize {
     while let Some(word) = word_at(bytes, at) {
         let found = below(word, 0x21) | equal(word, 0x7f) | equal(word, b'?') | equal(word, b'#') | (word & HIGH);
         if found != 0 {
@@ -110,9 +111,9 @@ pub(crate) fn target_stop_from(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Where the next colon stands.
+/// Returns the position of the next colon.
 #[inline]
-pub(crate) fn colon_from(bytes: &[u8], mut at: usize) -> Option<usize> {
+pub(crate) fn find_colon(bytes: &[u8], mut at: usize) -> Option<usize> {
     while let Some(word) = word_at(bytes, at) {
         let found = equal(word, b':');
         if found != 0 {
@@ -129,7 +130,7 @@ pub(crate) fn colon_from(bytes: &[u8], mut at: usize) -> Option<usize> {
     None
 }
 
-/// The value without spaces and tabs around it.
+/// Returns the value without surrounding spaces and tabs.
 #[inline]
 pub(crate) fn trim(mut bytes: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] = bytes {
@@ -141,7 +142,7 @@ pub(crate) fn trim(mut bytes: &[u8]) -> &[u8] {
     bytes
 }
 
-/// Eight bytes as a number whose lowest byte is the first.
+/// Loads eight bytes as a little-endian word; `None` if fewer are left.
 #[inline(always)]
 pub(crate) fn word_at(bytes: &[u8], at: usize) -> Option<u64> {
     bytes
@@ -153,8 +154,8 @@ pub(crate) fn word_at(bytes: &[u8], at: usize) -> Option<u64> {
 const LOW: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = LOW << 7;
 
-// `below` and `equal` set the high bit of each byte that matches. A borrow may raise false bits, but only behind a byte
-// that matches, so the lowest set bit is always true: `first` relies on that and nothing else may.
+// `below` and `equal` set the high bit of each byte that matches. A borrow may set false bits, but only after a byte
+// that matches, so the lowest set bit is always correct. `first` relies on that; no other code may use the higher bits.
 
 #[inline(always)]
 const fn below(word: u64, bound: u8) -> u64 {
@@ -176,27 +177,27 @@ const fn first(found: u64) -> usize {
 mod tests {
     use super::*;
 
-    /// Each search against the plain loop that says what it means, for every byte at every place in a line.
+    /// Compares each search with a plain loop, for every byte at every position of a line.
     #[test]
-    fn searches_agree_with_plain_loops() {
+    fn searches_match_naive_loops() {
         for length in 0..20 {
-            for place in 0..length {
+            for position in 0..length {
                 for byte in 0..=255u8 {
                     let mut line = vec![b'a'; length];
-                    line[place] = byte;
+                    line[position] = byte;
                     let plain = |stop: &dyn Fn(u8) -> bool| line.iter().position(|&b| stop(b));
                     let control = plain(&|b| b < 0x20 || b == 0x7f).unwrap_or(length);
-                    assert_eq!(control_from(&line, 0), control, "{line:?}");
+                    assert_eq!(find_control(&line, 0), control, "{line:?}");
                     let stop = plain(&|b| !is(b, TARGET) || b == b'?' || b == b'#').unwrap_or(length);
-                    assert_eq!(target_stop_from(&line, 0), stop, "{line:?}");
-                    assert_eq!(colon_from(&line, 0), plain(&|b| b == b':'), "{line:?}");
+                    assert_eq!(find_target_end(&line, 0), stop, "{line:?}");
+                    assert_eq!(find_colon(&line, 0), plain(&|b| b == b':'), "{line:?}");
                 }
             }
         }
     }
 
     #[test]
-    fn trim_takes_only_spaces_and_tabs() {
+    fn trim_removes_only_spaces_and_tabs() {
         for (from, to) in [
             (" \ta \t", "a"),
             ("", ""),

@@ -1,5 +1,5 @@
-//! What FastCGI, SCGI, uwsgi and programs have from CGI (RFC 3875): variables that tell of a request, and the head of an
-//! answer, which is fields, one of which may be a status, and an empty line.
+//! CGI (RFC 3875), as far as FastCGI, SCGI, uwsgi and CGI programs share it: errors of variables, and the head of a
+//! response. The head consists of fields, optionally with `Status`, and an empty line.
 
 use std::fmt;
 
@@ -8,15 +8,15 @@ use memchr::memchr;
 use crate::bytes::{VALUE, all, is_token, trim};
 use crate::status::Status;
 
-/// Most bytes of a head: applications set cookies by the dozen, and nobody sends a browser more than it takes.
-pub const HEAD_LIMIT: usize = 64 * 1024;
-/// Most fields of a head.
-pub const FIELDS_LIMIT: usize = 256;
+/// Maximum size of a head in bytes, ample for applications that set dozens of cookies.
+pub const MAX_HEAD_SIZE: usize = 64 * 1024;
+/// Maximum number of fields of a head.
+pub const MAX_FIELDS: usize = 256;
 
-/// Where the head ends in what has come of an answer, if it does; nothing before `from` is looked at again but for a
-/// line end that may have begun there.
-pub fn end_of_head(bytes: &[u8], from: usize) -> Option<usize> {
-    // CR LF CR may stand before `from`.
+/// Returns the position after the head in the received bytes of a response; `None` if the head is incomplete. Bytes
+/// before `from` were searched already, except a line end that may have begun there.
+pub fn find_head_end(bytes: &[u8], from: usize) -> Option<usize> {
+    // The last bytes before `from` may be CR LF CR.
     let mut at = from.saturating_sub(3);
     if at == 0 {
         match bytes {
@@ -25,8 +25,8 @@ pub fn end_of_head(bytes: &[u8], from: usize) -> Option<usize> {
             _ => {}
         }
     }
-    while let Some(place) = memchr(b'\n', bytes.get(at..)?) {
-        at += place + 1;
+    while let Some(position) = memchr(b'\n', bytes.get(at..)?) {
+        at += position + 1;
         match &bytes[at..] {
             [b'\n', ..] => return Some(at + 1),
             [b'\r', b'\n', ..] => return Some(at + 2),
@@ -36,72 +36,80 @@ pub fn end_of_head(bytes: &[u8], from: usize) -> Option<usize> {
     None
 }
 
-/// A variable that a protocol cannot tell.
+/// Error of a variable that the protocol cannot encode.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum VariableFault {
-    /// It is longer than the protocol has room for, by itself or with those before it.
+pub enum VariableError {
+    /// It exceeds the limit of the protocol, alone or together with the variables before it.
     TooLong,
-    /// It holds NUL, which is where this protocol divides.
+    /// It holds NUL, which separates variables in this protocol.
     Nul,
 }
 
-impl fmt::Display for VariableFault {
+impl fmt::Display for VariableError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            VariableFault::TooLong => "the fields of the request are longer than the application's protocol can tell",
-            VariableFault::Nul => "a variable holds NUL",
+            VariableError::TooLong => "the fields of the request are longer than the application's protocol allows",
+            VariableError::Nul => "a variable holds NUL",
         })
     }
 }
 
-impl std::error::Error for VariableFault {}
+impl std::error::Error for VariableError {}
 
-/// Whether an answer may begin with the status line of HTTP: uWSGI's do, and some by SCGI. From a program of CGI it would
-/// say that the program wants to speak to the client itself.
+/// Policy for responses that begin with the status line of HTTP. uWSGI and some SCGI applications send one. A CGI
+/// program that does expects to talk to the client directly (RFC 3875 §5).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StatusLine {
+    /// A status line is parsed.
     Allowed,
+    /// A status line is an error, like any line that is not a field.
     Refused,
 }
 
-/// What an application says before its content.
+/// Head of the response of an application.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Head<'a> {
+pub struct CgiHead<'a> {
+    /// Status: of the status line, of `Status`, 302 if there is only `Location`, else 200.
     pub status: Status,
-    /// How long the content is, where that is told once.
+    /// Length of the body, if exactly one valid Content-Length declares it.
     pub length: Option<u64>,
-    /// All fields but the status, in their order.
+    /// Names and values of all fields except `Status`, in their order.
     pub fields: Vec<(&'a [u8], &'a [u8])>,
 }
 
-/// Why a head cannot be passed on.
+/// Error in the head of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HeadFault {
-    /// A line that is no field: most often output before the head.
+pub enum CgiHeadError {
+    /// A line that is not a field: most often output before the head.
     Line,
     /// A control character in a value.
     Value,
-    /// A status that is no final one, or two of them.
+    /// A status that is not a final one, or two of them.
     Status,
+    /// More than [`MAX_FIELDS`] fields.
     TooManyFields,
 }
 
-impl fmt::Display for HeadFault {
+impl fmt::Display for CgiHeadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            HeadFault::Line => "a line before the content is no header field",
-            HeadFault::Value => "the value of a header field holds a control character",
-            HeadFault::Status => "`Status` is not one status from 200 to 999",
-            HeadFault::TooManyFields => "there are too many header fields",
+            CgiHeadError::Line => "a line before the body is not a header field",
+            CgiHeadError::Value => "the value of a header field holds a control character",
+            CgiHeadError::Status => "`Status` is not one status from 200 to 999",
+            CgiHeadError::TooManyFields => "there are too many header fields",
         })
     }
 }
 
-impl std::error::Error for HeadFault {}
+impl std::error::Error for CgiHeadError {}
 
-impl<'a> Head<'a> {
-    /// `head` is what [`end_of_head`] says, the empty line included.
-    pub fn parse(head: &'a [u8], line: StatusLine) -> Result<Head<'a>, HeadFault> {
+impl<'a> CgiHead<'a> {
+    /// Parses a head up to the end that [`find_head_end`] returns.
+    ///
+    /// # Errors
+    ///
+    /// If the head is invalid.
+    pub fn parse(head: &'a [u8], line: StatusLine) -> Result<CgiHead<'a>, CgiHeadError> {
         let (mut status, mut length, mut lengths) = (None, None, 0);
         let mut has_location = false;
         let mut fields = Vec::new();
@@ -109,7 +117,9 @@ impl<'a> Head<'a> {
         let first = match (line, memchr(b'\n', head)) {
             (StatusLine::Allowed, Some(end)) if head.starts_with(b"HTTP/") => {
                 rest = &head[end + 1..];
-                Some(status_of_line(head[..end].strip_suffix(b"\r").unwrap_or(&head[..end]))?)
+                Some(parse_status_line(
+                    head[..end].strip_suffix(b"\r").unwrap_or(&head[..end]),
+                )?)
             }
             _ => None,
         };
@@ -119,76 +129,76 @@ impl<'a> Head<'a> {
             if line.is_empty() {
                 break;
             }
-            let colon = memchr(b':', line).ok_or(HeadFault::Line)?;
+            let colon = memchr(b':', line).ok_or(CgiHeadError::Line)?;
             let (name, value) = (&line[..colon], trim(&line[colon + 1..]));
             if !is_token(name) {
-                return Err(HeadFault::Line);
+                return Err(CgiHeadError::Line);
             }
             if !all(value, VALUE) {
-                return Err(HeadFault::Value);
+                return Err(CgiHeadError::Value);
             }
             if name.eq_ignore_ascii_case(b"Status") {
-                if status.replace(final_status(value)?).is_some() {
-                    return Err(HeadFault::Status);
+                if status.replace(parse_final_status(value)?).is_some() {
+                    return Err(CgiHeadError::Status);
                 }
                 continue;
             }
-            if fields.len() == FIELDS_LIMIT {
-                return Err(HeadFault::TooManyFields);
+            if fields.len() == MAX_FIELDS {
+                return Err(CgiHeadError::TooManyFields);
             }
             has_location |= name.eq_ignore_ascii_case(b"Location");
             if name.eq_ignore_ascii_case(b"Content-Length") {
                 lengths += 1;
-                length = number(value);
+                length = parse_length(value);
             }
             fields.push((name, value));
         }
-        // RFC 3875 §6.2.3: a location alone is a redirect. One to a path of the site is, too: every client can follow
-        // it, and nothing is run in another's name.
-        let unsaid = if has_location { Status::FOUND } else { Status::OK };
-        Ok(Head {
-            status: first.or(status).unwrap_or(unsaid),
+        // A `Location` without a status is a redirect (RFC 3875 §6.2.3). The same applies to a path of the site
+        // (§6.2.2), so that the server never executes another resource on behalf of the program.
+        let default_status = if has_location { Status::FOUND } else { Status::OK };
+        Ok(CgiHead {
+            status: first.or(status).unwrap_or(default_status),
             length: length.filter(|_| lengths == 1),
             fields,
         })
     }
 }
 
-/// `HTTP/1.1 404 Not Found`.
-fn status_of_line(line: &[u8]) -> Result<Status, HeadFault> {
+/// Parses a status line such as `HTTP/1.1 404 Not Found`.
+fn parse_status_line(line: &[u8]) -> Result<Status, CgiHeadError> {
     if !all(line, VALUE) {
-        return Err(HeadFault::Status);
+        return Err(CgiHeadError::Status);
     }
-    let space = memchr(b' ', line).ok_or(HeadFault::Status)?;
-    final_status(trim(&line[space..]))
+    let space = memchr(b' ', line).ok_or(CgiHeadError::Status)?;
+    parse_final_status(trim(&line[space..]))
 }
 
-fn number(digits: &[u8]) -> Option<u64> {
+fn parse_length(digits: &[u8]) -> Option<u64> {
     let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
     std::str::from_utf8(digits).ok().filter(|_| is_number)?.parse().ok()
 }
 
-/// `404 Not Found`; what follows the digits is for people.
-fn final_status(value: &[u8]) -> Result<Status, HeadFault> {
+/// Parses a final status such as `404 Not Found`; the phrase is ignored.
+fn parse_final_status(value: &[u8]) -> Result<Status, CgiHeadError> {
     let digits = value.split(|&byte| byte == b' ').next().unwrap_or_default();
     if digits.len() != 3 || !digits.iter().all(u8::is_ascii_digit) {
-        return Err(HeadFault::Status);
+        return Err(CgiHeadError::Status);
     }
     let code = digits.iter().fold(0, |code, digit| code * 10 + u16::from(digit - b'0'));
     Status::new(code)
         .filter(|status| status.code() >= 200)
-        .ok_or(HeadFault::Status)
+        .ok_or(CgiHeadError::Status)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A status, and fields by name and value.
+    /// Status code, and names and values of fields.
     type Expected<'e> = (u16, &'e [(&'e str, &'e str)]);
 
-    fn check(head: &str, expected: Result<Expected<'_>, HeadFault>) {
-        let parsed = Head::parse(head.as_bytes(), StatusLine::Refused);
+    fn check(head: &str, expected: Result<Expected<'_>, CgiHeadError>) {
+        let parsed = CgiHead::parse(head.as_bytes(), StatusLine::Refused);
         let found = parsed.map(|head| {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
             let fields: Vec<_> = head.fields.iter().map(|(n, v)| (text(n), text(v))).collect();
@@ -202,8 +212,8 @@ mod tests {
     }
 
     #[test]
-    fn heads_good_and_bad() {
-        use HeadFault::*;
+    fn parses_heads() {
+        use CgiHeadError::*;
         check("\n", Ok((200, &[])));
         check(
             "Content-type: text/html\r\n\r\n",
@@ -229,13 +239,13 @@ mod tests {
         check("Status: 2000\r\n\r\n", Err(Status));
         check("Status: fine\r\n\r\n", Err(Status));
         check("Status: 200\r\nStatus: 200\r\n\r\n", Err(Status));
-        let most = "A: b\n".repeat(FIELDS_LIMIT);
-        assert!(Head::parse(format!("{most}\n").as_bytes(), StatusLine::Refused).is_ok());
+        let most = "A: b\n".repeat(MAX_FIELDS);
+        assert!(CgiHead::parse(format!("{most}\n").as_bytes(), StatusLine::Refused).is_ok());
         check(&format!("{most}A: b\n\n"), Err(TooManyFields));
     }
 
     #[test]
-    fn a_status_line_is_heeded_where_it_may_stand() {
+    fn a_status_line_counts_where_allowed() {
         for (head, line, expected) in [
             (
                 "HTTP/1.1 404 Not Found\r\nA: b\r\n\r\n",
@@ -243,7 +253,7 @@ mod tests {
                 Ok((404, 1)),
             ),
             ("HTTP/1.0 200\n\n", StatusLine::Allowed, Ok((200, 0))),
-            // It comes first, so it counts.
+            // The status line comes first, so it takes precedence.
             (
                 "HTTP/1.1 404 Not Found\r\nStatus: 200 OK\r\n\r\n",
                 StatusLine::Allowed,
@@ -258,25 +268,33 @@ mod tests {
             (
                 "A: b\r\nHTTP/1.1 200 OK\r\n\r\n",
                 StatusLine::Allowed,
-                Err(HeadFault::Line),
+                Err(CgiHeadError::Line),
             ),
             (
                 "HTTP/1.1 100 Continue\r\n\r\n",
                 StatusLine::Allowed,
-                Err(HeadFault::Status),
+                Err(CgiHeadError::Status),
             ),
-            ("HTTP/1.1\r\n\r\n", StatusLine::Allowed, Err(HeadFault::Status)),
-            ("HTTP/1.1 2000 OK\r\n\r\n", StatusLine::Allowed, Err(HeadFault::Status)),
-            ("HTTP/1.1 200 O\0K\r\n\r\n", StatusLine::Allowed, Err(HeadFault::Status)),
-            ("HTTP/1.1 200 OK\r\n\r\n", StatusLine::Refused, Err(HeadFault::Line)),
+            ("HTTP/1.1\r\n\r\n", StatusLine::Allowed, Err(CgiHeadError::Status)),
+            (
+                "HTTP/1.1 2000 OK\r\n\r\n",
+                StatusLine::Allowed,
+                Err(CgiHeadError::Status),
+            ),
+            (
+                "HTTP/1.1 200 O\0K\r\n\r\n",
+                StatusLine::Allowed,
+                Err(CgiHeadError::Status),
+            ),
+            ("HTTP/1.1 200 OK\r\n\r\n", StatusLine::Refused, Err(CgiHeadError::Line)),
         ] {
-            let found = Head::parse(head.as_bytes(), line).map(|head| (head.status.code(), head.fields.len()));
+            let found = CgiHead::parse(head.as_bytes(), line).map(|head| (head.status.code(), head.fields.len()));
             assert_eq!(found, expected, "{head:?}");
         }
     }
 
     #[test]
-    fn a_length_is_taken_where_it_is_told_once() {
+    fn a_length_is_used_if_declared_once() {
         for (fields, length) in [
             ("Content-Length: 12\n", Some(12)),
             ("content-length:0\n", Some(0)),
@@ -289,14 +307,14 @@ mod tests {
             ("Content-Length: 99999999999999999999\n", None),
         ] {
             let head = format!("{fields}\n");
-            let head = Head::parse(head.as_bytes(), StatusLine::Refused).unwrap();
+            let head = CgiHead::parse(head.as_bytes(), StatusLine::Refused).unwrap();
             assert_eq!(head.length, length, "{fields:?}");
         }
     }
 
     #[test]
-    fn the_end_is_found_wherever_the_bytes_were_cut() {
-        for (answer, end) in [
+    fn the_head_end_is_found_in_any_split() {
+        for (response, end) in [
             ("\nx", Some(1)),
             ("\r\nx", Some(2)),
             ("A: b\n\nx", Some(6)),
@@ -306,11 +324,11 @@ mod tests {
             ("A: b\r\n\rx\n", None),
             ("", None),
         ] {
-            let bytes = answer.as_bytes();
-            assert_eq!(end_of_head(bytes, 0), end, "{answer:?}");
-            // As it is asked for while bytes come one by one.
-            let found = (0..bytes.len()).find_map(|from| end_of_head(&bytes[..from + 1], from));
-            assert_eq!(found, end, "{answer:?} byte by byte");
+            let bytes = response.as_bytes();
+            assert_eq!(find_head_end(bytes, 0), end, "{response:?}");
+            // With one call per received byte.
+            let found = (0..bytes.len()).find_map(|from| find_head_end(&bytes[..from + 1], from));
+            assert_eq!(found, end, "{response:?} byte by byte");
         }
     }
 }

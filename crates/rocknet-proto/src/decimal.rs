@@ -1,9 +1,9 @@
-//! Decimal numbers written without allocation.
+//! Decimal formatting without allocation.
 
-/// Digits of `u64::MAX`.
+/// Number of digits of `u64::MAX`.
 pub(crate) const MAX_DIGITS: usize = 20;
 
-/// The digits of `value`, at the end of `buffer`.
+/// Writes the digits of `value` to the end of `buffer` and returns them.
 pub(crate) fn digits(mut value: u64, buffer: &mut [u8; MAX_DIGITS]) -> &[u8] {
     let mut start = MAX_DIGITS;
     loop {

@@ -1,33 +1,34 @@
-//! Queries of the DNS and the parts that its messages are made of (RFC 1035 §4).
+//! DNS queries and the parts of DNS messages (RFC 1035 §4).
 
-/// Class of all records in use: the Internet.
+/// Class of the Internet, which all records in use have.
 pub const IN: u16 = 1;
 
 /// Largest response to a message without EDNS, in bytes (RFC 1035 §4.2.1).
-pub const MAX_ANSWER: usize = 512;
+pub const MAX_RESPONSE: usize = 512;
 
-/// Longest name and longest label, in bytes (RFC 1035 §2.3.4).
+/// Longest name in text, in bytes (RFC 1035 §2.3.4).
 const MAX_NAME: usize = 253;
+/// Longest label, in bytes.
 const MAX_LABEL: u8 = 63;
 
-/// Returns a query for the records of one kind that a name has; `None` if it is no valid name.
-pub fn question(id: u16, name: &str, kind: u16) -> Option<Vec<u8>> {
+/// Returns a query for the records of one type that a name has; `None` if the name is invalid.
+pub fn query(id: u16, name: &str, record_type: u16) -> Option<Vec<u8>> {
     let mut message = header(id, 0, [1, 0, 0, 0]);
     put_name(&mut message, name)?;
-    put_u16s(&mut message, [kind, IN]);
+    put_u16s(&mut message, [record_type, IN]);
     Some(message)
 }
 
-/// Returns a message of a header alone: its number, operation and the counts of its four sections.
+/// Returns a message that has only a header: the ID, the operation and the counts of its four sections.
 pub fn header(id: u16, opcode: u8, counts: [u16; 4]) -> Vec<u8> {
-    let mut message = Vec::with_capacity(MAX_ANSWER);
+    let mut message = Vec::with_capacity(MAX_RESPONSE);
     message.extend(id.to_be_bytes());
     message.extend([opcode << 3, 0]);
     put_u16s(&mut message, counts);
     message
 }
 
-/// Appends a name as labels, in lower case; `None` if it is no valid name.
+/// Appends a name as labels, in lower case; returns `None` if the name is invalid.
 pub fn put_name(out: &mut Vec<u8>, name: &str) -> Option<()> {
     let name = name.trim_end_matches('.');
     if name.len() > MAX_NAME {
@@ -38,7 +39,7 @@ pub fn put_name(out: &mut Vec<u8>, name: &str) -> Option<()> {
             .ok()
             .filter(|length| (1..=MAX_LABEL).contains(length))?;
         out.push(length);
-        // Signatures are made over lower case (RFC 8945 §4.3.3).
+        // TSIG signs names in lower case (RFC 8945 §4.3.3).
         out.extend(label.to_ascii_lowercase().as_bytes());
     }
     out.push(0);

@@ -1,4 +1,4 @@
-//! Fields of a message as places in its bytes: nothing is copied, and the index is used again for the next message.
+//! Fields of a message as positions in its bytes: nothing is copied, and the index is reused for the next message.
 
 mod framing;
 mod known;
@@ -6,16 +6,19 @@ mod list;
 
 pub use framing::is_framing;
 pub use known::{Known, KnownSet};
-pub use list::{FieldList, FixedLine};
+pub use list::{ConstField, FieldList};
 
-/// A range of bytes in the message that an index belongs to.
+/// A range of bytes in a message.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Span {
+    /// Position of the first byte.
     pub start: u32,
+    /// Position after the last byte.
     pub end: u32,
 }
 
 impl Span {
+    /// Creates a span; positions must be below 4 GiB.
     #[inline]
     pub const fn new(start: usize, end: usize) -> Self {
         Self {
@@ -24,27 +27,28 @@ impl Span {
         }
     }
 
-    /// The bytes of the span; empty when they are not those the span was made for.
+    /// Returns the bytes of the span; empty if the span lies outside of `bytes`.
     #[inline]
     pub fn of(self, bytes: &[u8]) -> &[u8] {
         bytes.get(self.start as usize..self.end as usize).unwrap_or_default()
     }
 
+    /// Returns true if the span has no bytes.
     #[inline]
     pub const fn is_empty(self) -> bool {
         self.start == self.end
     }
 }
 
-/// Where the fields of one message stand, in their order.
+/// Positions of the fields of one message, in their order.
 #[derive(Clone, Debug)]
 pub struct FieldIndex {
     lines: Vec<Line>,
-    /// Known names that occur.
+    /// Bit set of the known names that occur.
     present: u64,
-    /// Known names that occur more than once.
+    /// Bit set of the known names that occur more than once.
     repeated: u64,
-    /// For each known name that is present the position of its first line; other places hold leftovers.
+    /// For each known name that is present, the index of its first line; other elements are stale.
     first: [u16; 64],
 }
 
@@ -52,13 +56,13 @@ pub struct FieldIndex {
 #[derive(Clone, Copy, Debug)]
 struct Line {
     name: u32,
-    /// Length of the name above the low eight bits, which hold the number of the known name or `STRANGER`.
-    length_and_known: u32,
+    /// The length of the name in the upper 24 bits; the number of the known name or `UNKNOWN_NAME` in the low eight.
+    length_and_number: u32,
     value: Span,
 }
 
-/// Stands for "no known name"; `Known` has at most 64 members.
-const STRANGER: u8 = u8::MAX;
+/// Marks a name that is not known; `Known` has at most 64 members.
+const UNKNOWN_NAME: u8 = u8::MAX;
 
 impl Default for FieldIndex {
     fn default() -> Self {
@@ -72,7 +76,7 @@ impl Default for FieldIndex {
 }
 
 impl FieldIndex {
-    /// Forgets all lines and keeps the memory.
+    /// Clears the index and keeps its memory.
     #[inline]
     pub fn clear(&mut self) {
         self.lines.clear();
@@ -80,19 +84,22 @@ impl FieldIndex {
         self.repeated = 0;
     }
 
+    /// Returns the number of field lines.
     #[inline]
     pub fn len(&self) -> usize {
         self.lines.len()
     }
 
+    /// Returns true if there are no field lines.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }
 
-    /// Adds a line; `known` is what `Known::from_name` says of its name.
+    /// Adds a line; `known` is the result of [`Known::from_name`] for its name.
     ///
-    /// Names must end below 16 MiB and lines be fewer than 65,536; `limits` has ceilings that see to it.
+    /// Names must end below 16 MiB and there must be fewer than 65,536 lines; the ceilings of [`limits`](crate::limits)
+    /// ensure both.
     #[inline]
     pub fn push(&mut self, name: Span, known: Option<Known>, value: Span) {
         let number = match known {
@@ -106,39 +113,42 @@ impl FieldIndex {
                 self.present |= bit;
                 known as u8
             }
-            None => STRANGER,
+            None => UNKNOWN_NAME,
         };
         let length = name.end - name.start;
         self.lines.push(Line {
             name: name.start,
-            length_and_known: length << 8 | u32::from(number),
+            length_and_number: length << 8 | u32::from(number),
             value,
         });
     }
 
-    /// Adds a line whose name is not yet looked up.
+    /// Adds a line and looks its name up.
     pub fn push_named(&mut self, bytes: &[u8], name: Span, value: Span) {
         self.push(name, Known::from_name(name.of(bytes)), value);
     }
 
+    /// Returns true if any of the names occurs.
     #[inline]
     pub fn any(&self, names: KnownSet) -> bool {
         self.present & names.0 != 0
     }
 
+    /// Returns true if the name occurs.
     #[inline]
     pub fn contains(&self, name: Known) -> bool {
         self.present & name.bit() != 0
     }
 
+    /// Returns true if the name occurs more than once.
     #[inline]
     pub fn is_repeated(&self, name: Known) -> bool {
         self.repeated & name.bit() != 0
     }
 
-    /// Where the value of the first line of that name stands.
+    /// Returns the position of the value of the first line of that name.
     #[inline]
-    pub fn place(&self, name: Known) -> Option<Span> {
+    pub fn value_span(&self, name: Known) -> Option<Span> {
         if !self.contains(name) {
             return None;
         }
@@ -147,6 +157,7 @@ impl FieldIndex {
             .map(|line| line.value)
     }
 
+    /// Returns the fields as a view of the bytes that the index was made for.
     #[inline]
     pub fn view<'a>(&'a self, bytes: &'a [u8]) -> Fields<'a> {
         Fields { bytes, index: self }
@@ -158,33 +169,36 @@ impl Line {
     fn name(self, bytes: &[u8]) -> &[u8] {
         let start = self.name as usize;
         bytes
-            .get(start..start + (self.length_and_known >> 8) as usize)
+            .get(start..start + (self.length_and_number >> 8) as usize)
             .unwrap_or_default()
     }
 
     #[inline]
     fn number(self) -> u8 {
-        self.length_and_known as u8
+        self.length_and_number as u8
     }
 }
 
-/// The fields of a message: an index beside the bytes it points into.
+/// The fields of a message: an index with the bytes it refers to.
 #[derive(Clone, Copy, Debug)]
 pub struct Fields<'a> {
     bytes: &'a [u8],
     index: &'a FieldIndex,
 }
 
-/// One field line. `known` belongs to `name`: whoever writes lines does not look for it again.
+/// One field line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Field<'a> {
+    /// The known name that `name` spells, so that encoders need no second lookup.
     pub known: Option<Known>,
+    /// Field name as received.
     pub name: &'a [u8],
+    /// Field value without surrounding whitespace.
     pub value: &'a [u8],
 }
 
 impl<'a> Field<'a> {
-    /// One that is not out of a message that was read.
+    /// Creates a field and looks its name up.
     #[inline]
     pub fn new(name: &'a [u8], value: &'a [u8]) -> Self {
         Self {
@@ -196,34 +210,37 @@ impl<'a> Field<'a> {
 }
 
 impl<'a> Fields<'a> {
+    /// Joins an index with the bytes it was made for.
     #[inline]
     pub fn new(bytes: &'a [u8], index: &'a FieldIndex) -> Self {
         Self { bytes, index }
     }
 
-    /// The value of the first line of that name.
+    /// Returns the value of the first line of that name.
     #[inline]
     pub fn get(&self, name: Known) -> Option<&'a [u8]> {
-        self.index.place(name).map(|place| place.of(self.bytes))
+        self.index.value_span(name).map(|span| span.of(self.bytes))
     }
 
-    /// Whether any of the names occurs.
+    /// Returns true if any of the names occurs.
     #[inline]
     pub fn any(&self, names: KnownSet) -> bool {
         self.index.any(names)
     }
 
+    /// Returns true if the name occurs.
     #[inline]
     pub fn contains(&self, name: Known) -> bool {
         self.index.contains(name)
     }
 
+    /// Returns true if the name occurs more than once.
     #[inline]
     pub fn is_repeated(&self, name: Known) -> bool {
         self.index.is_repeated(name)
     }
 
-    /// The values of all lines of that name, in their order.
+    /// Returns the values of all lines of that name, in their order.
     pub fn all(&self, name: Known) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let from = if self.contains(name) {
             usize::from(self.index.first[name as usize])
@@ -238,7 +255,7 @@ impl<'a> Fields<'a> {
             .map(move |line| line.value.of(bytes))
     }
 
-    /// The values of all lines of that name, known or not, in any case.
+    /// Returns the values of all lines of that name, known or not; the case of names is ignored.
     pub fn by_name<'n>(&self, name: &'n [u8]) -> impl Iterator<Item = &'a [u8]> + use<'a, 'n> {
         let bytes = self.bytes;
         let lines = self.index.lines.iter();
@@ -247,12 +264,12 @@ impl<'a> Fields<'a> {
             .map(move |line| line.value.of(bytes))
     }
 
-    /// Names and values of all lines, in their order.
+    /// Returns the names and values of all lines, in their order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
         self.lines().map(|line| (line.name, line.value))
     }
 
-    /// All lines, in their order, each with what is known of its name.
+    /// Returns all lines in their order, each with its known name.
     pub fn lines(&self) -> impl ExactSizeIterator<Item = Field<'a>> + use<'a> {
         let bytes = self.bytes;
         self.index.lines.iter().map(move |line| Field {
@@ -262,11 +279,13 @@ impl<'a> Fields<'a> {
         })
     }
 
+    /// Returns the number of field lines.
     #[inline]
     pub fn len(&self) -> usize {
         self.index.len()
     }
 
+    /// Returns true if there are no field lines.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.index.is_empty()
@@ -290,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_found_by_number_and_by_name() {
+    fn finds_fields_by_number_and_by_name() {
         let (bytes, mut fields) = index(&[
             ("X-A", "1"),
             ("accept", "a"),
@@ -312,13 +331,13 @@ mod tests {
         );
         assert_eq!(view.lines().filter(|line| line.known.is_none()).count(), 2);
         fields.clear();
-        assert!(fields.is_empty() && fields.place(Known::Accept).is_none());
+        assert!(fields.is_empty() && fields.value_span(Known::Accept).is_none());
         assert_eq!(fields.view(&bytes).all(Known::Accept).count(), 0);
     }
 
-    /// A stale index beside other bytes gives empty values, never a panic.
+    /// A stale index yields empty values, never a panic.
     #[test]
-    fn foreign_bytes_give_nothing() {
+    fn foreign_bytes_yield_empty_values() {
         let (_, fields) = index(&[("host", "example.com")]);
         assert_eq!(fields.view(b"ab").get(Known::Host), Some(b"".as_slice()));
         assert_eq!(fields.view(b"").iter().next(), Some((b"".as_slice(), b"".as_slice())));

@@ -1,83 +1,83 @@
-//! Conversations as plain lines, for tests and fuzz targets: what a connection makes of bytes, however they are split.
+//! Transcripts of connections as plain lines, for tests and fuzz targets: the events in bytes, in any split.
 //!
-//! Not part of the interface: names and lines here change without notice.
+//! The module is not part of the public interface; its names and lines change without notice.
 
-mod conversation;
+mod cgi;
 mod fastcgi;
-mod gateway;
+mod h1;
 mod h2;
 mod hpack;
 
-pub use conversation::{Answering, client_conversation, server_conversation};
-pub use h2::{H2Answering, h2_conversation};
-pub use hpack::{Hpack, Pair, hpack};
+pub use h1::{ResponseTiming, client_transcript, server_transcript};
+pub use h2::{H2ResponseTiming, h2_transcript};
+pub use hpack::{Hpack, OwnedField, hpack};
 
 use crate::h2::{Config, PREFACE};
 use crate::limits::Limits;
 
-/// Bounds small enough that a fuzzer meets them.
+/// Limits so small that a fuzzer reaches them.
 const SMALL: Limits = Limits {
     head_size: 256,
     fields: 8,
     target_size: 64,
     trailer_size: 64,
     chunk_extension: 32,
-    content_size: 1 << 20,
+    body_size: 1 << 20,
 };
 
-/// Any bytes to a server: no panic, and the same events however the bytes come.
+/// Parses any bytes as requests; checks that every split yields the same events.
 pub fn h1_request(data: &[u8]) {
     for limits in [Limits::default(), SMALL] {
-        for answering in [Answering::AtEnd, Answering::AtOnce] {
-            same_in_all_splits(data, |pieces| server_conversation(pieces, &limits, None, answering));
+        for timing in [ResponseTiming::AfterBody, ResponseTiming::AfterHead] {
+            same_in_all_splits(data, |pieces| server_transcript(pieces, &limits, None, timing));
         }
     }
 }
 
-/// Any bytes as chunked content.
+/// Parses any bytes as a chunked request body.
 pub fn h1_body(data: &[u8]) {
     let mut bytes = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
     bytes.extend_from_slice(data);
     for limits in [Limits::default(), SMALL] {
         same_in_all_splits(&bytes, |pieces| {
-            server_conversation(pieces, &limits, Some(4096), Answering::AtEnd)
+            server_transcript(pieces, &limits, Some(4096), ResponseTiming::AfterBody)
         });
     }
 }
 
-/// Any bytes to a client, as the answer to three methods that read it differently.
+/// Parses any bytes as responses to the three methods whose responses have different framing.
 pub fn h1_response(data: &[u8]) {
     for method in ["GET", "HEAD", "CONNECT"] {
         for limits in [Limits::default(), SMALL] {
-            same_in_all_splits(data, |pieces| client_conversation(pieces, &limits, method, None));
+            same_in_all_splits(data, |pieces| client_transcript(pieces, &limits, method, None));
         }
     }
-    // What follows an answer that agrees to another protocol is not read.
+    // Bytes after 101 belong to another protocol and are not read.
     same_in_all_splits(data, |pieces| {
-        client_conversation(pieces, &Limits::default(), "GET", Some("websocket"))
+        client_transcript(pieces, &Limits::default(), "GET", Some("websocket"))
     });
 }
 
-/// Any bytes as frames to a server, behind a good beginning: no panic, and the same events and frames in every split.
+/// Parses any bytes as frames after a valid preface; checks that every split yields the same events and frames.
 pub fn h2_frames(data: &[u8]) {
     let mut bytes = PREFACE.to_vec();
     bytes.extend_from_slice(&[0, 0, 0, 4, 0, 0, 0, 0, 0]);
     bytes.extend_from_slice(data);
-    h2_in_all_ways(&bytes);
-    same_in_all_splits(data, h2::judged);
+    h2_in_all_configurations(&bytes);
+    same_in_all_splits(data, h2::validated);
 }
 
-/// Any bytes as a program of frames that mostly make sense.
+/// Turns any bytes into mostly valid frames and parses them.
 pub fn h2_connection(data: &[u8]) {
-    let program = h2::program(data);
+    let frames = h2::frames_from_bytes(data);
     let mut bytes = PREFACE.to_vec();
     bytes.extend_from_slice(&[0, 0, 0, 4, 0, 0, 0, 0, 0]);
-    bytes.extend_from_slice(&program);
-    h2_in_all_ways(&bytes);
-    same_in_all_splits(&program, h2::judged);
+    bytes.extend_from_slice(&frames);
+    h2_in_all_configurations(&bytes);
+    same_in_all_splits(&frames, h2::validated);
 }
 
-fn h2_in_all_ways(bytes: &[u8]) {
+fn h2_in_all_configurations(bytes: &[u8]) {
     let small = Config {
         streams: 3,
         stream_window: 0,
@@ -85,74 +85,73 @@ fn h2_in_all_ways(bytes: &[u8]) {
         connect_protocol: true,
     };
     let (plain, all) = (Config::default(), Limits::default());
-    for (limits, config, answering) in [
-        (all, plain, H2Answering::AtOnce),
-        (all, plain, H2Answering::AtEnd),
-        (SMALL, small, H2Answering::AtEnd),
-        (SMALL, small, H2Answering::Never),
+    for (limits, config, timing) in [
+        (all, plain, H2ResponseTiming::AfterHead),
+        (all, plain, H2ResponseTiming::AfterBody),
+        (SMALL, small, H2ResponseTiming::AfterBody),
+        (SMALL, small, H2ResponseTiming::Never),
     ] {
-        same_in_all_splits(bytes, |pieces| h2_conversation(pieces, &limits, &config, answering));
+        same_in_all_splits(bytes, |pieces| h2_transcript(pieces, &limits, &config, timing));
     }
 }
 
-/// Any bytes as what a FastCGI application answers: no panic, and the same answer, complaints and end in every split.
+/// Parses any bytes as the records of a FastCGI application; checks that every split yields the same output and end.
 pub fn fastcgi(data: &[u8]) {
-    same_in_all_splits(data, fastcgi::conversation);
+    same_in_all_splits(data, fastcgi::transcript);
 }
 
-/// Any bytes as the answer of a program or an application: no panic, the same end of its head in every split, and a head
-/// that holds what it may.
+/// Parses any bytes as the response of a CGI program; checks that every split yields the same head, within its limits.
 pub fn cgi_head(data: &[u8]) {
-    same_in_all_splits(data, gateway::head);
+    same_in_all_splits(data, cgi::head);
 }
 
-/// Variables made of any bytes, told by SCGI: refused, or read again as they were.
+/// Encodes variables of any bytes by SCGI; checks that they are refused or read back unchanged.
 pub fn scgi(data: &[u8]) {
-    gateway::scgi(data);
+    cgi::scgi(data);
 }
 
-/// Variables made of any bytes, told by uwsgi: refused, or read again as they were.
+/// Encodes variables of any bytes by uwsgi; checks that they are refused or read back unchanged.
 pub fn uwsgi(data: &[u8]) {
-    gateway::uwsgi(data);
+    cgi::uwsgi(data);
 }
 
-/// Any bytes as the beginning of a connection from a balancer: no panic, the same client however few bytes come at once, and
-/// never more asked for than a header may have.
+/// Parses any bytes as a PROXY protocol header; checks that every split yields the same result, and that the parser
+/// never asks for more bytes than a header may have.
 pub fn proxy_protocol(data: &[u8]) {
-    use crate::proxy_protocol::{BLOCK_MAX, Progress, read};
-    let heard = |step: usize| {
-        let mut taken = 0;
+    use crate::proxy_protocol::{MAX_V2_PAYLOAD, ParseProgress, parse};
+    let parse_in_steps = |step: usize| {
+        let mut available = 0;
         loop {
-            match read(&data[..taken]) {
-                Ok(Progress::Whole(announced)) => return (Some(Ok(announced)), taken),
-                Err(fault) => return (Some(Err(fault)), 0),
-                Ok(Progress::More { wanted }) => {
-                    assert!(wanted > 0 && wanted <= BLOCK_MAX);
-                    if taken == data.len() {
-                        return (None, taken);
+            match parse(&data[..available]) {
+                Ok(ParseProgress::Complete(header)) => return (Some(Ok(header)), available),
+                Err(error) => return (Some(Err(error)), 0),
+                Ok(ParseProgress::More { wanted }) => {
+                    assert!(wanted > 0 && wanted <= MAX_V2_PAYLOAD);
+                    if available == data.len() {
+                        return (None, available);
                     }
-                    taken += wanted.min(step).min(data.len() - taken);
+                    available += wanted.min(step).min(data.len() - available);
                 }
             }
         }
     };
-    let whole = heard(usize::MAX);
+    let whole = parse_in_steps(usize::MAX);
     for step in [1, 2, 3, 7] {
-        assert_eq!(heard(step), whole, "in steps of {step}");
+        assert_eq!(parse_in_steps(step), whole, "in steps of {step}");
     }
 }
 
-/// Whole, byte by byte, and cut at places that the bytes themselves choose.
-fn same_in_all_splits(data: &[u8], converse: impl Fn(&[&[u8]]) -> Vec<String>) {
-    let whole = converse(&[data]);
+/// Checks that `run` returns the same whole, byte by byte, and cut at positions that depend on the bytes.
+fn same_in_all_splits(data: &[u8], run: impl Fn(&[&[u8]]) -> Vec<String>) {
+    let whole = run(&[data]);
     let single: Vec<&[u8]> = data.chunks(1).collect();
-    assert_eq!(whole, converse(&single), "byte by byte");
+    assert_eq!(whole, run(&single), "byte by byte");
     let mut uneven = Vec::new();
     let mut rest = data;
     while let Some(&first) = rest.first() {
-        let (piece, behind) = rest.split_at(rest.len().min(usize::from(first % 13) + 1));
+        let (piece, tail) = rest.split_at(rest.len().min(usize::from(first % 13) + 1));
         uneven.push(piece);
-        rest = behind;
+        rest = tail;
     }
-    assert_eq!(whole, converse(&uneven), "in uneven pieces");
+    assert_eq!(whole, run(&uneven), "in uneven pieces");
 }

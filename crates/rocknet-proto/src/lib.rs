@@ -1,7 +1,34 @@
-//! HTTP wire bytes to meaning and back.
+//! Parsers and encoders of HTTP and its neighbours: wire bytes to meaning and back.
 //!
-//! It never opens a socket, reads a clock or asks a runtime: bytes, time and randomness are arguments.
+//! The crate never opens a socket, reads a clock or needs a runtime: bytes, time and randomness are arguments. Parsers
+//! copy nothing; they fill an index of positions ([`RequestIndex`], [`ResponseIndex`]) that a view joins with the
+//! bytes.
+//!
+//! # Example
+//!
+//! A server parses a request and writes the response:
+//!
+//! ```
+//! use rocknet_proto::h1::{AfterResponse, BodyFraming, Length, ServerConnection, ServerEvent, encode_head};
+//! use rocknet_proto::{Limits, RequestIndex, Status};
+//!
+//! let (mut connection, mut index) = (ServerConnection::new(), RequestIndex::default());
+//! let unread = b"GET /hello?x HTTP/1.1\r\nHost: example.com\r\n\r\n";
+//! let event = connection.receive(&Limits::default(), unread, &mut index);
+//! assert_eq!(event, Ok(ServerEvent::Request { consumed: unread.len(), body: BodyFraming::None }));
+//! let request = index.view(unread);
+//! assert_eq!((request.path, request.authority), (&b"/hello"[..], &b"example.com"[..]));
+//!
+//! let mut out = Vec::new();
+//! let framing = connection.respond(Status::OK, Length::Exact(2), false);
+//! encode_head(&mut out, framing, Status::OK, [(&b"Content-Type"[..], &b"text/plain"[..])])?;
+//! connection.encode_data(b"hi", &mut out)?;
+//! assert_eq!(connection.finish(&mut out), AfterResponse::KeepAlive);
+//! assert_eq!(out, b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\nhi");
+//! # Ok::<(), rocknet_proto::h1::EncodeError>(())
+//! ```
 #![forbid(unsafe_code)]
+#![deny(missing_docs)]
 
 mod bytes;
 pub mod cgi;
@@ -25,7 +52,7 @@ pub mod semantics;
 pub mod status;
 pub mod uwsgi;
 
-/// Request head that was decoded into a buffer of its own, where the version compresses heads.
+/// Request head that was decoded into a separate buffer, in versions with compressed heads.
 pub use h2::DecodedHead;
 
 pub use fields::{Field, FieldIndex, Fields, Known, KnownSet, Span};

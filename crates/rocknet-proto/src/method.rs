@@ -1,23 +1,33 @@
 //! Request methods by name (RFC 9110 §9).
 
-/// A registered method, or `Other` for any further token; the token itself stands in `Request::method_name`.
+/// A request method; the token as received is in [`Request::method_name`](crate::Request::method_name).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 pub enum Method {
+    /// GET (RFC 9110 §9.3.1)
     #[default]
     Get,
+    /// HEAD (§9.3.2)
     Head,
+    /// POST (§9.3.3)
     Post,
+    /// PUT (§9.3.4)
     Put,
+    /// DELETE (§9.3.5)
     Delete,
+    /// CONNECT (§9.3.6)
     Connect,
+    /// OPTIONS (§9.3.7)
     Options,
+    /// TRACE (§9.3.8)
     Trace,
+    /// PATCH (RFC 5789)
     Patch,
+    /// Any other token.
     Other,
 }
 
 impl Method {
-    /// Names are case-sensitive: `get` is not GET (RFC 9110 §9.1).
+    /// Returns the method of a name. Names are case-sensitive: `get` is not GET (RFC 9110 §9.1).
     #[inline]
     pub fn from_bytes(name: &[u8]) -> Self {
         match name {
@@ -34,7 +44,7 @@ impl Method {
         }
     }
 
-    /// The name on the wire; `None` for `Other`, whose name only the request knows.
+    /// Returns the name on the wire; `None` for `Other`, whose name only the request holds.
     pub fn as_str(self) -> Option<&'static str> {
         Some(match self {
             Self::Get => "GET",
@@ -50,12 +60,12 @@ impl Method {
         })
     }
 
-    /// Asks for nothing to be changed (RFC 9110 §9.2.1).
+    /// Returns true if the method requests no change of state (RFC 9110 §9.2.1).
     pub fn is_safe(self) -> bool {
         matches!(self, Self::Get | Self::Head | Self::Options | Self::Trace)
     }
 
-    /// May be sent again when the first answer was lost (RFC 9110 §9.2.2).
+    /// Returns true if a request may be sent again after its response was lost (RFC 9110 §9.2.2).
     pub fn is_idempotent(self) -> bool {
         self.is_safe() || matches!(self, Self::Put | Self::Delete)
     }
@@ -66,7 +76,7 @@ mod tests {
     use super::Method;
 
     #[test]
-    fn names_and_methods_agree() {
+    fn names_map_to_methods_and_back() {
         let rows = [
             (Method::Get, "GET", true, true),
             (Method::Head, "HEAD", true, true),

@@ -1,206 +1,223 @@
-//! The PROXY protocol, versions 1 and 2: what a balancer says of a client before the client's first byte (haproxy's
-//! `proxy-protocol.txt`).
+//! PROXY protocol, versions 1 and 2: the header by which a load balancer announces the client of a connection
+//! (`proxy-protocol.txt` of HAProxy).
 //!
-//! The header must be read off a connection without one byte more, because what follows is for somebody else, TLS maybe. So
-//! each look at what has come says how many bytes may be read next.
+//! A server must not read a byte beyond the header, because another layer, such as TLS, reads what follows. So each
+//! call of the parser returns how many bytes may be read next.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// How version 2 begins: bytes that no request and no handshake begins with.
+/// Signature of version 2, with which no request and no handshake begins.
 pub const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
 
-/// The longest header of version 1 (§2.1).
-pub const LINE_MAX: usize = 107;
+/// Longest header of version 1, in bytes (§2.1).
+pub const MAX_V1_SIZE: usize = 107;
 
-/// Most bytes behind the fixed part of version 2. Addresses take 216 at most; the rest is for what senders add (names,
-/// facts of TLS), which is passed over, and comes nowhere near this.
-pub const BLOCK_MAX: usize = 4096;
+/// Maximum size after the fixed part of version 2, in bytes. Addresses take at most 216; the rest are extensions of
+/// senders (names, TLS information), which are skipped and far shorter than this.
+pub const MAX_V2_PAYLOAD: usize = 4096;
 
-/// Both versions have so many bytes: the shortest header is `PROXY UNKNOWN` and a line end.
-const FIRST: usize = 13;
+/// Bytes that a header of either version has at least; the shortest is `PROXY UNKNOWN` with a line end.
+const MIN_HEADER_SIZE: usize = 13;
 
-/// The fixed part of version 2.
-const FIXED: usize = 16;
+/// Size of the fixed part of version 2, in bytes.
+const V2_FIXED_SIZE: usize = 16;
 
-/// What has come so far.
+/// Progress of parsing a header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Progress {
-    /// The header goes on for at least so many bytes.
-    More { wanted: usize },
-    /// All of it is there.
-    Whole(Announced),
+pub enum ParseProgress {
+    /// The header is incomplete.
+    More {
+        /// Bytes that may be read next without reading beyond the header.
+        wanted: usize,
+    },
+    /// The header is complete.
+    Complete(ProxyHeader),
 }
 
-/// Whose connection it is.
+/// Connection that a header announces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Announced {
-    /// The sender's own: it looks whether somebody is there.
-    Own,
-    /// Of somebody whose address cannot be told.
+pub enum ProxyHeader {
+    /// The sender's own connection (command LOCAL), such as a health check.
+    Local,
+    /// A client whose address cannot be expressed.
     Unknown,
+    /// A client with a known address.
     Client {
+        /// Address of the client.
         source: SocketAddr,
+        /// Address that the client connected to.
         destination: SocketAddr,
     },
 }
 
-/// Why what came is no header. Nobody knows whose connection it is then, so it must be closed (§2).
+/// Error in a header. The client is unknown then, so the connection must be closed (§2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub enum Fault {
-    /// It begins like neither version.
+pub enum ProxyHeaderError {
+    /// The bytes begin like neither version.
     Signature,
-    /// A line of version 1 that is not what it should be, or does not end.
+    /// A malformed or unterminated line of version 1.
     Line,
-    /// An address that is none, or not of the family that is named.
+    /// An invalid address, or one of another family than announced.
     Address,
-    /// A version or a command that does not exist.
+    /// An unknown version or command.
     Command,
-    /// A block of version 2 that is too short for its addresses, or too long.
+    /// A header of version 2 that is too short for its addresses, or too long.
     Length,
 }
 
-impl Fault {
+impl ProxyHeaderError {
+    /// Returns a noun phrase for logs, without any bytes of the peer.
     pub const fn reason(self) -> &'static str {
         match self {
-            Self::Signature => "no header of the PROXY protocol",
-            Self::Line => "a malformed line of the PROXY protocol",
-            Self::Address => "a malformed address in a header of the PROXY protocol",
-            Self::Command => "an unknown version or command of the PROXY protocol",
-            Self::Length => "a header of the PROXY protocol of a wrong length",
+            Self::Signature => "no PROXY protocol header",
+            Self::Line => "a malformed PROXY protocol header of version 1",
+            Self::Address => "an invalid address in a PROXY protocol header",
+            Self::Command => "an unknown version or command in a PROXY protocol header",
+            Self::Length => "a PROXY protocol header with a wrong length",
         }
     }
 }
 
-/// Looks at the header as far as it has come.
-pub fn read(header: &[u8]) -> Result<Progress, Fault> {
+/// Parses the received bytes of a header.
+///
+/// # Errors
+///
+/// If the bytes are not the beginning of a header; the connection must be closed then.
+pub fn parse(header: &[u8]) -> Result<ParseProgress, ProxyHeaderError> {
     let known = header.len().min(SIGNATURE.len());
     if header[..known] == SIGNATURE[..known] {
-        return read_block(header);
+        return parse_v2(header);
     }
     const WORD: &[u8] = b"PROXY ";
     let known = header.len().min(WORD.len());
     if header[..known] == WORD[..known] {
-        return read_line(header);
+        return parse_v1(header);
     }
-    Err(Fault::Signature)
+    Err(ProxyHeaderError::Signature)
 }
 
+/// Parses version 1.
+///
 /// ```text
 /// "PROXY" SP ("TCP4" | "TCP6") SP source SP destination SP port SP port CRLF   |   "PROXY UNKNOWN" anything CRLF
 /// ```
-fn read_line(header: &[u8]) -> Result<Progress, Fault> {
-    if let Some(wanted) = FIRST.checked_sub(header.len()).filter(|&wanted| wanted > 0) {
-        return Ok(Progress::More { wanted });
+fn parse_v1(header: &[u8]) -> Result<ParseProgress, ProxyHeaderError> {
+    if let Some(wanted) = MIN_HEADER_SIZE.checked_sub(header.len()).filter(|&wanted| wanted > 0) {
+        return Ok(ParseProgress::More { wanted });
     }
     let end = header.iter().position(|&byte| byte == b'\r' || byte == b'\n');
     let line = match end {
-        Some(at) if at + 2 > LINE_MAX => return Err(Fault::Line),
+        Some(at) if at + 2 > MAX_V1_SIZE => return Err(ProxyHeaderError::Line),
         Some(at) if header[at..] == *b"\r\n" => &header[..at],
-        Some(at) if header[at..] == *b"\r" => return Ok(Progress::More { wanted: 1 }),
-        Some(_) => return Err(Fault::Line),
-        None if header.len() + 2 > LINE_MAX => return Err(Fault::Line),
-        None => return Ok(Progress::More { wanted: 2 }),
+        Some(at) if header[at..] == *b"\r" => return Ok(ParseProgress::More { wanted: 1 }),
+        Some(_) => return Err(ProxyHeaderError::Line),
+        None if header.len() + 2 > MAX_V1_SIZE => return Err(ProxyHeaderError::Line),
+        None => return Ok(ParseProgress::More { wanted: 2 }),
     };
     if line == b"PROXY UNKNOWN" || line.starts_with(b"PROXY UNKNOWN ") {
-        return Ok(Progress::Whole(Announced::Unknown));
+        return Ok(ParseProgress::Complete(ProxyHeader::Unknown));
     }
-    let line = std::str::from_utf8(line).map_err(|_| Fault::Line)?;
+    let line = std::str::from_utf8(line).map_err(|_| ProxyHeaderError::Line)?;
     let parts: Vec<&str> = line.split(' ').collect();
     let &[_, family, source, destination, from, to] = &parts[..] else {
-        return Err(Fault::Line);
+        return Err(ProxyHeaderError::Line);
     };
-    let address = |text: &str| -> Result<IpAddr, Fault> {
+    let address = |text: &str| -> Result<IpAddr, ProxyHeaderError> {
         match family {
             "TCP4" => text.parse::<Ipv4Addr>().map(Into::into),
             "TCP6" => text.parse::<Ipv6Addr>().map(Into::into),
-            _ => return Err(Fault::Line),
+            _ => return Err(ProxyHeaderError::Line),
         }
-        .map_err(|_| Fault::Address)
+        .map_err(|_| ProxyHeaderError::Address)
     };
-    Ok(Progress::Whole(Announced::Client {
+    Ok(ParseProgress::Complete(ProxyHeader::Client {
         source: SocketAddr::new(address(source)?, port(from)?),
         destination: SocketAddr::new(address(destination)?, port(to)?),
     }))
 }
 
-fn port(text: &str) -> Result<u16, Fault> {
+fn port(text: &str) -> Result<u16, ProxyHeaderError> {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
-    text.parse().ok().filter(|_| is_plain).ok_or(Fault::Address)
+    text.parse().ok().filter(|_| is_plain).ok_or(ProxyHeaderError::Address)
 }
 
+/// Parses version 2.
+///
 /// ```text
-/// signature(12) version|command(1) family|protocol(1) length(2) addresses, and what senders add (length)
+/// signature(12) version|command(1) family|protocol(1) length(2) addresses and extensions (length)
 /// ```
-fn read_block(header: &[u8]) -> Result<Progress, Fault> {
+fn parse_v2(header: &[u8]) -> Result<ParseProgress, ProxyHeaderError> {
     if let Some(&first) = header.get(SIGNATURE.len())
         && !matches!(first, 0x20 | 0x21)
     {
-        return Err(Fault::Command);
+        return Err(ProxyHeaderError::Command);
     }
-    if header.len() < FIRST {
-        // One that breaks off here may be a line as well: no further than that is surely a header's.
-        return Ok(Progress::More {
-            wanted: FIRST - header.len(),
+    if header.len() < MIN_HEADER_SIZE {
+        // A shorter header may still be one of version 1, so only these bytes surely belong to it.
+        return Ok(ParseProgress::More {
+            wanted: MIN_HEADER_SIZE - header.len(),
         });
     }
-    let Some(&[command, family, high, low]) = header.get(SIGNATURE.len()..FIXED) else {
-        return Ok(Progress::More {
-            wanted: FIXED - header.len(),
+    let Some(&[command, family, high, low]) = header.get(SIGNATURE.len()..V2_FIXED_SIZE) else {
+        return Ok(ParseProgress::More {
+            wanted: V2_FIXED_SIZE - header.len(),
         });
     };
     let length = usize::from(u16::from_be_bytes([high, low]));
-    let is_own = command == 0x20;
+    let is_local = command == 0x20;
     let needed = match family {
-        _ if is_own => 0,
+        _ if is_local => 0,
         0x11 => 12,
         0x21 => 36,
         _ => 0,
     };
-    if length > BLOCK_MAX || length < needed {
-        return Err(Fault::Length);
+    if length > MAX_V2_PAYLOAD || length < needed {
+        return Err(ProxyHeaderError::Length);
     }
-    if let Some(wanted) = (FIXED + length).checked_sub(header.len()).filter(|&wanted| wanted > 0) {
-        return Ok(Progress::More { wanted });
+    if let Some(wanted) = (V2_FIXED_SIZE + length)
+        .checked_sub(header.len())
+        .filter(|&wanted| wanted > 0)
+    {
+        return Ok(ParseProgress::More { wanted });
     }
-    if header.len() > FIXED + length {
-        return Err(Fault::Length);
+    if header.len() > V2_FIXED_SIZE + length {
+        return Err(ProxyHeaderError::Length);
     }
-    let block = &header[FIXED..];
-    Ok(Progress::Whole(match family {
-        _ if is_own => Announced::Own,
-        0x11 => Announced::Client {
-            source: SocketAddr::new(bytes::<4>(block, 0).into(), number(block, 8)),
-            destination: SocketAddr::new(bytes::<4>(block, 4).into(), number(block, 10)),
+    let block = &header[V2_FIXED_SIZE..];
+    Ok(ParseProgress::Complete(match family {
+        _ if is_local => ProxyHeader::Local,
+        0x11 => ProxyHeader::Client {
+            source: SocketAddr::new(array_at::<4>(block, 0).into(), u16_at(block, 8)),
+            destination: SocketAddr::new(array_at::<4>(block, 4).into(), u16_at(block, 10)),
         },
-        0x21 => Announced::Client {
-            source: SocketAddr::new(bytes::<16>(block, 0).into(), number(block, 32)),
-            destination: SocketAddr::new(bytes::<16>(block, 16).into(), number(block, 34)),
+        0x21 => ProxyHeader::Client {
+            source: SocketAddr::new(array_at::<16>(block, 0).into(), u16_at(block, 32)),
+            destination: SocketAddr::new(array_at::<16>(block, 16).into(), u16_at(block, 34)),
         },
-        // Unix sockets, datagrams, and what nobody has thought of: as if it were not told (§2.2).
-        _ => Announced::Unknown,
+        // Unix sockets, datagrams and unknown families count as unknown (§2.2).
+        _ => ProxyHeader::Unknown,
     }))
 }
 
-/// Appends a header of version 1.
-pub fn write_line(out: &mut Vec<u8>, announced: &Announced) {
-    let text = match ends(announced) {
+/// Appends a header of version 1. It has no command LOCAL, so `Local` is written as `UNKNOWN`.
+pub fn write_v1(out: &mut Vec<u8>, header: &ProxyHeader) {
+    let text = match same_family(header) {
         Some((source, destination)) => {
             let family = if source.is_ipv4() { "TCP4" } else { "TCP6" };
             let (from, to) = (source.port(), destination.port());
             format!("PROXY {family} {} {} {from} {to}\r\n", source.ip(), destination.ip())
         }
-        // It has no word for the sender's own.
         None => "PROXY UNKNOWN\r\n".to_owned(),
     };
     out.extend_from_slice(text.as_bytes());
 }
 
 /// Appends a header of version 2.
-pub fn write_block(out: &mut Vec<u8>, announced: &Announced) {
+pub fn write_v2(out: &mut Vec<u8>, header: &ProxyHeader) {
     const LOCAL: u8 = 0x20;
     const PROXY: u8 = 0x21;
     let mut block = Vec::new();
-    let family = match ends(announced) {
+    let family = match same_family(header) {
         Some((source, destination)) => {
             for end in [source, destination] {
                 match end.ip() {
@@ -214,16 +231,16 @@ pub fn write_block(out: &mut Vec<u8>, announced: &Announced) {
         }
         None => 0,
     };
-    let command = if *announced == Announced::Own { LOCAL } else { PROXY };
+    let command = if *header == ProxyHeader::Local { LOCAL } else { PROXY };
     out.extend_from_slice(SIGNATURE);
-    // No more than 36 bytes.
+    // At most 36 bytes.
     out.extend_from_slice(&[command, family, 0, block.len() as u8]);
     out.extend_from_slice(&block);
 }
 
-/// Both ends in one family, which is all that a header can say: IPv4, unless one of them has no such address.
-fn ends(announced: &Announced) -> Option<(SocketAddr, SocketAddr)> {
-    let &Announced::Client { source, destination } = announced else {
+/// Returns both addresses in one family, because a header has only one: IPv4 if both have such an address, else IPv6.
+fn same_family(header: &ProxyHeader) -> Option<(SocketAddr, SocketAddr)> {
+    let &ProxyHeader::Client { source, destination } = header else {
         return None;
     };
     let mapped = |ip: IpAddr| match ip {
@@ -240,8 +257,8 @@ fn ends(announced: &Announced) -> Option<(SocketAddr, SocketAddr)> {
     ))
 }
 
-/// The length was checked; what is not there is 0.
-fn bytes<const N: usize>(block: &[u8], at: usize) -> [u8; N] {
+/// Returns `N` bytes at an offset. The length was checked; missing bytes would be 0.
+fn array_at<const N: usize>(block: &[u8], at: usize) -> [u8; N] {
     let mut all = [0; N];
     for (to, from) in all.iter_mut().zip(block.iter().skip(at)) {
         *to = *from;
@@ -249,6 +266,6 @@ fn bytes<const N: usize>(block: &[u8], at: usize) -> [u8; N] {
     all
 }
 
-fn number(block: &[u8], at: usize) -> u16 {
-    u16::from_be_bytes(bytes(block, at))
+fn u16_at(block: &[u8], at: usize) -> u16 {
+    u16::from_be_bytes(array_at(block, at))
 }

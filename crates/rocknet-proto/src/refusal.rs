@@ -1,15 +1,18 @@
-//! Why a client's bytes are refused, and with which status: every reason names the rule or the attack behind it.
+//! Reasons for which a request is refused, with their status. Each names the rule it enforces or the attack it
+//! prevents.
 
 use crate::status::Status;
 
-/// What is wrong with a field line of a head or a trailer section; the same for requests and responses.
+/// Error in a field line of a head or a trailer section, of requests and responses alike.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub enum FieldFault {
-    /// A line ended by LF alone: one parser sees two lines where another sees one (RFC 9112 §2.2 lets us refuse).
+pub enum FieldError {
+    /// A line that ends with LF alone, which one parser takes for two lines and another for one. RFC 9112 §2.2 allows
+    /// to refuse it.
     BareLf,
-    /// A CR that is not followed by LF: the same attack from the other side.
+    /// A CR without LF: the same attack the other way round.
     BareCr,
-    /// NUL or another control in a value: truncates strings in C behind us, splits lines in logs.
+    /// NUL or another control character in a value: it truncates strings in back ends written in C and splits log
+    /// lines.
     ControlInValue,
     /// A line that begins with whitespace: obs-fold, or a field hidden from parsers that do not unfold (RFC 9112 §5.2).
     Folded,
@@ -17,17 +20,18 @@ pub enum FieldFault {
     MissingColon,
     /// A line that begins with the colon.
     EmptyName,
-    /// Whitespace between name and colon: some parsers take `Content-Length ` for a Content-Length (RFC 9112 §5.1: 400).
+    /// Whitespace between name and colon: some parsers read `Content-Length ` as Content-Length (RFC 9112 §5.1: 400).
     SpaceBeforeColon,
-    /// A name that is no token.
+    /// A name that is not a token.
     NameNotToken,
-    /// More lines than the limit.
+    /// More lines than [`Limits::fields`](crate::Limits::fields).
     TooMany,
-    /// The section does not end within its limit.
+    /// A section that does not end within its limit.
     TooLarge,
 }
 
-impl FieldFault {
+impl FieldError {
+    /// Returns a noun phrase for logs and error pages.
     pub const fn reason(self) -> &'static str {
         match self {
             Self::BareLf => "a line ends with a bare LF",
@@ -37,9 +41,9 @@ impl FieldFault {
             Self::MissingColon => "a field line without a colon",
             Self::EmptyName => "a field without a name",
             Self::SpaceBeforeColon => "whitespace before the colon of a field",
-            Self::NameNotToken => "a field name that is no token",
+            Self::NameNotToken => "a field name that is not a token",
             Self::TooMany => "too many fields",
-            Self::TooLarge => "the fields are too large",
+            Self::TooLarge => "fields that are too large",
         }
     }
 
@@ -51,209 +55,213 @@ impl FieldFault {
     }
 }
 
-/// Fields that disagree about where the content of a message ends, or do not say it clearly; the same for requests and
-/// responses. None of them is repaired: the next parser might repair it otherwise.
+/// Error in the fields that frame the body of a message, of requests and responses alike. No such message is repaired,
+/// because the next parser might repair it in another way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub enum FramingFault {
-    /// Content-Length beside Transfer-Encoding: the classic smuggling pair (RFC 9112 §6.1).
+pub enum FramingError {
+    /// Content-Length together with Transfer-Encoding: the classic request smuggling pair (RFC 9112 §6.1).
     LengthAndCoding,
     /// More than one Content-Length line, equal or not.
     LengthRepeated,
-    /// A Content-Length that is not digits alone, or does not fit 64 bits.
+    /// A Content-Length that has other bytes than digits, or exceeds 64 bits.
     LengthInvalid,
-    /// Transfer-Encoding in HTTP/1.0, which does not know it (RFC 9112 §6.1).
+    /// Transfer-Encoding in HTTP/1.0, which does not define it (RFC 9112 §6.1).
     CodingInHttp10,
-    /// A Transfer-Encoding that does not end in exactly one `chunked`: the length cannot be known (RFC 9112 §6.3).
+    /// A Transfer-Encoding that does not end with exactly one `chunked`, so that the length is unknown (RFC 9112 §6.3).
     CodingInvalid,
-    /// A transfer coding besides `chunked`: 501 (RFC 9112 §6.1).
+    /// A transfer coding other than `chunked`: 501 (RFC 9112 §6.1).
     CodingUnknown,
 }
 
-impl FramingFault {
+impl FramingError {
+    /// Returns a noun phrase for logs and error pages.
     pub const fn reason(self) -> &'static str {
         match self {
-            Self::LengthAndCoding => "Content-Length beside Transfer-Encoding",
+            Self::LengthAndCoding => "both Content-Length and Transfer-Encoding",
             Self::LengthRepeated => "more than one Content-Length",
             Self::LengthInvalid => "a malformed Content-Length",
             Self::CodingInHttp10 => "Transfer-Encoding in HTTP/1.0",
-            Self::CodingInvalid => "a Transfer-Encoding that does not end in one chunked",
+            Self::CodingInvalid => "a Transfer-Encoding that does not end with one chunked",
             Self::CodingUnknown => "an unknown transfer coding",
         }
     }
 }
 
-/// What is wrong with chunked content; the same for requests and responses.
+/// Error in a chunked body, of requests and responses alike.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub enum ChunkFault {
-    /// No hexadecimal digits where a size should stand.
+pub enum ChunkError {
+    /// A chunk without hexadecimal digits for its size.
     Size,
-    /// More than 16 digits: a size that wraps around in a parser behind us.
+    /// A size of more than 16 digits, which overflows in parsers of 64 bits.
     SizeTooLong,
-    /// Something other than `;` or CRLF behind the size; whitespace there is read differently by different parsers.
-    BehindSize,
-    /// A control or bare CR in an extension.
+    /// A byte other than `;` or CRLF after the size. Parsers disagree about whitespace there.
+    AfterSize,
+    /// A control character or bare CR in an extension.
     Extension,
-    /// Extensions of this message are larger than their limit (CVE-2023-39326).
+    /// Extensions of one message that exceed their limit together (CVE-2023-39326).
     ExtensionsTooLarge,
     /// A size line that ends with a bare LF.
     BareLf,
-    /// Chunk data not followed by CRLF: sender and receiver disagree about the size.
+    /// Chunk data without CRLF after it: sender and receiver disagree about the size.
     End,
-    /// A bad line in the trailer section.
-    Trailer(FieldFault),
-    /// A trailer that names framing, routing or the sender's rights (RFC 9110 §6.5.1): merged into the head it would
-    /// change what the message was.
+    /// An invalid line in the trailer section.
+    Trailer(FieldError),
+    /// A trailer field for framing, routing or authorization (RFC 9110 §6.5.1). Merged into the head, it would change
+    /// the meaning of the message.
     ForbiddenTrailer,
 }
 
-impl ChunkFault {
+impl ChunkError {
+    /// Returns a noun phrase for logs and error pages.
     pub const fn reason(self) -> &'static str {
         match self {
             Self::Size => "a chunk without a size",
             Self::SizeTooLong => "a chunk size of more than 16 digits",
-            Self::BehindSize => "garbage behind a chunk size",
+            Self::AfterSize => "unexpected bytes after a chunk size",
             Self::Extension => "a control character in a chunk extension",
             Self::ExtensionsTooLarge => "too many bytes of chunk extensions",
-            Self::BareLf => "a chunk size line ends with a bare LF",
-            Self::End => "a chunk does not end where its size says",
-            Self::Trailer(fault) => fault.reason(),
-            Self::ForbiddenTrailer => "a field that may not stand in trailers",
+            Self::BareLf => "a bare LF after a chunk size",
+            Self::End => "chunk data longer than its size",
+            Self::Trailer(error) => error.reason(),
+            Self::ForbiddenTrailer => "a field that is forbidden in trailers",
         }
     }
 
     const fn status(self) -> Status {
         match self {
             Self::ExtensionsTooLarge => Status::CONTENT_TOO_LARGE,
-            Self::Trailer(fault) => fault.status(),
+            Self::Trailer(error) => error.status(),
             _ => Status::BAD_REQUEST,
         }
     }
 }
 
-/// A request that is not taken. The connection reads no further after one; nothing is repaired.
+/// Reason for which a request is refused. The connection reads nothing after it, and nothing is repaired.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Refusal {
     /// The request line is not `method SP target SP version CRLF` (RFC 9112 §3).
     RequestLine,
-    /// The request line ends with a bare LF, or holds a bare CR: smuggling between lenient and strict parsers.
+    /// The request line ends with a bare LF or holds a bare CR: smuggling between lenient and strict parsers.
     RequestLineEnd,
-    /// A third empty line before the request line; RFC 9112 §2.2 asks to bear "at least one".
+    /// A third empty line before the request line; RFC 9112 §2.2 asks to ignore "at least one".
     EmptyLines,
-    /// A method that is no token.
+    /// A method that is not a token.
     MethodNotToken,
-    /// A method longer than any registered one: 501 (RFC 9112 §3).
+    /// A method much longer than any registered one: 501 (RFC 9112 §3).
     MethodTooLong,
-    /// `GET /` without a version: HTTP/0.9, whose answers have no head and end with the connection.
+    /// `GET /` without a version: HTTP/0.9, whose responses have no head and end with the connection.
     Http09,
-    /// The preface of HTTP/2 where HTTP/1 is spoken.
+    /// The preface of HTTP/2 on a connection of HTTP/1.
     Http2Preface,
-    /// A version that is neither 1.0 nor 1.1. RFC 9110 §2.5 would let 1.2 be read as 1.1; nobody sends it but probes.
+    /// A version other than 1.0 and 1.1. RFC 9110 §2.5 would allow to read 1.2 as 1.1, but only probes send it.
     Version,
-    /// A version that is not spelt `HTTP/` digit `.` digit.
+    /// A version that is not `HTTP/` digit `.` digit.
     VersionSyntax,
-    /// Three words, of which the last is no version of HTTP and the second no request target.
+    /// Three words of which the last is not a version of HTTP and the second is not a request target.
     UnknownProtocol,
-    /// A byte in the target that is no visible ASCII character.
+    /// A byte in the target that is not a visible ASCII character.
     TargetByte,
-    /// A target in none of the four forms, or in a form its method may not use (RFC 9112 §3.2).
+    /// A target in none of the four forms, or in a form that its method must not use (RFC 9112 §3.2).
     TargetForm,
-    /// A `#` in the target: fragments stay with the client, and filters before us may have cut there.
+    /// A `#` in the target: clients keep fragments to themselves, and filters before the server may have cut the target
+    /// there.
     TargetFragment,
-    /// An absolute form whose scheme is not http or https.
+    /// An absolute form whose scheme is neither http nor https.
     TargetScheme,
-    /// Target above its limit, or a request line that does not end within the head's limit.
+    /// A target above its limit, or a request line that does not end within the limit of the head.
     TargetTooLong,
-    /// A bad field line.
-    Field(FieldFault),
+    /// An invalid field line, or too many.
+    Field(FieldError),
     /// HTTP/1.1 without Host (RFC 9112 §3.2).
     HostMissing,
-    /// Two Host lines: two servers on the way may pick two sites.
+    /// Two Host lines: two servers on the path may choose two sites.
     HostRepeated,
-    /// A host that is no `uri-host [":" port]`, an empty one, or one with userinfo.
+    /// A host that is not `uri-host [":" port]`: also an empty one, or one with userinfo.
     HostInvalid,
-    /// A Host that names another authority than the absolute target: routed by one, judged by the other.
+    /// A Host that differs from the authority of an absolute target: one server would route by it, another authorize by
+    /// it.
     HostMismatch,
-    /// Fields that disagree about where the content ends.
-    Framing(FramingFault),
+    /// Ambiguous or invalid framing of the body.
+    Framing(FramingError),
     /// An expectation other than `100-continue` (RFC 9110 §10.1.1).
     Expectation,
-    /// Bad chunked content.
-    Chunk(ChunkFault),
-    /// Content above the limit of the site.
+    /// An invalid chunked body.
+    Chunk(ChunkError),
+    /// A request body above the limit of the site.
     ContentTooLarge,
 }
 
 impl Refusal {
-    /// The status of the answer.
+    /// Returns the status of the response.
     pub const fn status(self) -> Status {
         match self {
-            Self::MethodTooLong | Self::Framing(FramingFault::CodingUnknown) => Status::NOT_IMPLEMENTED,
+            Self::MethodTooLong | Self::Framing(FramingError::CodingUnknown) => Status::NOT_IMPLEMENTED,
             Self::Http2Preface | Self::Version => Status::HTTP_VERSION_NOT_SUPPORTED,
             Self::TargetTooLong => Status::URI_TOO_LONG,
             Self::Expectation => Status::EXPECTATION_FAILED,
             Self::ContentTooLarge => Status::CONTENT_TOO_LARGE,
-            Self::Field(fault) => fault.status(),
-            Self::Chunk(fault) => fault.status(),
+            Self::Field(error) => error.status(),
+            Self::Chunk(error) => error.status(),
             _ => Status::BAD_REQUEST,
         }
     }
 
-    /// One sentence part for logs and error pages; it holds nothing the client sent.
+    /// Returns a noun phrase for logs and error pages, without any bytes of the client.
     pub const fn reason(self) -> &'static str {
         match self {
             Self::RequestLine => "a malformed request line",
-            Self::RequestLineEnd => "the request line does not end with CRLF",
+            Self::RequestLineEnd => "a request line that does not end with CRLF",
             Self::EmptyLines => "too many empty lines before the request",
-            Self::MethodNotToken => "a method that is no token",
-            Self::MethodTooLong => "a method of unheard-of length",
+            Self::MethodNotToken => "a method that is not a token",
+            Self::MethodTooLong => "a method that is too long",
             Self::Http09 => "a request without a version",
-            Self::Http2Preface => "HTTP/2 where HTTP/1 is spoken",
-            Self::Version => "a version that is not spoken here",
+            Self::Http2Preface => "the preface of HTTP/2 on a connection of HTTP/1",
+            Self::Version => "an unsupported version",
             Self::VersionSyntax => "a malformed version",
             Self::UnknownProtocol => "a line of an unknown protocol",
             Self::TargetByte => "a forbidden byte in the request target",
-            Self::TargetForm => "a request target of a form that does not suit the method",
+            Self::TargetForm => "a request target in a form that its method does not allow",
             Self::TargetFragment => "a fragment in the request target",
-            Self::TargetScheme => "a request target with a foreign scheme",
-            Self::TargetTooLong => "the request target is too long",
-            Self::Field(fault) => fault.reason(),
-            Self::HostMissing => "no Host",
+            Self::TargetScheme => "a request target with a scheme other than http and https",
+            Self::TargetTooLong => "a request target that is too long",
+            Self::Field(error) => error.reason(),
+            Self::HostMissing => "no Host field",
             Self::HostRepeated => "more than one Host",
             Self::HostInvalid => "a malformed Host",
-            Self::HostMismatch => "Host and request target name different hosts",
-            Self::Framing(fault) => fault.reason(),
+            Self::HostMismatch => "a Host that differs from the request target",
+            Self::Framing(error) => error.reason(),
             Self::Expectation => "an unknown expectation",
-            Self::Chunk(fault) => fault.reason(),
-            Self::ContentTooLarge => "the content is too large",
+            Self::Chunk(error) => error.reason(),
+            Self::ContentTooLarge => "a request body that is too large",
         }
     }
 
-    /// False where an HTTP/1 answer would be read as something else: an HTTP/2 peer takes it for frames.
-    pub const fn may_answer(self) -> bool {
+    /// Returns false if an HTTP/1 response would be misread: an HTTP/2 client would read it as frames.
+    pub const fn may_respond(self) -> bool {
         !matches!(self, Self::Http2Preface)
     }
 
-    /// The line may as well be a preface of HTTP/2 that is broken: it names neither a version of HTTP nor a request target.
-    /// Where both are spoken, such a client is left without an answer in either (RFC 9113 §3.4).
+    /// Returns true if the line may be a broken preface of HTTP/2: it has neither a version of HTTP nor a request
+    /// target. On a connection that accepts both versions, such a client gets a response in neither (RFC 9113 §3.4).
     pub const fn may_be_preface(self) -> bool {
         matches!(self, Self::Http2Preface | Self::UnknownProtocol)
     }
 }
 
-impl From<FieldFault> for Refusal {
-    fn from(fault: FieldFault) -> Self {
-        Self::Field(fault)
+impl From<FieldError> for Refusal {
+    fn from(error: FieldError) -> Self {
+        Self::Field(error)
     }
 }
 
-impl From<ChunkFault> for Refusal {
-    fn from(fault: ChunkFault) -> Self {
-        Self::Chunk(fault)
+impl From<ChunkError> for Refusal {
+    fn from(error: ChunkError) -> Self {
+        Self::Chunk(error)
     }
 }
 
-impl From<FramingFault> for Refusal {
-    fn from(fault: FramingFault) -> Self {
-        Self::Framing(fault)
+impl From<FramingError> for Refusal {
+    fn from(error: FramingError) -> Self {
+        Self::Framing(error)
     }
 }

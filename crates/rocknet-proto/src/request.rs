@@ -1,19 +1,24 @@
-//! A request whatever wire it came on: an index of places, and the view that joins it with the bytes.
+//! A request of any HTTP version: an index of positions, and the view that joins it with the bytes.
 
 use crate::fields::{FieldIndex, Fields, Known, Span};
 use crate::method::Method;
 
-/// The protocol version a message was written in.
+/// Protocol version of a message.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Hash)]
 pub enum Version {
+    /// HTTP/1.0
     Http10,
+    /// HTTP/1.1
     #[default]
     Http11,
+    /// HTTP/2
     Http2,
+    /// HTTP/3
     Http3,
 }
 
 impl Version {
+    /// Returns the version as access logs and CGI variables write it: `HTTP/1.1`, `HTTP/2.0`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Http10 => "HTTP/1.0",
@@ -24,45 +29,53 @@ impl Version {
     }
 }
 
-/// How the request target was written (RFC 9112 §3.2).
+/// Form of the request target (RFC 9112 §3.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum TargetForm {
     /// `/path?query`
     #[default]
     Origin,
-    /// `http://authority/path?query`, as to a proxy
+    /// `http://authority/path?query`, as sent to a proxy
     Absolute,
-    /// `host:port`, CONNECT alone
+    /// `host:port`, only with CONNECT
     Authority,
-    /// `*`, OPTIONS alone
+    /// `*`, only with OPTIONS
     Asterisk,
 }
 
-/// Where the parts of one request stand in its bytes; used again for the next one.
+/// Positions of the parts of one request in its bytes; reused for the next request.
 ///
-/// HTTP/1 points into the bytes as received; HTTP/2 and HTTP/3 point into bytes they decoded into a buffer.
+/// HTTP/1 refers to the bytes as received; HTTP/2 and HTTP/3 refer to the buffer of their decoded fields.
 #[derive(Clone, Debug, Default)]
 pub struct RequestIndex {
+    /// Method.
     pub method: Method,
+    /// Form of the target.
     pub form: TargetForm,
+    /// Version.
     pub version: Version,
+    /// Method as received.
     pub method_name: Span,
+    /// Request target as received.
     pub target: Span,
-    /// Empty in absolute form without a path; `Request::path` is `/` then.
+    /// Path of the target. Empty in absolute form without a path; [`Request::path`] is `/` then.
     pub path: Span,
+    /// Query of the target, without `?`.
     pub query: Option<Span>,
+    /// `host[:port]` of the target or of Host.
     pub authority: Span,
-    /// Where the protocol stands that the client asks for in a way that may be agreed to.
+    /// Protocols that the client offers to switch to, if the server may accept.
     pub upgrade: Option<Span>,
     /// Bytes from the start of the buffer that belong to the request head.
     pub head_size: u32,
+    /// Header fields.
     pub fields: FieldIndex,
-    /// Fields behind chunked content; their places are in the bytes that were given when content ended.
+    /// Trailer fields; their positions refer to the bytes that were passed when the body ended.
     pub trailers: FieldIndex,
 }
 
 impl RequestIndex {
-    /// Forgets the request and keeps the memory.
+    /// Clears the index and keeps its memory.
     #[inline]
     pub fn clear(&mut self) {
         self.fields.clear();
@@ -75,7 +88,7 @@ impl RequestIndex {
         self.path = Span::default();
     }
 
-    /// The request, read from the bytes the index was made for.
+    /// Returns the request as a view of the bytes that the index was made for.
     #[inline]
     pub fn view<'a>(&'a self, bytes: &'a [u8]) -> Request<'a> {
         let path = match self.path.of(bytes) {
@@ -97,35 +110,41 @@ impl RequestIndex {
     }
 }
 
-/// A request as the server sees it; all parts are raw, nothing is decoded.
+/// A request head. All parts are raw: nothing is percent-decoded.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
+    /// Method.
     pub method: Method,
+    /// Method as received.
     pub method_name: &'a [u8],
+    /// Request target as received.
     pub target: &'a [u8],
+    /// Form of the target.
     pub form: TargetForm,
-    /// Percent-encoded as sent; `/` where absolute form has none, `*` in asterisk form, empty in authority form.
+    /// Path, percent-encoded as sent: `/` if absolute form has none, `*` in asterisk form, empty in authority form.
     pub path: &'a [u8],
-    /// What follows the first `?`; `Some` and empty when nothing follows it.
+    /// Query: the bytes after the first `?`, possibly none.
     pub query: Option<&'a [u8]>,
     /// `host[:port]` as sent, from the target in absolute form, else from Host; empty in HTTP/1.0 without Host.
     pub authority: &'a [u8],
+    /// Version.
     pub version: Version,
-    /// The protocol that the client wants to go on with, where it has asked in a way that may be agreed to: `Upgrade` in
-    /// HTTP/1.1 (the first line of it, a list), `:protocol` of an extended CONNECT above (RFC 8441, RFC 9220).
+    /// Protocols that the client offers to switch to, if the server may accept: the first `Upgrade` line in HTTP/1.1,
+    /// which is a list, or `:protocol` of an extended CONNECT (RFC 8441, RFC 9220).
     pub upgrade: Option<&'a [u8]>,
+    /// Header fields.
     pub fields: Fields<'a>,
 }
 
 impl<'a> Request<'a> {
-    /// As [`OwnedRequest::looked_up_as`].
-    pub fn looked_up_as(&self, target: &'a [u8]) -> Request<'a> {
+    /// Returns the request with the path and query of another target; see [`OwnedRequest::with_lookup_target`].
+    pub fn with_lookup_target(&self, target: &'a [u8]) -> Request<'a> {
         let (path, query) = split_target(target);
         Request { path, query, ..*self }
     }
 }
 
-/// A request head copied out of the shared read buffer, for handlers that outlive the read.
+/// A request head copied from the shared read buffer, for handlers that outlive the read.
 #[derive(Clone, Debug, Default)]
 pub struct OwnedRequest {
     bytes: Box<[u8]>,
@@ -133,7 +152,7 @@ pub struct OwnedRequest {
 }
 
 impl OwnedRequest {
-    /// Copies the head and its index; content behind the head is not taken.
+    /// Copies the head and its index, but no bytes after the head.
     pub fn copy(bytes: &[u8], index: &RequestIndex) -> Self {
         let head = bytes.get(..index.head_size as usize).unwrap_or(bytes);
         Self {
@@ -142,8 +161,8 @@ impl OwnedRequest {
         }
     }
 
-    /// A GET that nobody sent, of a target in origin form: what a server asks itself on a client's behalf.
-    pub fn get(version: Version, authority: &[u8], target: &[u8], fields: &[(Known, &[u8])]) -> Self {
+    /// Creates a GET request of a target in origin form that no client sent: a subrequest, or the request of a push.
+    pub fn synthetic_get(version: Version, authority: &[u8], target: &[u8], fields: &[(Known, &[u8])]) -> Self {
         let mut bytes = Vec::new();
         let mut put = |part: &[u8]| {
             let start = bytes.len();
@@ -172,8 +191,9 @@ impl OwnedRequest {
         }
     }
 
-    /// The same request, looked up under another path and query; its target stays as it was sent.
-    pub fn looked_up_as(&self, target: &[u8]) -> Self {
+    /// Returns the request with the path and query of another target, under which it is looked up. `target` itself
+    /// stays as received.
+    pub fn with_lookup_target(&self, target: &[u8]) -> Self {
         let (path, query) = split_target(target);
         let start = self.bytes.len();
         let mut index = self.index.clone();
@@ -185,8 +205,8 @@ impl OwnedRequest {
         }
     }
 
-    /// The same request as HTTP/2 has it, without the fields whose names are left out.
-    pub fn over_http2(&self, is_left_out: impl Fn(&[u8]) -> bool) -> Self {
+    /// Returns the request as one of HTTP/2, without the fields for whose names `is_omitted` returns true.
+    pub fn to_http2(&self, is_omitted: impl Fn(&[u8]) -> bool) -> Self {
         let mut bytes = self.bytes.to_vec();
         let mut index = RequestIndex {
             version: Version::Http2,
@@ -194,7 +214,7 @@ impl OwnedRequest {
             fields: FieldIndex::default(),
             ..self.index.clone()
         };
-        for field in self.view().fields.lines().filter(|field| !is_left_out(field.name)) {
+        for field in self.view().fields.lines().filter(|field| !is_omitted(field.name)) {
             let start = bytes.len();
             bytes.extend_from_slice(field.name);
             let value = bytes.len();
@@ -210,12 +230,13 @@ impl OwnedRequest {
         }
     }
 
+    /// Returns the request as a view.
     pub fn view(&self) -> Request<'_> {
         self.index.view(&self.bytes)
     }
 }
 
-/// The path of a target in origin form, and what follows the first `?`.
+/// Splits a target in origin form into its path and its query, the bytes after the first `?`.
 pub fn split_target(target: &[u8]) -> (&[u8], Option<&[u8]>) {
     match memchr::memchr(b'?', target) {
         Some(mark) => (&target[..mark], Some(&target[mark + 1..])),
@@ -228,15 +249,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_looked_up_elsewhere() {
-        let request = OwnedRequest::get(Version::Http11, b"h", b"/a?b", &[(Known::Accept, b"*/*")]);
+    fn a_lookup_target_replaces_path_and_query() {
+        let request = OwnedRequest::synthetic_get(Version::Http11, b"h", b"/a?b", &[(Known::Accept, b"*/*")]);
         for (target, path, query) in [
             ("/c/d?e?f", "/c/d", Some("e?f")),
             ("/c", "/c", None),
             ("/?", "/", Some("")),
         ] {
-            let other = request.looked_up_as(target.as_bytes());
-            let (kept, view) = (other.view(), request.view().looked_up_as(target.as_bytes()));
+            let other = request.with_lookup_target(target.as_bytes());
+            let (kept, view) = (other.view(), request.view().with_lookup_target(target.as_bytes()));
             for request in [kept, view] {
                 assert_eq!((request.target, request.authority), (&b"/a?b"[..], &b"h"[..]));
                 assert_eq!(
@@ -249,14 +270,14 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_nobody_sent() {
+    fn a_synthetic_request_has_its_parts() {
         for (target, path, query) in [
             ("/a/b", "/a/b", None),
             ("/a?b?c", "/a", Some("b?c")),
             ("/?", "/", Some("")),
         ] {
             let fields = [(Known::AcceptEncoding, &b"br"[..])];
-            let request = OwnedRequest::get(Version::Http2, b"h:1", target.as_bytes(), &fields);
+            let request = OwnedRequest::synthetic_get(Version::Http2, b"h:1", target.as_bytes(), &fields);
             let request = request.view();
             assert_eq!((request.method, request.method_name), (Method::Get, &b"GET"[..]));
             assert_eq!((request.authority, request.target), (&b"h:1"[..], target.as_bytes()));

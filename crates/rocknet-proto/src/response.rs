@@ -1,19 +1,23 @@
-//! A response whatever wire it came on, as a client sees it: an index of places, and the view that joins it with the bytes.
+//! A received response of any HTTP version: an index of positions, and the view that joins it with the bytes.
 
 use crate::fields::{FieldIndex, Fields, Span};
 use crate::request::Version;
 use crate::status::Status;
 
-/// Where the parts of one response stand in its bytes; used again for the next one.
+/// Positions of the parts of one response in its bytes; reused for the next response.
 #[derive(Clone, Debug)]
 pub struct ResponseIndex {
+    /// Status code.
     pub status: Status,
+    /// Version in the status line.
     pub version: Version,
+    /// Reason phrase.
     pub reason: Span,
     /// Bytes from the start of the buffer that belong to the response head.
     pub head_size: u32,
+    /// Header fields.
     pub fields: FieldIndex,
-    /// Fields behind chunked content; their places are in the bytes that were given when content ended.
+    /// Trailer fields; their positions refer to the bytes that were passed when the body ended.
     pub trailers: FieldIndex,
 }
 
@@ -31,14 +35,14 @@ impl Default for ResponseIndex {
 }
 
 impl ResponseIndex {
-    /// Forgets the response and keeps the memory.
+    /// Clears the index and keeps its memory.
     pub fn clear(&mut self) {
         self.fields.clear();
         self.trailers.clear();
         self.reason = Span::default();
     }
 
-    /// The response, read from the bytes the index was made for.
+    /// Returns the response as a view of the bytes that the index was made for.
     pub fn view<'a>(&'a self, bytes: &'a [u8]) -> Response<'a> {
         Response {
             status: self.status,
@@ -49,11 +53,15 @@ impl ResponseIndex {
     }
 }
 
-/// A response as received; the reason phrase means nothing and is kept for logs only.
+/// A response head as received.
 #[derive(Clone, Copy, Debug)]
 pub struct Response<'a> {
+    /// Status code.
     pub status: Status,
+    /// Version in the status line.
     pub version: Version,
+    /// Reason phrase; carries no meaning (RFC 9112 §4) and is kept for logs.
     pub reason: &'a [u8],
+    /// Header fields.
     pub fields: Fields<'a>,
 }

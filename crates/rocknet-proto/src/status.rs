@@ -1,21 +1,22 @@
-//! Status codes of answers and the phrases that go with them (RFC 9110 §15, IANA registry).
+//! Status codes and their reason phrases (RFC 9110 §15, IANA registry).
 
 use std::fmt;
 
-/// A three-digit status code; a value outside 100–999 cannot be made.
+/// A three-digit status code from 100 to 999.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Status(u16);
 
-/// One row a registered code: constant and phrase come from the same place.
+/// Generates the constant and the phrase from one row per registered code.
 macro_rules! statuses {
     ($($code:literal $name:ident $reason:literal)*) => {
         impl Status {
-            $(pub const $name: Status = Status($code);)*
+            $(#[doc = concat!($code, " ", $reason)] pub const $name: Status = Status($code);)*
 
             /// Every registered code.
             pub const REGISTERED: &'static [Status] = &[$(Status($code)),*];
 
-            /// The registered phrase, or `""`: a reason phrase may be empty and carries no meaning (RFC 9112 §4).
+            /// Returns the registered phrase, or `""`: a reason phrase may be empty and carries no meaning (RFC 9112
+            /// §4).
             pub const fn reason(self) -> &'static str {
                 match self.0 {
                     $($code => $reason,)*
@@ -23,7 +24,7 @@ macro_rules! statuses {
                 }
             }
 
-            /// The whole status line of a registered code (RFC 9112 §4).
+            /// Returns the whole status line of a registered code (RFC 9112 §4).
             pub(crate) const fn line(self) -> Option<&'static str> {
                 Some(match self.0 {
                     $($code => concat!("HTTP/1.1 ", $code, " ", $reason, "\r\n"),)*
@@ -98,7 +99,8 @@ statuses! {
 }
 
 impl Status {
-    /// 100–999: codes past 599 are in no class, but an upstream may send one and it passes through.
+    /// Returns the status of a code from 100 to 999. Codes above 599 are in no class, but an upstream may send one, and
+    /// it is passed on.
     pub const fn new(code: u16) -> Option<Status> {
         if code >= 100 && code <= 999 {
             Some(Status(code))
@@ -107,11 +109,12 @@ impl Status {
         }
     }
 
+    /// Returns the code as a number.
     pub const fn code(self) -> u16 {
         self.0
     }
 
-    /// The three digits as they stand in the status line.
+    /// Returns the three ASCII digits of the code.
     pub const fn digits(self) -> [u8; 3] {
         [
             b'0' + (self.0 / 100) as u8,
@@ -120,24 +123,28 @@ impl Status {
         ]
     }
 
+    /// Returns true for 1xx.
     pub const fn is_informational(self) -> bool {
         self.0 < 200
     }
 
+    /// Returns true for 2xx.
     pub const fn is_success(self) -> bool {
         self.0 >= 200 && self.0 < 300
     }
 
+    /// Returns true for 3xx.
     pub const fn is_redirection(self) -> bool {
         self.0 >= 300 && self.0 < 400
     }
 
+    /// Returns true for 4xx and above.
     pub const fn is_error(self) -> bool {
         self.0 >= 400
     }
 
-    /// False for 1xx, 204 and 304, whose answers end with their head (RFC 9112 §6.3).
-    pub const fn allows_content(self) -> bool {
+    /// Returns false for 1xx, 204 and 304, whose responses end with their head (RFC 9112 §6.3).
+    pub const fn allows_body(self) -> bool {
         !(self.0 < 200 || self.0 == 204 || self.0 == 304)
     }
 }
@@ -159,7 +166,7 @@ mod tests {
     use super::Status;
 
     #[test]
-    fn only_three_digits_make_a_status() {
+    fn only_three_digit_codes_are_statuses() {
         for (code, valid) in [
             (0, false),
             (99, false),
@@ -186,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn content_is_allowed_but_where_the_head_ends_the_answer() {
+    fn a_body_is_allowed_unless_the_head_ends_the_response() {
         for (status, allowed) in [
             (Status::CONTINUE, false),
             (Status::SWITCHING_PROTOCOLS, false),
@@ -197,7 +204,7 @@ mod tests {
             (Status::NOT_MODIFIED, false),
             (Status::NOT_FOUND, true),
         ] {
-            assert_eq!(status.allows_content(), allowed, "{status}");
+            assert_eq!(status.allows_body(), allowed, "{status}");
         }
     }
 }

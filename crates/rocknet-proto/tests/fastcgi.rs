@@ -1,8 +1,8 @@
-//! FastCGI: what is written is what an application reads, and any split of its records gives the same answer.
+//! FastCGI: requests have the format of the specification, and every split of the records yields the same response.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use rocknet_proto::fastcgi::{self, End, Event, Fault, Params, Response};
+use rocknet_proto::fastcgi::{self, EndRequest, Params, RecordError, RecordEvent, ResponseReader};
 
 const BEGIN: u8 = 1;
 const END: u8 = 3;
@@ -11,7 +11,7 @@ const STDIN: u8 = 5;
 const STDOUT: u8 = 6;
 const STDERR: u8 = 7;
 
-/// A record as an application writes it.
+/// Returns a record of an application.
 fn record(kind: u8, content: &[u8], padding: u8) -> Vec<u8> {
     let length = u16::try_from(content.len()).expect("a record's content").to_be_bytes();
     let mut bytes = vec![1, kind, 0, 1, length[0], length[1], padding, 0];
@@ -24,39 +24,41 @@ fn end(padding: u8) -> Vec<u8> {
     record(END, &[0, 0, 0, 7, 0, 0, 0, 0], padding)
 }
 
-/// Streams and end of an answer that comes in these pieces.
+/// Streams and end of a response.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Heard {
+struct ReadResponse {
     stdout: Vec<u8>,
     stderr: Vec<u8>,
-    end: Option<End>,
-    fault: Option<Fault>,
+    end: Option<EndRequest>,
+    error: Option<RecordError>,
 }
 
-fn hear<'p>(pieces: impl IntoIterator<Item = &'p [u8]>) -> Heard {
-    let (mut records, mut heard) = (Response::new(), Heard::default());
+fn read_response<'p>(pieces: impl IntoIterator<Item = &'p [u8]>) -> ReadResponse {
+    let (mut records, mut response) = (ResponseReader::new(), ReadResponse::default());
     for piece in pieces {
         let mut rest = piece;
-        while !rest.is_empty() && heard.fault.is_none() {
+        while !rest.is_empty() && response.error.is_none() {
             match records.receive(rest) {
                 Ok(received) => {
                     match received.event {
-                        Event::Stdout(place) => heard.stdout.extend_from_slice(&rest[place]),
-                        Event::Stderr(place) => heard.stderr.extend_from_slice(&rest[place]),
-                        Event::End(end) => assert_eq!(heard.end.replace(end), None, "told once"),
-                        Event::More => {}
+                        RecordEvent::Stdout(place) => response.stdout.extend_from_slice(&rest[place]),
+                        RecordEvent::Stderr(place) => response.stderr.extend_from_slice(&rest[place]),
+                        RecordEvent::End(end) => {
+                            assert_eq!(response.end.replace(end), None, "the end is reported once");
+                        }
+                        RecordEvent::More => {}
                     }
                     rest = &rest[received.consumed..];
                 }
-                Err(fault) => heard.fault = Some(fault),
+                Err(error) => response.error = Some(error),
             }
         }
     }
-    assert_eq!(records.is_over(), heard.end.is_some());
-    heard
+    assert_eq!(records.is_ended(), response.end.is_some());
+    response
 }
 
-/// The records of a request as an application reads them: types with their contents.
+/// Parses the records of a request to types with their contents.
 fn read(mut bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
     let mut records = Vec::new();
     while let [version, kind, id_high, id_low, high, low, padding, _, rest @ ..] = bytes {
@@ -69,7 +71,7 @@ fn read(mut bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
     records
 }
 
-/// The pairs of one record of variables, which PHP reads by itself.
+/// Parses the pairs of one record of variables; PHP parses each record separately.
 fn pairs(mut bytes: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut pairs = Vec::new();
     while !bytes.is_empty() {
@@ -103,7 +105,7 @@ fn written(variables: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
 }
 
 #[test]
-fn a_request_is_written_as_applications_read_it() {
+fn requests_have_the_format_of_the_specification() {
     let mut out = Vec::new();
     fastcgi::begin(&mut out, true);
     let mut params = Params::new(&mut out);
@@ -131,14 +133,14 @@ fn a_request_is_written_as_applications_read_it() {
 }
 
 #[test]
-fn long_variables_meet_the_bound_from_both_sides() {
+fn variable_limit_from_both_sides() {
     // A length of one byte, one of four.
     let most = 65_535 - 1 - 4 - 1;
     let mut out = Vec::new();
     let mut params = Params::new(&mut out);
     assert_eq!(
         params.push(b"N", &vec![b'x'; most + 1]),
-        Err(rocknet_proto::cgi::VariableFault::TooLong)
+        Err(rocknet_proto::cgi::VariableError::TooLong)
     );
     assert_eq!(params.push(b"N", &vec![b'x'; most]), Ok(()));
     params.finish();
@@ -147,7 +149,7 @@ fn long_variables_meet_the_bound_from_both_sides() {
 }
 
 #[test]
-fn content_of_any_size_is_cut_into_records() {
+fn bodies_of_any_size_are_split_into_records() {
     for size in [1, 65_527, 65_528, 65_529, 65_535, 65_536, 200_000] {
         let content: Vec<u8> = (0..size).map(|number| number as u8).collect();
         let mut out = Vec::new();
@@ -162,40 +164,44 @@ fn content_of_any_size_is_cut_into_records() {
 }
 
 #[test]
-fn what_no_application_may_send_is_told() {
+fn invalid_records_are_errors() {
     let with = |at: usize, value: u8| {
         let mut bytes = record(STDOUT, b"x", 0);
         bytes[at] = value;
         bytes
     };
-    let behind = [end(0), vec![1]].concat();
-    for (bytes, fault) in [
-        (with(0, 2), Some(Fault::Version)),
-        (b"HTTP/1.1 400".to_vec(), Some(Fault::Version)),
-        (with(3, 2), Some(Fault::Request)),
-        (with(2, 1), Some(Fault::Request)),
-        (with(1, PARAMS), Some(Fault::Kind)),
-        (with(1, 99), Some(Fault::Kind)),
-        // Of the connection, not of a request: nobody's answer.
+    let trailing = [end(0), vec![1]].concat();
+    for (bytes, error) in [
+        (with(0, 2), Some(RecordError::Version)),
+        (b"HTTP/1.1 400".to_vec(), Some(RecordError::Version)),
+        (with(3, 2), Some(RecordError::RequestId)),
+        (with(2, 1), Some(RecordError::RequestId)),
+        (with(1, PARAMS), Some(RecordError::RecordType)),
+        (with(1, 99), Some(RecordError::RecordType)),
+        // A management record belongs to the connection, not to a request.
         (with(3, 0), None),
-        (record(END, b"1234567", 0), Some(Fault::EndLength)),
-        (record(END, b"123456789", 0), Some(Fault::EndLength)),
-        (behind, Some(Fault::BehindEnd)),
+        (record(END, b"1234567", 0), Some(RecordError::EndLength)),
+        (record(END, b"123456789", 0), Some(RecordError::EndLength)),
+        (trailing, Some(RecordError::AfterEnd)),
         (end(9), None),
     ] {
-        let single = hear(bytes.chunks(1));
-        assert_eq!((hear([&bytes[..]]), single.fault), (single, fault), "{bytes:?}");
+        let single = read_response(bytes.chunks(1));
+        assert_eq!(
+            (read_response([&bytes[..]]), single.error),
+            (single, error),
+            "{bytes:?}"
+        );
     }
 }
 
 proptest! {
     #[test]
-    fn any_split_gives_the_same_answer(
+    fn any_split_gives_the_same_response(
         records in vec((any::<bool>(), vec(any::<u8>(), 0..40), any::<u8>()), 0..8),
         padding in any::<u8>(),
         cuts in vec(1..60_usize, 1..40),
     ) {
-        let (mut bytes, mut expected) = (Vec::new(), Heard::default());
+        let (mut bytes, mut expected) = (Vec::new(), ReadResponse::default());
         for (is_answer, content, padding) in &records {
             let (kind, stream) = match is_answer {
                 true => (STDOUT, &mut expected.stdout),
@@ -205,25 +211,25 @@ proptest! {
             stream.extend_from_slice(content);
         }
         bytes.extend(end(padding));
-        expected.end = Some(End { application: 7, protocol: 0 });
-        prop_assert_eq!(&hear([&bytes[..]]), &expected);
-        prop_assert_eq!(&hear(bytes.chunks(1)), &expected);
+        expected.end = Some(EndRequest { app_status: 7, protocol_status: 0 });
+        prop_assert_eq!(&read_response([&bytes[..]]), &expected);
+        prop_assert_eq!(&read_response(bytes.chunks(1)), &expected);
         let (mut pieces, mut rest) = (Vec::new(), &bytes[..]);
         for cut in cuts.iter().cycle() {
-            let (piece, behind) = rest.split_at(rest.len().min(*cut));
+            let (piece, trailing) = rest.split_at(rest.len().min(*cut));
             pieces.push(piece);
-            rest = behind;
+            rest = trailing;
             if rest.is_empty() {
                 break;
             }
         }
-        prop_assert_eq!(&hear(pieces), &expected);
-        // And with any part missing there is no end.
-        prop_assert_eq!(hear([&bytes[..bytes.len() - 1]]).end, None);
+        prop_assert_eq!(&read_response(pieces), &expected);
+        // With a byte missing there is no end.
+        prop_assert_eq!(read_response([&bytes[..bytes.len() - 1]]).end, None);
     }
 
     #[test]
-    fn variables_are_read_as_they_were_written(
+    fn written_variables_are_read_back(
         variables in vec((vec(any::<u8>(), 0..200), vec(any::<u8>(), 0..30_000)), 0..12),
     ) {
         let records = read(&written(&variables));
@@ -234,7 +240,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_taken_or_refused(bytes in vec(any::<u8>(), 0..300)) {
+    fn any_bytes_do_not_panic(bytes in vec(any::<u8>(), 0..300)) {
         rocknet_proto::fuzzing::fastcgi(&bytes);
     }
 }

@@ -1,5 +1,5 @@
-//! Against another implementation: the `h2` crate as client, over a pipe in memory. Both sides must agree on every program
-//! of requests, whatever windows, frames and tables the client asks for.
+//! Interoperability with the `h2` crate as client, over a pipe in memory. Both sides must agree on every sequence of
+//! requests, with any windows, frame sizes and table sizes of the client.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -15,22 +15,22 @@ use rocknet_proto::h2::{
 use rocknet_proto::{Limits, Status};
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf, duplex};
 
-/// One request, and what its answer is to be.
+/// One request and the expected response.
 #[derive(Clone, Debug)]
 struct Exchange {
-    /// Bytes of content; none for GET.
+    /// Size of the request body in bytes; `None` for GET.
     upload: Option<usize>,
     announced: bool,
     download: usize,
-    /// The head comes rendered beforehand.
+    /// Sends a prepared head.
     prepared: bool,
     request_trailers: bool,
-    answer_trailers: bool,
+    response_trailers: bool,
     hints: bool,
     push: bool,
-    /// The client gives up right behind its head.
+    /// The client resets the stream right after its head.
     cancelled: bool,
-    /// What it says of its urgency (RFC 9218): an order in which nothing is lost.
+    /// Value of the priority field (RFC 9218). No order of bodies may lose data.
     priority: Option<String>,
 }
 
@@ -43,12 +43,12 @@ struct Client {
     pipe: usize,
 }
 
-fn content(length: usize) -> Bytes {
-    part(0, length).collect()
+fn body_bytes(length: usize) -> Bytes {
+    body_range(0, length).collect()
 }
 
-fn part(start: usize, end: usize) -> impl Iterator<Item = u8> {
-    (start..end).map(|place| (place % 251) as u8)
+fn body_range(start: usize, end: usize) -> impl Iterator<Item = u8> {
+    (start..end).map(|position| (position % 251) as u8)
 }
 
 fn exchanges() -> impl Strategy<Value = Vec<Exchange>> {
@@ -64,7 +64,7 @@ fn exchanges() -> impl Strategy<Value = Vec<Exchange>> {
             |(
                 upload,
                 download,
-                [announced, prepared, request_trailers, answer_trailers, hints, push],
+                [announced, prepared, request_trailers, response_trailers, hints, push],
                 cancelled,
                 priority,
             )| {
@@ -75,9 +75,9 @@ fn exchanges() -> impl Strategy<Value = Vec<Exchange>> {
                     download,
                     prepared,
                     request_trailers: request_trailers && upload.is_some(),
-                    answer_trailers: answer_trailers && !prepared,
+                    response_trailers: response_trailers && !prepared,
                     hints,
-                    // A promise that crosses the reset of its stream trips a debug assertion in that client.
+                    // A push promise for a reset stream triggers a debug assertion in that client.
                     push: push && !cancelled,
                     cancelled,
                 }
@@ -104,14 +104,14 @@ fn clients() -> impl Strategy<Value = Client> {
         })
 }
 
-/// The server's end: answers by what the path says.
+/// Server whose responses depend on the path.
 struct Server {
     connection: ServerConnection,
     head: DecodedHead,
     out: Vec<u8>,
-    /// What is known of the streams whose requests are not complete: the path, and what came of the content.
+    /// Path and received body of each stream whose request is incomplete.
     open: HashMap<StreamId, (String, Vec<u8>)>,
-    /// How much of an answer has left, and whether trailers follow.
+    /// Sent bytes of each response body, and true if trailers follow.
     sending: HashMap<StreamId, (usize, bool)>,
     cancelled: usize,
 }
@@ -125,7 +125,7 @@ impl Server {
                 let path = String::from_utf8_lossy(self.head.request().path).into_owned();
                 self.open.insert(stream, (path, Vec::new()));
                 if end {
-                    self.answer(stream);
+                    self.respond(stream);
                 }
             }
             ConnectionEvent::Data {
@@ -134,18 +134,18 @@ impl Server {
                 end,
                 last,
             } => {
-                if let Some((_, content)) = self.open.get_mut(&stream) {
-                    content.extend_from_slice(&unread[start..end]);
+                if let Some((_, body)) = self.open.get_mut(&stream) {
+                    body.extend_from_slice(&unread[start..end]);
                 }
                 self.connection.release(stream, (end - start) as u32, &mut self.out);
                 if last {
-                    self.answer(stream);
+                    self.respond(stream);
                 }
             }
             ConnectionEvent::Trailers { stream } => {
                 let trailers = self.head.index().trailers.view(self.head.bytes());
                 assert_eq!(trailers.iter().collect::<Vec<_>>(), TRAILER);
-                self.answer(stream);
+                self.respond(stream);
             }
             ConnectionEvent::Reset { stream, error, .. } => {
                 assert_eq!(error, None, "the client is at fault");
@@ -158,9 +158,9 @@ impl Server {
         }
     }
 
-    fn answer(&mut self, stream: StreamId) {
-        let (path, received) = self.open.remove(&stream).expect("it is open");
-        assert_eq!(received, content(received.len()));
+    fn respond(&mut self, stream: StreamId) {
+        let (path, received) = self.open.remove(&stream).expect("the stream is open");
+        assert_eq!(received, body_bytes(received.len()));
         let mut parts = path.split('/').skip(1);
         let length: usize = parts.next().and_then(|part| part.parse().ok()).expect("a length");
         let flags = parts.next().unwrap_or_default();
@@ -175,17 +175,21 @@ impl Server {
                 authority: b"example.com",
                 path: b"/7/-",
             };
-            Some(connection.push_promise(stream, &request, [], out).expect("it may"))
+            Some(
+                connection
+                    .push_promise(stream, &request, [], out)
+                    .expect("push is allowed"),
+            )
         } else {
             None
         };
         let size = received.len().to_string();
         let fields = [(b"x-received".as_slice(), size.as_bytes()), (b"vary", b"Origin")];
         if flags.contains('r') {
-            let head = PreparedHead::new(Status::OK, Some(length as u64), fields).expect("good fields");
+            let head = PreparedHead::new(Status::OK, Some(length as u64), fields).expect("valid fields");
             let date = b"Sun, 06 Nov 1994 08:49:37 GMT";
             match connection.respond_prepared(stream, &head, date, length as u64, out) {
-                Ok(BodyDelivery::Now) => out.extend_from_slice(&content(length)),
+                Ok(BodyDelivery::Now) => out.extend_from_slice(&body_bytes(length)),
                 Ok(BodyDelivery::Later) => {
                     self.sending.insert(stream, (0, false));
                 }
@@ -203,18 +207,18 @@ impl Server {
         }
         if let Some(pushed) = pushed {
             self.open.insert(pushed, ("/7/-".to_owned(), Vec::new()));
-            self.answer(pushed);
+            self.respond(pushed);
         }
     }
 
-    /// Content as far as windows go, a bounded amount at once.
-    fn fill(&mut self) {
+    /// Writes response bodies as far as windows allow, up to a limit per call.
+    fn fill_output(&mut self) {
         while self.out.len() < 200_000
             && let Some(grant) = self.connection.next_data(30_000, &mut self.out)
         {
-            let (sent, trailers) = self.sending.get_mut(&grant.stream).expect("it was offered");
+            let (sent, trailers) = self.sending.get_mut(&grant.stream).expect("it was queued");
             let end = *sent + grant.length as usize;
-            self.out.extend(part(*sent, end));
+            self.out.extend(body_range(*sent, end));
             *sent = end;
             if *trailers && self.connection.queued(grant.stream) == 0 {
                 let finished = self
@@ -226,7 +230,7 @@ impl Server {
     }
 }
 
-/// Serves until the client goes; gives the number of streams that were cancelled.
+/// Serves until the client closes, and returns the server.
 async fn serve(mut pipe: DuplexStream) -> Server {
     let limits = Limits::default();
     let mut server = Server {
@@ -240,8 +244,8 @@ async fn serve(mut pipe: DuplexStream) -> Server {
     server.connection.write_preface(&limits, &mut server.out);
     let (mut unread, mut buffer) = (Vec::new(), vec![0; 10_000]);
     loop {
-        server.fill();
-        // Reading goes on while the pipe is full: a client that waits for us to read may read nothing itself.
+        server.fill_output();
+        // The server reads while the pipe is full, because a client that waits for that may not read either.
         let received = poll_fn(|context| {
             while !server.out.is_empty() {
                 match Pin::new(&mut pipe).poll_write(context, &server.out) {
@@ -281,7 +285,7 @@ async fn serve(mut pipe: DuplexStream) -> Server {
 async fn read(mut stream: h2::RecvStream) -> (Vec<u8>, bool) {
     let mut found = Vec::new();
     while let Some(data) = stream.data().await {
-        let data = data.expect("content");
+        let data = data.expect("a body");
         stream
             .flow_control()
             .release_capacity(data.len())
@@ -298,11 +302,11 @@ async fn read(mut stream: h2::RecvStream) -> (Vec<u8>, bool) {
     (found, trailers.is_some())
 }
 
-async fn ask(mut sender: h2::client::SendRequest<Bytes>, exchange: Exchange) {
+async fn send_request(mut sender: h2::client::SendRequest<Bytes>, exchange: Exchange) {
     let mut flags = String::from("-");
     for (is_set, flag) in [
         (exchange.prepared, 'r'),
-        (exchange.answer_trailers, 't'),
+        (exchange.response_trailers, 't'),
         (exchange.hints, 'h'),
         (exchange.push, 'p'),
     ] {
@@ -325,7 +329,7 @@ async fn ask(mut sender: h2::client::SendRequest<Bytes>, exchange: Exchange) {
     if let Some(priority) = &exchange.priority {
         request = request.header("priority", priority);
     }
-    let request = request.body(()).expect("a good request");
+    let request = request.body(()).expect("a valid request");
     let (response, mut upload) = sender
         .send_request(request, exchange.upload.is_none())
         .expect("a request");
@@ -337,31 +341,31 @@ async fn ask(mut sender: h2::client::SendRequest<Bytes>, exchange: Exchange) {
     let pushes = response.push_promises();
     if let Some(length) = exchange.upload {
         upload
-            .send_data(content(length), !exchange.request_trailers)
-            .expect("content");
+            .send_data(body_bytes(length), !exchange.request_trailers)
+            .expect("a body");
         if exchange.request_trailers {
             let mut trailers = http::HeaderMap::new();
             trailers.insert("x-checked", http::HeaderValue::from_static("yes"));
             upload.send_trailers(trailers).expect("trailers");
         }
     }
-    let answer = response.await.expect("an answer");
-    assert_eq!(answer.status(), 200);
-    let received = answer
+    let response = response.await.expect("a response");
+    assert_eq!(response.status(), 200);
+    let received = response
         .headers()
         .get("x-received")
         .map(|value| value.to_str().unwrap_or_default().to_owned());
     assert_eq!(received, Some(exchange.upload.unwrap_or(0).to_string()));
-    let (found, trailers) = read(answer.into_body()).await;
-    assert_eq!(found, content(exchange.download));
-    assert_eq!(trailers, exchange.answer_trailers);
+    let (found, trailers) = read(response.into_body()).await;
+    assert_eq!(found, body_bytes(exchange.download));
+    assert_eq!(trailers, exchange.response_trailers);
     let mut pushes = pushes;
     let mut pushed = 0;
     while let Some(promise) = pushes.push_promise().await {
-        let (request, answer) = promise.expect("a promise").into_parts();
+        let (request, pushed_response) = promise.expect("a promise").into_parts();
         assert_eq!(request.uri().path(), "/7/-");
-        let (found, _) = read(answer.await.expect("a pushed answer").into_body()).await;
-        assert_eq!(found, content(7));
+        let (found, _) = read(pushed_response.await.expect("a pushed response").into_body()).await;
+        assert_eq!(found, body_bytes(7));
         pushed += 1;
     }
     assert!(pushed <= usize::from(exchange.push));
@@ -390,7 +394,7 @@ fn run(exchanges: Vec<Exchange>, client: &Client) {
                 let sender = sender.clone();
                 tokio::spawn(async move {
                     let sender = sender.ready().await.expect("room for a request");
-                    ask(sender, exchange).await;
+                    send_request(sender, exchange).await;
                 })
             })
             .collect();

@@ -1,21 +1,21 @@
-//! The PROXY protocol: every header in every split, what is refused, and that no byte too many is asked for.
+//! PROXY protocol: headers in every split, errors, and the guarantee that no byte after the header is read.
 
 use std::net::SocketAddr;
 
 use proptest::prelude::*;
 use rocknet_proto::proxy_protocol::{
-    Announced, BLOCK_MAX, Fault, LINE_MAX, Progress, SIGNATURE, read, write_block, write_line,
+    MAX_V1_SIZE, MAX_V2_PAYLOAD, ParseProgress, ProxyHeader, ProxyHeaderError, SIGNATURE, parse, write_v1, write_v2,
 };
 
-/// Reads a header as a connection does: as many bytes as are wanted, or fewer. Gives what is left behind it, too.
-fn run(bytes: &[u8], step: usize) -> (Option<Result<Announced, Fault>>, usize) {
+/// Reads a header like a connection: as many bytes as are wanted, or fewer. Also returns the number of bytes after it.
+fn run(bytes: &[u8], step: usize) -> (Option<Result<ProxyHeader, ProxyHeaderError>>, usize) {
     let mut header: Vec<u8> = Vec::new();
     loop {
-        match read(&header) {
-            Ok(Progress::Whole(announced)) => return (Some(Ok(announced)), bytes.len() - header.len()),
-            Err(fault) => return (Some(Err(fault)), bytes.len() - header.len()),
-            Ok(Progress::More { wanted }) => {
-                assert!(wanted > 0 && header.len() + wanted <= 16 + BLOCK_MAX);
+        match parse(&header) {
+            Ok(ParseProgress::Complete(proxy_header)) => return (Some(Ok(proxy_header)), bytes.len() - header.len()),
+            Err(error) => return (Some(Err(error)), bytes.len() - header.len()),
+            Ok(ParseProgress::More { wanted }) => {
+                assert!(wanted > 0 && header.len() + wanted <= 16 + MAX_V2_PAYLOAD);
                 let rest = &bytes[header.len()..];
                 if rest.is_empty() {
                     return (None, 0);
@@ -26,9 +26,9 @@ fn run(bytes: &[u8], step: usize) -> (Option<Result<Announced, Fault>>, usize) {
     }
 }
 
-fn check(header: &[u8], expected: Result<Announced, Fault>) {
-    const BEHIND: &[u8] = b"GET / HTTP/1.1\r\n\r\n";
-    let all = [header, BEHIND].concat();
+fn check(header: &[u8], expected: Result<ProxyHeader, ProxyHeaderError>) {
+    const FOLLOWING: &[u8] = b"GET / HTTP/1.1\r\n\r\n";
+    let all = [header, FOLLOWING].concat();
     for step in [1, 2, 3, 7, usize::MAX] {
         let (found, left) = run(&all, step);
         assert_eq!(
@@ -38,13 +38,18 @@ fn check(header: &[u8], expected: Result<Announced, Fault>) {
             header.escape_ascii().to_string()
         );
         if expected.is_ok() {
-            assert_eq!(left, BEHIND.len(), "{:?} by {step}", header.escape_ascii().to_string());
+            assert_eq!(
+                left,
+                FOLLOWING.len(),
+                "{:?} by {step}",
+                header.escape_ascii().to_string()
+            );
         }
     }
 }
 
-fn client(source: &str, destination: &str) -> Result<Announced, Fault> {
-    Ok(Announced::Client {
+fn client(source: &str, destination: &str) -> Result<ProxyHeader, ProxyHeaderError> {
+    Ok(ProxyHeader::Client {
         source: source.parse().expect("an address"),
         destination: destination.parse().expect("an address"),
     })
@@ -56,25 +61,25 @@ fn block(command: u8, family: u8, block: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn lines() {
+fn version_1() {
     let v4 = client("192.0.2.1:56324", "192.0.2.2:443");
     let v6 = client("[2001:db8::1]:1", "[::1]:65535");
     for (line, expected) in [
         ("PROXY TCP4 192.0.2.1 192.0.2.2 56324 443", v4),
         ("PROXY TCP6 2001:db8::1 ::1 1 65535", v6),
-        ("PROXY UNKNOWN", Ok(Announced::Unknown)),
-        ("PROXY UNKNOWN ffff::1 whatever 1 2", Ok(Announced::Unknown)),
-        ("PROXY UNKNOWNS x", Err(Fault::Line)),
-        ("PROXY TCP4 2001:db8::1 ::1 1 2", Err(Fault::Address)),
-        ("PROXY TCP6 192.0.2.1 192.0.2.2 1 2", Err(Fault::Address)),
-        ("PROXY TCP4 192.0.2.1 192.0.2.2 1", Err(Fault::Line)),
-        ("PROXY TCP4 192.0.2.1 192.0.2.2 1 2 3", Err(Fault::Line)),
-        ("PROXY TCP4  192.0.2.1 192.0.2.2 1 2", Err(Fault::Line)),
-        ("PROXY TCP4 192.0.2.1 192.0.2.2 1 65536", Err(Fault::Address)),
-        ("PROXY TCP4 192.0.2.1 192.0.2.2 01 2", Err(Fault::Address)),
-        ("PROXY TCP4 192.0.2.1 192.0.2.2 +1 2", Err(Fault::Address)),
-        ("PROXY TCP4 192.0.2.01 192.0.2.2 1 2", Err(Fault::Address)),
-        ("PROXY UDP4 192.0.2.1 192.0.2.2 1 2", Err(Fault::Line)),
+        ("PROXY UNKNOWN", Ok(ProxyHeader::Unknown)),
+        ("PROXY UNKNOWN ffff::1 whatever 1 2", Ok(ProxyHeader::Unknown)),
+        ("PROXY UNKNOWNS x", Err(ProxyHeaderError::Line)),
+        ("PROXY TCP4 2001:db8::1 ::1 1 2", Err(ProxyHeaderError::Address)),
+        ("PROXY TCP6 192.0.2.1 192.0.2.2 1 2", Err(ProxyHeaderError::Address)),
+        ("PROXY TCP4 192.0.2.1 192.0.2.2 1", Err(ProxyHeaderError::Line)),
+        ("PROXY TCP4 192.0.2.1 192.0.2.2 1 2 3", Err(ProxyHeaderError::Line)),
+        ("PROXY TCP4  192.0.2.1 192.0.2.2 1 2", Err(ProxyHeaderError::Line)),
+        ("PROXY TCP4 192.0.2.1 192.0.2.2 1 65536", Err(ProxyHeaderError::Address)),
+        ("PROXY TCP4 192.0.2.1 192.0.2.2 01 2", Err(ProxyHeaderError::Address)),
+        ("PROXY TCP4 192.0.2.1 192.0.2.2 +1 2", Err(ProxyHeaderError::Address)),
+        ("PROXY TCP4 192.0.2.01 192.0.2.2 1 2", Err(ProxyHeaderError::Address)),
+        ("PROXY UDP4 192.0.2.1 192.0.2.2 1 2", Err(ProxyHeaderError::Line)),
     ] {
         check(format!("{line}\r\n").as_bytes(), expected);
     }
@@ -82,44 +87,47 @@ fn lines() {
         "PROXY TCP4 1.1.1.1 2.2.2.2 1 2\n",
         "PROXY TCP4 1.1.1.1 2.2.2.2 1 2\r \n",
     ] {
-        check(bad.as_bytes(), Err(Fault::Line));
+        check(bad.as_bytes(), Err(ProxyHeaderError::Line));
     }
     // The limit, from both sides.
-    let longest = format!("PROXY UNKNOWN {}\r\n", "x".repeat(LINE_MAX - 16));
-    assert_eq!(longest.len(), LINE_MAX);
-    check(longest.as_bytes(), Ok(Announced::Unknown));
-    let longer = format!("PROXY UNKNOWN {}\r\n", "x".repeat(LINE_MAX - 15));
-    check(longer.as_bytes(), Err(Fault::Line));
+    let longest = format!("PROXY UNKNOWN {}\r\n", "x".repeat(MAX_V1_SIZE - 16));
+    assert_eq!(longest.len(), MAX_V1_SIZE);
+    check(longest.as_bytes(), Ok(ProxyHeader::Unknown));
+    let longer = format!("PROXY UNKNOWN {}\r\n", "x".repeat(MAX_V1_SIZE - 15));
+    check(longer.as_bytes(), Err(ProxyHeaderError::Line));
 }
 
 #[test]
-fn blocks() {
+fn version_2() {
     let v4 = [192, 0, 2, 1, 192, 0, 2, 2, 0xdc, 0x04, 0x01, 0xbb];
     let mut v6 = [0; 36];
     (v6[15], v6[31], v6[33], v6[35]) = (1, 2, 3, 4);
     check(&block(0x21, 0x11, &v4), client("192.0.2.1:56324", "192.0.2.2:443"));
     check(&block(0x21, 0x21, &v6), client("[::1]:3", "[::2]:4"));
-    // What senders add is passed over.
+    // Extensions are skipped.
     check(
         &block(0x21, 0x11, &[&v4[..], &[4, 0, 1, 0]].concat()),
         client("192.0.2.1:56324", "192.0.2.2:443"),
     );
-    check(&block(0x20, 0x00, &[]), Ok(Announced::Own));
-    check(&block(0x20, 0x11, &[1, 2, 3]), Ok(Announced::Own));
+    check(&block(0x20, 0x00, &[]), Ok(ProxyHeader::Local));
+    check(&block(0x20, 0x11, &[1, 2, 3]), Ok(ProxyHeader::Local));
     for family in [0x00, 0x12, 0x22, 0x31, 0x32, 0xff] {
-        check(&block(0x21, family, &[0; 216]), Ok(Announced::Unknown));
+        check(&block(0x21, family, &[0; 216]), Ok(ProxyHeader::Unknown));
     }
     for command in [0x22, 0x11, 0x31, 0x00] {
-        check(&block(command, 0x11, &v4), Err(Fault::Command));
+        check(&block(command, 0x11, &v4), Err(ProxyHeaderError::Command));
     }
-    check(&block(0x21, 0x11, &v4[..11]), Err(Fault::Length));
-    check(&block(0x21, 0x21, &v6[..35]), Err(Fault::Length));
-    check(&block(0x21, 0x00, &vec![0; BLOCK_MAX]), Ok(Announced::Unknown));
-    check(&block(0x21, 0x00, &vec![0; BLOCK_MAX + 1]), Err(Fault::Length));
+    check(&block(0x21, 0x11, &v4[..11]), Err(ProxyHeaderError::Length));
+    check(&block(0x21, 0x21, &v6[..35]), Err(ProxyHeaderError::Length));
+    check(&block(0x21, 0x00, &vec![0; MAX_V2_PAYLOAD]), Ok(ProxyHeader::Unknown));
+    check(
+        &block(0x21, 0x00, &vec![0; MAX_V2_PAYLOAD + 1]),
+        Err(ProxyHeaderError::Length),
+    );
 }
 
 #[test]
-fn anything_else_is_none() {
+fn other_bytes_are_no_header() {
     for other in [
         "GET / HTTP/1.1\r\n",
         "\x16\x03\x01\x02\x00",
@@ -127,7 +135,7 @@ fn anything_else_is_none() {
         "PRI * HTTP/2.0",
         "\r\n\r\n\0\r\nQUIX",
     ] {
-        check(other.as_bytes(), Err(Fault::Signature));
+        check(other.as_bytes(), Err(ProxyHeaderError::Signature));
     }
     for beginning in [
         &b""[..],
@@ -147,9 +155,9 @@ fn anything_else_is_none() {
 }
 
 proptest! {
-    /// What was written is read, and not one byte more.
+    /// Written headers are read back, without a byte after them.
     #[test]
-    fn what_is_written_is_read(source: SocketAddr, port: u16, second in any::<[u8; 16]>(), step in 1..20_usize) {
+    fn written_headers_are_read_back(source: SocketAddr, port: u16, second in any::<[u8; 16]>(), step in 1..20_usize) {
         let destination: SocketAddr = match source {
             SocketAddr::V4(_) => (<[u8; 4]>::try_from(&second[..4]).expect("four"), port).into(),
             SocketAddr::V6(_) => (second, port).into(),
@@ -172,13 +180,13 @@ proptest! {
         );
         for header in [line.into_bytes(), binary] {
             let (found, left) = run(&[&header[..], b"behind"].concat(), step);
-            prop_assert_eq!(found, Some(Ok(Announced::Client { source, destination })));
+            prop_assert_eq!(found, Some(Ok(ProxyHeader::Client { source, destination })));
             prop_assert_eq!(left, 6);
         }
     }
 
     #[test]
-    fn any_bytes_and_any_split_give_one_answer(bytes in prop::collection::vec(any::<u8>(), 0..200), signed: bool, step in 1..9_usize) {
+    fn any_split_gives_the_same_result(bytes in prop::collection::vec(any::<u8>(), 0..200), signed: bool, step in 1..9_usize) {
         let bytes = if signed { [&SIGNATURE[..], &[0x21], &bytes].concat() } else { [b"PROXY ", &bytes[..]].concat() };
         let (whole, by_steps) = (run(&bytes, usize::MAX).0, run(&bytes, step).0);
         prop_assert_eq!(whole, by_steps);
@@ -213,23 +221,23 @@ fn headers_are_written_in_one_family() {
             Some(("[::ffff:192.0.2.1]:1", "[::1]:2")),
         ),
     ] {
-        let announced = client(source, destination).expect("a client");
+        let proxy_header = client(source, destination).expect("a client");
         let (seen_source, seen_destination) = seen.unwrap_or((source, destination));
         let (mut first, mut second) = (Vec::new(), Vec::new());
-        write_line(&mut first, &announced);
-        write_block(&mut second, &announced);
+        write_v1(&mut first, &proxy_header);
+        write_v2(&mut second, &proxy_header);
         assert_eq!(String::from_utf8_lossy(&first), line);
         check(&first, client(seen_source, seen_destination));
         check(&second, client(seen_source, seen_destination));
     }
-    for (announced, by_line) in [
-        (Announced::Own, Announced::Unknown),
-        (Announced::Unknown, Announced::Unknown),
+    for (proxy_header, by_line) in [
+        (ProxyHeader::Local, ProxyHeader::Unknown),
+        (ProxyHeader::Unknown, ProxyHeader::Unknown),
     ] {
         let (mut first, mut second) = (Vec::new(), Vec::new());
-        write_line(&mut first, &announced);
-        write_block(&mut second, &announced);
+        write_v1(&mut first, &proxy_header);
+        write_v2(&mut second, &proxy_header);
         check(&first, Ok(by_line));
-        check(&second, Ok(announced));
+        check(&second, Ok(proxy_header));
     }
 }

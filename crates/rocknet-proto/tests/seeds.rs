@@ -1,4 +1,4 @@
-//! Replays the seeds of the fuzz targets whose bodies live in this crate: a finding becomes a seed and stays mended.
+//! Replays the seeds of the fuzz targets of this crate, so that former findings stay fixed.
 
 use std::fs;
 use std::path::Path;
@@ -22,15 +22,15 @@ const TARGETS: &[(&str, Target)] = &[
 ];
 
 #[test]
-fn seeds_run_clean() {
+fn seeds_pass() {
     let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds");
     for (name, target) in TARGETS {
         let mut count = 0;
         for entry in fs::read_dir(seeds.join(name)).expect("each target has seeds") {
-            let path = entry.expect("the folder of seeds can be listed").path();
+            let path = entry.expect("the directory of seeds can be listed").path();
             let bytes = fs::read(&path).expect("a seed can be read");
             target(&bytes);
-            // Cut short, every seed is another one.
+            // Every prefix of a seed is another seed.
             for length in 0..bytes.len() {
                 target(&bytes[..length]);
             }

@@ -1,4 +1,4 @@
-//! What [`SafePath`] makes of the paths that have fooled servers, and the law that it never leaves the root.
+//! [`SafePath`] of paths that have fooled servers, and the property that it never leaves the root.
 
 use proptest::prelude::*;
 use rocknet_proto::semantics::fuzzing;
@@ -91,7 +91,7 @@ fn parses() {
         ("/%7f", Err(Control)),
         ("/\t", Err(Control)),
         ("/con%00", Err(Control)),
-        // Names no file has.
+        // Names that no file can have.
         ("/%ff", Err(Unmatchable)),
         ("/%c0%ae%c0%ae/", Err(Unmatchable)),
         ("/%ed%a0%80", Err(Unmatchable)),
@@ -118,7 +118,7 @@ fn parses() {
 }
 
 #[test]
-fn bounds_are_met_from_both_sides() {
+fn limits_from_both_sides() {
     let deep = |depth| "/a".repeat(depth);
     check(deep(MAX_DEPTH).as_bytes(), Ok(&deep(MAX_DEPTH)));
     check(
@@ -136,7 +136,7 @@ fn bounds_are_met_from_both_sides() {
 #[test]
 fn parts() {
     // path, relative, file name, extension, directory, dot segment
-    type Row = (
+    type PathCase = (
         &'static str,
         &'static str,
         Option<&'static str>,
@@ -144,7 +144,7 @@ fn parts() {
         bool,
         bool,
     );
-    let rows: &[Row] = &[
+    let rows: &[PathCase] = &[
         ("/", ".", None, None, true, false),
         ("/a/", "a", None, None, true, false),
         ("/a/b.tar.gz", "a/b.tar.gz", Some("b.tar.gz"), Some("gz"), false, false),
@@ -172,7 +172,7 @@ fn parts() {
         ),
         ("/%2egit", ".git", Some(".git"), None, false, true),
         ("/a/../.well-known/x", ".well-known/x", Some("x"), None, false, false),
-        // A hidden directory that the path leaves again still counts: nobody writes this in good faith.
+        // A hidden directory counts even if the path leaves it again, because no honest client sends this.
         ("/.git/../a", "a", Some("a"), None, false, true),
     ];
     for &(raw, relative, file_name, extension, directory, dot) in rows {
@@ -211,7 +211,7 @@ fn decoded_paths_are_not_decoded_again() {
 }
 
 #[test]
-fn errors_name_their_status() {
+fn errors_have_a_status() {
     for (error, status) in [
         (NotAbsolute, 400),
         (BadPercent, 400),
@@ -223,7 +223,7 @@ fn errors_name_their_status() {
     }
 }
 
-/// Paths made of the pieces that have ever fooled a server.
+/// Paths of parts that have fooled servers.
 fn tricky() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop::sample::select(vec![
         "/",
@@ -266,7 +266,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_survived(raw in prop::collection::vec(any::<u8>(), 0..64)) {
+    fn any_bytes_do_not_panic(raw in prop::collection::vec(any::<u8>(), 0..64)) {
         fuzzing::target_path(&raw);
     }
 

@@ -1,14 +1,14 @@
-//! The seeds of the fuzz targets over semantics, run through the same laws.
+//! Replays the seeds of the fuzz targets of HTTP semantics.
 
 use std::path::Path;
 
 use rocknet_proto::semantics::fuzzing;
 
-/// A target by name, and what must hold for any bytes it is given.
+/// Name and function of a target.
 type Target = (&'static str, fn(&[u8]));
 
 #[test]
-fn seeds_keep_the_laws() {
+fn seeds_pass() {
     let targets: [Target; 3] = [
         ("target_path", fuzzing::target_path),
         ("range", fuzzing::range),
@@ -21,7 +21,7 @@ fn seeds_keep_the_laws() {
         let mut count = 0;
         for seed in std::fs::read_dir(&seeds).expect("seeds are part of the source tree") {
             let bytes = std::fs::read(seed.unwrap().path()).unwrap();
-            // Cut short at either end, every seed is another one.
+            // Every prefix and suffix of a seed is another seed.
             for cut in 0..=bytes.len() {
                 law(&bytes[..cut]);
                 law(&bytes[cut..]);

@@ -1,33 +1,33 @@
-//! Values of fields and targets: read whole, cut at every byte, and with more behind.
+//! Values of fields and targets: whole, cut at every byte, and with more bytes after them.
 
 use rocknet_proto::Method;
 use rocknet_proto::semantics::authority::{Authority, HOST_BUFFER};
 use rocknet_proto::semantics::conditional::{self, Preconditions, Validators};
 use rocknet_proto::semantics::etag::{self, Comparison, EntityTag};
-use rocknet_proto::semantics::{Accepted, Coding, Ranges, SafePath, date, fuzzing, negotiation, range};
+use rocknet_proto::semantics::{AcceptEncoding, Coding, Ranges, SafePath, date, fuzzing, negotiation, range};
 
-/// What is read out of a value, in words.
-type Reading = fn(&[u8]) -> String;
+/// Describes the result of parsing a value.
+type Reader = fn(&[u8]) -> String;
 
-/// Reads a value whole, and with each of these behind it. Cut at any byte, either part keeps the laws of all values.
+/// Checks a value whole and with each suffix. Cut at any byte, neither part may violate the invariants.
 #[track_caller]
-fn check(read: Reading, value: &str, expected: &str, behind: &[(&str, &str)]) {
+fn check(read: Reader, value: &str, expected: &str, suffixes: &[(&str, &str)]) {
     assert_eq!(read(value.as_bytes()), expected, "{value:?}");
-    for (more, expected) in behind {
+    for (more, expected) in suffixes {
         let long = format!("{value}{more}");
         assert_eq!(read(long.as_bytes()), *expected, "{value:?} and {more:?}");
-        survive(long.as_bytes());
+        assert_no_panic(long.as_bytes());
     }
     for cut in 0..=value.len() {
         let (front, back) = value.as_bytes().split_at(cut);
         for part in [front, back] {
             read(part);
-            survive(part);
+            assert_no_panic(part);
         }
     }
 }
 
-fn survive(value: &[u8]) {
+fn assert_no_panic(value: &[u8]) {
     fuzzing::field_value(value);
     fuzzing::target_path(value);
 }
@@ -43,27 +43,30 @@ fn moment(value: &[u8]) -> String {
 #[test]
 fn dates() {
     let none = |more| (more, "no date");
-    let behind = ["\0", " ", "x", ", ", "\r\n", "GMT", " Sun, 06 Nov 1994 08:49:37 GMT"].map(none);
+    let suffixes = ["\0", " ", "x", ", ", "\r\n", "GMT", " Sun, 06 Nov 1994 08:49:37 GMT"].map(none);
     for date in [
         "Sun, 06 Nov 1994 08:49:37 GMT",
         "Sunday, 06-Nov-94 08:49:37 GMT",
         "Sun Nov  6 08:49:37 1994",
     ] {
-        check(moment, date, "784111777", &behind);
+        check(moment, date, "784111777", &suffixes);
         for cut in 0..date.len() {
             assert_eq!(moment(&date.as_bytes()[..cut]), "no date", "{date:?} cut at {cut}");
         }
     }
 }
 
-/// What is there, for conditions.
-const THERE: Validators<'_> = Validators {
+/// Validators of the representation.
+const EXISTING: Validators<'_> = Validators {
     etag: b"\"v1\"",
     last_modified: Some(784_111_777),
 };
 
 fn outcome(preconditions: Preconditions<'_>) -> String {
-    format!("{:?}", conditional::evaluate(Method::Get, &preconditions, &THERE, true))
+    format!(
+        "{:?}",
+        conditional::evaluate(Method::Get, &preconditions, &EXISTING, true)
+    )
 }
 
 fn modified_since(value: &[u8]) -> String {
@@ -88,10 +91,10 @@ fn is_match(value: &[u8]) -> String {
 }
 
 fn if_range(value: &[u8]) -> String {
-    conditional::if_range(value, &THERE).to_string()
+    conditional::if_range(value, &EXISTING).to_string()
 }
 
-/// A condition that cannot be read to its end costs a whole answer or a refusal, and never gives a wrong copy.
+/// An invalid precondition costs a whole response or 412, but never yields a stale copy.
 #[test]
 fn conditions() {
     check(
@@ -158,9 +161,9 @@ fn tags(value: &[u8]) -> String {
 
 #[test]
 fn tags_and_lists_of_them() {
-    let behind = ["\0", " ", "\"", "x", ", \"v2\""].map(|more| (more, "no tag"));
-    check(tag, "\"v1\"", "strong v1", &behind);
-    check(tag, "W/\"a,b\"", "weak a,b", &behind);
+    let suffixes = ["\0", " ", "\"", "x", ", \"v2\""].map(|more| (more, "no tag"));
+    check(tag, "\"v1\"", "strong v1", &suffixes);
+    check(tag, "W/\"a,b\"", "weak a,b", &suffixes);
     check(
         tags,
         "W/\"v1\",, \"v0\"",
@@ -170,14 +173,14 @@ fn tags_and_lists_of_them() {
 }
 
 fn coding(value: &[u8]) -> String {
-    negotiation::choose(Accepted::parse(Some(value)), &Coding::BY_PREFERENCE)
+    negotiation::choose_coding(AcceptEncoding::parse(Some(value)), &Coding::BY_PREFERENCE)
         .name()
         .to_owned()
 }
 
 fn media_type(value: &[u8]) -> String {
     let offers = ["text/html", "application/json"];
-    negotiation::prefers(value, &offers)
+    negotiation::preferred_media_type(value, &offers)
         .map_or("none", |index| offers[index])
         .to_owned()
 }
@@ -199,7 +202,7 @@ fn codings_and_media_types() {
             (", \"", "identity"),
         ],
     );
-    // Known letter by letter, and no longer so with anything behind.
+    // The exact values of the fast path, and the same with a suffix.
     for (value, best) in [
         ("gzip, deflate, br, zstd", "br"),
         ("gzip, deflate, br", "br"),
@@ -359,7 +362,7 @@ fn paths() {
     ];
     check(path, "/a/b.css", "/a/b.css", both);
     check(path_for_rules, "/a/b.css", "/a/b.css", both);
-    // No file can have these as names; rules see them all the same.
+    // No file can have these paths, but rules match them.
     for (more, seen) in [
         (":x", "/a/b.css:x"),
         ("%2f..%2f..", "/a/b.css\\..\\.."),

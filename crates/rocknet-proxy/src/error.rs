@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
-use rocknet_proto::h1::{EncodeError, Fault};
+use rocknet_proto::h1::{EncodeError, ResponseError};
 use rocknet_proto::status::Status;
 use tracing::Level;
 
@@ -39,7 +39,7 @@ pub enum ProxyError {
     /// The upstream closed the connection without a response.
     NoResponse,
     /// The response violates HTTP/1.1.
-    InvalidH1(Fault),
+    InvalidH1(ResponseError),
     /// The response violates HTTP/2.
     InvalidH2(String),
     /// The upstream reports that it processed nothing of the request (RFC 9113 §8.7).

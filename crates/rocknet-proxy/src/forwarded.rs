@@ -72,7 +72,7 @@ impl ForwardedFields {
                 Client::Ip { address, .. } => Some(address),
                 Client::Local => Some([127, 0, 0, 1].into()),
             };
-            forwarded::write(&mut origin.forwarded, address, request.authority, own_proto);
+            forwarded::write_element(&mut origin.forwarded, address, request.authority, own_proto);
         }
         origin
     }
@@ -99,8 +99,12 @@ fn append_x_forwarded_for(fields: Fields<'_>, field: TrustedField, out: &mut Vec
             lines.filter(|value| !value.is_empty()).for_each(add);
         }
         TrustedField::Forwarded => {
-            for element in fields.all(Known::Forwarded).filter_map(forwarded::elements).flatten() {
-                match element.by_for.as_deref().and_then(forwarded::node) {
+            for element in fields
+                .all(Known::Forwarded)
+                .filter_map(forwarded::parse_elements)
+                .flatten()
+            {
+                match element.for_node.as_deref().and_then(forwarded::parse_node) {
                     Some(node) => add(node.address.to_canonical().to_string().as_bytes()),
                     None => add(b"unknown"),
                 }
@@ -121,14 +125,14 @@ fn append_forwarded(fields: Fields<'_>, field: TrustedField, first: (Option<&[u8
             let items = items.filter(|item| !item.trim_ascii().is_empty());
             for (number, item) in items.enumerate() {
                 let (host, proto) = if number == 0 { first } else { (None, None) };
-                let address = forwarded::node(item).map(|node| node.address);
-                forwarded::write(out, address, host.unwrap_or_default(), proto.unwrap_or_default());
+                let address = forwarded::parse_node(item).map(|node| node.address);
+                forwarded::write_element(out, address, host.unwrap_or_default(), proto.unwrap_or_default());
             }
         }
         TrustedField::Forwarded => {
             // A malformed line is dropped, because it could swallow the element that is appended.
             let lines = fields.all(Known::Forwarded);
-            for line in lines.filter(|line| forwarded::elements(line).is_some_and(|all| !all.is_empty())) {
+            for line in lines.filter(|line| forwarded::parse_elements(line).is_some_and(|all| !all.is_empty())) {
                 if !out.is_empty() {
                     out.extend_from_slice(b", ");
                 }

@@ -60,10 +60,12 @@ mod tests {
             ("application/gr", false),
         ] {
             let fields = [(Known::ContentType, media_type.as_bytes())];
-            let owned = OwnedRequest::get(Version::Http2, b"h", b"/", &fields);
+            let owned = OwnedRequest::synthetic_get(Version::Http2, b"h", b"/", &fields);
             assert_eq!(is_call(&owned.view()), expected, "{media_type}");
         }
-        assert!(!is_call(&OwnedRequest::get(Version::Http2, b"h", b"/", &[]).view()));
+        assert!(!is_call(
+            &OwnedRequest::synthetic_get(Version::Http2, b"h", b"/", &[]).view()
+        ));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::pin::Pin;
 
 use bytes::Bytes;
 use rocknet_proto::fields::{Field, Known, KnownSet};
-use rocknet_proto::h1::{ResponseContent, connection_options};
+use rocknet_proto::h1::{ResponseBodyFraming, connection_options};
 use rocknet_proto::response;
 use rocknet_proto::status::Status;
 
@@ -39,7 +39,7 @@ impl ResponseHead {
     /// Builds the head. With `upgrade`, fields meant for the proxy itself are dropped.
     pub fn new(
         response: &response::Response<'_>,
-        content: ResponseContent,
+        content: ResponseBodyFraming,
         upgrade: Option<&UpgradeRequest>,
     ) -> ResponseHead {
         let nominates = response.fields.contains(Known::Connection);
@@ -51,12 +51,12 @@ impl ResponseHead {
             !is_own && !is_nominated()
         };
         let passed = response.fields.lines().filter(is_passed);
-        let fields = FieldList::copied(passed);
+        let fields = FieldList::from_fields(passed);
         let stated = response.fields.get(Known::ContentLength);
         let length = match content {
-            ResponseContent::Length(length) => Some(length),
-            ResponseContent::None => stated.and_then(|length| std::str::from_utf8(length).ok()?.parse().ok()),
-            ResponseContent::Chunked | ResponseContent::UntilClose => None,
+            ResponseBodyFraming::Length(length) => Some(length),
+            ResponseBodyFraming::None => stated.and_then(|length| std::str::from_utf8(length).ok()?.parse().ok()),
+            ResponseBodyFraming::Chunked | ResponseBodyFraming::UntilClose => None,
         };
         ResponseHead {
             status: response.status,

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use http::Request;
 use rocknet_config::model::Health;
 use rocknet_proto::fields::Field;
-use rocknet_proto::h1::{Answered, ClientConnection, Length, RequestLine};
+use rocknet_proto::h1::{ClientConnection, ClientEvent, Length, RequestLine};
 use rocknet_proto::limits::Limits;
-use rocknet_proto::proxy_protocol::Announced;
+use rocknet_proto::proxy_protocol::ProxyHeader;
 use rocknet_proto::response::ResponseIndex;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::UnixStream;
@@ -65,7 +65,7 @@ pub async fn check(upstream: &Upstream, health: &Health) -> Result<(), CheckErro
                     if let Some(version) = upstream.proxy_protocol {
                         // Sent in the clear, before the handshake.
                         let mut header = Vec::new();
-                        proxy_protocol::write(version, &Announced::Own, &mut header);
+                        proxy_protocol::write(version, &ProxyHeader::Local, &mut header);
                         stream.write_all(&header).await.map_err(to_text)?;
                     }
                     let connector = TlsConnector::from(Arc::clone(&tls.config));
@@ -130,7 +130,7 @@ async fn check_h1<S: AsyncRead + AsyncWrite + Unpin>(
     };
     let mut bytes = Vec::new();
     if let Some(version) = upstream.proxy_protocol.filter(|_| upstream.tls.is_none()) {
-        proxy_protocol::write(version, &Announced::Own, &mut bytes);
+        proxy_protocol::write(version, &ProxyHeader::Local, &mut bytes);
     }
     let fields = fields(health).map(|(name, value)| Field::new(name.as_bytes(), value.as_bytes()));
     engine
@@ -146,8 +146,8 @@ async fn check_h1<S: AsyncRead + AsyncWrite + Unpin>(
                 .receive(&limits, &bytes[at..], &mut index)
                 .map_err(|error| error.reason().to_owned())?
             {
-                Answered::Response { .. } => return Ok(index.status.code()),
-                Answered::Interim { consumed } => at += consumed,
+                ClientEvent::Response { .. } => return Ok(index.status.code()),
+                ClientEvent::Interim { consumed } => at += consumed,
                 _ => break,
             }
         }

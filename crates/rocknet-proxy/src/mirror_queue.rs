@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use rocknet_proto::h1::{Answered, ClientConnection};
+use rocknet_proto::h1::{ClientConnection, ClientEvent};
 use rocknet_proto::limits::Limits;
 use rocknet_proto::response::ResponseIndex;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -291,7 +291,7 @@ impl ResponseDrain {
 
     /// Parses received bytes; none mean that the connection was closed. Returns true if the response is over.
     fn feed(&mut self, bytes: &[u8]) -> Result<bool, String> {
-        let to_text = |fault: rocknet_proto::h1::Fault| fault.reason().to_owned();
+        let to_text = |fault: rocknet_proto::h1::ResponseError| fault.reason().to_owned();
         if bytes.is_empty() {
             return self.engine.closed().map(|_| true).map_err(to_text);
         }
@@ -304,20 +304,20 @@ impl ResponseDrain {
                 .receive(&Limits::default(), rest, &mut self.index)
                 .map_err(to_text)?
             {
-                Answered::More { consumed } => {
+                ClientEvent::More { consumed } => {
                     at += consumed;
                     break;
                 }
-                Answered::Interim { consumed } => at += consumed,
-                Answered::Response {
-                    content: rocknet_proto::h1::ResponseContent::None,
+                ClientEvent::Interim { consumed } => at += consumed,
+                ClientEvent::Response {
+                    body: rocknet_proto::h1::ResponseBodyFraming::None,
                     ..
                 }
-                | Answered::End { .. }
-                | Answered::Switched { .. } => return Ok(true),
-                Answered::Response { consumed, .. } => at += consumed,
-                Answered::Data { end, .. } => at += end,
-                Answered::Blocked => break,
+                | ClientEvent::End { .. }
+                | ClientEvent::Switched { .. } => return Ok(true),
+                ClientEvent::Response { consumed, .. } => at += consumed,
+                ClientEvent::Data { end, .. } => at += end,
+                ClientEvent::Blocked => break,
             }
         }
         self.unread.drain(..at);

@@ -4,12 +4,12 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use rocknet_config::model::ProxyProtocol;
 use rocknet_io::socket::Address;
-use rocknet_proto::proxy_protocol::{Announced, write_block, write_line};
+use rocknet_proto::proxy_protocol::{ProxyHeader, write_v1, write_v2};
 
 use rocknet_handler::exchange::Client;
 
 /// Returns the header content for a client that connected to the listener at `address`.
-pub fn for_client(client: Client, address: &Address) -> Announced {
+pub fn for_client(client: Client, address: &Address) -> ProxyHeader {
     match (client, address) {
         (
             Client::Ip { address: ip, port },
@@ -17,24 +17,24 @@ pub fn for_client(client: Client, address: &Address) -> Announced {
                 ip: own,
                 port: own_port,
             },
-        ) => Announced::Client {
+        ) => ProxyHeader::Client {
             source: SocketAddr::new(ip, port),
             // A listener on all addresses does not query the local address of each connection.
             destination: SocketAddr::new(own.unwrap_or(unspecified(ip)), *own_port),
         },
-        (Client::Ip { address: ip, port }, Address::Unix(_)) => Announced::Client {
+        (Client::Ip { address: ip, port }, Address::Unix(_)) => ProxyHeader::Client {
             source: SocketAddr::new(ip, port),
             destination: SocketAddr::new(unspecified(ip), 0),
         },
-        (Client::Local, _) => Announced::Unknown,
+        (Client::Local, _) => ProxyHeader::Unknown,
     }
 }
 
 /// Appends the header in `version` to `out`.
-pub fn write(version: ProxyProtocol, announced: &Announced, out: &mut Vec<u8>) {
+pub fn write(version: ProxyProtocol, announced: &ProxyHeader, out: &mut Vec<u8>) {
     match version {
-        ProxyProtocol::V1 => write_line(out, announced),
-        ProxyProtocol::V2 => write_block(out, announced),
+        ProxyProtocol::V1 => write_v1(out, announced),
+        ProxyProtocol::V2 => write_v2(out, announced),
     }
 }
 

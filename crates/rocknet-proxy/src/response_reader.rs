@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use rocknet_proto::h1::{Answered, ClientConnection, Fault, ResponseContent};
+use rocknet_proto::h1::{ClientConnection, ClientEvent, ResponseBodyFraming, ResponseError};
 use rocknet_proto::limits::Limits;
 use rocknet_proto::response::ResponseIndex;
 
@@ -38,7 +38,7 @@ const LIMITS: Limits = Limits {
     target_size: 0,
     trailer_size: 8 * 1024,
     chunk_extension: 4 * 1024,
-    content_size: 0,
+    body_size: 0,
 };
 
 impl ResponseReader {
@@ -48,47 +48,50 @@ impl ResponseReader {
         engine: &mut ClientConnection,
         bytes: &[u8],
         index: &mut ResponseIndex,
-    ) -> Result<usize, Fault> {
+    ) -> Result<usize, ResponseError> {
         let mut at = 0;
         loop {
             let rest = &bytes[at..];
             match engine.receive(&LIMITS, rest, index)? {
-                Answered::More { consumed } => return Ok(at + consumed),
-                Answered::Interim { consumed } => {
-                    let head = ResponseHead::new(&index.view(rest), ResponseContent::None, None);
+                ClientEvent::More { consumed } => return Ok(at + consumed),
+                ClientEvent::Interim { consumed } => {
+                    let head = ResponseHead::new(&index.view(rest), ResponseBodyFraming::None, None);
                     InterimResponse::merge(&mut self.interim, index.status, head.into_fields());
                     at += consumed;
                 }
-                Answered::Response { consumed, content } => {
+                ClientEvent::Response {
+                    consumed,
+                    body: content,
+                } => {
                     self.head = Some(ResponseHead::new(&index.view(rest), content, None));
                     at += consumed;
-                    if content == ResponseContent::None {
+                    if content == ResponseBodyFraming::None {
                         self.is_complete = true;
                         return Ok(at);
                     }
                 }
-                Answered::Data { start, end } => {
+                ClientEvent::Data { start, end } => {
                     self.pending.extend_from_slice(&rest[start..end]);
                     at += end;
                 }
-                Answered::End { consumed } => {
+                ClientEvent::End { consumed } => {
                     if !index.trailers.is_empty() {
-                        let received = FieldList::copied(index.trailers.view(rest).lines());
+                        let received = FieldList::from_fields(index.trailers.view(rest).lines());
                         let passed = Some(trailers::for_response(&received)).filter(|fields| !fields.is_empty());
                         self.trailers = passed.map(Box::new);
                     }
                     self.is_complete = true;
                     return Ok(at + consumed);
                 }
-                Answered::Switched { consumed } => {
+                ClientEvent::Switched { consumed } => {
                     let response = index.view(rest);
                     let upgrade = self.upgrade.as_deref();
                     let accepted = upgrade.and_then(|upgrade| upgrade.accepted_protocol(response.fields));
-                    self.upgraded_protocol = Some(accepted.ok_or(Fault::UnaskedUpgrade)?.into());
-                    self.head = Some(ResponseHead::new(&response, ResponseContent::None, upgrade));
+                    self.upgraded_protocol = Some(accepted.ok_or(ResponseError::UnsolicitedUpgrade)?.into());
+                    self.head = Some(ResponseHead::new(&response, ResponseBodyFraming::None, upgrade));
                     return Ok(at + consumed);
                 }
-                Answered::Blocked => return Ok(at),
+                ClientEvent::Blocked => return Ok(at),
             }
         }
     }

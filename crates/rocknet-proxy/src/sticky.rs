@@ -45,7 +45,7 @@ mod tests {
             ("", None),
         ] {
             let fields = [(Known::Cookie, cookies.as_bytes())];
-            let request = OwnedRequest::get(Version::Http11, b"h", b"/", &fields);
+            let request = OwnedRequest::synthetic_get(Version::Http11, b"h", b"/", &fields);
             assert_eq!(from_cookies(request.view().fields, "at"), expected, "{cookies}");
         }
         assert_eq!(

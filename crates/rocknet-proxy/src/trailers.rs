@@ -1,7 +1,7 @@
 //! Filter for trailer fields (RFC 9110 §6.5) that are forwarded in either direction and between HTTP versions.
 
 use rocknet_proto::fields::{Known, KnownSet};
-use rocknet_proto::h1::may_trail;
+use rocknet_proto::h1::is_allowed_trailer;
 
 use crate::header_spoofing::{is_same_to_cgi, is_spoofed};
 use rocknet_handler::response::FieldList;
@@ -48,7 +48,7 @@ pub fn for_response(received: &FieldList) -> FieldList {
 
 fn passed<'f>(fields: impl Iterator<Item = (&'f str, &'f str)>) -> FieldList {
     let mut all = FieldList::default();
-    for (name, value) in fields.filter(|(name, _)| may_trail(name.as_bytes())) {
+    for (name, value) in fields.filter(|(name, _)| is_allowed_trailer(name.as_bytes())) {
         all.add(name, value);
     }
     all

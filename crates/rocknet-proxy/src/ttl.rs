@@ -11,7 +11,7 @@ use aws_lc_rs::rand;
 use tokio::net::UdpSocket;
 use tokio::time::timeout;
 
-use rocknet_proto::dns::{MAX_ANSWER, question};
+use rocknet_proto::dns::{self, MAX_RESPONSE};
 
 /// Resolver configuration of the system.
 const RESOLV_CONF: &str = "/etc/resolv.conf";
@@ -114,7 +114,7 @@ async fn query_server(server: SocketAddr, name: &str) -> Option<u32> {
 async fn query(server: SocketAddr, name: &str, kind: u16) -> Option<Option<u32>> {
     let mut id = [0; 2];
     rand::fill(&mut id).ok()?;
-    let mut request = question(u16::from_be_bytes(id), name, kind)?;
+    let mut request = dns::query(u16::from_be_bytes(id), name, kind)?;
     *request.get_mut(2)? |= RECURSION_DESIRED;
     // The socket has a port of its own and receives only from that server.
     let any: SocketAddr = match server {
@@ -124,7 +124,7 @@ async fn query(server: SocketAddr, name: &str, kind: u16) -> Option<Option<u32>>
     let socket = UdpSocket::bind(any).await.ok()?;
     socket.connect(server).await.ok()?;
     socket.send(&request).await.ok()?;
-    let mut response = [0; MAX_ANSWER];
+    let mut response = [0; MAX_RESPONSE];
     loop {
         let length = socket.recv(&mut response).await.ok()?;
         // A message that does not match the question is late or forged, so it is ignored.
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn the_minimum_ttl_is_used() {
-        let request = question(7, "app.test", A).expect("a name");
+        let request = dns::query(7, "app.test", A).expect("a name");
         const CNAME: u16 = 5;
         for (records, expected) in [
             (&[(A, 60, &[10, 0, 0, 1][..])][..], Some(Some(60))),
@@ -313,7 +313,7 @@ mod tests {
             records in 0..40_u8,
             at in 0..600_usize,
         ) {
-            let request = question(7, "app.test", A).expect("a name");
+            let request = dns::query(7, "app.test", A).expect("a name");
             // The head matches the question, so that the bytes after it are parsed.
             let mut message = response(&request, &[]);
             message[7] = records;

@@ -130,7 +130,7 @@ mod tests {
     }
 
     fn requested(method: Method, upgrade: Option<&str>) -> Option<UpgradeRequest> {
-        let owned = OwnedRequest::get(Version::Http11, b"h", b"/", &[]);
+        let owned = OwnedRequest::synthetic_get(Version::Http11, b"h", b"/", &[]);
         UpgradeRequest::from_request(&Request {
             method,
             upgrade: upgrade.map(str::as_bytes),

@@ -180,9 +180,9 @@ where
             return answer(worker, view, incoming, behind, places, resolved, decisions.user, reply);
         }
         RuleOutcome::Rewritten(target) => {
-            let rewritten = request.looked_up_as(&target);
+            let rewritten = request.with_lookup_target(&target);
             let before = incoming;
-            let incoming = incoming.with(&rewritten, || Rc::new((incoming.owned)().looked_up_as(&target)));
+            let incoming = incoming.with(&rewritten, || Rc::new((incoming.owned)().with_lookup_target(&target)));
             return match route::resolve(places, rewritten.path) {
                 Ok(resolved) => match decisions.check(worker, &incoming, places, &resolved, rewritten.path) {
                     // It begins again as it came.

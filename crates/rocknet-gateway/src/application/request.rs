@@ -1,7 +1,7 @@
 //! A request in the protocol of its application: the variables, with those that the configuration has its own words for.
 
 use rocknet_config::model::Protocol;
-use rocknet_proto::cgi::VariableFault;
+use rocknet_proto::cgi::VariableError;
 use rocknet_proto::fastcgi::{self, Params};
 use rocknet_proto::request::Request;
 use rocknet_proto::{scgi, uwsgi};
@@ -16,11 +16,11 @@ pub fn write(
     path: &str,
     place: &Place<'_>,
     length: Option<u64>,
-) -> Result<Vec<u8>, VariableFault> {
+) -> Result<Vec<u8>, VariableError> {
     let (name, path_info) = names(&application.mount, path);
     let root = application.root.as_deref();
     let answerer = Answerer::Application { name, path_info, root };
-    let all = |sink: &mut dyn Sink| -> Result<(), VariableFault> {
+    let all = |sink: &mut dyn Sink| -> Result<(), VariableError> {
         if application.params.is_empty() {
             return variables::write(&mut &mut *sink, request, answerer, place, length);
         }
@@ -45,12 +45,12 @@ pub fn write(
             Ok(records)
         }
         Protocol::Scgi => {
-            let mut head = Scgi(scgi::Request::new(length.unwrap_or(0)));
+            let mut head = Scgi(scgi::ScgiRequest::new(length.unwrap_or(0)));
             all(&mut head)?;
             Ok(head.0.finish())
         }
         Protocol::Uwsgi => {
-            let mut head = Uwsgi(uwsgi::Request::default());
+            let mut head = Uwsgi(uwsgi::UwsgiRequest::default());
             all(&mut head)?;
             Ok(head.0.finish())
         }
@@ -70,7 +70,7 @@ fn names<'p>(mount: &str, path: &'p str) -> (&'p str, &'p str) {
 }
 
 impl<S: Sink + ?Sized> Sink for &mut S {
-    fn put(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableFault> {
+    fn put(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableError> {
         (**self).put(name, value)
     }
 }
@@ -82,7 +82,7 @@ struct Spoken<'a> {
 }
 
 impl Sink for Spoken<'_> {
-    fn put(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableFault> {
+    fn put(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableError> {
         match self.params.iter().any(|(own, _)| own.as_bytes() == name) {
             true => Ok(()),
             false => self.sink.put(name, value),
@@ -90,10 +90,10 @@ impl Sink for Spoken<'_> {
     }
 }
 
-struct Scgi(scgi::Request);
+struct Scgi(scgi::ScgiRequest);
 
 impl Sink for Scgi {
-    fn put(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableFault> {
+    fn put(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableError> {
         // It stands first, before all that is put here.
         match name {
             b"CONTENT_LENGTH" => Ok(()),
@@ -102,10 +102,10 @@ impl Sink for Scgi {
     }
 }
 
-struct Uwsgi(uwsgi::Request);
+struct Uwsgi(uwsgi::UwsgiRequest);
 
 impl Sink for Uwsgi {
-    fn put(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableFault> {
+    fn put(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableError> {
         self.0.push(name, value)
     }
 }

@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use rocknet_proto::cgi::{StatusLine, VariableFault};
+use rocknet_proto::cgi::{StatusLine, VariableError};
 use rocknet_proto::status::Status;
 
 use self::failure::Failure;
@@ -58,7 +58,7 @@ impl Environment {
 }
 
 impl Sink for Environment {
-    fn put(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableFault> {
+    fn put(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableError> {
         // Passwords are checked by the server, and an environment is seen by more than its program (RFC 3875 §4.1.18).
         if !matches!(name, b"HTTP_AUTHORIZATION" | b"HTTP_PROXY_AUTHORIZATION") {
             let text = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());

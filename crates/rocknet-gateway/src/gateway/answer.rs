@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use rocknet_proto::cgi::{Head, StatusLine};
+use rocknet_proto::cgi::{CgiHead, StatusLine};
 use rocknet_proto::fields::{Field, is_framing};
 use rocknet_proto::method::Method;
 
@@ -28,7 +28,7 @@ const ACCEL: &[u8] = b"x-accel-";
 pub fn response(mut conversation: Conversation, method: Method, line: StatusLine) -> Result<Response, Trouble> {
     let end = conversation.head();
     let answer = std::mem::take(conversation.answer());
-    let head = Head::parse(&answer[..end], line).map_err(Trouble::Head)?;
+    let head = CgiHead::parse(&answer[..end], line).map_err(Trouble::Head)?;
     let mut response = Response::new(head.status);
     response.upstream = conversation.timing();
     let length = head.length;

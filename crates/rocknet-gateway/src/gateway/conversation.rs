@@ -10,8 +10,8 @@ use std::time::Instant;
 
 use rocknet_io::queue::SendQueue;
 use rocknet_io::wheel::Deadline;
-use rocknet_proto::cgi::{HEAD_LIMIT, end_of_head};
-use rocknet_proto::fastcgi::{self, Event};
+use rocknet_proto::cgi::{MAX_HEAD_SIZE, find_head_end};
+use rocknet_proto::fastcgi::{self, RecordEvent};
 
 use super::backend::{Backend, Connected};
 use super::complaints::Complaints;
@@ -22,7 +22,7 @@ use rocknet_handler::services::Services;
 
 /// Bytes of an answer that are held while its request is still being sent. A script that says more before it has read its
 /// content gets no more of it: the answer has to begin, and behind its beginning no content is taken.
-const MAX_AHEAD: usize = 2 * HEAD_LIMIT;
+const MAX_AHEAD: usize = 2 * MAX_HEAD_SIZE;
 
 /// The protocol status of an application that takes no further request.
 const OVERLOADED: u8 = 2;
@@ -52,7 +52,7 @@ pub struct Conversation {
 
 /// How the two sides tell their parts.
 enum Framing {
-    Records(fastcgi::Response),
+    Records(fastcgi::ResponseReader),
     /// Content follows the request as it is, and the answer ends with the connection.
     Plain {
         /// Bytes of an answer that may still come.
@@ -94,7 +94,7 @@ impl Conversation {
         request: Vec<u8>,
         complaints: Complaints,
     ) -> Conversation {
-        let framing = Framing::Records(fastcgi::Response::new());
+        let framing = Framing::Records(fastcgi::ResponseReader::new());
         Conversation::new(services, connected, request, framing, complaints)
     }
 
@@ -178,7 +178,7 @@ impl Conversation {
 
     pub fn is_over(&self) -> bool {
         match &self.framing {
-            Framing::Records(records) => records.is_over(),
+            Framing::Records(records) => records.is_ended(),
             Framing::Plain { is_over, .. } => *is_over,
         }
     }
@@ -296,8 +296,8 @@ impl Conversation {
             }
         }
         if self.head.is_none() {
-            self.head = end_of_head(&self.answer, before);
-            if self.head.unwrap_or(self.answer.len()) > HEAD_LIMIT {
+            self.head = find_head_end(&self.answer, before);
+            if self.head.unwrap_or(self.answer.len()) > MAX_HEAD_SIZE {
                 return Poll::Ready(Err(Trouble::HeadTooLong));
             }
         }
@@ -332,11 +332,11 @@ impl Conversation {
             let rest = &input[at..];
             let received = records.receive(rest).map_err(Trouble::Records)?;
             match received.event {
-                Event::Stdout(place) => self.answer.extend_from_slice(&rest[place]),
-                Event::Stderr(place) => self.complaints.add(&rest[place]),
+                RecordEvent::Stdout(place) => self.answer.extend_from_slice(&rest[place]),
+                RecordEvent::Stderr(place) => self.complaints.add(&rest[place]),
                 // What the script returned is nobody's matter here.
-                Event::End(end) => self.overloaded = end.protocol == OVERLOADED,
-                Event::More => {}
+                RecordEvent::End(end) => self.overloaded = end.protocol_status == OVERLOADED,
+                RecordEvent::More => {}
             }
             at += received.consumed;
         }

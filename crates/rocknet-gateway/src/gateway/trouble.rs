@@ -4,8 +4,8 @@
 use std::fmt;
 use std::io::{self, ErrorKind};
 
-use rocknet_proto::cgi::{HeadFault, VariableFault};
-use rocknet_proto::fastcgi::Fault;
+use rocknet_proto::cgi::{CgiHeadError, VariableError};
+use rocknet_proto::fastcgi::RecordError;
 use rocknet_proto::status::Status;
 use tracing::Level;
 
@@ -35,12 +35,12 @@ pub enum Trouble {
     /// The script ended, or its process did, and there was no answer.
     Silent,
     /// What answers does not keep to FastCGI.
-    Records(Fault),
-    Head(HeadFault),
+    Records(RecordError),
+    Head(CgiHeadError),
     /// More fields than anybody takes.
     HeadTooLong,
     /// The request is too large to be told to an application.
-    Request(VariableFault),
+    Request(VariableError),
     Content(BodyError),
 }
 

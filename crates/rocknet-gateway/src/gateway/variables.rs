@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use rocknet_io::socket::Address;
-use rocknet_proto::cgi::VariableFault;
+use rocknet_proto::cgi::VariableError;
 use rocknet_proto::fastcgi::Params;
 use rocknet_proto::fields::Known;
 use rocknet_proto::request::{Request, TargetForm};
@@ -14,11 +14,11 @@ use rocknet_handler::exchange::{Client, TlsInfo};
 
 /// Where variables are written to.
 pub trait Sink {
-    fn put(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableFault>;
+    fn put(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableError>;
 }
 
 impl Sink for Params<'_> {
-    fn put(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableFault> {
+    fn put(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableError> {
         self.push(name, value)
     }
 }
@@ -72,7 +72,7 @@ pub fn write(
     answerer: Answerer<'_>,
     place: &Place<'_>,
     length: Option<u64>,
-) -> Result<(), VariableFault> {
+) -> Result<(), VariableError> {
     let query = request.query.unwrap_or_default();
     let uri: Cow<'_, [u8]> = match (request.form, request.query) {
         (TargetForm::Absolute, Some(query)) => [request.path, b"?", query].concat().into(),
@@ -109,7 +109,7 @@ pub fn write(
     fields(params, request, place.user.is_some())
 }
 
-fn script_names(params: &mut impl Sink, script: &Script) -> Result<(), VariableFault> {
+fn script_names(params: &mut impl Sink, script: &Script) -> Result<(), VariableError> {
     let root = script.root.as_encoded_bytes();
     let document_uri = [&*script.name, &*script.path_info].concat();
     for (name, value) in [
@@ -129,7 +129,7 @@ fn script_names(params: &mut impl Sink, script: &Script) -> Result<(), VariableF
     Ok(())
 }
 
-fn content(params: &mut impl Sink, request: &Request<'_>, length: Option<u64>) -> Result<(), VariableFault> {
+fn content(params: &mut impl Sink, request: &Request<'_>, length: Option<u64>) -> Result<(), VariableError> {
     if let Some(media_type) = request.fields.get(Known::ContentType) {
         params.put(b"CONTENT_TYPE", media_type)?;
     }
@@ -142,7 +142,7 @@ fn content(params: &mut impl Sink, request: &Request<'_>, length: Option<u64>) -
 }
 
 /// Both ends of the connection.
-fn ends(params: &mut impl Sink, request: &Request<'_>, place: &Place<'_>) -> Result<(), VariableFault> {
+fn ends(params: &mut impl Sink, request: &Request<'_>, place: &Place<'_>) -> Result<(), VariableError> {
     let authority = Authority::parse(request.authority);
     let mut buffer = [0; HOST_BUFFER];
     let host = authority.as_ref().map(|authority| authority.lower_host(&mut buffer));
@@ -196,7 +196,7 @@ fn is_name(site: &str) -> bool {
 }
 
 /// `is_verified`: the server has verified the password, so that no script needs to see it (RFC 3875 §4.1.18).
-fn fields(params: &mut impl Sink, request: &Request<'_>, is_verified: bool) -> Result<(), VariableFault> {
+fn fields(params: &mut impl Sink, request: &Request<'_>, is_verified: bool) -> Result<(), VariableError> {
     if !request.authority.is_empty() {
         params.put(b"HTTP_HOST", request.authority)?;
     }

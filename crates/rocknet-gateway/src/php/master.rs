@@ -513,13 +513,13 @@ mod tests {
         stream.write_all(&request).unwrap();
         let mut bytes = Vec::new();
         stream.read_to_end(&mut bytes).unwrap();
-        let (mut records, mut at, mut out, mut err) = (fastcgi::Response::new(), 0, Vec::new(), Vec::new());
+        let (mut records, mut at, mut out, mut err) = (fastcgi::ResponseReader::new(), 0, Vec::new(), Vec::new());
         while at < bytes.len() {
             let received = records.receive(&bytes[at..]).unwrap();
             match received.event {
-                fastcgi::Event::Stdout(place) => out.extend_from_slice(&bytes[at..][place]),
-                fastcgi::Event::Stderr(place) => err.extend_from_slice(&bytes[at..][place]),
-                fastcgi::Event::End(_) | fastcgi::Event::More => {}
+                fastcgi::RecordEvent::Stdout(place) => out.extend_from_slice(&bytes[at..][place]),
+                fastcgi::RecordEvent::Stderr(place) => err.extend_from_slice(&bytes[at..][place]),
+                fastcgi::RecordEvent::End(_) | fastcgi::RecordEvent::More => {}
             }
             at += received.consumed;
         }

@@ -1,11 +1,11 @@
-//! FastCGI 1.0 as the web server speaks it: a request to records, and records to what an application answers.
+//! FastCGI 1.0 in the role of the web server: encodes a request to records, and parses records to a response.
 //!
-//! A connection carries one request at a time, and another behind it where both sides keep it open. Multiplexing is left
-//! out: no application server in use offers it.
+//! A connection carries one request at a time, and another after it if both sides keep the connection open.
+//! Multiplexing is not implemented, because no application server in use supports it.
 
 mod record;
 mod request;
-mod response;
+mod response_reader;
 
 pub use request::{Params, begin, stdin, stdin_end};
-pub use response::{End, Event, Fault, Received, Response};
+pub use response_reader::{EndRequest, RecordError, RecordEvent, RecordProgress, ResponseReader};

@@ -1,8 +1,9 @@
-//! Fields that frame a message or rule a connection: whoever sends the message writes them, and no application can.
+//! Framing fields: only the sender of a message may write them, never an application.
 
 use super::{Known, KnownSet};
 
-/// What RFC 9110 §7.6.1 and RFC 9112 §6 leave to those who send, and two names that never were a standard.
+/// The fields that RFC 9110 §7.6.1 and RFC 9112 §6 reserve for the sender, and two that were never standardized
+/// (Keep-Alive, Proxy-Connection).
 const FRAMING: KnownSet = KnownSet::of(&[
     Known::Connection,
     Known::ContentLength,
@@ -14,13 +15,13 @@ const FRAMING: KnownSet = KnownSet::of(&[
     Known::Upgrade,
 ]);
 
-/// Whether a field of that name is the protocol's own.
+/// Returns true if a field of that name frames a message or controls its connection.
 pub fn is_framing(name: &[u8]) -> bool {
     Known::from_name(name).is_some_and(Known::is_framing)
 }
 
 impl Known {
-    /// Whether a field of that name is the protocol's own.
+    /// Returns true if a field of that name frames a message or controls its connection.
     #[inline]
     pub const fn is_framing(self) -> bool {
         FRAMING.contains(self)

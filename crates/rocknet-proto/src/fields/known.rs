@@ -1,22 +1,23 @@
-//! Field names that the server knows: numbered, so that finding one is an array access and asking for several is one bit test.
+//! Known field names. Each has a number, so that finding one is an array access and testing for several is one bit
+//! test.
 
 use crate::bytes::word_at;
 
-/// One row a name: the enum, the spelling and the lookup table come from the same place.
+/// Generates the enum, the spelling and the lookup table from one row per name.
 macro_rules! known {
     ($($name:ident $spelling:literal)*) => {
-        /// A field name with a number of its own.
+        /// A field name that the server knows; the documentation of a variant is its spelling in lower case.
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
         #[repr(u8)]
         pub enum Known {
-            $($name),*
+            $(#[doc = concat!("`", $spelling, "`")] $name),*
         }
 
         impl Known {
-            /// Every known name, in the order of its numbers.
+            /// Every known name, in the order of their numbers.
             pub const ALL: &'static [Known] = &[$(Known::$name),*];
 
-            /// The name in lower case, as HTTP/2 and HTTP/3 write it.
+            /// Returns the name in lower case, as HTTP/2 and HTTP/3 write it.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Known::$name => $spelling),*
@@ -95,32 +96,33 @@ known! {
 }
 
 impl Known {
+    /// Returns the bit of the name in a [`KnownSet`].
     #[inline]
     pub const fn bit(self) -> u64 {
         1 << self as u8
     }
 
-    /// These bytes, if they are the name as nearly everybody writes it: with capitals, or without any.
+    /// Returns the canonical spelling (`Content-Type`) or the lower-case one if `name` is exactly that.
     #[inline]
-    pub fn spelled_as(self, name: &[u8]) -> Option<&'static str> {
-        let (usual, plain) = (USUAL[self as usize], self.as_str());
-        if name == usual.as_bytes() {
-            Some(usual)
+    pub fn canonical_spelling(self, name: &[u8]) -> Option<&'static str> {
+        let (canonical, plain) = (CANONICAL[self as usize], self.as_str());
+        if name == canonical.as_bytes() {
+            Some(canonical)
         } else {
             (name == plain.as_bytes()).then_some(plain)
         }
     }
 
-    /// The known name that these bytes spell in any case.
+    /// Returns the known name that the bytes spell, in any case.
     #[inline]
     pub fn from_name(name: &[u8]) -> Option<Known> {
-        Self::at_start(name, name.len())
+        Self::from_prefix(name, name.len())
     }
 
-    /// As `from_name` for the first `length` bytes; what stands behind them lets a short name be loaded as one word.
+    /// Does the same for the first `length` bytes; the bytes after them allow a short name to be loaded as one word.
     #[inline]
-    pub(crate) fn at_start(bytes: &[u8], length: usize) -> Option<Known> {
-        if length > NAME_MAX {
+    pub(crate) fn from_prefix(bytes: &[u8], length: usize) -> Option<Known> {
+        if length > MAX_NAME {
             return None;
         }
         let (head, tail) = if length >= 8 {
@@ -129,8 +131,8 @@ impl Known {
             let word = short_word(bytes, length)?;
             (word, word)
         };
-        // An empty place leads to some spelling too, which the comparison then rejects.
-        let spelling = &SPELLINGS[usize::from(PLACES.of[place(head, tail, length, PLACES.factor)]) % COUNT];
+        // An empty slot yields some spelling too, which the comparison rejects.
+        let spelling = &SPELLINGS[usize::from(NAME_TABLE.slots[slot(head, tail, length, NAME_TABLE.factor)]) % COUNT];
         let matches = spelling.length as usize == length
             && head | spelling.fold[0] == spelling.lower[0]
             && spelling.tail_matches(bytes, length);
@@ -138,11 +140,12 @@ impl Known {
     }
 }
 
-/// Several known names at once: `Fields::any` asks for all of them with one bit test.
+/// A set of known names; [`Fields::any`](super::Fields::any) tests for all of them with one bit test.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct KnownSet(pub(crate) u64);
 
 impl KnownSet {
+    /// Creates the set of these names.
     pub const fn of(names: &[Known]) -> Self {
         let mut bits = 0;
         let mut i = 0;
@@ -153,32 +156,34 @@ impl KnownSet {
         Self(bits)
     }
 
+    /// Returns true if the name is in the set.
     pub const fn contains(self, name: Known) -> bool {
         self.0 & name.bit() != 0
     }
 
-    /// Whether some name is in both.
+    /// Returns true if some name is in both sets.
     pub const fn overlaps(self, other: KnownSet) -> bool {
         self.0 & other.0 != 0
     }
 
+    /// Returns the set of all names that are in either set.
     pub const fn union(self, other: KnownSet) -> Self {
         Self(self.0 | other.0)
     }
 }
 
-/// The longest known name.
-const NAME_MAX: usize = 32;
+/// Longest known name, in bytes.
+const MAX_NAME: usize = 32;
 const COUNT: usize = Known::ALL.len();
 const _: () = assert!(COUNT <= 64, "`KnownSet` has 64 bits");
 
-/// The names as RFC 9110 writes them: words with a capital each.
-static USUAL: [&str; COUNT] = {
+/// The names as RFC 9110 writes them, each word capitalized.
+static CANONICAL: [&str; COUNT] = {
     let mut all = [""; COUNT];
     let mut i = 0;
     while i < COUNT {
         let length = Known::ALL[i].as_str().len();
-        let (name, _) = CAPITALS[i].split_at(length);
+        let (name, _) = CAPITALIZED[i].split_at(length);
         all[i] = match std::str::from_utf8(name) {
             Ok(name) => name,
             Err(_) => panic!("names are ASCII"),
@@ -188,13 +193,13 @@ static USUAL: [&str; COUNT] = {
     all
 };
 
-static CAPITALS: [[u8; NAME_MAX]; COUNT] = {
-    let mut all = [[0; NAME_MAX]; COUNT];
+static CAPITALIZED: [[u8; MAX_NAME]; COUNT] = {
+    let mut all = [[0; MAX_NAME]; COUNT];
     let mut i = 0;
     while i < COUNT {
         let name = Known::ALL[i].as_str().as_bytes();
         // Abbreviations.
-        let whole = match Known::ALL[i] {
+        let leading_capitals = match Known::ALL[i] {
             Known::Te => 2,
             Known::WwwAuthenticate => 3,
             Known::Etag => 2,
@@ -202,7 +207,7 @@ static CAPITALS: [[u8; NAME_MAX]; COUNT] = {
         };
         let mut at = 0;
         while at < name.len() {
-            let is_capital = at < whole || name[at - 1] == b'-';
+            let is_capital = at < leading_capitals || name[at - 1] == b'-';
             all[i][at] = if is_capital {
                 name[at].to_ascii_uppercase()
             } else {
@@ -215,22 +220,22 @@ static CAPITALS: [[u8; NAME_MAX]; COUNT] = {
     all
 };
 
-/// A name as words. `fold` has the case bit of every letter and of nothing else: or-ing it in makes letters lower-case and
-/// leaves `-` alone, so that a CR (which differs from `-` in that bit only) is never taken for one.
+/// A name as words of eight bytes. `fold` has only the case bits of letters: or-ing it in makes letters lower-case and
+/// leaves `-` unchanged. Otherwise a CR, which differs from `-` only in that bit, would match `-`.
 struct Spelling {
-    lower: [u64; NAME_MAX / 8],
-    fold: [u64; NAME_MAX / 8],
+    lower: [u64; MAX_NAME / 8],
+    fold: [u64; MAX_NAME / 8],
     length: u8,
     known: Known,
 }
 
 impl Spelling {
-    /// Compares what follows the first word; the last word overlaps the one before it.
+    /// Compares the bytes after the first word; the last word overlaps the one before it.
     #[inline]
     fn tail_matches(&self, bytes: &[u8], length: usize) -> bool {
         let mut word = 1;
         while word * 8 < length {
-            match word_at(bytes, word_place(word, length)) {
+            match word_at(bytes, word_offset(word, length)) {
                 Some(found) if found | self.fold[word] == self.lower[word] => word += 1,
                 _ => return false,
             }
@@ -239,7 +244,7 @@ impl Spelling {
     }
 }
 
-/// A name of fewer than eight bytes as a word filled up with zeros.
+/// Loads a name of fewer than eight bytes as a word padded with zeros.
 #[inline]
 fn short_word(bytes: &[u8], length: usize) -> Option<u64> {
     if let Some(word) = word_at(bytes, 0) {
@@ -250,7 +255,8 @@ fn short_word(bytes: &[u8], length: usize) -> Option<u64> {
     Some(u64::from_le_bytes(padded))
 }
 
-const fn word_place(word: usize, length: usize) -> usize {
+/// Returns the offset of a word in a name; the last word ends with the name.
+const fn word_offset(word: usize, length: usize) -> usize {
     if length < 8 || word * 8 + 8 <= length {
         word * 8
     } else {
@@ -280,7 +286,7 @@ const fn spellings() -> [Spelling; COUNT] {
 
 const fn spell(known: Known) -> Spelling {
     let name = known.as_str().as_bytes();
-    assert!(name.len() <= NAME_MAX, "a known name is longer than its words");
+    assert!(name.len() <= MAX_NAME, "a known name is longer than its words");
     let mut spelling = Spelling {
         lower: [0; 4],
         fold: [0; 4],
@@ -291,10 +297,10 @@ const fn spell(known: Known) -> Spelling {
     while word * 8 < name.len() {
         let mut byte = 0;
         while byte < 8 {
-            let place = word_place(word, name.len()) + byte;
-            if place < name.len() {
-                let case_bit = if name[place].is_ascii_lowercase() { 0x20 } else { 0 };
-                spelling.lower[word] |= (name[place] as u64) << (8 * byte);
+            let offset = word_offset(word, name.len()) + byte;
+            if offset < name.len() {
+                let case_bit = if name[offset].is_ascii_lowercase() { 0x20 } else { 0 };
+                spelling.lower[word] |= (name[offset] as u64) << (8 * byte);
                 spelling.fold[word] |= case_bit << (8 * byte);
             }
             byte += 1;
@@ -304,46 +310,46 @@ const fn spell(known: Known) -> Spelling {
     spelling
 }
 
-/// Which spelling a name can only be, by a number mixed from its first and last eight bytes and its length. A row of names
-/// of equal length to go through cost up to seven comparisons for names as common as Accept and Cookie.
-struct Places {
-    of: [u8; 1 << PLACE_BITS],
+/// A perfect hash of the known names, over the first and last eight bytes and the length. Going through a row of names
+/// of equal length instead cost up to seven comparisons for names as common as Accept and Cookie.
+struct NameTable {
+    slots: [u8; 1 << SLOT_BITS],
     factor: u64,
 }
 
-/// Eight places a name, so that a factor without collisions is found among the first hundred or so.
-const PLACE_BITS: u32 = 9;
+/// Eight slots per name, so that one of the first hundred factors or so has no collisions.
+const SLOT_BITS: u32 = 9;
 
-static PLACES: Places = places();
+static NAME_TABLE: NameTable = name_table();
 
-/// Both words with all case bits set: letters of either case mix alike.
+/// Returns the slot of a name. All case bits are set first, so that letters of either case have the same hash.
 #[inline(always)]
-const fn place(head: u64, tail: u64, length: usize, factor: u64) -> usize {
+const fn slot(head: u64, tail: u64, length: usize, factor: u64) -> usize {
     const CASE: u64 = 0x2020_2020_2020_2020;
     let mixed = (head | CASE) ^ (tail | CASE).rotate_left(21) ^ length as u64;
-    (mixed.wrapping_mul(factor) >> (64 - PLACE_BITS)) as usize
+    (mixed.wrapping_mul(factor) >> (64 - SLOT_BITS)) as usize
 }
 
-/// Tries factors until no two names share a place; done by the compiler.
-const fn places() -> Places {
+/// Tries factors until no two names share a slot; evaluated at compile time.
+const fn name_table() -> NameTable {
     const EMPTY: u8 = u8::MAX;
     let mut factor = 0x9e37_79b9_7f4a_7c15u64;
     loop {
-        let mut of = [EMPTY; 1 << PLACE_BITS];
+        let mut slots = [EMPTY; 1 << SLOT_BITS];
         let mut i = 0;
         while i < COUNT {
             let spelling = spell(Known::ALL[i]);
             let length = spelling.length as usize;
             let last = (length - 1) / 8;
-            let place = place(spelling.lower[0], spelling.lower[last], length, factor);
-            if of[place] != EMPTY {
+            let slot = slot(spelling.lower[0], spelling.lower[last], length, factor);
+            if slots[slot] != EMPTY {
                 break;
             }
-            of[place] = i as u8;
+            slots[slot] = i as u8;
             i += 1;
         }
         if i == COUNT {
-            return Places { of, factor };
+            return NameTable { slots, factor };
         }
         factor = factor.wrapping_mul(0x5851_f42d_4c95_7f2d) | 1;
     }
@@ -354,7 +360,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_is_found_in_every_case() {
+    fn names_are_found_in_any_case() {
         for (number, &known) in Known::ALL.iter().enumerate() {
             assert_eq!(known as usize, number);
             let lower = known.as_str();
@@ -366,13 +372,17 @@ mod tests {
             for name in [lower.to_owned(), lower.to_uppercase(), mixed] {
                 assert_eq!(Known::from_name(name.as_bytes()), Some(known), "{name}");
                 let followed = format!("{name}: something");
-                assert_eq!(Known::at_start(followed.as_bytes(), name.len()), Some(known), "{name}");
+                assert_eq!(
+                    Known::from_prefix(followed.as_bytes(), name.len()),
+                    Some(known),
+                    "{name}"
+                );
             }
         }
     }
 
     #[test]
-    fn usual_spellings_are_lent() {
+    fn canonical_spellings_are_borrowed() {
         let rows = [
             "ETag",
             "Content-Type",
@@ -385,25 +395,28 @@ mod tests {
         ];
         for name in rows {
             let known = Known::from_name(name.as_bytes()).expect("a known name");
-            assert_eq!(known.spelled_as(name.as_bytes()), Some(name));
+            assert_eq!(known.canonical_spelling(name.as_bytes()), Some(name));
         }
         for &known in Known::ALL {
-            let spelled = |name: &str| known.spelled_as(name.as_bytes()).map(str::to_owned);
+            let spelled = |name: &str| known.canonical_spelling(name.as_bytes()).map(str::to_owned);
             assert_eq!(spelled(known.as_str()).as_deref(), Some(known.as_str()));
-            assert!(USUAL[known as usize].eq_ignore_ascii_case(known.as_str()), "{known:?}");
+            assert!(
+                CANONICAL[known as usize].eq_ignore_ascii_case(known.as_str()),
+                "{known:?}"
+            );
             assert_eq!(spelled("hOST"), None);
         }
     }
 
-    /// No other byte at any place may pass for the right one: framing hangs on these names.
+    /// No other byte may match at any position, because framing depends on these names.
     #[test]
-    fn no_other_byte_passes() {
+    fn no_other_byte_matches() {
         for &known in Known::ALL {
             let lower = known.as_str().as_bytes();
-            for place in 0..lower.len() {
+            for position in 0..lower.len() {
                 for byte in 0..=255u8 {
                     let mut name = lower.to_vec();
-                    name[place] = byte;
+                    name[position] = byte;
                     let expected = Known::ALL
                         .iter()
                         .copied()
@@ -415,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_are_not_known() {
+    fn other_names_are_unknown() {
         for name in [
             "",
             "x",
@@ -429,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_hold_what_they_are_made_of() {
+    fn sets_contain_their_names() {
         let set = KnownSet::of(&[Known::Range, Known::IfRange]);
         assert!(set.contains(Known::Range) && set.contains(Known::IfRange) && !set.contains(Known::Host));
         assert!(set.union(KnownSet::of(&[Known::Host])).contains(Known::Host));

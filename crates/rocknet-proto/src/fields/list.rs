@@ -1,82 +1,101 @@
-//! Fields of a message in the making, kept as the lines that HTTP/1 writes: its head is a copy of them.
+//! Fields of a message to be sent, stored as the lines that HTTP/1 writes, so that its head is a copy of them.
 
 use std::fmt;
 
 use super::{Field, Known, KnownSet};
 use crate::bytes::{is_token, is_value};
 
-/// Fields of an answer or of trailers, in order. `Date`, framing and connection fields are the protocol's.
+/// Header fields of a response, or trailer fields, in order. `Date`, framing and connection fields are added by the
+/// encoder.
 ///
-/// Each is looked at once, when it is added. What cannot stand in a head is kept beside the others, so that whoever writes
-/// the head finds it there and refuses the whole.
+/// Each field is validated once, when it is added. An invalid field is kept apart, and the encoder then refuses the
+/// whole head.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct FieldList {
-    /// `name: value CRLF` of each field that can be sent, as UTF-8: a name is a token, and no value holds a line break, so
-    /// that the places of both can be told from the bytes.
+    /// `name: value CRLF` of each valid field, as UTF-8. A name is a token and no value holds a line break, so that the
+    /// bytes can be split again.
     lines: Vec<u8>,
-    /// Known names among them.
+    /// Known names of the valid fields.
     present: KnownSet,
-    /// Fields that cannot be sent.
-    bad: Vec<(String, String)>,
+    /// Fields that must not be sent.
+    invalid: Vec<(String, String)>,
 }
 
-/// A field that is known when the program is built: adding it costs no look at it.
+/// A field that is validated at compile time, so that adding it costs only a copy.
 #[derive(Debug)]
-pub struct FixedLine {
+pub struct ConstField {
     known: Known,
     line: &'static str,
 }
 
-impl FixedLine {
-    /// `line`: the whole of it, with the name as one that is known, and its line break.
-    pub const fn new(known: Known, line: &'static str) -> FixedLine {
+impl ConstField {
+    /// Creates a field from its whole line, such as `Server: RockNet\r\n`; `known` is its name.
+    ///
+    /// # Panics
+    ///
+    /// If the line has another name, no `: `, a byte other than printable ASCII in its value, or no CRLF at its end.
+    pub const fn new(known: Known, line: &'static str) -> ConstField {
         let (bytes, name) = (line.as_bytes(), known.as_str().as_bytes());
         let mut at = 0;
         while at < name.len() {
-            assert!(bytes[at].to_ascii_lowercase() == name[at], "another name");
+            assert!(bytes[at].to_ascii_lowercase() == name[at], "the line has another name");
             at += 1;
         }
-        assert!(bytes[at] == b':' && bytes[at + 1] == b' ', "no value");
+        assert!(
+            bytes[at] == b':' && bytes[at + 1] == b' ',
+            "the line has no colon and space"
+        );
         at += 2;
         while at < bytes.len() - 2 {
-            assert!(bytes[at] >= 0x20 && bytes[at] < 0x7f, "no field value");
+            assert!(
+                bytes[at] >= 0x20 && bytes[at] < 0x7f,
+                "the value has a byte that is not printable ASCII"
+            );
             at += 1;
         }
-        assert!(bytes[at] == b'\r' && bytes[at + 1] == b'\n', "no end of line");
-        FixedLine { known, line }
+        assert!(
+            bytes[at] == b'\r' && bytes[at + 1] == b'\n',
+            "the line does not end with CRLF"
+        );
+        ConstField { known, line }
     }
 }
 
 impl FieldList {
-    /// Memory taken beside the value itself.
+    /// Returns the heap memory in use, in bytes.
     pub fn size(&self) -> usize {
-        let bad = self.bad.iter().map(|(name, value)| name.capacity() + value.capacity());
-        self.lines.capacity() + self.bad.capacity() * size_of::<(String, String)>() + bad.sum::<usize>()
+        let invalid = self
+            .invalid
+            .iter()
+            .map(|(name, value)| name.capacity() + value.capacity());
+        self.lines.capacity() + self.invalid.capacity() * size_of::<(String, String)>() + invalid.sum::<usize>()
     }
 
+    /// Adds a field after the others.
     pub fn add(&mut self, name: impl AsRef<str>, value: impl AsRef<str>) {
         self.add_field(Field::new(name.as_ref().as_bytes(), value.as_ref().as_bytes()));
     }
 
-    pub fn add_fixed(&mut self, field: &FixedLine) {
-        self.make_room(field.line.len());
+    /// Adds a field that was validated at compile time.
+    pub fn add_const(&mut self, field: &ConstField) {
+        self.reserve(field.line.len());
         self.lines.extend_from_slice(field.line.as_bytes());
         self.present = self.present.union(KnownSet::of(&[field.known]));
     }
 
-    /// Of a field as it came; false where it cannot be sent. Values are UTF-8 mostly; what is not is taken for Latin-1, as
-    /// HTTP once had it (RFC 9110 §5.5).
+    /// Adds a received field; returns false if it must not be sent. A value that is not UTF-8 is read as Latin-1, the
+    /// historical charset of HTTP (RFC 9110 §5.5).
     pub fn add_field(&mut self, field: Field<'_>) -> bool {
         let Field { known, name, value } = field;
         if !field.is_sendable() {
             let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
-            self.bad.push((text(name), text(value)));
+            self.invalid.push((text(name), text(value)));
             return false;
         }
         if let Some(known) = known {
             self.present = self.present.union(KnownSet::of(&[known]));
         }
-        self.make_room(name.len() + value.len() + BESIDE);
+        self.reserve(name.len() + value.len() + LINE_OVERHEAD);
         self.lines.extend_from_slice(name);
         self.lines.extend_from_slice(b": ");
         if value.is_ascii() || std::str::from_utf8(value).is_ok() {
@@ -89,15 +108,16 @@ impl FieldList {
         true
     }
 
+    /// Reserves `more` bytes, but no less than [`MIN_CAPACITY`].
     #[inline]
-    fn make_room(&mut self, more: usize) {
+    fn reserve(&mut self, more: usize) {
         if self.lines.capacity() - self.lines.len() < more {
-            self.lines.reserve(more.max(FIRST_ROOM));
+            self.lines.reserve(more.max(MIN_CAPACITY));
         }
     }
 
-    /// Of fields as they came.
-    pub fn copied<'f>(fields: impl IntoIterator<Item = Field<'f>>) -> FieldList {
+    /// Copies received fields into a list.
+    pub fn from_fields<'f>(fields: impl IntoIterator<Item = Field<'f>>) -> FieldList {
         let mut all = FieldList::default();
         for field in fields {
             all.add_field(field);
@@ -105,7 +125,7 @@ impl FieldList {
         all
     }
 
-    /// One value alone, in the place of the first it had.
+    /// Replaces all fields of the name by one, at the position of the first, or appends it.
     pub fn set(&mut self, name: impl AsRef<str>, value: impl AsRef<str>) {
         let (name, value) = (name.as_ref(), value.as_ref());
         if self.value(name).is_none() {
@@ -122,26 +142,28 @@ impl FieldList {
         }
     }
 
+    /// Removes all fields of the name, in any case.
     pub fn remove(&mut self, name: &str) {
         if self.value(name).is_some() {
             self.retain(|known| !known.eq_ignore_ascii_case(name));
         }
     }
 
-    /// Keeps those whose names are wanted.
-    pub fn retain(&mut self, wanted: impl Fn(&str) -> bool) {
+    /// Keeps the fields for whose names `keep` returns true.
+    pub fn retain(&mut self, keep: impl Fn(&str) -> bool) {
         let before = std::mem::take(self);
-        for (name, value) in before.iter().filter(|(name, _)| wanted(name)) {
+        for (name, value) in before.iter().filter(|(name, _)| keep(name)) {
             self.add(name, value);
         }
     }
 
+    /// Returns the value of the first field of the name, in any case.
     pub fn value(&self, name: &str) -> Option<&str> {
         if let Some(known) = Known::from_name(name.as_bytes())
             && !self.present.contains(known)
         {
-            let mut bad = self.bad.iter();
-            return bad
+            let mut invalid = self.invalid.iter();
+            return invalid
                 .find(|(known, _)| known.eq_ignore_ascii_case(name))
                 .map(|(_, value)| &**value);
         }
@@ -150,30 +172,36 @@ impl FieldList {
             .map(|(_, value)| value)
     }
 
-    /// Whether there is one of that name.
+    /// Returns true if there is a valid field of the name.
     #[inline]
     pub fn contains(&self, name: Known) -> bool {
         self.present.contains(name)
     }
 
+    /// Returns names and values as text; invalid fields come last.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         let text = |bytes| std::str::from_utf8(bytes).unwrap_or_default();
         self.bytes().map(move |(name, value)| (text(name), text(value)))
     }
 
+    /// Returns names and values as bytes; invalid fields come last.
     pub fn bytes(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        let bad = self.bad.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
-        Lines(&self.lines).chain(bad)
+        let invalid = self
+            .invalid
+            .iter()
+            .map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+        LineIter(&self.lines).chain(invalid)
     }
 
+    /// Returns true if there are no fields.
     pub fn is_empty(&self) -> bool {
-        self.lines.is_empty() && self.bad.is_empty()
+        self.lines.is_empty() && self.invalid.is_empty()
     }
 
-    /// All lines and the known names in them; `None` where something cannot be sent.
+    /// Returns all lines and the known names in them; `None` if a field is invalid.
     #[inline]
     pub(crate) fn lines(&self) -> Option<(&[u8], KnownSet)> {
-        self.bad.is_empty().then_some((&self.lines, self.present))
+        self.invalid.is_empty().then_some((&self.lines, self.present))
     }
 }
 
@@ -184,23 +212,23 @@ impl fmt::Debug for FieldList {
 }
 
 impl Field<'_> {
-    /// Whether it can stand in a head: its name is a token, and its value begins nothing of its own.
+    /// Returns true if the name is a token and the value has no byte that could end its line.
     #[inline]
     pub fn is_sendable(&self) -> bool {
         (self.known.is_some() || is_token(self.name)) && is_value(self.value)
     }
 }
 
-/// Bytes taken at least: what a short answer has for fields, so that memory is asked for once.
-const FIRST_ROOM: usize = 192;
+/// Smallest allocation in bytes: enough for the fields of a short response, so that it allocates once.
+const MIN_CAPACITY: usize = 192;
 
-/// Bytes of a line that are neither name nor value.
-const BESIDE: usize = ": \r\n".len();
+/// Bytes of a line besides its name and value.
+const LINE_OVERHEAD: usize = ": \r\n".len();
 
-/// The fields in good lines.
-struct Lines<'a>(&'a [u8]);
+/// Iterator over the fields in valid lines.
+struct LineIter<'a>(&'a [u8]);
 
-impl<'a> Iterator for Lines<'a> {
+impl<'a> Iterator for LineIter<'a> {
     type Item = (&'a [u8], &'a [u8]);
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -236,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn setting_a_field_leaves_one() {
+    fn set_leaves_one_field() {
         let mut fields = list(&[("A", "1"), ("b", "2"), ("a", "3"), ("C", "4"), ("A", "5")]);
         fields.set("a", "new");
         check(&fields, &[("A", "new"), ("b", "2"), ("C", "4")]);
@@ -250,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn known_names_come_and_go_with_their_fields() {
+    fn known_names_follow_their_fields() {
         let mut fields = list(&[("server", "x"), ("X-A", ""), ("Vary", "a:b\tc")]);
         check(&fields, &[("server", "x"), ("X-A", ""), ("Vary", "a:b\tc")]);
         fields.set("Server", "y");
@@ -258,12 +286,12 @@ mod tests {
         fields.remove("SERVER");
         assert!(!fields.contains(Known::Server) && fields.value("server").is_none());
         check(&fields, &[("X-A", ""), ("Vary", "a:b\tc")]);
-        fields.add_fixed(const { &FixedLine::new(Known::Server, "Server: z\r\n") });
+        fields.add_const(const { &ConstField::new(Known::Server, "Server: z\r\n") });
         check(&fields, &[("X-A", ""), ("Vary", "a:b\tc"), ("Server", "z")]);
     }
 
     #[test]
-    fn what_cannot_be_sent_spoils_the_lines_until_it_is_gone() {
+    fn an_invalid_field_withholds_the_lines_until_removed() {
         for (name, value) in [
             ("", "x"),
             ("a b", "x"),
@@ -282,16 +310,16 @@ mod tests {
     }
 
     #[test]
-    fn values_are_text() {
+    fn values_are_utf8() {
         let mut fields = FieldList::default();
         assert!(
             fields.add_field(Field::new(b"X-A", b"caf\xe9")) && fields.add_field(Field::new(b"X-B", "é".as_bytes()))
         );
         check(&fields, &[("X-A", "caf\u{e9}"), ("X-B", "\u{e9}")]);
-        let (lines, _) = fields.lines().expect("good ones");
+        let (lines, _) = fields.lines().expect("valid fields");
         assert_eq!(lines, "X-A: caf\u{e9}\r\nX-B: \u{e9}\r\n".as_bytes());
         assert_eq!(
-            FieldList::copied([Field::new(b"X-A", b"caf\xe9"), Field::new(b"X-B", "é".as_bytes())]),
+            FieldList::from_fields([Field::new(b"X-A", b"caf\xe9"), Field::new(b"X-B", "é".as_bytes())]),
             fields
         );
     }

@@ -1,12 +1,12 @@
-//! What a web server makes of an application's answer by FastCGI, as plain lines.
+//! Transcript of the response of a FastCGI application.
 
-use crate::cgi::{FIELDS_LIMIT, HEAD_LIMIT, Head, StatusLine, end_of_head};
-use crate::fastcgi::{Event, Response};
+use crate::cgi::{CgiHead, MAX_FIELDS, MAX_HEAD_SIZE, StatusLine, find_head_end};
+use crate::fastcgi::{RecordEvent, ResponseReader};
 
-/// Both streams whole, how it ended or what was wrong, and the head if there is one. How the streams were cut into
-/// pieces is left out: that depends on how the bytes came.
-pub(super) fn conversation(pieces: &[&[u8]]) -> Vec<String> {
-    let mut records = Response::new();
+/// Returns both streams as a whole, the end or the error, and the head if there is one. The parts of the streams are
+/// joined, because they depend on the split of the bytes.
+pub(super) fn transcript(pieces: &[&[u8]]) -> Vec<String> {
+    let mut records = ResponseReader::new();
     let (mut stdout, mut stderr, mut lines) = (Vec::new(), Vec::new(), Vec::new());
     let mut head_end = None;
     'all: for piece in pieces {
@@ -14,30 +14,34 @@ pub(super) fn conversation(pieces: &[&[u8]]) -> Vec<String> {
         while !rest.is_empty() {
             let received = match records.receive(rest) {
                 Ok(received) => received,
-                Err(fault) => {
-                    lines.push(format!("fault {fault:?}"));
+                Err(error) => {
+                    lines.push(format!("error {error:?}"));
                     break 'all;
                 }
             };
             match received.event {
-                Event::Stdout(place) => {
+                RecordEvent::Stdout(range) => {
                     let before = stdout.len();
-                    stdout.extend_from_slice(&rest[place]);
+                    stdout.extend_from_slice(&rest[range]);
                     if head_end.is_none() {
-                        head_end = end_of_head(&stdout, before);
+                        head_end = find_head_end(&stdout, before);
                     }
                 }
-                Event::Stderr(place) => stderr.extend_from_slice(&rest[place]),
-                Event::End(end) => lines.push(format!("{end:?}")),
-                Event::More => assert_eq!(received.consumed, rest.len(), "all is taken when more is wanted"),
+                RecordEvent::Stderr(range) => stderr.extend_from_slice(&rest[range]),
+                RecordEvent::End(end) => lines.push(format!("{end:?}")),
+                RecordEvent::More => assert_eq!(
+                    received.consumed,
+                    rest.len(),
+                    "all bytes are consumed before more are wanted"
+                ),
             }
             rest = &rest[received.consumed..];
         }
     }
-    lines.push(format!("{} {stdout:?} {stderr:?}", records.is_over()));
-    if let Some(end) = head_end.filter(|end| *end <= HEAD_LIMIT) {
-        let head = Head::parse(&stdout[..end], StatusLine::Refused);
-        assert!(head.as_ref().is_ok_and(|head| head.fields.len() <= FIELDS_LIMIT) || head.is_err());
+    lines.push(format!("{} {stdout:?} {stderr:?}", records.is_ended()));
+    if let Some(end) = head_end.filter(|end| *end <= MAX_HEAD_SIZE) {
+        let head = CgiHead::parse(&stdout[..end], StatusLine::Refused);
+        assert!(head.as_ref().is_ok_and(|head| head.fields.len() <= MAX_FIELDS) || head.is_err());
         lines.push(format!("{head:?}"));
     }
     lines

@@ -1,4 +1,4 @@
-//! Plays the caller of an HTTP/2 connection, and reads back what it was told to send.
+//! Caller of an HTTP/2 connection, which also decodes the frames that the connection sends.
 
 use crate::fields::Fields;
 use crate::h2::frame::{ACK, END_STREAM, FrameHeader, FrameType, HEADER_SIZE, read_u32};
@@ -10,27 +10,27 @@ use crate::h2::{
 use crate::limits::Limits;
 use crate::status::Status;
 
-/// When a request is answered.
+/// Time of the response to a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum H2Answering {
-    /// With its head, rendered beforehand.
-    AtOnce,
-    /// When its content is complete, by fields that may enter the table.
-    AtEnd,
-    /// Not at all: streams stay open.
+pub enum H2ResponseTiming {
+    /// After the head, with a prepared head.
+    AfterHead,
+    /// After the body, with fields that may enter the dynamic table.
+    AfterBody,
+    /// Never, so that streams stay open.
     Never,
 }
 
-/// Content of an answer, but for paths below `/big`.
+/// Size of a response body in bytes; paths below `/big` have a large one.
 const SMALL: u64 = 5;
 const BIG: u64 = 100_000;
 const DATE: &[u8; 29] = b"Sun, 06 Nov 1994 08:49:37 GMT";
 
-/// Which streams of a server's bytes are judged to be malformed, and whether the judge lost its way.
-pub(super) fn judged(pieces: &[&[u8]]) -> Vec<String> {
-    let (mut judge, mut lines) = (ResponseValidator::default(), Vec::new());
+/// Returns the streams whose responses the validator rejects, and `out of step` if it loses the frame boundaries.
+pub(super) fn validated(pieces: &[&[u8]]) -> Vec<String> {
+    let (mut validator, mut lines) = (ResponseValidator::default(), Vec::new());
     for piece in pieces {
-        let read = judge.read(piece, |stream| lines.push(format!("malformed {stream}")));
+        let read = validator.read(piece, |stream| lines.push(format!("malformed {stream}")));
         if read.is_err() {
             lines.push("out of step".to_owned());
             break;
@@ -39,9 +39,10 @@ pub(super) fn judged(pieces: &[&[u8]]) -> Vec<String> {
     lines
 }
 
-/// What a server makes of these pieces: one line an event, then one for each frame it sent, but for WINDOW_UPDATE, which
-/// depends on how content is cut. Content is granted at the end, so that the lines depend on the bytes alone.
-pub fn h2_conversation(pieces: &[&[u8]], limits: &Limits, config: &Config, answering: H2Answering) -> Vec<String> {
+/// Returns the events of a server that receives these pieces, one line each, and then a line for each frame it sent.
+/// WINDOW_UPDATE is omitted, because it depends on the split of the body. Response bodies are sent at the end, so that
+/// the lines depend only on the bytes.
+pub fn h2_transcript(pieces: &[&[u8]], limits: &Limits, config: &Config, timing: H2ResponseTiming) -> Vec<String> {
     let mut caller = Caller {
         connection: ServerConnection::new(config),
         head: DecodedHead::default(),
@@ -49,7 +50,7 @@ pub fn h2_conversation(pieces: &[&[u8]], limits: &Limits, config: &Config, answe
         sent: Vec::new(),
         lines: Vec::new(),
         in_data: None,
-        answering,
+        timing,
     };
     caller.connection.write_preface(limits, &mut caller.out);
     let mut unread = Vec::new();
@@ -61,26 +62,26 @@ pub fn h2_conversation(pieces: &[&[u8]], limits: &Limits, config: &Config, answe
             } = &mut caller;
             let received = connection.receive(limits, 0, &unread, head, out);
             assert!(received.consumed <= unread.len(), "more consumed than there is");
-            let goes_on = caller.take(&received.event, &unread);
+            let continues = caller.take(&received.event, &unread);
             unread.drain(..received.consumed);
-            if !goes_on {
+            if !continues {
                 break;
             }
         }
         if caller.connection.is_closed() {
             break;
         }
-        // A frame of the largest size but for its last byte.
+        // A frame of maximum size without its last byte.
         assert!(
             unread.len() < HEADER_SIZE + (1 << 14),
-            "an incomplete frame is kept, and no more"
+            "only an incomplete frame is buffered"
         );
     }
     caller.grant_all();
     caller.sent.extend_from_slice(&caller.out);
     assert!(
         caller.connection.memory() < 256 * 1024,
-        "a connection's own memory is bounded"
+        "the memory of a connection is bounded"
     );
     let state = if caller.connection.is_closed() {
         "closed"
@@ -90,7 +91,7 @@ pub fn h2_conversation(pieces: &[&[u8]], limits: &Limits, config: &Config, answe
         "more"
     };
     caller.line(state.to_owned());
-    caller.lines.extend(frames(&caller.sent));
+    caller.lines.extend(frame_lines(&caller.sent));
     caller.lines
 }
 
@@ -100,9 +101,9 @@ struct Caller {
     out: Vec<u8>,
     sent: Vec<u8>,
     lines: Vec<String>,
-    /// The stream whose data the last line is.
+    /// Stream of the data event in the last line.
     in_data: Option<u32>,
-    answering: H2Answering,
+    timing: H2ResponseTiming,
 }
 
 impl Caller {
@@ -111,7 +112,7 @@ impl Caller {
         self.in_data = None;
     }
 
-    /// Notes the event and answers; false when there is nothing more.
+    /// Records the event and responds; returns false if no event follows.
     fn take(&mut self, event: &ConnectionEvent, unread: &[u8]) -> bool {
         match *event {
             ConnectionEvent::More => return false,
@@ -135,15 +136,15 @@ impl Caller {
                 line.push_str(if expects_continue { " expects" } else { "" });
                 let is_big = request.path.starts_with(b"/big");
                 self.line(line);
-                if end || self.answering == H2Answering::AtOnce {
-                    self.answer(stream, is_big);
+                if end || self.timing == H2ResponseTiming::AfterHead {
+                    self.respond(stream, is_big);
                 }
             }
             ConnectionEvent::Refused { stream, refusal } => {
                 self.line(format!("refused {} {refusal:?}", stream.number()));
                 let Self { connection, out, .. } = self;
                 let sent = connection.respond(stream, refusal.status(), Some(0), [], true, out);
-                assert!(sent.is_ok(), "a refusal can be answered");
+                assert!(sent.is_ok(), "a refusal gets a response");
             }
             ConnectionEvent::Data {
                 stream,
@@ -152,7 +153,7 @@ impl Caller {
                 last,
             } => {
                 let data = &unread[start..end];
-                assert!(!data.is_empty() || last, "data of no bytes is no event");
+                assert!(!data.is_empty() || last, "a data event without bytes");
                 if self.in_data != Some(stream.number()) {
                     self.line(format!("data {} ", stream.number()));
                     self.in_data = Some(stream.number());
@@ -162,13 +163,13 @@ impl Caller {
                 }
                 if last {
                     self.line(format!("end {}", stream.number()));
-                    self.answer(stream, false);
+                    self.respond(stream, false);
                 }
             }
             ConnectionEvent::Trailers { stream } => {
                 let trailers = fields(self.head.index().trailers.view(self.head.bytes()));
                 self.line(format!("trailers {}{trailers}", stream.number()));
-                self.answer(stream, false);
+                self.respond(stream, false);
             }
             ConnectionEvent::Reset { stream, code, error } => {
                 let error = error.map_or("by client", |error| error.reason());
@@ -179,21 +180,21 @@ impl Caller {
             ConnectionEvent::GoAway { code } => self.line(format!("client goes {}", code.as_str())),
             ConnectionEvent::Pong { opaque } => self.line(format!("pong {}", text(&opaque))),
             ConnectionEvent::Closed { error } => {
-                self.line(format!("fault {error:?}"));
+                self.line(format!("error {error:?}"));
                 return false;
             }
         }
         true
     }
 
-    fn answer(&mut self, stream: StreamId, is_big: bool) {
+    fn respond(&mut self, stream: StreamId, is_big: bool) {
         let size = if is_big { BIG } else { SMALL };
-        if !self.connection.owes_response(stream) || self.answering == H2Answering::Never {
+        if !self.connection.owes_response(stream) || self.timing == H2ResponseTiming::Never {
             return;
         }
         let Self { connection, out, .. } = self;
         connection.release(stream, u32::MAX, out);
-        if self.answering == H2Answering::AtOnce {
+        if self.timing == H2ResponseTiming::AfterHead {
             let head = PreparedHead::new(Status::OK, Some(size), []);
             let sending = head.map(|head| connection.respond_prepared(stream, &head, DATE, size, out));
             if let Ok(Ok(BodyDelivery::Now)) = sending {
@@ -207,7 +208,7 @@ impl Caller {
         }
     }
 
-    /// Takes all grants in small helpings, as a server with a full queue would.
+    /// Sends all data in small parts, like a server with a full queue.
     fn grant_all(&mut self) {
         let Self { connection, out, .. } = self;
         while let Some(grant) = connection.next_data(30_000, out) {
@@ -218,8 +219,8 @@ impl Caller {
     }
 }
 
-/// What was sent, a line for each frame.
-fn frames(mut sent: &[u8]) -> Vec<String> {
+/// Returns the sent frames, one line each.
+fn frame_lines(mut sent: &[u8]) -> Vec<String> {
     let mut decoder = Decoder::new(4096);
     let mut lines = Vec::new();
     while let Some(header) = FrameHeader::parse(sent) {
@@ -229,11 +230,14 @@ fn frames(mut sent: &[u8]) -> Vec<String> {
         let (stream, end) = (header.stream, if header.has(END_STREAM) { " end" } else { "" });
         lines.push(match header.kind {
             FrameType::Data => {
-                assert!(payload.iter().all(|&byte| byte == b'x'), "data stands where it belongs");
+                assert!(
+                    payload.iter().all(|&byte| byte == b'x'),
+                    "a data frame holds only body bytes"
+                );
                 format!("> data {stream} {}{end}", payload.len())
             }
             FrameType::Headers => {
-                let mut found = Lines::default();
+                let mut found = HeadLine::default();
                 assert_eq!(
                     decoder.decode(payload, &mut found),
                     Ok(()),
@@ -260,12 +264,12 @@ fn frames(mut sent: &[u8]) -> Vec<String> {
 }
 
 #[derive(Default)]
-struct Lines {
+struct HeadLine {
     buffer: Vec<u8>,
     line: String,
 }
 
-impl FieldSink for Lines {
+impl FieldSink for HeadLine {
     fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
     }
@@ -294,8 +298,8 @@ fn text(bytes: &[u8]) -> String {
     bytes.escape_ascii().to_string()
 }
 
-/// Turns any bytes into frames that mostly make sense: a byte chooses the frame, the next ones its parts.
-pub(super) fn program(data: &[u8]) -> Vec<u8> {
+/// Turns any bytes into mostly valid frames: a byte selects the frame, and the next ones its parts.
+pub(super) fn frames_from_bytes(data: &[u8]) -> Vec<u8> {
     let mut frames = Vec::new();
     let mut bytes = data.iter().copied();
     let mut next = || bytes.next();
@@ -303,7 +307,7 @@ pub(super) fn program(data: &[u8]) -> Vec<u8> {
         let stream = u32::from(next().unwrap_or(1) % 12);
         let flags = next().unwrap_or(5);
         let payload: Vec<u8> = match choice % 12 {
-            // A head by the static table, with what the flags ask for.
+            // A head of the static table, with the parts that the flags select.
             0..=2 => {
                 let mut block = vec![0x82, 0x86, 0x84, 0x41, 1, b'a'];
                 if flags & 0x10 != 0 {

@@ -1,11 +1,11 @@
-//! Field blocks in and out through tables that stay, for fuzz targets and for another implementation to talk to.
+//! HPACK codec with persistent tables, for fuzz targets and for comparisons with another implementation.
 
 use crate::h2::hpack::{Decoder, Encoder, FieldSink, NameClass};
 
-/// A field, its name and its value.
-pub type Pair = (Vec<u8>, Vec<u8>);
+/// Name and value of a field.
+pub type OwnedField = (Vec<u8>, Vec<u8>);
 
-/// Both directions of one connection.
+/// Decoder and encoder of one connection.
 #[derive(Debug)]
 pub struct Hpack {
     decoder: Decoder,
@@ -13,7 +13,7 @@ pub struct Hpack {
 }
 
 impl Hpack {
-    /// A decoder whose table has at most so many bytes, and an encoder as connections have it.
+    /// Creates a decoder with a dynamic table of at most `table_size` bytes, and an encoder as in connections.
     pub fn new(table_size: usize) -> Hpack {
         Hpack {
             decoder: Decoder::new(table_size),
@@ -21,19 +21,20 @@ impl Hpack {
         }
     }
 
-    /// The other side lets our table be so large.
-    pub fn allow(&mut self, size: u32) {
+    /// Sets the maximum size of the encoder's dynamic table, in bytes.
+    pub fn set_max_table_size(&mut self, size: u32) {
         self.encoder.set_max_table_size(size);
     }
 
-    /// Reads a block; the fields before what is wrong with it, and whether anything is.
-    pub fn read(&mut self, block: &[u8]) -> (Vec<Pair>, bool) {
-        let mut found = Pairs::default();
-        let is_good = self.decoder.decode(block, &mut found).is_ok();
-        (found.pairs, is_good)
+    /// Decodes a block. Returns the fields before the first error, and true if there is no error.
+    pub fn decode(&mut self, block: &[u8]) -> (Vec<OwnedField>, bool) {
+        let mut found = FieldCollector::default();
+        let is_valid = self.decoder.decode(block, &mut found).is_ok();
+        (found.fields, is_valid)
     }
 
-    pub fn write(&mut self, fields: &[Pair]) -> Vec<u8> {
+    /// Encodes fields to a block.
+    pub fn encode(&mut self, fields: &[OwnedField]) -> Vec<u8> {
         let mut out = Vec::new();
         self.encoder.begin_block(&mut out);
         for (name, value) in fields {
@@ -43,47 +44,48 @@ impl Hpack {
     }
 }
 
-/// Most fields that are kept of one block.
-const PAIRS_MAX: usize = 256;
+/// Maximum number of fields that are kept of a block.
+const MAX_FIELDS: usize = 256;
 
 #[derive(Default)]
-struct Pairs {
+struct FieldCollector {
     buffer: Vec<u8>,
-    pairs: Vec<Pair>,
+    fields: Vec<OwnedField>,
 }
 
-impl FieldSink for Pairs {
+impl FieldSink for FieldCollector {
     fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
     }
 
     fn field(&mut self, _: NameClass, _: bool, start: usize, value: usize) {
-        // What comes when it is full is not written out whole.
+        // Fields after the limit are not decoded completely.
         if !self.is_full() {
-            let pair = (self.buffer[start..value].to_vec(), self.buffer[value..].to_vec());
-            self.pairs.push(pair);
+            let field = (self.buffer[start..value].to_vec(), self.buffer[value..].to_vec());
+            self.fields.push(field);
         }
         self.buffer.truncate(start);
     }
 
     fn is_full(&self) -> bool {
-        self.pairs.len() >= PAIRS_MAX
+        self.fields.len() >= MAX_FIELDS
     }
 }
 
-/// Any bytes as field blocks: no panic, bounded memory, and what is read can be written and read again.
+/// Decodes any bytes as field blocks; checks that tables are bounded, and that decoded fields survive encoding and
+/// decoding.
 pub fn hpack(data: &[u8]) {
     let (first, data) = data.split_first().unwrap_or((&0, data));
     let size = usize::from(*first) * 32;
-    let (mut pipe, mut again) = (Hpack::new(size), Hpack::new(4096));
-    pipe.allow(u32::from(*first) * 32);
-    // Blocks of the bytes' own choosing, one behind the other through the same tables.
+    let (mut codec, mut again) = (Hpack::new(size), Hpack::new(4096));
+    codec.set_max_table_size(u32::from(*first) * 32);
+    // The bytes are split into blocks, which share the tables.
     for block in data.split(|&byte| byte == 0xfe) {
-        let (fields, is_good) = pipe.read(block);
-        assert!(pipe.decoder.memory() <= 4 * size + 1024, "the table is bounded");
-        let out = pipe.write(&fields);
-        assert_eq!(again.read(&out), (fields, true));
-        if !is_good {
+        let (fields, is_valid) = codec.decode(block);
+        assert!(codec.decoder.memory() <= 4 * size + 1024, "the table is bounded");
+        let out = codec.encode(&fields);
+        assert_eq!(again.decode(&out), (fields, true));
+        if !is_valid {
             return;
         }
     }

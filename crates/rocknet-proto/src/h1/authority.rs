@@ -1,16 +1,16 @@
-//! `uri-host [":" port]` as Host and the request target carry it (RFC 9110 §7.2, RFC 3986 §3.2.2).
+//! Validates `uri-host [":" port]` of Host and of the request target (RFC 9110 §7.2, RFC 3986 §3.2.2).
 
 use std::net::Ipv6Addr;
 
 use crate::bytes::{HEX, REG_NAME, is};
 
-/// Longest authority that is looked at: a DNS name has 253 characters, a port 5; percent-encoding triples at most.
-const AUTHORITY_MAX: usize = 1024;
+/// Longest authority in bytes: a DNS name has 253 characters and a port 5; percent-encoding at most triples them.
+const MAX_AUTHORITY: usize = 1024;
 
-/// Whether these bytes are a host with an optional port. Userinfo is none: `@` belongs to no host.
+/// Returns true for a host with an optional port. `@` is not allowed, so userinfo is invalid.
 #[inline]
 pub(crate) fn is_valid(authority: &[u8]) -> bool {
-    if authority.len() > AUTHORITY_MAX {
+    if authority.len() > MAX_AUTHORITY {
         return false;
     }
     let mut bytes = authority.iter();
@@ -18,13 +18,13 @@ pub(crate) fn is_valid(authority: &[u8]) -> bool {
     match end.map(|end| authority[end]) {
         None => !authority.is_empty(),
         Some(b':') => end != Some(0) && is_port(bytes.as_slice()),
-        Some(_) => is_rare(authority),
+        Some(_) => is_valid_uncommon(authority),
     }
 }
 
-/// IP literals and percent-encoded names, away from the path of everyday hosts.
+/// Validates IP literals and percent-encoded names, apart from the fast path of common hosts.
 #[cold]
-fn is_rare(authority: &[u8]) -> bool {
+fn is_valid_uncommon(authority: &[u8]) -> bool {
     if let [b'[', rest @ ..] = authority {
         let Some(close) = rest.iter().position(|&byte| byte == b']') else {
             return false;
@@ -52,12 +52,12 @@ fn is_rare(authority: &[u8]) -> bool {
     }
 }
 
-/// IPv6 without a zone: RFC 6874 zones mean nothing to another machine. IPvFuture has no address in use.
+/// Accepts IPv6 without a zone, because the zones of RFC 6874 are local to a machine. No IPvFuture address is in use.
 fn is_ip_literal(literal: &[u8]) -> bool {
     std::str::from_utf8(literal).is_ok_and(|text| text.parse::<Ipv6Addr>().is_ok())
 }
 
-/// `*DIGIT` within 16 bits; empty is allowed by the grammar (RFC 3986 §3.2.3).
+/// Returns true for `*DIGIT` within 16 bits; the grammar allows an empty port (RFC 3986 §3.2.3).
 fn is_port(port: &[u8]) -> bool {
     let mut number = 0;
     for byte in port {
@@ -70,7 +70,7 @@ fn is_port(port: &[u8]) -> bool {
     number <= 65535
 }
 
-/// Whether two valid authorities name the same host and port; `default_port` stands where one has none.
+/// Returns true if two valid authorities have the same host and port; `default_port` replaces a missing port.
 pub(crate) fn same(one: &[u8], other: &[u8], default_port: &[u8]) -> bool {
     let ((host, port), (other_host, other_port)) = (split(one, default_port), split(other, default_port));
     host.eq_ignore_ascii_case(other_host) && port == other_port
@@ -78,9 +78,12 @@ pub(crate) fn same(one: &[u8], other: &[u8], default_port: &[u8]) -> bool {
 
 fn split<'a>(authority: &'a [u8], default_port: &'a [u8]) -> (&'a [u8], &'a [u8]) {
     match authority.iter().rposition(|&byte| byte == b':' || byte == b']') {
-        Some(place) if authority[place] == b':' => {
-            let port = &authority[place + 1..];
-            (&authority[..place], if port.is_empty() { default_port } else { port })
+        Some(position) if authority[position] == b':' => {
+            let port = &authority[position + 1..];
+            (
+                &authority[..position],
+                if port.is_empty() { default_port } else { port },
+            )
         }
         _ => (authority, default_port),
     }
@@ -91,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn authorities_good_and_bad() {
+    fn validates_authorities() {
         let rows: &[(&str, bool)] = &[
             ("example.com", true),
             ("example.com.", true),
@@ -135,11 +138,11 @@ mod tests {
         for (authority, valid) in rows {
             assert_eq!(is_valid(authority.as_bytes()), *valid, "{authority:?}");
         }
-        assert!(is_valid(&[b'a'; AUTHORITY_MAX]) && !is_valid(&[b'a'; AUTHORITY_MAX + 1]));
+        assert!(is_valid(&[b'a'; MAX_AUTHORITY]) && !is_valid(&[b'a'; MAX_AUTHORITY + 1]));
     }
 
     #[test]
-    fn default_ports_are_the_same_as_none() {
+    fn a_default_port_equals_no_port() {
         for (one, other, port, expected) in [
             ("Example.com", "example.COM", "80", true),
             ("example.com:80", "example.com", "80", true),

@@ -1,122 +1,136 @@
-//! The client's side of an HTTP/1 connection, for talking to upstreams: one request at a time, answers read strictly.
+//! Client side of an HTTP/1 connection, for upstreams: one request at a time, and a strict parser of responses.
 //!
-//! As on the server's side the caller owns all bytes, and calls `receive` until it gets `More` or `Blocked`.
+//! The caller owns all bytes, as on the server side, and calls `receive` until it returns `More` or `Blocked`.
 //!
 //! ```text
-//! sending:    Idle ──encode_request──► Content ──finish──► Done
-//! receiving:  Idle ──encode_request──► Head ──Response──► Content ──End──► Idle
+//! sending:    Idle ──encode_request──► Body ──finish──► Done
+//! receiving:  Idle ──encode_request──► Head ──Response──► Body ──End──► Idle
 //!                                      Head ──Interim──► Head       Head ──Switched──► Closed
 //! ```
 
 use memchr::memchr;
 
 use super::authority;
-use super::content::{ContentFault, ContentReader, Piece};
-use super::content_writer::ContentWriter;
+use super::body_reader::{BodyError, BodyEvent, BodyReader};
+use super::body_writer::BodyWriter;
 use super::encode::{
     ConnectionField, EncodeError, Framing, Length, encode_fields, encode_framing, encode_request_line,
 };
-use super::fault::Fault;
-use super::framing::{self, ConnectionOptions, Content};
-use super::lines::Stop;
+use super::framing::{self, BodyFraming, ConnectionOptions};
+use super::lines::ParseError;
+use super::response_error::ResponseError;
 use super::response_head::read_head;
 use crate::fields::{Field, Fields, Known};
 use crate::limits::Limits;
 use crate::method::Method;
-use crate::refusal::FieldFault;
+use crate::refusal::FieldError;
 use crate::request::Version;
 use crate::response::ResponseIndex;
 use crate::status::Status;
 
-/// Interim responses borne before the final one: 100, 102 and some 103; curl stops at a like number.
-pub const INTERIM_MAX: u8 = 16;
+/// Maximum number of interim responses before the final one: 100, 102 and some 103. curl has a similar limit.
+pub const MAX_INTERIM: u8 = 16;
 
-/// How the content of a response ends.
+/// Framing of a response body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ResponseContent {
-    /// There is none; no `End` follows.
+pub enum ResponseBodyFraming {
+    /// No body; no `End` follows.
     None,
+    /// So many bytes, and at least one.
     Length(u64),
+    /// Chunks and then trailers.
     Chunked,
-    /// With the connection: `closed` is to be called then.
+    /// The body ends with the connection; call [`ClientConnection::closed`] then.
     UntilClose,
 }
 
-/// What the unread bytes turned out to be.
+/// Event in the unread bytes. `consumed` is the number of bytes to drop from their front.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Answered {
+pub enum ClientEvent {
+    /// The bytes are incomplete; read more from the upstream.
     More {
+        /// Bytes to drop.
         consumed: usize,
     },
-    /// A 1xx head; the final one is still to come.
+    /// The head of an interim response (1xx); the final head follows.
     Interim {
+        /// Bytes to drop.
         consumed: usize,
     },
     /// The final head.
     Response {
+        /// Bytes to drop.
         consumed: usize,
-        content: ResponseContent,
+        /// Framing of the body.
+        body: ResponseBodyFraming,
     },
-    /// `unread[start..end]` is content; everything up to `end` is consumed.
+    /// `unread[start..end]` is part of the body; drop everything up to `end`.
     Data {
+        /// Position of the first byte of the data.
         start: usize,
+        /// Position after the data; bytes to drop.
         end: usize,
     },
-    /// Content and trailers are complete; `ResponseIndex::trailers` points into these unread bytes. Those that
-    /// [`may_trail`](super::may_trail) does not allow are among them, and are not to be passed on.
+    /// Body and trailers are complete; [`ResponseIndex::trailers`] refers to these unread bytes. It may hold fields
+    /// that [`is_allowed_trailer`](super::is_allowed_trailer) rejects, which must not be forwarded.
     End {
+        /// Bytes to drop.
         consumed: usize,
     },
-    /// 101, or 2xx to CONNECT: all bytes behind the head belong to another protocol.
+    /// 101, or 2xx to CONNECT: all bytes after the head belong to another protocol.
     Switched {
+        /// Bytes to drop.
         consumed: usize,
     },
-    /// No answer is awaited, or the connection reads no further.
+    /// No response is expected, or the connection reads nothing more.
     Blocked,
 }
 
-/// A request to be sent, but for its fields.
+/// A request to be sent, without its fields.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestLine<'a> {
+    /// Method, a token.
     pub method: &'a [u8],
+    /// Request target.
     pub target: &'a [u8],
     /// `host[:port]` for Host.
     pub host: &'a [u8],
+    /// Length of the body.
     pub length: Length,
-    /// The protocols to ask for in Upgrade.
+    /// Value of Upgrade, to switch protocols.
     pub upgrade: Option<&'a [u8]>,
-    /// Ask the peer to close after its answer.
+    /// Sends `Connection: close`.
     pub close: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Sending {
+enum SendState {
     Idle,
-    Content,
+    Body,
     Done,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Receiving {
+enum ReceiveState {
     Idle,
     Head,
-    Content,
+    Body,
     Closed,
 }
 
-/// One connection to an upstream; it holds no buffer.
+/// State of one connection to an upstream, without buffers.
 #[derive(Debug)]
 pub struct ClientConnection {
-    content: ContentReader,
-    request: ContentWriter,
-    /// Bytes of an incomplete head that hold no line end beyond those already looked at.
+    response_body: BodyReader,
+    request_body: BodyWriter,
+    /// Bytes of an incomplete head that were searched for a line end already.
     scanned: u32,
-    sending: Sending,
-    receiving: Receiving,
+    sending: SendState,
+    receiving: ReceiveState,
     method: Method,
     interim: u8,
     persists: bool,
-    asked_upgrade: bool,
+    requested_upgrade: bool,
 }
 
 impl Default for ClientConnection {
@@ -126,26 +140,33 @@ impl Default for ClientConnection {
 }
 
 impl ClientConnection {
+    /// Creates the state of a new connection.
     pub const fn new() -> Self {
         Self {
-            content: ContentReader::of_responses(),
-            request: ContentWriter::bare(),
+            response_body: BodyReader::for_responses(),
+            request_body: BodyWriter::empty(),
             scanned: 0,
-            sending: Sending::Idle,
-            receiving: Receiving::Idle,
+            sending: SendState::Idle,
+            receiving: ReceiveState::Idle,
             method: Method::Get,
             interim: 0,
             persists: true,
-            asked_upgrade: false,
+            requested_upgrade: false,
         }
     }
 
-    /// The connection may carry another request: the last exchange is complete both ways and neither side closes.
+    /// Returns true if the connection may carry another request: the last exchange is complete in both directions, and
+    /// neither side closes.
     pub fn is_reusable(&self) -> bool {
-        self.persists && self.receiving == Receiving::Idle && self.sending != Sending::Content
+        self.persists && self.receiving == ReceiveState::Idle && self.sending != SendState::Body
     }
 
-    /// Writes the head of a request. Host, Upgrade and the framing fields come from `line` and may not be among `fields`.
+    /// Writes the head of a request. Host, Upgrade and the framing fields come from `line`.
+    ///
+    /// # Errors
+    ///
+    /// If the connection is not reusable, `line` or a field is invalid, or `fields` holds Host, Upgrade or a framing
+    /// field. `out` is unchanged then.
     pub fn encode_request<'a>(
         &mut self,
         out: &mut Vec<u8>,
@@ -166,90 +187,118 @@ impl ClientConnection {
             chunked: line.length == Length::Unknown,
             content_length: match line.length {
                 Length::Exact(length) => Some(length),
-                // Methods that have a meaning for content say that there is none (RFC 9110 §8.6).
+                // Methods that define a meaning for a body announce an empty one (RFC 9110 §8.6).
                 Length::None if matches!(method, Method::Post | Method::Put | Method::Patch) => Some(0),
                 Length::None | Length::Unknown => None,
             },
-            content: line.length != Length::None,
+            has_body: line.length != Length::None,
         };
         if let Err(error) = encode_head(out, line, framing, fields) {
             out.truncate(start);
             return Err(error);
         }
-        self.request = match line.length {
-            Length::None => ContentWriter::bare(),
-            Length::Exact(length) => ContentWriter::exact(length),
-            Length::Unknown => ContentWriter::chunked(),
+        self.request_body = match line.length {
+            Length::None => BodyWriter::empty(),
+            Length::Exact(length) => BodyWriter::exact(length),
+            Length::Unknown => BodyWriter::chunked(),
         };
         self.sending = if line.length == Length::None {
-            Sending::Done
+            SendState::Done
         } else {
-            Sending::Content
+            SendState::Body
         };
-        self.receiving = Receiving::Head;
+        self.receiving = ReceiveState::Head;
         (self.method, self.interim, self.scanned) = (method, 0, 0);
-        (self.persists, self.asked_upgrade) = (!line.close, line.upgrade.is_some());
+        (self.persists, self.requested_upgrade) = (!line.close, line.upgrade.is_some());
         Ok(())
     }
 
-    /// Accounts for data of the request that is about to be sent, and writes what must stand before it.
+    /// Accounts for `size` bytes of the request body that the caller is about to send, and writes the chunk header
+    /// before them.
+    ///
+    /// # Errors
+    ///
+    /// If the body is longer than announced, or the request has none.
     pub fn begin_data(&mut self, size: u64, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-        self.request.begin(size, out)
+        self.request_body.begin(size, out)
     }
 
-    /// What must stand behind the data announced with `begin_data`; nothing for data of no bytes.
+    /// Returns the bytes to send after the data of `begin_data`; do not send them after empty data.
     pub fn data_end(&self) -> &'static [u8] {
-        self.request.end()
+        self.request_body.end()
     }
 
-    /// Writes data of the request, framed.
+    /// Writes framed data of the request body.
+    ///
+    /// # Errors
+    ///
+    /// If the body is longer than announced, or the request has none.
     pub fn encode_data(&mut self, data: &[u8], out: &mut Vec<u8>) -> Result<(), EncodeError> {
-        self.request.write(data, out)
+        self.request_body.write(data, out)
     }
 
-    /// Ends the content of the request; false when it is shorter than announced, and the connection can only be closed.
+    /// Ends the request body. Returns false if it is shorter than announced, so that the connection can only be closed.
+    ///
+    /// # Errors
+    ///
+    /// If a trailer field is invalid or not allowed; the body is not ended then.
     pub fn finish<'a>(
         &mut self,
         trailers: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
         out: &mut Vec<u8>,
     ) -> Result<bool, EncodeError> {
-        if self.sending == Sending::Content {
-            self.request.finish_with_trailers(trailers, out)?;
-            self.sending = Sending::Done;
+        if self.sending == SendState::Body {
+            self.request_body.finish_with_trailers(trailers, out)?;
+            self.sending = SendState::Done;
         }
-        let is_whole = !self.request.is_short();
+        let is_whole = !self.request_body.is_short();
         self.persists &= is_whole;
-        self.request = ContentWriter::bare();
+        self.request_body = BodyWriter::empty();
         Ok(is_whole)
     }
 
-    /// Takes unread bytes and gives one event. After a fault the connection reads no further and is to be closed.
-    pub fn receive(&mut self, limits: &Limits, unread: &[u8], response: &mut ResponseIndex) -> Result<Answered, Fault> {
+    /// Parses one event from the front of the unread bytes.
+    ///
+    /// # Errors
+    ///
+    /// If the response is invalid. The connection reads nothing more then and must be closed.
+    pub fn receive(
+        &mut self,
+        limits: &Limits,
+        unread: &[u8],
+        response: &mut ResponseIndex,
+    ) -> Result<ClientEvent, ResponseError> {
         let received = match self.receiving {
-            Receiving::Head => self.receive_head(limits, unread, response),
-            Receiving::Content => self.receive_content(limits, unread, response),
-            Receiving::Idle if !unread.is_empty() => Err(Fault::Unasked),
-            Receiving::Idle | Receiving::Closed => Ok(Answered::Blocked),
+            ReceiveState::Head => self.receive_head(limits, unread, response),
+            ReceiveState::Body => self.receive_body(limits, unread, response),
+            ReceiveState::Idle if !unread.is_empty() => Err(ResponseError::Unsolicited),
+            ReceiveState::Idle | ReceiveState::Closed => Ok(ClientEvent::Blocked),
         };
         if received.is_err() {
-            self.give_up();
+            self.shut_down();
         }
         received
     }
 
-    /// To be called when the peer has closed and all it sent was given to `receive`: true when that ends the response.
-    pub fn closed(&mut self) -> Result<bool, Fault> {
+    /// Handles the end of the connection, after all received bytes were passed to `receive`. Returns true if it ends
+    /// the response.
+    ///
+    /// # Errors
+    ///
+    /// [`ResponseError::Truncated`] if the response is incomplete.
+    pub fn closed(&mut self) -> Result<bool, ResponseError> {
         let ended = match self.receiving {
-            Receiving::Content if self.content.is_until_close() => Ok(true),
-            Receiving::Head | Receiving::Content => Err(Fault::Truncated),
-            Receiving::Idle | Receiving::Closed => Ok(false),
+            ReceiveState::Body if self.response_body.is_until_close() => Ok(true),
+            ReceiveState::Head | ReceiveState::Body => Err(ResponseError::Truncated),
+            ReceiveState::Idle | ReceiveState::Closed => Ok(false),
         };
-        self.give_up();
+        self.shut_down();
         ended
     }
 
-    fn give_up(&mut self) {
-        (self.receiving, self.persists) = (Receiving::Closed, false);
+    /// Stops reading; the connection cannot be reused.
+    fn shut_down(&mut self) {
+        (self.receiving, self.persists) = (ReceiveState::Closed, false);
     }
 
     fn receive_head(
@@ -257,101 +306,104 @@ impl ClientConnection {
         limits: &Limits,
         unread: &[u8],
         response: &mut ResponseIndex,
-    ) -> Result<Answered, Fault> {
+    ) -> Result<ClientEvent, ResponseError> {
         let window = limits.head_window(unread);
         let is_full = window.len() == limits.head_ceiling();
         let new = window.get(self.scanned as usize..).unwrap_or(window);
         if self.scanned > 0 && !is_full && memchr(b'\n', new).is_none() {
             self.scanned = window.len() as u32;
-            return Ok(Answered::More { consumed: 0 });
+            return Ok(ClientEvent::More { consumed: 0 });
         }
         match read_head(window, limits, response) {
             Ok(consumed) => {
                 self.scanned = 0;
-                self.judge_head(
+                self.accept_head(
                     consumed,
                     response.status,
                     response.version,
                     response.fields.view(window),
                 )
             }
-            Err(Stop::Bad(fault)) => Err(fault),
-            Err(Stop::Incomplete) if is_full => Err(Fault::Field(FieldFault::TooLarge)),
-            Err(Stop::Incomplete) => {
+            Err(ParseError::Invalid(error)) => Err(error),
+            Err(ParseError::Incomplete) if is_full => Err(ResponseError::Field(FieldError::TooLarge)),
+            Err(ParseError::Incomplete) => {
                 self.scanned = window.len() as u32;
-                Ok(Answered::More { consumed: 0 })
+                Ok(ClientEvent::More { consumed: 0 })
             }
         }
     }
 
-    /// Decides what follows the head (RFC 9112 §6.3). Bad framing fields are a fault even where they would not count: a
-    /// proxy passes them on.
-    fn judge_head(
+    /// Determines what follows the head (RFC 9112 §6.3). Invalid framing fields are an error even if they do not apply,
+    /// because a proxy forwards them.
+    fn accept_head(
         &mut self,
         consumed: usize,
         status: Status,
         version: Version,
         fields: Fields<'_>,
-    ) -> Result<Answered, Fault> {
-        let declared = framing::declared(fields, version).map_err(Fault::Framing)?;
+    ) -> Result<ClientEvent, ResponseError> {
+        let declared_body = framing::declared_body(fields, version).map_err(ResponseError::Framing)?;
         let options = ConnectionOptions::read(fields);
         if status == Status::SWITCHING_PROTOCOLS {
-            if !self.asked_upgrade || !options.upgrade || !fields.contains(Known::Upgrade) || version == Version::Http10
+            if !self.requested_upgrade
+                || !options.upgrade
+                || !fields.contains(Known::Upgrade)
+                || version == Version::Http10
             {
-                return Err(Fault::UnaskedUpgrade);
+                return Err(ResponseError::UnsolicitedUpgrade);
             }
-            self.give_up();
-            return Ok(Answered::Switched { consumed });
+            self.shut_down();
+            return Ok(ClientEvent::Switched { consumed });
         }
         if status.is_informational() {
             self.interim += 1;
-            return if self.interim > INTERIM_MAX {
-                Err(Fault::TooManyInterim)
+            return if self.interim > MAX_INTERIM {
+                Err(ResponseError::TooManyInterim)
             } else {
-                Ok(Answered::Interim { consumed })
+                Ok(ClientEvent::Interim { consumed })
             };
         }
         if self.method == Method::Connect && status.is_success() {
-            self.give_up();
-            return Ok(Answered::Switched { consumed });
+            self.shut_down();
+            return Ok(ClientEvent::Switched { consumed });
         }
         self.persists &= options.persists(version);
-        let content = if self.method == Method::Head || !status.allows_content() {
-            ResponseContent::None
+        let body = if self.method == Method::Head || !status.allows_body() {
+            ResponseBodyFraming::None
         } else {
-            match declared {
-                Some(Content::None) => ResponseContent::None,
-                Some(Content::Length(length)) => ResponseContent::Length(length),
-                Some(Content::Chunked) => ResponseContent::Chunked,
-                None => ResponseContent::UntilClose,
+            match declared_body {
+                Some(BodyFraming::None) => ResponseBodyFraming::None,
+                Some(BodyFraming::Length(length)) => ResponseBodyFraming::Length(length),
+                Some(BodyFraming::Chunked) => ResponseBodyFraming::Chunked,
+                None => ResponseBodyFraming::UntilClose,
             }
         };
-        self.receiving = Receiving::Content;
-        match content {
-            ResponseContent::None => self.receiving = Receiving::Idle,
-            ResponseContent::Length(length) => self.content.start(Content::Length(length), u64::MAX),
-            ResponseContent::Chunked => self.content.start(Content::Chunked, u64::MAX),
-            ResponseContent::UntilClose => self.content.start_until_close(),
+        self.receiving = ReceiveState::Body;
+        match body {
+            ResponseBodyFraming::None => self.receiving = ReceiveState::Idle,
+            ResponseBodyFraming::Length(length) => self.response_body.start(BodyFraming::Length(length), u64::MAX),
+            ResponseBodyFraming::Chunked => self.response_body.start(BodyFraming::Chunked, u64::MAX),
+            ResponseBodyFraming::UntilClose => self.response_body.start_until_close(),
         }
-        Ok(Answered::Response { consumed, content })
+        Ok(ClientEvent::Response { consumed, body })
     }
 
-    fn receive_content(
+    fn receive_body(
         &mut self,
         limits: &Limits,
         unread: &[u8],
         response: &mut ResponseIndex,
-    ) -> Result<Answered, Fault> {
-        match self.content.read(limits, unread, &mut response.trailers) {
-            Ok(Piece::More { consumed }) => Ok(Answered::More { consumed }),
-            Ok(Piece::Data { start, end }) => Ok(Answered::Data { start, end }),
-            Ok(Piece::End { consumed }) => {
-                self.receiving = Receiving::Idle;
-                Ok(Answered::End { consumed })
+    ) -> Result<ClientEvent, ResponseError> {
+        match self.response_body.read(limits, unread, &mut response.trailers) {
+            Ok(BodyEvent::More { consumed }) => Ok(ClientEvent::More { consumed }),
+            Ok(BodyEvent::Data { start, end }) => Ok(ClientEvent::Data { start, end }),
+            Ok(BodyEvent::End { consumed }) => {
+                self.receiving = ReceiveState::Idle;
+                Ok(ClientEvent::End { consumed })
             }
-            Err(ContentFault::Chunk(fault)) => Err(Fault::Chunk(fault)),
-            // Only sums of sizes beyond 64 bits come here: the role sets no limit of its own.
-            Err(ContentFault::TooLarge) => Err(Fault::Chunk(crate::refusal::ChunkFault::SizeTooLong)),
+            Err(BodyError::Chunk(error)) => Err(ResponseError::Chunk(error)),
+            // Only a sum of chunk sizes above 64 bits, because a client sets no limit.
+            Err(BodyError::TooLarge) => Err(ResponseError::Chunk(crate::refusal::ChunkError::SizeTooLong)),
         }
     }
 }
@@ -372,12 +424,12 @@ fn encode_head<'a>(
     if let Some(protocols) = line.upgrade {
         encode_fields(out, [Field::new(b"Upgrade", protocols)])?;
     }
-    let mut twice = false;
+    let mut duplicated = false;
     let fields = fields.into_iter().inspect(|field| {
-        twice |= matches!(field.known, Some(Known::Host | Known::Upgrade));
+        duplicated |= matches!(field.known, Some(Known::Host | Known::Upgrade));
     });
     encode_fields(out, fields)?;
-    if twice {
+    if duplicated {
         return Err(EncodeError::FramingField);
     }
     encode_framing(out, framing, line.upgrade.is_some());

@@ -1,4 +1,4 @@
-//! Writes heads and chunks; what would let a field break out of its line is an error, never written.
+//! Writes heads and chunks. A field that could break out of its line is an error and is never written.
 
 use std::fmt;
 
@@ -7,83 +7,91 @@ use crate::decimal::{MAX_DIGITS, digits};
 use crate::fields::{Field, FieldList, Known, KnownSet};
 use crate::status::Status;
 
-/// What a client waits for that sent `Expect: 100-continue`.
+/// Interim response to `Expect: 100-continue`.
 pub const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// What follows the data of a chunk.
+/// Bytes after the data of a chunk.
 pub const CHUNK_END: &[u8] = b"\r\n";
 
-/// The end of chunked content without trailers.
+/// End of a chunked body without trailers.
 pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
-/// How much content an answer or request has.
+/// Length of the body of a message to be sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Length {
+    /// No body.
     None,
+    /// So many bytes.
     Exact(u64),
-    /// Known at its end only: chunked, or until close in HTTP/1.0.
+    /// Known only at the end of the body: it is chunked, or ends with the connection in HTTP/1.0.
     Unknown,
 }
 
-/// What stands in the Connection field.
+/// Value of the Connection field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ConnectionField {
-    /// No such field: the version's own way.
+    /// No field: the default of the version applies.
     None,
+    /// `close`
     Close,
+    /// `keep-alive`
     KeepAlive,
+    /// `upgrade`
     Upgrade,
 }
 
-/// How a message is framed: the connection's decision, for `encode_head` or for a head rendered beforehand.
+/// Framing of a message, decided by the connection, for `encode_head` or for a prepared head.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Framing {
+    /// Value of Connection.
     pub connection: ConnectionField,
+    /// Adds `Transfer-Encoding: chunked`.
     pub chunked: bool,
+    /// Value of Content-Length, unless `chunked`.
     pub content_length: Option<u64>,
-    /// False where the head ends the message whatever its fields say: HEAD, 1xx, 204, 304.
-    pub content: bool,
+    /// False if the head ends the message regardless of its fields: HEAD, 1xx, 204, 304.
+    pub has_body: bool,
 }
 
-/// A head or data that cannot be sent; nothing of it was written. The fault lies with whoever made the answer.
+/// Error in a head or data to be sent, of which nothing was written. The code that created the message is at fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum EncodeError {
-    /// A field name that is no token.
+    /// A field name that is not a token.
     FieldName,
-    /// A field value with a control character: a CRLF in it would begin a field or an answer of its own.
+    /// A field value with a control character: a CRLF in it would begin another field or response.
     FieldValue,
-    /// A field that frames the message or rules the connection; only `Framing` decides those.
+    /// A field that frames the message or controls the connection; only [`Framing`] sets them.
     FramingField,
-    /// A method that is no token, or a target with bytes that none may have.
+    /// A method that is not a token, or a target with forbidden bytes.
     RequestLine,
-    /// A trailer that may not stand there.
+    /// A field that is not allowed in trailers.
     ForbiddenTrailer,
-    /// More data than the announced length.
-    ContentTooLong,
-    /// Data where the message has none.
-    ContentForbidden,
-    /// A request on a connection that is not done with the last one, or closes.
+    /// More data than announced.
+    BodyTooLong,
+    /// Data of a message without a body.
+    BodyForbidden,
+    /// A request on a connection whose last exchange is incomplete, or that closes.
     Busy,
 }
 
 impl fmt::Display for EncodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::FieldName => "a field name is no token",
+            Self::FieldName => "a field name is not a token",
             Self::FieldValue => "a field value holds a control character",
             Self::FramingField => "a field that only the connection may set",
-            Self::RequestLine => "a method or target that cannot stand in a request line",
-            Self::ForbiddenTrailer => "a field that may not stand in trailers",
-            Self::ContentTooLong => "more content than announced",
-            Self::ContentForbidden => "content where the message has none",
-            Self::Busy => "the connection carries no further request now",
+            Self::RequestLine => "a method or target that is not allowed in a request line",
+            Self::ForbiddenTrailer => "a field that is forbidden in trailers",
+            Self::BodyTooLong => "more body bytes than announced",
+            Self::BodyForbidden => "body bytes of a message without a body",
+            Self::Busy => "the connection cannot carry another request now",
         })
     }
 }
 
 impl std::error::Error for EncodeError {}
 
-/// Fields that are written from `Framing` alone. `Keep-Alive` and `Proxy-Connection` are none of RFC 9112's.
+/// Fields that only [`Framing`] writes. `Keep-Alive` and `Proxy-Connection` are not in RFC 9112.
 const FRAMING_FIELDS: KnownSet = KnownSet::of(&[
     Known::Connection,
     Known::ContentLength,
@@ -92,7 +100,11 @@ const FRAMING_FIELDS: KnownSet = KnownSet::of(&[
     Known::ProxyConnection,
 ]);
 
-/// Writes the head of an answer, its framing fields included.
+/// Writes the head of a response with its framing fields.
+///
+/// # Errors
+///
+/// If a field is invalid or a framing field; `out` is unchanged then.
 pub fn encode_head<'a>(
     out: &mut Vec<u8>,
     framing: Framing,
@@ -109,7 +121,11 @@ pub fn encode_head<'a>(
     written
 }
 
-/// As `encode_head`, with a `Date` before the fields: what was looked at when it was added is copied.
+/// Writes the head of a response with `Date` before the fields. Validated lines are copied, without another check.
+///
+/// # Errors
+///
+/// If a field is invalid or a framing field; `out` is unchanged then.
 #[inline]
 pub fn encode_dated_head(
     out: &mut Vec<u8>,
@@ -123,13 +139,13 @@ pub fn encode_dated_head(
             out.reserve(STATUS_LINE + DATE_LINE.len() + lines.len() + FRAMING_LINES);
             status_line(out, status);
             let mut line = *DATE_LINE;
-            line[DATE_AT..][..DATE_SIZE].copy_from_slice(date);
+            line[DATE_OFFSET..][..DATE_SIZE].copy_from_slice(date);
             out.extend_from_slice(&line);
             out.extend_from_slice(lines);
             encode_framing(out, framing, present.contains(Known::Upgrade));
             Ok(())
         }
-        // Something in it cannot be sent; what it is, is told by a look at each.
+        // A field is invalid; checking each one finds the error.
         _ => {
             let date = std::iter::once((&b"Date"[..], &date[..]));
             encode_head(out, framing, status, date.chain(fields.bytes()))
@@ -137,12 +153,12 @@ pub fn encode_dated_head(
     }
 }
 
-/// Bytes of a date (IMF-fixdate, RFC 9110 §5.6.7).
+/// Length of a date in bytes (IMF-fixdate, RFC 9110 §5.6.7).
 const DATE_SIZE: usize = 29;
 const DATE_LINE: &[u8; 37] = b"Date: Thu, 01 Jan 1970 00:00:00 GMT\r\n";
-const DATE_AT: usize = "Date: ".len();
+const DATE_OFFSET: usize = "Date: ".len();
 
-/// Room for all status lines but the longest, and for framing fields: more is taken where it is needed.
+/// Capacity reserved for the status line and for framing fields; the longest lines need more and reallocate.
 const STATUS_LINE: usize = 48;
 const FRAMING_LINES: usize = 64;
 
@@ -158,7 +174,7 @@ fn status_line(out: &mut Vec<u8>, status: Status) {
     }
 }
 
-/// Writes field lines of a head; says whether Upgrade is one of them.
+/// Writes field lines of a head; returns true if Upgrade is one of them.
 pub(crate) fn encode_fields<'a>(
     out: &mut Vec<u8>,
     fields: impl IntoIterator<Item = Field<'a>>,
@@ -188,7 +204,7 @@ fn encode_line(out: &mut Vec<u8>, name: &[u8], value: &[u8]) -> Result<(), Encod
     Ok(())
 }
 
-/// Writes the framing fields and the empty line. Who sends Upgrade has to name it in Connection too (RFC 9110 §7.8).
+/// Writes the framing fields and the empty line. A sender of Upgrade must list it in Connection, too (RFC 9110 §7.8).
 pub(crate) fn encode_framing(out: &mut Vec<u8>, framing: Framing, has_upgrade: bool) {
     if framing.chunked {
         out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
@@ -220,8 +236,8 @@ pub(crate) fn encode_request_line(out: &mut Vec<u8>, method: &[u8], target: &[u8
     Ok(())
 }
 
-/// Writes what stands before the data of a chunk; `CHUNK_END` follows the data. A size of 0 would end the content, and
-/// nothing is written for it.
+/// Writes the header of a chunk; [`CHUNK_END`] must follow its data. Nothing is written for a size of 0, because that
+/// would end the body.
 pub fn chunk_head(size: u64, out: &mut Vec<u8>) {
     if size == 0 {
         return;
@@ -237,7 +253,11 @@ pub fn chunk_head(size: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Writes the end of chunked content with its trailers.
+/// Writes the end of a chunked body with its trailers.
+///
+/// # Errors
+///
+/// If a field is invalid or not allowed in trailers; `out` is unchanged then.
 pub fn encode_trailers<'a>(
     out: &mut Vec<u8>,
     trailers: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
@@ -246,7 +266,7 @@ pub fn encode_trailers<'a>(
     out.extend_from_slice(b"0\r\n");
     for (name, value) in trailers {
         let written = match Known::from_name(name) {
-            Some(known) if super::content::FORBIDDEN_TRAILERS.contains(known) => Err(EncodeError::ForbiddenTrailer),
+            Some(known) if super::body_reader::FORBIDDEN_TRAILERS.contains(known) => Err(EncodeError::ForbiddenTrailer),
             None if !is_token(name) => Err(EncodeError::FieldName),
             _ => encode_line(out, name, value),
         };
@@ -272,7 +292,7 @@ mod tests {
         connection: ConnectionField::None,
         chunked: false,
         content_length: None,
-        content: true,
+        has_body: true,
     };
 
     fn check(framing: Framing, fields: &[(&str, &str)], expected: Result<&str, EncodeError>) {
@@ -290,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_are_framed_and_cannot_be_broken_out_of() {
+    fn heads_are_framed_and_reject_injection() {
         use ConnectionField::*;
         check(PLAIN, &[], Ok(""));
         check(PLAIN, &[("A", "1"), ("b", "x\ty")], Ok("A: 1\r\nb: x\ty\r\n"));
@@ -324,7 +344,7 @@ mod tests {
         );
         let upgrade = Framing {
             connection: Upgrade,
-            content: false,
+            has_body: false,
             ..PLAIN
         };
         check(
@@ -365,9 +385,9 @@ mod tests {
         }
     }
 
-    /// A head out of lines is the one that a look at each field makes, and is refused where that is.
+    /// A head copied from lines equals one whose fields are checked one by one, and fails in the same cases.
     #[test]
-    fn dated_heads_are_as_all_others() {
+    fn dated_heads_equal_encoded_heads() {
         let date = b"Sat, 21 Nov 2026 09:42:00 GMT";
         let exact = Framing {
             content_length: Some(13),

@@ -1,45 +1,45 @@
-//! What the fields of a head say about its content and its connection (RFC 9112 §6 and §9).
+//! Reads the framing of the body and the options of the connection from a head (RFC 9112 §6 and §9).
 
 use crate::bytes::trim;
 use crate::fields::{Fields, Known};
-use crate::refusal::FramingFault;
+use crate::refusal::FramingError;
 use crate::request::Version;
 
-/// How the content that follows a head ends.
+/// Framing of a request body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Content {
-    /// There is none; the next head follows.
+pub enum BodyFraming {
+    /// No body; the next head follows.
     None,
-    /// So many bytes, at least one.
+    /// So many bytes, and at least one.
     Length(u64),
-    /// Chunks, then trailers.
+    /// Chunks and then trailers.
     Chunked,
 }
 
-/// What Content-Length and Transfer-Encoding say together; `None` when there is neither.
-pub(crate) fn declared(fields: Fields<'_>, version: Version) -> Result<Option<Content>, FramingFault> {
+/// Returns the framing that Content-Length or Transfer-Encoding declare; `None` if there is neither.
+pub(crate) fn declared_body(fields: Fields<'_>, version: Version) -> Result<Option<BodyFraming>, FramingError> {
     let length = fields.get(Known::ContentLength);
     if fields.contains(Known::TransferEncoding) {
         if version == Version::Http10 {
-            return Err(FramingFault::CodingInHttp10);
+            return Err(FramingError::CodingInHttp10);
         }
         if length.is_some() {
-            return Err(FramingFault::LengthAndCoding);
+            return Err(FramingError::LengthAndCoding);
         }
-        return chunked(fields).map(|()| Some(Content::Chunked));
+        return chunked(fields).map(|()| Some(BodyFraming::Chunked));
     }
     let Some(length) = length else { return Ok(None) };
     if fields.is_repeated(Known::ContentLength) {
-        return Err(FramingFault::LengthRepeated);
+        return Err(FramingError::LengthRepeated);
     }
     match digits(length) {
-        Some(0) => Ok(Some(Content::None)),
-        Some(length) => Ok(Some(Content::Length(length))),
-        None => Err(FramingFault::LengthInvalid),
+        Some(0) => Ok(Some(BodyFraming::None)),
+        Some(length) => Ok(Some(BodyFraming::Length(length))),
+        None => Err(FramingError::LengthInvalid),
     }
 }
 
-/// `1*DIGIT` within 64 bits: no sign, no space, no list.
+/// Parses `1*DIGIT` within 64 bits, without sign, space or list.
 pub(crate) fn digits(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
         return None;
@@ -52,14 +52,14 @@ pub(crate) fn digits(text: &[u8]) -> Option<u64> {
     })
 }
 
-/// Whether the one transfer coding is `chunked`.
-fn chunked(fields: Fields<'_>) -> Result<(), FramingFault> {
+/// Checks that `chunked` is the only transfer coding.
+fn chunked(fields: Fields<'_>) -> Result<(), FramingError> {
     let mut others = false;
     let mut last = false;
     for line in fields.all(Known::TransferEncoding) {
         for coding in line.split(|&byte| byte == b',').map(trim) {
             if last || coding.is_empty() {
-                return Err(FramingFault::CodingInvalid);
+                return Err(FramingError::CodingInvalid);
             }
             last = coding.eq_ignore_ascii_case(b"chunked");
             others |= !last;
@@ -67,12 +67,12 @@ fn chunked(fields: Fields<'_>) -> Result<(), FramingFault> {
     }
     match (last, others) {
         (true, false) => Ok(()),
-        (true, true) => Err(FramingFault::CodingUnknown),
-        (false, _) => Err(FramingFault::CodingInvalid),
+        (true, true) => Err(FramingError::CodingUnknown),
+        (false, _) => Err(FramingError::CodingInvalid),
     }
 }
 
-/// The options of `Connection` that this crate acts upon.
+/// The options of Connection that this crate handles.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct ConnectionOptions {
     pub close: bool,
@@ -84,7 +84,7 @@ impl ConnectionOptions {
     pub(crate) fn read(fields: Fields<'_>) -> Self {
         let mut options = Self::default();
         for option in connection_options(fields) {
-            // By length first: most connections say `keep-alive` and nothing else.
+            // The length first, because most clients send only `keep-alive`.
             match option.len() {
                 10 if option.eq_ignore_ascii_case(b"keep-alive") => options.keep_alive = true,
                 5 if option.eq_ignore_ascii_case(b"close") => options.close = true,
@@ -95,13 +95,13 @@ impl ConnectionOptions {
         options
     }
 
-    /// Whether the connection goes on after this message (RFC 9112 §9.3); `close` wins over `keep-alive`.
+    /// Returns true if the connection persists after this message (RFC 9112 §9.3); `close` overrides `keep-alive`.
     pub(crate) fn persists(self, version: Version) -> bool {
         !self.close && (version != Version::Http10 || self.keep_alive)
     }
 }
 
-/// The members of all Connection lines: besides known options the names of fields that a proxy must not pass on.
+/// Returns the members of all Connection lines: options, and the names of fields that a proxy must not forward.
 pub fn connection_options<'a>(fields: Fields<'a>) -> impl Iterator<Item = &'a [u8]> + use<'a> {
     fields
         .all(Known::Connection)

@@ -1,33 +1,34 @@
-//! Field lines of a head or a trailer section: one pass over good bytes, a second look only at bad ones.
+//! Parses the field lines of a head or a trailer section: one pass over valid lines, and a second one only over invalid
+//! ones.
 //!
-//! A line is judged when its LF has come and never before, by its own bytes alone. So however the bytes were split, the same
-//! line gives the same verdict.
+//! A line is judged only when its LF has been received, and only by its own bytes. So the result does not depend on how
+//! the bytes were split.
 
 use memchr::memchr;
 
-use crate::bytes::{TOKEN, all, colon_from, control_from};
+use crate::bytes::{TOKEN, all, find_colon, find_control};
 use crate::fields::{FieldIndex, Known, Span};
 use crate::limits::FIELDS_CEILING;
-use crate::refusal::FieldFault;
+use crate::refusal::FieldError;
 
-/// Why reading stopped before the end of a section.
+/// Reason for which parsing stopped before the end of a section.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Stop<F> {
-    /// The line that begins at this place has no LF yet.
+pub(crate) enum ParseError<E> {
+    /// The current line has no LF yet.
     Incomplete,
-    Bad(F),
+    Invalid(E),
 }
 
-impl<F> Stop<F> {
-    pub(crate) fn map<G>(self, into: impl FnOnce(F) -> G) -> Stop<G> {
+impl<E> ParseError<E> {
+    pub(crate) fn map<G>(self, into: impl FnOnce(E) -> G) -> ParseError<G> {
         match self {
-            Self::Incomplete => Stop::Incomplete,
-            Self::Bad(fault) => Stop::Bad(into(fault)),
+            Self::Incomplete => ParseError::Incomplete,
+            Self::Invalid(error) => ParseError::Invalid(into(error)),
         }
     }
 }
 
-/// Reads field lines up to the empty line that ends them and returns where that one ends.
+/// Parses field lines up to and including the empty line, and returns the position after it.
 ///
 /// ```text
 /// field-line = field-name ":" OWS field-value OWS          RFC 9112 §5, without obs-fold
@@ -38,79 +39,79 @@ pub(crate) fn read_fields(
     mut at: usize,
     index: &mut FieldIndex,
     limit: usize,
-) -> Result<usize, Stop<FieldFault>> {
+) -> Result<usize, ParseError<FieldError>> {
     loop {
         let line = at;
         if let Some(b"\r\n") = window.get(line..line + 2) {
             return Ok(line + 2);
         }
-        let Some(colon) = colon_from(window, line) else {
-            return Err(judge(window, line));
+        let Some(colon) = find_colon(window, line) else {
+            return Err(diagnose(window, line));
         };
         let length = colon - line;
-        let known = Known::at_start(&window[line..], length);
+        let known = Known::from_prefix(&window[line..], length);
         if known.is_none() && (length == 0 || !all(&window[line..colon], TOKEN)) {
-            return Err(judge(window, line));
+            return Err(diagnose(window, line));
         }
         let mut start = colon + 1;
         while let Some(b' ' | b'\t') = window.get(start) {
             start += 1;
         }
-        let mut end = control_from(window, start);
+        let mut end = find_control(window, start);
         while let Some(b'\t') = window.get(end) {
-            end = control_from(window, end + 1);
+            end = find_control(window, end + 1);
         }
         let Some(b"\r\n") = window.get(end..end + 2) else {
-            return Err(judge(window, line));
+            return Err(diagnose(window, line));
         };
         at = end + 2;
         while end > start && matches!(window[end - 1], b' ' | b'\t') {
             end -= 1;
         }
         if index.len() >= limit.min(FIELDS_CEILING) {
-            return Err(Stop::Bad(FieldFault::TooMany));
+            return Err(ParseError::Invalid(FieldError::TooMany));
         }
         index.push(Span::new(line, colon), known, Span::new(start, end));
     }
 }
 
-/// Names what is wrong with the line that begins here, if it is complete.
+/// Returns the error in the line that begins at `line`, if the line is complete.
 #[cold]
-fn judge(window: &[u8], line: usize) -> Stop<FieldFault> {
+fn diagnose(window: &[u8], line: usize) -> ParseError<FieldError> {
     let rest = window.get(line..).unwrap_or_default();
     let Some(end) = memchr(b'\n', rest) else {
-        return Stop::Incomplete;
+        return ParseError::Incomplete;
     };
-    Stop::Bad(fault_in(&rest[..end]))
+    ParseError::Invalid(classify(&rest[..end]))
 }
 
-fn fault_in(line: &[u8]) -> FieldFault {
+fn classify(line: &[u8]) -> FieldError {
     let Some((b'\r', line)) = line.split_last() else {
-        return FieldFault::BareLf;
+        return FieldError::BareLf;
     };
     if let [b' ' | b'\t', ..] = line {
-        return FieldFault::Folded;
+        return FieldError::Folded;
     }
     if memchr(b'\r', line).is_some() {
-        return FieldFault::BareCr;
+        return FieldError::BareCr;
     }
     let Some(colon) = memchr(b':', line) else {
-        return FieldFault::MissingColon;
+        return FieldError::MissingColon;
     };
     match &line[..colon] {
-        [] => FieldFault::EmptyName,
-        [.., b' ' | b'\t'] => FieldFault::SpaceBeforeColon,
-        name if !all(name, TOKEN) => FieldFault::NameNotToken,
-        _ => FieldFault::ControlInValue,
+        [] => FieldError::EmptyName,
+        [.., b' ' | b'\t'] => FieldError::SpaceBeforeColon,
+        name if !all(name, TOKEN) => FieldError::NameNotToken,
+        _ => FieldError::ControlInValue,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use FieldFault::*;
+    use FieldError::*;
 
-    fn check(bytes: &[u8], expected: Result<&[(&str, &str)], FieldFault>) {
+    fn check(bytes: &[u8], expected: Result<&[(&str, &str)], FieldError>) {
         let mut index = FieldIndex::default();
         let shown = String::from_utf8_lossy(bytes);
         match (read_fields(bytes, 0, &mut index, 3), expected) {
@@ -120,23 +121,23 @@ mod tests {
                 let fields: Vec<_> = fields.iter().map(|(n, v)| (n.as_bytes(), v.as_bytes())).collect();
                 assert_eq!(found, fields, "{shown:?}");
             }
-            (Err(Stop::Bad(fault)), Err(expected)) => assert_eq!(fault, expected, "{shown:?}"),
+            (Err(ParseError::Invalid(error)), Err(expected)) => assert_eq!(error, expected, "{shown:?}"),
             (found, expected) => panic!("{shown:?}: {found:?}, not {expected:?}"),
         }
-        // Every part of a line is incomplete, whatever is wrong with it.
+        // Every proper prefix of a line is incomplete, even if the line is invalid.
         let first_line = memchr(b'\n', bytes).unwrap_or(0);
         for cut in 0..first_line {
             index.clear();
             assert_eq!(
                 read_fields(&bytes[..cut], 0, &mut index, 3),
-                Err(Stop::Incomplete),
+                Err(ParseError::Incomplete),
                 "{shown:?} cut at {cut}"
             );
         }
     }
 
     #[test]
-    fn obs_text_passes_in_values() {
+    fn values_may_hold_obs_text() {
         let bytes = b"a: \xff\x80\r\n\r\n";
         let mut index = FieldIndex::default();
         assert_eq!(read_fields(bytes, 0, &mut index, 1), Ok(bytes.len()));
@@ -144,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_good_and_bad() {
+    fn validates_lines() {
         check(b"\r\n", Ok(&[]));
         check(b"a:\r\n\r\n", Ok(&[("a", "")]));
         check(b"te: \t x\t\r\n\r\n", Ok(&[("te", "x")]));

@@ -1,36 +1,37 @@
-//! A head rendered for HTTP/1: bytes to copy, with the date to patch in.
+//! A rendered head for HTTP/1: its bytes are copied, and the current date is patched in.
 
 use super::encode::ConnectionField;
 use crate::fields::FieldList;
 use crate::status::Status;
 
-/// Status line, fields and the empty line that ends them.
+/// Rendered status line and fields, with the empty line.
 #[derive(Debug)]
 pub struct PreparedHead {
     bytes: Box<[u8]>,
-    /// Where the date stands.
+    /// Position of the date.
     date_at: usize,
 }
 
-/// Room for the date until it is patched in.
-const NO_DATE: &[u8; 29] = b"Thu, 01 Jan 1970 00:00:00 GMT";
+/// Placeholder of the date.
+const DATE_PLACEHOLDER: &[u8; 29] = b"Thu, 01 Jan 1970 00:00:00 GMT";
 const END: &[u8] = b"\r\n";
 
 impl PreparedHead {
-    /// Renders a head. Its fields were checked when they were added to the list; a line break in one is written as a space.
+    /// Renders a head with `Date` and, if the status allows a body, `Content-Length: length`. A line break or NUL in a
+    /// field becomes a space.
     pub fn new(status: Status, fields: &FieldList, length: u64) -> PreparedHead {
         let mut bytes = Vec::with_capacity(320);
         bytes.extend_from_slice(format!("HTTP/1.1 {} {}\r\nDate: ", status.code(), status.reason()).as_bytes());
         let date_at = bytes.len();
-        bytes.extend_from_slice(NO_DATE);
+        bytes.extend_from_slice(DATE_PLACEHOLDER);
         bytes.extend_from_slice(END);
         for (name, value) in fields.iter() {
-            push_clean(&mut bytes, name);
+            push_sanitized(&mut bytes, name);
             bytes.extend_from_slice(b": ");
-            push_clean(&mut bytes, value);
+            push_sanitized(&mut bytes, value);
             bytes.extend_from_slice(END);
         }
-        if status.allows_content() {
+        if status.allows_body() {
             bytes.extend_from_slice(format!("Content-Length: {length}\r\n").as_bytes());
         }
         bytes.extend_from_slice(END);
@@ -40,7 +41,7 @@ impl PreparedHead {
         }
     }
 
-    /// Appends the head with this date and connection field.
+    /// Appends the head with the given date and Connection field.
     #[inline]
     pub fn write(&self, date: &[u8; 29], connection: ConnectionField, out: &mut Vec<u8>) {
         let start = out.len();
@@ -56,13 +57,13 @@ impl PreparedHead {
         out.extend_from_slice(field);
     }
 
-    /// Memory it takes.
+    /// Returns the heap memory in use, in bytes.
     pub fn size(&self) -> usize {
         self.bytes.len()
     }
 }
 
-fn push_clean(out: &mut Vec<u8>, text: &str) {
+fn push_sanitized(out: &mut Vec<u8>, text: &str) {
     out.extend(
         text.bytes()
             .map(|byte| if matches!(byte, b'\r' | b'\n' | 0) { b' ' } else { byte }),

@@ -1,64 +1,65 @@
-//! The head of a request: request line, fields, and what they demand together (RFC 9112 §3, RFC 9110 §7).
+//! Parses the head of a request: request line, fields, and the rules that combine them (RFC 9112 §3, RFC 9110 §7).
 
 use memchr::memchr;
 
 use super::authority;
-use super::framing::{self, ConnectionOptions, Content};
-use super::lines::{Stop, read_fields};
-use crate::bytes::{TARGET, TOKEN, all, is, target_stop_from};
+use super::framing::{self, BodyFraming, ConnectionOptions};
+use super::lines::{ParseError, read_fields};
+use crate::bytes::{TARGET, TOKEN, all, find_target_end, is};
 use crate::fields::{Known, KnownSet, Span};
 use crate::limits::Limits;
 use crate::method::Method;
 use crate::refusal::Refusal;
 use crate::request::{RequestIndex, TargetForm, Version};
 
-/// Empty lines borne before a request line: old clients send one behind a POST (RFC 9112 §2.2), and some two.
-const EMPTY_LINES_MAX: usize = 2;
+/// Maximum number of empty lines before a request line: old clients send one after a POST (RFC 9112 §2.2), and some
+/// two.
+const MAX_EMPTY_LINES: usize = 2;
 
-/// Longest method name: the longest registered one, UPDATEREDIRECTREF, has 17 bytes.
-const METHOD_MAX: usize = 32;
+/// Longest method name in bytes: the longest registered one, UPDATEREDIRECTREF, has 17.
+const MAX_METHOD: usize = 32;
 
-/// What the connection has to know of a head besides its index.
+/// The facts that the connection needs of a head, besides the index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct RequestHead {
     pub end: usize,
-    pub content: Content,
+    pub body: BodyFraming,
     pub persists: bool,
     pub expects_continue: bool,
     pub wants_upgrade: bool,
 }
 
-/// Reads one head from the front of the window, which ends where the limit of heads does.
+/// Parses one head from the front of the window, which ends at the limit of heads.
 #[inline]
 pub(crate) fn read_head(
     window: &[u8],
     limits: &Limits,
     index: &mut RequestIndex,
-) -> Result<RequestHead, Stop<Refusal>> {
+) -> Result<RequestHead, ParseError<Refusal>> {
     index.clear();
     let mut at = 0;
     if let Some(b'\r' | b'\n') = window.first() {
         at = empty_lines(window)?;
     }
     at = read_request_line(window, at, limits, index)?;
-    let end = read_fields(window, at, &mut index.fields, limits.fields).map_err(|stop| stop.map(Refusal::Field))?;
+    let end = read_fields(window, at, &mut index.fields, limits.fields).map_err(|error| error.map(Refusal::Field))?;
     index.head_size = end as u32;
-    check_host(window, index).map_err(Stop::Bad)?;
+    check_host(window, index).map_err(ParseError::Invalid)?;
     let mut head = RequestHead {
         end,
-        content: Content::None,
+        body: BodyFraming::None,
         persists: index.version != Version::Http10,
         expects_continue: false,
         wants_upgrade: false,
     };
-    if index.fields.any(CONNECTION_AND_CONTENT) {
-        demands(window, index, &mut head).map_err(Stop::Bad)?;
+    if index.fields.any(CONNECTION_AND_BODY) {
+        read_connection_fields(window, index, &mut head).map_err(ParseError::Invalid)?;
     }
     Ok(head)
 }
 
-/// A request without any of these has no content and leaves the connection as its version has it.
-const CONNECTION_AND_CONTENT: KnownSet = KnownSet::of(&[
+/// A request without any of these has no body and leaves the connection at the default of its version.
+const CONNECTION_AND_BODY: KnownSet = KnownSet::of(&[
     Known::Connection,
     Known::ContentLength,
     Known::TransferEncoding,
@@ -66,17 +67,19 @@ const CONNECTION_AND_CONTENT: KnownSet = KnownSet::of(&[
 ]);
 
 #[cold]
-fn empty_lines(window: &[u8]) -> Result<usize, Stop<Refusal>> {
+fn empty_lines(window: &[u8]) -> Result<usize, ParseError<Refusal>> {
     let mut at = 0;
     while let Some(b"\r\n") = window.get(at..at + 2) {
         at += 2;
-        if at > 2 * EMPTY_LINES_MAX {
-            return Err(Stop::Bad(Refusal::EmptyLines));
+        if at > 2 * MAX_EMPTY_LINES {
+            return Err(ParseError::Invalid(Refusal::EmptyLines));
         }
     }
     Ok(at)
 }
 
+/// Parses the request line and returns the position after it.
+///
 /// ```text
 /// request-line = method SP request-target SP HTTP-version CRLF
 /// ```
@@ -86,7 +89,7 @@ fn read_request_line(
     line: usize,
     limits: &Limits,
     index: &mut RequestIndex,
-) -> Result<usize, Stop<Refusal>> {
+) -> Result<usize, ParseError<Refusal>> {
     let name_end = match window.get(line..line + 4) {
         Some(b"GET ") => line + 3,
         _ => {
@@ -103,41 +106,41 @@ fn read_request_line(
     index.method_name = Span::new(line, name_end);
     let target = name_end + 1;
     if name_end == line || window.get(name_end) != Some(&b' ') {
-        return Err(judge(window, line, limits));
+        return Err(diagnose(window, line, limits));
     }
-    let mut stop = target_stop_from(window, target);
+    let mut target_end = find_target_end(window, target);
     let mut query = None;
-    while let Some(b'?') = window.get(stop) {
-        query.get_or_insert(stop);
-        stop = target_stop_from(window, stop + 1);
+    while let Some(b'?') = window.get(target_end) {
+        query.get_or_insert(target_end);
+        target_end = find_target_end(window, target_end + 1);
     }
-    index.version = match window.get(stop..stop + 11) {
+    index.version = match window.get(target_end..target_end + 11) {
         Some(b" HTTP/1.1\r\n") => Version::Http11,
         Some(b" HTTP/1.0\r\n") => Version::Http10,
-        _ => return Err(judge(window, line, limits)),
+        _ => return Err(diagnose(window, line, limits)),
     };
-    if stop == target {
-        return Err(judge(window, line, limits));
+    if target_end == target {
+        return Err(diagnose(window, line, limits));
     }
-    if stop - target > limits.target_size {
-        return Err(Stop::Bad(Refusal::TargetTooLong));
+    if target_end - target > limits.target_size {
+        return Err(ParseError::Invalid(Refusal::TargetTooLong));
     }
-    if name_end - line > METHOD_MAX {
-        return Err(Stop::Bad(Refusal::MethodTooLong));
+    if name_end - line > MAX_METHOD {
+        return Err(ParseError::Invalid(Refusal::MethodTooLong));
     }
-    index.target = Span::new(target, stop);
+    index.target = Span::new(target, target_end);
     if window[target] == b'/' && index.method != Method::Connect {
-        index.path = Span::new(target, query.unwrap_or(stop));
-        index.query = query.map(|mark| Span::new(mark + 1, stop));
+        index.path = Span::new(target, query.unwrap_or(target_end));
+        index.query = query.map(|mark| Span::new(mark + 1, target_end));
     } else {
-        read_rare_target(window, target, stop, index).map_err(Stop::Bad)?;
+        read_uncommon_target(window, target, target_end, index).map_err(ParseError::Invalid)?;
     }
-    Ok(stop + 11)
+    Ok(target_end + 11)
 }
 
-/// The three forms of a target that ordinary requests do not have (RFC 9112 §3.2.2–3.2.4).
+/// Parses the three forms of a target that ordinary requests do not use (RFC 9112 §3.2.2–3.2.4).
 #[cold]
-fn read_rare_target(window: &[u8], start: usize, end: usize, index: &mut RequestIndex) -> Result<(), Refusal> {
+fn read_uncommon_target(window: &[u8], start: usize, end: usize, index: &mut RequestIndex) -> Result<(), Refusal> {
     let target = &window[start..end];
     if index.method == Method::Connect {
         index.form = TargetForm::Authority;
@@ -192,10 +195,10 @@ fn is_https(scheme: &[u8]) -> bool {
     scheme.eq_ignore_ascii_case(b"https")
 }
 
-/// Exactly one good Host, but in HTTP/1.0 it may be missing (RFC 9112 §3.2).
+/// Requires exactly one valid Host, which only HTTP/1.0 may omit (RFC 9112 §3.2).
 #[inline]
 fn check_host(window: &[u8], index: &mut RequestIndex) -> Result<(), Refusal> {
-    let Some(place) = index.fields.place(Known::Host) else {
+    let Some(span) = index.fields.value_span(Known::Host) else {
         return if index.version == Version::Http10 {
             Ok(())
         } else {
@@ -205,16 +208,16 @@ fn check_host(window: &[u8], index: &mut RequestIndex) -> Result<(), Refusal> {
     if index.fields.is_repeated(Known::Host) {
         return Err(Refusal::HostRepeated);
     }
-    let host = place.of(window);
+    let host = span.of(window);
     if !authority::is_valid(host) {
         return Err(Refusal::HostInvalid);
     }
     match index.form {
         TargetForm::Origin | TargetForm::Asterisk => {
-            index.authority = place;
+            index.authority = span;
             Ok(())
         }
-        // The target's authority wins by RFC 9112 §3.2.2, but a client that names two hosts wants something of us.
+        // RFC 9112 §3.2.2 lets the authority of the target win, but a client that names two hosts attempts an attack.
         TargetForm::Absolute | TargetForm::Authority => {
             let target = index.target.of(window);
             let default_port: &[u8] = match index.form {
@@ -228,42 +231,42 @@ fn check_host(window: &[u8], index: &mut RequestIndex) -> Result<(), Refusal> {
     }
 }
 
-/// What Connection, Content-Length, Transfer-Encoding, Expect and Upgrade ask for.
-fn demands(window: &[u8], index: &mut RequestIndex, head: &mut RequestHead) -> Result<(), Refusal> {
+/// Reads Connection, Content-Length, Transfer-Encoding, Expect and Upgrade.
+fn read_connection_fields(window: &[u8], index: &mut RequestIndex, head: &mut RequestHead) -> Result<(), Refusal> {
     let fields = index.fields.view(window);
     let options = ConnectionOptions::read(fields);
     head.persists = options.persists(index.version);
-    head.content = framing::declared(fields, index.version)?.unwrap_or(Content::None);
+    head.body = framing::declared_body(fields, index.version)?.unwrap_or(BodyFraming::None);
     if index.version == Version::Http10 {
-        // Neither Expect nor Upgrade means anything from HTTP/1.0 (RFC 9110 §10.1.1, §7.8).
+        // Expect and Upgrade have no meaning in HTTP/1.0 (RFC 9110 §10.1.1, §7.8).
         return Ok(());
     }
     for expectation in fields.all(Known::Expect) {
         if !expectation.eq_ignore_ascii_case(b"100-continue") {
             return Err(Refusal::Expectation);
         }
-        head.expects_continue = head.content != Content::None;
+        head.expects_continue = head.body != BodyFraming::None;
     }
-    // A server may ignore Upgrade (RFC 9110 §7.8), and with content it is ignored: the bytes of the new protocol would
-    // follow content that the handler need not have read. Refusing would turn away `curl --http2 -d`.
-    head.wants_upgrade = options.upgrade && fields.contains(Known::Upgrade) && head.content == Content::None;
+    // A server may ignore Upgrade (RFC 9110 §7.8). It is ignored for requests with a body, because the bytes of the new
+    // protocol would follow a body that the handler may not read. Refusing would break `curl --http2 -d`.
+    head.wants_upgrade = options.upgrade && fields.contains(Known::Upgrade) && head.body == BodyFraming::None;
     if head.wants_upgrade {
-        index.upgrade = index.fields.place(Known::Upgrade);
+        index.upgrade = index.fields.value_span(Known::Upgrade);
     }
     Ok(())
 }
 
-/// Names what is wrong with the request line that begins here, if it is complete.
+/// Returns the error in the request line that begins at `line`, if the line is complete.
 #[cold]
-fn judge(window: &[u8], line: usize, limits: &Limits) -> Stop<Refusal> {
+fn diagnose(window: &[u8], line: usize, limits: &Limits) -> ParseError<Refusal> {
     let rest = window.get(line..).unwrap_or_default();
     match memchr(b'\n', rest) {
-        Some(end) => Stop::Bad(fault_in(&rest[..end], limits)),
-        None => Stop::Incomplete,
+        Some(end) => ParseError::Invalid(classify(&rest[..end], limits)),
+        None => ParseError::Incomplete,
     }
 }
 
-fn fault_in(line: &[u8], limits: &Limits) -> Refusal {
+fn classify(line: &[u8], limits: &Limits) -> Refusal {
     let Some((b'\r', line)) = line.split_last() else {
         return Refusal::RequestLineEnd;
     };
@@ -303,8 +306,8 @@ fn fault_in(line: &[u8], limits: &Limits) -> Refusal {
     }
 }
 
-/// Whether this begins like a request target: a path, an asterisk, or a URI (RFC 9112 §3.2). An authority stands for itself
-/// only with CONNECT, which is not told from other words here.
+/// Returns true if this looks like a request target: a path, an asterisk or a URI (RFC 9112 §3.2). The authority form
+/// of CONNECT is not recognized, because it looks like any other word.
 fn is_target(target: &[u8]) -> bool {
     target.starts_with(b"/") || target == b"*" || memchr::memmem::find(target, b"://").is_some()
 }

@@ -1,85 +1,103 @@
-//! The server's side of an HTTP/1 connection, without a socket: unread bytes go in, one event at a time comes out.
+//! Server side of an HTTP/1 connection, without a socket: parses unread bytes to one event per call.
 //!
-//! The caller owns all bytes. It calls `receive` with what is unread, drops what the event says is consumed, and calls again
-//! until it gets `More` (read from the peer first) or `Blocked` (answer first); with content, also when nothing is left
-//! unread, since `End` takes no bytes. For each `Request` it calls `respond` and `finish`, or `respond_complete`.
+//! The caller owns all bytes. It passes the unread bytes to `receive`, drops the consumed ones, and calls again until
+//! it gets `More` (read from the client first) or `Blocked` (respond first). After a request with a body it also calls
+//! with no bytes, because `End` may consume none. For each `Request` it calls `respond` and `finish`, or
+//! `respond_complete`.
 //!
 //! ```text
-//! reading:  Head ──Request──► Content ──End──► Waiting        Waiting ──finish──► Head (keep-alive) or Closed
-//!             └──Request without content──────────┘           any ──refusal, upgrade, close──► Closed
-//! writing:  Idle ──Request──► Owed ──respond──► Begun ──finish──► Idle
+//! reading:  Head ──Request──► Body ──End──► AwaitingResponse ──finish──► Head (keep-alive) or Closed
+//!             └──Request without body──────────┘
+//!           any ──refusal, upgrade, close──► Closed
+//! writing:  Idle ──Request──► Pending ──respond──► Started ──finish──► Idle
 //! ```
 
 use memchr::memchr;
 
-use super::content::{ContentFault, ContentReader, Piece};
-use super::content_writer::ContentWriter;
+use super::body_reader::{BodyError, BodyEvent, BodyReader};
+use super::body_writer::BodyWriter;
 use super::encode::{ConnectionField, EncodeError, Framing, Length};
-use super::framing::Content;
-use super::lines::Stop;
+use super::framing::BodyFraming;
+use super::lines::ParseError;
 use super::request_head::read_head;
 use crate::limits::Limits;
 use crate::method::Method;
-use crate::refusal::{FieldFault, Refusal};
+use crate::refusal::{FieldError, Refusal};
 use crate::request::{RequestIndex, Version};
 use crate::status::Status;
 
-/// What the unread bytes turned out to be.
+/// Event in the unread bytes. `consumed` is the number of bytes to drop from their front.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Received {
-    /// Not enough for an event; the consumed bytes were between others (sizes of chunks).
-    More { consumed: usize },
-    /// A head; its index is filled. Without content no `End` follows.
-    Request { consumed: usize, content: Content },
-    /// `unread[start..end]` is content; everything up to `end` is consumed.
-    Data { start: usize, end: usize },
-    /// Content and trailers are complete; `RequestIndex::trailers` points into these unread bytes.
-    End { consumed: usize },
-    /// An answer is owed, or the connection reads no further.
+pub enum ServerEvent {
+    /// The bytes are incomplete; read more from the client.
+    More {
+        /// Bytes to drop, such as the size of a chunk.
+        consumed: usize,
+    },
+    /// The head of a request; its index is filled. No `End` follows if there is no body.
+    Request {
+        /// Bytes to drop.
+        consumed: usize,
+        /// Framing of the body.
+        body: BodyFraming,
+    },
+    /// `unread[start..end]` is part of the body; drop everything up to `end`.
+    Data {
+        /// Position of the first byte of the data.
+        start: usize,
+        /// Position after the data; bytes to drop.
+        end: usize,
+    },
+    /// Body and trailers are complete; [`RequestIndex::trailers`] refers to these unread bytes.
+    End {
+        /// Bytes to drop.
+        consumed: usize,
+    },
+    /// A response must be sent first, or the connection reads nothing more.
     Blocked,
 }
 
-/// What becomes of the connection after an answer.
+/// State of the connection after a response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Next {
-    /// The next request may follow, or stand in the unread bytes already.
+pub enum AfterResponse {
+    /// The next request may follow; it may be in the unread bytes already.
     KeepAlive,
-    /// Content of the request is still unread. `receive` goes on giving it, to be thrown away; after `End` the next
-    /// request follows. When that is too much to bear, treat it as `Linger`.
+    /// The request body is not read completely. `receive` continues to return it, to be discarded; the next request
+    /// follows after `End`. If the rest is too large, treat this as `Linger`.
     Drain,
-    /// Close after the answer has gone out.
+    /// Close after the response is sent.
     Close,
-    /// Send the answer, stop writing, read and drop a bounded amount, then close: closing at once would reset the
-    /// connection and might destroy the answer on its way.
+    /// Send the response, shut down the sending side, read and discard a bounded amount, and then close. Closing at
+    /// once would reset the connection and might discard the response before the client reads it.
     Linger,
-    /// All unread and coming bytes belong to the protocol that was agreed upon.
+    /// All unread and further bytes belong to the new protocol.
     Upgrade,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Reading {
+enum ReadState {
     Head,
-    Content,
-    Waiting,
+    Body,
+    AwaitingResponse,
     Closed,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Writing {
+enum WriteState {
     Idle,
-    Owed,
-    Begun,
+    Pending,
+    Started,
 }
 
-/// One connection; it holds no buffer, so an idle one costs these few bytes.
+/// State of one connection, without buffers, so that an idle connection needs only these few bytes.
 #[derive(Debug)]
 pub struct ServerConnection {
-    content: ContentReader,
-    answer: ContentWriter,
-    /// Bytes of an incomplete head that hold no line end beyond those already looked at.
+    request_body: BodyReader,
+    response_body: BodyWriter,
+    /// Bytes of an incomplete head that were searched for a line end already.
     scanned: u32,
-    reading: Reading,
-    writing: Writing,
+    reading: ReadState,
+    writing: WriteState,
     method: Method,
     version: Version,
     persists: bool,
@@ -95,13 +113,14 @@ impl Default for ServerConnection {
 }
 
 impl ServerConnection {
+    /// Creates the state of a new connection.
     pub const fn new() -> Self {
         Self {
-            content: ContentReader::of_requests(),
-            answer: ContentWriter::bare(),
+            request_body: BodyReader::for_requests(),
+            response_body: BodyWriter::empty(),
             scanned: 0,
-            reading: Reading::Head,
-            writing: Writing::Idle,
+            reading: ReadState::Head,
+            writing: WriteState::Idle,
             method: Method::Get,
             version: Version::Http11,
             persists: true,
@@ -111,13 +130,23 @@ impl ServerConnection {
         }
     }
 
-    /// Takes unread bytes and gives one event. After a refusal the connection reads no further.
+    /// Parses one event from the front of the unread bytes.
+    ///
+    /// # Errors
+    ///
+    /// If the request is refused. The connection reads nothing more then; if [`may_respond`](Self::may_respond) returns
+    /// true, the caller should send the status of the refusal.
     #[inline]
-    pub fn receive(&mut self, limits: &Limits, unread: &[u8], request: &mut RequestIndex) -> Result<Received, Refusal> {
+    pub fn receive(
+        &mut self,
+        limits: &Limits,
+        unread: &[u8],
+        request: &mut RequestIndex,
+    ) -> Result<ServerEvent, Refusal> {
         match self.reading {
-            Reading::Head => self.receive_head(limits, unread, request),
-            Reading::Content => self.receive_content(limits, unread, request),
-            Reading::Waiting | Reading::Closed => Ok(Received::Blocked),
+            ReadState::Head => self.receive_head(limits, unread, request),
+            ReadState::Body => self.receive_body(limits, unread, request),
+            ReadState::AwaitingResponse | ReadState::Closed => Ok(ServerEvent::Blocked),
         }
     }
 
@@ -127,14 +156,15 @@ impl ServerConnection {
         limits: &Limits,
         unread: &[u8],
         request: &mut RequestIndex,
-    ) -> Result<Received, Refusal> {
+    ) -> Result<ServerEvent, Refusal> {
         let window = limits.head_window(unread);
         if self.scanned > 0 && window.len() < limits.head_ceiling() {
-            // Without a new line end nothing can change: a peer that sends byte by byte costs one look at each byte.
+            // Without a new line end nothing can change, so a client that sends single bytes costs one search of each
+            // byte.
             let new = window.get(self.scanned as usize..).unwrap_or(window);
             if memchr(b'\n', new).is_none() {
                 self.scanned = window.len() as u32;
-                return Ok(Received::More { consumed: 0 });
+                return Ok(ServerEvent::More { consumed: 0 });
             }
         }
         match read_head(window, limits, request) {
@@ -145,141 +175,154 @@ impl ServerConnection {
                 self.persists = head.persists;
                 self.expects_continue = head.expects_continue;
                 self.wants_upgrade = head.wants_upgrade;
-                self.writing = Writing::Owed;
-                self.reading = Reading::Waiting;
-                if head.content != Content::None {
-                    self.reading = Reading::Content;
-                    self.content.start(head.content, limits.content_size);
+                self.writing = WriteState::Pending;
+                self.reading = ReadState::AwaitingResponse;
+                if head.body != BodyFraming::None {
+                    self.reading = ReadState::Body;
+                    self.request_body.start(head.body, limits.body_size);
                 }
-                Ok(Received::Request {
+                Ok(ServerEvent::Request {
                     consumed: head.end,
-                    content: head.content,
+                    body: head.body,
                 })
             }
-            Err(stop) => self.stopped_in_head(stop, window, limits),
+            Err(error) => self.incomplete_or_refused(error, window, limits),
         }
     }
 
     #[cold]
-    fn stopped_in_head(&mut self, stop: Stop<Refusal>, window: &[u8], limits: &Limits) -> Result<Received, Refusal> {
-        let refusal = match stop {
-            Stop::Bad(refusal) => refusal,
-            Stop::Incomplete if window.len() < limits.head_ceiling() => {
+    fn incomplete_or_refused(
+        &mut self,
+        error: ParseError<Refusal>,
+        window: &[u8],
+        limits: &Limits,
+    ) -> Result<ServerEvent, Refusal> {
+        let refusal = match error {
+            ParseError::Invalid(refusal) => refusal,
+            ParseError::Incomplete if window.len() < limits.head_ceiling() => {
                 self.scanned = window.len() as u32;
-                return Ok(Received::More { consumed: 0 });
+                return Ok(ServerEvent::More { consumed: 0 });
             }
-            Stop::Incomplete => {
+            ParseError::Incomplete => {
                 let mut lines = window;
                 while let [b'\r', b'\n', rest @ ..] = lines {
                     lines = rest;
                 }
                 match memchr(b'\n', lines) {
                     None => Refusal::TargetTooLong,
-                    Some(_) => Refusal::Field(FieldFault::TooLarge),
+                    Some(_) => Refusal::Field(FieldError::TooLarge),
                 }
             }
         };
-        // Nothing that was read of this head may decide how the refusal is framed.
+        // No part of the invalid head may affect the framing of the refusal.
         (self.method, self.version) = (Method::Get, Version::Http11);
         (self.expects_continue, self.wants_upgrade) = (false, false);
-        self.writing = Writing::Owed;
+        self.writing = WriteState::Pending;
         Err(self.refuse(refusal))
     }
 
-    fn receive_content(
+    fn receive_body(
         &mut self,
         limits: &Limits,
         unread: &[u8],
         request: &mut RequestIndex,
-    ) -> Result<Received, Refusal> {
-        match self.content.read(limits, unread, &mut request.trailers) {
-            Ok(Piece::More { consumed }) => Ok(Received::More { consumed }),
-            Ok(Piece::Data { start, end }) => {
-                // Whoever sends content does not wait for 100 (RFC 9110 §10.1.1).
+    ) -> Result<ServerEvent, Refusal> {
+        match self.request_body.read(limits, unread, &mut request.trailers) {
+            Ok(BodyEvent::More { consumed }) => Ok(ServerEvent::More { consumed }),
+            Ok(BodyEvent::Data { start, end }) => {
+                // A client that sends its body does not wait for 100 (RFC 9110 §10.1.1).
                 self.expects_continue = false;
-                Ok(Received::Data { start, end })
+                Ok(ServerEvent::Data { start, end })
             }
-            Ok(Piece::End { consumed }) => {
+            Ok(BodyEvent::End { consumed }) => {
                 self.expects_continue = false;
-                self.reading = if self.writing == Writing::Idle {
-                    Reading::Head
+                self.reading = if self.writing == WriteState::Idle {
+                    ReadState::Head
                 } else {
-                    Reading::Waiting
+                    ReadState::AwaitingResponse
                 };
-                Ok(Received::End { consumed })
+                Ok(ServerEvent::End { consumed })
             }
-            Err(ContentFault::Chunk(fault)) => Err(self.refuse(Refusal::Chunk(fault))),
-            Err(ContentFault::TooLarge) => Err(self.refuse(Refusal::ContentTooLarge)),
+            Err(BodyError::Chunk(error)) => Err(self.refuse(Refusal::Chunk(error))),
+            Err(BodyError::TooLarge) => Err(self.refuse(Refusal::ContentTooLarge)),
         }
     }
 
     fn refuse(&mut self, refusal: Refusal) -> Refusal {
-        self.reading = Reading::Closed;
+        self.reading = ReadState::Closed;
         self.persists = false;
         refusal
     }
 
-    /// Sets how much content this request may bring, known once its site is. Content announced above it is refused here,
-    /// chunked content when it gets there.
-    pub fn set_content_limit(&mut self, limit: u64) -> Result<(), Refusal> {
-        if self.reading == Reading::Content && !self.content.limit(limit) {
+    /// Sets the limit of the request body in bytes, once its site is known. A chunked body above it is refused by
+    /// `receive`.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::ContentTooLarge`] if the announced length exceeds the limit.
+    pub fn set_body_limit(&mut self, limit: u64) -> Result<(), Refusal> {
+        if self.reading == ReadState::Body && !self.request_body.limit(limit) {
             return Err(self.refuse(Refusal::ContentTooLarge));
         }
         Ok(())
     }
 
-    /// The client waits for `CONTINUE` before it sends its content: to be written when somebody wants the content, before
-    /// the answer. Answering without it closes the connection, as nobody knows then whether the content still comes.
+    /// Returns true if the client waits for [`CONTINUE`](super::CONTINUE) before it sends its body. Write it when the
+    /// handler reads the body. A final response without it closes the connection, because the client may send the body
+    /// or not.
     pub fn wants_continue(&self) -> bool {
-        self.expects_continue && self.writing == Writing::Owed && self.reading == Reading::Content
+        self.expects_continue && self.writing == WriteState::Pending && self.reading == ReadState::Body
     }
 
+    /// Records that [`CONTINUE`](super::CONTINUE) was written.
     pub fn continue_sent(&mut self) {
         self.expects_continue = false;
     }
 
-    /// An answer may be begun: a request waits for one, or a refusal that came before any answer.
-    pub fn may_answer(&self) -> bool {
-        self.writing == Writing::Owed
+    /// Returns true if a response may be started: for a request, or for a refusal before any response.
+    pub fn may_respond(&self) -> bool {
+        self.writing == WriteState::Pending
     }
 
-    /// Interim answers (103) may be written: the client speaks HTTP/1.1 and its answer is not begun.
-    pub fn may_inform(&self) -> bool {
-        self.writing == Writing::Owed && self.version != Version::Http10 && self.reading != Reading::Closed
+    /// Returns true if interim responses (103) may be written: the client uses HTTP/1.1 and the response is not
+    /// started.
+    pub fn may_send_interim(&self) -> bool {
+        self.writing == WriteState::Pending && self.version != Version::Http10 && self.reading != ReadState::Closed
     }
 
-    /// The client asked for another protocol in a way that 101 may answer.
+    /// Returns true if the client requested an upgrade that 101 may accept.
     pub fn may_upgrade(&self) -> bool {
-        self.wants_upgrade && self.writing == Writing::Owed
+        self.wants_upgrade && self.writing == WriteState::Pending
     }
 
-    /// Between two requests: a connection that closes now cuts off nothing but bytes of a request not yet complete.
+    /// Returns true between two requests. Closing the connection then discards at most an incomplete head.
     pub fn is_idle(&self) -> bool {
-        self.reading == Reading::Head && self.writing == Writing::Idle
+        self.reading == ReadState::Head && self.writing == WriteState::Idle
     }
 
-    /// Content of the current request is still to come.
-    pub fn is_receiving_content(&self) -> bool {
-        self.reading == Reading::Content
+    /// Returns true if the body of the current request is incomplete.
+    pub fn is_receiving_body(&self) -> bool {
+        self.reading == ReadState::Body
     }
 
-    /// Begins the answer and says how it is framed; `close` ends the connection after it.
+    /// Starts the response and returns its framing; `close` ends the connection after it.
     ///
-    /// 1xx but 101 is no answer: it is framed without content and changes nothing. 101 without `may_upgrade` closes.
-    /// Without a request (408 for a head that never came whole) the connection closes after the answer.
+    /// An interim response (1xx except 101) has no body and changes no state. 101 closes the connection unless
+    /// `may_upgrade` returned true. A response without a request, such as 408 for an incomplete head, closes the
+    /// connection.
     #[inline]
     pub fn respond(&mut self, status: Status, length: Length, close: bool) -> Framing {
-        if self.writing != Writing::Owed {
-            // No request: nothing of the one before may decide how this is framed.
-            (self.persists, self.reading) = (false, Reading::Closed);
+        if self.writing != WriteState::Pending {
+            // There is no request, and the previous one must not affect the framing.
+            (self.persists, self.reading) = (false, ReadState::Closed);
             (self.method, self.version, self.wants_upgrade) = (Method::Get, Version::Http11, false);
         }
         if (status.is_informational() || self.method == Method::Connect)
-            && let Some(framing) = self.respond_without_end(status)
+            && let Some(framing) = self.respond_interim_or_switch(status)
         {
             return framing;
         }
-        // Nobody knows whether content comes that waited for 100 and got an answer instead.
+        // A client that waited for 100 and got a final response may send its body or not.
         if close || self.expects_continue {
             self.persists = false;
         }
@@ -287,28 +330,28 @@ impl ServerConnection {
             connection: ConnectionField::None,
             chunked: false,
             content_length: None,
-            content: false,
+            has_body: false,
         };
-        (self.writing, self.answer) = (Writing::Begun, ContentWriter::bare());
-        if status.allows_content() {
+        (self.writing, self.response_body) = (WriteState::Started, BodyWriter::empty());
+        if status.allows_body() {
             match length {
-                // 205 asks to reset the form and has no content (RFC 9110 §15.3.6).
+                // 205 has no body (RFC 9110 §15.3.6).
                 _ if status == Status::RESET_CONTENT => framing.content_length = Some(0),
                 Length::Unknown if self.method == Method::Head => {}
                 Length::Unknown if self.version == Version::Http10 => {
-                    (self.persists, framing.content) = (false, true);
-                    self.answer = ContentWriter::until_close();
+                    (self.persists, framing.has_body) = (false, true);
+                    self.response_body = BodyWriter::until_close();
                 }
                 Length::Unknown => {
-                    (framing.chunked, framing.content) = (true, true);
-                    self.answer = ContentWriter::chunked();
+                    (framing.chunked, framing.has_body) = (true, true);
+                    self.response_body = BodyWriter::chunked();
                 }
                 Length::None | Length::Exact(_) => {
                     let length = if let Length::Exact(length) = length { length } else { 0 };
                     framing.content_length = Some(length);
                     if self.method != Method::Head {
-                        framing.content = true;
-                        self.answer = ContentWriter::exact(length);
+                        framing.has_body = true;
+                        self.response_body = BodyWriter::exact(length);
                     }
                 }
             }
@@ -321,14 +364,14 @@ impl ServerConnection {
         framing
     }
 
-    /// Interim answers, and the two after which no HTTP follows: 101, and 2xx to CONNECT (RFC 9110 §9.3.6).
+    /// Frames interim responses and the two that end HTTP: 101, and 2xx to CONNECT (RFC 9110 §9.3.6).
     #[cold]
-    fn respond_without_end(&mut self, status: Status) -> Option<Framing> {
+    fn respond_interim_or_switch(&mut self, status: Status) -> Option<Framing> {
         let mut framing = Framing {
             connection: ConnectionField::None,
             chunked: false,
             content_length: None,
-            content: false,
+            has_body: false,
         };
         if status == Status::SWITCHING_PROTOCOLS {
             self.upgraded = self.wants_upgrade;
@@ -337,84 +380,98 @@ impl ServerConnection {
             framing.connection = if self.wants_upgrade { upgrade } else { close };
         } else if status.is_informational() {
             return Some(framing);
-        } else if status.is_success() && self.reading == Reading::Waiting {
+        } else if status.is_success() && self.reading == ReadState::AwaitingResponse {
             self.upgraded = true;
         } else {
             return None;
         }
-        (self.writing, self.answer) = (Writing::Begun, ContentWriter::bare());
+        (self.writing, self.response_body) = (WriteState::Started, BodyWriter::empty());
         Some(framing)
     }
 
-    /// `respond` and `finish` at once, for an answer that is sent whole.
+    /// Combines `respond` and `finish`, for a response that is sent whole.
     #[inline]
-    pub fn respond_complete(&mut self, status: Status, length: Length, close: bool) -> (Framing, Next) {
+    pub fn respond_complete(&mut self, status: Status, length: Length, close: bool) -> (Framing, AfterResponse) {
         let framing = self.respond(status, length, close);
-        if self.writing == Writing::Begun {
-            self.answer = ContentWriter::bare();
+        if self.writing == WriteState::Started {
+            self.response_body = BodyWriter::empty();
         }
-        (framing, self.close_or_go_on())
+        (framing, self.after_response())
     }
 
-    /// Accounts for data of the answer that is about to be sent, and writes what must stand before it.
+    /// Accounts for `size` bytes of the response body that the caller is about to send, and writes the chunk header
+    /// before them.
+    ///
+    /// # Errors
+    ///
+    /// If the body is longer than announced, or the response has none.
     pub fn begin_data(&mut self, size: u64, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-        self.answer.begin(size, out)
+        self.response_body.begin(size, out)
     }
 
-    /// What must stand behind the data announced with `begin_data`; nothing for data of no bytes.
+    /// Returns the bytes to send after the data of `begin_data`; do not send them after empty data.
     pub fn data_end(&self) -> &'static [u8] {
-        self.answer.end()
+        self.response_body.end()
     }
 
-    /// Writes data of the answer, framed.
+    /// Writes framed data of the response body.
+    ///
+    /// # Errors
+    ///
+    /// If the body is longer than announced, or the response has none.
     pub fn encode_data(&mut self, data: &[u8], out: &mut Vec<u8>) -> Result<(), EncodeError> {
-        self.answer.write(data, out)
+        self.response_body.write(data, out)
     }
 
-    /// Ends the answer. One that is shorter than announced can only be told by closing.
-    pub fn finish(&mut self, out: &mut Vec<u8>) -> Next {
-        self.answer.finish(out);
-        self.close_or_go_on()
+    /// Ends the response. A body shorter than announced closes the connection, which is the only way to signal it.
+    pub fn finish(&mut self, out: &mut Vec<u8>) -> AfterResponse {
+        self.response_body.finish(out);
+        self.after_response()
     }
 
-    /// As `finish`; trailers are dropped where the answer is not chunked. On an error the answer is not ended.
+    /// Ends the response with trailers, which are dropped if the body is not chunked.
+    ///
+    /// # Errors
+    ///
+    /// If a trailer field is invalid or not allowed; the response is not ended then.
     pub fn finish_with_trailers<'a>(
         &mut self,
         trailers: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
         out: &mut Vec<u8>,
-    ) -> Result<Next, EncodeError> {
-        self.answer.finish_with_trailers(trailers, out)?;
-        Ok(self.close_or_go_on())
+    ) -> Result<AfterResponse, EncodeError> {
+        self.response_body.finish_with_trailers(trailers, out)?;
+        Ok(self.after_response())
     }
 
-    /// Gives up an answer that was begun: the client learns it from the close, as the content does not end as announced.
-    pub fn abort(&mut self) -> Next {
-        (self.persists, self.reading, self.writing) = (false, Reading::Closed, Writing::Idle);
-        self.answer = ContentWriter::bare();
-        Next::Close
+    /// Aborts a started response. The client detects it because the connection closes before the announced end of the
+    /// body.
+    pub fn abort(&mut self) -> AfterResponse {
+        (self.persists, self.reading, self.writing) = (false, ReadState::Closed, WriteState::Idle);
+        self.response_body = BodyWriter::empty();
+        AfterResponse::Close
     }
 
     #[inline]
-    fn close_or_go_on(&mut self) -> Next {
-        if self.writing != Writing::Begun || self.answer.is_short() {
+    fn after_response(&mut self) -> AfterResponse {
+        if self.writing != WriteState::Started || self.response_body.is_short() {
             return self.abort();
         }
-        (self.writing, self.answer) = (Writing::Idle, ContentWriter::bare());
-        if self.reading == Reading::Waiting && self.persists && !self.upgraded {
-            self.reading = Reading::Head;
-            return Next::KeepAlive;
+        (self.writing, self.response_body) = (WriteState::Idle, BodyWriter::empty());
+        if self.reading == ReadState::AwaitingResponse && self.persists && !self.upgraded {
+            self.reading = ReadState::Head;
+            return AfterResponse::KeepAlive;
         }
-        if self.reading == Reading::Content && self.persists {
-            return Next::Drain;
+        if self.reading == ReadState::Body && self.persists {
+            return AfterResponse::Drain;
         }
-        let was = std::mem::replace(&mut self.reading, Reading::Closed);
+        let was = std::mem::replace(&mut self.reading, ReadState::Closed);
         match was {
-            _ if self.upgraded => Next::Upgrade,
-            Reading::Waiting => Next::Close,
-            Reading::Head | Reading::Content | Reading::Closed => Next::Linger,
+            _ if self.upgraded => AfterResponse::Upgrade,
+            ReadState::AwaitingResponse => AfterResponse::Close,
+            ReadState::Head | ReadState::Body | ReadState::Closed => AfterResponse::Linger,
         }
     }
 }
 
-// Part of what an idle connection costs beside its socket; all of it together is to stay below 1 KB of heap.
+// Part of the memory of an idle connection besides its socket, which must stay below 1 KB of heap in total.
 const _: () = assert!(size_of::<ServerConnection>() <= 64);

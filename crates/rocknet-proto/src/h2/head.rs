@@ -6,7 +6,7 @@ use super::error::Malformed;
 use super::hpack::{FieldSink, NameClass, Pseudo};
 use super::priority::Priority;
 use crate::fields::{Known, Span};
-use crate::h1::{FieldFault, Refusal};
+use crate::h1::{FieldError, Refusal};
 use crate::limits::Limits;
 use crate::request::{Request, RequestIndex};
 
@@ -217,9 +217,9 @@ impl HeadSink<'_> {
         } else if class == NameClass::Pseudo(Pseudo::Path) && value_length > self.limits.target_size {
             parts.refusal = Some(Refusal::TargetTooLong);
         } else if parts.fields > self.limits.fields {
-            parts.refusal = Some(Refusal::Field(FieldFault::TooMany));
+            parts.refusal = Some(Refusal::Field(FieldError::TooMany));
         } else {
-            parts.refusal = Some(Refusal::Field(FieldFault::TooLarge));
+            parts.refusal = Some(Refusal::Field(FieldError::TooLarge));
         }
         self.head.bytes.truncate(start);
     }

@@ -34,7 +34,7 @@ pub fn requested_settings(request: &Request<'_>) -> Option<Vec<u8>> {
 
 /// Converts the request to stream 1 of an HTTP/2 connection: removes the fields that concern the HTTP/1.1 connection.
 pub fn as_stream_request(request: &OwnedRequest) -> OwnedRequest {
-    request.over_http2(|name| {
+    request.to_http2(|name| {
         HTTP1_CONNECTION_FIELDS
             .iter()
             .any(|known| name.eq_ignore_ascii_case(known.as_bytes()))

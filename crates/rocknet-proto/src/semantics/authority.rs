@@ -1,42 +1,49 @@
-//! The host a request is for, as `Host` or `:authority` names it (RFC 9110 §7.2, RFC 3986 §3.2).
+//! Host of a request, parsed from `Host` or `:authority` (RFC 9110 §7.2, RFC 3986 §3.2).
 
 use std::io::Write;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// The longest name of the DNS in text (RFC 1035 §3.1: 255 bytes on its wire), with its trailing dot.
+/// Longest DNS name in text with its trailing dot (RFC 1035 §3.1: 255 bytes on the wire).
 const MAX_NAME: usize = 254;
 
-/// RFC 1035 §2.3.4.
+/// Longest label of a DNS name (RFC 1035 §2.3.4).
 const MAX_LABEL: usize = 63;
 
-/// Room for any host [`Authority::lower_host`] writes.
+/// Size of a buffer for [`Authority::lower_host`], in bytes.
 pub const HOST_BUFFER: usize = 256;
 
-/// A host and, if one was named, a port.
+/// A host with an optional port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Authority<'a> {
-    /// As sent: case and trailing dot kept, an IPv6 address within its brackets. ASCII, and none of it can end a field
-    /// or break out of a URL.
+    /// Host as sent: with its case, its trailing dot, and the brackets of an IPv6 address. It is ASCII, and no byte can
+    /// end a field or break out of a URL.
     pub host: &'a [u8],
+    /// Port, if present and not empty.
     pub port: Option<u16>,
+    /// Kind of the host.
     pub kind: HostKind,
 }
 
+/// Kind of a host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HostKind {
+    /// DNS name.
     Name,
+    /// IPv4 address.
     Ipv4,
+    /// IPv6 address in brackets.
     Ipv6,
 }
 
 impl<'a> Authority<'a> {
-    /// `host [":" port]`; an empty port is no port.
+    /// Parses `host [":" port]`; an empty port counts as missing.
     ///
-    /// Names are narrower than RFC 3986 has them: letters, digits, `-`, `_` and dots, no percent-encoding and no
-    /// sub-delims. No name of the DNS has those, a site with one cannot be configured, and hosts are written into
-    /// redirects and logs. Nor may a name end in a number without being an IPv4 address: browsers read `127.1` and
-    /// `0x7f.1` as addresses, so a rule on the name would be passed by. Addresses with a zone, and of future versions
-    /// of IP, are refused.
+    /// Names are stricter than in RFC 3986: letters, digits, `-`, `_` and dots, without percent-encoding and
+    /// sub-delims. No DNS name has those, no site with such a name can be configured, and hosts are written into
+    /// redirects and logs.
+    ///
+    /// A name must not end with a number unless it is an IPv4 address. Browsers read `127.1` and `0x7f.1` as addresses,
+    /// which would bypass a rule on the address. IPv6 addresses with a zone and IPvFuture are refused.
     pub fn parse(authority: &'a [u8]) -> Option<Authority<'a>> {
         if authority.first() == Some(&b'[') {
             let end = memchr::memchr(b']', authority)?;
@@ -64,14 +71,15 @@ impl<'a> Authority<'a> {
         })
     }
 
-    /// The form under which hosts are compared: lower case, without the trailing dot of a rooted name, and an IPv6
-    /// address in brackets as RFC 5952 writes it.
+    /// Returns the canonical form for comparisons: lower case, without the trailing dot of a rooted name, and an IPv6
+    /// address in brackets in the form of RFC 5952.
     pub fn lower_host<'b>(&self, buffer: &'b mut [u8; HOST_BUFFER]) -> &'b str {
         let length = match self.kind {
             HostKind::Ipv6 => self.write_ipv6(buffer),
             HostKind::Name | HostKind::Ipv4 => {
                 let host = self.host.strip_suffix(b".").unwrap_or(self.host);
-                // Never cut: the fields are public, the length of a parsed host is at most MAX_NAME.
+                // Parsed hosts are never truncated: they have at most MAX_NAME bytes. The limit is for constructed
+                // ones.
                 let host = &host[..host.len().min(HOST_BUFFER)];
                 buffer[..host.len()].copy_from_slice(host);
                 buffer[..host.len()].make_ascii_lowercase();
@@ -92,7 +100,7 @@ impl<'a> Authority<'a> {
     }
 }
 
-/// *DIGIT, up to 65535.
+/// Parses `*DIGIT` up to 65535.
 fn port(digits: &[u8]) -> Option<Option<u16>> {
     if digits.is_empty() {
         return Some(None);
@@ -108,7 +116,7 @@ fn name_kind(host: &[u8]) -> Option<HostKind> {
     if host.len() > MAX_NAME {
         return None;
     }
-    // One pass: this is on the way of every request.
+    // One pass, because every request needs it.
     let (mut start, mut last) = (0, &host[..0]);
     for (at, &byte) in host.iter().enumerate() {
         if LABEL[usize::from(byte)] {
@@ -120,7 +128,7 @@ fn name_kind(host: &[u8]) -> Option<HostKind> {
         }
         start = at + 1;
     }
-    // Nothing behind the last dot is the root; nothing at all is no host.
+    // Nothing after the last dot stands for the root; an empty host is invalid.
     if start < host.len() {
         last = &host[start..];
     }
@@ -130,12 +138,12 @@ fn name_kind(host: &[u8]) -> Option<HostKind> {
     if !is_number(last) {
         return Some(HostKind::Name);
     }
-    // The address itself has no root to name; the standard parser allows no leading zeros and four parts alone.
+    // An address has no trailing dot. The parser of the standard library requires four parts without leading zeros.
     let address: Option<Ipv4Addr> = std::str::from_utf8(host).ok().and_then(|text| text.parse().ok());
     address.map(|_| HostKind::Ipv4)
 }
 
-/// What a label is made of.
+/// Bytes of a label.
 const LABEL: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0_u8;
@@ -146,7 +154,7 @@ const LABEL: [bool; 256] = {
     table
 };
 
-/// Decimal or hexadecimal, as the URL standard's "ends in a number" has it.
+/// Returns true for a decimal or hexadecimal number, by the "ends in a number" checker of the URL standard.
 fn is_number(label: &[u8]) -> bool {
     match label {
         [b'0', b'x' | b'X', digits @ ..] => digits.iter().all(u8::is_ascii_hexdigit),
@@ -166,8 +174,8 @@ mod tests {
 
     #[test]
     fn parses() {
-        type Row = (&'static str, Option<(&'static str, Option<u16>, HostKind)>);
-        let rows: &[Row] = &[
+        type ParseCase = (&'static str, Option<(&'static str, Option<u16>, HostKind)>);
+        let rows: &[ParseCase] = &[
             ("example.com", Some(("example.com", None, Name))),
             ("EXAMPLE.com:8080", Some(("EXAMPLE.com", Some(8080), Name))),
             ("example.com.", Some(("example.com.", None, Name))),
@@ -244,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_are_met_from_both_sides() {
+    fn limits_from_both_sides() {
         let label = "a".repeat(MAX_LABEL);
         let name = format!("{label}.{label}.{label}.{}", "a".repeat(61));
         assert_eq!(name.len(), MAX_NAME - 1);
@@ -255,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn lowers() {
+    fn lowercases_hosts() {
         let rows: &[(&str, &str)] = &[
             ("EXAMPLE.Com", "example.com"),
             ("example.com.", "example.com"),
@@ -269,23 +277,23 @@ mod tests {
             let parsed = Authority::parse(authority.as_bytes()).unwrap();
             assert_eq!(parsed.lower_host(&mut [0; HOST_BUFFER]), expected, "{authority}");
         }
-        let made_up = Authority {
+        let constructed = Authority {
             host: &[b'A'; 400],
             port: None,
             kind: Name,
         };
-        assert_eq!(made_up.lower_host(&mut [0; HOST_BUFFER]), "a".repeat(HOST_BUFFER));
-        let made_up = Authority {
+        assert_eq!(constructed.lower_host(&mut [0; HOST_BUFFER]), "a".repeat(HOST_BUFFER));
+        let constructed = Authority {
             host: b"x",
             port: None,
             kind: Ipv6,
         };
-        assert_eq!(made_up.lower_host(&mut [0; HOST_BUFFER]), "");
+        assert_eq!(constructed.lower_host(&mut [0; HOST_BUFFER]), "");
     }
 
     proptest! {
         #[test]
-        fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+        fn any_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
             if let Some(authority) = Authority::parse(&bytes) {
                 let harmless = |b: &u8| b.is_ascii_alphanumeric() || b"-_.[]:".contains(b);
                 prop_assert!(authority.host.iter().all(harmless) && !authority.host.is_empty());
@@ -293,7 +301,7 @@ mod tests {
         }
 
         #[test]
-        fn every_address_is_one_host(address: std::net::Ipv6Addr, port: u16) {
+        fn each_address_has_one_host_form(address: std::net::Ipv6Addr, port: u16) {
             let long: Vec<String> = address.segments().iter().map(|part| format!("{part:04X}")).collect();
             let text = format!("[{}]:{port}", long.join(":"));
             let authority = Authority::parse(text.as_bytes()).unwrap();

@@ -1,52 +1,57 @@
-//! Conditional requests: whether the client's copy will do, and whether it may still act (RFC 9110 §13).
+//! Conditional requests: evaluates preconditions against the current representation (RFC 9110 §13).
 
 use super::etag::{self, Comparison, EntityTag};
 use super::{date, list};
 use crate::method::Method;
 
-/// The values of the fields that set conditions, as sent.
+/// Values of the precondition fields, as sent.
 ///
-/// `If-Match` and `If-None-Match` sent as several fields are to be joined with `, ` beforehand. The two dates sent more
-/// than once are not valid dates; joined in the same way they are ignored, as they must be.
+/// The caller must join repeated fields with `, `. Joined dates are invalid and therefore ignored, as the standard
+/// requires.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Preconditions<'a> {
+    /// Value of `If-Match` (§13.1.1).
     pub if_match: Option<&'a [u8]>,
+    /// Value of `If-None-Match` (§13.1.2).
     pub if_none_match: Option<&'a [u8]>,
+    /// Value of `If-Modified-Since` (§13.1.3).
     pub if_modified_since: Option<&'a [u8]>,
+    /// Value of `If-Unmodified-Since` (§13.1.4).
     pub if_unmodified_since: Option<&'a [u8]>,
 }
 
-/// What there is to compare with: the state of the selected representation.
+/// Validators of the selected representation.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Validators<'a> {
-    /// The entity tag with its quotes; empty where there is none.
+    /// Entity tag with its quotes; empty without a tag.
     pub etag: &'a [u8],
-    /// In seconds since 1970.
+    /// Time of the last modification, in seconds since 1970.
     pub last_modified: Option<u64>,
 }
 
+/// Result of [`evaluate`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// Answer as if nothing had been asked. A `Range` is looked at only now, and after `If-Range`.
+    /// Respond as without preconditions. Only then `If-Range` and `Range` are evaluated.
     Proceed,
-    /// 304
+    /// Respond with 304.
     NotModified,
-    /// 412
+    /// Respond with 412.
     PreconditionFailed,
 }
 
-/// Judges the conditions in the order of RFC 9110 §13.2.2.
+/// Evaluates the preconditions in the order of RFC 9110 §13.2.2.
 ///
-/// To be called where the answer without conditions would be a 2xx (§13.2.1). `exists` tells whether there is a
-/// representation at all, which is what `*` asks. A date that cannot be read, or that has nothing to be compared with,
-/// sets no condition; a list of tags that cannot be read matches nothing.
+/// Call it only if the response without preconditions would be a 2xx (§13.2.1). `exists` is true if there is a current
+/// representation, which `*` matches. An invalid date, or one without a date to compare with, is ignored; an invalid
+/// list of tags matches nothing.
 pub fn evaluate(
     method: Method,
     preconditions: &Preconditions<'_>,
     validators: &Validators<'_>,
     exists: bool,
 ) -> Outcome {
-    // Methods that select no representation have nothing to condition on (§13.2.1).
+    // These methods select no representation, so preconditions do not apply (§13.2.1).
     if matches!(method, Method::Connect | Method::Options | Method::Trace) {
         return Outcome::Proceed;
     }
@@ -57,7 +62,7 @@ pub fn evaluate(
         if !etag::list_matches(tags, validators.etag, exists, Comparison::Strong) {
             return Outcome::PreconditionFailed;
         }
-    } else if let Some((since, modified)) = moment(preconditions.if_unmodified_since).zip(last_modified)
+    } else if let Some((since, modified)) = parse_date(preconditions.if_unmodified_since).zip(last_modified)
         && modified > since
     {
         return Outcome::PreconditionFailed;
@@ -72,7 +77,7 @@ pub fn evaluate(
             };
         }
     } else if reads
-        && let Some((since, modified)) = moment(preconditions.if_modified_since).zip(last_modified)
+        && let Some((since, modified)) = parse_date(preconditions.if_modified_since).zip(last_modified)
         && modified <= since
     {
         return Outcome::NotModified;
@@ -80,20 +85,23 @@ pub fn evaluate(
     Outcome::Proceed
 }
 
-/// Whether `If-Range` lets a `Range` act: the client's part and the one it asks for are of the same bytes (§13.1.5).
+/// Returns true if `If-Range` allows to apply `Range`: the client's part and the current representation have the same
+/// bytes (§13.1.5).
 ///
-/// Tags compare strongly. A date must be exactly the one that was sent, for a later one proves nothing; a caller that
-/// knows a file to have changed within the last second should leave `last_modified` out, since a date is no strong
-/// validator then (§8.8.2.2).
+/// Tags are compared strongly. A date must equal `last_modified`, because a later one proves nothing. Callers should
+/// omit `last_modified` of a file that changed within the last second, because its date is not a strong validator
+/// (§8.8.2.2).
 pub fn if_range(value: &[u8], validators: &Validators<'_>) -> bool {
     let value = list::trim(value);
     match EntityTag::parse(value) {
-        Some(asked) => EntityTag::parse(validators.etag).is_some_and(|tag| tag.matches(&asked, Comparison::Strong)),
+        Some(requested) => {
+            EntityTag::parse(validators.etag).is_some_and(|tag| tag.matches(&requested, Comparison::Strong))
+        }
         None => date::parse(value).is_some_and(|date| validators.last_modified == Some(date)),
     }
 }
 
-fn moment(value: Option<&[u8]>) -> Option<u64> {
+fn parse_date(value: Option<&[u8]>) -> Option<u64> {
     date::parse(list::trim(value?))
 }
 
@@ -105,16 +113,16 @@ mod tests {
     const BEFORE: &str = "Sun, 06 Nov 1994 08:49:36 GMT";
     const SAME: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
     const AFTER: &str = "Sun, 06 Nov 1994 08:49:38 GMT";
-    const THERE: Validators<'_> = Validators {
+    const EXISTING: Validators<'_> = Validators {
         etag: br#""v1""#,
         last_modified: Some(784_111_777),
     };
-    const NOTHING: Validators<'_> = Validators {
+    const WITHOUT_VALIDATORS: Validators<'_> = Validators {
         etag: b"",
         last_modified: None,
     };
 
-    /// Conditions written as `field: value` lines.
+    /// Checks conditions that are written as `field: value` lines.
     fn check(
         method: Method,
         conditions: &[&'static str],
@@ -143,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_on_what_exists() {
+    fn conditions_on_an_existing_representation() {
         let since = |value| leaked("If-Modified-Since", value);
         let until = |value| leaked("If-Unmodified-Since", value);
         let rows: &[(Method, &[&'static str], Outcome)] = &[
@@ -186,13 +194,13 @@ mod tests {
             (Method::Get, &[until(SAME)], Proceed),
             (Method::Put, &[until(AFTER)], Proceed),
             (Method::Get, &["If-Unmodified-Since: tomorrow"], Proceed),
-            // Tags outrank dates, whichever way they point.
+            // Tags take precedence over dates.
             (Method::Get, &[r#"If-None-Match: "v0""#, since(AFTER)], Proceed),
             (Method::Get, &[r#"If-None-Match: "v1""#, since(BEFORE)], NotModified),
             (Method::Get, &["If-None-Match: junk", since(AFTER)], Proceed),
             (Method::Get, &[r#"If-Match: "v1""#, until(BEFORE)], Proceed),
             (Method::Get, &[r#"If-Match: "v0""#, until(AFTER)], PreconditionFailed),
-            // What forbids outranks what spares.
+            // 412 takes precedence over 304.
             (
                 Method::Get,
                 &[r#"If-Match: "v0""#, r#"If-None-Match: "v1""#],
@@ -205,18 +213,18 @@ mod tests {
             ),
             (Method::Get, &[until(BEFORE), since(AFTER)], PreconditionFailed),
             (Method::Get, &[until(AFTER), since(AFTER)], NotModified),
-            // No representation is selected by these.
+            // These methods select no representation.
             (Method::Options, &[r#"If-Match: "v0""#], Proceed),
             (Method::Trace, &["If-None-Match: *"], Proceed),
             (Method::Connect, &[until(BEFORE)], Proceed),
         ];
         for &(method, conditions, expected) in rows {
-            check(method, conditions, &THERE, true, expected);
+            check(method, conditions, &EXISTING, true, expected);
         }
     }
 
     #[test]
-    fn conditions_on_what_is_not_there_or_has_no_validators() {
+    fn conditions_without_representation_or_validators() {
         let rows: &[(Method, &[&'static str], bool, Outcome)] = &[
             (Method::Put, &["If-None-Match: *"], false, Proceed),
             (Method::Put, &["If-Match: *"], false, PreconditionFailed),
@@ -230,19 +238,19 @@ mod tests {
             (Method::Get, &[leaked("If-Unmodified-Since", BEFORE)], true, Proceed),
         ];
         for &(method, conditions, exists, expected) in rows {
-            check(method, conditions, &NOTHING, exists, expected);
+            check(method, conditions, &WITHOUT_VALIDATORS, exists, expected);
         }
         check(
             Method::Get,
             &[leaked("If-Unmodified-Since", BEFORE)],
-            &THERE,
+            &EXISTING,
             false,
             Proceed,
         );
         check(
             Method::Get,
             &[leaked("If-Modified-Since", AFTER)],
-            &THERE,
+            &EXISTING,
             false,
             Proceed,
         );
@@ -255,21 +263,21 @@ mod tests {
             last_modified: None,
         };
         let rows: &[(&str, &Validators<'_>, bool)] = &[
-            (r#""v1""#, &THERE, true),
-            (r#" "v1" "#, &THERE, true),
-            (r#""v0""#, &THERE, false),
-            (r#"W/"v1""#, &THERE, false),
+            (r#""v1""#, &EXISTING, true),
+            (r#" "v1" "#, &EXISTING, true),
+            (r#""v0""#, &EXISTING, false),
+            (r#"W/"v1""#, &EXISTING, false),
             (r#""v1""#, &weak, false),
             (r#"W/"v1""#, &weak, false),
-            (r#""v1", "v2""#, &THERE, false),
-            ("*", &THERE, false),
-            (BEFORE, &THERE, false),
-            (SAME, &THERE, true),
-            (AFTER, &THERE, false),
-            ("Sunday, 06-Nov-94 08:49:37 GMT", &THERE, true),
-            (SAME, &NOTHING, false),
-            (r#""""#, &NOTHING, false),
-            ("", &NOTHING, false),
+            (r#""v1", "v2""#, &EXISTING, false),
+            ("*", &EXISTING, false),
+            (BEFORE, &EXISTING, false),
+            (SAME, &EXISTING, true),
+            (AFTER, &EXISTING, false),
+            ("Sunday, 06-Nov-94 08:49:37 GMT", &EXISTING, true),
+            (SAME, &WITHOUT_VALIDATORS, false),
+            (r#""""#, &WITHOUT_VALIDATORS, false),
+            ("", &WITHOUT_VALIDATORS, false),
         ];
         for &(value, validators, expected) in rows {
             assert_eq!(

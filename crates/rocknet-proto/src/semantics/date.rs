@@ -1,18 +1,19 @@
-//! HTTP dates to seconds since 1970 and back (RFC 9110 §5.6.7), without asking any clock.
+//! Formats and parses HTTP dates (RFC 9110 §5.6.7), without reading a clock.
 
-/// The length of an IMF-fixdate: it never varies, so that a cached `Date` can be patched in place.
+/// Length of an IMF-fixdate in bytes. It never varies, so that the date in a cached head can be replaced in place.
 pub const DATE_LENGTH: usize = 29;
 
-/// 9999-12-31T23:59:59Z: the last second that four digits of a year can say.
+/// 9999-12-31T23:59:59Z, the last second with a year of four digits.
 const LAST_SECOND: u64 = 253_402_300_799;
 
 const DAY: u64 = 86_400;
 
-/// Two-digit years from here on are of the twentieth century, those below of the twenty-first. RFC 9110 wants "not more
-/// than 50 years ahead of now"; a fixed pivot keeps this function pure, and no server stamped files before 1970.
+/// Two-digit years from this one on belong to the twentieth century, smaller ones to the twenty-first. RFC 9110
+/// requires years at most 50 years ahead. A fixed pivot keeps the function pure, and no server sent dates before 1970.
 const CENTURY_PIVOT: u64 = 70;
 
-/// The IMF-fixdate of a moment, such as `Sun, 06 Nov 1994 08:49:37 GMT`. Moments after the year 9999 are clamped to it.
+/// Returns the IMF-fixdate of a Unix time, such as `Sun, 06 Nov 1994 08:49:37 GMT`. Later times are clamped to the end
+/// of the year 9999.
 pub fn format(unix_seconds: u64) -> [u8; DATE_LENGTH] {
     let seconds = unix_seconds.min(LAST_SECOND);
     let (days, of_day) = (seconds / DAY, seconds % DAY);
@@ -30,10 +31,10 @@ pub fn format(unix_seconds: u64) -> [u8; DATE_LENGTH] {
     out
 }
 
-/// The moment an HTTP-date names, in any of its three forms: IMF-fixdate, RFC 850, asctime.
+/// Parses an HTTP-date in any of its three forms (IMF-fixdate, RFC 850, asctime) to seconds since 1970.
 ///
-/// A date that cannot be (31 February, a wrong day of the week, before 1970) is `None`: the fields that carry dates
-/// are all ignored when invalid, and ignoring costs a transfer, while guessing may cost a stale page.
+/// An impossible date (31 February, a wrong day of the week, before 1970) is `None`. Fields with invalid dates are
+/// ignored, which costs a transfer, while a guess may yield a stale page.
 pub fn parse(date: &[u8]) -> Option<u64> {
     let comma = date.iter().take(LONGEST_DAY_NAME + 1).position(|&b| b == b',');
     match comma {
@@ -51,7 +52,7 @@ fn parse_imf_fixdate(date: &[u8]) -> Option<u64> {
     if &date[25..] != b" GMT" {
         return None;
     }
-    moment(
+    unix_seconds(
         day_of_week,
         number(&date[12..16])?,
         month(&date[8..11])?,
@@ -75,7 +76,7 @@ fn parse_rfc850(date: &[u8], comma: usize) -> Option<u64> {
     } else {
         1900 + short_year
     };
-    moment(
+    unix_seconds(
         day_of_week,
         year,
         month(&rest[5..8])?,
@@ -99,7 +100,7 @@ fn parse_asctime(date: &[u8]) -> Option<u64> {
     } else {
         number(&date[8..10])?
     };
-    moment(
+    unix_seconds(
         day_of_week,
         number(&date[20..24])?,
         month(&date[4..7])?,
@@ -108,13 +109,13 @@ fn parse_asctime(date: &[u8]) -> Option<u64> {
     )
 }
 
-/// The checked moment; `clock` is eight bytes, `hh:mm:ss`.
-fn moment(day_of_week: usize, year: u64, month: u64, day: u64, clock: &[u8]) -> Option<u64> {
+/// Validates a date and returns its Unix time; `clock` is `hh:mm:ss`, eight bytes.
+fn unix_seconds(day_of_week: usize, year: u64, month: u64, day: u64, clock: &[u8]) -> Option<u64> {
     if clock[2] != b':' || clock[5] != b':' {
         return None;
     }
     let (hour, minute, second) = (number(&clock[0..2])?, number(&clock[3..5])?, number(&clock[6..8])?);
-    // Second 60 is a leap second, which the grammar allows and Unix time counts as the next one.
+    // Second 60 is a leap second, which the grammar allows; in Unix time it equals the next second.
     if hour > 23 || minute > 59 || second > 60 || year < 1970 || day < 1 || day > days_in_month(year, month) {
         return None;
     }
@@ -140,7 +141,7 @@ fn two_digits(out: &mut [u8; DATE_LENGTH], at: usize, value: u64) {
     out[at + 1] = b'0' + (value % 10) as u8;
 }
 
-/// Index into [`DAY_NAMES`]: day 0 was a Thursday.
+/// Returns the index into [`DAY_NAMES`]; day 0 was a Thursday.
 fn weekday(days: u64) -> usize {
     ((days + 4) % 7) as usize
 }
@@ -155,8 +156,8 @@ fn days_in_month(year: u64, month: u64) -> u64 {
     }
 }
 
-/// Years are counted from March, so that the day that comes and goes is the last of its year and months follow a
-/// straight line: the months from March on begin at day `(153 m + 2) / 5`.
+/// Returns the days since 1970. Years begin in March, so that a leap day is the last day of its year, and month `m`
+/// from March begins at day `(153 m + 2) / 5`.
 fn days_from_civil(year: u64, month: u64, day: u64) -> u64 {
     let (year, month) = if month > 2 {
         (year, month - 3)
@@ -182,6 +183,7 @@ fn civil_from_days(days: u64) -> (u64, u64, u64) {
     }
 }
 
+/// Days of a Gregorian cycle.
 const DAYS_IN_400_YEARS: u64 = 146_097;
 
 /// Days from 1 March of the year 0 to 1 January 1970.
@@ -228,7 +230,7 @@ mod tests {
     #[test]
     fn parses() {
         let rows: &[(&str, Option<u64>)] = &[
-            // RFC 9110 §5.6.7, the same moment three ways.
+            // RFC 9110 §5.6.7, the same time in three forms.
             ("Sun, 06 Nov 1994 08:49:37 GMT", Some(784_111_777)),
             ("Sunday, 06-Nov-94 08:49:37 GMT", Some(784_111_777)),
             ("Sun Nov  6 08:49:37 1994", Some(784_111_777)),
@@ -265,8 +267,8 @@ mod tests {
         }
     }
 
-    /// A judge of another hand: the httpdate crate.
-    fn judge(seconds: u64) -> String {
+    /// Formats by another implementation, the httpdate crate.
+    fn reference_format(seconds: u64) -> String {
         httpdate::fmt_http_date(std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds))
     }
 
@@ -278,11 +280,11 @@ mod tests {
 
         #[test]
         fn formats_as_httpdate_does(seconds in 0..=LAST_SECOND) {
-            prop_assert_eq!(String::from_utf8_lossy(&format(seconds)).into_owned(), judge(seconds));
+            prop_assert_eq!(String::from_utf8_lossy(&format(seconds)).into_owned(), reference_format(seconds));
         }
 
         #[test]
-        fn any_bytes_are_survived(date in prop::collection::vec(any::<u8>(), 0..40)) {
+        fn any_bytes_do_not_panic(date in prop::collection::vec(any::<u8>(), 0..40)) {
             if let Some(seconds) = parse(&date) {
                 prop_assert!(seconds <= LAST_SECOND + 1);
             }

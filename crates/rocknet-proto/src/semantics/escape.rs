@@ -1,6 +1,6 @@
-//! Writing names into HTML and URLs so that they stay names.
+//! Escapes text for HTML and paths for URLs.
 
-/// Appends text to a page: in element content and in quoted attributes alike nothing of it is markup.
+/// Appends text escaped for HTML, for element content and quoted attributes.
 pub fn html(text: &str, out: &mut String) {
     let mut plain = 0;
     for (at, byte) in text.bytes().enumerate() {
@@ -21,9 +21,9 @@ pub fn html(text: &str, out: &mut String) {
 
 /// Appends a decoded path, percent-encoded for `Location` or `href`.
 ///
-/// Leading slashes are merged: `//host/` at the start of a URL would name another host. A backslash, which browsers
-/// take for a slash, is encoded like all that RFC 3986 does not have in a segment. A path that does not begin with a
-/// slash must not be read as having a scheme, so its colons are encoded too.
+/// Leading slashes are merged, because `//host/` at the start of a URL names another host. A backslash, which browsers
+/// read as a slash, is encoded like all bytes that RFC 3986 does not allow in a segment. In a path without a leading
+/// slash, colons are encoded, too, so that it cannot be read as a URL with a scheme.
 pub fn path(decoded: &[u8], out: &mut Vec<u8>) {
     let slashes = decoded.iter().take_while(|&&b| b == b'/').count();
     let (rooted, rest) = (slashes > 0, &decoded[slashes..]);
@@ -45,7 +45,8 @@ fn percent(byte: u8, out: &mut Vec<u8>) {
     out.extend_from_slice(&[b'%', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 0xf)]]);
 }
 
-/// unreserved / sub-delims / "@", but the apostrophe, so that a path may stand in any attribute (RFC 3986 §3.3).
+/// Returns true for unreserved / sub-delims / "@" (RFC 3986 §3.3), except the apostrophe, so that a path is safe in any
+/// attribute.
 fn is_segment_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~!$&()*+,;=@".contains(&byte)
 }
@@ -111,7 +112,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_encoded_path_is_the_path_again(decoded in "(/[a-z %?#'é\\-]{1,5}[a-z]){1,5}/?") {
+        fn encoded_paths_decode_to_themselves(decoded in "(/[a-z %?#'é\\-]{1,5}[a-z]){1,5}/?") {
             // Not a device name of Windows, such as `/con`.
             prop_assume!(SafePath::from_decoded(&decoded).is_ok());
             let encoded = path_text(decoded.as_bytes());

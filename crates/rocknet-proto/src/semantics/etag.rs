@@ -1,22 +1,22 @@
-//! Entity tags: reading them, comparing them, and making those of files (RFC 9110 §8.8.3).
+//! Entity tags: parses and compares them, and generates those of files (RFC 9110 §8.8.3).
 
 use super::list;
 use super::negotiation::Coding;
 
-/// More tags than this in one `If-Match` or `If-None-Match` count as no match. Caches send one per stored variant,
-/// a handful; the bound keeps a 16 KiB head of tags from costing more than its parsing.
+/// Maximum number of tags in `If-Match` or `If-None-Match`; more match nothing. Caches send one per stored variant, a
+/// handful. The limit bounds the cost of a 16 KiB head full of tags.
 pub const MAX_TAGS: usize = 64;
 
-/// How two tags are compared (RFC 9110 §8.8.3.2).
+/// Comparison of two tags (RFC 9110 §8.8.3.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Comparison {
-    /// Equal and neither weak: the bytes are the same. For `If-Match`, `If-Range`.
+    /// Equal and neither is weak, so the bytes are the same. For `If-Match` and `If-Range`.
     Strong,
-    /// Equal but for weakness: the meaning is the same. For `If-None-Match`.
+    /// Equal regardless of weakness, so the meaning is the same. For `If-None-Match`.
     Weak,
 }
 
-/// A tag as it was sent.
+/// An entity tag as sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EntityTag<'a> {
     /// The opaque part with its quotes.
@@ -25,7 +25,7 @@ pub struct EntityTag<'a> {
 }
 
 impl<'a> EntityTag<'a> {
-    /// `"opaque"` or `W/"opaque"` and nothing around it.
+    /// Parses `"opaque"` or `W/"opaque"`, without surrounding bytes.
     pub fn parse(tag: &'a [u8]) -> Option<EntityTag<'a>> {
         let (quoted, weak) = match tag.strip_prefix(b"W/") {
             Some(rest) => (rest, true),
@@ -35,26 +35,28 @@ impl<'a> EntityTag<'a> {
         inner.iter().all(|&b| is_etagc(b)).then_some(EntityTag { quoted, weak })
     }
 
+    /// Returns true for a tag with `W/`.
     pub fn is_weak(&self) -> bool {
         self.weak
     }
 
-    /// The opaque part without its quotes.
+    /// Returns the opaque part without its quotes.
     pub fn opaque(&self) -> &'a [u8] {
         &self.quoted[1..self.quoted.len() - 1]
     }
 
+    /// Compares two tags.
     pub fn matches(&self, other: &EntityTag<'_>, comparison: Comparison) -> bool {
         let strong_enough = comparison == Comparison::Weak || !(self.weak || other.weak);
         strong_enough && self.quoted == other.quoted
     }
 }
 
-/// Whether a value of `If-Match` or `If-None-Match` matches `current`, the tag of what there is.
+/// Returns true if the value of `If-Match` or `If-None-Match` matches `current`, the tag of the current representation.
 ///
-/// `*` matches whenever something `exists`. Several fields of the name are to be joined with `, ` beforehand. A value
-/// that breaks the grammar anywhere, or names more than [`MAX_TAGS`], matches nothing: for `If-None-Match` that costs a
-/// whole answer, for `If-Match` a refusal, and neither can be wrong.
+/// `*` matches if a representation `exists`. The caller must join repeated fields with `, `. A value that is invalid
+/// anywhere, or has more than [`MAX_TAGS`] tags, matches nothing: the result is a whole response for `If-None-Match`
+/// and 412 for `If-Match`, which are always correct.
 pub fn list_matches(value: &[u8], current: &[u8], exists: bool, comparison: Comparison) -> bool {
     let value = list::trim(value);
     if value == b"*" {
@@ -63,7 +65,7 @@ pub fn list_matches(value: &[u8], current: &[u8], exists: bool, comparison: Comp
     let current = EntityTag::parse(current).filter(|_| exists);
     let mut matched = false;
     let mut count = 0;
-    // A tag may hold a comma, so the quotes have to be followed; no escapes exist inside them.
+    // A tag may hold a comma, so the list is split by quotes; there are no escapes inside them.
     let mut rest = value;
     loop {
         rest = list::skip_whitespace(rest);
@@ -92,7 +94,7 @@ pub fn list_matches(value: &[u8], current: &[u8], exists: bool, comparison: Comp
     }
 }
 
-/// The length of the tag that `rest` begins with, up to its closing quote.
+/// Returns the length of the tag at the front of `rest`, including its closing quote.
 fn tag_length(rest: &[u8]) -> Option<usize> {
     let open = if rest.starts_with(b"W/") { 2 } else { 0 };
     if rest.get(open) != Some(&b'"') {
@@ -101,13 +103,13 @@ fn tag_length(rest: &[u8]) -> Option<usize> {
     memchr::memchr(b'"', &rest[open + 1..]).map(|inner| open + 1 + inner + 1)
 }
 
-/// etagc = %x21 / %x23-7E / obs-text
+/// Returns true for `etagc = %x21 / %x23-7E / obs-text`.
 fn is_etagc(byte: u8) -> bool {
     byte == 0x21 || (0x23..=0x7e).contains(&byte) || byte >= 0x80
 }
 
-/// The strong tag of a file, made without allocation: `"<mtime ns hex>-<size hex>"`, a coded variant with its suffix
-/// inside the quotes, since other bytes need another strong tag.
+/// Strong tag of a file, built without allocation: `"<mtime ns hex>-<size hex>"`. A compressed variant has a suffix
+/// inside the quotes, because other bytes need another strong tag.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct FileTag {
     bytes: [u8; FileTag::MAX_LENGTH],
@@ -115,9 +117,10 @@ pub struct FileTag {
 }
 
 impl FileTag {
-    /// Two quotes, two sixteen-digit numbers, a dash between them, the longest suffix.
+    /// Maximum length in bytes: two quotes, two numbers of sixteen digits, a dash and the longest suffix.
     pub const MAX_LENGTH: usize = 2 + 16 + 1 + 16 + "-zst".len();
 
+    /// Creates the tag of a file by its modification time in nanoseconds since 1970, its size in bytes, and its coding.
     pub fn new(modified_ns: u64, size: u64, coding: Coding) -> FileTag {
         let mut tag = FileTag {
             bytes: [0; FileTag::MAX_LENGTH],
@@ -132,7 +135,7 @@ impl FileTag {
         tag
     }
 
-    /// The field value, quotes and all.
+    /// Returns the field value with its quotes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.length)]
     }
@@ -145,8 +148,8 @@ impl FileTag {
 
     fn push_hex(&mut self, value: u64) {
         let digits = (16 - value.leading_zeros() / 4).max(1);
-        for place in (0..digits).rev() {
-            self.push(&[b"0123456789abcdef"[(value >> (place * 4) & 0xf) as usize]]);
+        for position in (0..digits).rev() {
+            self.push(&[b"0123456789abcdef"[(value >> (position * 4) & 0xf) as usize]]);
         }
     }
 }
@@ -295,7 +298,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn file_tags_are_strong_and_tell_files_apart(a in any::<(u64, u64)>(), b in any::<(u64, u64)>()) {
+        fn file_tags_are_strong_and_distinct(a in any::<(u64, u64)>(), b in any::<(u64, u64)>()) {
             let (first, second) = (FileTag::new(a.0, a.1, Coding::Identity), FileTag::new(b.0, b.1, Coding::Identity));
             let tag = EntityTag::parse(first.as_bytes()).unwrap();
             prop_assert!(!tag.is_weak());

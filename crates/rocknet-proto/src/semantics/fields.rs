@@ -1,14 +1,14 @@
-//! What may stand in a field name and a field value (RFC 9110 §5), for those who write fields from a configuration.
+//! Validates field names and values of the configuration (RFC 9110 §5).
 
 use crate::bytes;
 
-/// token = 1*tchar: field names, methods, codings, parameter names.
+/// Returns true for `token = 1*tchar`: field names, methods, codings, parameter names.
 pub fn is_token(bytes: &[u8]) -> bool {
     bytes::is_token(bytes)
 }
 
-/// A field value as it may be sent: visible bytes, obs-text, and spaces or tabs between them, never at an end.
-/// So no line break, NUL or other control can be smuggled into a head.
+/// Returns true for a field value that may be sent: visible bytes and obs-text, with spaces or tabs only between them.
+/// Line breaks, NUL and other controls are invalid, so that a value cannot inject fields.
 pub fn is_field_value(bytes: &[u8]) -> bool {
     let blank = |b: Option<&u8>| matches!(b, Some(b' ' | b'\t'));
     bytes::is_value(bytes) && !blank(bytes.first()) && !blank(bytes.last())

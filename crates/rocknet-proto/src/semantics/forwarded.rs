@@ -1,5 +1,4 @@
-//! Who a request is from by the word of those that passed it on: `Forwarded` (RFC 7239), and the addresses that its
-//! forerunner `X-Forwarded-For` lists.
+//! `Forwarded` (RFC 7239): the proxies that a request passed, and the addresses of its predecessor `X-Forwarded-For`.
 
 use std::borrow::Cow;
 use std::io::Write;
@@ -8,56 +7,61 @@ use std::net::{IpAddr, Ipv6Addr};
 use super::list::parts;
 use crate::bytes::is_token;
 
-/// One step of a request's way: what somebody who passed it on says of the request that he got.
+/// An element of `Forwarded`, which describes the request that one proxy received.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Element<'a> {
-    /// The node that it came from: an address, `unknown`, or a name that means something to its sender alone.
-    pub by_for: Option<Cow<'a, [u8]>>,
-    /// What it named in `Host`.
+    /// Node that sent the request to the proxy: an address, `unknown`, or an obfuscated name.
+    pub for_node: Option<Cow<'a, [u8]>>,
+    /// Value of `Host` that the proxy received.
     pub host: Option<Cow<'a, [u8]>>,
-    /// The scheme it came by.
+    /// Scheme of the request that the proxy received.
     pub proto: Option<Cow<'a, [u8]>>,
 }
 
-/// An address, with a port where one is told.
+/// Address of a node, with an optional port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Node {
+    /// IP address.
     pub address: IpAddr,
+    /// Port, if it is known and not obfuscated.
     pub port: Option<u16>,
 }
 
-/// The elements of one field line, from the first step to the last. `None`: it is malformed, and nothing of it can be
-/// believed, because nobody knows where one step ends and the next begins.
-pub fn elements(value: &[u8]) -> Option<Vec<Element<'_>>> {
-    parts(value, b',').map(element).collect()
+/// Parses the elements of one field line, from the first proxy to the last. A malformed line is `None`, and no part of
+/// it can be trusted, because the boundaries of its elements are unclear.
+pub fn parse_elements(value: &[u8]) -> Option<Vec<Element<'_>>> {
+    parts(value, b',').map(parse_element).collect()
 }
 
+/// Parses one element.
+///
 /// ```text
-/// forwarded-element = [ forwarded-pair ] *( ";" [ forwarded-pair ] )     forwarded-pair = token "=" ( token / quoted-string )
+/// forwarded-element = [ forwarded-pair ] *( ";" [ forwarded-pair ] )
+/// forwarded-pair = token "=" ( token / quoted-string )
 /// ```
-fn element(text: &[u8]) -> Option<Element<'_>> {
+fn parse_element(text: &[u8]) -> Option<Element<'_>> {
     let mut element = Element::default();
     for pair in parts(text, b';') {
         let equals = memchr::memchr(b'=', pair)?;
-        let (name, value) = (&pair[..equals], value(&pair[equals + 1..])?);
+        let (name, value) = (&pair[..equals], parse_value(&pair[equals + 1..])?);
         if !is_token(name) {
             return None;
         }
-        let place = match () {
-            () if name.eq_ignore_ascii_case(b"for") => &mut element.by_for,
+        let slot = match () {
+            () if name.eq_ignore_ascii_case(b"for") => &mut element.for_node,
             () if name.eq_ignore_ascii_case(b"host") => &mut element.host,
             () if name.eq_ignore_ascii_case(b"proto") => &mut element.proto,
             () => continue,
         };
-        // A parameter occurs once (§4).
-        if place.replace(value).is_some() {
+        // A parameter must occur only once (§4).
+        if slot.replace(value).is_some() {
             return None;
         }
     }
     Some(element)
 }
 
-fn value(text: &[u8]) -> Option<Cow<'_, [u8]>> {
+fn parse_value(text: &[u8]) -> Option<Cow<'_, [u8]>> {
     let Some(quoted) = text.strip_prefix(b"\"") else {
         return is_token(text).then_some(Cow::Borrowed(text));
     };
@@ -76,9 +80,9 @@ fn value(text: &[u8]) -> Option<Cow<'_, [u8]>> {
     Some(Cow::Owned(plain))
 }
 
-/// An address as a step is told by: `192.0.2.1`, `192.0.2.1:4711`, `[2001:db8::1]`, `[2001:db8::1]:4711`, and, as
-/// `X-Forwarded-For` has it, `2001:db8::1`. `None`: anything else, `unknown` among it.
-pub fn node(text: &[u8]) -> Option<Node> {
+/// Parses the address of a node: `192.0.2.1`, `192.0.2.1:4711`, `[2001:db8::1]`, `[2001:db8::1]:4711`, or `2001:db8::1`
+/// as in `X-Forwarded-For`. Everything else is `None`, including `unknown`.
+pub fn parse_node(text: &[u8]) -> Option<Node> {
     let text = std::str::from_utf8(text.trim_ascii()).ok()?;
     let (address, port) = match text.strip_prefix('[') {
         Some(rest) => {
@@ -95,7 +99,7 @@ pub fn node(text: &[u8]) -> Option<Node> {
         },
     };
     let port = match port {
-        // A port may be hidden behind a name of its sender's (§6.3).
+        // A port may be obfuscated (§6.3).
         Some(port) if port.starts_with('_') => None,
         Some(port) if port.bytes().all(|byte| byte.is_ascii_digit()) => Some(port.parse().ok()?),
         Some(_) => return None,
@@ -104,16 +108,16 @@ pub fn node(text: &[u8]) -> Option<Node> {
     Some(Node { address, port })
 }
 
-/// Appends an element, behind those that are there. Without an address the node is `unknown`.
-pub fn write(out: &mut Vec<u8>, address: Option<IpAddr>, host: &[u8], proto: &[u8]) {
+/// Appends an element after the existing ones. Without an address the node is `unknown`.
+pub fn write_element(out: &mut Vec<u8>, address: Option<IpAddr>, host: &[u8], proto: &[u8]) {
     if !out.is_empty() {
         out.extend_from_slice(b", ");
     }
     out.extend_from_slice(b"for=");
-    // Writing to memory does not fail.
+    // Writing to a vector never fails.
     let _ = match address.map(|address| address.to_canonical()) {
         Some(IpAddr::V4(address)) => write!(out, "{address}"),
-        // Colons and brackets stand in no token (§6).
+        // Colons and brackets are not allowed in a token, so the value is quoted (§6).
         Some(IpAddr::V6(address)) => write!(out, "\"[{address}]\""),
         None => write!(out, "unknown"),
     };
@@ -143,21 +147,21 @@ fn write_value(out: &mut Vec<u8>, value: &[u8]) {
 mod tests {
     use super::*;
 
-    fn told(value: &str) -> Option<Vec<String>> {
+    fn parsed(value: &str) -> Option<Vec<String>> {
         let shown = |text: &Option<Cow<'_, [u8]>>| match text {
             Some(text) => String::from_utf8_lossy(text).into_owned(),
             None => "-".to_owned(),
         };
-        let all = elements(value.as_bytes())?;
+        let all = parse_elements(value.as_bytes())?;
         let all = all.iter().map(|element| {
-            let Element { by_for, host, proto } = element;
-            format!("{} {} {}", shown(by_for), shown(host), shown(proto))
+            let Element { for_node, host, proto } = element;
+            format!("{} {} {}", shown(for_node), shown(host), shown(proto))
         });
         Some(all.collect())
     }
 
     #[test]
-    fn elements_are_read() {
+    fn parses_elements() {
         let rows: &[(&str, Option<&[&str]>)] = &[
             ("for=192.0.2.1", Some(&["192.0.2.1 - -"])),
             (
@@ -187,12 +191,12 @@ mod tests {
         ];
         for (value, expected) in rows {
             let expected = expected.map(|all| all.iter().map(|text| (*text).to_owned()).collect());
-            assert_eq!(told(value), expected, "{value}");
+            assert_eq!(parsed(value), expected, "{value}");
         }
     }
 
     #[test]
-    fn nodes_are_read() {
+    fn parses_nodes() {
         for (text, address, port) in [
             ("192.0.2.1", Some("192.0.2.1"), None),
             (" 192.0.2.1:80 ", Some("192.0.2.1"), Some(80)),
@@ -216,12 +220,12 @@ mod tests {
                 address: address.parse().expect("an address"),
                 port,
             });
-            assert_eq!(node(text.as_bytes()), expected, "{text}");
+            assert_eq!(parse_node(text.as_bytes()), expected, "{text}");
         }
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_elements_are_read_back() {
         for (address, host, proto, expected) in [
             ("192.0.2.1", "", "", "for=192.0.2.1"),
             (
@@ -240,10 +244,10 @@ mod tests {
             ("", "a\"b\\", "", r#"for=unknown;host="a\"b\\""#),
         ] {
             let mut out = Vec::new();
-            write(&mut out, address.parse().ok(), host.as_bytes(), proto.as_bytes());
+            write_element(&mut out, address.parse().ok(), host.as_bytes(), proto.as_bytes());
             assert_eq!(String::from_utf8_lossy(&out), expected);
-            write(&mut out, address.parse().ok(), host.as_bytes(), proto.as_bytes());
-            let all = elements(&out).expect("well-formed");
+            write_element(&mut out, address.parse().ok(), host.as_bytes(), proto.as_bytes());
+            let all = parse_elements(&out).expect("well-formed");
             assert!(all.len() == 2 && all[0] == all[1], "{all:?}");
             assert_eq!(all[0].host.as_deref().unwrap_or_default(), host.as_bytes());
             assert_eq!(all[0].proto.as_deref().unwrap_or_default(), proto.as_bytes());

@@ -1,4 +1,4 @@
-//! Laws that hold for any bytes: what the fuzz targets run, and the property tests and seeds beside them.
+//! Invariants for arbitrary bytes, for fuzz targets, property tests and seeds.
 
 use super::authority::{Authority, HOST_BUFFER};
 use super::conditional::{self, Outcome, Preconditions, Validators};
@@ -6,14 +6,14 @@ use super::date;
 use super::etag::{self, Comparison, EntityTag};
 use super::forwarded;
 use super::media_type::{self, MediaType};
-use super::multipart::{Boundary, ByteRanges};
-use super::negotiation::{self, Accepted, Coding};
+use super::multipart::{Boundary, MultipartRanges};
+use super::negotiation::{self, AcceptEncoding, Coding};
 use super::range::{self, MAX_RANGES, Ranges};
 use super::safe_path::{PathError, SafePath};
 use crate::method::Method;
 
-/// A [`SafePath`] never leaves its root, and is a fixed point of its own rules; what rules see of a path is the path
-/// itself where a file can have it, and no less normalised where none can.
+/// Checks that a [`SafePath`] never leaves its root and is a fixed point of its rules. The path for rules must equal
+/// it, and must be normalised if no file can have the path.
 pub fn target_path(raw: &[u8]) {
     let path = SafePath::parse(raw);
     let seen = SafePath::for_rules(raw);
@@ -25,14 +25,14 @@ pub fn target_path(raw: &[u8]) {
     }
     if let Ok(seen) = &seen {
         assert!(!seen.contains(|c: char| c.is_ascii_control()));
-        climbs_nowhere(seen);
+        assert_normalized(seen);
     }
     let Ok(path) = path else { return };
     assert!(path.as_str().starts_with('/'));
     assert!(path.as_str().len() <= raw.len());
-    climbs_nowhere(path.as_str());
+    assert_normalized(path.as_str());
     assert!(!path.as_str().contains(['\\', ':']));
-    let hidden = |(place, name): (usize, &str)| name.starts_with('.') && (place, name) != (0, ".well-known");
+    let hidden = |(position, name): (usize, &str)| name.starts_with('.') && (position, name) != (0, ".well-known");
     assert!(path.has_dot_segment() || !path.segments().enumerate().any(hidden));
     let relative = if path.as_str() == "/" { "" } else { path.relative() };
     assert_eq!(path.segments().collect::<Vec<_>>().join("/"), relative);
@@ -40,8 +40,8 @@ pub fn target_path(raw: &[u8]) {
     assert_eq!(again.as_str(), path.as_str());
 }
 
-/// It begins with a slash, and no segment is empty or names another place than itself.
-fn climbs_nowhere(path: &str) {
+/// Asserts that the path begins with a slash and has no empty segments or dot segments.
+fn assert_normalized(path: &str) {
     let inner = path.strip_prefix('/').expect("a path begins with a slash");
     let inner = inner.strip_suffix('/').unwrap_or(inner);
     if path == "/" {
@@ -52,14 +52,14 @@ fn climbs_nowhere(path: &str) {
     }
 }
 
-/// The first eight bytes are the length of the representation, the rest the field value.
+/// Takes the length of the representation from the first eight bytes and the field value from the rest.
 pub fn range(data: &[u8]) {
     if let Some((length, value)) = data.split_first_chunk() {
         ranges(value, u64::from_be_bytes(*length));
     }
 }
 
-/// Ranges lie within the representation, do not overlap, and are together no longer than it.
+/// Checks that ranges lie within the representation and do not overlap.
 pub fn ranges(value: &[u8], length: u64) {
     let ranges = match range::parse(value, length) {
         Ranges::Whole | Ranges::Unsatisfiable => return,
@@ -79,10 +79,12 @@ pub fn ranges(value: &[u8], length: u64) {
         sum += range.size();
     }
     assert!(sum <= length);
-    assert!(ByteRanges::new(&ranges, length, None, Boundary::new([0; 16])).content_length() > sum.min(u64::MAX - 1));
+    assert!(
+        MultipartRanges::new(&ranges, length, None, Boundary::new([0; 16])).content_length() > sum.min(u64::MAX - 1)
+    );
 }
 
-/// Any bytes as the value of each field that is read here: what is made of them is bounded and agrees with itself.
+/// Parses any bytes as the value of each field and checks that the results are bounded and consistent.
 pub fn field_value(value: &[u8]) {
     date_value(value);
     tag_value(value);
@@ -99,18 +101,18 @@ pub fn field_value(value: &[u8]) {
     }
 }
 
-/// A date is a date as a whole only, and what was read is written and read again.
+/// Checks that a date with a byte more or less is invalid, and that formatting and parsing are inverse.
 fn date_value(value: &[u8]) {
     let Some(moment) = date::parse(value) else { return };
     let written = date::format(moment);
-    let again = date::parse(&written).expect("what is written can be read");
-    // The leap second at the end of the year 9999 is the one moment that no date can say.
+    let again = date::parse(&written).expect("a written value can be parsed");
+    // Only the leap second at the end of the year 9999 has no date of its own.
     assert!(again == moment || again + 1 == moment);
     assert_eq!(date::parse(&value[..value.len() - 1]), None);
     assert_eq!(date::parse(&[value, b" "].concat()), None);
 }
 
-/// A tag is a tag as a whole only, and matches itself.
+/// Checks that a tag with a byte more or less is invalid, and that a tag matches itself.
 fn tag_value(value: &[u8]) {
     let Some(tag) = EntityTag::parse(value) else { return };
     let weak: &[u8] = if tag.is_weak() { b"W/" } else { b"" };
@@ -124,7 +126,7 @@ fn tag_value(value: &[u8]) {
     assert_eq!(EntityTag::parse(&[value, b"\""].concat()), None);
 }
 
-/// Conditions never answer what their field cannot ask for.
+/// Checks that a precondition has only results that its field allows.
 fn condition_value(value: &[u8]) {
     let there = Validators {
         etag: b"\"v1\"",
@@ -132,7 +134,7 @@ fn condition_value(value: &[u8]) {
     };
     let strong = etag::list_matches(value, there.etag, true, Comparison::Strong);
     let weak = etag::list_matches(value, there.etag, true, Comparison::Weak);
-    assert!(weak || !strong, "what is the same also means the same");
+    assert!(weak || !strong, "a strong match is a weak match");
     assert!(!etag::list_matches(value, there.etag, false, Comparison::Weak));
     if conditional::if_range(value, &there) {
         assert!(strong || date::parse(value.trim_ascii()) == there.last_modified);
@@ -177,36 +179,36 @@ fn condition_value(value: &[u8]) {
     }
 }
 
-/// What is chosen was offered and is accepted, or is what is always there.
+/// Checks that a chosen coding was offered and is accepted, or is identity.
 fn coding_value(value: &[u8]) {
-    let accepted = Accepted::parse(Some(value));
+    let accepted = AcceptEncoding::parse(Some(value));
     for offered in [&Coding::BY_PREFERENCE[..], &Coding::BY_PREFERENCE[1..3], &[]] {
-        let chosen = negotiation::choose(accepted, offered);
+        let chosen = negotiation::choose_coding(accepted, offered);
         assert!(chosen == Coding::Identity || (offered.contains(&chosen) && accepted.accepts(chosen)));
     }
-    assert_eq!(negotiation::prefers(value, &[]), None);
-    assert!(negotiation::prefers(value, &["text/html", "application/json"]).is_none_or(|index| index < 2));
+    assert_eq!(negotiation::preferred_media_type(value, &[]), None);
+    assert!(negotiation::preferred_media_type(value, &["text/html", "application/json"]).is_none_or(|index| index < 2));
 }
 
-/// Steps of a request's way are whole, and are read again as they are written.
+/// Checks that written elements of `Forwarded` are read back.
 fn forwarded_value(value: &[u8]) {
-    let node = forwarded::node(value);
-    for element in forwarded::elements(value).unwrap_or_default() {
-        let address = element.by_for.as_deref().and_then(forwarded::node);
+    let node = forwarded::parse_node(value);
+    for element in forwarded::parse_elements(value).unwrap_or_default() {
+        let address = element.for_node.as_deref().and_then(forwarded::parse_node);
         let address = address.or(node).map(|node| node.address.to_canonical());
         let text = |value: &Option<std::borrow::Cow<'_, [u8]>>| value.as_deref().unwrap_or_default().to_vec();
         let (host, proto) = (text(&element.host), text(&element.proto));
         let mut written = Vec::new();
-        forwarded::write(&mut written, address, &host, &proto);
-        let again = forwarded::elements(&written).expect("what is written can be read");
+        forwarded::write_element(&mut written, address, &host, &proto);
+        let again = forwarded::parse_elements(&written).expect("a written value can be parsed");
         assert_eq!(again.len(), 1);
         assert_eq!((text(&again[0].host), text(&again[0].proto)), (host, proto));
-        let node = again[0].by_for.as_deref().and_then(forwarded::node);
+        let node = again[0].for_node.as_deref().and_then(forwarded::parse_node);
         assert_eq!(node.map(|node| node.address), address);
     }
 }
 
-/// A host holds nothing that could end a field or leave a URL, and its form for comparing is a fixed point.
+/// Checks that a host has no byte that could end a field or leave a URL, and that its canonical form is a fixed point.
 fn authority_value(value: &[u8]) {
     let Some(authority) = Authority::parse(value) else {
         return;

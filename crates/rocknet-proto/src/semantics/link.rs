@@ -1,13 +1,14 @@
-//! The Link field (RFC 8288), as far as it names what a page needs: `rel=preload`.
+//! Parses `rel=preload` of the Link field (RFC 8288).
 
 use super::list::{parts, skip_whitespace, trim};
 
-/// The targets that a Link field wants to be loaded ahead, those left out that are not to be pushed (`nopush`).
+/// Returns the targets with `rel=preload` in a Link field, without those marked `nopush`.
 pub fn preloads(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     parts(value, b',').filter_map(preload)
 }
 
-/// `<target>; rel="preload"; as=style`. A comma within the target ends it for `parts`: such a target is passed over.
+/// Returns the target of a link such as `<target>; rel="preload"; as=style`. A target with a comma is skipped, because
+/// the list is split there.
 fn preload(link: &[u8]) -> Option<&[u8]> {
     let rest = link.strip_prefix(b"<")?;
     let end = rest.iter().position(|&byte| byte == b'>')?;
@@ -23,7 +24,7 @@ fn preload(link: &[u8]) -> Option<&[u8]> {
         if name.eq_ignore_ascii_case(b"nopush") {
             return None;
         }
-        // The first counts (RFC 8288 §3.3).
+        // Only the first `rel` counts (RFC 8288 §3.3).
         if name.eq_ignore_ascii_case(b"rel") && wanted.is_none() {
             let relations = unquoted(trim(value.get(1..).unwrap_or_default()));
             let mut relations = relations.split(|&byte| byte == b' ');
@@ -33,7 +34,7 @@ fn preload(link: &[u8]) -> Option<&[u8]> {
     (wanted == Some(true)).then_some(target)
 }
 
-/// Relation types hold nothing that would have to be escaped.
+/// Returns the value without its quotes. Relation types hold no bytes that need escapes.
 fn unquoted(value: &[u8]) -> &[u8] {
     value
         .strip_prefix(b"\"")
@@ -46,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_to_be_loaded_ahead() {
+    fn finds_preload_targets() {
         let rows: &[(&str, &[&str])] = &[
             ("</a.css>; rel=preload", &["/a.css"]),
             ("</a.css>;rel=\"preload\";as=style", &["/a.css"]),

@@ -1,25 +1,26 @@
-//! The comma lists that many fields are made of (RFC 9110 §5.6.1).
+//! Lists in field values (RFC 9110 §5.6.1).
 
 pub(super) use crate::bytes::trim;
 
-/// The value from its first byte that is not optional whitespace.
+/// Returns the value without leading optional whitespace.
 pub(super) fn skip_whitespace(value: &[u8]) -> &[u8] {
     let start = value.iter().position(|&b| !is_whitespace(b)).unwrap_or(value.len());
     &value[start..]
 }
 
-/// The trimmed parts of a value between `separator`s that stand outside quoted strings; empty parts are left out, as a
+/// Returns the trimmed parts of a value between separators outside of quoted strings. Empty parts are skipped, as a
 /// recipient of a list must do.
-pub(super) fn parts(value: &[u8], separator: u8) -> Parts<'_> {
-    Parts { rest: value, separator }
+pub(super) fn parts(value: &[u8], separator: u8) -> ListParts<'_> {
+    ListParts { rest: value, separator }
 }
 
-pub(super) struct Parts<'a> {
+/// Iterator of [`parts`].
+pub(super) struct ListParts<'a> {
     rest: &'a [u8],
     separator: u8,
 }
 
-impl<'a> Iterator for Parts<'a> {
+impl<'a> Iterator for ListParts<'a> {
     type Item = &'a [u8];
 
     fn next(&mut self) -> Option<&'a [u8]> {
@@ -35,7 +36,7 @@ impl<'a> Iterator for Parts<'a> {
     }
 }
 
-/// Up to the separator or the end; a quoted string that is never closed swallows the rest.
+/// Returns the length up to the separator or the end. An unclosed quoted string extends to the end.
 fn part_length(rest: &[u8], separator: u8) -> usize {
     let mut quoted = false;
     let mut escaped = false;
@@ -57,7 +58,7 @@ fn part_length(rest: &[u8], separator: u8) -> usize {
     rest.len()
 }
 
-/// OWS = *( SP / HTAB )
+/// Returns true for a byte of `OWS = *( SP / HTAB )`.
 fn is_whitespace(byte: u8) -> bool {
     byte == b' ' || byte == b'\t'
 }

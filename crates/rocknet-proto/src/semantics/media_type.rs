@@ -1,28 +1,28 @@
-//! The media type of a file by its extension, ready to be sent.
+//! Media types of files by their extension.
 //!
-//! `text/*` says `; charset=utf-8`: without it browsers guess by locale. JSON has no such parameter (RFC 8259 §11), and
-//! the XML types carry an encoding declaration inside, which the parameter would overrule (RFC 7303 §3), so none of
-//! those gets one.
+//! `text/*` has `; charset=utf-8`, because browsers otherwise guess by locale. JSON has no such parameter (RFC 8259
+//! §11). XML has none here, because the parameter would override the encoding declaration of the document (RFC 7303
+//! §3).
 
 /// A media type from the table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MediaType {
-    /// The value of `Content-Type`.
+    /// Value of `Content-Type`.
     pub value: &'static str,
-    /// Whether such files shrink when compressed.
+    /// True if such files shrink when they are compressed.
     pub compressible: bool,
 }
 
 impl MediaType {
-    /// For what the table does not know: browsers save it and run nothing of it.
+    /// Type of unknown extensions, which browsers save and never execute.
     pub const DEFAULT: MediaType = MediaType {
         value: "application/octet-stream",
         compressible: false,
     };
 
-    /// By the extension, without its dot and in any case.
+    /// Returns the type of an extension, without its dot and in any case.
     pub fn of_extension(extension: &str) -> MediaType {
-        let mut lowered = [0; LONGEST_EXTENSION];
+        let mut lowered = [0; MAX_EXTENSION];
         let Some(lowered) = lowered.get_mut(..extension.len()) else {
             return MediaType::DEFAULT;
         };
@@ -34,15 +34,15 @@ impl MediaType {
         }
     }
 
-    /// By the file name: what stands behind its last dot.
+    /// Returns the type of a file name, by the extension after its last dot.
     pub fn of_name(name: &str) -> MediaType {
         name.rsplit_once('.')
             .map_or(MediaType::DEFAULT, |(_, extension)| MediaType::of_extension(extension))
     }
 }
 
-/// Whether a body of this `Content-Type`, whoever set it, is worth compressing: text and what is written in text, and
-/// the few binary formats that are stored unpacked.
+/// Returns true if a body of this `Content-Type` is worth compressing: text, text-based formats, and the few binary
+/// formats that are not compressed themselves.
 pub fn is_compressible(content_type: &[u8]) -> bool {
     let end = memchr::memchr(b';', content_type).unwrap_or(content_type.len());
     let essence = super::list::trim(&content_type[..end]);
@@ -54,15 +54,18 @@ pub fn is_compressible(content_type: &[u8]) -> bool {
     let ends = |suffix: &[u8]| {
         essence.len() > suffix.len() && essence[essence.len() - suffix.len()..].eq_ignore_ascii_case(suffix)
     };
-    // Events are sent one by one and must not wait in a compressor's window.
+    // Events are sent one by one and must not wait in the window of a compressor.
     if essence.eq_ignore_ascii_case(b"text/event-stream") {
         return false;
     }
-    begins(b"text/") || ends(b"+json") || ends(b"+xml") || UNPACKED.iter().any(|t| essence.eq_ignore_ascii_case(t))
+    begins(b"text/")
+        || ends(b"+json")
+        || ends(b"+xml")
+        || COMPRESSIBLE_BINARY.iter().any(|t| essence.eq_ignore_ascii_case(t))
 }
 
-/// Compressible types that neither are `text/*` nor end with `+json` or `+xml`.
-const UNPACKED: [&[u8]; 26] = [
+/// Compressible types that are neither `text/*` nor end with `+json` or `+xml`.
+const COMPRESSIBLE_BINARY: [&[u8]; 26] = [
     b"application/ecmascript",
     b"application/eps",
     b"application/graphql",
@@ -91,10 +94,10 @@ const UNPACKED: [&[u8]; 26] = [
     b"model/obj",
 ];
 
-/// Longer than any extension of the table, so that none is cut.
-const LONGEST_EXTENSION: usize = 16;
+/// Buffer for an extension in lower case; longer than any in the table.
+const MAX_EXTENSION: usize = 16;
 
-/// Rows of what shrinks, and of what is packed already.
+/// Creates a row of a type that compression shrinks.
 const fn plain(extension: &'static str, value: &'static str) -> (&'static str, MediaType) {
     (
         extension,
@@ -105,6 +108,7 @@ const fn plain(extension: &'static str, value: &'static str) -> (&'static str, M
     )
 }
 
+/// Creates a row of a type that is compressed already.
 const fn packed(extension: &'static str, value: &'static str) -> (&'static str, MediaType) {
     (
         extension,
@@ -115,8 +119,8 @@ const fn packed(extension: &'static str, value: &'static str) -> (&'static str, 
     )
 }
 
-/// Sorted by extension. Types are those of the IANA registry, else those browsers agreed on (WHATWG MIME Sniffing);
-/// where an extension has two meanings, the one that web sites use: `ts` is a stream segment, not a source.
+/// Types by extension, sorted. They are from the IANA registry, else from WHATWG MIME Sniffing. If an extension has two
+/// meanings, the table has the one of web sites: `ts` is a stream segment, not TypeScript.
 #[rustfmt::skip]
 static TYPES: [(&str, MediaType); 170] = [
     packed("3g2", "video/3gpp2"),
@@ -302,7 +306,7 @@ mod tests {
         }
         for (extension, media_type) in TYPES {
             let MediaType { value, compressible } = media_type;
-            assert!(extension.len() <= LONGEST_EXTENSION, "{extension}");
+            assert!(extension.len() <= MAX_EXTENSION, "{extension}");
             assert!(
                 extension.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit()),
                 "{extension}"
@@ -339,7 +343,7 @@ mod tests {
             ("zip", "application/zip", false),
             ("7z", "application/x-7z-compressed", false),
             ("", "application/octet-stream", false),
-            ("unheard", "application/octet-stream", false),
+            ("unknown", "application/octet-stream", false),
             ("an-extension-longer-than-the-buffer", "application/octet-stream", false),
             ("html\0", "application/octet-stream", false),
         ];

@@ -1,6 +1,6 @@
-//! What requests and answers mean, whatever wire they came on (RFC 9110).
+//! HTTP semantics, independent of the version (RFC 9110).
 //!
-//! Pure functions: no clock, no randomness, no file is asked here.
+//! All functions are pure: they use no clock, no randomness and no files.
 
 pub mod authority;
 pub mod conditional;
@@ -24,6 +24,6 @@ mod weight;
 pub use authority::{Authority, HostKind};
 pub use etag::{EntityTag, FileTag};
 pub use media_type::MediaType;
-pub use negotiation::{Accepted, Coding};
+pub use negotiation::{AcceptEncoding, Coding};
 pub use range::{ByteRange, ContentRange, Ranges};
 pub use safe_path::{PathError, SafePath};

@@ -1,16 +1,18 @@
-//! `multipart/byteranges`: the heads between the parts, and the length of it all before the first byte is sent
-//! (RFC 9110 §14.6).
+//! Encodes `multipart/byteranges`: the headers of the parts, and the total length before the first byte is sent (RFC
+//! 9110 §14.6).
 
 use super::range::{ByteRange, ContentRange};
 
-/// What stands between parts: 32 hexadecimal digits. Taken at random, it cannot be guessed and so not planted in a file.
+/// Boundary between parts: 32 hexadecimal digits. A random boundary cannot be guessed, so that it cannot be planted in
+/// a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Boundary([u8; Boundary::LENGTH]);
 
 impl Boundary {
+    /// Length in bytes.
     pub const LENGTH: usize = 32;
 
-    /// From 16 random bytes.
+    /// Creates a boundary from 16 random bytes.
     pub fn new(random: [u8; 16]) -> Boundary {
         let mut digits = [0; Boundary::LENGTH];
         for (pair, byte) in digits.chunks_exact_mut(2).zip(random) {
@@ -20,31 +22,33 @@ impl Boundary {
         Boundary(digits)
     }
 
+    /// Returns the boundary as ASCII.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 }
 
-/// A body of several ranges: for each the caller sends [`write_part_head`](Self::write_part_head) and then the bytes of
-/// the range, and at the end [`write_end`](Self::write_end).
+/// Response body of several ranges. For each range the caller sends [`write_part_head`](Self::write_part_head) and the
+/// bytes of the range, and finally [`write_end`](Self::write_end).
 #[derive(Clone, Copy, Debug)]
-pub struct ByteRanges<'a> {
+pub struct MultipartRanges<'a> {
     ranges: &'a [ByteRange],
-    /// The length of the whole representation.
+    /// Length of the whole representation in bytes.
     length: u64,
-    /// What the whole would say of itself; a part says it again.
+    /// `Content-Type` of the representation, which each part repeats.
     content_type: Option<&'a [u8]>,
     boundary: Boundary,
 }
 
-impl<'a> ByteRanges<'a> {
+impl<'a> MultipartRanges<'a> {
+    /// Creates the encoder for ranges of a representation of `length` bytes.
     pub fn new(
         ranges: &'a [ByteRange],
         length: u64,
         content_type: Option<&'a [u8]>,
         boundary: Boundary,
-    ) -> ByteRanges<'a> {
-        ByteRanges {
+    ) -> MultipartRanges<'a> {
+        MultipartRanges {
             ranges,
             length,
             content_type,
@@ -52,19 +56,20 @@ impl<'a> ByteRanges<'a> {
         }
     }
 
+    /// Returns the ranges in their order.
     pub fn ranges(&self) -> &'a [ByteRange] {
         self.ranges
     }
 
-    /// The `Content-Type` of the answer.
+    /// Appends the value of `Content-Type` of the response.
     pub fn write_content_type(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(CONTENT_TYPE);
         out.extend_from_slice(self.boundary.as_bytes());
     }
 
-    /// The `Content-Length` of the answer: every head, every range and the end. Ranges of one representation that do
-    /// not overlap are together no longer than it, so the sum falls short of overflow by as much as heads are long;
-    /// it saturates there.
+    /// Returns the length of the response body in bytes: all headers, all ranges and the end. Ranges that do not
+    /// overlap are together no longer than the representation; with the headers, the sum may exceed 64 bits and
+    /// saturates.
     pub fn content_length(&self) -> u64 {
         let end = (END_OPEN.len() + Boundary::LENGTH + END_CLOSE.len()) as u64;
         self.ranges.iter().fold(end, |sum, &range| {
@@ -73,7 +78,7 @@ impl<'a> ByteRanges<'a> {
         })
     }
 
-    /// What goes before the bytes of `range`.
+    /// Appends the header before the bytes of `range`.
     pub fn write_part_head(&self, range: ByteRange, out: &mut Vec<u8>) {
         out.extend_from_slice(OPEN);
         out.extend_from_slice(self.boundary.as_bytes());
@@ -86,7 +91,7 @@ impl<'a> ByteRanges<'a> {
         out.extend_from_slice(HEAD_END);
     }
 
-    /// What goes after the bytes of the last range.
+    /// Appends the end after the bytes of the last range.
     pub fn write_end(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(END_OPEN);
         out.extend_from_slice(self.boundary.as_bytes());
@@ -102,8 +107,8 @@ impl<'a> ByteRanges<'a> {
 
 const CONTENT_TYPE: &[u8] = b"multipart/byteranges; boundary=";
 
-/// The first boundary begins like the others: the line break before it is an empty preamble, which parsers skip
-/// (RFC 2046 §5.1.1), and all heads have one form.
+/// Begin of a header. The first one has a line break, too, so that all headers have the same form; parsers skip it as
+/// an empty preamble (RFC 2046 §5.1.1).
 const OPEN: &[u8] = b"\r\n--";
 const TYPE_NAME: &[u8] = b"\r\nContent-Type: ";
 const RANGE_NAME: &[u8] = b"\r\nContent-Range: ";
@@ -121,7 +126,7 @@ mod tests {
         0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff,
     ];
 
-    fn body(parts: &ByteRanges<'_>, content: &[u8]) -> Vec<u8> {
+    fn body(parts: &MultipartRanges<'_>, content: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         for &range in parts.ranges() {
             parts.write_part_head(range, &mut out);
@@ -151,7 +156,7 @@ mod tests {
             ),
         ];
         for &(content_type, expected) in rows {
-            let parts = ByteRanges::new(&ranges, 10, content_type, Boundary::new(BOUNDARY));
+            let parts = MultipartRanges::new(&ranges, 10, content_type, Boundary::new(BOUNDARY));
             assert_eq!(String::from_utf8(body(&parts, b"0123456789")).unwrap(), expected);
             assert_eq!(parts.content_length(), expected.len() as u64);
         }
@@ -160,7 +165,7 @@ mod tests {
     #[test]
     fn names_its_boundary() {
         let mut value = Vec::new();
-        ByteRanges::new(&[], 0, None, Boundary::new(BOUNDARY)).write_content_type(&mut value);
+        MultipartRanges::new(&[], 0, None, Boundary::new(BOUNDARY)).write_content_type(&mut value);
         assert_eq!(
             value,
             b"multipart/byteranges; boundary=00112233445566778899aabbccddeeff"
@@ -172,20 +177,20 @@ mod tests {
         let Ranges::Many(ranges) = range::parse(b"bytes=0-0,1-", u64::MAX) else {
             panic!("two ranges")
         };
-        let parts = ByteRanges::new(&ranges, u64::MAX, None, Boundary::new(BOUNDARY));
+        let parts = MultipartRanges::new(&ranges, u64::MAX, None, Boundary::new(BOUNDARY));
         assert_eq!(parts.content_length(), u64::MAX);
     }
 
     proptest! {
         #[test]
-        fn the_length_is_told_exactly(
+        fn content_length_is_exact(
             value in "bytes=[0-9]{1,2}-[0-9]{0,2}(,[0-9]{1,2}-[0-9]{0,2}){1,5}",
             content in prop::collection::vec(any::<u8>(), 1..100),
             content_type in "[a-z]{1,20}/[a-z]{1,20}",
         ) {
             if let Ranges::Many(ranges) = range::parse(value.as_bytes(), content.len() as u64) {
                 let content_type = content_type.as_bytes();
-                let parts = ByteRanges::new(&ranges, content.len() as u64, Some(content_type), Boundary::new(BOUNDARY));
+                let parts = MultipartRanges::new(&ranges, content.len() as u64, Some(content_type), Boundary::new(BOUNDARY));
                 prop_assert_eq!(body(&parts, &content).len() as u64, parts.content_length());
             }
         }

@@ -1,22 +1,26 @@
-//! Which content coding and which media type a client gets of those there are (RFC 9110 §12.5).
+//! Content negotiation: selects the content coding and the media type of a response (RFC 9110 §12.5).
 
 use super::list;
 use super::weight::Weight;
 
-/// A content coding that RockNet writes (RFC 9110 §8.4.1, RFC 7932, RFC 8878).
+/// A content coding that the server can send (RFC 9110 §8.4.1, RFC 7932, RFC 8878).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Coding {
+    /// No coding.
     Identity,
+    /// gzip (RFC 1952)
     Gzip,
+    /// zstd (RFC 8878)
     Zstd,
+    /// Brotli (RFC 7932)
     Br,
 }
 
 impl Coding {
-    /// The server's order among codings that a client likes equally: smallest output first, as measured on text.
+    /// Order of preference among codings of equal weight: smallest output first, as measured on text.
     pub const BY_PREFERENCE: [Coding; 4] = [Coding::Br, Coding::Zstd, Coding::Gzip, Coding::Identity];
 
-    /// The value of `Content-Encoding`; identity is named in `Accept-Encoding` alone and never sent.
+    /// Returns the value of `Content-Encoding`. `identity` is valid only in `Accept-Encoding` and never sent.
     pub fn name(self) -> &'static str {
         match self {
             Coding::Identity => "identity",
@@ -26,7 +30,7 @@ impl Coding {
         }
     }
 
-    /// What a file precompressed this way has behind its name, with the dot.
+    /// Returns the suffix of precompressed files, with its dot.
     pub fn file_suffix(self) -> &'static str {
         match self {
             Coding::Identity => "",
@@ -36,7 +40,7 @@ impl Coding {
         }
     }
 
-    /// What tells the tag of this variant from that of the plain file.
+    /// Returns the suffix that distinguishes the tag of this variant from that of the uncompressed file.
     pub(super) fn tag_suffix(self) -> &'static [u8] {
         match self {
             Coding::Identity => b"",
@@ -47,7 +51,7 @@ impl Coding {
     }
 
     fn from_name(name: &[u8]) -> Option<Coding> {
-        // RFC 9110 §8.4.1.3: x-gzip is another name of gzip.
+        // x-gzip is another name of gzip (RFC 9110 §8.4.1.3).
         let names: [(&[u8], Coding); 5] = [
             (b"gzip", Coding::Gzip),
             (b"br", Coding::Br),
@@ -62,33 +66,35 @@ impl Coding {
     }
 }
 
-/// What an `Accept-Encoding` says of each coding RockNet knows.
+/// Weights that `Accept-Encoding` gives to the codings of the server.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Accepted {
+pub struct AcceptEncoding {
     /// Indexed by [`Coding`].
     weights: [Weight; 4],
 }
 
-impl Accepted {
-    /// Nothing but the bytes as they are: for no field, an empty one, a malformed one.
-    pub const IDENTITY: Accepted = Accepted::only(&[]);
+impl AcceptEncoding {
+    /// Accepts only identity: for a missing, empty or malformed field.
+    pub const IDENTITY: AcceptEncoding = AcceptEncoding::only(&[]);
 
-    /// Reads the field. Several fields of the name are to be joined with `, ` beforehand.
+    /// Parses the field. The caller must join repeated fields with `, `.
     ///
-    /// Without a field a client accepts anything (RFC 9110 §12.5.3), yet those that send none are scripts and old
-    /// tools that decode nothing: they get identity. So does one whose field cannot be read to its end.
-    pub fn parse(field: Option<&[u8]>) -> Accepted {
+    /// Without a field a client accepts anything (RFC 9110 §12.5.3). In practice only scripts and old tools omit it,
+    /// which decode nothing, so the result is identity. The same applies to a malformed field.
+    pub fn parse(field: Option<&[u8]>) -> AcceptEncoding {
         match field {
-            None => Accepted::IDENTITY,
-            // Nearly every request of a browser carries one of these, letter by letter.
-            Some(b"gzip, deflate, br, zstd") => const { Accepted::only(&[Coding::Gzip, Coding::Br, Coding::Zstd]) },
-            Some(b"gzip, deflate, br") => const { Accepted::only(&[Coding::Gzip, Coding::Br]) },
-            Some(b"gzip, deflate" | b"gzip") => const { Accepted::only(&[Coding::Gzip]) },
-            Some(value) => Accepted::parse_list(value).unwrap_or(Accepted::IDENTITY),
+            None => AcceptEncoding::IDENTITY,
+            // Nearly every request of a browser has exactly one of these values.
+            Some(b"gzip, deflate, br, zstd") => {
+                const { AcceptEncoding::only(&[Coding::Gzip, Coding::Br, Coding::Zstd]) }
+            }
+            Some(b"gzip, deflate, br") => const { AcceptEncoding::only(&[Coding::Gzip, Coding::Br]) },
+            Some(b"gzip, deflate" | b"gzip") => const { AcceptEncoding::only(&[Coding::Gzip]) },
+            Some(value) => AcceptEncoding::parse_list(value).unwrap_or(AcceptEncoding::IDENTITY),
         }
     }
 
-    const fn only(codings: &[Coding]) -> Accepted {
+    const fn only(codings: &[Coding]) -> AcceptEncoding {
         let mut weights = [Weight::REFUSED; 4];
         weights[Coding::Identity as usize] = Weight::TOLERATED;
         let mut at = 0;
@@ -96,10 +102,10 @@ impl Accepted {
             weights[codings[at] as usize] = Weight::ONE;
             at += 1;
         }
-        Accepted { weights }
+        AcceptEncoding { weights }
     }
 
-    fn parse_list(value: &[u8]) -> Option<Accepted> {
+    fn parse_list(value: &[u8]) -> Option<AcceptEncoding> {
         let mut named: [Option<Weight>; 4] = [None; 4];
         let mut others: Option<Weight> = None;
         for part in list::parts(value, b',') {
@@ -118,12 +124,12 @@ impl Accepted {
                 None if name == b"*" => &mut others,
                 None => continue,
             };
-            // Named twice, the smaller weight holds: a refusal is never overruled.
+            // Of a repeated coding the smaller weight counts, so that a refusal is never overridden.
             *slot = Some(slot.map_or(weight, |before| before.min(weight)));
         }
         let mut weights = [Weight::REFUSED; 4];
         for coding in Coding::BY_PREFERENCE {
-            // Identity needs no naming to be acceptable, only to be preferred or refused.
+            // Identity is acceptable even if it is not listed.
             let unnamed = if coding == Coding::Identity {
                 Weight::TOLERATED
             } else {
@@ -131,22 +137,24 @@ impl Accepted {
             };
             weights[coding as usize] = named[coding as usize].or(others).unwrap_or(unnamed);
         }
-        Some(Accepted { weights })
+        Some(AcceptEncoding { weights })
     }
 
-    /// Whether a variant in this coding may be sent. Identity is false only after `identity;q=0` or `*;q=0`.
+    /// Returns true if a variant in this coding may be sent. For identity it is false only after `identity;q=0` or
+    /// `*;q=0`.
     pub fn accepts(&self, coding: Coding) -> bool {
         self.weights[coding as usize] != Weight::REFUSED
     }
 }
 
-/// The coding the client likes best among those `offered`, the server's preference deciding among equals.
+/// Returns the coding of greatest weight among those `offered`; among equal weights the preference of the server
+/// decides.
 ///
-/// Identity is always there to be sent and need not be offered. It is also the answer when all is refused: RFC 9110
-/// §12.5.3 leaves it to the server whether to say 406 then, and bytes that can be read help more than an error.
-pub fn choose(accepted: Accepted, offered: &[Coding]) -> Coding {
+/// Identity is always available and need not be offered. It is also the result if the client refuses all codings: RFC
+/// 9110 §12.5.3 allows 406 then, but a readable response is more helpful than an error.
+pub fn choose_coding(accepted: AcceptEncoding, offered: &[Coding]) -> Coding {
     let mut best = (accepted.weights[Coding::Identity as usize], Coding::Identity);
-    // From the least preferred up, so that a later equal replaces an earlier.
+    // In ascending order of preference, so that a later coding of equal weight wins.
     for coding in Coding::BY_PREFERENCE.into_iter().rev() {
         let weight = accepted.weights[coding as usize];
         if weight != Weight::REFUSED && weight >= best.0 && offered.contains(&coding) {
@@ -156,45 +164,45 @@ pub fn choose(accepted: Accepted, offered: &[Coding]) -> Coding {
     best.1
 }
 
-/// The index of the offer that an `Accept` field prefers; `None` when it refuses them all. Among equal weights the
-/// offer named more precisely wins, then the earlier one: `application/json, */*` asks for JSON.
+/// Returns the index of the offer that an `Accept` field prefers; `None` if it refuses all. Among equal weights the
+/// offer with the more specific range wins, then the earlier one: `application/json, */*` requests JSON.
 ///
-/// Offers are bare types such as `application/json`. An empty field accepts anything, as no field does. Parameters of
-/// a range other than its weight are passed over: `application/json;charset=utf-8` asks for JSON. Elements that cannot
-/// be read are skipped.
-pub fn prefers(accept: &[u8], offers: &[&str]) -> Option<usize> {
+/// Offers are types without parameters, such as `application/json`. An empty field accepts anything, like a missing
+/// one. Parameters of a range other than its weight are ignored: `application/json;charset=utf-8` requests JSON.
+/// Invalid elements are skipped.
+pub fn preferred_media_type(accept: &[u8], offers: &[&str]) -> Option<usize> {
     if list::trim(accept).is_empty() {
         return (!offers.is_empty()).then_some(0);
     }
-    let mut best: Option<((Weight, Precision), usize)> = None;
+    let mut best: Option<((Weight, Specificity), usize)> = None;
     for (index, offer) in offers.iter().enumerate() {
-        let liking = liking_of(accept, offer.as_bytes());
-        if liking.0 != Weight::REFUSED && best.is_none_or(|(before, _)| liking > before) {
-            best = Some((liking, index));
+        let weight = weight_of(accept, offer.as_bytes());
+        if weight.0 != Weight::REFUSED && best.is_none_or(|(before, _)| weight > before) {
+            best = Some((weight, index));
         }
     }
     best.map(|(_, index)| index)
 }
 
-/// How closely a media range names a type (RFC 9110 §12.5.1: the most specific reference has precedence).
+/// Specificity of a media range: the most specific one has precedence (RFC 9110 §12.5.1).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Precision {
+enum Specificity {
     Nothing,
     Anything,
     Type,
     Subtype,
 }
 
-/// The weight of the most precise range that covers `offer`; among equally precise ones the greatest.
-fn liking_of(accept: &[u8], offer: &[u8]) -> (Weight, Precision) {
-    let mut best = (Precision::Nothing, Weight::REFUSED);
+/// Returns the weight of the most specific range that matches `offer`; among equally specific ones the greatest.
+fn weight_of(accept: &[u8], offer: &[u8]) -> (Weight, Specificity) {
+    let mut best = (Specificity::Nothing, Weight::REFUSED);
     for element in list::parts(accept, b',') {
         let mut parts = list::parts(element, b';');
         let Some(range) = parts.next() else { continue };
-        let precision = match range.strip_suffix(b"*") {
-            _ if range.eq_ignore_ascii_case(offer) => Precision::Subtype,
-            Some(b"*/") => Precision::Anything,
-            Some(prefix) if prefix.ends_with(b"/") && begins_with(offer, prefix) => Precision::Type,
+        let specificity = match range.strip_suffix(b"*") {
+            _ if range.eq_ignore_ascii_case(offer) => Specificity::Subtype,
+            Some(b"*/") => Specificity::Anything,
+            Some(prefix) if prefix.ends_with(b"/") && begins_with(offer, prefix) => Specificity::Type,
             _ => continue,
         };
         let weight = match parts.find(|part| begins_with(part, b"q=")) {
@@ -204,7 +212,7 @@ fn liking_of(accept: &[u8], offer: &[u8]) -> (Weight, Precision) {
                 None => continue,
             },
         };
-        best = best.max((precision, weight));
+        best = best.max((specificity, weight));
     }
     (best.1, best.0)
 }
@@ -255,7 +263,7 @@ mod tests {
             (Some("identity;q=0"), ALL, Identity),
             (Some("identity;q=0, br;q=0.1"), ALL, Br),
             (Some("identity;q=0, br;q=0.1"), &[Gzip], Identity),
-            // Malformed: the bytes as they are.
+            // Malformed: identity.
             (Some("gzip;q=2"), ALL, Identity),
             (Some("gzip;q=1.001"), ALL, Identity),
             (Some("gzip;q=0.1234"), ALL, Identity),
@@ -267,12 +275,12 @@ mod tests {
             (Some("gzip, b\"r"), ALL, Identity),
             (Some(";q=1"), ALL, Identity),
             (Some("gzip;q=1.000"), ALL, Gzip),
-            (Some("gzip;q=1."), ALL, Gzip), // the grammar has it
+            (Some("gzip;q=1."), ALL, Gzip), // the grammar allows it
             (Some(", ,gzip,,"), ALL, Gzip),
         ];
         for &(field, offered, expected) in rows {
-            let accepted = Accepted::parse(field.map(str::as_bytes));
-            assert_eq!(choose(accepted, offered), expected, "{field:?} of {offered:?}");
+            let accepted = AcceptEncoding::parse(field.map(str::as_bytes));
+            assert_eq!(choose_coding(accepted, offered), expected, "{field:?} of {offered:?}");
         }
     }
 
@@ -281,8 +289,8 @@ mod tests {
         for field in ["gzip, deflate, br, zstd", "gzip, deflate, br", "gzip, deflate", "gzip"] {
             let value = field.as_bytes();
             assert_eq!(
-                Some(Accepted::parse(Some(value))),
-                Accepted::parse_list(value),
+                Some(AcceptEncoding::parse(Some(value))),
+                AcceptEncoding::parse_list(value),
                 "{field}"
             );
         }
@@ -318,9 +326,9 @@ mod tests {
             (";;,=", None),
         ];
         for &(accept, expected) in rows {
-            assert_eq!(prefers(accept.as_bytes(), OFFERS), expected, "{accept}");
+            assert_eq!(preferred_media_type(accept.as_bytes(), OFFERS), expected, "{accept}");
         }
-        assert_eq!(prefers(b"", &[]), None);
+        assert_eq!(preferred_media_type(b"", &[]), None);
     }
 
     #[test]
@@ -330,7 +338,7 @@ mod tests {
         let rows: &[(&str, u16)] = &[("text/html", 300), ("image/jpeg", 500)];
         for &(offer, thousandths) in rows {
             assert_eq!(
-                liking_of(accept, offer.as_bytes()).0,
+                weight_of(accept, offer.as_bytes()).0,
                 Weight::of_thousandths(thousandths),
                 "{offer}"
             );
@@ -355,7 +363,7 @@ mod tests {
             offered in prop::sample::subsequence(ALL.to_vec(), 0..=4),
         ) {
             let field = format!("gzip;q={}, zstd;q={}, br;q={}", gzip.1, zstd.1, br.1);
-            let chosen = choose(Accepted::parse(Some(field.as_bytes())), &offered);
+            let chosen = choose_coding(AcceptEncoding::parse(Some(field.as_bytes())), &offered);
             let given = [(Gzip, gzip.0), (Zstd, zstd.0), (Br, br.0)];
             let best = given.iter().filter(|(coding, _)| offered.contains(coding)).map(|&(_, weight)| weight).max();
             match given.iter().find(|(coding, _)| *coding == chosen) {
@@ -368,11 +376,11 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_survived(field in prop::collection::vec(any::<u8>(), 0..60)) {
-            let accepted = Accepted::parse(Some(&field));
-            let chosen = choose(accepted, ALL);
+        fn any_bytes_do_not_panic(field in prop::collection::vec(any::<u8>(), 0..60)) {
+            let accepted = AcceptEncoding::parse(Some(&field));
+            let chosen = choose_coding(accepted, ALL);
             prop_assert!(chosen == Identity || accepted.accepts(chosen));
-            prop_assert!(prefers(&field, &["text/html"]).is_none_or(|index| index == 0));
+            prop_assert!(preferred_media_type(&field, &["text/html"]).is_none_or(|index| index == 0));
         }
     }
 }

@@ -1,18 +1,18 @@
-//! Byte ranges: what a `Range` asks of a representation, and `Content-Range` (RFC 9110 §14).
+//! Byte ranges: parses `Range` and formats `Content-Range` (RFC 9110 §14).
 
 use smallvec::SmallVec;
 
 use super::list;
 use crate::decimal;
 
-/// More ranges than this in one request give the whole representation. A player or viewer asks for one to three; lists
-/// of hundreds have only ever been attacks (CVE-2011-3192).
+/// Maximum number of ranges in a request; more select the whole representation. Players and viewers request one to
+/// three. Lists of hundreds are attacks (CVE-2011-3192).
 pub const MAX_RANGES: usize = 16;
 
-/// The ranges of one request, in the order they were asked for. Four fit without allocation.
+/// Ranges of one request in their order. Four fit without allocation.
 pub type RangeList = SmallVec<[ByteRange; 4]>;
 
-/// A part of a representation: at least one byte, all of them within it.
+/// A part of a representation, of at least one byte.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ByteRange {
     first: u64,
@@ -20,22 +20,22 @@ pub struct ByteRange {
 }
 
 impl ByteRange {
-    /// The position of the first byte.
+    /// Returns the position of the first byte.
     pub fn first(self) -> u64 {
         self.first
     }
 
-    /// The position of the last byte, itself included.
+    /// Returns the position of the last byte, which is included.
     pub fn last(self) -> u64 {
         self.last
     }
 
-    /// How many bytes: never 0. It cannot overflow, since `last` is less than a length.
+    /// Returns the number of bytes, which is never 0. It cannot overflow, because `last` is less than a length.
     pub fn size(self) -> u64 {
         self.last - self.first + 1
     }
 
-    /// The same as half-open bounds.
+    /// Returns the range as half-open bounds.
     pub fn bounds(self) -> std::ops::Range<u64> {
         self.first..self.last + 1
     }
@@ -45,24 +45,25 @@ impl ByteRange {
     }
 }
 
-/// What to send.
+/// Selection by a `Range` field.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Ranges {
-    /// 200 and all of it: the field is malformed, of another unit, or asks for more than it is good to give: more than
-    /// [`MAX_RANGES`], or ranges that overlap and so could be longer together than the whole (§14.2, §17.15).
+    /// 200 with the whole representation: the field is malformed or of another unit, or has more than [`MAX_RANGES`]
+    /// ranges or overlapping ones, which could be longer together than the whole (§14.2, §17.15).
     Whole,
     /// 206 with `Content-Range`.
     One(ByteRange),
-    /// 206 with `multipart/byteranges`; at least two, which nowhere overlap.
+    /// 206 with `multipart/byteranges`, for at least two ranges that do not overlap.
     Many(RangeList),
     /// 416 with [`ContentRange::unsatisfied`].
     Unsatisfiable,
 }
 
-/// Reads the value of a `Range` field for a representation of `length` bytes. Ranges beyond the end are left out,
-/// those that reach beyond it are cut. Linear in the value, and no more than [`MAX_RANGES`] ranges are ever compared.
+/// Parses the value of a `Range` field for a representation of `length` bytes. Ranges beyond the end are dropped, and
+/// ranges that reach beyond it are clamped. The cost is linear in the value, and at most [`MAX_RANGES`] ranges are
+/// compared.
 ///
-/// Several `Range` fields are not allowed; joined with `, ` they are malformed.
+/// Repeated `Range` fields are not allowed; joined with `, ` they are malformed.
 pub fn parse(value: &[u8], length: u64) -> Ranges {
     let Some(set) = range_set(list::trim(value)) else {
         return Ranges::Whole;
@@ -83,7 +84,7 @@ pub fn parse(value: &[u8], length: u64) -> Ranges {
         ranges.push(range);
     }
     match ranges[..] {
-        // A suffix of an empty representation is satisfiable, but no Content-Range can say so.
+        // A suffix of an empty representation is satisfiable, but Content-Range cannot express it.
         [] if specs == 0 || satisfiable => Ranges::Whole,
         [] => Ranges::Unsatisfiable,
         [only] => Ranges::One(only),
@@ -91,13 +92,13 @@ pub fn parse(value: &[u8], length: u64) -> Ranges {
     }
 }
 
-/// What follows `bytes=`; the unit is a token without case.
+/// Returns the ranges after `bytes=`; the unit is case-insensitive.
 fn range_set(value: &[u8]) -> Option<&[u8]> {
     let (unit, set) = value.split_at_checked("bytes=".len())?;
     unit.eq_ignore_ascii_case(b"bytes=").then_some(set)
 }
 
-/// A range as it was asked for.
+/// A range as requested.
 #[derive(Clone, Copy)]
 enum Spec {
     From { first: u64, last: u64 },
@@ -105,7 +106,7 @@ enum Spec {
 }
 
 impl Spec {
-    /// int-range = first-pos "-" [ last-pos ]; suffix-range = "-" suffix-length
+    /// Parses `int-range = first-pos "-" [ last-pos ]` or `suffix-range = "-" suffix-length`.
     fn parse(spec: &[u8]) -> Option<Spec> {
         let dash = memchr::memchr(b'-', spec)?;
         match (&spec[..dash], &spec[dash + 1..]) {
@@ -121,7 +122,7 @@ impl Spec {
         }
     }
 
-    /// §14.1.2, for byte ranges.
+    /// Returns true if the range is satisfiable (§14.1.2).
     fn is_satisfiable(self, length: u64) -> bool {
         match self {
             Spec::From { first, .. } => first < length,
@@ -129,7 +130,7 @@ impl Spec {
         }
     }
 
-    /// The bytes it has of a representation of `length`, if it has any.
+    /// Returns the range within a representation of `length` bytes, unless it is empty.
     fn within(self, length: u64) -> Option<ByteRange> {
         let end = length.checked_sub(1)?;
         match self {
@@ -146,7 +147,8 @@ impl Spec {
     }
 }
 
-/// 1*DIGIT. A number too large to hold is beyond the end of anything, and so is the largest that can be held.
+/// Parses `1*DIGIT`. A number above 64 bits becomes the largest one, which is beyond the end of any representation,
+/// too.
 fn position(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return None;
@@ -156,7 +158,7 @@ fn position(digits: &[u8]) -> Option<u64> {
     }))
 }
 
-/// The value of a `Content-Range`, made without allocation.
+/// Value of `Content-Range`, built without allocation.
 #[derive(Clone, Copy)]
 pub struct ContentRange {
     bytes: [u8; ContentRange::MAX_LENGTH],
@@ -164,9 +166,10 @@ pub struct ContentRange {
 }
 
 impl ContentRange {
+    /// Maximum length in bytes.
     pub const MAX_LENGTH: usize = "bytes -/".len() + 3 * decimal::MAX_DIGITS;
 
-    /// `bytes first-last/length`, for a 206.
+    /// Creates `bytes first-last/length`, for a 206.
     pub fn new(range: ByteRange, length: u64) -> ContentRange {
         let mut value = ContentRange::empty();
         value.push(b"bytes ");
@@ -178,7 +181,7 @@ impl ContentRange {
         value
     }
 
-    /// `bytes */length`, for a 416.
+    /// Creates `bytes */length`, for a 416.
     pub fn unsatisfied(length: u64) -> ContentRange {
         let mut value = ContentRange::empty();
         value.push(b"bytes */");
@@ -186,6 +189,7 @@ impl ContentRange {
         value
     }
 
+    /// Returns the field value.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.length)]
     }
@@ -251,11 +255,11 @@ mod tests {
             ),
             ("bytes=500-600,601-999", 10_000, many(&[(500, 600), (601, 999)])),
             ("bytes=500-700,601-999", 10_000, Whole),
-            // Order is the client's.
+            // In the order of the client.
             ("bytes=-1,0-0", 10, many(&[(9, 9), (0, 0)])),
             ("Bytes=0-0", 10, One(range(0, 0))),
             ("bytes=,,0-0 ,\t", 10, One(range(0, 0))),
-            // Cut at the end, left out beyond it.
+            // Clamped at the end, dropped beyond it.
             ("bytes=5-1000", 10, One(range(5, 9))),
             ("bytes=-1000", 10, One(range(0, 9))),
             ("bytes=0-", 10, One(range(0, 9))),
@@ -270,7 +274,7 @@ mod tests {
             ("bytes=0-18446744073709551615", MAX, One(range(0, MAX - 1))),
             ("bytes=18446744073709551615-", MAX, Unsatisfiable),
             ("bytes=18446744073709551614-", MAX, One(range(MAX - 1, MAX - 1))),
-            // Of nothing.
+            // Of an empty representation.
             ("bytes=0-", 0, Unsatisfiable),
             ("bytes=0-0", 0, Unsatisfiable),
             ("bytes=-0", 0, Unsatisfiable),
@@ -309,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_ranges_give_the_whole() {
+    fn too_many_ranges_select_the_whole() {
         let value = |count: u64| {
             let ranges: Vec<String> = (0..count).map(|n| format!("{}-{}", n * 2, n * 2)).collect();
             format!("bytes={}", ranges.join(","))
@@ -355,14 +359,14 @@ mod tests {
         }
 
         #[test]
-        fn one_range_gives_what_was_asked(length in 1..1000_u64, ends in (0..1000_u64, 0..1000_u64)) {
+        fn one_range_is_clamped_to_the_length(length in 1..1000_u64, ends in (0..1000_u64, 0..1000_u64)) {
             let (first, last) = (ends.0.min(ends.1), ends.0.max(ends.1));
             let expected = if first < length { Ranges::One(range(first, last.min(length - 1))) } else { Ranges::Unsatisfiable };
             check(&format!("bytes={first}-{last}"), length, &expected);
         }
 
         #[test]
-        fn any_bytes_are_survived(value in prop::collection::vec(any::<u8>(), 0..40), length: u64) {
+        fn any_bytes_do_not_panic(value in prop::collection::vec(any::<u8>(), 0..40), length: u64) {
             fuzzing::ranges(&value, length);
         }
     }

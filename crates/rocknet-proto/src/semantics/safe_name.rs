@@ -1,34 +1,37 @@
-//! Which names a segment of a path may have, on every operating system alike.
+//! Validates the segments of a path as file names, by the same rules on every operating system.
 //!
-//! Windows opens `con`, `x.` and `x::$DATA` as something other than they say. They are refused on Unix too: a site that
-//! moves between machines must not change what it gives away.
+//! Windows opens other files or devices for `con`, `x.` and `x::$DATA`. They are refused on Unix, too, so that a site
+//! exposes the same files on every machine.
 
-/// NAME_MAX of Linux, macOS and Windows: a longer name can match no file, and some file systems fail strangely on it.
+/// NAME_MAX of Linux, macOS and Windows, in bytes. A longer name matches no file, and some file systems return odd
+/// errors.
 pub(super) const MAX_SEGMENT: usize = 255;
 
-/// Whether a segment, decoded and neither empty nor a dot segment, may be the name of a file or directory.
+/// Returns true if a decoded segment may be the name of a file or directory. It must be neither empty nor a dot
+/// segment.
 pub(super) fn is_safe(name: &[u8]) -> bool {
     name.len() <= MAX_SEGMENT
         && !name
             .iter()
             .any(|&b| matches!(b, b'\\' | b':' | b'/') || b.is_ascii_control())
-        && !ends_loosely(name)
-        && !is_device(name)
+        && !has_trailing_dot_or_space(name)
+        && !is_windows_device(name)
 }
 
-/// The same for a segment whose bytes have been checked one by one; an empty one is not plain.
+/// Does the same for a segment whose bytes were checked already; returns false for an empty one.
 pub(super) fn is_plain(name: &[u8]) -> bool {
-    !name.is_empty() && name.len() <= MAX_SEGMENT && !ends_loosely(name) && !is_device(name)
+    !name.is_empty() && name.len() <= MAX_SEGMENT && !has_trailing_dot_or_space(name) && !is_windows_device(name)
 }
 
-/// Windows drops dots and spaces at the end of a name, so that `x.php.` would open `x.php` past every rule.
-fn ends_loosely(name: &[u8]) -> bool {
+/// Returns true for a trailing dot or space. Windows drops them, so that `x.php.` would open `x.php` and bypass all
+/// rules.
+fn has_trailing_dot_or_space(name: &[u8]) -> bool {
     matches!(name.last(), Some(b'.' | b' '))
 }
 
-/// A device name of Windows, in any case, with any extension and with spaces before that.
-fn is_device(name: &[u8]) -> bool {
-    // Looked at first, because it settles nearly all names: every device begins with one of these.
+/// Returns true for a device name of Windows, in any case, with any extension, and with spaces before it.
+fn is_windows_device(name: &[u8]) -> bool {
+    // Every device name begins with one of these letters, so this test decides for nearly all names.
     if !matches!(
         name.first().map(u8::to_ascii_lowercase),
         Some(b'a' | b'c' | b'l' | b'n' | b'p')
@@ -41,7 +44,7 @@ fn is_device(name: &[u8]) -> bool {
         let Some((start, digit)) = stem.split_at_checked(3) else {
             return false;
         };
-        // The superscripts ¹ ² ³ count as digits there.
+        // Windows also accepts the superscripts ¹ ² ³ as digits.
         start.eq_ignore_ascii_case(prefix) && matches!(digit, [b'0'..=b'9'] | [0xc2, 0xb9 | 0xb2 | 0xb3])
     };
     DEVICES.iter().any(|device| device.eq_ignore_ascii_case(stem)) || numbered(b"com") || numbered(b"lpt")

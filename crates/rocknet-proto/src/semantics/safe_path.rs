@@ -1,43 +1,44 @@
-//! The path of a request made safe: decoded once, normalised, and unable to leave a root.
+//! Safe form of a request path: decoded once, normalised, and unable to leave a root directory.
 
 use std::borrow::Cow;
 
 use super::safe_name;
 
-/// More segments than this match nothing. File systems end at 4096 bytes of path; no site nests deeper than a dozen,
-/// and the walk down a tree of directories, one `openat` each in the worst case, stays bounded.
+/// Maximum number of segments; deeper paths match nothing. File systems limit paths to 4096 bytes, and sites nest a
+/// dozen levels at most. The limit bounds the walk through directories, which needs one `openat` each in the worst
+/// case.
 pub const MAX_DEPTH: usize = 128;
 
-/// The only segment that begins with a dot and is public (RFC 8615), and only in first place.
+/// The only public segment that begins with a dot (RFC 8615), and only as the first segment.
 const WELL_KNOWN: &str = ".well-known";
 
 /// A path that begins with `/` and whose segments are never empty, `.` or `..`, and hold no `/`, `\`, `:`, NUL or other
-/// control. It ends with `/` when the request named a directory. Made only by [`SafePath::parse`] and
-/// [`SafePath::from_decoded`], so whoever holds one need not check again.
+/// control character. It ends with `/` if the request named a directory. Only [`SafePath::parse`] and
+/// [`SafePath::from_decoded`] create it, so that users need no further checks.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct SafePath<'a> {
     decoded: Cow<'a, str>,
     dot_segment: bool,
 }
 
-/// Why a path is no [`SafePath`]; in each case the client erred.
+/// Error in a path, always caused by the client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PathError {
-    /// It does not begin with `/`.
+    /// The path does not begin with `/`.
     NotAbsolute,
-    /// A `%` without two hexadecimal digits behind it.
+    /// A `%` without two hexadecimal digits after it.
     BadPercent,
-    /// NUL, a line break or another control, as a byte or encoded.
+    /// NUL, a line break or another control character, plain or encoded.
     Control,
-    /// A `..` with nothing above it.
+    /// A `..` above the root.
     AboveRoot,
-    /// Well formed, yet it can name no file: an encoded slash, a backslash, bytes that are not UTF-8, a name that only
-    /// a device or stream of Windows has, a segment or depth beyond what file systems have.
+    /// A well-formed path that no file can have: an encoded slash, a backslash, bytes that are not UTF-8, a device or
+    /// stream name of Windows, or a segment or depth beyond the limits of file systems.
     Unmatchable,
 }
 
 impl PathError {
-    /// The status to answer with.
+    /// Returns the status of the response.
     pub fn status(self) -> u16 {
         match self {
             PathError::NotAbsolute | PathError::BadPercent | PathError::Control | PathError::AboveRoot => 400,
@@ -61,11 +62,15 @@ impl std::fmt::Display for PathError {
 impl std::error::Error for PathError {}
 
 impl<'a> SafePath<'a> {
-    /// The path of a request target as it was sent, without its query.
+    /// Parses the path of a request target as sent, without its query.
     ///
-    /// Percent-decoding is done once and before anything else looks at the path, so that what a rule matches is what a
-    /// handler opens. Then `//` is merged and dot segments are resolved. Errors of form outrank [`PathError::Unmatchable`]
-    /// wherever they stand. A path that needs no change is borrowed, without allocation.
+    /// The path is percent-decoded once, before rules match it, so that rules and handlers see the same path. Then `//`
+    /// is merged and dot segments are resolved. A path that needs no change is borrowed, without allocation.
+    ///
+    /// # Errors
+    ///
+    /// If the path is malformed or no file can have it. Malformed paths take precedence over
+    /// [`PathError::Unmatchable`], regardless of their position.
     pub fn parse(raw: &'a [u8]) -> Result<SafePath<'a>, PathError> {
         if raw.first() != Some(&b'/') {
             return Err(PathError::NotAbsolute);
@@ -81,8 +86,12 @@ impl<'a> SafePath<'a> {
         normalise(percent_decode(raw)?)
     }
 
-    /// A path that is decoded already, such as a `fallback` of the configuration or one built from a directory and an
-    /// index name: all rules but decoding.
+    /// Parses a decoded path, such as a `fallback` of the configuration, or a directory with the name of its index
+    /// file.
+    ///
+    /// # Errors
+    ///
+    /// The same as of [`parse`](Self::parse), except [`PathError::BadPercent`].
     pub fn from_decoded(path: &'a str) -> Result<SafePath<'a>, PathError> {
         if !path.starts_with('/') {
             return Err(PathError::NotAbsolute);
@@ -90,35 +99,39 @@ impl<'a> SafePath<'a> {
         normalise(Cow::Borrowed(path.as_bytes()))
     }
 
-    /// The path as rules see it, also where no file can have it as a name: decoded and normalised by the same rules, so
-    /// that a route matches `/wiki/Special:Search` as it matches `/wiki/Main`. An encoded slash shows as a backslash,
-    /// bytes that are not UTF-8 as U+FFFD. Never to be opened.
+    /// Returns the path for rules, even if no file can have it: decoded and normalised in the same way, so that a route
+    /// matches `/wiki/Special:Search` like `/wiki/Main`. An encoded slash becomes a backslash, and bytes that are not
+    /// UTF-8 become U+FFFD. It must never be opened.
+    ///
+    /// # Errors
+    ///
+    /// If the path is malformed.
     pub fn for_rules(raw: &[u8]) -> Result<String, PathError> {
         if raw.first() != Some(&b'/') {
             return Err(PathError::NotAbsolute);
         }
         let path = percent_decode(raw)?;
-        judge(&path)?;
+        inspect(&path)?;
         Ok(String::from_utf8_lossy(&rebuild(&path)).into_owned())
     }
 
-    /// The decoded, normalised path with its leading slash.
+    /// Returns the decoded, normalised path with its leading slash.
     pub fn as_str(&self) -> &str {
         &self.decoded
     }
 
-    /// The same, which is no copy where the path was sent as it is.
+    /// Returns the same path; it is borrowed if it equals the raw path.
     pub fn into_str(self) -> Cow<'a, str> {
         self.decoded
     }
 
-    /// Whether the path ends with a slash.
+    /// Returns true if the path ends with a slash.
     pub fn is_directory(&self) -> bool {
         self.decoded.ends_with('/')
     }
 
-    /// The path from a root downwards: no slash at either end, and `.` for the root itself, as `openat` wants it.
-    /// Whether there was a slash at the end is for the caller to ask: `a.css/` is not the file `a.css`.
+    /// Returns the path relative to a root directory for `openat`: without slashes at either end, and `.` for the root
+    /// itself. The caller must check [`is_directory`](Self::is_directory), because `a.css/` is not the file `a.css`.
     pub fn relative(&self) -> &str {
         match self.inner() {
             "" => ".",
@@ -126,28 +139,30 @@ impl<'a> SafePath<'a> {
         }
     }
 
+    /// Returns the segments in their order.
     pub fn segments(&self) -> impl Iterator<Item = &str> {
-        // Only the root has an empty inner part, and only there a split yields an empty piece.
+        // Only the root is empty here, so that the split yields one empty part.
         self.inner().split('/').filter(|segment| !segment.is_empty())
     }
 
-    /// Whether any segment begins with a dot, except `.well-known` in first place.
+    /// Returns true if any segment begins with a dot, except a first `.well-known`.
     pub fn has_dot_segment(&self) -> bool {
         self.dot_segment
     }
 
-    /// The last segment, unless the path names a directory.
+    /// Returns the last segment, unless the path ends with a slash.
     pub fn file_name(&self) -> Option<&str> {
         let (_, name) = self.decoded.rsplit_once('/')?;
         (!name.is_empty()).then_some(name)
     }
 
-    /// What stands behind the last dot of the file name, if something stands before it.
+    /// Returns the part after the last dot of the file name, unless the name begins with that dot.
     pub fn extension(&self) -> Option<&str> {
         let (stem, extension) = self.file_name()?.rsplit_once('.')?;
         (!stem.is_empty()).then_some(extension)
     }
 
+    /// Copies the path if it is borrowed.
     pub fn into_owned(self) -> SafePath<'static> {
         SafePath {
             decoded: Cow::Owned(self.decoded.into_owned()),
@@ -167,8 +182,8 @@ impl AsRef<str> for SafePath<'_> {
     }
 }
 
-/// Whether a raw path is its own safe form, judged in one pass: most are, and this is on the way of every request.
-/// `false` is no verdict, it only sends the path to the full rules.
+/// Returns true if a raw path surely equals its safe form, in one pass, because most paths of requests do. `false` only
+/// means that the full rules decide.
 fn is_plain(raw: &[u8]) -> bool {
     let mut start = 1;
     let mut depth = 0;
@@ -186,7 +201,7 @@ fn is_plain(raw: &[u8]) -> bool {
     depth < MAX_DEPTH && (last.is_empty() || safe_name::is_plain(last))
 }
 
-/// Bytes that stand for themselves wherever they are. A dot and a slash are judged by their place.
+/// Bytes that never need a change. Dots and slashes depend on their position and are not among them.
 const PLAIN: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0x21;
@@ -197,7 +212,8 @@ const PLAIN: [bool; 256] = {
     table
 };
 
-/// The decoded bytes. An encoded slash becomes a backslash: it must not divide segments, and no segment may hold one.
+/// Decodes a raw path. An encoded slash becomes a backslash, because it must not separate segments, and because a
+/// backslash makes the path unmatchable.
 fn percent_decode(raw: &[u8]) -> Result<Cow<'_, [u8]>, PathError> {
     let Some(first) = memchr::memchr(b'%', raw) else {
         return Ok(Cow::Borrowed(raw));
@@ -228,16 +244,16 @@ fn hex(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).map(|value| value as u8)
 }
 
-/// What the rules say of decoded bytes.
-struct Verdict {
-    /// It holds empty or dot segments.
+/// Properties of a decoded path.
+struct PathTraits {
+    /// The path has empty segments or dot segments.
     changed: bool,
     unmatchable: bool,
     dot_segment: bool,
 }
 
-/// Judges a decoded path that begins with a slash; an error is one of form.
-fn judge(path: &[u8]) -> Result<Verdict, PathError> {
+/// Inspects a decoded path that begins with a slash; fails if it is malformed.
+fn inspect(path: &[u8]) -> Result<PathTraits, PathError> {
     if path.iter().any(u8::is_ascii_control) {
         return Err(PathError::Control);
     }
@@ -262,20 +278,20 @@ fn judge(path: &[u8]) -> Result<Verdict, PathError> {
             }
         }
     }
-    Ok(Verdict {
+    Ok(PathTraits {
         changed,
         unmatchable,
         dot_segment,
     })
 }
 
-/// The rules that hold for decoded bytes. `path` begins with a slash.
+/// Applies all rules to a decoded path that begins with a slash.
 fn normalise(path: Cow<'_, [u8]>) -> Result<SafePath<'_>, PathError> {
-    let Verdict {
+    let PathTraits {
         changed,
         unmatchable,
         dot_segment,
-    } = judge(&path)?;
+    } = inspect(&path)?;
     if unmatchable {
         return Err(PathError::Unmatchable);
     }
@@ -290,7 +306,7 @@ fn normalise(path: Cow<'_, [u8]>) -> Result<SafePath<'_>, PathError> {
     })
 }
 
-/// The path without empty and dot segments; that no `..` is without a parent has been checked.
+/// Removes empty segments and dot segments. `inspect` has checked that each `..` has a parent.
 fn rebuild(path: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(path.len());
     let mut pieces = path[1..].split(|&b| b == b'/').peekable();
@@ -317,7 +333,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_needs_no_change_is_borrowed() {
+    fn unchanged_paths_are_borrowed() {
         for raw in ["/", "/a/b.css", "/.well-known/x", "/caf\u{e9}/", "/a b"] {
             let path = SafePath::parse(raw.as_bytes()).unwrap();
             assert!(matches!(path.decoded, Cow::Borrowed(_)), "{raw}");
@@ -325,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_see_what_files_cannot_be() {
+    fn rules_match_paths_that_no_file_can_have() {
         for (raw, expected) in [
             ("/wiki/Special:Search", Ok("/wiki/Special:Search")),
             ("/a:b//c/./d/", Ok("/a:b/c/d/")),
@@ -351,7 +367,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(4096))]
 
         #[test]
-        fn rules_and_files_see_the_same_path(raw in r"/(/|\.|\.\.|%2e|%2F|%25|%00|%ff|\\|:| |a|con|nul\.|é){0,20}") {
+        fn rule_paths_equal_file_paths(raw in r"/(/|\.|\.\.|%2e|%2F|%25|%00|%ff|\\|:| |a|con|nul\.|é){0,20}") {
             match SafePath::parse(raw.as_bytes()) {
                 Ok(path) => prop_assert_eq!(SafePath::for_rules(raw.as_bytes()), Ok(path.as_str().to_owned())),
                 Err(PathError::Unmatchable) => prop_assert!(SafePath::for_rules(raw.as_bytes()).is_ok()),
@@ -360,7 +376,7 @@ mod tests {
         }
 
         #[test]
-        fn the_short_way_agrees_with_the_full_rules(raw in r"/(/|\.|\.\.|%2e|%2F|%25|%00|%zz|%ff|\\|:| |a|con|nul\.|é){0,20}") {
+        fn the_fast_path_equals_the_full_rules(raw in r"/(/|\.|\.\.|%2e|%2F|%25|%00|%zz|%ff|\\|:| |a|con|nul\.|é){0,20}") {
             prop_assert_eq!(SafePath::parse(raw.as_bytes()), percent_decode(raw.as_bytes()).and_then(normalise));
         }
     }

@@ -1,6 +1,6 @@
-//! How much a client likes something: the `q` of `Accept` and its kin (RFC 9110 §12.4.2).
+//! Quality values: the `q` of `Accept` and similar fields (RFC 9110 §12.4.2).
 
-/// A qvalue in thousandths, with a place between "no" and "least" for what is acceptable without having been named.
+/// A qvalue in thousandths, with an extra value between 0 and the smallest for what is acceptable but not listed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct Weight(u16);
 
@@ -9,7 +9,7 @@ impl Weight {
     pub(super) const TOLERATED: Weight = Weight(1);
     pub(super) const ONE: Weight = Weight(1001);
 
-    /// `q=` and a qvalue: `0` or `1` with up to three decimals, those of `1` all zero (RFC 9110 §12.4.2).
+    /// Parses `q=` and a qvalue: `0` or `1` with up to three decimals, those of `1` all zero (RFC 9110 §12.4.2).
     pub(super) fn parse_parameter(parameter: &[u8]) -> Option<Weight> {
         let (name, value) = parameter.split_at_checked(2)?;
         if !name.eq_ignore_ascii_case(b"q=") {
@@ -21,8 +21,8 @@ impl Weight {
             _ => return None,
         };
         let mut thousandths = 0;
-        for place in 0..3 {
-            let digit = decimals.get(place).copied().unwrap_or(b'0');
+        for position in 0..3 {
+            let digit = decimals.get(position).copied().unwrap_or(b'0');
             if !digit.is_ascii_digit() {
                 return None;
             }
@@ -36,7 +36,7 @@ impl Weight {
         }
     }
 
-    /// From 1 to 1000.
+    /// Creates a weight of 1 to 1000 thousandths.
     pub(super) fn of_thousandths(thousandths: u16) -> Weight {
         Weight(thousandths + 1)
     }

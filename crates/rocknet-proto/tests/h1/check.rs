@@ -1,17 +1,17 @@
-//! The check functions that all tables run through.
+//! Check functions of all tables.
 
 use rocknet_proto::Limits;
-use rocknet_proto::fuzzing::{Answering, client_conversation, server_conversation};
-use rocknet_proto::h1::{Fault, Refusal};
+use rocknet_proto::fuzzing::{ResponseTiming, client_transcript, server_transcript};
+use rocknet_proto::h1::{Refusal, ResponseError};
 
-/// A request that is good by itself: behind a conversation that goes on it must be understood.
+/// A valid request, which must be parsed after a connection that persists.
 const FOLLOWER: &[u8] = b"GET /follower HTTP/1.1\r\nHost: follower\r\n\r\n";
 const FOLLOWER_LINE: &str = "GET /follower @follower None";
 
-/// An answer to nothing: what an upstream might slip into a connection for the next client to get.
-const UNASKED: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx";
+/// A response without a request, which an upstream might plant for the next client.
+const UNSOLICITED: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx";
 
-/// The whole conversation line by line, in every split, and with a request behind it.
+/// Checks the transcript of a server, in every split and with a request after it.
 pub fn server(bytes: impl AsRef<[u8]>, expected: &[&str]) {
     server_with(&Limits::default(), None, bytes, expected);
 }
@@ -19,8 +19,8 @@ pub fn server(bytes: impl AsRef<[u8]>, expected: &[&str]) {
 pub fn server_with(limits: &Limits, site_limit: Option<u64>, bytes: impl AsRef<[u8]>, expected: &[&str]) {
     let bytes = bytes.as_ref();
     let shown = bytes.escape_ascii().to_string();
-    let converse = |pieces: &[&[u8]]| server_conversation(pieces, limits, site_limit, Answering::AtEnd);
-    in_all_splits(bytes, &shown, expected, converse);
+    let run = |pieces: &[&[u8]]| server_transcript(pieces, limits, site_limit, ResponseTiming::AfterBody);
+    in_all_splits(bytes, &shown, expected, run);
     if expected.last() == Some(&"more") {
         return;
     }
@@ -29,15 +29,15 @@ pub fn server_with(limits: &Limits, site_limit: Option<u64>, bytes: impl AsRef<[
         followed.insert(followed.len() - 1, FOLLOWER_LINE);
     }
     let long = [bytes, FOLLOWER].concat();
-    in_all_splits(&long, &format!("{shown} and a follower"), &followed, converse);
+    in_all_splits(&long, &format!("{shown} and a follower"), &followed, run);
 }
 
-/// One request without content that is taken; the connection goes on.
-pub fn taken(head: impl AsRef<[u8]>, line: &str) {
+/// Checks that one request without a body is accepted and the connection persists.
+pub fn accepted(head: impl AsRef<[u8]>, line: &str) {
     server(head, &[&format!("{line} None"), "idle"]);
 }
 
-/// Bytes that are refused before any request is taken.
+/// Checks that the bytes are refused before any request.
 pub fn refused(bytes: impl AsRef<[u8]>, refusal: impl Into<Refusal>) {
     server(bytes, &[&format!("refused {:?}", refusal.into())]);
 }
@@ -46,7 +46,8 @@ pub fn refused_with(limits: &Limits, bytes: impl AsRef<[u8]>, refusal: impl Into
     server_with(limits, None, bytes, &[&format!("refused {:?}", refusal.into())]);
 }
 
-/// The answer to a request with this method, line by line, in every split, and with bytes behind it that nobody asked for.
+/// Checks the transcript of a client after a request with this method, in every split and with an unsolicited response
+/// after it.
 pub fn client(method: &str, bytes: impl AsRef<[u8]>, expected: &[&str]) {
     client_with(&Limits::default(), method, None, bytes, expected);
 }
@@ -54,31 +55,31 @@ pub fn client(method: &str, bytes: impl AsRef<[u8]>, expected: &[&str]) {
 pub fn client_with(limits: &Limits, method: &str, upgrade: Option<&str>, bytes: impl AsRef<[u8]>, expected: &[&str]) {
     let bytes = bytes.as_ref();
     let shown = bytes.escape_ascii().to_string();
-    let converse = |pieces: &[&[u8]]| client_conversation(pieces, limits, method, upgrade);
-    in_all_splits(bytes, &shown, expected, converse);
+    let run = |pieces: &[&[u8]]| client_transcript(pieces, limits, method, upgrade);
+    in_all_splits(bytes, &shown, expected, run);
     let mut followed = expected.to_vec();
     match followed.last_mut() {
-        Some(last @ &mut ("reusable" | "not reusable")) => *last = "fault Unasked",
+        Some(last @ &mut ("reusable" | "not reusable")) => *last = "error Unsolicited",
         Some(&mut "switched") => {}
-        // What is missing would be made up for by what follows, and what ends by close never ends before.
-        Some(last) if last.starts_with("fault") && *last != "fault Truncated" => {}
+        // More bytes would complete a truncated response, and continue one that ends with the connection.
+        Some(last) if last.starts_with("error") && *last != "error Truncated" => {}
         _ => return,
     }
-    let long = [bytes, UNASKED].concat();
-    in_all_splits(&long, &format!("{shown} and more"), &followed, converse);
+    let long = [bytes, UNSOLICITED].concat();
+    in_all_splits(&long, &format!("{shown} and more"), &followed, run);
 }
 
-pub fn faulty(bytes: impl AsRef<[u8]>, fault: Fault) {
-    client("GET", bytes, &[&format!("fault {fault:?}")]);
+pub fn rejected(bytes: impl AsRef<[u8]>, error: ResponseError) {
+    client("GET", bytes, &[&format!("error {error:?}")]);
 }
 
-fn in_all_splits(bytes: &[u8], shown: &str, expected: &[&str], converse: impl Fn(&[&[u8]]) -> Vec<String>) {
-    assert_eq!(converse(&[bytes]), expected, "whole: {shown}");
+fn in_all_splits(bytes: &[u8], shown: &str, expected: &[&str], run: impl Fn(&[&[u8]]) -> Vec<String>) {
+    assert_eq!(run(&[bytes]), expected, "whole: {shown}");
     let single: Vec<&[u8]> = bytes.chunks(1).collect();
-    assert_eq!(converse(&single), expected, "byte by byte: {shown}");
-    // Cuts at every place cost the square of the length: long rows get sixty of them.
+    assert_eq!(run(&single), expected, "byte by byte: {shown}");
+    // Cuts at every position would cost the square of the length, so long rows get sixty.
     for cut in (1..bytes.len()).step_by(bytes.len() / 60 + 1) {
         let (front, back) = bytes.split_at(cut);
-        assert_eq!(converse(&[front, back]), expected, "cut at {cut}: {shown}");
+        assert_eq!(run(&[front, back]), expected, "cut at {cut}: {shown}");
     }
 }

@@ -1,11 +1,11 @@
-//! Every limit met from both sides, in every split.
+//! Limits from both sides, in every split.
 
 use rocknet_proto::Limits;
-use rocknet_proto::h1::{ChunkFault, FieldFault, Refusal};
+use rocknet_proto::h1::{ChunkError, FieldError, Refusal};
 
 use super::check::{client_with, refused_with, server_with};
 
-fn taken_with(limits: &Limits, bytes: &str, line: &str) {
+fn accepted_with(limits: &Limits, bytes: &str, line: &str) {
     server_with(limits, None, bytes, &[&format!("{line} None"), "idle"]);
 }
 
@@ -16,8 +16,8 @@ fn target_size() {
         ..Limits::default()
     };
     let get = |target: &str| format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n");
-    taken_with(&limits, &get("/123456789"), "GET /123456789 @a");
-    taken_with(&limits, &get("/1234?6789"), "GET /1234 ?6789 @a");
+    accepted_with(&limits, &get("/123456789"), "GET /123456789 @a");
+    accepted_with(&limits, &get("/1234?6789"), "GET /1234 ?6789 @a");
     refused_with(&limits, get("/1234567890"), Refusal::TargetTooLong);
     refused_with(&limits, get("http://a/12"), Refusal::TargetTooLong);
     assert_eq!(Refusal::TargetTooLong.status().code(), 414);
@@ -35,10 +35,10 @@ fn head_size() {
         empty.replace("X: ", &format!("X: {}", "x".repeat(size - empty.len())))
     };
     assert_eq!(head(100).len(), 100);
-    taken_with(&limits, &head(99), "GET / @follower.example");
-    taken_with(&limits, &head(100), "GET / @follower.example");
-    let too_large = FieldFault::TooLarge;
-    // Over by the last byte, by the empty line, by a whole line, without any end.
+    accepted_with(&limits, &head(99), "GET / @follower.example");
+    accepted_with(&limits, &head(100), "GET / @follower.example");
+    let too_large = FieldError::TooLarge;
+    // Exceeded by the last byte, by the empty line, by a whole line, and without any end.
     refused_with(&limits, head(101), too_large);
     refused_with(&limits, head(102), too_large);
     refused_with(&limits, head(150), too_large);
@@ -46,9 +46,9 @@ fn head_size() {
     refused_with(&limits, head(90).replace("X: ", "Y: y\r\nYY: y\r\nX: "), too_large);
     server_with(&limits, None, &head(150)[..99], &["more"]);
     // Empty lines count.
-    taken_with(&limits, &format!("\r\n{}", head(98)), "GET / @follower.example");
+    accepted_with(&limits, &format!("\r\n{}", head(98)), "GET / @follower.example");
     refused_with(&limits, format!("\r\n{}", head(99)), too_large);
-    // A request line that fills the head alone.
+    // A request line that fills the head.
     let line = |size: usize| format!("GET /{} HTTP/1.1\r\n", "x".repeat(size - 16));
     refused_with(&limits, line(101), Refusal::TargetTooLong);
     refused_with(&limits, "G".repeat(100), Refusal::TargetTooLong);
@@ -64,32 +64,38 @@ fn number_of_fields() {
         ..Limits::default()
     };
     let head = |n: usize| format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "X: y\r\n".repeat(n - 1));
-    taken_with(&limits, &head(4), "GET / @a");
-    taken_with(&limits, &head(5), "GET / @a");
-    refused_with(&limits, head(6), FieldFault::TooMany);
-    refused_with(&Limits::default(), head(2000), FieldFault::TooMany);
-    assert_eq!(Refusal::Field(FieldFault::TooMany).status().code(), 431);
+    accepted_with(&limits, &head(4), "GET / @a");
+    accepted_with(&limits, &head(5), "GET / @a");
+    refused_with(&limits, head(6), FieldError::TooMany);
+    refused_with(&Limits::default(), head(2000), FieldError::TooMany);
+    assert_eq!(Refusal::Field(FieldError::TooMany).status().code(), 431);
 }
 
 #[test]
-fn defaults_are_what_the_documentation_says() {
+fn defaults_match_the_documentation() {
     let limits = Limits::default();
     let head = |size: usize| format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(size - 32));
     let fill = head(16 * 1024);
     assert_eq!(fill.len(), 16 * 1024);
-    let taken = |bytes: &str| {
+    let accepted = |bytes: &str| {
         let pieces = [bytes.as_bytes()];
-        let answering = rocknet_proto::fuzzing::Answering::AtEnd;
-        rocknet_proto::fuzzing::server_conversation(&pieces, &limits, None, answering).pop()
+        let timing = rocknet_proto::fuzzing::ResponseTiming::AfterBody;
+        rocknet_proto::fuzzing::server_transcript(&pieces, &limits, None, timing).pop()
     };
-    assert_eq!(taken(&fill).as_deref(), Some("idle"));
-    assert_eq!(taken(&head(16 * 1024 + 1)).as_deref(), Some("refused Field(TooLarge)"));
+    assert_eq!(accepted(&fill).as_deref(), Some("idle"));
+    assert_eq!(
+        accepted(&head(16 * 1024 + 1)).as_deref(),
+        Some("refused Field(TooLarge)")
+    );
     let target = |size: usize| format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "x".repeat(size - 1));
-    assert_eq!(taken(&target(8 * 1024)).as_deref(), Some("idle"));
-    assert_eq!(taken(&target(8 * 1024 + 1)).as_deref(), Some("refused TargetTooLong"));
+    assert_eq!(accepted(&target(8 * 1024)).as_deref(), Some("idle"));
+    assert_eq!(
+        accepted(&target(8 * 1024 + 1)).as_deref(),
+        Some("refused TargetTooLong")
+    );
     let fields = |n: usize| format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "X: y\r\n".repeat(n - 1));
-    assert_eq!(taken(&fields(100)).as_deref(), Some("idle"));
-    assert_eq!(taken(&fields(101)).as_deref(), Some("refused Field(TooMany)"));
+    assert_eq!(accepted(&fields(100)).as_deref(), Some("idle"));
+    assert_eq!(accepted(&fields(101)).as_deref(), Some("refused Field(TooMany)"));
 }
 
 #[test]
@@ -101,7 +107,7 @@ fn chunk_extensions() {
     let post = |content: &str| format!("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n{content}");
     let extension = |n: usize| format!(";{}", "e".repeat(n - 1));
     let good = ["POST / @a Chunked", "data x", "end", "idle"];
-    let too_large = format!("refused {:?}", Refusal::Chunk(ChunkFault::ExtensionsTooLarge));
+    let too_large = format!("refused {:?}", Refusal::Chunk(ChunkError::ExtensionsTooLarge));
     let bad_first = ["POST / @a Chunked", &too_large];
     let bad_last = ["POST / @a Chunked", "data x", &too_large];
     for (first, last, expected) in [
@@ -116,10 +122,10 @@ fn chunk_extensions() {
         let content = format!("1{}\r\nx\r\n0{}\r\n\r\n", of(first), of(last));
         server_with(&limits, None, post(&content), expected);
     }
-    // Without an end: refused when no complete line could fit any more.
+    // Without an end: refused when a complete line no longer fits.
     let endless = post(&format!("1;{}", "e".repeat(200)));
     server_with(&limits, None, endless, &bad_first);
-    assert_eq!(Refusal::Chunk(ChunkFault::ExtensionsTooLarge).status().code(), 413);
+    assert_eq!(Refusal::Chunk(ChunkError::ExtensionsTooLarge).status().code(), 413);
 }
 
 #[test]
@@ -132,17 +138,17 @@ fn trailer_sections() {
     let post =
         |trailers: &str| format!("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n{trailers}\r\n");
     let trailer = |size: usize| format!("X: {}\r\n", "x".repeat(size - 7));
-    let refused = |fault: FieldFault| format!("refused {:?}", Refusal::Chunk(ChunkFault::Trailer(fault)));
+    let refused = |error: FieldError| format!("refused {:?}", Refusal::Chunk(ChunkError::Trailer(error)));
     let good = |shown: &str| vec!["POST / @a Chunked".to_owned(), format!("end{shown}"), "idle".to_owned()];
     let check = |trailers: &str, expected: Vec<String>| {
         let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
         server_with(&limits, None, post(trailers), &expected);
     };
-    let bad = |fault| vec!["POST / @a Chunked".to_owned(), refused(fault)];
+    let bad = |error| vec!["POST / @a Chunked".to_owned(), refused(error)];
     check(&trailer(30), good(&format!(" X={}", "x".repeat(23))));
-    check(&trailer(31), bad(FieldFault::TooLarge));
-    check(&trailer(300), bad(FieldFault::TooLarge));
-    // Without an end: refused as soon as the section is full, and not before.
+    check(&trailer(31), bad(FieldError::TooLarge));
+    check(&trailer(300), bad(FieldError::TooLarge));
+    // Without an end: refused as soon as the section is full, not before.
     let unfinished = |size: usize, state: &str| {
         let bytes = post("")
             .strip_suffix("\r\n")
@@ -152,10 +158,10 @@ fn trailer_sections() {
         server_with(&limits, None, bytes, &["POST / @a Chunked", state]);
     };
     unfinished(29, "more");
-    unfinished(30, &refused(FieldFault::TooLarge));
-    unfinished(40, &refused(FieldFault::TooLarge));
+    unfinished(30, &refused(FieldError::TooLarge));
+    unfinished(40, &refused(FieldError::TooLarge));
     check(&"X: y\r\n".repeat(3), good(" X=y X=y X=y"));
-    check(&"X: y\r\n".repeat(4), bad(FieldFault::TooMany));
+    check(&"X: y\r\n".repeat(4), bad(FieldError::TooMany));
 }
 
 #[test]
@@ -176,11 +182,11 @@ fn limits_of_responses() {
         client_with(&limits, "GET", None, bytes, &expected);
     };
     check(head(60), "reusable");
-    check(head(61), "fault Field(TooLarge)");
-    check(head(600), "fault Field(TooLarge)");
-    check("H".repeat(60), "fault Field(TooLarge)");
+    check(head(61), "error Field(TooLarge)");
+    check(head(600), "error Field(TooLarge)");
+    check("H".repeat(60), "error Field(TooLarge)");
     let many = format!("HTTP/1.1 204 \r\n{}\r\n", "X: y\r\n".repeat(4));
-    client_with(&limits, "GET", None, many, &["fault Field(TooMany)"]);
+    client_with(&limits, "GET", None, many, &["error Field(TooMany)"]);
 }
 
 #[test]
@@ -199,12 +205,12 @@ fn limits_of_chunked_responses() {
     };
     let extended = |n: usize| format!("1;{}\r\nx\r\n0\r\n\r\n", "e".repeat(n - 1));
     check(extended(20), &["data x", "end", "reusable"]);
-    check(extended(21), &["fault Chunk(ExtensionsTooLarge)"]);
+    check(extended(21), &["error Chunk(ExtensionsTooLarge)"]);
     let trailer = |size: usize| format!("0\r\nX: {}\r\n\r\n", "x".repeat(size - 7));
     let shown = format!("end X={}", "x".repeat(30 - 7));
     check(trailer(30), &[&shown, "reusable"]);
-    check(trailer(31), &["fault Chunk(Trailer(TooLarge))"]);
+    check(trailer(31), &["error Chunk(Trailer(TooLarge))"]);
     let lines = |count: usize| format!("0\r\n{}\r\n", "X: y\r\n".repeat(count));
     check(lines(3), &["end X=y X=y X=y", "reusable"]);
-    check(lines(4), &["fault Chunk(Trailer(TooMany))"]);
+    check(lines(4), &["error Chunk(Trailer(TooMany))"]);
 }

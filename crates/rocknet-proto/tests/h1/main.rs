@@ -1,9 +1,9 @@
-//! HTTP/1 held in conversation: tables of bytes and what they must mean, in every split and with more bytes behind.
+//! HTTP/1 as transcripts: tables of bytes and their events, in every split and with more bytes after them.
 
-mod answers;
+mod bodies;
 mod check;
-mod content;
-mod laws;
+mod client_responses;
 mod limits;
+mod properties;
 mod requests;
-mod responses;
+mod server_responses;

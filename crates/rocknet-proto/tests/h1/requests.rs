@@ -1,10 +1,10 @@
-//! Heads of requests: what is taken, and every way to be refused.
+//! Heads of requests: valid ones, and every refusal.
 
 use rocknet_proto::Known;
 use rocknet_proto::RequestIndex;
-use rocknet_proto::h1::{FieldFault, FramingFault, Received, Refusal, ServerConnection};
+use rocknet_proto::h1::{FieldError, FramingError, Refusal, ServerConnection, ServerEvent};
 
-use super::check::{refused, server, taken};
+use super::check::{accepted, refused, server};
 
 fn get(fields: &str) -> String {
     format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n")
@@ -16,40 +16,40 @@ fn line(line: &str) -> String {
 
 #[test]
 fn targets_in_their_four_forms() {
-    taken(
+    accepted(
         "GET / HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n",
         "GET / @127.0.0.1:8080",
     );
-    taken(line("GET /a/b?c=d?e HTTP/1.1"), "GET /a/b ?c=d?e @a");
-    taken(line("GET /? HTTP/1.1"), "GET / ? @a");
-    taken(line("GET //x//y/../%2e%2E/%00 HTTP/1.1"), "GET //x//y/../%2e%2E/%00 @a");
-    taken(
+    accepted(line("GET /a/b?c=d?e HTTP/1.1"), "GET /a/b ?c=d?e @a");
+    accepted(line("GET /? HTTP/1.1"), "GET / ? @a");
+    accepted(line("GET //x//y/../%2e%2E/%00 HTTP/1.1"), "GET //x//y/../%2e%2E/%00 @a");
+    accepted(
         line("GET /\"{|}~!$&'()*+,;=:@<>[]^`\\ HTTP/1.1"),
         "GET /\\\"{|}~!$&\\'()*+,;=:@<>[]^`\\\\ @a",
     );
-    taken(line("get / HTTP/1.1"), "get / @a");
-    taken(line("M-SEARCH /x HTTP/1.1"), "M-SEARCH /x @a");
-    taken(line("DELETE /x HTTP/1.1"), "DELETE /x @a");
-    taken(line("GET http://a HTTP/1.1"), "GET / @a Absolute");
-    taken(line("GET http://a?q HTTP/1.1"), "GET / ?q @a Absolute");
-    taken(line("GET HTTP://A:80/p/?q HTTP/1.1"), "GET /p/ ?q @A:80 Absolute");
-    taken(line("GET http://a/p?http://b HTTP/1.1"), "GET /p ?http://b @a Absolute");
-    taken(
+    accepted(line("get / HTTP/1.1"), "get / @a");
+    accepted(line("M-SEARCH /x HTTP/1.1"), "M-SEARCH /x @a");
+    accepted(line("DELETE /x HTTP/1.1"), "DELETE /x @a");
+    accepted(line("GET http://a HTTP/1.1"), "GET / @a Absolute");
+    accepted(line("GET http://a?q HTTP/1.1"), "GET / ?q @a Absolute");
+    accepted(line("GET HTTP://A:80/p/?q HTTP/1.1"), "GET /p/ ?q @A:80 Absolute");
+    accepted(line("GET http://a/p?http://b HTTP/1.1"), "GET /p ?http://b @a Absolute");
+    accepted(
         "GET https://a:443/ HTTP/1.1\r\nHost: A\r\n\r\n",
         "GET / @a:443 Absolute",
     );
-    taken(
+    accepted(
         "GET http://[::1]:81/ HTTP/1.1\r\nHost: [::1]:81\r\n\r\n",
         "GET / @[::1]:81 Absolute",
     );
-    taken(line("OPTIONS * HTTP/1.1"), "OPTIONS * @a Asterisk");
-    // The conversation answers 200, which opens a tunnel.
+    accepted(line("OPTIONS * HTTP/1.1"), "OPTIONS * @a Asterisk");
+    // The response is 200, which opens a tunnel.
     let connect = "CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n";
     server(connect, &["CONNECT  @a:443 Authority None", "Upgrade"]);
 }
 
 #[test]
-fn request_lines_that_are_refused() {
+fn invalid_request_lines_are_refused() {
     for (row, refusal) in [
         ("GET / HTTP/1.1 ", Refusal::RequestLine),
         (" GET / HTTP/1.1", Refusal::RequestLine),
@@ -116,7 +116,7 @@ fn request_lines_that_are_refused() {
     refused("\rGET / HTTP/1.1\r\nHost: a\r\n\r\n", Refusal::RequestLineEnd);
     refused("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", Refusal::Http2Preface);
     refused(line(&format!("{} / HTTP/1.1", "M".repeat(33))), Refusal::MethodTooLong);
-    taken(
+    accepted(
         line(&format!("{} / HTTP/1.1", "M".repeat(32))),
         &format!("{} / @a", "M".repeat(32)),
     );
@@ -124,44 +124,44 @@ fn request_lines_that_are_refused() {
 
 #[test]
 fn empty_lines_before_a_request() {
-    taken("\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", "GET / @a");
-    taken("\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", "GET / @a");
+    accepted("\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", "GET / @a");
+    accepted("\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", "GET / @a");
     refused("\r\n\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", Refusal::EmptyLines);
     server("\r\n", &["more"]);
     server("", &["idle"]);
 }
 
 #[test]
-fn field_lines_that_are_refused() {
-    for (fields, fault) in [
-        ("A: b\n", FieldFault::BareLf),
-        ("\n", FieldFault::BareLf),
-        ("A: b\nContent-Length: 5\r\n", FieldFault::BareLf),
-        ("A: b\rc\r\n", FieldFault::BareCr),
-        ("A: b\r\r\n", FieldFault::BareCr),
-        ("A\r: b\r\n", FieldFault::BareCr),
-        ("Content\rLength: 1\r\n", FieldFault::BareCr),
-        ("A: b\0\r\n", FieldFault::ControlInValue),
-        ("A: some more than eight \x08 bytes\r\n", FieldFault::ControlInValue),
-        ("A: \x7f\r\n", FieldFault::ControlInValue),
-        ("A: b\r\n c\r\n", FieldFault::Folded),
-        ("A: b\r\n\tc\r\n", FieldFault::Folded),
-        (" \r\n", FieldFault::Folded),
-        ("A b\r\n", FieldFault::MissingColon),
-        ("GET / HTTP/1.1\r\n", FieldFault::MissingColon),
-        (": b\r\n", FieldFault::EmptyName),
-        ("A : b\r\n", FieldFault::SpaceBeforeColon),
-        ("Transfer-Encoding\t: chunked\r\n", FieldFault::SpaceBeforeColon),
-        ("Content-Length : 5\r\n", FieldFault::SpaceBeforeColon),
-        ("A B: c\r\n", FieldFault::NameNotToken),
-        ("\"A\": c\r\n", FieldFault::NameNotToken),
-        ("\0A: c\r\n", FieldFault::NameNotToken),
-        ("\x0bContent-Length: 5\r\n", FieldFault::NameNotToken),
-        ("Content-L\u{eb}ngth: 5\r\n", FieldFault::NameNotToken),
+fn invalid_field_lines_are_refused() {
+    for (fields, error) in [
+        ("A: b\n", FieldError::BareLf),
+        ("\n", FieldError::BareLf),
+        ("A: b\nContent-Length: 5\r\n", FieldError::BareLf),
+        ("A: b\rc\r\n", FieldError::BareCr),
+        ("A: b\r\r\n", FieldError::BareCr),
+        ("A\r: b\r\n", FieldError::BareCr),
+        ("Content\rLength: 1\r\n", FieldError::BareCr),
+        ("A: b\0\r\n", FieldError::ControlInValue),
+        ("A: some more than eight \x08 bytes\r\n", FieldError::ControlInValue),
+        ("A: \x7f\r\n", FieldError::ControlInValue),
+        ("A: b\r\n c\r\n", FieldError::Folded),
+        ("A: b\r\n\tc\r\n", FieldError::Folded),
+        (" \r\n", FieldError::Folded),
+        ("A b\r\n", FieldError::MissingColon),
+        ("GET / HTTP/1.1\r\n", FieldError::MissingColon),
+        (": b\r\n", FieldError::EmptyName),
+        ("A : b\r\n", FieldError::SpaceBeforeColon),
+        ("Transfer-Encoding\t: chunked\r\n", FieldError::SpaceBeforeColon),
+        ("Content-Length : 5\r\n", FieldError::SpaceBeforeColon),
+        ("A B: c\r\n", FieldError::NameNotToken),
+        ("\"A\": c\r\n", FieldError::NameNotToken),
+        ("\0A: c\r\n", FieldError::NameNotToken),
+        ("\x0bContent-Length: 5\r\n", FieldError::NameNotToken),
+        ("Content-L\u{eb}ngth: 5\r\n", FieldError::NameNotToken),
     ] {
-        refused(get(fields), fault);
+        refused(get(fields), error);
     }
-    refused("GET / HTTP/1.1\r\n Host: a\r\n\r\n", FieldFault::Folded);
+    refused("GET / HTTP/1.1\r\n Host: a\r\n\r\n", FieldError::Folded);
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn hosts() {
         "xn--bcher-kva.de.",
         "a_b",
     ] {
-        taken(
+        accepted(
             format!("GET / HTTP/1.1\r\nhOST:{good}\r\n\r\n"),
             &format!("GET / @{good}"),
         );
@@ -204,9 +204,9 @@ fn hosts() {
 }
 
 #[test]
-fn content_lengths_and_codings_that_are_refused() {
-    use FramingFault::*;
-    for (fields, fault) in [
+fn invalid_content_lengths_and_codings_are_refused() {
+    use FramingError::*;
+    for (fields, error) in [
         ("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", LengthAndCoding),
         ("Transfer-Encoding: chunked\r\nContent-Length: 0\r\n", LengthAndCoding),
         ("Transfer-Encoding: gzip\r\nContent-Length: 0\r\n", LengthAndCoding),
@@ -251,7 +251,7 @@ fn content_lengths_and_codings_that_are_refused() {
         ("Transfer-Encoding: cow, chunked\r\n", CodingUnknown),
         ("Transfer-Encoding: identity, chunked\r\n", CodingUnknown),
     ] {
-        refused(format!("POST / HTTP/1.1\r\nHost: a\r\n{fields}\r\n"), fault);
+        refused(format!("POST / HTTP/1.1\r\nHost: a\r\n{fields}\r\n"), error);
     }
     refused(
         "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
@@ -277,14 +277,14 @@ fn expectations() {
     refused(post("100-continue, x"), Refusal::Expectation);
     refused(post("100-continue\r\nExpect: x"), Refusal::Expectation);
     refused(post(""), Refusal::Expectation);
-    taken(get("Expect: 100-continue\r\n"), "GET / @a");
+    accepted(get("Expect: 100-continue\r\n"), "GET / @a");
     let old = "POST / HTTP/1.0\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\nhi";
     server(old, &["POST / @ 1.0 Length(2)", "data hi", "end", "Close"]);
     assert_eq!(Refusal::Expectation.status().code(), 417);
 }
 
 #[test]
-fn connections_that_go_on_and_that_close() {
+fn connections_persist_or_close() {
     for (version, connection, state) in [
         ("1.1", "", "idle"),
         ("1.1", "keep-alive", "idle"),
@@ -314,7 +314,7 @@ fn connections_that_go_on_and_that_close() {
 }
 
 #[test]
-fn upgrades_are_offered_only_where_they_can_be_taken() {
+fn upgrades_are_offered_only_where_possible() {
     let upgrade = "Connection: Upgrade, x\r\nUpgrade: websocket\r\n";
     server(get(upgrade), &["GET / @a None", "Upgrade"]);
     server(get("Connection: upgrade\r\n"), &["GET / @a None", "idle"]);
@@ -327,19 +327,19 @@ fn upgrades_are_offered_only_where_they_can_be_taken() {
     server(post, &["POST / @a Length(2)", "data hi", "end", "idle"]);
 }
 
-/// The bytes of the new protocol stay unread, however they look.
+/// Bytes of the new protocol stay unread, even if they look like a request.
 #[test]
-fn behind_an_upgrade_nothing_is_read() {
+fn nothing_is_read_after_an_upgrade() {
     let bytes = get("Connection: upgrade\r\nUpgrade: x\r\n") + "\x01\x05hello GET / HTTP/1.1\r\n\r\n";
     server(bytes, &["GET / @a None", "Upgrade"]);
 }
 
 #[test]
-fn fields_are_at_hand() {
+fn fields_are_found_by_name() {
     let bytes = get("accept: a\r\nX-Thing:  one \r\nACCEPT:b\t\r\nIf-Range: x\r\n");
     let (mut connection, mut index) = (ServerConnection::new(), RequestIndex::default());
     let received = connection.receive(&Default::default(), bytes.as_bytes(), &mut index);
-    assert!(matches!(received, Ok(Received::Request { consumed, .. }) if consumed == bytes.len()));
+    assert!(matches!(received, Ok(ServerEvent::Request { consumed, .. }) if consumed == bytes.len()));
     let request = index.view(bytes.as_bytes());
     assert_eq!(request.fields.get(Known::Accept), Some(b"a".as_slice()));
     assert!(request.fields.is_repeated(Known::Accept));

@@ -1,7 +1,7 @@
-//! Frames in a few letters, and the check function that all tables run through.
+//! Short constructors of frames, and the check functions of all tables.
 
 use rocknet_proto::Limits;
-use rocknet_proto::fuzzing::{H2Answering, h2_conversation};
+use rocknet_proto::fuzzing::{H2ResponseTiming, h2_transcript};
 use rocknet_proto::h2::{Config, PREFACE};
 
 pub const END_STREAM: u8 = 1;
@@ -32,7 +32,7 @@ pub fn frame(kind: u8, flags: u8, stream: u32, payload: impl AsRef<[u8]>) -> Vec
     bytes
 }
 
-/// A field block of literals that enter no table.
+/// Returns a field block of literals without indexing.
 pub fn block(fields: &[(&str, &str)]) -> Vec<u8> {
     let mut block = Vec::new();
     for (name, value) in fields {
@@ -129,24 +129,24 @@ pub fn settings(values: &[(u16, u32)]) -> Vec<u8> {
     frame(SETTINGS, 0, 0, payload)
 }
 
-/// What a client begins with.
+/// Returns the preface of a client.
 pub fn beginning() -> Vec<u8> {
     [PREFACE.as_slice(), &settings(&[])].concat()
 }
 
-/// Frames behind a good beginning, answered when complete. Of the expected lines, the acknowledgement of SETTINGS at their
-/// beginning is left out.
+/// Checks the transcript of frames after a valid preface, with a response after each request. The expected lines omit
+/// the acknowledgement of the SETTINGS in the preface.
 pub fn server(frames: &[Vec<u8>], expected: &[&str]) {
     server_with(
         &Limits::default(),
         &Config::default(),
-        H2Answering::AtEnd,
+        H2ResponseTiming::AfterBody,
         frames,
         expected,
     );
 }
 
-pub fn server_with(limits: &Limits, config: &Config, answering: H2Answering, frames: &[Vec<u8>], expected: &[&str]) {
+pub fn server_with(limits: &Limits, config: &Config, timing: H2ResponseTiming, frames: &[Vec<u8>], expected: &[&str]) {
     let bytes = [beginning(), frames.concat()].concat();
     let check = |found: Vec<String>, how: &str| {
         let state = found.iter().position(|line| !line.starts_with('>')).unwrap_or_default();
@@ -156,28 +156,38 @@ pub fn server_with(limits: &Limits, config: &Config, answering: H2Answering, fra
         assert_eq!(state, 0);
         assert_eq!(found, expected, "{how}: {}", bytes.escape_ascii());
     };
-    let converse = |pieces: &[&[u8]]| h2_conversation(pieces, limits, config, answering);
-    check(converse(&[&bytes]), "whole");
+    let run = |pieces: &[&[u8]]| h2_transcript(pieces, limits, config, timing);
+    check(run(&[&bytes]), "whole");
     let single: Vec<&[u8]> = bytes.chunks(1).collect();
-    check(converse(&single), "byte by byte");
+    check(run(&single), "byte by byte");
     for cut in (1..bytes.len()).step_by(bytes.len() / 60 + 1) {
         let (front, back) = bytes.split_at(cut);
-        check(converse(&[front, back]), "cut in two");
+        check(run(&[front, back]), "cut in two");
     }
 }
 
-/// Frames that end the connection with this fault and code, before anything else is told.
-pub fn faulty(frames: &[Vec<u8>], fault: &str, last: u32, code: &str) {
-    let (fault, go_away) = (format!("fault {fault}"), format!("> go away {last} {code}"));
+/// Checks that the frames end the connection with this error and code.
+pub fn rejected(frames: &[Vec<u8>], error: &str, last: u32, code: &str) {
+    let (error, go_away) = (format!("error {error}"), format!("> go away {last} {code}"));
     let bytes = [beginning(), frames.concat()].concat();
-    let found = h2_conversation(&[&bytes], &Limits::default(), &Config::default(), H2Answering::Never);
-    assert!(found.contains(&fault), "{fault}: {found:?}");
-    assert_eq!(found.last(), Some(&go_away), "{fault}");
+    let found = h2_transcript(
+        &[&bytes],
+        &Limits::default(),
+        &Config::default(),
+        H2ResponseTiming::Never,
+    );
+    assert!(found.contains(&error), "{error}: {found:?}");
+    assert_eq!(found.last(), Some(&go_away), "{error}");
     let single: Vec<&[u8]> = bytes.chunks(1).collect();
-    let again = h2_conversation(&single, &Limits::default(), &Config::default(), H2Answering::Never);
+    let again = h2_transcript(&single, &Limits::default(), &Config::default(), H2ResponseTiming::Never);
     assert_eq!(found, again, "byte by byte");
-    // Whatever follows changes nothing.
+    // More frames must not change the result.
     let followed = [bytes, get(99)].concat();
-    let again = h2_conversation(&[&followed], &Limits::default(), &Config::default(), H2Answering::Never);
+    let again = h2_transcript(
+        &[&followed],
+        &Limits::default(),
+        &Config::default(),
+        H2ResponseTiming::Never,
+    );
     assert_eq!(found, again, "followed");
 }

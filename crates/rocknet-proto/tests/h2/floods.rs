@@ -1,4 +1,4 @@
-//! Floods: what may come, what ends the connection, and that an account is forgiven as time goes on.
+//! Floods: the accepted bursts, the end of the connection, and the refill over time.
 
 use super::check::*;
 use rocknet_proto::Limits;
@@ -6,7 +6,7 @@ use rocknet_proto::h2::{
     Config, ConnectionError, ConnectionEvent, DecodedHead, ErrorCode, Flood, ServerConnection, StreamId,
 };
 
-/// A client that has begun, with a clock.
+/// A client after its preface, with a clock.
 struct Attack {
     connection: ServerConnection,
     head: DecodedHead,
@@ -26,7 +26,7 @@ impl Attack {
         attack
     }
 
-    /// Sends all of it; nothing is answered. Gives the fault that ended the connection.
+    /// Sends all bytes without any response; returns the error that ended the connection.
     fn send(&mut self, bytes: &[u8]) -> Option<ConnectionError> {
         let mut at = 0;
         loop {
@@ -47,25 +47,25 @@ impl Attack {
         }
     }
 
-    /// How many of these it takes until the connection ends, and how.
+    /// Returns the number of rounds until the connection ends, and the error.
     fn count(&mut self, frames: impl Fn(u32) -> Vec<u8>) -> (u32, Option<ConnectionError>) {
         for round in 0..10_000 {
-            if let Some(fault) = self.send(&frames(round)) {
-                return (round, Some(fault));
+            if let Some(error) = self.send(&frames(round)) {
+                return (round, Some(error));
             }
         }
         (10_000, None)
     }
 }
 
-/// Each flood ends the connection with ENHANCE_YOUR_CALM right behind its burst, and is forgiven in time.
+/// Each flood ends the connection with ENHANCE_YOUR_CALM right after its burst, and the burst refills over time.
 #[test]
-fn floods_are_met_where_they_are_said_to_be() {
-    type Row = (Flood, fn(u32) -> Vec<u8>, i32);
-    let rows: &[Row] = &[
+fn floods_end_the_connection_at_their_burst() {
+    type FloodCase = (Flood, fn(u32) -> Vec<u8>, i32);
+    let rows: &[FloodCase] = &[
         // Rapid reset.
         (Flood::Resets, |n| [get(2 * n + 1), rst(2 * n + 1, 8)].concat(), 0),
-        // MadeYouReset, in the ways that are known: each makes us reset a stream whose work goes on.
+        // MadeYouReset, in all known ways: each makes the server reset a stream whose request is still processed.
         (Flood::Resets, |n| [get(2 * n + 1), window(2 * n + 1, 0)].concat(), 0),
         (
             Flood::Resets,
@@ -83,7 +83,7 @@ fn floods_are_met_where_they_are_said_to_be() {
             |n| [post_with(2 * n + 1, &[("content-length", "1")]), data(2 * n + 1, "xx")].concat(),
             0,
         ),
-        // Heads that are malformed.
+        // Malformed heads.
         (Flood::Resets, |n| get_with(2 * n + 1, &[("connection", "x")]), 0),
         (
             Flood::Resets,
@@ -93,7 +93,7 @@ fn floods_are_met_where_they_are_said_to_be() {
         // Streams above the limit: the first 128 are open.
         (Flood::Resets, |n| get(2 * n + 1), 128),
         (Flood::Pings, |_| frame(PING, 0, 0, [0; 8]), 0),
-        // The one of the beginning is booked, too.
+        // The SETTINGS of the preface count, too.
         (Flood::Settings, |_| settings(&[(4, 100)]), -1),
         (
             Flood::Priorities,
@@ -155,21 +155,21 @@ fn floods_are_met_where_they_are_said_to_be() {
             "{flood:?}"
         );
         assert!(attack.connection.is_closed());
-        // The same, no faster than it is forgiven.
+        // The same at the refill rate.
         if flood == Flood::Resets && before > 0 {
             continue;
         }
-        let mut patient = Attack::new();
+        let mut slow = Attack::new();
         for round in 0..flood.burst() * 3 {
-            patient.now += 1000 / u64::from(flood.per_second()) + 1;
-            assert_eq!(patient.send(&frames(round)), None, "{flood:?} {round}");
+            slow.now += 1000 / u64::from(flood.per_second()) + 1;
+            assert_eq!(slow.send(&frames(round)), None, "{flood:?} {round}");
         }
     }
 }
 
-/// Frames of data pay for the WINDOW_UPDATEs they are answered with.
+/// Sent DATA frames pay for the WINDOW_UPDATEs that they cause.
 #[test]
-fn windows_may_be_updated_as_content_flows() {
+fn window_updates_are_free_while_data_flows() {
     let mut attack = Attack::new();
     assert_eq!(attack.send(&get(1)), None);
     let (connection, out) = (&mut attack.connection, &mut attack.out);
@@ -199,7 +199,7 @@ fn windows_may_be_updated_as_content_flows() {
     }
 }
 
-/// An answer without end on a stream of a client whose windows are of that size.
+/// Starts a response without end for a client with windows of that size.
 fn endless(attack: &mut Attack, initial_window: u32) -> StreamId {
     assert_eq!(attack.send(&settings(&[(4, initial_window)])), None);
     let bytes = get(1);
@@ -214,24 +214,24 @@ fn endless(attack: &mut Attack, initial_window: u32) -> StreamId {
     stream
 }
 
-/// Sends all that may be sent; gives the sizes of the frames.
+/// Sends all that the windows allow; returns the sizes of the frames.
 fn sent(attack: &mut Attack) -> Vec<u64> {
     std::iter::from_fn(|| attack.connection.next_data(u64::MAX, &mut attack.out))
         .map(|grant| grant.length)
         .collect()
 }
 
-/// Windows that are opened by a byte or two at a time: the first are served as they are, then data waits for a useful piece,
-/// and the WINDOW_UPDATEs that nothing pays for end the connection.
+/// Windows opened by a byte or two at a time: the first are served as they are, and then data waits for a useful size.
+/// The unpaid WINDOW_UPDATEs end the connection.
 #[test]
-fn windows_of_a_few_bytes_cost_little_and_end_the_connection() {
-    // Small frames: 64 at once, and one for each larger frame, of which there are few.
+fn tiny_windows_end_the_connection() {
+    // Small frames: 64 at once, and one more for each larger frame.
     for (what, initial, update, most) in [
-        // Then one for every 16 bytes, as long as the updates are forgiven.
+        // Then one per 16 bytes, as long as the updates are within their budget.
         ("the stream's", 1, window(1, 1), 64 + 1_024 / 16 + 8),
         ("the stream's, which was large", 65_000, window(1, 1), 80),
         ("the connection's", 1 << 20, window(0, 2), 80),
-        // They are large enough where windows are small, but pay for no update.
+        // Large enough for small windows, but they pay for no update.
         ("both", 1, [window(1, 20), window(0, 20)].concat(), 1_024),
     ] {
         let mut attack = Attack::new();
@@ -242,10 +242,10 @@ fn windows_of_a_few_bytes_cost_little_and_end_the_connection() {
         }
         let mut small = 0;
         let ended = (0..20_000).find_map(|_| {
-            let fault = attack.send(&update);
+            let error = attack.send(&update);
             let sizes = sent(&mut attack);
             small += sizes.iter().filter(|&&size| size < 512).count();
-            fault
+            error
         });
         assert_eq!(ended, Some(ConnectionError::Flood(Flood::WindowUpdates)), "{what}");
         assert!(small <= most, "{what}: {small} small frames");
@@ -253,9 +253,9 @@ fn windows_of_a_few_bytes_cost_little_and_end_the_connection() {
     }
 }
 
-/// Clients with little memory have small windows, and may open them only once they are used up.
+/// Clients with little memory have small windows, and may open them only when they are used up.
 #[test]
-fn small_windows_are_served_for_as_long_as_it_takes() {
+fn small_windows_are_served_without_limit() {
     for size in [32, 100, 256, 512, 1000, 1500, 5000] {
         for part in [1, 2] {
             let mut attack = Attack::new();
@@ -272,7 +272,7 @@ fn small_windows_are_served_for_as_long_as_it_takes() {
                 let sizes = sent(&mut attack);
                 assert!(!sizes.is_empty() || part > 1, "{size} {round}");
                 total += sizes.iter().sum::<u64>();
-                // Below 32 bytes frames do not pay for updates, so that these may only be as many as are forgiven.
+                // Frames below 32 bytes do not pay for updates, so that only the refill rate is allowed.
                 attack.now += if grant < 32 { 50 } else { 0 };
             }
             assert!(total >= u64::from(size) * 2_500 / 2, "{size}: {total}");
@@ -280,9 +280,9 @@ fn small_windows_are_served_for_as_long_as_it_takes() {
     }
 }
 
-/// Where small frames are used up, the end of an answer leaves however small it is.
+/// After the budget of small frames is spent, the end of a body is sent even if it is small.
 #[test]
-fn the_end_of_an_answer_needs_no_useful_window() {
+fn the_end_of_a_body_needs_no_large_window() {
     let mut attack = Attack::new();
     let stream = endless(&mut attack, 1);
     for _ in 0..150 {
@@ -312,27 +312,27 @@ fn the_end_of_an_answer_needs_no_useful_window() {
     assert_eq!(sent(&mut attack), [5]);
 }
 
-/// CONTINUATION: bounded in number and in bytes, whether it says anything or not.
+/// CONTINUATION frames are limited in number and in bytes, empty or not.
 #[test]
-fn field_blocks_are_bounded() {
+fn field_blocks_are_limited() {
     let calm = [0, 0, 0, ErrorCode::EnhanceYourCalm as u8];
     for piece in [0, 1, 4000] {
         let mut attack = Attack::new();
         assert_eq!(attack.send(&frame(HEADERS, END_STREAM, 1, "")), None);
-        let (count, fault) = attack.count(|_| frame(CONTINUATION, 0, 1, vec![0; piece]));
-        assert_eq!((count, fault), (16, Some(ConnectionError::BlockTooLarge)), "{piece}");
+        let (count, error) = attack.count(|_| frame(CONTINUATION, 0, 1, vec![0; piece]));
+        assert_eq!((count, error), (16, Some(ConnectionError::BlockTooLarge)), "{piece}");
         assert!(attack.out.ends_with(&calm));
     }
     let mut attack = Attack::new();
     assert_eq!(attack.send(&frame(HEADERS, END_STREAM, 1, "")), None);
-    let (count, fault) = attack.count(|_| frame(CONTINUATION, 0, 1, vec![0; 16_384]));
-    assert_eq!((count, fault), (4, Some(ConnectionError::BlockTooLarge)));
+    let (count, error) = attack.count(|_| frame(CONTINUATION, 0, 1, vec![0; 16_384]));
+    assert_eq!((count, error), (4, Some(ConnectionError::BlockTooLarge)));
 }
 
-/// A block of references of one byte each to a large field of the table: read in time and memory that do not grow with
-/// what they stand for, and ended where no head goes.
+/// A block of one-byte references to a large field of the table: decoding takes bounded time and memory, and ends the
+/// connection if the head exceeds all limits.
 #[test]
-fn references_do_not_unfold() {
+fn indexed_fields_are_not_expanded() {
     let mut attack = Attack::new();
     let mut block = block(GET_FIELDS);
     block.extend_from_slice(&[0x40, 1, b'n', 0x7f, 0xa1, 0x1e]);
@@ -345,13 +345,13 @@ fn references_do_not_unfold() {
         attack.head.bytes().len()
     );
     let more = [&[0x80 | 62; 3000][..]].concat();
-    let fault = attack.send(&frame(HEADERS, 5, 3, &more));
-    assert_eq!(fault.map(ConnectionError::code), Some(ErrorCode::EnhanceYourCalm));
+    let error = attack.send(&frame(HEADERS, 5, 3, &more));
+    assert_eq!(error.map(ConnectionError::code), Some(ErrorCode::EnhanceYourCalm));
 }
 
-/// A client that asks for much and reads nothing is seen as such.
+/// Response bytes that closed windows block are reported.
 #[test]
-fn closed_windows_are_told() {
+fn blocked_bytes_are_reported() {
     let mut attack = Attack::new();
     let mut streams = Vec::new();
     assert_eq!(attack.send(&settings(&[(4, 0)])), None);

@@ -1,14 +1,14 @@
-//! What RFC 9113 §8 says of requests: which fields make one, which are refused with an answer, and which with a reset.
+//! Request heads of RFC 9113 §8: valid ones, those refused with a status, and those reset.
 
 use super::check::*;
 use rocknet_proto::Limits;
-use rocknet_proto::fuzzing::H2Answering;
+use rocknet_proto::fuzzing::H2ResponseTiming;
 use rocknet_proto::h2::Config;
 
 const CONNECT: &[(&str, &str)] = &[(":method", "CONNECT"), (":authority", "a:1")];
 
-/// One head that is taken, told in this line.
-fn taken(fields: &[(&str, &str)], line: &str) {
+/// Checks that a head is accepted and yields this line.
+fn accepted(fields: &[(&str, &str)], line: &str) {
     let expected = format!("request 1 {line} end");
     let block = frame(HEADERS, END_STREAM | END_HEADERS, 1, block(fields));
     server(
@@ -17,13 +17,13 @@ fn taken(fields: &[(&str, &str)], line: &str) {
     );
 }
 
-/// One head that is answered with a reset; the connection goes on.
-fn reset(fields: &[(&str, &str)], fault: &str) {
+/// Checks that a head is reset and the connection persists.
+fn reset(fields: &[(&str, &str)], error: &str) {
     let block = frame(HEADERS, END_STREAM | END_HEADERS, 1, block(fields));
     server(
         &[block, get(3)],
         &[
-            &format!("rejected Malformed({fault})"),
+            &format!("rejected Malformed({error})"),
             "request 3 GET / @a end",
             "idle",
             "> reset 1 PROTOCOL_ERROR",
@@ -33,7 +33,7 @@ fn reset(fields: &[(&str, &str)], fault: &str) {
     );
 }
 
-/// One head that is answered with a status.
+/// Checks that a head is refused with a status.
 fn refused(fields: &[(&str, &str)], refusal: &str, status: u16) {
     refused_with(&Limits::default(), fields, refusal, status);
 }
@@ -43,7 +43,7 @@ fn refused_with(limits: &Limits, fields: &[(&str, &str)], refusal: &str, status:
     server_with(
         limits,
         &Config::default(),
-        H2Answering::AtEnd,
+        H2ResponseTiming::AfterBody,
         &[block, get(3)],
         &[
             &format!("refused 1 {refusal}"),
@@ -56,7 +56,7 @@ fn refused_with(limits: &Limits, fields: &[(&str, &str)], refusal: &str, status:
     );
 }
 
-/// The usual head with one field changed, or left out.
+/// Returns the usual head with one field changed or removed.
 fn with(name: &'static str, value: Option<&'static str>) -> Vec<(&'static str, &'static str)> {
     let fields = GET_FIELDS.iter().copied();
     fields
@@ -75,19 +75,19 @@ fn and<'a>(fields: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
 }
 
 #[test]
-fn heads_that_are_taken() {
-    taken(GET_FIELDS, "GET / @a");
-    taken(&with(":path", Some("/a/b?c?d")), "GET /a/b ?c?d @a");
-    taken(&with(":path", Some("/?")), "GET / ? @a");
-    taken(&with(":method", Some("BREW")), "BREW / @a");
-    taken(&with(":scheme", Some("HTTPS")), "GET / @a");
-    taken(
+fn valid_heads() {
+    accepted(GET_FIELDS, "GET / @a");
+    accepted(&with(":path", Some("/a/b?c?d")), "GET /a/b ?c?d @a");
+    accepted(&with(":path", Some("/?")), "GET / ? @a");
+    accepted(&with(":method", Some("BREW")), "BREW / @a");
+    accepted(&with(":scheme", Some("HTTPS")), "GET / @a");
+    accepted(
         &and(&[("x", "1"), ("accept", ""), ("x", "2")]),
         "GET / @a x=1 accept= x=2",
     );
-    taken(&and(&[("te", "trailers")]), "GET / @a te=trailers");
-    taken(&and(&[("content-length", "0")]), "GET / @a content-length=0");
-    taken(
+    accepted(&and(&[("te", "trailers")]), "GET / @a te=trailers");
+    accepted(&and(&[("content-length", "0")]), "GET / @a content-length=0");
+    accepted(
         &[
             (":method", "OPTIONS"),
             (":scheme", "http"),
@@ -96,19 +96,19 @@ fn heads_that_are_taken() {
         ],
         "OPTIONS * @a",
     );
-    taken(CONNECT, "CONNECT  @a:1");
+    accepted(CONNECT, "CONNECT  @a:1");
 }
 
-/// §8.3.1: the authority, and Host where there is none.
+/// §8.3.1: `:authority`, and Host without it.
 #[test]
 fn hosts() {
     let without = with(":authority", None);
-    taken(
+    accepted(
         &[&without[..], &[("host", "b:8080")]].concat(),
         "GET / @b:8080 host=b:8080",
     );
-    taken(&and(&[("host", "A")]), "GET / @a host=A");
-    taken(&and(&[("host", "a:80")]), "GET / @a host=a:80");
+    accepted(&and(&[("host", "A")]), "GET / @a host=A");
+    accepted(&and(&[("host", "a:80")]), "GET / @a host=a:80");
     refused(&without, "HostMissing", 400);
     refused(&with(":authority", Some("")), "HostMissing", 400);
     refused(&and(&[("host", "b")]), "HostMismatch", 400);
@@ -118,19 +118,19 @@ fn hosts() {
     refused(&with(":authority", Some("a/b")), "HostInvalid", 400);
 }
 
-/// §8.2.3: crumbs of a cookie are one field again, behind the others.
+/// §8.2.3: split cookies are joined to one field after the others.
 #[test]
 fn cookies() {
-    taken(
+    accepted(
         &and(&[("cookie", "a=1"), ("x", "y"), ("cookie", "b=2"), ("cookie", "c=3")]),
         "GET / @a x=y cookie=a=1; b=2; c=3",
     );
-    taken(&and(&[("cookie", "a=1; b=2")]), "GET / @a cookie=a=1; b=2");
+    accepted(&and(&[("cookie", "a=1; b=2")]), "GET / @a cookie=a=1; b=2");
 }
 
 /// §8.2.1: names and values.
 #[test]
-fn fields_that_are_malformed() {
+fn malformed_fields() {
     for name in ["X-a", "", "a b", "a:b", ":a", "\u{e4}", "a\0", "connectioN", ":Path"] {
         reset(&and(&[(name, "v")]), "FieldName");
     }
@@ -142,7 +142,7 @@ fn fields_that_are_malformed() {
 
 /// §8.2.2: fields of HTTP/1 connections.
 #[test]
-fn fields_of_connections() {
+fn connection_fields() {
     for name in [
         "connection",
         "keep-alive",
@@ -210,7 +210,7 @@ fn connect() {
     server_with(
         &Limits::default(),
         &config,
-        H2Answering::AtEnd,
+        H2ResponseTiming::AfterBody,
         &[open, data(1, "ping")],
         &["request 1 CONNECT /chat @a :websocket", "data 1 ping", "more"],
     );
@@ -218,7 +218,7 @@ fn connect() {
 
 /// §8.1.1: Content-Length.
 #[test]
-fn lengths() {
+fn content_lengths() {
     for value in ["1", "x", "-1", "", "1, 1", "+0", "99999999999999999999"] {
         reset(&and(&[("content-length", value)]), "ContentLength");
     }
@@ -237,7 +237,7 @@ fn expectations() {
     refused(&and(&[("expect", "the unexpected")]), "Expectation", 417);
 }
 
-/// The limits of heads, from both sides; the connection and its table go on.
+/// Limits of heads from both sides; the connection and its table persist.
 #[test]
 fn limits() {
     let bytes: usize = GET_FIELDS.iter().map(|(name, value)| name.len() + value.len()).sum();
@@ -253,7 +253,7 @@ fn limits() {
         server_with(
             &limits,
             &Config::default(),
-            H2Answering::AtEnd,
+            H2ResponseTiming::AfterBody,
             &[block],
             &[&line, "idle", "> head 1 :status=200 x-a=b", "> data 1 5 end"],
         );
@@ -267,7 +267,7 @@ fn limits() {
         "Field(TooMany)",
         431,
     );
-    // Crumbs are counted one by one.
+    // Split cookies count one by one.
     let wide = Limits {
         head_size: 1000,
         ..limits

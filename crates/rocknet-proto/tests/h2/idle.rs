@@ -1,10 +1,10 @@
-//! What a connection holds while nothing is asked of it.
+//! Memory of an idle connection.
 
 use super::check::*;
 use rocknet_proto::Limits;
 use rocknet_proto::h2::{Config, ConnectionEvent, DecodedHead, PreparedHead, ServerConnection};
 
-/// SPEC: an idle connection has at most 4 KB in the clear, after a browser has filled tables as browsers do.
+/// An idle connection without TLS has at most 4 KB, after a browser has filled its dynamic table.
 #[test]
 fn an_idle_connection_is_small() {
     let (mut connection, mut head, mut out) = (
@@ -15,7 +15,7 @@ fn an_idle_connection_is_small() {
     let mut bytes = beginning();
     for stream in 0..100u32 {
         let mut block = block(GET_FIELDS);
-        // Fields of the size that browsers send, into the table on the first stream and by index from then on.
+        // Fields of typical sizes: added to the table by the first stream and sent by index then.
         for field in 0..12u8 {
             if stream == 0 {
                 block.extend_from_slice(&[0x40, 14]);
@@ -28,7 +28,7 @@ fn an_idle_connection_is_small() {
         }
         bytes.extend_from_slice(&frame(HEADERS, 5, 2 * stream + 1, block));
     }
-    let prepared = PreparedHead::new(rocknet_proto::Status::OK, Some(0), []).expect("good fields");
+    let prepared = PreparedHead::new(rocknet_proto::Status::OK, Some(0), []).expect("valid fields");
     let (mut at, mut requests, mut open) = (0, 0, Vec::new());
     loop {
         let received = connection.receive(&Limits::default(), 0, &bytes[at..], &mut head, &mut out);
@@ -58,7 +58,7 @@ fn an_idle_connection_is_small() {
 }
 
 #[test]
-fn a_connection_that_only_began_holds_nothing_beside_itself() {
+fn a_new_connection_allocates_nothing() {
     let (mut connection, mut head, mut out) = (
         ServerConnection::new(&Config::default()),
         DecodedHead::default(),

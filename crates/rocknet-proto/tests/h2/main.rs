@@ -1,10 +1,10 @@
-//! HTTP/2 held in conversation: tables of frames and what they must lead to, in every split and with more frames behind.
+//! HTTP/2 as transcripts: tables of frames and their events, in every split and with more frames after them.
 
-mod answers;
+mod bodies;
 mod check;
-mod content;
 mod floods;
+mod frames;
 mod heads;
 mod idle;
-mod laws;
-mod rules;
+mod properties;
+mod responses;

@@ -11,7 +11,7 @@ use h2::RecvStream;
 use h2::client::ResponseFuture;
 use http::HeaderMap;
 use rocknet_io::wheel::Deadline;
-use rocknet_proto::h1::INTERIM_MAX;
+use rocknet_proto::h1::MAX_INTERIM;
 use rocknet_proto::method::Method;
 use rocknet_proto::status::Status;
 
@@ -124,7 +124,7 @@ impl H2Exchange {
                 return Poll::Ready(Err(malformed()));
             }
             self.interim += 1;
-            if self.interim > INTERIM_MAX {
+            if self.interim > MAX_INTERIM {
                 let why = "too many interim responses".to_owned();
                 return Poll::Ready(Err(ProxyError::InvalidH2(why)));
             }

@@ -59,7 +59,7 @@ fn append(map: &mut HeaderMap, name: &[u8], value: &[u8]) -> Result<(), EncodeEr
 pub fn response_fields(map: &HeaderMap) -> FieldList {
     let is_own = |name: &str| name == "date" || name == "server" || is_framing(name.as_bytes());
     let lines = map.iter().filter(|(name, _)| !is_own(name.as_str()));
-    FieldList::copied(lines.map(|(name, value)| Field::new(name.as_str().as_bytes(), value.as_bytes())))
+    FieldList::from_fields(lines.map(|(name, value)| Field::new(name.as_str().as_bytes(), value.as_bytes())))
 }
 
 /// Returns the value of `Content-Length`. The library ensures that there is at most one and that the body matches it.

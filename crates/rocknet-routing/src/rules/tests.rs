@@ -40,7 +40,7 @@ fn rewrite(path: &str, to: &str) -> model::Rule {
 fn apply(rules: &[model::Rule], target: &str) -> RuleOutcome {
     let rules = Rules::new(rules).expect("valid rules").expect("at least one rule");
     let fields = [(Known::UserAgent, &b"Googlebot/2.1"[..])];
-    let request = OwnedRequest::get(Version::Http11, b"WWW.Example.com:8080", target.as_bytes(), &fields);
+    let request = OwnedRequest::synthetic_get(Version::Http11, b"WWW.Example.com:8080", target.as_bytes(), &fields);
     rules.apply(&request.view(), false)
 }
 

@@ -159,7 +159,7 @@ fn ruled(site: &Site, url: &Url<'_>) -> Result<RuleOutcome, Failure> {
     let target = url
         .query
         .map_or_else(|| url.path.to_owned(), |query| format!("{}?{query}", url.path));
-    let request = OwnedRequest::get(Version::default(), url.host.as_bytes(), target.as_bytes(), &[]);
+    let request = OwnedRequest::synthetic_get(Version::default(), url.host.as_bytes(), target.as_bytes(), &[]);
     let is_asked =
         |listen: &&Listen| matches!(listen, Listen::Tcp { port, .. } if url.port.is_none_or(|own| own == *port));
     let is_secure = site

@@ -25,7 +25,7 @@ use rocknet_handler::filter::{DeferredFilter, Filter, FilterContext, Phase};
 use rocknet_proto::fields::{Fields, Known};
 use rocknet_proto::method::Method;
 use rocknet_proto::semantics::media_type::is_compressible;
-use rocknet_proto::semantics::negotiation::{self, Accepted, Coding};
+use rocknet_proto::semantics::negotiation::{self, AcceptEncoding, Coding};
 use rocknet_proto::status::Status;
 
 use crate::blocking::{Job, Pool};
@@ -124,7 +124,7 @@ pub fn apply(
         return None;
     }
     fields::add_vary(&mut response.fields);
-    let coding = negotiation::choose(Accepted::parse(conditions.accept_encoding), &ENCODED);
+    let coding = negotiation::choose_coding(AcceptEncoding::parse(conditions.accept_encoding), &ENCODED);
     if coding == Coding::Identity {
         return None;
     }

@@ -55,8 +55,8 @@ where
     match rules.apply(incoming.request, incoming.is_secure()) {
         RuleOutcome::Untouched => remembered(worker, view, behind, incoming, reply),
         RuleOutcome::Rewritten(target) if view.snapshot.sites[site as usize].is_open() => {
-            let rewritten = incoming.request.looked_up_as(&target);
-            let owned = || Rc::new((incoming.owned)().looked_up_as(&target));
+            let rewritten = incoming.request.with_lookup_target(&target);
+            let owned = || Rc::new((incoming.owned)().with_lookup_target(&target));
             remembered(worker, view, behind, &incoming.with(&rewritten, owned), reply)
         }
         // Handled by the slow path, like rewritten paths of a site with guards, where two routes are checked.

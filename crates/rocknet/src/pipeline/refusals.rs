@@ -1,6 +1,6 @@
 //! Log lines about requests that were not answered as they should be: site, path, reason and what to do.
 
-use rocknet_proto::refusal::{FieldFault, Refusal};
+use rocknet_proto::refusal::{FieldError, Refusal};
 use rocknet_proto::status::Status;
 use tracing::Level;
 
@@ -81,7 +81,7 @@ pub fn log_panic(context: &RequestContext) {
 /// The error page for a request that is not accepted, with the reason where it says more than the page does.
 pub(super) fn refused(refusal: Refusal) -> Response {
     let hint = match refusal {
-        Refusal::ContentTooLarge | Refusal::TargetTooLong | Refusal::Field(FieldFault::TooLarge) => None,
+        Refusal::ContentTooLarge | Refusal::TargetTooLong | Refusal::Field(FieldError::TooLarge) => None,
         _ => Some(refusal.reason()),
     };
     replaceable(error_with_hint(refusal.status(), hint))
@@ -89,7 +89,7 @@ pub(super) fn refused(refusal: Refusal) -> Response {
 
 #[cfg(test)]
 mod tests {
-    use rocknet_proto::refusal::FramingFault;
+    use rocknet_proto::refusal::FramingError;
 
     use super::*;
     use crate::response::Body;
@@ -102,14 +102,14 @@ mod tests {
                 "<p>What you sent is larger than this site accepts.</p></main>",
             ),
             (Refusal::TargetTooLong, "question mark.</p></main>"),
-            (Refusal::Field(FieldFault::TooLarge), "often helps.</p></main>"),
+            (Refusal::Field(FieldError::TooLarge), "often helps.</p></main>"),
             (
-                Refusal::Field(FieldFault::TooMany),
+                Refusal::Field(FieldError::TooMany),
                 "often helps.</p><p>too many fields</p></main>",
             ),
-            (Refusal::HostMissing, "as a request.</p><p>no Host</p></main>"),
+            (Refusal::HostMissing, "as a request.</p><p>no Host field</p></main>"),
             (
-                Refusal::Framing(FramingFault::LengthInvalid),
+                Refusal::Framing(FramingError::LengthInvalid),
                 "<p>a malformed Content-Length</p></main>",
             ),
         ] {

@@ -8,7 +8,7 @@ use std::task::Poll;
 
 use rocknet_io::link::Link;
 use rocknet_io::stream::Stream;
-use rocknet_proto::proxy_protocol::{self, Announced, Progress};
+use rocknet_proto::proxy_protocol::{self, ParseProgress, ProxyHeader};
 use tracing::Level;
 
 use crate::exchange::Client;
@@ -41,8 +41,8 @@ pub async fn read(
         }
     };
     Some(match announced {
-        Announced::Own | Announced::Unknown => (sender, local),
-        Announced::Client { source, destination } => {
+        ProxyHeader::Local | ProxyHeader::Unknown => (sender, local),
+        ProxyHeader::Client { source, destination } => {
             let client = Client::Ip {
                 address: source.ip(),
                 port: source.port(),
@@ -53,15 +53,15 @@ pub async fn read(
     })
 }
 
-async fn header(worker: &Rc<Worker>, link: &mut Stream) -> io::Result<Announced> {
+async fn header(worker: &Rc<Worker>, link: &mut Stream) -> io::Result<ProxyHeader> {
     let deadline = worker.wheel.deadline();
     // Hard, as the time for a head is.
     deadline.set(worker.view().ticks.header);
     let mut header = Vec::new();
     loop {
-        let wanted = match proxy_protocol::read(&header) {
-            Ok(Progress::Whole(announced)) => return Ok(announced),
-            Ok(Progress::More { wanted }) => wanted,
+        let wanted = match proxy_protocol::parse(&header) {
+            Ok(ParseProgress::Complete(announced)) => return Ok(announced),
+            Ok(ParseProgress::More { wanted }) => wanted,
             Err(fault) => return Err(io::Error::new(io::ErrorKind::InvalidData, fault.reason())),
         };
         poll_fn(|context| {

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use rocknet_io::link::Link;
-use rocknet_proto::h1::{Content, Received, ServerConnection};
+use rocknet_proto::h1::{BodyFraming, ServerConnection, ServerEvent};
 use rocknet_proto::h2::PREFACE;
 
 use crate::exchange::Client;
@@ -76,9 +76,9 @@ fn upgrade(worker: &Worker, unread: &[u8]) -> Option<(Upgraded, usize)> {
     }
     let index = &mut worker.buffers.borrow_mut().request;
     let received = ServerConnection::new().receive(&view.head_limits, unread, index);
-    let Ok(Received::Request {
+    let Ok(ServerEvent::Request {
         consumed,
-        content: Content::None,
+        body: BodyFraming::None,
     }) = received
     else {
         return None;

@@ -10,7 +10,6 @@ pub const PROSE: &[&str] = &[
     "crates/rocknet-handler",
     "crates/rocknet-io",
     "crates/rocknet-pages",
-    "crates/rocknet-proto",
     "crates/rocknet-routing",
     "crates/rocknet/examples/*.rs",
     "crates/rocknet/src/*.rs",
@@ -41,5 +40,4 @@ pub const TYPE_NAMES: &[&str] = &[
     "crates/rocknet-files",
     "crates/rocknet-gateway",
     "crates/rocknet-io",
-    "crates/rocknet-proto",
 ];

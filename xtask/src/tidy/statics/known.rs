@@ -27,7 +27,7 @@ pub const MUTABLE: &[Listed] = &[
     },
     Listed {
         file: "crates/rocknet-config/src/keys.rs",
-        name: "BY_SCOPE",
+        name: "BY_SECTION",
         reason: "an index of the table of keys, made once and then constant",
     },
     Listed {

@@ -151,7 +151,7 @@ mod tests {
             hex(&delete),
             format!("{head}{zone}00060001{name}001000fe000000000003026162")
         );
-        let question = rocknet_proto::dns::question(1, "example.com", SOA).unwrap();
+        let question = rocknet_proto::dns::query(1, "example.com", SOA).unwrap();
         assert_eq!(hex(&question), format!("000100000001000000000000{zone}00060001"));
     }
 
@@ -160,10 +160,10 @@ mod tests {
         let long = "a".repeat(64);
         let whole = vec!["a".repeat(63); 4].join(".");
         for name in ["a..b", ".a", long.as_str(), whole.as_str()] {
-            assert!(rocknet_proto::dns::question(1, name, SOA).is_none(), "{name}");
+            assert!(rocknet_proto::dns::query(1, name, SOA).is_none(), "{name}");
         }
-        assert!(rocknet_proto::dns::question(1, &"a".repeat(63), SOA).is_some());
-        assert!(rocknet_proto::dns::question(1, "", SOA).is_some(), "the root");
+        assert!(rocknet_proto::dns::query(1, &"a".repeat(63), SOA).is_some());
+        assert!(rocknet_proto::dns::query(1, "", SOA).is_some(), "the root");
         for (length, good) in [(255, true), (256, false)] {
             let text = "x".repeat(length);
             assert_eq!(update(1, "a", Change::Delete, "b.a", &text).is_some(), good);

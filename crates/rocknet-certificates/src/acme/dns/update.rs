@@ -72,7 +72,7 @@ impl Zone {
             name = parent;
             let id = random_id();
             let question =
-                rocknet_proto::dns::question(id, name, SOA).ok_or_else(|| format!("{name} is not a domain name"))?;
+                rocknet_proto::dns::query(id, name, SOA).ok_or_else(|| format!("{name} is not a domain name"))?;
             if let (0, true) = self.query(&question, id).await? {
                 return Ok(name.to_owned());
             }
@@ -91,7 +91,7 @@ impl Zone {
         let socket = UdpSocket::bind(any).await.map_err(failed)?;
         // A connected socket receives no responses from other addresses.
         socket.connect(self.server).await.map_err(failed)?;
-        let mut response = [0; rocknet_proto::dns::MAX_ANSWER];
+        let mut response = [0; rocknet_proto::dns::MAX_RESPONSE];
         for _ in 0..TRIES {
             socket.send(question).await.map_err(failed)?;
             let wait = async {

@@ -115,7 +115,7 @@ impl ServerConnection {
             return self.reject(context, number, Malformed::Protocol.into());
         }
         stream.remaining_length = info.content_length;
-        stream.remaining_limit = context.limits.content_size;
+        stream.remaining_limit = context.limits.body_size;
         if let Some(priority) = info.priority {
             stream.priority = priority;
         }

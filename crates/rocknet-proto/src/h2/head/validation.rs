@@ -2,11 +2,11 @@
 //! §8.2, §8.3).
 
 use super::{DecodedHead, HeadInfo, HeadParts, HeadSink, RequestHeadError};
-use crate::bytes::{TARGET, all, is_token, target_stop_from};
+use crate::bytes::{TARGET, all, find_target_end, is_token};
 use crate::fields::{Known, KnownSet, Span};
 use crate::h1::Refusal;
 use crate::h1::authority;
-use crate::h1::content::FORBIDDEN_TRAILERS;
+use crate::h1::body_reader::FORBIDDEN_TRAILERS;
 use crate::h1::framing::digits;
 use crate::h2::error::Malformed;
 use crate::h2::hpack::Pseudo;
@@ -166,11 +166,11 @@ fn read_target(
             _ => Err(Refusal::TargetForm.into()),
         };
     }
-    let mut stop = target_stop_from(target, 0);
+    let mut stop = find_target_end(target, 0);
     let mut query = None;
     while let Some(b'?') = target.get(stop) {
         query.get_or_insert(stop);
-        stop = target_stop_from(target, stop + 1);
+        stop = find_target_end(target, stop + 1);
     }
     if stop != target.len() {
         let fragment = target[stop] == b'#' && all(&target[stop..], TARGET);
@@ -213,7 +213,7 @@ fn read_special_fields(
         info.expects_continue = true;
     }
     info.priority = fields.get(Known::Priority).map(Priority::parse);
-    if let Some(host) = index.fields.place(Known::Host) {
+    if let Some(host) = index.fields.value_span(Known::Host) {
         if index.fields.is_repeated(Known::Host) {
             return Err(Refusal::HostRepeated.into());
         }

@@ -1,6 +1,6 @@
 //! Classification of field names and validation of field values. The table stores both results with each entry.
 
-use crate::bytes::{TOKEN, control_from, is};
+use crate::bytes::{TOKEN, find_control, is};
 use crate::fields::Known;
 
 /// Pseudo-header field of requests (RFC 9113 §8.3.1, RFC 8441 §4) or responses (RFC 9113 §8.3.2).
@@ -76,9 +76,9 @@ pub(crate) fn is_valid_value(value: &[u8]) -> bool {
     if let (Some(b' ' | b'\t'), _) | (_, Some(b' ' | b'\t')) = (value.first(), value.last()) {
         return false;
     }
-    let mut at = control_from(value, 0);
+    let mut at = find_control(value, 0);
     while let Some(b'\t') = value.get(at) {
-        at = control_from(value, at + 1);
+        at = find_control(value, at + 1);
     }
     at == value.len()
 }

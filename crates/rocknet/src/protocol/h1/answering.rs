@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use rocknet_io::link::Link;
 use rocknet_io::queue::SendQueue;
-use rocknet_proto::h1::{Content, Next, Refusal};
+use rocknet_proto::h1::{AfterResponse, BodyFraming, Refusal};
 use rocknet_proto::request::{OwnedRequest, RequestIndex};
 
 use super::connection::{Connection, Serving, State};
@@ -23,7 +23,7 @@ impl<L: Link> Connection<L> {
         view: &Rc<View>,
         head: &[u8],
         index: &RequestIndex,
-        content: Content,
+        content: BodyFraming,
         output: &mut SendQueue,
     ) {
         let close = self.core.is_old(worker, view);
@@ -34,7 +34,7 @@ impl<L: Link> Connection<L> {
             &mut self.core.peer,
             &index.view(head),
             || Rc::new(OwnedRequest::copy(head, index)),
-            content != Content::None,
+            content != BodyFraming::None,
             &mut reply,
         );
         let written = reply.written;
@@ -81,20 +81,20 @@ impl<L: Link> Connection<L> {
         self.core.deadlines.leave_handler();
         self.state = State::Reading;
         self.core.stalled = !self.core.unread.is_empty();
-        match written.next.unwrap_or(Next::Close) {
+        match written.next.unwrap_or(AfterResponse::Close) {
             _ if written.is_last => self.state = State::Closing { linger: true },
             // Whatever is waited for next, its time begins anew.
-            Next::KeepAlive => self.core.deadlines.leave(),
-            Next::Drain => {
+            AfterResponse::KeepAlive => self.core.deadlines.leave(),
+            AfterResponse::Drain => {
                 self.core.deadlines.leave();
                 self.core.dropped = 0;
             }
-            Next::Close => {
+            AfterResponse::Close => {
                 self.state = State::Closing {
                     linger: !self.core.unread.is_empty(),
                 }
             }
-            Next::Linger | Next::Upgrade => self.state = State::Closing { linger: true },
+            AfterResponse::Linger | AfterResponse::Upgrade => self.state = State::Closing { linger: true },
         }
     }
 
@@ -109,7 +109,7 @@ impl<L: Link> Connection<L> {
         output: &mut SendQueue,
     ) {
         let is_preface = view.h2c && refusal.may_be_preface();
-        if !refusal.may_answer() || is_preface || !self.engine.may_answer() {
+        if !refusal.may_respond() || is_preface || !self.engine.may_respond() {
             // It is logged all the same.
             drop(pipeline::refused(worker, &context, self.core.peer.client, b"", refusal));
             self.state = State::Closing { linger: true };

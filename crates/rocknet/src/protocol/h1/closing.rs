@@ -52,7 +52,7 @@ impl<L: Link> Connection<L> {
             State::Reading if wait == Wait::KeepAlive && self.core.link.in_flight() > FIN_ONLY => {
                 self.state = State::Closing { linger: true };
             }
-            State::Reading if wait == Wait::Header || wait == Wait::RequestBody && self.engine.may_answer() => {
+            State::Reading if wait == Wait::Header || wait == Wait::RequestBody && self.engine.may_respond() => {
                 let context = RequestContext::unparsed(&self.core.open.worker().view(), self.core.peer.local());
                 self.respond_overdue(context, None, wait);
             }
@@ -63,7 +63,7 @@ impl<L: Link> Connection<L> {
     fn expire_exchange(&mut self, serving: Box<Serving>, wait: Wait) {
         let (worker, pipe) = (self.core.worker(), serving.pipe.as_deref());
         match serving.exchange.expire(&worker, &self.core.deadlines, pipe, self.ended) {
-            Expiry::Respond if self.engine.may_answer() => {
+            Expiry::Respond if self.engine.may_respond() => {
                 let ActiveExchange { context, stage, .. } = serving.exchange;
                 self.respond_overdue(context, Some(&stage), wait);
             }

@@ -5,7 +5,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use rocknet_io::link::Link;
-use rocknet_proto::h1::{Received, Refusal, ServerConnection};
+use rocknet_proto::h1::{Refusal, ServerConnection, ServerEvent};
 use rocknet_proto::limits::Limits;
 use rocknet_proto::request::RequestIndex;
 
@@ -74,23 +74,23 @@ fn read(
     let (mut consumed, mut data) = (0, Vec::new());
     let ended = loop {
         match engine.receive(limits, &bytes[consumed..], request) {
-            Ok(Received::Data { start, end }) => {
+            Ok(ServerEvent::Data { start, end }) => {
                 data.extend_from_slice(&bytes[consumed + start..consumed + end]);
                 consumed += end;
             }
             // Behind the end nothing is received, so the next call tells of it again.
-            Ok(Received::End { consumed: end }) => {
+            Ok(ServerEvent::End { consumed: end }) => {
                 let trailers = request.trailers.view(&bytes[consumed..]);
-                pipe.put_trailers(FieldList::copied(trailers.lines()));
+                pipe.put_trailers(FieldList::from_fields(trailers.lines()));
                 consumed += end;
                 break true;
             }
-            Ok(Received::More { consumed: more }) => {
+            Ok(ServerEvent::More { consumed: more }) => {
                 consumed += more;
                 break false;
             }
             // Nothing of this request is left to come.
-            Ok(Received::Blocked | Received::Request { .. }) => break true,
+            Ok(ServerEvent::Blocked | ServerEvent::Request { .. }) => break true,
             // What came before it is of no use: the exchange is over.
             Err(refusal) => {
                 let pulled = Some(Pulled::Refused(refusal));
@@ -129,7 +129,7 @@ mod tests {
         let (mut engine, limits, mut request) = (ServerConnection::new(), Limits::default(), RequestIndex::default());
         assert!(matches!(
             engine.receive(&limits, head, &mut request),
-            Ok(Received::Request { .. })
+            Ok(ServerEvent::Request { .. })
         ));
         let (mut link, peer) = sim::pipe();
         peer.say(content.as_bytes()).end();

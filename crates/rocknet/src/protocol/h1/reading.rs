@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use rocknet_io::link::Link;
 use rocknet_io::queue::SendQueue;
-use rocknet_proto::h1::{Content, Received};
+use rocknet_proto::h1::{BodyFraming, ServerEvent};
 use rocknet_proto::request::RequestIndex;
 
 use super::connection::{Connection, State};
@@ -89,7 +89,7 @@ impl<L: Link> Connection<L> {
     fn await_more(&mut self, ticks: &Ticks) {
         // First, because a part of a chunk may be unread too, and a client that sends chunks bit by bit must not begin one wait
         // after the other.
-        if self.engine.is_receiving_content() {
+        if self.engine.is_receiving_body() {
             self.core.deadlines.enter_request_body(ticks.body);
         } else {
             self.core.await_request(!self.core.unread.is_empty(), ticks);
@@ -109,15 +109,18 @@ impl<L: Link> Connection<L> {
         let mut at = 0;
         loop {
             match self.engine.receive(&view.head_limits, &bytes[at..], request) {
-                Ok(Received::More { consumed }) => return at + consumed,
-                Ok(Received::Request { consumed, content }) => {
+                Ok(ServerEvent::More { consumed }) => return at + consumed,
+                Ok(ServerEvent::Request {
+                    consumed,
+                    body: content,
+                }) => {
                     let head = &bytes[at..at + consumed];
                     at += consumed;
                     self.answer(worker, view, head, request, content, output);
                     if !matches!(self.state, State::Reading) {
                         return at;
                     }
-                    if at == bytes.len() && content == Content::None {
+                    if at == bytes.len() && content == BodyFraming::None {
                         return at;
                     }
                     if output.len() >= OUTPUT_BOUND {
@@ -126,7 +129,7 @@ impl<L: Link> Connection<L> {
                     }
                 }
                 // Content that nobody wants any more.
-                Ok(Received::Data { start, end }) => {
+                Ok(ServerEvent::Data { start, end }) => {
                     self.core.dropped = self.core.dropped.saturating_add((end - start) as u32);
                     self.core.deadlines.moved((end - start) as u64);
                     at += end;
@@ -135,11 +138,11 @@ impl<L: Link> Connection<L> {
                         return at;
                     }
                 }
-                Ok(Received::End { consumed }) => {
+                Ok(ServerEvent::End { consumed }) => {
                     at += consumed;
                     self.core.dropped = 0;
                 }
-                Ok(Received::Blocked) => return at,
+                Ok(ServerEvent::Blocked) => return at,
                 Err(refusal) => {
                     let request_context = RequestContext::unparsed(view, self.core.peer.local());
                     self.refuse(worker, view, refusal, request_context, output);

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use rocknet_io::queue::SendQueue;
-use rocknet_proto::h1::{self, Length, Next, Refusal, ServerConnection};
+use rocknet_proto::h1::{self, AfterResponse, Length, Refusal, ServerConnection};
 use rocknet_proto::status::Status;
 
 use crate::exchange::{BodyChannel, RequestBody};
@@ -35,7 +35,7 @@ pub struct H1Reply<'a> {
 #[derive(Default)]
 pub struct Written {
     /// Set once the response is written whole, or given up.
-    pub next: Option<Next>,
+    pub next: Option<AfterResponse>,
     /// The connection ends with the response, which leaves a part of the request unread.
     pub is_last: bool,
     /// The end of the connection is the end of the response.
@@ -78,7 +78,7 @@ impl Reply for H1Reply<'_> {
             (Content::Memory(_), Some(bytes)) => {
                 let (framing, next) = self.engine.respond_complete(head.status, length, self.close);
                 head.h1.write(&self.date, framing.connection, self.output.buffer());
-                if framing.content {
+                if framing.has_body {
                     self.output.push_shared(bytes, 0, head.length as usize);
                     self.written.sent.bytes = head.length;
                 }
@@ -87,7 +87,7 @@ impl Reply for H1Reply<'_> {
             (Content::File(file), _) => {
                 let framing = self.engine.respond(head.status, length, self.close);
                 head.h1.write(&self.date, framing.connection, self.output.buffer());
-                if framing.content && file.length > 0 {
+                if framing.has_body && file.length > 0 {
                     self.written.sent.body = Some(BodySource::file(file, Delivery::Direct, self.now_ms));
                 } else {
                     self.written.next = Some(self.engine.finish(self.output.buffer()));
@@ -98,7 +98,7 @@ impl Reply for H1Reply<'_> {
     }
 
     fn limit_body(&mut self, limit: u64) -> Result<(), Refusal> {
-        self.engine.set_content_limit(limit)
+        self.engine.set_body_limit(limit)
     }
 
     fn open_body(&mut self) -> RequestBody {
@@ -110,7 +110,7 @@ impl Reply for H1Reply<'_> {
 
 impl Responder for H1Reply<'_> {
     fn may_respond(&self) -> bool {
-        self.engine.may_answer()
+        self.engine.may_respond()
     }
 
     fn respond(&mut self, status: Status, fields: &FieldList, body: Body, close: bool) -> Result<Begun, Unsendable> {
@@ -124,7 +124,7 @@ impl Responder for H1Reply<'_> {
                 h1::encode_dated_head(self.output.buffer(), framing, status, &self.date, fields)
                     .map_err(Unsendable::new)?;
                 self.written.next = Some(next);
-                if !framing.content || length == 0 {
+                if !framing.has_body || length == 0 {
                     return Ok(Begun::Complete(0));
                 }
                 self.output.push_owned(bytes);
@@ -135,7 +135,7 @@ impl Responder for H1Reply<'_> {
         let length = body.length().map_or(Length::Unknown, Length::Exact);
         let framing = self.engine.respond(status, length, close);
         h1::encode_dated_head(self.output.buffer(), framing, status, &self.date, fields).map_err(Unsendable::new)?;
-        if framing.content {
+        if framing.has_body {
             self.written.is_open_ended = !framing.chunked && framing.content_length.is_none();
             return Ok(Begun::Body(BodySource::new(body, Delivery::Direct)));
         }
@@ -147,7 +147,7 @@ impl Responder for H1Reply<'_> {
     fn respond_broken(&mut self) {
         self.output.buffer().extend_from_slice(BROKEN_RESPONSE);
         self.engine.abort();
-        self.written.next = Some(Next::Linger);
+        self.written.next = Some(AfterResponse::Linger);
     }
 
     fn may_switch(&self) -> bool {
@@ -165,7 +165,7 @@ impl Responder for H1Reply<'_> {
 
     /// Clients of HTTP/1.0 know no interim responses and get none.
     fn inform(&mut self, early: &InterimResponse) -> Result<(), Unsendable> {
-        if !self.engine.may_inform() {
+        if !self.engine.may_send_interim() {
             return Ok(());
         }
         let framing = self.engine.respond(early.status, Length::None, false);
@@ -199,7 +199,7 @@ impl Responder for H1Reply<'_> {
 
     fn abort(&mut self) {
         self.engine.abort();
-        self.written.next = Some(Next::Linger);
+        self.written.next = Some(AfterResponse::Linger);
     }
 
     #[inline]

@@ -106,7 +106,7 @@ impl Pushes {
             match engine.push_promise(page, &push, written, out) {
                 Ok(id) => {
                     seen.promises += 1;
-                    let asked = OwnedRequest::get(Version::Http2, request.authority, target, &asked_with);
+                    let asked = OwnedRequest::synthetic_get(Version::Http2, request.authority, target, &asked_with);
                     promised.push(Promised {
                         id,
                         request: Rc::new(asked),
@@ -196,13 +196,13 @@ mod tests {
     use super::*;
 
     fn page() -> OwnedRequest {
-        OwnedRequest::get(Version::Http2, b"h", b"/", &[])
+        OwnedRequest::synthetic_get(Version::Http2, b"h", b"/", &[])
     }
 
     #[test]
     fn each_target_is_new_once() {
         let (mut pushes, page) = (Pushes::default(), page());
-        let other = OwnedRequest::get(Version::Http2, b"h", b"/a", &[]);
+        let other = OwnedRequest::synthetic_get(Version::Http2, b"h", b"/a", &[]);
         pushes.note(&other.view());
         let seen = pushes.seen(&page.view());
         for (authority, target, new) in [

@@ -167,7 +167,7 @@ impl<L: Link> Connection<L> {
                         .and_then(|answer| answer.asked.content.as_mut())
                     {
                         let trailers = head.index().trailers.view(head.bytes());
-                        content.end_with(FieldList::copied(trailers.lines()));
+                        content.end_with(FieldList::from_fields(trailers.lines()));
                     }
                 }
                 ConnectionEvent::Reset {

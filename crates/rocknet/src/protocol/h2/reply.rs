@@ -196,8 +196,8 @@ impl Responder for H2Reply<'_> {
             self.pushes
                 .promise_with(self.engine, page, self.id, self.scheme, fields, promised, out);
         }
-        let length = body.length().filter(|_| status.allows_content());
-        let end = self.head_only || !status.allows_content() || length == Some(0);
+        let length = body.length().filter(|_| status.allows_body());
+        let end = self.head_only || !status.allows_body() || length == Some(0);
         if !self.head(status, length, fields, end)? {
             return Ok(Begun::Gone);
         }

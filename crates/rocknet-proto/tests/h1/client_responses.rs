@@ -1,9 +1,9 @@
-//! Responses as a client reads them: what an upstream may send, and what it is not believed.
+//! Responses parsed by a client: valid ones of upstreams, and invalid ones.
 
 use rocknet_proto::Limits;
-use rocknet_proto::h1::{ChunkFault, Fault, FieldFault, FramingFault};
+use rocknet_proto::h1::{ChunkError, FieldError, FramingError, ResponseError};
 
-use super::check::{client, client_with, faulty};
+use super::check::{client, client_with, rejected};
 
 fn ok(fields: &str, content: &str) -> String {
     format!("HTTP/1.1 200 OK\r\n{fields}\r\n{content}")
@@ -34,7 +34,7 @@ fn responses_end_by_length_chunks_or_close() {
         ok(chunked, "2\r\nhi\r\n0\r\nX: y\r\n\r\n"),
         &[line, "data hi", "end X=y", "reusable"],
     );
-    // What may not stand there is the caller's to leave out: the response is good.
+    // Forbidden trailers do not invalidate the response; the caller drops them.
     client(
         "GET",
         ok(
@@ -58,19 +58,19 @@ fn responses_end_by_length_chunks_or_close() {
     client(
         "GET",
         ok(length, "h"),
-        &["200 Length(2) Content-Length=2", "data h", "fault Truncated"],
+        &["200 Length(2) Content-Length=2", "data h", "error Truncated"],
     );
     client(
         "GET",
         ok(chunked, "2\r\nhi\r\n0\r\n"),
-        &[line, "data hi", "fault Truncated"],
+        &[line, "data hi", "error Truncated"],
     );
-    client("GET", "HTTP/1.1 200 OK\r\n", &["fault Truncated"]);
-    client("GET", "", &["fault Truncated"]);
+    client("GET", "HTTP/1.1 200 OK\r\n", &["error Truncated"]);
+    client("GET", "", &["error Truncated"]);
 }
 
 #[test]
-fn heads_alone_end_some_responses() {
+fn some_responses_have_no_body() {
     let length = "Content-Length: 9\r\n";
     client("HEAD", ok(length, ""), &["200 None Content-Length=9", "reusable"]);
     client(
@@ -88,17 +88,17 @@ fn heads_alone_end_some_responses() {
         format!("HTTP/1.1 304 Not Modified\r\n{length}\r\n"),
         &["304 None Content-Length=9", "reusable"],
     );
-    // What such a response brings beyond its head belongs to nobody.
-    client("HEAD", ok("", "hi"), &["200 None", "fault Unasked"]);
+    // Bytes after a response without a body are unsolicited.
+    client("HEAD", ok("", "hi"), &["200 None", "error Unsolicited"]);
     client(
         "GET",
         ok("Content-Length: 1\r\n", "xy"),
-        &["200 Length(1) Content-Length=1", "data x", "end", "fault Unasked"],
+        &["200 Length(1) Content-Length=1", "data x", "end", "error Unsolicited"],
     );
 }
 
 #[test]
-fn connections_are_used_again_only_when_both_sides_mean_it() {
+fn connections_are_reused_only_if_both_sides_keep_them_open() {
     for (version, connection, state) in [
         ("1.1", "x", "reusable"),
         ("1.1", "close", "not reusable"),
@@ -112,7 +112,7 @@ fn connections_are_used_again_only_when_both_sides_mean_it() {
 }
 
 #[test]
-fn interim_responses_come_before_the_final_one() {
+fn interim_responses_precede_the_final_one() {
     let interim = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";
     let last = "HTTP/1.1 204 No Content\r\n\r\n";
     client(
@@ -125,15 +125,15 @@ fn interim_responses_come_before_the_final_one() {
     expected.extend(["204 None", "reusable"]);
     client("GET", hints.repeat(16) + last, &expected);
     expected.truncate(16);
-    expected.push("fault TooManyInterim");
+    expected.push("error TooManyInterim");
     client("GET", hints.repeat(17) + last, &expected);
 }
 
 #[test]
-fn other_protocols_only_when_asked_for() {
+fn protocols_switch_only_on_request() {
     let limits = Limits::default();
     let switch = "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n";
-    let unasked = ["fault UnaskedUpgrade"];
+    let unsolicited = ["error UnsolicitedUpgrade"];
     client_with(&limits, "GET", Some("websocket"), switch, &["switched"]);
     client_with(
         &limits,
@@ -142,15 +142,15 @@ fn other_protocols_only_when_asked_for() {
         format!("{switch}\x01\x02"),
         &["switched"],
     );
-    client_with(&limits, "GET", None, switch, &unasked);
+    client_with(&limits, "GET", None, switch, &unsolicited);
     client_with(
         &limits,
         "GET",
         Some("websocket"),
         "HTTP/1.1 101 Switching Protocols\r\n\r\n",
-        &unasked,
+        &unsolicited,
     );
-    client_with(&limits, "GET", Some("x"), switch.replace("1.1", "1.0"), &unasked);
+    client_with(&limits, "GET", Some("x"), switch.replace("1.1", "1.0"), &unsolicited);
     client("CONNECT", "HTTP/1.1 200 OK\r\n\r\n\x01\x02", &["switched"]);
     let refused = "HTTP/1.1 403 Forbidden\r\nContent-Length: 1\r\n\r\nx";
     client(
@@ -171,80 +171,86 @@ fn status_lines() {
         client("GET", format!("{good}\r\n\r\n"), &["204 None", "reusable"]);
     }
     client("HEAD", "HTTP/1.1 999 What\r\n\r\n", &["999 None", "reusable"]);
-    for (line, fault) in [
-        ("", Fault::StatusLine),
-        ("200 OK", Fault::StatusLine),
-        ("ICY 200 OK", Fault::StatusLine),
-        ("SSH-2.0-OpenSSH_9.2", Fault::StatusLine),
-        ("HTTP/1.1", Fault::StatusLine),
-        ("HTTP/1.1 20", Fault::StatusLine),
-        ("HTTP/1.1 099 x", Fault::StatusLine),
-        ("HTTP/1.1 2000 OK", Fault::StatusLine),
-        ("HTTP/1.1 20x OK", Fault::StatusLine),
-        ("HTTP/1.1 +20 OK", Fault::StatusLine),
-        ("HTTP/1.1  200 OK", Fault::StatusLine),
-        ("HTTP/1.1\t200 OK", Fault::StatusLine),
-        ("HTTP/1.1 200\tOK", Fault::StatusLine),
-        ("http/1.1 200 OK", Fault::StatusLine),
-        (" HTTP/1.1 200 OK", Fault::StatusLine),
-        ("HTTP/1.1 200 O\0K", Fault::StatusLine),
-        ("HTTP/1.1 200 O\rK", Fault::StatusLineEnd),
-        ("HTTP/2.0 200 OK", Fault::Version),
-        ("HTTP/1.2 200 OK", Fault::Version),
-        ("HTTP/0.9 200 OK", Fault::Version),
+    for (line, error) in [
+        ("", ResponseError::StatusLine),
+        ("200 OK", ResponseError::StatusLine),
+        ("ICY 200 OK", ResponseError::StatusLine),
+        ("SSH-2.0-OpenSSH_9.2", ResponseError::StatusLine),
+        ("HTTP/1.1", ResponseError::StatusLine),
+        ("HTTP/1.1 20", ResponseError::StatusLine),
+        ("HTTP/1.1 099 x", ResponseError::StatusLine),
+        ("HTTP/1.1 2000 OK", ResponseError::StatusLine),
+        ("HTTP/1.1 20x OK", ResponseError::StatusLine),
+        ("HTTP/1.1 +20 OK", ResponseError::StatusLine),
+        ("HTTP/1.1  200 OK", ResponseError::StatusLine),
+        ("HTTP/1.1\t200 OK", ResponseError::StatusLine),
+        ("HTTP/1.1 200\tOK", ResponseError::StatusLine),
+        ("http/1.1 200 OK", ResponseError::StatusLine),
+        (" HTTP/1.1 200 OK", ResponseError::StatusLine),
+        ("HTTP/1.1 200 O\0K", ResponseError::StatusLine),
+        ("HTTP/1.1 200 O\rK", ResponseError::StatusLineEnd),
+        ("HTTP/2.0 200 OK", ResponseError::Version),
+        ("HTTP/1.2 200 OK", ResponseError::Version),
+        ("HTTP/0.9 200 OK", ResponseError::Version),
     ] {
-        faulty(format!("{line}\r\n\r\n"), fault);
+        rejected(format!("{line}\r\n\r\n"), error);
     }
-    faulty("HTTP/1.1 200 OK\n\n", Fault::StatusLineEnd);
+    rejected("HTTP/1.1 200 OK\n\n", ResponseError::StatusLineEnd);
 }
 
 #[test]
-fn heads_that_are_not_believed() {
-    for (fields, fault) in [
+fn invalid_heads_are_rejected() {
+    for (fields, error) in [
         (
             "Content-Length: 5\r\nContent-Length: 5\r\n",
-            Fault::Framing(FramingFault::LengthRepeated),
+            ResponseError::Framing(FramingError::LengthRepeated),
         ),
         (
             "Content-Length: 5\r\nContent-Length: 6\r\n",
-            Fault::Framing(FramingFault::LengthRepeated),
+            ResponseError::Framing(FramingError::LengthRepeated),
         ),
-        ("Content-Length: 5, 5\r\n", Fault::Framing(FramingFault::LengthInvalid)),
-        ("Content-Length: -1\r\n", Fault::Framing(FramingFault::LengthInvalid)),
+        (
+            "Content-Length: 5, 5\r\n",
+            ResponseError::Framing(FramingError::LengthInvalid),
+        ),
+        (
+            "Content-Length: -1\r\n",
+            ResponseError::Framing(FramingError::LengthInvalid),
+        ),
         (
             "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
-            Fault::Framing(FramingFault::LengthAndCoding),
+            ResponseError::Framing(FramingError::LengthAndCoding),
         ),
         (
             "Transfer-Encoding: gzip\r\n",
-            Fault::Framing(FramingFault::CodingInvalid),
+            ResponseError::Framing(FramingError::CodingInvalid),
         ),
         (
             "Transfer-Encoding: gzip, chunked\r\n",
-            Fault::Framing(FramingFault::CodingUnknown),
+            ResponseError::Framing(FramingError::CodingUnknown),
         ),
-        ("NoColon\r\n", Fault::Field(FieldFault::MissingColon)),
-        ("X : y\r\n", Fault::Field(FieldFault::SpaceBeforeColon)),
-        ("X: y\r\n z\r\n", Fault::Field(FieldFault::Folded)),
-        ("X: y\n", Fault::Field(FieldFault::BareLf)),
-        ("X: \0\r\n", Fault::Field(FieldFault::ControlInValue)),
+        ("NoColon\r\n", ResponseError::Field(FieldError::MissingColon)),
+        ("X : y\r\n", ResponseError::Field(FieldError::SpaceBeforeColon)),
+        ("X: y\r\n z\r\n", ResponseError::Field(FieldError::Folded)),
+        ("X: y\n", ResponseError::Field(FieldError::BareLf)),
+        ("X: \0\r\n", ResponseError::Field(FieldError::ControlInValue)),
     ] {
-        faulty(ok(fields, ""), fault);
-        client("HEAD", ok(fields, ""), &[&format!("fault {fault:?}")]);
+        rejected(ok(fields, ""), error);
+        client("HEAD", ok(fields, ""), &[&format!("error {error:?}")]);
     }
-    faulty(
+    rejected(
         "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
-        Fault::Framing(FramingFault::CodingInHttp10),
+        ResponseError::Framing(FramingError::CodingInHttp10),
     );
-    // Sizes that no number holds together.
+    // Chunk sizes whose sum exceeds 64 bits.
     let chunked = ok("Transfer-Encoding: chunked\r\n", "1\r\nx\r\nffffffffffffffff\r\n");
-    let fault = format!("fault {:?}", Fault::Chunk(ChunkFault::SizeTooLong));
+    let error = format!("error {:?}", ResponseError::Chunk(ChunkError::SizeTooLong));
     client(
         "GET",
         chunked,
-        &["200 Chunked Transfer-Encoding=chunked", "data x", &fault],
+        &["200 Chunked Transfer-Encoding=chunked", "data x", &error],
     );
     let chunked = ok("Transfer-Encoding: chunked\r\n", "5 \r\n");
-    let fault = format!("fault {:?}", Fault::Chunk(ChunkFault::BehindSize));
-    client("GET", chunked, &["200 Chunked Transfer-Encoding=chunked", &fault]);
+    let error = format!("error {:?}", ResponseError::Chunk(ChunkError::AfterSize));
+    client("GET", chunked, &["200 Chunked Transfer-Encoding=chunked", &error]);
 }

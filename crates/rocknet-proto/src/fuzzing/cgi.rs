@@ -1,26 +1,26 @@
-//! What a web server tells applications by SCGI and uwsgi, read again by a reader of its own, and the heads they answer with.
+//! Encodes requests by SCGI and uwsgi, reads them back by independent code, and parses heads of CGI responses.
 
-use crate::cgi::{FIELDS_LIMIT, HEAD_LIMIT, Head, StatusLine, end_of_head};
+use crate::cgi::{CgiHead, MAX_FIELDS, MAX_HEAD_SIZE, StatusLine, find_head_end};
 use crate::{scgi, uwsgi};
 
-type Pair<'a> = (&'a [u8], &'a [u8]);
+type Variable<'a> = (&'a [u8], &'a [u8]);
 
-/// The head as it is read with and without a status line, and where it ends.
+/// Parses the head with and without a status line, and returns both with the end of the head.
 pub(super) fn head(pieces: &[&[u8]]) -> Vec<String> {
-    let mut answer = Vec::new();
+    let mut response = Vec::new();
     for piece in pieces {
-        let before = answer.len();
-        answer.extend_from_slice(piece);
-        let Some(end) = end_of_head(&answer, before) else {
+        let before = response.len();
+        response.extend_from_slice(piece);
+        let Some(end) = find_head_end(&response, before) else {
             continue;
         };
-        assert!(end <= answer.len());
-        if end > HEAD_LIMIT {
+        assert!(end <= response.len());
+        if end > MAX_HEAD_SIZE {
             return vec!["too long".to_owned()];
         }
-        let heads = [StatusLine::Allowed, StatusLine::Refused].map(|line| Head::parse(&answer[..end], line));
+        let heads = [StatusLine::Allowed, StatusLine::Refused].map(|line| CgiHead::parse(&response[..end], line));
         for head in heads.iter().flatten() {
-            assert!(head.fields.len() <= FIELDS_LIMIT && head.status.code() >= 200);
+            assert!(head.fields.len() <= MAX_FIELDS && head.status.code() >= 200);
             let clean = |value: &[u8]| !value.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0));
             assert!(head.fields.iter().all(|(name, value)| clean(name) && clean(value)));
         }
@@ -29,9 +29,8 @@ pub(super) fn head(pieces: &[&[u8]]) -> Vec<String> {
     Vec::new()
 }
 
-/// Names and values as the bytes divide themselves: each is as long as the byte before it says, eight times that where its
-/// last bit is set.
-fn pairs(mut data: &[u8]) -> Vec<Pair<'_>> {
+/// Splits the bytes into names and values. The byte before each holds its length, times eight if the lowest bit is set.
+fn pairs(mut data: &[u8]) -> Vec<Variable<'_>> {
     let mut take = || {
         let (&first, rest) = data.split_first()?;
         let wanted = usize::from(first >> 1) << (3 * (first & 1));
@@ -46,9 +45,10 @@ fn pairs(mut data: &[u8]) -> Vec<Pair<'_>> {
     all
 }
 
+/// Encodes variables by SCGI and reads them back.
 pub(super) fn scgi(data: &[u8]) {
-    let mut request = scgi::Request::new(data.len() as u64);
-    let told: Vec<Pair<'_>> = pairs(data)
+    let mut request = scgi::ScgiRequest::new(data.len() as u64);
+    let pushed: Vec<Variable<'_>> = pairs(data)
         .into_iter()
         .filter(|(name, value)| request.push(name, value).is_ok())
         .collect();
@@ -61,16 +61,17 @@ pub(super) fn scgi(data: &[u8]) {
     let variables = &bytes[colon + 1..bytes.len() - 1];
     assert!(bytes[0] != b'0' && length == variables.len() && bytes.ends_with(b","));
     let parts: Vec<&[u8]> = variables.split(|byte| *byte == 0).collect();
-    let read: Vec<Pair<'_>> = parts.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
+    let read: Vec<Variable<'_>> = parts.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
     let content_length = data.len().to_string();
-    let first: [Pair<'_>; 2] = [(b"CONTENT_LENGTH", content_length.as_bytes()), (b"SCGI", b"1")];
+    let first: [Variable<'_>; 2] = [(b"CONTENT_LENGTH", content_length.as_bytes()), (b"SCGI", b"1")];
     assert_eq!(read[..2], first);
-    assert_eq!(read[2..], told[..]);
+    assert_eq!(read[2..], pushed[..]);
 }
 
+/// Encodes variables by uwsgi and reads them back.
 pub(super) fn uwsgi(data: &[u8]) {
-    let mut request = uwsgi::Request::default();
-    let told: Vec<Pair<'_>> = pairs(data)
+    let mut request = uwsgi::UwsgiRequest::default();
+    let pushed: Vec<Variable<'_>> = pairs(data)
         .into_iter()
         .filter(|(name, value)| request.push(name, value).is_ok())
         .collect();
@@ -88,5 +89,5 @@ pub(super) fn uwsgi(data: &[u8]) {
         let (name, value) = (take(&mut rest), take(&mut rest));
         read.push((&bytes[name], &bytes[value]));
     }
-    assert_eq!(read, told);
+    assert_eq!(read, pushed);
 }

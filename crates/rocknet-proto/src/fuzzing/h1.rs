@@ -1,106 +1,109 @@
-//! Plays the caller of a connection: keeps the unread bytes, drops what is consumed, answers each request.
+//! Caller of an HTTP/1 connection: keeps the unread bytes, drops the consumed ones, and responds to each request.
 
 use crate::fields::Fields;
-use crate::h1::{Answered, ClientConnection, Length, Next, Received, RequestLine, ServerConnection};
+use crate::h1::{AfterResponse, ClientConnection, ClientEvent, Length, RequestLine, ServerConnection, ServerEvent};
 use crate::limits::Limits;
 use crate::request::{RequestIndex, TargetForm, Version};
 use crate::response::ResponseIndex;
 use crate::status::Status;
 
-/// When a request is answered, always with an empty 200.
+/// Time of the response to a request, which is always an empty 200.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Answering {
-    /// With its head, so that content is left to drain.
-    AtOnce,
-    /// When its content is complete.
-    AtEnd,
+pub enum ResponseTiming {
+    /// After the head, so that the body is drained.
+    AfterHead,
+    /// After the body.
+    AfterBody,
 }
 
-/// What a server makes of these pieces, one line an event; data that comes in several events is one line.
+/// Returns the events of a server that receives these pieces, one line each; consecutive data events share a line.
 ///
-/// The last line is the state: `idle`, `more` (within a request) or what became of the connection.
-pub fn server_conversation(
+/// The last line is the state of the connection: `idle`, `more` (within a request), or the reason of its end.
+pub fn server_transcript(
     pieces: &[&[u8]],
     limits: &Limits,
     site_limit: Option<u64>,
-    answering: Answering,
+    timing: ResponseTiming,
 ) -> Vec<String> {
     let (mut connection, mut request) = (ServerConnection::new(), RequestIndex::default());
-    let mut lines = Lines::default();
+    let mut transcript = Transcript::default();
     let mut unread = Vec::new();
     for piece in pieces {
         unread.extend_from_slice(piece);
         loop {
             let received = connection.receive(limits, &unread, &mut request);
             let consumed = match received {
-                Ok(Received::More { consumed }) => {
+                Ok(ServerEvent::More { consumed }) => {
                     unread.drain(..consumed);
                     break;
                 }
-                Ok(Received::Blocked) => return lines.end("blocked"),
-                Ok(Received::Request { consumed, content }) => {
+                Ok(ServerEvent::Blocked) => return transcript.end("blocked"),
+                Ok(ServerEvent::Request { consumed, body }) => {
                     let mut line = request_line(&request, &unread[..consumed]);
-                    line.push_str(&format!(" {content:?}"));
+                    line.push_str(&format!(" {body:?}"));
                     if connection.wants_continue() {
                         line.push_str(" expects");
                         connection.continue_sent();
                     }
-                    lines.push(line);
-                    if let Some(Err(refusal)) = site_limit.map(|limit| connection.set_content_limit(limit)) {
-                        return lines.end(&format!("refused {refusal:?}"));
+                    transcript.push(line);
+                    if let Some(Err(refusal)) = site_limit.map(|limit| connection.set_body_limit(limit)) {
+                        return transcript.end(&format!("refused {refusal:?}"));
                     }
                     if connection.may_upgrade() {
                         let (_, next) = connection.respond_complete(Status::SWITCHING_PROTOCOLS, Length::None, false);
-                        return lines.end(&format!("{next:?}"));
+                        return transcript.end(&format!("{next:?}"));
                     }
-                    if answering == Answering::AtOnce || content == crate::h1::Content::None {
-                        let next = answer(&mut connection);
-                        if !matches!(next, Next::KeepAlive | Next::Drain) {
-                            return lines.end(&format!("{next:?}"));
+                    if timing == ResponseTiming::AfterHead || body == crate::h1::BodyFraming::None {
+                        let next = respond(&mut connection);
+                        if !matches!(next, AfterResponse::KeepAlive | AfterResponse::Drain) {
+                            return transcript.end(&format!("{next:?}"));
                         }
                     }
                     consumed
                 }
-                Ok(Received::Data { start, end }) => {
-                    lines.data(&unread[start..end]);
+                Ok(ServerEvent::Data { start, end }) => {
+                    transcript.data(&unread[start..end]);
                     end
                 }
-                Ok(Received::End { consumed }) => {
-                    lines.push(format!("end{}", fields(request.trailers.view(&unread[..consumed]))));
-                    if connection.may_answer() {
-                        let next = answer(&mut connection);
-                        if next != Next::KeepAlive {
-                            return lines.end(&format!("{next:?}"));
+                Ok(ServerEvent::End { consumed }) => {
+                    transcript.push(format!("end{}", fields(request.trailers.view(&unread[..consumed]))));
+                    if connection.may_respond() {
+                        let next = respond(&mut connection);
+                        if next != AfterResponse::KeepAlive {
+                            return transcript.end(&format!("{next:?}"));
                         }
                     }
                     consumed
                 }
                 Err(refusal) => {
-                    assert_eq!(connection.receive(limits, &unread, &mut request), Ok(Received::Blocked));
-                    if connection.may_answer() {
+                    assert_eq!(
+                        connection.receive(limits, &unread, &mut request),
+                        Ok(ServerEvent::Blocked)
+                    );
+                    if connection.may_respond() {
                         let (framing, next) = connection.respond_complete(refusal.status(), Length::None, false);
                         assert_eq!(framing.connection, crate::h1::ConnectionField::Close);
-                        assert_eq!(next, Next::Linger);
+                        assert_eq!(next, AfterResponse::Linger);
                     }
-                    return lines.end(&format!("refused {refusal:?}"));
+                    return transcript.end(&format!("refused {refusal:?}"));
                 }
             };
             assert!(consumed <= unread.len(), "more consumed than there is");
             unread.drain(..consumed);
         }
     }
-    lines.end(if connection.is_idle() && unread.is_empty() {
+    transcript.end(if connection.is_idle() && unread.is_empty() {
         "idle"
     } else {
         "more"
     })
 }
 
-fn answer(connection: &mut ServerConnection) -> Next {
+fn respond(connection: &mut ServerConnection) -> AfterResponse {
     connection.respond_complete(Status::OK, Length::Exact(0), false).1
 }
 
-/// `METHOD path ?query @authority`, with form and version where they are not the common ones.
+/// Returns `METHOD path ?query @authority`, with the form and version unless they are the common ones.
 fn request_line(index: &RequestIndex, bytes: &[u8]) -> String {
     let request = index.view(bytes);
     let mut line = format!("{} {}", text(request.method_name), text(request.path));
@@ -117,10 +120,11 @@ fn request_line(index: &RequestIndex, bytes: &[u8]) -> String {
     line
 }
 
-/// What a client makes of these pieces as the answer to one request; `upgrade` is what that request asks for.
-pub fn client_conversation(pieces: &[&[u8]], limits: &Limits, method: &str, upgrade: Option<&str>) -> Vec<String> {
+/// Returns the events of a client that receives these pieces after one request; `upgrade` is the Upgrade of the
+/// request.
+pub fn client_transcript(pieces: &[&[u8]], limits: &Limits, method: &str, upgrade: Option<&str>) -> Vec<String> {
     let (mut connection, mut response) = (ClientConnection::new(), ResponseIndex::default());
-    let mut lines = Lines::default();
+    let mut transcript = Transcript::default();
     let line = RequestLine {
         method: method.as_bytes(),
         target: b"/",
@@ -130,45 +134,45 @@ pub fn client_conversation(pieces: &[&[u8]], limits: &Limits, method: &str, upgr
         close: false,
     };
     if let Err(error) = connection.encode_request(&mut Vec::new(), &line, []) {
-        return lines.end(&error.to_string());
+        return transcript.end(&error.to_string());
     }
     let mut unread = Vec::new();
     for piece in pieces {
         unread.extend_from_slice(piece);
         loop {
             let consumed = match connection.receive(limits, &unread, &mut response) {
-                Ok(Answered::More { consumed }) => {
+                Ok(ClientEvent::More { consumed }) => {
                     unread.drain(..consumed);
                     break;
                 }
-                Ok(Answered::Blocked) if unread.is_empty() => break,
-                Ok(Answered::Blocked) => return lines.end("blocked"),
-                Ok(Answered::Interim { consumed }) => {
-                    lines.push(format!("interim {}", response.status));
+                Ok(ClientEvent::Blocked) if unread.is_empty() => break,
+                Ok(ClientEvent::Blocked) => return transcript.end("blocked"),
+                Ok(ClientEvent::Interim { consumed }) => {
+                    transcript.push(format!("interim {}", response.status));
                     consumed
                 }
-                Ok(Answered::Response { consumed, content }) => {
+                Ok(ClientEvent::Response { consumed, body }) => {
                     let view = response.view(&unread[..consumed]);
                     let (status, shown) = (view.status, fields(view.fields));
-                    lines.push(format!("{status} {content:?}{shown}"));
+                    transcript.push(format!("{status} {body:?}{shown}"));
                     consumed
                 }
-                Ok(Answered::Data { start, end }) => {
-                    lines.data(&unread[start..end]);
+                Ok(ClientEvent::Data { start, end }) => {
+                    transcript.data(&unread[start..end]);
                     end
                 }
-                Ok(Answered::End { consumed }) => {
-                    lines.push(format!("end{}", fields(response.trailers.view(&unread[..consumed]))));
+                Ok(ClientEvent::End { consumed }) => {
+                    transcript.push(format!("end{}", fields(response.trailers.view(&unread[..consumed]))));
                     consumed
                 }
-                Ok(Answered::Switched { .. }) => return lines.end("switched"),
-                Err(fault) => {
+                Ok(ClientEvent::Switched { .. }) => return transcript.end("switched"),
+                Err(error) => {
                     assert_eq!(
                         connection.receive(limits, &unread, &mut response),
-                        Ok(Answered::Blocked)
+                        Ok(ClientEvent::Blocked)
                     );
                     assert!(!connection.is_reusable());
-                    return lines.end(&format!("fault {fault:?}"));
+                    return transcript.end(&format!("error {error:?}"));
                 }
             };
             assert!(consumed <= unread.len(), "more consumed than there is");
@@ -176,12 +180,12 @@ pub fn client_conversation(pieces: &[&[u8]], limits: &Limits, method: &str, upgr
         }
     }
     if connection.is_reusable() {
-        return lines.end("reusable");
+        return transcript.end("reusable");
     }
     match connection.closed() {
-        Ok(true) => lines.end("end by close"),
-        Ok(false) => lines.end("not reusable"),
-        Err(fault) => lines.end(&format!("fault {fault:?}")),
+        Ok(true) => transcript.end("end by close"),
+        Ok(false) => transcript.end("not reusable"),
+        Err(error) => transcript.end(&format!("error {error:?}")),
     }
 }
 
@@ -197,19 +201,19 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[derive(Default)]
-struct Lines {
+struct Transcript {
     lines: Vec<String>,
     in_data: bool,
 }
 
-impl Lines {
+impl Transcript {
     fn push(&mut self, line: String) {
         self.lines.push(line);
         self.in_data = false;
     }
 
     fn data(&mut self, data: &[u8]) {
-        assert!(!data.is_empty(), "data of no bytes is no event");
+        assert!(!data.is_empty(), "a data event without bytes");
         if !self.in_data {
             self.push("data ".to_owned());
             self.in_data = true;

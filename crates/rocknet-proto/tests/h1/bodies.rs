@@ -1,14 +1,14 @@
-//! Content of requests: by length and in chunks, with extensions and trailers.
+//! Request bodies: by length and chunked, with extensions and trailers.
 
 use rocknet_proto::Limits;
-use rocknet_proto::fuzzing::{Answering, server_conversation};
-use rocknet_proto::h1::{ChunkFault, FieldFault, Refusal};
+use rocknet_proto::fuzzing::{ResponseTiming, server_transcript};
+use rocknet_proto::h1::{ChunkError, FieldError, Refusal};
 
 use super::check::{client, server, server_with};
 
 const CHUNKED: &str = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
 
-/// The same chunks in a request and in a response: both roles read them alike.
+/// Checks the same chunks in a request and in a response, because both roles share the parser.
 fn chunked(content: &str, events: &[&str]) {
     let mut expected = vec!["POST / @a Chunked"];
     expected.extend(events);
@@ -20,10 +20,10 @@ fn chunked(content: &str, events: &[&str]) {
     };
     let state = match *state {
         "idle" => "reusable".to_owned(),
-        "more" => "fault Truncated".to_owned(),
-        // A client sets no bound to content.
+        "more" => "error Truncated".to_owned(),
+        // A client does not limit the body.
         "refused ContentTooLarge" => return,
-        state => state.replace("refused", "fault"),
+        state => state.replace("refused", "error"),
     };
     let mut expected = vec!["200 Chunked Transfer-Encoding=chunked"];
     expected.extend(events);
@@ -39,7 +39,7 @@ fn chunked_refused(content: &str, events: &[&str], refusal: impl Into<Refusal>) 
 }
 
 #[test]
-fn content_by_length() {
+fn bodies_by_length() {
     let post = |length: &str, content: &str| {
         format!("POST /p HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n{content}")
     };
@@ -76,7 +76,7 @@ fn content_by_length() {
 }
 
 #[test]
-fn content_in_chunks() {
+fn chunked_bodies() {
     chunked("0\r\n\r\n", &["end", "idle"]);
     chunked("000\r\n\r\n", &["end", "idle"]);
     chunked("5\r\nhello\r\n0\r\n\r\n", &["data hello", "end", "idle"]);
@@ -97,32 +97,32 @@ fn content_in_chunks() {
 }
 
 #[test]
-fn trailers_are_read_and_handed_over() {
+fn trailers_are_read() {
     chunked("0\r\nDigest: x\r\nX-B:\r\n\r\n", &["end Digest=x X-B=", "idle"]);
     chunked(
         "1\r\ny\r\n0\r\nServer-Timing: a;dur=1\r\n\r\n",
         &["data y", "end Server-Timing=a;dur=1", "idle"],
     );
-    let trailer = |fault: FieldFault| ChunkFault::Trailer(fault);
-    for (lines, fault) in [
-        ("A: b\n\r\n", trailer(FieldFault::BareLf)),
-        ("\n", trailer(FieldFault::BareLf)),
-        ("A: b\rc\r\n\r\n", trailer(FieldFault::BareCr)),
-        ("A: \0\r\n\r\n", trailer(FieldFault::ControlInValue)),
-        (" A: b\r\n\r\n", trailer(FieldFault::Folded)),
-        ("A\r\n\r\n", trailer(FieldFault::MissingColon)),
-        ("A : b\r\n\r\n", trailer(FieldFault::SpaceBeforeColon)),
-        ("GET / HTTP/1.1\r\nHost: a\r\n\r\n", trailer(FieldFault::MissingColon)),
+    let trailer = |error: FieldError| ChunkError::Trailer(error);
+    for (lines, error) in [
+        ("A: b\n\r\n", trailer(FieldError::BareLf)),
+        ("\n", trailer(FieldError::BareLf)),
+        ("A: b\rc\r\n\r\n", trailer(FieldError::BareCr)),
+        ("A: \0\r\n\r\n", trailer(FieldError::ControlInValue)),
+        (" A: b\r\n\r\n", trailer(FieldError::Folded)),
+        ("A\r\n\r\n", trailer(FieldError::MissingColon)),
+        ("A : b\r\n\r\n", trailer(FieldError::SpaceBeforeColon)),
+        ("GET / HTTP/1.1\r\nHost: a\r\n\r\n", trailer(FieldError::MissingColon)),
     ] {
-        chunked_refused(&format!("0\r\n{lines}"), &[], fault);
+        chunked_refused(&format!("0\r\n{lines}"), &[], error);
     }
 }
 
-/// Refused in requests alone: a response stays good, and whoever passes it on leaves them out.
+/// Forbidden trailers are refused only in requests; of responses the proxy drops them.
 #[test]
 fn forbidden_trailers_of_requests_are_refused() {
-    let refused = format!("refused {:?}", Refusal::from(ChunkFault::ForbiddenTrailer));
-    for (lines, told) in [
+    let refused = format!("refused {:?}", Refusal::from(ChunkError::ForbiddenTrailer));
+    for (lines, shown) in [
         ("Content-Length: 5", "Content-Length=5"),
         ("X: y\r\ntransfer-encoding: chunked", "X=y transfer-encoding=chunked"),
         ("Host: b", "Host=b"),
@@ -132,50 +132,50 @@ fn forbidden_trailers_of_requests_are_refused() {
         let content = format!("0\r\n{lines}\r\n\r\n");
         server(format!("{CHUNKED}{content}"), &["POST / @a Chunked", &refused]);
         let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
-        let end = format!("end {told}");
+        let end = format!("end {shown}");
         let events = ["200 Chunked Transfer-Encoding=chunked", &end, "reusable"];
         client("GET", format!("{head}{content}"), &events);
     }
 }
 
 #[test]
-fn chunks_that_are_refused() {
-    for (content, fault) in [
-        ("\r\n", ChunkFault::Size),
-        ("x\r\n", ChunkFault::Size),
-        (" 5\r\nhello\r\n", ChunkFault::Size),
-        ("+5\r\nhello\r\n", ChunkFault::Size),
-        ("-5\r\nhello\r\n", ChunkFault::Size),
-        (";a\r\nhello\r\n", ChunkFault::Size),
-        ("0x5\r\nhello\r\n", ChunkFault::BehindSize),
-        ("5 \r\nhello\r\n", ChunkFault::BehindSize),
-        ("5 ;a\r\nhello\r\n", ChunkFault::BehindSize),
-        ("5\t\r\nhello\r\n", ChunkFault::BehindSize),
-        ("5_0\r\nhello\r\n", ChunkFault::BehindSize),
-        ("5\r\r\nhello\r\n", ChunkFault::BehindSize),
-        ("5\nhello\r\n", ChunkFault::BareLf),
-        ("5;a\nhello\r\n", ChunkFault::BareLf),
-        ("\n", ChunkFault::BareLf),
-        ("5;a\rb\r\nhello\r\n", ChunkFault::Extension),
-        ("5;a=\0\r\nhello\r\n", ChunkFault::Extension),
-        ("5;a\x7f\r\nhello\r\n", ChunkFault::Extension),
-        ("00000000000000005\r\nhello\r\n", ChunkFault::SizeTooLong),
-        ("10000000000000005\r\nhello\r\n", ChunkFault::SizeTooLong),
+fn invalid_chunks_are_refused() {
+    for (content, error) in [
+        ("\r\n", ChunkError::Size),
+        ("x\r\n", ChunkError::Size),
+        (" 5\r\nhello\r\n", ChunkError::Size),
+        ("+5\r\nhello\r\n", ChunkError::Size),
+        ("-5\r\nhello\r\n", ChunkError::Size),
+        (";a\r\nhello\r\n", ChunkError::Size),
+        ("0x5\r\nhello\r\n", ChunkError::AfterSize),
+        ("5 \r\nhello\r\n", ChunkError::AfterSize),
+        ("5 ;a\r\nhello\r\n", ChunkError::AfterSize),
+        ("5\t\r\nhello\r\n", ChunkError::AfterSize),
+        ("5_0\r\nhello\r\n", ChunkError::AfterSize),
+        ("5\r\r\nhello\r\n", ChunkError::AfterSize),
+        ("5\nhello\r\n", ChunkError::BareLf),
+        ("5;a\nhello\r\n", ChunkError::BareLf),
+        ("\n", ChunkError::BareLf),
+        ("5;a\rb\r\nhello\r\n", ChunkError::Extension),
+        ("5;a=\0\r\nhello\r\n", ChunkError::Extension),
+        ("5;a\x7f\r\nhello\r\n", ChunkError::Extension),
+        ("00000000000000005\r\nhello\r\n", ChunkError::SizeTooLong),
+        ("10000000000000005\r\nhello\r\n", ChunkError::SizeTooLong),
     ] {
-        chunked_refused(content, &[], fault);
+        chunked_refused(content, &[], error);
     }
-    chunked_refused("5\r\nhelloX\r\n", &["data hello"], ChunkFault::End);
-    chunked_refused("5\r\nhello\n", &["data hello"], ChunkFault::End);
-    chunked_refused("5\r\nhello\rX", &["data hello"], ChunkFault::End);
-    chunked_refused("5\r\nhello0\r\n\r\n", &["data hello"], ChunkFault::End);
+    chunked_refused("5\r\nhelloX\r\n", &["data hello"], ChunkError::End);
+    chunked_refused("5\r\nhello\n", &["data hello"], ChunkError::End);
+    chunked_refused("5\r\nhello\rX", &["data hello"], ChunkError::End);
+    chunked_refused("5\r\nhello0\r\n\r\n", &["data hello"], ChunkError::End);
     chunked_refused("ffffffffffffffff\r\n", &[], Refusal::ContentTooLarge);
     chunked_refused("1\r\nx\r\nffffffffffffffff\r\n", &["data x"], Refusal::ContentTooLarge);
 }
 
 #[test]
-fn the_limit_of_a_site_holds_for_both_framings() {
+fn the_body_limit_of_a_site_applies_to_both_framings() {
     let limits = Limits {
-        content_size: 3,
+        body_size: 3,
         ..Limits::default()
     };
     let sized = |n: usize| {
@@ -185,7 +185,7 @@ fn the_limit_of_a_site_holds_for_both_framings() {
         )
     };
     let too_large = "refused ContentTooLarge";
-    // The limit of the site counts, above or below that of the connection.
+    // The limit of the site replaces that of the connection, above or below it.
     for (site, length, fits) in [
         (Some(4), 4, true),
         (Some(4), 5, false),
@@ -211,9 +211,9 @@ fn the_limit_of_a_site_holds_for_both_framings() {
     assert_eq!(Refusal::ContentTooLarge.status().code(), 413);
 }
 
-/// A request answered before its content came: the content is thrown away, and the connection goes on.
+/// A body received after the response is discarded, and the connection persists.
 #[test]
-fn content_is_drained_behind_an_early_answer() {
+fn a_body_is_drained_after_an_early_response() {
     let next = "GET /next HTTP/1.1\r\nHost: a\r\n\r\n";
     for (head, content, data) in [
         ("Content-Length: 5\r\n", "hello", "data hello"),
@@ -224,7 +224,7 @@ fn content_is_drained_behind_an_early_answer() {
         ),
     ] {
         let bytes = format!("POST / HTTP/1.1\r\nHost: a\r\n{head}\r\n{content}{next}");
-        let lines = server_conversation(&[bytes.as_bytes()], &Limits::default(), None, Answering::AtOnce);
+        let lines = server_transcript(&[bytes.as_bytes()], &Limits::default(), None, ResponseTiming::AfterHead);
         assert_eq!(lines[1..], [data, "end", "GET /next @a None", "idle"], "{head}");
     }
 }

@@ -1,73 +1,73 @@
-//! Frames content that is sent, by either role, and knows whether as much was sent as was announced.
+//! Frames the body of a sent message of either role, and checks it against the announced length.
 
 use super::encode::{CHUNK_END, EncodeError, LAST_CHUNK, chunk_head, encode_trailers};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Form {
-    /// The head was all.
-    Bare,
+enum BodyKind {
+    /// No body.
+    Empty,
     Exact,
     Chunked,
     UntilClose,
 }
 
 #[derive(Debug)]
-pub(crate) struct ContentWriter {
-    /// Bytes that were announced and are not yet sent.
+pub(crate) struct BodyWriter {
+    /// Announced bytes that are not yet sent.
     unsent: u64,
-    form: Form,
+    kind: BodyKind,
 }
 
-impl ContentWriter {
-    pub(crate) const fn bare() -> Self {
+impl BodyWriter {
+    pub(crate) const fn empty() -> Self {
         Self {
             unsent: 0,
-            form: Form::Bare,
+            kind: BodyKind::Empty,
         }
     }
 
     pub(crate) const fn exact(length: u64) -> Self {
         Self {
             unsent: length,
-            form: Form::Exact,
+            kind: BodyKind::Exact,
         }
     }
 
     pub(crate) const fn chunked() -> Self {
         Self {
             unsent: 0,
-            form: Form::Chunked,
+            kind: BodyKind::Chunked,
         }
     }
 
     pub(crate) const fn until_close() -> Self {
         Self {
             unsent: 0,
-            form: Form::UntilClose,
+            kind: BodyKind::UntilClose,
         }
     }
 
-    /// Less was sent than announced: the message can only be given up.
+    /// Returns true if fewer bytes were sent than announced, so that the message can only be aborted.
     #[inline]
     pub(crate) fn is_short(&self) -> bool {
         self.unsent > 0
     }
 
-    /// Accounts for data that is about to be sent, and writes what must stand before it.
+    /// Accounts for `size` bytes that the caller is about to send, and writes the chunk header before them.
     pub(crate) fn begin(&mut self, size: u64, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-        match self.form {
-            Form::Bare if size > 0 => return Err(EncodeError::ContentForbidden),
-            Form::Exact if size > self.unsent => return Err(EncodeError::ContentTooLong),
-            Form::Exact => self.unsent -= size,
-            Form::Chunked => chunk_head(size, out),
-            Form::Bare | Form::UntilClose => {}
+        match self.kind {
+            BodyKind::Empty if size > 0 => return Err(EncodeError::BodyForbidden),
+            BodyKind::Exact if size > self.unsent => return Err(EncodeError::BodyTooLong),
+            BodyKind::Exact => self.unsent -= size,
+            BodyKind::Chunked => chunk_head(size, out),
+            BodyKind::Empty | BodyKind::UntilClose => {}
         }
         Ok(())
     }
 
-    /// What must stand behind data that is not empty.
+    /// Returns the bytes that follow non-empty data.
     pub(crate) fn end(&self) -> &'static [u8] {
-        if self.form == Form::Chunked { CHUNK_END } else { b"" }
+        if self.kind == BodyKind::Chunked { CHUNK_END } else { b"" }
     }
 
     pub(crate) fn write(&mut self, data: &[u8], out: &mut Vec<u8>) -> Result<(), EncodeError> {
@@ -80,18 +80,19 @@ impl ContentWriter {
     }
 
     pub(crate) fn finish(&self, out: &mut Vec<u8>) {
-        if self.form == Form::Chunked {
+        if self.kind == BodyKind::Chunked {
             out.extend_from_slice(LAST_CHUNK);
         }
     }
 
-    /// Trailers are dropped where content is not chunked: there is no place for them.
+    /// Ends the body with trailers; they are dropped if the body is not chunked, because only chunked bodies have
+    /// trailers.
     pub(crate) fn finish_with_trailers<'a>(
         &self,
         trailers: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
         out: &mut Vec<u8>,
     ) -> Result<(), EncodeError> {
-        if self.form == Form::Chunked {
+        if self.kind == BodyKind::Chunked {
             encode_trailers(out, trailers)
         } else {
             Ok(())

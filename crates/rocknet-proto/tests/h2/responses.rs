@@ -1,4 +1,4 @@
-//! Answers through the interface: their order, their turns, promises, and taking leave.
+//! Responses through the API: their order, scheduling, push, and graceful shutdown.
 
 use super::check::*;
 use rocknet_proto::h2::{
@@ -56,7 +56,7 @@ impl Server {
             .respond(stream, Status::OK, None, [], end, &mut self.out)
     }
 
-    /// Streams and sizes of all that may be sent, in helpings of 1000 bytes.
+    /// Returns the streams and sizes of all data that may be sent, in parts of 1000 bytes.
     fn grants(&mut self) -> Vec<(u32, u64)> {
         std::iter::from_fn(|| self.connection.next_data(1000, &mut self.out))
             .map(|grant| (grant.stream.number(), grant.length))
@@ -69,7 +69,7 @@ impl Server {
 }
 
 #[test]
-fn parts_come_in_their_order() {
+fn parts_must_be_sent_in_order() {
     let mut server = Server::new();
     let id = server.request(&get(1));
     let Server { connection, out, .. } = &mut server;
@@ -96,7 +96,7 @@ fn parts_come_in_their_order() {
         connection.respond(id, Status::OK, None, bad, true, out),
         Err(SendError::Field(EncodeError::FieldValue))
     );
-    assert!(out.is_empty(), "nothing of what failed is written");
+    assert!(out.is_empty(), "a failed call writes nothing");
     assert_eq!(connection.send_interim(id, Status::CONTINUE, [], out), Ok(()));
     assert_eq!(connection.send_interim(id, Status::EARLY_HINTS, field, out), Ok(()));
     assert_eq!(connection.respond(id, Status::OK, Some(3), [], false, out), Ok(()));
@@ -132,14 +132,14 @@ fn parts_come_in_their_order() {
 }
 
 #[test]
-fn an_end_of_its_own_is_written_at_once() {
+fn an_empty_end_is_written_immediately() {
     let mut server = Server::new();
     let id = server.request(&get(1));
     assert_eq!(server.respond(id, false), Ok(()));
     server.sent();
     assert_eq!(server.connection.queue_body(id, 0, true, &mut server.out), Ok(()));
     assert_eq!(server.sent(), last_data(1, ""));
-    // Behind content that waits it waits, too.
+    // After blocked data it waits, too.
     let id = server.request(&get(3));
     assert_eq!(server.respond(id, false), Ok(()));
     assert_eq!(server.connection.queue_body(id, 10, false, &mut server.out), Ok(()));
@@ -151,9 +151,9 @@ fn an_end_of_its_own_is_written_at_once() {
 }
 
 #[test]
-fn prepared_answers_leave_whole_if_windows_allow() {
+fn prepared_responses_are_sent_at_once_if_windows_allow() {
     let head =
-        PreparedHead::new(Status::OK, Some(13), [(b"Vary".as_slice(), b"Origin".as_slice())]).expect("good fields");
+        PreparedHead::new(Status::OK, Some(13), [(b"Vary".as_slice(), b"Origin".as_slice())]).expect("valid fields");
     let mut server = Server::new();
     let first = server.request(&get(1));
     let sending = server
@@ -162,7 +162,7 @@ fn prepared_answers_leave_whole_if_windows_allow() {
     assert_eq!(sending, Ok(BodyDelivery::Now));
     let sent = server.sent();
     assert!(sent.ends_with(&last_data(1, "0123456789abc")[..9]));
-    // The same bytes on any stream, but for its number.
+    // The same bytes on any stream, except its identifier.
     let second = server.request(&get(3));
     assert_eq!(
         server
@@ -172,7 +172,7 @@ fn prepared_answers_leave_whole_if_windows_allow() {
     );
     let again = server.sent();
     assert_eq!(again[9..again.len() - 9], sent[9..sent.len() - 9]);
-    // Without content the head is all of it.
+    // Without a body the head ends the stream.
     let third = server.request(&get(5));
     assert_eq!(
         server
@@ -187,7 +187,7 @@ fn prepared_answers_leave_whole_if_windows_allow() {
             .respond_prepared(third, &head, DATE, 0, &mut server.out),
         Err(SendError::Gone)
     );
-    // What does not fit a window, or a frame, waits for its turn.
+    // A body beyond a window or a frame is queued.
     for (stream, size) in [(7, 16_385), (9, 70_000)] {
         let id = server.request(&get(stream));
         assert_eq!(
@@ -198,7 +198,7 @@ fn prepared_answers_leave_whole_if_windows_allow() {
         );
         assert_eq!(server.connection.queued(id), size);
     }
-    // And a change of the table's size stands in front of a head, wherever that came from.
+    // A change of the table size precedes any head, prepared or not.
     server.receive(&settings(&[(1, 0)]));
     server.sent();
     let id = server.request(&get(11));
@@ -211,9 +211,9 @@ fn prepared_answers_leave_whole_if_windows_allow() {
     assert_eq!(server.sent()[9..11], [0x20, 0x88]);
 }
 
-/// RFC 9218: the more urgent first, incremental ones by turns, the others one after the other.
+/// RFC 9218: more urgent bodies first, incremental ones in turns, the others one after the other.
 #[test]
-fn content_takes_turns_by_priority() {
+fn bodies_are_scheduled_by_priority() {
     let with = |stream, priority: &str| get_with(stream, &[("priority", priority)]);
     let order = |requests: &[Vec<u8>], between: &[u8]| {
         let mut server = Server::new();
@@ -229,7 +229,7 @@ fn content_takes_turns_by_priority() {
             .map(|(stream, _)| stream)
             .collect::<Vec<_>>()
     };
-    // Who says nothing shares.
+    // Without a priority, streams take turns.
     assert_eq!(order(&[get(1), get(3)], &[]), [1, 3, 1, 3]);
     assert_eq!(order(&[with(1, "u=3"), with(3, "u=3")], &[]), [1, 1, 3, 3]);
     assert_eq!(order(&[with(1, "u=3, i"), with(3, "i")], &[]), [1, 3, 1, 3]);
@@ -237,7 +237,7 @@ fn content_takes_turns_by_priority() {
         order(&[with(1, "u=7"), with(3, "u=1"), get(5)], &[]),
         [3, 3, 5, 5, 1, 1]
     );
-    // PRIORITY_UPDATE, of an open stream and ahead of one.
+    // PRIORITY_UPDATE of an open stream, and of a stream before it opens.
     let update = |stream: u32, field: &str| {
         frame(
             PRIORITY_UPDATE,
@@ -252,8 +252,8 @@ fn content_takes_turns_by_priority() {
 }
 
 #[test]
-fn a_prepared_answer_does_not_overtake_a_more_urgent_one() {
-    let head = PreparedHead::new(Status::OK, Some(5), []).expect("good fields");
+fn a_prepared_response_does_not_overtake_a_more_urgent_one() {
+    let head = PreparedHead::new(Status::OK, Some(5), []).expect("valid fields");
     for (priority, expected) in [
         ("u=0", BodyDelivery::Now),
         ("u=3", BodyDelivery::Now),
@@ -276,7 +276,7 @@ const STYLE: PushRequest<'_> = PushRequest {
 };
 
 #[test]
-fn promises() {
+fn push_promises() {
     let mut server = Server::new();
     let page = server.request(&get(1));
     assert_eq!(server.respond(page, false), Ok(()));
@@ -292,10 +292,10 @@ fn promises() {
     }
     let pushed = connection
         .push_promise(page, &STYLE, [], out)
-        .expect("the client takes promises");
+        .expect("the client allows push");
     assert_eq!(pushed.number(), 2);
     assert_eq!(out[3..13], [PUSH_PROMISE, END_HEADERS, 0, 0, 0, 1, 0, 0, 0, 2]);
-    assert!(!connection.may_push(pushed), "no promise on a promised stream");
+    assert!(!connection.may_push(pushed), "no push on a pushed stream");
     out.clear();
     assert_eq!(connection.respond(pushed, Status::OK, Some(5), [], false, out), Ok(()));
     assert_eq!(connection.queue_body(pushed, 5, true, out), Ok(()));
@@ -303,19 +303,19 @@ fn promises() {
         connection.next_data(100, out).map(|grant| (grant.stream, grant.end)),
         Some((pushed, true))
     );
-    // One that the client does not want.
+    // A push that the client refuses.
     let other = connection
         .push_promise(page, &STYLE, [], out)
-        .expect("the client takes promises");
+        .expect("the client allows push");
     assert_eq!(other.number(), 4);
     let events = server.receive(&rst(4, ErrorCode::Cancel as u32));
     assert!(matches!(events[..], [ConnectionEvent::Reset { stream, .. }] if stream == other));
     assert_eq!(server.respond(other, true), Err(SendError::Gone));
-    // The client may not speak on it.
+    // The client must not send on a pushed stream.
     let third = server
         .connection
         .push_promise(page, &STYLE, [], &mut server.out)
-        .expect("still");
+        .expect("the client still allows push");
     assert!(server.connection.owes_response(third));
     let events = server.receive(&data(6, "x"));
     assert!(
@@ -331,7 +331,7 @@ fn promises() {
 }
 
 #[test]
-fn promises_that_are_not_wanted() {
+fn push_is_refused_if_the_client_does_not_allow_it() {
     for (setting, goes) in [((2, 0), false), ((3, 0), false), ((3, 100), true)] {
         let mut server = Server::new();
         server.receive(&settings(&[setting]));
@@ -354,12 +354,12 @@ fn promises_that_are_not_wanted() {
             .push_promise(page, &STYLE, [], &mut server.out)
             .is_ok()
     );
-    assert!(!server.connection.may_push(page), "one at once");
+    assert!(!server.connection.may_push(page), "only one concurrent push");
 }
 
-/// RFC 9113 §6.8: leaving in two steps, so that no request under way is lost.
+/// RFC 9113 §6.8: graceful shutdown in two steps, so that no request in flight is lost.
 #[test]
-fn leaving() {
+fn graceful_shutdown() {
     let mut server = Server::new();
     let first = server.request(&get(1));
     server.connection.begin_drain(&mut server.out);
@@ -369,12 +369,12 @@ fn leaving() {
         server.sent(),
         [frame(GOAWAY, 0, 0, any), frame(PING, 0, 0, "farewell")].concat()
     );
-    // Under way when the client heard of it.
+    // In flight when the client received GOAWAY.
     let second = server.request(&get(3));
     assert!(server.receive(&frame(PING, ACK, 0, "farewell")).is_empty());
     assert_eq!(server.sent(), frame(GOAWAY, 0, 0, [0, 0, 0, 3, 0, 0, 0, 0]));
     assert!(server.connection.is_draining() && !server.connection.is_drained());
-    // Behind it: passed over, but its fields are read.
+    // After the final GOAWAY: ignored, but its field block is decoded.
     let late = [block(GET_FIELDS), vec![0x40, 1, b'n', 1, b'v']].concat();
     let late = [
         frame(HEADERS, END_HEADERS, 5, late),
@@ -396,7 +396,7 @@ fn leaving() {
 }
 
 #[test]
-fn a_ping_of_ours_is_answered() {
+fn a_ping_is_acknowledged() {
     let mut server = Server::new();
     server.connection.ping(*b"alive???", &mut server.out);
     assert_eq!(server.sent(), frame(PING, 0, 0, "alive???"));
@@ -404,9 +404,9 @@ fn a_ping_of_ours_is_answered() {
     assert_eq!(events, [ConnectionEvent::Pong { opaque: *b"alive???" }]);
 }
 
-/// The server's preface, as a client reads it.
+/// The preface of the server, as a client receives it.
 #[test]
-fn what_the_server_begins_with() {
+fn the_server_preface() {
     let (mut connection, mut out) = (ServerConnection::new(&Config::default()), Vec::new());
     connection.write_preface(&Limits::default(), &mut out);
     let expected = settings(&[(3, 128), (4, 262_144), (6, 16_384 + 3200), (9, 1)]);

@@ -1,14 +1,14 @@
-//! Laws that hold for all messages: splits change nothing, and what one role writes the other reads back.
+//! Properties of all messages: splits do not change events, and each role reads what the other writes.
 
 use proptest::prelude::*;
 use rocknet_proto::fields::Field;
-use rocknet_proto::fuzzing::{Answering, client_conversation, server_conversation};
+use rocknet_proto::fuzzing::{ResponseTiming, client_transcript, server_transcript};
 use rocknet_proto::h1::{
-    Answered, ClientConnection, Length, Next, Received, RequestLine, ServerConnection, encode_head,
+    AfterResponse, ClientConnection, ClientEvent, Length, RequestLine, ServerConnection, ServerEvent, encode_head,
 };
 use rocknet_proto::{Limits, RequestIndex, ResponseIndex, Status};
 
-/// Parts that messages are made of, good and bad, so that a random row of them comes near to everything.
+/// Valid and invalid parts of messages, so that random sequences reach most states.
 const PARTS: &[&str] = &[
     "GET / HTTP/1.1\r\n",
     "POST /x?y HTTP/1.1\r\n",
@@ -40,7 +40,7 @@ const PARTS: &[&str] = &[
     "HTTP/1.1 101 S\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n",
 ];
 
-/// A good beginning often, so that what follows it is reached.
+/// Mostly valid beginnings, so that the states after them are reached.
 const BEGINNINGS: &[&str] = &[
     "",
     "GET / HTTP/1.1\r\nHost: a\r\n",
@@ -79,7 +79,7 @@ fn pieces(mut bytes: &[u8], cuts: &[usize]) -> Vec<Vec<u8>> {
 
 const TCHAR: &str = "[!#$%&'*+.^_`|~0-9A-Za-z-]{1,20}";
 
-/// Names that neither frame the message nor are set by the encoder itself: all begin with `x-`.
+/// Names that begin with `x-`, so that they are neither framing fields nor set by the encoder.
 fn fields() -> impl Strategy<Value = Vec<(String, Vec<u8>)>> {
     let value = prop::collection::vec(prop_oneof![0x21..0x7fu8, 0x80..=0xffu8, Just(b' '), Just(b'\t')], 0..40)
         .prop_map(|value| value.trim_ascii().to_vec());
@@ -98,8 +98,8 @@ fn collected<'a>(fields: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Vec<(Str
         .collect()
 }
 
-/// The content in the pieces it is sent in, and whether its length is announced.
-fn contents() -> impl Strategy<Value = (Vec<Vec<u8>>, bool)> {
+/// A body in the pieces to send, and true if its length is announced.
+fn bodies() -> impl Strategy<Value = (Vec<Vec<u8>>, bool)> {
     (
         prop::collection::vec(prop::collection::vec(any::<u8>(), 0..30), 0..5),
         any::<bool>(),
@@ -121,32 +121,32 @@ proptest! {
     fn any_split_gives_the_same_events(bytes in messages(), cuts in prop::collection::vec(0usize..40, 0..12)) {
         let pieces = pieces(&bytes, &cuts);
         let pieces: Vec<&[u8]> = pieces.iter().map(Vec::as_slice).collect();
-        let small = Limits { head_size: 60, fields: 3, target_size: 4, trailer_size: 9, chunk_extension: 3, content_size: 9 };
+        let small = Limits { head_size: 60, fields: 3, target_size: 4, trailer_size: 9, chunk_extension: 3, body_size: 9 };
         for limits in [Limits::default(), small] {
-            for answering in [Answering::AtEnd, Answering::AtOnce] {
-                let whole = server_conversation(&[&bytes], &limits, None, answering);
-                prop_assert_eq!(&whole, &server_conversation(&pieces, &limits, None, answering));
+            for timing in [ResponseTiming::AfterBody, ResponseTiming::AfterHead] {
+                let whole = server_transcript(&[&bytes], &limits, None, timing);
+                prop_assert_eq!(&whole, &server_transcript(&pieces, &limits, None, timing));
             }
             for method in ["GET", "HEAD"] {
-                let whole = client_conversation(&[&bytes], &limits, method, Some("x"));
-                prop_assert_eq!(&whole, &client_conversation(&pieces, &limits, method, Some("x")));
+                let whole = client_transcript(&[&bytes], &limits, method, Some("x"));
+                prop_assert_eq!(&whole, &client_transcript(&pieces, &limits, method, Some("x")));
             }
         }
     }
 
     #[test]
-    fn random_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn random_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         rocknet_proto::fuzzing::h1_request(&bytes);
         rocknet_proto::fuzzing::h1_body(&bytes);
         rocknet_proto::fuzzing::h1_response(&bytes);
     }
 
     #[test]
-    fn requests_written_are_requests_read(
+    fn written_requests_are_read_back(
         method in TCHAR.prop_filter("CONNECT has targets of its own", |method| method != "CONNECT"),
         target in "/[!-\"$-~]{0,60}",
         fields in fields(),
-        (content, announced) in contents(),
+        (content, announced) in bodies(),
         close in any::<bool>(),
     ) {
         let mut out = Vec::new();
@@ -167,7 +167,7 @@ proptest! {
 
         let (limits, mut index, mut server) = (Limits::default(), RequestIndex::default(), ServerConnection::new());
         let received = server.receive(&limits, &out, &mut index);
-        let Ok(Received::Request { consumed, .. }) = received else { panic!("{received:?}") };
+        let Ok(ServerEvent::Request { consumed, .. }) = received else { panic!("{received:?}") };
         let request = index.view(&out);
         prop_assert_eq!(request.method_name, method.as_bytes());
         prop_assert_eq!(request.target, target.as_bytes());
@@ -177,28 +177,28 @@ proptest! {
         let mut found = Vec::new();
         loop {
             match server.receive(&limits, unread, &mut index) {
-                Ok(Received::Data { start, end }) => {
+                Ok(ServerEvent::Data { start, end }) => {
                     found.extend_from_slice(&unread[start..end]);
                     unread = &unread[end..];
                 }
-                Ok(Received::End { consumed }) => {
+                Ok(ServerEvent::End { consumed }) => {
                     prop_assert_eq!(index.trailers.view(unread).len(), usize::from(!announced));
                     unread = &unread[consumed..];
                 }
-                Ok(Received::Blocked) => break,
+                Ok(ServerEvent::Blocked) => break,
                 other => panic!("{other:?}"),
             }
         }
         prop_assert_eq!((found, unread.len()), (content.concat(), 0));
         let next = server.respond_complete(Status::OK, Length::None, false).1;
-        prop_assert_eq!(next, if close { Next::Close } else { Next::KeepAlive });
+        prop_assert_eq!(next, if close { AfterResponse::Close } else { AfterResponse::KeepAlive });
     }
 
     #[test]
-    fn responses_written_are_responses_read(
+    fn written_responses_are_read_back(
         status in (200u16..=999).prop_filter("these have no content", |status| ![204, 205, 304].contains(status)),
         fields in fields(),
-        (content, announced) in contents(),
+        (content, announced) in bodies(),
         old in any::<bool>(),
     ) {
         let (limits, mut server, mut out) = (Limits::default(), ServerConnection::new(), Vec::new());
@@ -212,7 +212,7 @@ proptest! {
         for piece in &content {
             prop_assert_eq!(server.encode_data(piece, &mut out), Ok(()));
         }
-        prop_assert_eq!(server.finish(&mut out), if old { Next::Close } else { Next::KeepAlive });
+        prop_assert_eq!(server.finish(&mut out), if old { AfterResponse::Close } else { AfterResponse::KeepAlive });
 
         let (mut client, mut index) = (ClientConnection::new(), ResponseIndex::default());
         let line = RequestLine {
@@ -220,19 +220,19 @@ proptest! {
         };
         prop_assert_eq!(client.encode_request(&mut Vec::new(), &line, []), Ok(()));
         let received = client.receive(&limits, &out, &mut index);
-        let Ok(Answered::Response { consumed, .. }) = received else { panic!("{received:?}") };
+        let Ok(ClientEvent::Response { consumed, .. }) = received else { panic!("{received:?}") };
         prop_assert_eq!(index.status, status);
         prop_assert_eq!(index.view(&out).reason, status.reason().as_bytes());
         prop_assert_eq!(collected(index.view(&out).fields.iter()), fields);
         let (mut unread, mut found) = (&out[consumed..], Vec::new());
         loop {
             match client.receive(&limits, unread, &mut index) {
-                Ok(Answered::Data { start, end }) => {
+                Ok(ClientEvent::Data { start, end }) => {
                     found.extend_from_slice(&unread[start..end]);
                     unread = &unread[end..];
                 }
-                Ok(Answered::End { consumed }) => unread = &unread[consumed..],
-                Ok(Answered::Blocked | Answered::More { .. }) => break,
+                Ok(ClientEvent::End { consumed }) => unread = &unread[consumed..],
+                Ok(ClientEvent::Blocked | ClientEvent::More { .. }) => break,
                 other => panic!("{other:?}"),
             }
         }

@@ -1,8 +1,8 @@
-//! Content of requests: its pieces, its length, its limit, its windows, and trailers behind it.
+//! Request bodies: their parts, length, limit, windows and trailers.
 
 use super::check::*;
 use rocknet_proto::Limits;
-use rocknet_proto::fuzzing::H2Answering;
+use rocknet_proto::fuzzing::H2ResponseTiming;
 use rocknet_proto::h2::{Config, ConnectionEvent, DecodedHead, ErrorCode, ReceivedEvent, ServerConnection, StreamId};
 use rocknet_proto::status::Status;
 
@@ -10,7 +10,7 @@ const POST_1: &str = "request 1 POST / @a";
 const SENT: [&str; 2] = ["> head 1 :status=200 x-a=b", "> data 1 5 end"];
 
 #[test]
-fn content_comes_in_pieces() {
+fn bodies_arrive_in_parts() {
     server(
         &[post(1), data(1, "ab"), data(1, "c"), last_data(1, "d")],
         &[POST_1, "data 1 abcd", "end 1", "idle", SENT[0], SENT[1]],
@@ -23,7 +23,7 @@ fn content_comes_in_pieces() {
         &[post(1), data(1, ""), last_data(1, "x")],
         &[POST_1, "data 1 x", "end 1", "idle", SENT[0], SENT[1]],
     );
-    // Two at once.
+    // Two streams concurrently.
     server(
         &[
             post(1),
@@ -50,10 +50,10 @@ fn content_comes_in_pieces() {
 
 /// RFC 9113 §8.1.1.
 #[test]
-fn lengths_are_kept() {
+fn bodies_must_match_content_length() {
     let head = "request 1 POST / @a content-length=3";
     let post = || post_with(1, &[("content-length", "3")]);
-    let fault = "reset 1 PROTOCOL_ERROR a request body that does not match Content-Length";
+    let error = "reset 1 PROTOCOL_ERROR a request body that does not match Content-Length";
     server(
         &[post(), data(1, "ab"), last_data(1, "c")],
         &[head, "data 1 abc", "end 1", "idle", SENT[0], SENT[1]],
@@ -67,16 +67,16 @@ fn lengths_are_kept() {
         &[head, "data 1 abc", "trailers 1", "idle", SENT[0], SENT[1]],
     );
     let reset = "> reset 1 PROTOCOL_ERROR";
-    server(&[post(), data(1, "abcd")], &[head, fault, "idle", reset]);
+    server(&[post(), data(1, "abcd")], &[head, error, "idle", reset]);
     server(
         &[post(), data(1, "ab"), data(1, "cd")],
-        &[head, "data 1 ab", fault, "idle", reset],
+        &[head, "data 1 ab", error, "idle", reset],
     );
-    server(&[post(), last_data(1, "ab")], &[head, fault, "idle", reset]);
-    server(&[post(), last_data(1, "")], &[head, fault, "idle", reset]);
+    server(&[post(), last_data(1, "ab")], &[head, error, "idle", reset]);
+    server(&[post(), last_data(1, "")], &[head, error, "idle", reset]);
     server(
         &[post(), data(1, "ab"), trailers(1, &[])],
-        &[head, "data 1 ab", fault, "idle", reset],
+        &[head, "data 1 ab", error, "idle", reset],
     );
 }
 
@@ -87,12 +87,12 @@ fn trailers_end_the_request() {
         &[post(1), data(1, "x"), trailers(1, &[("digest", "y"), ("a", "b")])],
         &[POST_1, "data 1 x", "trailers 1 digest=y a=b", "idle", SENT[0], SENT[1]],
     );
-    let check = |last: Vec<u8>, fault: &str, code: &str| {
+    let check = |last: Vec<u8>, error: &str, code: &str| {
         server(
             &[post(1), last],
             &[
                 POST_1,
-                &format!("reset 1 {code} {fault}"),
+                &format!("reset 1 {code} {error}"),
                 "idle",
                 &format!("> reset 1 {code}"),
             ],
@@ -135,15 +135,15 @@ fn trailers_end_the_request() {
 }
 
 #[test]
-fn content_above_its_limit_is_refused_once() {
+fn a_body_above_its_limit_is_refused_once() {
     let limits = Limits {
-        content_size: 4,
+        body_size: 4,
         ..Limits::default()
     };
-    let check = |answering, frames: &[Vec<u8>], expected: &[&str]| {
-        server_with(&limits, &Config::default(), answering, frames, expected);
+    let check = |timing, frames: &[Vec<u8>], expected: &[&str]| {
+        server_with(&limits, &Config::default(), timing, frames, expected);
     };
-    let at_end = H2Answering::AtEnd;
+    let at_end = H2ResponseTiming::AfterBody;
     check(
         at_end,
         &[post(1), data(1, "ab"), last_data(1, "cd")],
@@ -165,13 +165,13 @@ fn content_above_its_limit_is_refused_once() {
     );
 }
 
-/// An answer may come before the content has: the rest of it is passed over, and the stream ends with it.
+/// A response may precede the end of the request body. The rest is discarded, and the stream ends with it.
 #[test]
-fn content_behind_its_answer_is_for_nobody() {
+fn a_body_after_its_response_is_discarded() {
     server_with(
         &Limits::default(),
         &Config::default(),
-        H2Answering::AtOnce,
+        H2ResponseTiming::AfterHead,
         &[post(1), data(1, "ab"), data(1, "cd"), last_data(1, "ef"), get(3)],
         &[
             POST_1,
@@ -185,7 +185,7 @@ fn content_behind_its_answer_is_for_nobody() {
     );
 }
 
-/// A connection with one request whose content is under way.
+/// A connection with one request whose body is incomplete.
 struct Upload {
     connection: ServerConnection,
     head: DecodedHead,
@@ -231,7 +231,7 @@ const NARROW: Config = Config {
 };
 
 #[test]
-fn windows_are_granted_again_as_content_is_released() {
+fn released_bytes_reopen_windows() {
     let mut upload = Upload::new(&NARROW);
     let (full, stream) = (frame(DATA, 0, 1, vec![b'x'; 16_000]), upload.stream);
     for round in 0..4 {
@@ -272,9 +272,10 @@ fn a_stream_above_its_window_is_reset() {
     assert_eq!(upload.sent(), rst(1, ErrorCode::FlowControlError as u32));
 }
 
-/// The end of our side is the end of an answer, after which content is for nobody; of a tunnel it is the end of one way.
+/// The end of a response body discards the rest of the request body. The end of a tunnel's sending side closes only
+/// that direction.
 #[test]
-fn the_end_of_a_tunnel_is_that_of_one_way() {
+fn the_end_of_a_tunnel_closes_one_direction() {
     for is_tunnel in [false, true] {
         let mut upload = Upload::new(&NARROW);
         let stream = upload.stream;
@@ -289,7 +290,7 @@ fn the_end_of_a_tunnel_is_that_of_one_way() {
         assert_eq!(head, Ok(()));
         assert_eq!(upload.connection.queue_body(stream, 0, true, &mut upload.out), Ok(()));
         let received = upload.receive(&piece);
-        let told = matches!(
+        let reported = matches!(
             received.event,
             ConnectionEvent::Data {
                 start: 9,
@@ -298,17 +299,17 @@ fn the_end_of_a_tunnel_is_that_of_one_way() {
                 ..
             }
         );
-        assert_eq!(told, is_tunnel, "{received:?}");
+        assert_eq!(reported, is_tunnel, "{received:?}");
         assert_eq!(upload.connection.receives_body(stream), is_tunnel);
         upload.connection.discard_body(stream, &mut upload.out);
         let received = upload.receive(&piece);
-        assert_eq!(received.event, ConnectionEvent::More, "nobody wants it any more");
+        assert_eq!(received.event, ConnectionEvent::More, "the body is discarded");
     }
 }
 
-/// What a stream took of the connection's window comes back when the stream goes, however it goes.
+/// A closed stream returns its share of the connection window, however it is closed.
 #[test]
-fn the_connection_gets_back_what_streams_took() {
+fn closed_streams_return_their_share_of_the_connection_window() {
     for way in 0..4 {
         let mut upload = Upload::new(&NARROW);
         let full = frame(DATA, 0, 1, vec![b'x'; 16_000]);
@@ -339,15 +340,15 @@ fn the_connection_gets_back_what_streams_took() {
             sent.windows(granted.len()).any(|part| part == granted),
             "way {way}: {sent:?}"
         );
-        // A stale id changes nothing.
+        // A stale ID has no effect.
         upload.connection.release(stream, 48_000, &mut upload.out);
         assert!(upload.sent().is_empty(), "way {way}");
     }
 }
 
-/// Content that nobody wants is taken up to the end of its window, then the stream is reset without blame.
+/// A discarded body is accepted up to the end of its window; then the stream is reset with NO_ERROR.
 #[test]
-fn unwanted_content_has_an_end() {
+fn a_discarded_body_is_limited_to_its_window() {
     let mut upload = Upload::new(&NARROW);
     let stream = upload.stream;
     let sent = upload
@@ -361,12 +362,12 @@ fn unwanted_content_has_an_end() {
     }
     let sent = upload.sent();
     assert!(sent.ends_with(&rst(1, 0)), "{sent:?}");
-    // What was under way is passed over.
+    // Frames in flight are discarded.
     assert_eq!(upload.receive(&data(1, "late")).event, ConnectionEvent::More);
     assert!(upload.connection.is_idle() && !upload.connection.is_closed());
 }
 
-/// Kinds of the frames in these bytes, of which the last may be a header alone.
+/// Returns the types of the frames in these bytes; the last frame may lack its payload.
 fn kinds(mut bytes: &[u8]) -> Vec<u8> {
     let mut all = Vec::new();
     while let Some(header) = bytes.get(..9) {
@@ -377,11 +378,11 @@ fn kinds(mut bytes: &[u8]) -> Vec<u8> {
     all
 }
 
-/// What its end gives back of the connection's window, and the end of a stream whose content nobody wants, do not come between the header
-/// of a frame and its content.
+/// WINDOW_UPDATE and RST_STREAM at the end of a stream do not separate the header of a frame from its payload.
 #[test]
-fn nothing_comes_between_a_header_and_its_content() {
-    // whether the client has ended its side, how much it has sent of its window, and what stands around the last frame of the answer
+fn no_frame_separates_a_header_from_its_payload() {
+    // True if the client has ended its side; the bytes it has sent; the frames before and after the last frame of the
+    // response.
     for (ended, sent, before, behind) in [
         (true, 1_000, &[DATA][..], &[][..]),
         (true, 65_535, &[WINDOW_UPDATE, DATA], &[]),

@@ -1,51 +1,56 @@
-//! What RFC 9113 says of frames and streams, section by section: which frame is a fault where, and with which code.
+//! Frames and streams by the sections of RFC 9113: the error of each invalid frame and its code.
 
 use super::check::*;
 use rocknet_proto::Limits;
-use rocknet_proto::fuzzing::{H2Answering, h2_conversation};
+use rocknet_proto::fuzzing::{H2ResponseTiming, h2_transcript};
 use rocknet_proto::h2::{Config, PREFACE};
 
 const GET_1: &str = "request 1 GET / @a end";
 const SENT_1: [&str; 2] = ["> head 1 :status=200 x-a=b", "> data 1 5 end"];
 
-/// §3.4: the preface, and SETTINGS behind it.
+/// §3.4: the preface with SETTINGS.
 #[test]
-fn the_beginning() {
+fn the_client_preface() {
     let get = get(1);
     for (bytes, expected) in [
         (PREFACE.to_vec(), vec!["idle"]),
         (PREFACE[..10].to_vec(), vec!["more"]),
         (
             b"GET / HTTP/1.1\r\n\r\n".to_vec(),
-            vec!["fault Preface", "closed", "> go away 0 PROTOCOL_ERROR"],
+            vec!["error Preface", "closed", "> go away 0 PROTOCOL_ERROR"],
         ),
         (
             b"PRI * HTTP/2.0\r\n\r\nXX".to_vec(),
-            vec!["fault Preface", "closed", "> go away 0 PROTOCOL_ERROR"],
+            vec!["error Preface", "closed", "> go away 0 PROTOCOL_ERROR"],
         ),
         (
             [PREFACE.as_slice(), &get].concat(),
-            vec!["fault MissingSettings", "closed", "> go away 0 PROTOCOL_ERROR"],
+            vec!["error MissingSettings", "closed", "> go away 0 PROTOCOL_ERROR"],
         ),
         (
             [PREFACE.as_slice(), &frame(SETTINGS, ACK, 0, "")].concat(),
-            vec!["fault MissingSettings", "closed", "> go away 0 PROTOCOL_ERROR"],
+            vec!["error MissingSettings", "closed", "> go away 0 PROTOCOL_ERROR"],
         ),
     ] {
         for size in [1, 7, 1000] {
             let pieces: Vec<&[u8]> = bytes.chunks(size).collect();
-            let found = h2_conversation(&pieces, &Limits::default(), &Config::default(), H2Answering::AtEnd);
+            let found = h2_transcript(
+                &pieces,
+                &Limits::default(),
+                &Config::default(),
+                H2ResponseTiming::AfterBody,
+            );
             assert_eq!(found, expected, "{}", bytes.escape_ascii());
         }
     }
 }
 
 #[test]
-fn a_request_is_answered() {
+fn a_request_gets_a_response() {
     server(&[get(1)], &[GET_1, "idle", SENT_1[0], SENT_1[1]]);
 }
 
-/// §4.1, §5.5: what is not known is passed over.
+/// §4.1, §5.5: unknown frames and flags are ignored.
 #[test]
 fn unknown_frames_and_flags() {
     let expected = [GET_1, "idle", SENT_1[0], SENT_1[1]];
@@ -61,11 +66,11 @@ fn unknown_frames_and_flags() {
     server(&[reserved], &expected);
 }
 
-/// §4.2, §6: sizes and streams that a type cannot have.
+/// §4.2, §6: invalid sizes and streams of frame types.
 #[test]
 fn sizes_and_streams() {
     let large = vec![0; 16_385];
-    let size = |frames: &[Vec<u8>], fault, last| faulty(frames, fault, last, "FRAME_SIZE_ERROR");
+    let size = |frames: &[Vec<u8>], error, last| rejected(frames, error, last, "FRAME_SIZE_ERROR");
     size(&[post(1), frame(DATA, 0, 1, &large)], "FrameTooLarge", 1);
     size(&[frame(HEADERS, 5, 1, &large)], "FrameTooLarge", 0);
     size(&[frame(SETTINGS, 0, 0, &large)], "FrameTooLarge", 0);
@@ -90,9 +95,9 @@ fn sizes_and_streams() {
         (PRIORITY_UPDATE, 1, 4),
     ] {
         let bytes = vec![0; length];
-        faulty(&[frame(kind, 0, stream, bytes)], "WrongStream", 0, "PROTOCOL_ERROR");
+        rejected(&[frame(kind, 0, stream, bytes)], "WrongStream", 0, "PROTOCOL_ERROR");
     }
-    faulty(
+    rejected(
         &[frame(PUSH_PROMISE, 4, 1, [0, 0, 0, 2])],
         "PushFromClient",
         0,
@@ -100,14 +105,14 @@ fn sizes_and_streams() {
     );
 }
 
-/// §5.1: streams that are idle.
+/// §5.1: idle streams.
 #[test]
 fn idle_streams() {
     for frame in [data(1, "x"), rst(1, 8), window(1, 1), data(2, ""), window(2, 5)] {
-        faulty(&[frame], "IdleStream", 0, "PROTOCOL_ERROR");
+        rejected(&[frame], "IdleStream", 0, "PROTOCOL_ERROR");
     }
-    faulty(&[frame(CONTINUATION, 4, 1, "")], "Continuation", 0, "PROTOCOL_ERROR");
-    // PRIORITY may come at any time.
+    rejected(&[frame(CONTINUATION, 4, 1, "")], "Continuation", 0, "PROTOCOL_ERROR");
+    // PRIORITY is allowed in any state.
     server(
         &[frame(PRIORITY_FRAME, 0, 9, [0; 5]), get(1)],
         &[GET_1, "idle", SENT_1[0], SENT_1[1]],
@@ -119,7 +124,7 @@ fn idle_streams() {
 fn half_closed_streams() {
     let config = Config::default();
     let never = |frames: &[Vec<u8>], expected: &[&str]| {
-        server_with(&Limits::default(), &config, H2Answering::Never, frames, expected);
+        server_with(&Limits::default(), &config, H2ResponseTiming::Never, frames, expected);
     };
     let closed = "reset 1 STREAM_CLOSED a frame after the end of its stream";
     never(
@@ -130,13 +135,13 @@ fn half_closed_streams() {
         &[get(1), trailers(1, &[("a", "b")])],
         &[GET_1, closed, "idle", "> reset 1 STREAM_CLOSED"],
     );
-    faulty(
+    rejected(
         &[get(1), frame(CONTINUATION, 4, 1, "")],
         "Continuation",
         1,
         "PROTOCOL_ERROR",
     );
-    // Frames about the stream are still good.
+    // Control frames of the stream are still valid.
     never(
         &[get(1), window(1, 1), frame(PRIORITY_FRAME, 0, 1, [0; 5])],
         &[GET_1, "more"],
@@ -144,22 +149,27 @@ fn half_closed_streams() {
     never(&[get(1), rst(1, 8)], &[GET_1, "reset 1 CANCEL by client", "idle"]);
 }
 
-/// §5.1: streams that are closed.
+/// §5.1: closed streams.
 #[test]
 fn closed_streams() {
-    let check = |last: Vec<u8>, fault: &str, code: &str| {
+    let check = |last: Vec<u8>, error: &str, code: &str| {
         let bytes = [beginning(), get(1), last].concat();
-        let found = h2_conversation(&[&bytes], &Limits::default(), &Config::default(), H2Answering::AtOnce);
-        assert_eq!(found[..3], [GET_1, &format!("fault {fault}"), "closed"], "{fault}");
-        assert_eq!(found.last(), Some(&format!("> go away 1 {code}")), "{fault}");
+        let found = h2_transcript(
+            &[&bytes],
+            &Limits::default(),
+            &Config::default(),
+            H2ResponseTiming::AfterHead,
+        );
+        assert_eq!(found[..3], [GET_1, &format!("error {error}"), "closed"], "{error}");
+        assert_eq!(found.last(), Some(&format!("> go away 1 {code}")), "{error}");
     };
     check(data(1, "x"), "ClosedStream", "STREAM_CLOSED");
     check(trailers(1, &[]), "ClosedStream", "STREAM_CLOSED");
     check(frame(CONTINUATION, 4, 1, ""), "Continuation", "PROTOCOL_ERROR");
-    // After RST_STREAM of the client's own.
-    faulty(&[get(1), rst(1, 8), data(1, "x")], "ClosedStream", 1, "STREAM_CLOSED");
-    faulty(&[get(1), rst(1, 8), get(1)], "ClosedStream", 1, "STREAM_CLOSED");
-    // These may be under way.
+    // After RST_STREAM of the client.
+    rejected(&[get(1), rst(1, 8), data(1, "x")], "ClosedStream", 1, "STREAM_CLOSED");
+    rejected(&[get(1), rst(1, 8), get(1)], "ClosedStream", 1, "STREAM_CLOSED");
+    // These frames may be in flight.
     server(
         &[
             get(1),
@@ -172,9 +182,9 @@ fn closed_streams() {
     );
 }
 
-/// §5.1: frames under way to a stream that we reset are passed over, and its fields are read all the same.
+/// §5.1: frames in flight to a stream that the server has reset are ignored, but their field blocks are decoded.
 #[test]
-fn frames_under_way_to_a_stream_we_reset() {
+fn frames_in_flight_to_a_reset_stream() {
     let indexed = [block(POST_FIELDS), vec![0x40, 1, b'n', 1, b'v']].concat();
     let by_index = [block(GET_FIELDS), vec![0x80 | 62]].concat();
     server(
@@ -203,16 +213,16 @@ fn frames_under_way_to_a_stream_we_reset() {
     );
 }
 
-/// §5.1.1: numbers.
+/// §5.1.1: stream identifiers.
 #[test]
-fn stream_numbers() {
-    faulty(&[get(2)], "InvalidStreamId", 0, "PROTOCOL_ERROR");
-    faulty(&[get(5), get(3)], "InvalidStreamId", 5, "PROTOCOL_ERROR");
+fn stream_ids() {
+    rejected(&[get(2)], "InvalidStreamId", 0, "PROTOCOL_ERROR");
+    rejected(&[get(5), get(3)], "InvalidStreamId", 5, "PROTOCOL_ERROR");
 }
 
-/// §5.1.2: more streams at once than allowed.
+/// §5.1.2: more concurrent streams than allowed.
 #[test]
-fn streams_at_once() {
+fn concurrent_streams() {
     let config = Config {
         streams: 1,
         ..Config::default()
@@ -220,7 +230,7 @@ fn streams_at_once() {
     server_with(
         &Limits::default(),
         &config,
-        H2Answering::Never,
+        H2ResponseTiming::Never,
         &[get(1), get(3), rst(1, 8), get(5)],
         &[
             GET_1,
@@ -255,18 +265,18 @@ fn padding() {
         ],
     );
     for payload in [&b"\x01"[..], b"\x03ab", b"\xffabc"] {
-        faulty(&[post(1), padded(DATA, 0, 1, payload)], "Padding", 1, "PROTOCOL_ERROR");
-        faulty(
+        rejected(&[post(1), padded(DATA, 0, 1, payload)], "Padding", 1, "PROTOCOL_ERROR");
+        rejected(
             &[padded(HEADERS, END_HEADERS, 1, payload)],
             "Padding",
             0,
             "PROTOCOL_ERROR",
         );
     }
-    faulty(&[post(1), padded(DATA, 0, 1, b"")], "FrameSize", 1, "FRAME_SIZE_ERROR");
+    rejected(&[post(1), padded(DATA, 0, 1, b"")], "FrameSize", 1, "FRAME_SIZE_ERROR");
 }
 
-/// RFC 7540 §5.3.1: the one rule of the old priorities that is left.
+/// RFC 7540 §5.3.1: the only rule of the deprecated priorities that remains.
 #[test]
 fn dependencies() {
     let on = |stream: u8| [&[0, 0, 0, stream, 16][..], &block(GET_FIELDS)].concat();
@@ -278,7 +288,7 @@ fn dependencies() {
         &[frame(HEADERS, 5 | PRIORITY, 1, on(1))],
         &["rejected SelfDependency", "idle", "> reset 1 PROTOCOL_ERROR"],
     );
-    faulty(
+    rejected(
         &[frame(PRIORITY_FRAME, 0, 5, [0x80, 0, 0, 5, 1])],
         "SelfDependency",
         0,
@@ -291,7 +301,7 @@ fn dependencies() {
 fn settings_of_the_client() {
     server(&[settings(&[(1, 0), (3, 5), (99, 1)])], &["idle", "> settings ack"]);
     server(&[frame(SETTINGS, ACK, 0, "")], &["idle"]);
-    for (name, value, fault, code) in [
+    for (name, value, error, code) in [
         (2, 2, "InvalidSetting", "PROTOCOL_ERROR"),
         (4, 1 << 31, "InitialWindowTooLarge", "FLOW_CONTROL_ERROR"),
         (5, 16_383, "InvalidSetting", "PROTOCOL_ERROR"),
@@ -299,13 +309,13 @@ fn settings_of_the_client() {
         (8, 2, "InvalidSetting", "PROTOCOL_ERROR"),
         (9, 2, "InvalidSetting", "PROTOCOL_ERROR"),
     ] {
-        faulty(&[settings(&[(name, value)])], fault, 0, code);
+        rejected(&[settings(&[(name, value)])], error, 0, code);
     }
 }
 
 /// §6.7, §6.8.
 #[test]
-fn pings_and_farewells() {
+fn ping_and_goaway() {
     server(
         &[frame(PING, 0, 0, "12345678"), frame(PING, ACK, 0, "abcdefgh")],
         &["pong abcdefgh", "idle", "> pong 12345678"],
@@ -316,16 +326,16 @@ fn pings_and_farewells() {
     );
 }
 
-/// §6.9: windows of what we send.
+/// §6.9: windows of sent data.
 #[test]
-fn windows() {
-    faulty(&[window(0, 0)], "ZeroWindowIncrement", 0, "PROTOCOL_ERROR");
-    faulty(&[window(0, 0x7fff_ffff)], "WindowTooLarge", 0, "FLOW_CONTROL_ERROR");
+fn send_windows() {
+    rejected(&[window(0, 0)], "ZeroWindowIncrement", 0, "PROTOCOL_ERROR");
+    rejected(&[window(0, 0x7fff_ffff)], "WindowTooLarge", 0, "FLOW_CONTROL_ERROR");
     let never = |frames: &[Vec<u8>], expected: &[&str]| {
         server_with(
             &Limits::default(),
             &Config::default(),
-            H2Answering::Never,
+            H2ResponseTiming::Never,
             frames,
             expected,
         );
@@ -348,7 +358,7 @@ fn windows() {
             "> reset 1 FLOW_CONTROL_ERROR",
         ],
     );
-    faulty(
+    rejected(
         &[get(1), window(1, 1), settings(&[(4, 0x7fff_ffff)])],
         "InitialWindowTooLarge",
         1,
@@ -356,12 +366,12 @@ fn windows() {
     );
 }
 
-/// §6.9.1, §6.9.2: content leaves as far as windows go, which may be negative.
+/// §6.9.1, §6.9.2: windows limit bodies, and may become negative.
 #[test]
-fn content_is_held_by_windows() {
+fn windows_limit_bodies() {
     let big = "request 1 GET /big @a end";
     let head = "> head 1 :status=200 x-a=b";
-    // The connection's window is the narrower one.
+    // The window of the connection is smaller.
     server(
         &[settings(&[(4, 200_000)]), get_path(1, "/big")],
         &[
@@ -375,12 +385,12 @@ fn content_is_held_by_windows() {
             "> data 1 16383",
         ],
     );
-    // The stream's is.
+    // The window of the stream is smaller.
     server(
         &[settings(&[(4, 10)]), window(0, 100_000), get_path(1, "/big")],
         &[big, "more", "> settings ack", head, "> data 1 10"],
     );
-    // It shrinks below nothing, and what is granted makes up for that first.
+    // It becomes negative, and an update must exceed that first.
     server(
         &[
             settings(&[(4, 100)]),
@@ -407,7 +417,7 @@ fn content_is_held_by_windows() {
         &[settings(&[(4, 0)]), get(1), window(1, 3), window(1, 2)],
         &[GET_1, "idle", "> settings ack", SENT_1[0], SENT_1[1]],
     );
-    // Frames are as large as the client takes them.
+    // Frames have the maximum size of the client.
     server(
         &[settings(&[(5, 20_000)]), get_path(1, "/big")],
         &[
@@ -450,9 +460,9 @@ fn continuations() {
         frame(CONTINUATION, 4, 3, back),
         frame(22, 0, 0, ""),
     ] {
-        faulty(&[open.clone(), other], "Continuation", 0, "PROTOCOL_ERROR");
+        rejected(&[open.clone(), other], "Continuation", 0, "PROTOCOL_ERROR");
     }
-    faulty(
+    rejected(
         &[get(1), frame(CONTINUATION, 4, 1, back)],
         "Continuation",
         1,
@@ -460,10 +470,10 @@ fn continuations() {
     );
 }
 
-/// §4.3, RFC 7541: blocks that cannot be read.
+/// §4.3, RFC 7541: invalid field blocks.
 #[test]
-fn blocks_that_cannot_be_read() {
-    for (block, fault) in [
+fn invalid_field_blocks() {
+    for (block, error) in [
         (&[0x80][..], "Compression(Index)"),
         (&[0xbe], "Compression(Index)"),
         (&[0x82, 0x20], "Compression(MisplacedTableSize)"),
@@ -471,6 +481,6 @@ fn blocks_that_cannot_be_read() {
         (&[0x00, 0x81, 0xff], "Compression(HuffmanPadding)"),
         (&[0x40, 5, b'a'], "Compression(Truncated)"),
     ] {
-        faulty(&[frame(HEADERS, 5, 1, block)], fault, 1, "COMPRESSION_ERROR");
+        rejected(&[frame(HEADERS, 5, 1, block)], error, 1, "COMPRESSION_ERROR");
     }
 }

@@ -1,30 +1,34 @@
-//! How answers are framed, what is written, and what becomes of the connection.
+//! Responses of a server: their framing, their bytes, and the state of the connection after them.
 
 use rocknet_proto::h1::{
-    ConnectionField, Content, EncodeError, Framing, Length, Next, Received, Refusal, ServerConnection, encode_head,
+    AfterResponse, BodyFraming, ConnectionField, EncodeError, Framing, Length, Refusal, ServerConnection, ServerEvent,
+    encode_head,
 };
 use rocknet_proto::{Limits, RequestIndex, Status};
 
 const NO_FIELDS: [(&[u8], &[u8]); 0] = [];
 
-/// A connection that has just received this request, whole but for its content.
-fn asked(line: &str, fields: &str) -> ServerConnection {
+/// Returns a connection that has received this request without its body.
+fn connection_with_request(line: &str, fields: &str) -> ServerConnection {
     let mut connection = ServerConnection::new();
     let head = format!("{line}\r\nHost: a:1\r\n{fields}\r\n");
     let received = connection.receive(&Limits::default(), head.as_bytes(), &mut RequestIndex::default());
-    assert!(matches!(received, Ok(Received::Request { .. })), "{head}: {received:?}");
+    assert!(
+        matches!(received, Ok(ServerEvent::Request { .. })),
+        "{head}: {received:?}"
+    );
     connection
 }
 
-/// Sends `hi` in the way the connection frames it and returns all that goes over the wire, and the fate.
-fn answer(mut connection: ServerConnection, status: Status, length: Length, close: bool) -> (String, Next) {
+/// Sends `hi` with the framing of the connection; returns all bytes and the state after the response.
+fn respond(mut connection: ServerConnection, status: Status, length: Length, close: bool) -> (String, AfterResponse) {
     let framing = connection.respond(status, length, close);
     let mut out = Vec::new();
     assert_eq!(encode_head(&mut out, framing, status, NO_FIELDS), Ok(()));
     let forbidden = connection.encode_data(b"more than two", &mut Vec::new());
-    if framing.content {
+    if framing.has_body {
         let expected = if framing.content_length.is_some() {
-            Err(EncodeError::ContentTooLong)
+            Err(EncodeError::BodyTooLong)
         } else {
             Ok(())
         };
@@ -32,37 +36,48 @@ fn answer(mut connection: ServerConnection, status: Status, length: Length, clos
         assert_eq!(connection.encode_data(b"hi", &mut out), Ok(()));
         assert_eq!(connection.encode_data(b"", &mut out), Ok(()));
     } else {
-        assert_eq!(forbidden, Err(EncodeError::ContentForbidden));
+        assert_eq!(forbidden, Err(EncodeError::BodyForbidden));
     }
     let next = connection.finish(&mut out);
     (String::from_utf8(out).expect("heads in these rows are ASCII"), next)
 }
 
-fn check(line: &str, fields: &str, status: u16, length: Length, close: bool, wire: &str, next: Next) {
+fn check(line: &str, fields: &str, status: u16, length: Length, close: bool, wire: &str, next: AfterResponse) {
     let status = Status::new(status).expect("rows hold statuses");
     let shown = format!("{line} {fields:?} {status} {length:?} {close}");
-    let (written, fate) = answer(asked(line, fields), status, length, close);
+    let (written, after) = respond(connection_with_request(line, fields), status, length, close);
     let (first, rest) = written.split_once("\r\n").expect("a status line is written");
     assert!(first.starts_with(&format!("HTTP/1.1 {status} ")), "{shown}: {first}");
-    assert_eq!((rest, fate), (wire, next), "{shown}");
-    // The short way must agree with the long one.
-    let mut connection = asked(line, fields);
-    let (framing, fate) = connection.respond_complete(status, length, close);
+    assert_eq!((rest, after), (wire, next), "{shown}");
+    // The combined call must yield the same.
+    let mut connection = connection_with_request(line, fields);
+    let (framing, after) = connection.respond_complete(status, length, close);
     assert_eq!(
-        (framing, fate),
-        (asked(line, fields).respond(status, length, close), next),
+        (framing, after),
+        (
+            connection_with_request(line, fields).respond(status, length, close),
+            next
+        ),
         "{shown}"
     );
 }
 
 #[test]
-fn framing_of_answers() {
+fn responses_are_framed_by_status_and_length() {
     use Length::*;
     let get = "GET / HTTP/1.1";
     let old = "GET / HTTP/1.0";
     let head = "HEAD / HTTP/1.1";
     let two = Exact(2);
-    check(get, "", 200, two, false, "Content-Length: 2\r\n\r\nhi", Next::KeepAlive);
+    check(
+        get,
+        "",
+        200,
+        two,
+        false,
+        "Content-Length: 2\r\n\r\nhi",
+        AfterResponse::KeepAlive,
+    );
     check(
         get,
         "",
@@ -70,7 +85,7 @@ fn framing_of_answers() {
         two,
         true,
         "Content-Length: 2\r\nConnection: close\r\n\r\nhi",
-        Next::Close,
+        AfterResponse::Close,
     );
     check(
         get,
@@ -79,7 +94,7 @@ fn framing_of_answers() {
         Unknown,
         false,
         "Transfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n",
-        Next::KeepAlive,
+        AfterResponse::KeepAlive,
     );
     let close = "Connection: close\r\n";
     check(
@@ -89,7 +104,7 @@ fn framing_of_answers() {
         two,
         false,
         "Content-Length: 2\r\nConnection: close\r\n\r\nhi",
-        Next::Close,
+        AfterResponse::Close,
     );
     check(
         old,
@@ -98,9 +113,17 @@ fn framing_of_answers() {
         two,
         false,
         "Content-Length: 2\r\nConnection: close\r\n\r\nhi",
-        Next::Close,
+        AfterResponse::Close,
     );
-    check(old, "", 200, Unknown, false, "Connection: close\r\n\r\nhi", Next::Close);
+    check(
+        old,
+        "",
+        200,
+        Unknown,
+        false,
+        "Connection: close\r\n\r\nhi",
+        AfterResponse::Close,
+    );
     let keep = "Connection: keep-alive\r\n";
     check(
         old,
@@ -109,7 +132,7 @@ fn framing_of_answers() {
         two,
         false,
         "Content-Length: 2\r\nConnection: keep-alive\r\n\r\nhi",
-        Next::KeepAlive,
+        AfterResponse::KeepAlive,
     );
     check(
         old,
@@ -118,7 +141,7 @@ fn framing_of_answers() {
         Unknown,
         false,
         "Connection: close\r\n\r\nhi",
-        Next::Close,
+        AfterResponse::Close,
     );
     check(
         old,
@@ -127,10 +150,18 @@ fn framing_of_answers() {
         None,
         false,
         "Connection: keep-alive\r\n\r\n",
-        Next::KeepAlive,
+        AfterResponse::KeepAlive,
     );
-    check(head, "", 200, two, false, "Content-Length: 2\r\n\r\n", Next::KeepAlive);
-    check(head, "", 200, Unknown, false, "\r\n", Next::KeepAlive);
+    check(
+        head,
+        "",
+        200,
+        two,
+        false,
+        "Content-Length: 2\r\n\r\n",
+        AfterResponse::KeepAlive,
+    );
+    check(head, "", 200, Unknown, false, "\r\n", AfterResponse::KeepAlive);
     check(
         "HEAD / HTTP/1.0",
         keep,
@@ -138,16 +169,24 @@ fn framing_of_answers() {
         Unknown,
         false,
         "Connection: keep-alive\r\n\r\n",
-        Next::KeepAlive,
+        AfterResponse::KeepAlive,
     );
-    check(head, "", 304, two, false, "\r\n", Next::KeepAlive);
+    check(head, "", 304, two, false, "\r\n", AfterResponse::KeepAlive);
     for bare in [204, 304] {
         for length in [None, two, Unknown] {
-            check(get, "", bare, length, false, "\r\n", Next::KeepAlive);
+            check(get, "", bare, length, false, "\r\n", AfterResponse::KeepAlive);
         }
     }
-    check(get, "", 205, two, false, "Content-Length: 0\r\n\r\n", Next::KeepAlive);
-    // Content to come: the connection goes on behind it; where the client waits for leave to send it, it does not.
+    check(
+        get,
+        "",
+        205,
+        two,
+        false,
+        "Content-Length: 0\r\n\r\n",
+        AfterResponse::KeepAlive,
+    );
+    // With an unread body the connection persists after draining it, unless the client waits for 100.
     let length = "Content-Length: 5\r\n";
     let post = "POST / HTTP/1.1";
     check(
@@ -157,7 +196,7 @@ fn framing_of_answers() {
         two,
         false,
         "Content-Length: 2\r\n\r\nhi",
-        Next::Drain,
+        AfterResponse::Drain,
     );
     check(
         post,
@@ -166,7 +205,7 @@ fn framing_of_answers() {
         two,
         true,
         "Content-Length: 2\r\nConnection: close\r\n\r\nhi",
-        Next::Linger,
+        AfterResponse::Linger,
     );
     let expect = "Content-Length: 5\r\nExpect: 100-continue\r\n";
     check(
@@ -176,7 +215,7 @@ fn framing_of_answers() {
         two,
         false,
         "Content-Length: 2\r\nConnection: close\r\n\r\nhi",
-        Next::Linger,
+        AfterResponse::Linger,
     );
     // Other protocols.
     let upgrade = "Connection: upgrade\r\nUpgrade: x\r\n";
@@ -187,7 +226,7 @@ fn framing_of_answers() {
         None,
         false,
         "Connection: upgrade\r\n\r\n",
-        Next::Upgrade,
+        AfterResponse::Upgrade,
     );
     check(
         get,
@@ -196,10 +235,26 @@ fn framing_of_answers() {
         two,
         false,
         "Content-Length: 2\r\n\r\nhi",
-        Next::KeepAlive,
+        AfterResponse::KeepAlive,
     );
-    check(get, "", 101, None, false, "Connection: close\r\n\r\n", Next::Close);
-    check("CONNECT a:1 HTTP/1.1", "", 200, None, false, "\r\n", Next::Upgrade);
+    check(
+        get,
+        "",
+        101,
+        None,
+        false,
+        "Connection: close\r\n\r\n",
+        AfterResponse::Close,
+    );
+    check(
+        "CONNECT a:1 HTTP/1.1",
+        "",
+        200,
+        None,
+        false,
+        "\r\n",
+        AfterResponse::Upgrade,
+    );
     check(
         "CONNECT a:1 HTTP/1.1",
         "",
@@ -207,56 +262,56 @@ fn framing_of_answers() {
         two,
         false,
         "Content-Length: 2\r\n\r\nhi",
-        Next::KeepAlive,
+        AfterResponse::KeepAlive,
     );
 }
 
 #[test]
-fn answers_without_content_have_length_zero() {
+fn responses_without_body_have_length_zero() {
     for status in [200, 301, 404, 500] {
-        let mut connection = asked("GET / HTTP/1.1", "");
+        let mut connection = connection_with_request("GET / HTTP/1.1", "");
         let status = Status::new(status).expect("rows hold statuses");
         let (framing, next) = connection.respond_complete(status, Length::None, false);
-        assert_eq!((framing.content_length, next), (Some(0), Next::KeepAlive));
+        assert_eq!((framing.content_length, next), (Some(0), AfterResponse::KeepAlive));
     }
 }
 
 #[test]
-fn interim_answers_change_nothing() {
-    let mut connection = asked("GET / HTTP/1.1", "");
-    assert!(connection.may_inform());
+fn interim_responses_change_no_state() {
+    let mut connection = connection_with_request("GET / HTTP/1.1", "");
+    assert!(connection.may_send_interim());
     let framing = connection.respond(Status::EARLY_HINTS, Length::None, false);
     let mut out = Vec::new();
     assert_eq!(encode_head(&mut out, framing, Status::EARLY_HINTS, NO_FIELDS), Ok(()));
     assert_eq!(out, b"HTTP/1.1 103 Early Hints\r\n\r\n");
-    assert!(connection.may_answer());
+    assert!(connection.may_respond());
     assert_eq!(
         connection.respond_complete(Status::OK, Length::None, false).1,
-        Next::KeepAlive
+        AfterResponse::KeepAlive
     );
-    assert!(!asked("GET / HTTP/1.0", "").may_inform());
+    assert!(!connection_with_request("GET / HTTP/1.0", "").may_send_interim());
 }
 
 #[test]
-fn an_answer_shorter_than_announced_is_told_by_closing() {
-    let mut connection = asked("GET / HTTP/1.1", "");
+fn a_truncated_response_closes_the_connection() {
+    let mut connection = connection_with_request("GET / HTTP/1.1", "");
     connection.respond(Status::OK, Length::Exact(3), false);
     let mut out = Vec::new();
     assert_eq!(connection.encode_data(b"hi", &mut out), Ok(()));
     assert_eq!(
         (connection.finish(&mut out), out.as_slice()),
-        (Next::Close, b"hi".as_slice())
+        (AfterResponse::Close, b"hi".as_slice())
     );
-    let mut connection = asked("GET / HTTP/1.1", "");
+    let mut connection = connection_with_request("GET / HTTP/1.1", "");
     connection.respond(Status::OK, Length::Unknown, false);
-    assert_eq!(connection.abort(), Next::Close);
+    assert_eq!(connection.abort(), AfterResponse::Close);
     let received = connection.receive(&Limits::default(), b"GET / HTTP/1.1\r\n", &mut RequestIndex::default());
-    assert_eq!(received, Ok(Received::Blocked));
+    assert_eq!(received, Ok(ServerEvent::Blocked));
 }
 
 #[test]
-fn data_may_be_sent_from_where_it_lies() {
-    let mut connection = asked("GET / HTTP/1.1", "");
+fn data_can_be_framed_without_copying() {
+    let mut connection = connection_with_request("GET / HTTP/1.1", "");
     connection.respond(Status::OK, Length::Unknown, false);
     let mut out = Vec::new();
     assert_eq!(connection.begin_data(0x1234, &mut out), Ok(()));
@@ -266,21 +321,24 @@ fn data_may_be_sent_from_where_it_lies() {
     );
     out.clear();
     let trailers = [(b"Digest".as_slice(), b"x".as_slice())];
-    assert_eq!(connection.finish_with_trailers(trailers, &mut out), Ok(Next::KeepAlive));
+    assert_eq!(
+        connection.finish_with_trailers(trailers, &mut out),
+        Ok(AfterResponse::KeepAlive)
+    );
     assert_eq!(out, b"0\r\nDigest: x\r\n\r\n");
-    let mut connection = asked("GET / HTTP/1.1", "");
+    let mut connection = connection_with_request("GET / HTTP/1.1", "");
     connection.respond(Status::OK, Length::Exact(4), false);
     assert_eq!(connection.begin_data(4, &mut out), Ok(()));
-    assert_eq!(connection.begin_data(1, &mut out), Err(EncodeError::ContentTooLong));
+    assert_eq!(connection.begin_data(1, &mut out), Err(EncodeError::BodyTooLong));
     assert_eq!(
         (connection.data_end(), connection.finish(&mut out)),
-        (b"".as_slice(), Next::KeepAlive)
+        (b"".as_slice(), AfterResponse::KeepAlive)
     );
 }
 
-/// A request is blocked behind an answer that is not finished; nothing of it is read before.
+/// A request is not parsed before the previous response ends.
 #[test]
-fn pipelined_requests_wait_their_turn() {
+fn pipelined_requests_are_blocked_until_the_response_ends() {
     let limits = Limits::default();
     let mut index = RequestIndex::default();
     let bytes = b"GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -288,123 +346,123 @@ fn pipelined_requests_wait_their_turn() {
     let first = connection.receive(&limits, bytes, &mut index);
     assert_eq!(
         first,
-        Ok(Received::Request {
+        Ok(ServerEvent::Request {
             consumed: 28,
-            content: Content::None
+            body: BodyFraming::None
         })
     );
     assert_eq!(
         connection.receive(&limits, &bytes[28..], &mut index),
-        Ok(Received::Blocked)
+        Ok(ServerEvent::Blocked)
     );
     connection.respond(Status::OK, Length::Exact(0), false);
     assert_eq!(
         connection.receive(&limits, &bytes[28..], &mut index),
-        Ok(Received::Blocked)
+        Ok(ServerEvent::Blocked)
     );
     assert_eq!(index.view(&bytes[..28]).path, b"/1");
-    assert_eq!(connection.finish(&mut Vec::new()), Next::KeepAlive);
+    assert_eq!(connection.finish(&mut Vec::new()), AfterResponse::KeepAlive);
     let second = connection.receive(&limits, &bytes[28..], &mut index);
     assert_eq!(
         second,
-        Ok(Received::Request {
+        Ok(ServerEvent::Request {
             consumed: 28,
-            content: Content::None
+            body: BodyFraming::None
         })
     );
 }
 
-/// What was looked at of a slow head says nothing about the next one.
+/// The search position in a slow head must not apply to the next one.
 #[test]
-fn a_quick_request_behind_a_slow_one_is_seen_at_once() {
+fn a_slow_head_does_not_delay_the_next_request() {
     let (limits, mut index, mut connection) = (Limits::default(), RequestIndex::default(), ServerConnection::new());
     let slow = b"GET /slow HTTP/1.1\r\nHost: a\r\nX: some fifty bytes and no end\r\n\r\n";
     let part = connection.receive(&limits, &slow[..slow.len() - 4], &mut index);
-    assert_eq!(part, Ok(Received::More { consumed: 0 }));
+    assert_eq!(part, Ok(ServerEvent::More { consumed: 0 }));
     assert!(matches!(
         connection.receive(&limits, slow, &mut index),
-        Ok(Received::Request { .. })
+        Ok(ServerEvent::Request { .. })
     ));
     assert_eq!(
         connection.respond_complete(Status::OK, Length::None, false).1,
-        Next::KeepAlive
+        AfterResponse::KeepAlive
     );
     let quick = b"GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2-without-any-end-of-line-up-to-now HTTP/1.1";
     let received = connection.receive(&limits, quick, &mut index);
     assert_eq!(
         received,
-        Ok(Received::Request {
+        Ok(ServerEvent::Request {
             consumed: 28,
-            content: Content::None
+            body: BodyFraming::None
         })
     );
 }
 
-/// A time limit that strikes within a head: the answer is framed as if nothing had come before.
+/// A response after a timeout within a head is framed regardless of the previous request.
 #[test]
-fn a_head_that_never_ends_can_be_answered() {
+fn an_incomplete_head_can_be_answered_with_408() {
     let limits = Limits::default();
-    let mut connection = asked("HEAD / HTTP/1.0", "Connection: keep-alive\r\n");
+    let mut connection = connection_with_request("HEAD / HTTP/1.0", "Connection: keep-alive\r\n");
     assert_eq!(
         connection.respond_complete(Status::OK, Length::Exact(1), false).1,
-        Next::KeepAlive
+        AfterResponse::KeepAlive
     );
     let received = connection.receive(&limits, b"GET / HT", &mut RequestIndex::default());
-    assert_eq!(received, Ok(Received::More { consumed: 0 }));
+    assert_eq!(received, Ok(ServerEvent::More { consumed: 0 }));
     let (framing, next) = connection.respond_complete(Status::REQUEST_TIMEOUT, Length::Exact(7), false);
     let expected = Framing {
         connection: ConnectionField::Close,
         chunked: false,
         content_length: Some(7),
-        content: true,
+        has_body: true,
     };
-    assert_eq!((framing, next), (expected, Next::Linger));
+    assert_eq!((framing, next), (expected, AfterResponse::Linger));
     let received = connection.receive(&limits, b"GET / HTTP/1.1\r\n", &mut RequestIndex::default());
-    assert_eq!(received, Ok(Received::Blocked));
+    assert_eq!(received, Ok(ServerEvent::Blocked));
 }
 
 #[test]
-fn refusals_within_content_can_be_answered_unless_an_answer_is_begun() {
+fn refusals_in_a_body_are_answered_unless_a_response_has_started() {
     for begun in [false, true] {
-        let mut connection = asked("POST / HTTP/1.1", "Transfer-Encoding: chunked\r\n");
+        let mut connection = connection_with_request("POST / HTTP/1.1", "Transfer-Encoding: chunked\r\n");
         if begun {
             connection.respond(Status::OK, Length::Unknown, false);
         }
         let received = connection.receive(&Limits::default(), b"x\r\n", &mut RequestIndex::default());
         assert!(matches!(received, Err(Refusal::Chunk(_))));
-        assert_eq!(connection.may_answer(), !begun);
+        assert_eq!(connection.may_respond(), !begun);
         if !begun {
             let framing = connection.respond(Status::BAD_REQUEST, Length::None, false);
             assert_eq!(framing.connection, ConnectionField::Close);
         }
-        assert_eq!(connection.finish(&mut Vec::new()), Next::Linger);
+        assert_eq!(connection.finish(&mut Vec::new()), AfterResponse::Linger);
     }
 }
 
 #[test]
-fn a_content_limit_set_late_is_the_one_that_counts() {
-    let mut connection = asked("POST / HTTP/1.1", "Content-Length: 5\r\n");
-    assert_eq!(connection.set_content_limit(5), Ok(()));
-    assert_eq!(connection.set_content_limit(4), Err(Refusal::ContentTooLarge));
-    assert!(connection.may_answer() && !connection.is_receiving_content());
-    let mut connection = asked("GET / HTTP/1.1", "");
-    assert_eq!(connection.set_content_limit(0), Ok(()));
+fn a_later_body_limit_replaces_the_first() {
+    let mut connection = connection_with_request("POST / HTTP/1.1", "Content-Length: 5\r\n");
+    assert_eq!(connection.set_body_limit(5), Ok(()));
+    assert_eq!(connection.set_body_limit(4), Err(Refusal::ContentTooLarge));
+    assert!(connection.may_respond() && !connection.is_receiving_body());
+    let mut connection = connection_with_request("GET / HTTP/1.1", "");
+    assert_eq!(connection.set_body_limit(0), Ok(()));
 }
 
 #[test]
-fn continue_is_owed_until_content_comes_or_an_answer_goes() {
-    let expecting = || asked("POST / HTTP/1.1", "Content-Length: 5\r\nExpect: 100-continue\r\n");
+fn continue_is_wanted_until_body_data_or_a_response() {
+    let expecting = || connection_with_request("POST / HTTP/1.1", "Content-Length: 5\r\nExpect: 100-continue\r\n");
     let mut connection = expecting();
     assert!(connection.wants_continue());
     connection.continue_sent();
     assert!(!connection.wants_continue());
     assert_eq!(
         connection.respond_complete(Status::OK, Length::None, false).1,
-        Next::Drain
+        AfterResponse::Drain
     );
     let mut connection = expecting();
     let data = connection.receive(&Limits::default(), b"h", &mut RequestIndex::default());
-    assert_eq!(data, Ok(Received::Data { start: 0, end: 1 }));
+    assert_eq!(data, Ok(ServerEvent::Data { start: 0, end: 1 }));
     assert!(!connection.wants_continue());
     let mut connection = expecting();
     connection.respond(Status::OK, Length::None, false);

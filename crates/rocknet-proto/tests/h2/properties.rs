@@ -1,12 +1,12 @@
-//! Laws that hold for all bytes: splits change nothing, and nothing a client sends does harm.
+//! Properties of all connections: splits do not change events, and no bytes cause a panic.
 
 use super::check::*;
 use proptest::prelude::*;
 use rocknet_proto::Limits;
-use rocknet_proto::fuzzing::{self, H2Answering, h2_conversation};
+use rocknet_proto::fuzzing::{self, H2ResponseTiming, h2_transcript};
 use rocknet_proto::h2::Config;
 
-/// Frames good and bad, so that a random row of them comes near to everything.
+/// Valid and invalid frames, so that random sequences reach most states.
 fn frames() -> impl Strategy<Value = Vec<u8>> {
     let stream = 0u32..10;
     let value = prop::sample::select(vec!["", "v", "trailers", "100-continue", "3", "u=1, i"]);
@@ -38,7 +38,7 @@ fn frames() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-fn conversations() -> impl Strategy<Value = Vec<u8>> {
+fn connections() -> impl Strategy<Value = Vec<u8>> {
     let frames = prop::collection::vec(frames(), 0..14);
     let noise = prop::option::weighted(0.2, (any::<prop::sample::Index>(), any::<u8>()));
     (frames, noise).prop_map(|(frames, noise)| {
@@ -55,25 +55,25 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_split_gives_the_same_events(bytes in conversations(), cuts in prop::collection::vec(0usize..40, 0..12)) {
+    fn any_split_gives_the_same_events(bytes in connections(), cuts in prop::collection::vec(0usize..40, 0..12)) {
         let (mut pieces, mut rest) = (Vec::new(), bytes.as_slice());
         for cut in cuts {
-            let (piece, behind) = rest.split_at(cut.min(rest.len()));
+            let (piece, tail) = rest.split_at(cut.min(rest.len()));
             pieces.push(piece);
-            rest = behind;
+            rest = tail;
         }
         pieces.push(rest);
         let narrow = Config { streams: 2, stream_window: 0, connection_window: 0, connect_protocol: true };
         for config in [Config::default(), narrow] {
-            for answering in [H2Answering::AtOnce, H2Answering::AtEnd, H2Answering::Never] {
-                let whole = h2_conversation(&[&bytes], &Limits::default(), &config, answering);
-                prop_assert_eq!(&whole, &h2_conversation(&pieces, &Limits::default(), &config, answering));
+            for timing in [H2ResponseTiming::AfterHead, H2ResponseTiming::AfterBody, H2ResponseTiming::Never] {
+                let whole = h2_transcript(&[&bytes], &Limits::default(), &config, timing);
+                prop_assert_eq!(&whole, &h2_transcript(&pieces, &Limits::default(), &config, timing));
             }
         }
     }
 
     #[test]
-    fn random_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn random_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         fuzzing::h2_frames(&bytes);
         fuzzing::h2_connection(&bytes);
         fuzzing::hpack(&bytes);

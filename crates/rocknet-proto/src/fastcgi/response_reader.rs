@@ -1,0 +1,220 @@
+//! Parses the response of an application: a state machine over records that buffers headers but no content.
+
+use std::fmt;
+use std::ops::Range;
+
+use super::record::{HEADER_SIZE, MANAGEMENT_ID, REQUEST_ID, VERSION, kind};
+
+/// Size of the content of FCGI_END_REQUEST in bytes.
+const END_REQUEST_SIZE: usize = 8;
+
+/// Parser of the records of one response. It reports positions in the received bytes, which the caller need not keep.
+///
+/// ```text
+/// Header ──8 bytes──▶ Content ──▶ Padding ──▶ Header …      END_REQUEST: Ended, after its padding
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct ResponseReader {
+    state: ReaderState,
+    /// Received bytes of a header, or of the content of FCGI_END_REQUEST.
+    partial: [u8; HEADER_SIZE],
+    filled: usize,
+    end: Option<EndRequest>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum ReaderState {
+    #[default]
+    Header,
+    Content {
+        stream: RecordStream,
+        left: u16,
+        padding: u8,
+    },
+    Padding(u8),
+    Ended,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RecordStream {
+    Stdout,
+    Stderr,
+    End,
+    /// A management record, which no request of the server expects.
+    Skipped,
+}
+
+/// Content of FCGI_END_REQUEST.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EndRequest {
+    /// Exit status of the application.
+    pub app_status: u32,
+    /// 0: complete; 1: multiplexing is not supported; 2: overloaded; 3: unknown role.
+    pub protocol_status: u8,
+}
+
+/// Event in the records of a response.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RecordEvent {
+    /// Position of a part of the response in the received bytes.
+    Stdout(Range<usize>),
+    /// Position of a part of the standard error output.
+    Stderr(Range<usize>),
+    /// End of the request, reported once; no record may follow.
+    End(EndRequest),
+    /// All bytes are consumed; read more from the application.
+    More,
+}
+
+/// Result of [`ResponseReader::receive`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordProgress {
+    /// Bytes to drop from the front after the event is handled.
+    pub consumed: usize,
+    /// The event.
+    pub event: RecordEvent,
+}
+
+/// Error in the records of an application; the connection must be closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordError {
+    /// A version other than 1: most likely the peer does not speak FastCGI.
+    Version,
+    /// A record of a request that was not sent.
+    RequestId,
+    /// A type that only web servers send, or an unknown one.
+    RecordType,
+    /// An FCGI_END_REQUEST of a wrong length.
+    EndLength,
+    /// Bytes after the end of the request.
+    AfterEnd,
+}
+
+impl fmt::Display for RecordError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            RecordError::Version => "the peer does not speak FastCGI",
+            RecordError::RequestId => "a record belongs to a request that was not sent",
+            RecordError::RecordType => "a record has a type that applications do not send",
+            RecordError::EndLength => "the record that ends a request has a wrong length",
+            RecordError::AfterEnd => "records follow the end of the request",
+        })
+    }
+}
+
+impl std::error::Error for RecordError {}
+
+impl ResponseReader {
+    /// Creates the parser of one response.
+    pub fn new() -> ResponseReader {
+        ResponseReader::default()
+    }
+
+    /// Returns true if the request has ended, so that the connection may carry another one.
+    pub fn is_ended(&self) -> bool {
+        self.state == ReaderState::Ended
+    }
+
+    /// Parses the next event in `bytes`, which follow those consumed before.
+    ///
+    /// # Errors
+    ///
+    /// If the records are invalid; the connection must be closed then.
+    pub fn receive(&mut self, bytes: &[u8]) -> Result<RecordProgress, RecordError> {
+        let mut at = 0;
+        while at < bytes.len() {
+            match self.state {
+                ReaderState::Header => {
+                    at += self.fill(&bytes[at..]);
+                    if self.filled == HEADER_SIZE {
+                        self.filled = 0;
+                        self.state = state_after_header(&self.partial)?;
+                    }
+                }
+                ReaderState::Content { left: 0, padding, .. } => self.state = ReaderState::Padding(padding),
+                ReaderState::Content {
+                    stream: RecordStream::End,
+                    padding,
+                    ..
+                } => {
+                    at += self.fill(&bytes[at..]);
+                    if self.filled == END_REQUEST_SIZE {
+                        self.filled = 0;
+                        let [a, b, c, d, protocol_status, ..] = self.partial;
+                        self.end = Some(EndRequest {
+                            app_status: u32::from_be_bytes([a, b, c, d]),
+                            protocol_status,
+                        });
+                        self.state = ReaderState::Padding(padding);
+                    }
+                }
+                ReaderState::Content { stream, left, padding } => {
+                    let piece = at..bytes.len().min(at + usize::from(left));
+                    at = piece.end;
+                    self.state = ReaderState::Content {
+                        stream,
+                        left: left - piece.len() as u16,
+                        padding,
+                    };
+                    let event = match stream {
+                        RecordStream::Stdout => RecordEvent::Stdout(piece),
+                        RecordStream::Stderr => RecordEvent::Stderr(piece),
+                        RecordStream::Skipped | RecordStream::End => continue,
+                    };
+                    return Ok(RecordProgress { consumed: at, event });
+                }
+                ReaderState::Padding(0) => {}
+                ReaderState::Padding(left) => {
+                    let skipped = (bytes.len() - at).min(usize::from(left));
+                    at += skipped;
+                    self.state = ReaderState::Padding(left - skipped as u8);
+                }
+                ReaderState::Ended => return Err(RecordError::AfterEnd),
+            }
+            if self.state == ReaderState::Padding(0) {
+                self.state = ReaderState::Header;
+                if let Some(end) = self.end.take() {
+                    self.state = ReaderState::Ended;
+                    return Ok(RecordProgress {
+                        consumed: at,
+                        event: RecordEvent::End(end),
+                    });
+                }
+            }
+        }
+        Ok(RecordProgress {
+            consumed: at,
+            event: RecordEvent::More,
+        })
+    }
+
+    /// Copies as many of `bytes` as are missing of the eight buffered ones, and returns their number.
+    fn fill(&mut self, bytes: &[u8]) -> usize {
+        let taken = bytes.len().min(HEADER_SIZE - self.filled);
+        self.partial[self.filled..self.filled + taken].copy_from_slice(&bytes[..taken]);
+        self.filled += taken;
+        taken
+    }
+}
+
+/// Returns the state after a header.
+fn state_after_header(header: &[u8; HEADER_SIZE]) -> Result<ReaderState, RecordError> {
+    let &[version, kind, id_high, id_low, high, low, padding, _] = header;
+    if version != VERSION {
+        return Err(RecordError::Version);
+    }
+    let (id, left) = (u16::from_be_bytes([id_high, id_low]), u16::from_be_bytes([high, low]));
+    let stream = match (id, kind) {
+        (MANAGEMENT_ID, _) => RecordStream::Skipped,
+        (REQUEST_ID, kind::STDOUT) => RecordStream::Stdout,
+        (REQUEST_ID, kind::STDERR) => RecordStream::Stderr,
+        (REQUEST_ID, kind::END_REQUEST) if usize::from(left) == END_REQUEST_SIZE => RecordStream::End,
+        (REQUEST_ID, kind::END_REQUEST) => return Err(RecordError::EndLength),
+        (REQUEST_ID, _) => return Err(RecordError::RecordType),
+        _ => return Err(RecordError::RequestId),
+    };
+    Ok(ReaderState::Content { stream, left, padding })
+}
+
+// One buffer serves both.
+const _: () = assert!(END_REQUEST_SIZE == HEADER_SIZE);

@@ -1,0 +1,335 @@
+//! Reads message bodies of either role: by length, chunked with trailers, or until close (RFC 9112 §6.3, §7.1).
+
+use memchr::memchr;
+
+use super::framing::BodyFraming;
+use super::lines::{ParseError, read_fields};
+use crate::bytes::{VALUE, all};
+use crate::fields::{FieldIndex, Known, KnownSet};
+use crate::limits::Limits;
+use crate::refusal::{ChunkError, FieldError};
+
+/// Result of one call of [`BodyReader::read`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum BodyEvent {
+    More { consumed: usize },
+    Data { start: usize, end: usize },
+    End { consumed: usize },
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum BodyError {
+    Chunk(ChunkError),
+    TooLarge,
+}
+
+/// Part of the body that the next unread byte belongs to.
+///
+/// ```text
+///   Length ──────────────────────────────► Done
+///   Size ─► Data ─► DataEnd ─► Size … Size 0 ─► Trailers ─► Done
+///   UntilClose (ends with the connection)
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum BodyState {
+    Done,
+    Length,
+    Size,
+    Data,
+    DataEnd,
+    Trailers,
+    UntilClose,
+}
+
+#[derive(Debug)]
+pub(crate) struct BodyReader {
+    /// Bytes left of a body by length, or of the current chunk.
+    left: u64,
+    /// Bytes of the body that the limit still allows.
+    allowed: u64,
+    /// Bytes of chunk extensions received so far.
+    extensions: u32,
+    /// Bytes of an incomplete trailer section that were searched for a line end already.
+    scanned: u32,
+    state: BodyState,
+    /// Leaves trailers that must not be merged into a head in the index, rather than refusing them.
+    keeps_forbidden_trailers: bool,
+}
+
+/// Maximum number of digits of a chunk size: sixteen fill 64 bits.
+const MAX_SIZE_DIGITS: usize = 16;
+
+/// Trailer fields that would change the meaning of the message if they were merged into its head (RFC 9110 §6.5.1):
+/// framing, routing, request modifiers, credentials and content processing.
+pub(crate) const FORBIDDEN_TRAILERS: KnownSet = KnownSet::of(&[
+    Known::Host,
+    Known::Connection,
+    Known::ContentLength,
+    Known::TransferEncoding,
+    Known::Expect,
+    Known::Upgrade,
+    Known::Te,
+    Known::Trailer,
+    Known::KeepAlive,
+    Known::ProxyConnection,
+    Known::Authorization,
+    Known::ProxyAuthorization,
+    Known::WwwAuthenticate,
+    Known::Cookie,
+    Known::SetCookie,
+    Known::ContentEncoding,
+    Known::ContentRange,
+    Known::ContentType,
+    Known::CacheControl,
+    Known::MaxForwards,
+    Known::Range,
+    Known::IfRange,
+    Known::IfMatch,
+    Known::IfNoneMatch,
+    Known::IfModifiedSince,
+    Known::IfUnmodifiedSince,
+    Known::Location,
+    Known::Vary,
+    Known::Forwarded,
+    Known::XForwardedFor,
+    Known::XForwardedHost,
+    Known::XForwardedProto,
+]);
+
+/// Returns true if a field of that name is allowed in trailers (RFC 9110 §6.5.1).
+pub fn is_allowed_trailer(name: &[u8]) -> bool {
+    Known::from_name(name).is_none_or(|known| !FORBIDDEN_TRAILERS.contains(known))
+}
+
+impl BodyReader {
+    /// Creates a reader for requests. It refuses forbidden trailers, because a client that sends them attacks back ends
+    /// that merge trailers.
+    pub(crate) const fn for_requests() -> Self {
+        Self {
+            left: 0,
+            allowed: 0,
+            extensions: 0,
+            scanned: 0,
+            state: BodyState::Done,
+            keeps_forbidden_trailers: false,
+        }
+    }
+
+    /// Creates a reader for responses. The caller must drop forbidden trailers; the response stays valid (RFC 9110
+    /// §6.5.1).
+    pub(crate) const fn for_responses() -> Self {
+        Self {
+            keeps_forbidden_trailers: true,
+            ..Self::for_requests()
+        }
+    }
+
+    /// Begins a body of at most `limit` bytes. The length is checked in `read`, so that the limit can still be changed.
+    pub(crate) fn start(&mut self, framing: BodyFraming, limit: u64) {
+        (self.state, self.left) = match framing {
+            BodyFraming::None => (BodyState::Done, 0),
+            BodyFraming::Length(length) => (BodyState::Length, length),
+            BodyFraming::Chunked => (BodyState::Size, 0),
+        };
+        (self.allowed, self.extensions, self.scanned) = (limit, 0, 0);
+    }
+
+    /// Begins a body that ends with the connection.
+    pub(crate) fn start_until_close(&mut self) {
+        (self.state, self.allowed) = (BodyState::UntilClose, u64::MAX);
+    }
+
+    /// Sets the limit of the rest of the body; returns false if the announced length exceeds it.
+    pub(crate) fn limit(&mut self, limit: u64) -> bool {
+        self.allowed = limit;
+        self.state != BodyState::Length || self.left <= limit
+    }
+
+    pub(crate) fn is_until_close(&self) -> bool {
+        self.state == BodyState::UntilClose
+    }
+
+    /// Reads from the front of the unread bytes. At the end of the body, `trailers` refers to these bytes.
+    pub(crate) fn read(
+        &mut self,
+        limits: &Limits,
+        unread: &[u8],
+        trailers: &mut FieldIndex,
+    ) -> Result<BodyEvent, BodyError> {
+        let mut at = 0;
+        loop {
+            let rest = &unread[at..];
+            match self.state {
+                BodyState::Done => return Ok(BodyEvent::End { consumed: at }),
+                BodyState::Length => {
+                    if self.left > self.allowed {
+                        return Err(BodyError::TooLarge);
+                    }
+                    if self.left == 0 {
+                        self.state = BodyState::Done;
+                        trailers.clear();
+                        continue;
+                    }
+                    let end = self.take(rest.len());
+                    self.allowed -= end as u64;
+                    return Ok(data_or_more(0, end));
+                }
+                BodyState::UntilClose => return Ok(data_or_more(0, rest.len())),
+                BodyState::Size => match self.read_size(limits, rest).map_err(BodyError::Chunk)? {
+                    None => return Ok(BodyEvent::More { consumed: at }),
+                    Some((size, length)) => {
+                        if size > self.allowed {
+                            return Err(BodyError::TooLarge);
+                        }
+                        self.allowed -= size;
+                        self.left = size;
+                        self.state = if size == 0 {
+                            BodyState::Trailers
+                        } else {
+                            BodyState::Data
+                        };
+                        at += length;
+                    }
+                },
+                BodyState::Data => {
+                    let end = at + self.take(rest.len());
+                    if self.left == 0 {
+                        self.state = BodyState::DataEnd;
+                    }
+                    return Ok(data_or_more(at, end));
+                }
+                BodyState::DataEnd => match rest {
+                    [b'\r', b'\n', ..] => {
+                        self.state = BodyState::Size;
+                        at += 2;
+                    }
+                    [] | [b'\r'] => return Ok(BodyEvent::More { consumed: at }),
+                    _ => return Err(BodyError::Chunk(ChunkError::End)),
+                },
+                BodyState::Trailers => {
+                    let end = self
+                        .read_trailers(limits, unread, at, trailers)
+                        .map_err(BodyError::Chunk)?;
+                    let Some(end) = end else {
+                        return Ok(BodyEvent::More { consumed: at });
+                    };
+                    self.state = BodyState::Done;
+                    at = end;
+                }
+            }
+        }
+    }
+
+    /// Consumes up to `available` bytes of the body or chunk and returns their number.
+    fn take(&mut self, available: usize) -> usize {
+        let taken = self.left.min(available as u64);
+        self.left -= taken;
+        taken as usize
+    }
+
+    /// Returns the chunk size and the length of its line; `None` if the line is incomplete.
+    ///
+    /// ```text
+    /// chunk-size [ chunk-ext ] CRLF          chunk-ext = ";" …, without the "bad whitespace" of RFC 9112 §7.1.1
+    /// ```
+    #[inline]
+    fn read_size(&mut self, limits: &Limits, rest: &[u8]) -> Result<Option<(u64, usize)>, ChunkError> {
+        let (size, digits) = hexadecimal(rest);
+        if digits > 0
+            && let Some(b"\r\n") = rest.get(digits..digits + 2)
+        {
+            return Ok(Some((size, digits + 2)));
+        }
+        self.read_uncommon_size(limits, rest, size, digits)
+    }
+
+    #[cold]
+    fn read_uncommon_size(
+        &mut self,
+        limits: &Limits,
+        rest: &[u8],
+        size: u64,
+        digits: usize,
+    ) -> Result<Option<(u64, usize)>, ChunkError> {
+        let extensions_left = limits.chunk_extension.saturating_sub(self.extensions as usize);
+        let longest = extensions_left.saturating_add(MAX_SIZE_DIGITS + 2);
+        let Some(end) = memchr(b'\n', &rest[..rest.len().min(longest)]) else {
+            return if rest.len() < longest {
+                Ok(None)
+            } else {
+                Err(ChunkError::ExtensionsTooLarge)
+            };
+        };
+        let Some((b'\r', line)) = rest[..end].split_last() else {
+            return Err(ChunkError::BareLf);
+        };
+        if digits == 0 {
+            return Err(ChunkError::Size);
+        }
+        let extension = &line[digits..];
+        match extension.first() {
+            Some(b';') if !all(extension, VALUE) => Err(ChunkError::Extension),
+            Some(b';') if extension.len() > extensions_left => Err(ChunkError::ExtensionsTooLarge),
+            Some(b';') => {
+                self.extensions += extension.len() as u32;
+                Ok(Some((size, end + 1)))
+            }
+            Some(byte) if byte.is_ascii_hexdigit() => Err(ChunkError::SizeTooLong),
+            _ => Err(ChunkError::AfterSize),
+        }
+    }
+
+    /// Returns the end of the trailer section that begins at `at`; `None` if it is incomplete.
+    fn read_trailers(
+        &mut self,
+        limits: &Limits,
+        unread: &[u8],
+        at: usize,
+        trailers: &mut FieldIndex,
+    ) -> Result<Option<usize>, ChunkError> {
+        let window = limits.trailer_window(unread, at);
+        let is_full = unread.len() - at >= limits.trailer_ceiling();
+        let new = unread[at..].get(self.scanned as usize..).unwrap_or(&unread[at..]);
+        if self.scanned > 0 && !is_full && memchr(b'\n', new).is_none() {
+            self.scanned += new.len() as u32;
+            return Ok(None);
+        }
+        trailers.clear();
+        match read_fields(window, at, trailers, limits.fields) {
+            Ok(_) if !self.keeps_forbidden_trailers && trailers.any(FORBIDDEN_TRAILERS) => {
+                Err(ChunkError::ForbiddenTrailer)
+            }
+            Ok(end) => Ok(Some(end)),
+            Err(ParseError::Invalid(error)) => Err(ChunkError::Trailer(error)),
+            Err(ParseError::Incomplete) if is_full => Err(ChunkError::Trailer(FieldError::TooLarge)),
+            Err(ParseError::Incomplete) => {
+                self.scanned = (unread.len() - at) as u32;
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// Returns the number of up to sixteen hexadecimal digits, and how many digits there are.
+#[inline]
+fn hexadecimal(bytes: &[u8]) -> (u64, usize) {
+    let mut number = 0;
+    for (position, byte) in bytes.iter().take(MAX_SIZE_DIGITS).enumerate() {
+        let digit = match byte {
+            b'0'..=b'9' => byte - b'0',
+            b'a'..=b'f' => byte - b'a' + 10,
+            b'A'..=b'F' => byte - b'A' + 10,
+            _ => return (number, position),
+        };
+        number = number << 4 | u64::from(digit);
+    }
+    (number, bytes.len().min(MAX_SIZE_DIGITS))
+}
+
+fn data_or_more(start: usize, end: usize) -> BodyEvent {
+    if start == end {
+        BodyEvent::More { consumed: start }
+    } else {
+        BodyEvent::Data { start, end }
+    }
+}

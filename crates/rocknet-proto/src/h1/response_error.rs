@@ -1,0 +1,46 @@
+//! Errors in the response of an upstream, for which the proxy sends 502.
+
+use crate::refusal::{ChunkError, FieldError, FramingError};
+
+/// Error in a response. The connection reads nothing after it, and nothing is repaired.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum ResponseError {
+    /// Bytes without a request, such as a response planted for the next client of a shared connection.
+    Unsolicited,
+    /// A status line that is not `HTTP-version SP 3DIGIT SP reason CRLF` (RFC 9112 §4).
+    StatusLine,
+    /// A status line with a bare LF or CR.
+    StatusLineEnd,
+    /// A version other than 1.0 and 1.1.
+    Version,
+    /// 101 without a request for an upgrade, or to a protocol that was not requested (RFC 9110 §15.2.2).
+    UnsolicitedUpgrade,
+    /// More than [`MAX_INTERIM`](super::MAX_INTERIM) interim responses.
+    TooManyInterim,
+    /// An invalid field line, or too many.
+    Field(FieldError),
+    /// Ambiguous or invalid framing of the body.
+    Framing(FramingError),
+    /// An invalid chunked body.
+    Chunk(ChunkError),
+    /// The connection ended before the response did.
+    Truncated,
+}
+
+impl ResponseError {
+    /// Returns a noun phrase for logs, without any bytes of the upstream.
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::Unsolicited => "a response without a request",
+            Self::StatusLine => "a malformed status line",
+            Self::StatusLineEnd => "a status line that does not end with CRLF",
+            Self::Version => "an unsupported version",
+            Self::UnsolicitedUpgrade => "an upgrade that was not requested",
+            Self::TooManyInterim => "too many interim responses",
+            Self::Field(error) => error.reason(),
+            Self::Framing(error) => error.reason(),
+            Self::Chunk(error) => error.reason(),
+            Self::Truncated => "the connection ended within a response",
+        }
+    }
+}
