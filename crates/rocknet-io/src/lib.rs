@@ -7,6 +7,7 @@ pub mod child;
 pub mod confined_fs;
 #[cfg(unix)]
 pub mod descriptors;
+pub mod epoll;
 #[cfg(all(unix, not(target_vendor = "apple")))]
 pub mod fd_channel;
 #[cfg(target_vendor = "apple")]
@@ -14,15 +15,12 @@ pub mod fd_channel;
 pub mod fd_channel;
 #[cfg(unix)]
 pub mod file;
+#[cfg(target_os = "linux")]
+pub mod io_uring;
 #[cfg(test)]
 mod isolated_test;
 pub mod link;
 pub mod machine;
-#[cfg(unix)]
-mod outgoing;
-#[cfg(not(unix))]
-#[path = "outgoing/portable.rs"]
-mod outgoing;
 pub mod owned_thread;
 pub mod pipe;
 #[cfg(unix)]
@@ -32,8 +30,6 @@ pub mod privileges;
 pub mod program;
 pub mod queue;
 pub mod read_ahead;
-#[cfg(target_os = "linux")]
-pub mod ring;
 pub mod runtime;
 #[cfg(unix)]
 pub mod sealed_file;
@@ -42,8 +38,6 @@ pub mod sim;
 pub mod socket;
 #[cfg(unix)]
 pub mod stream;
-#[cfg(unix)]
-pub mod tcp;
 #[cfg(unix)]
 pub mod temp_file;
 pub mod terminal;

@@ -5,7 +5,7 @@ use std::io;
 
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 
-use crate::outgoing;
+use crate::epoll::write_batch;
 
 #[cfg(target_os = "linux")]
 mod probe;
@@ -28,7 +28,7 @@ const TASKS_BETWEEN_EVENTS: u32 = 256;
 pub struct Runtime {
     runtime: LocalRuntime,
     /// These are dropped after all tasks.
-    _outgoing: outgoing::Installed,
+    _outgoing: write_batch::Installed,
     _ring: Option<system::Ring>,
 }
 
@@ -36,11 +36,11 @@ impl Runtime {
     /// Driven by the events of the runtime itself. `batch`: most of them taken from the kernel at once.
     pub fn new(batch: usize) -> io::Result<Runtime> {
         let runtime = builder(batch)
-            .on_thread_park(outgoing::park)
+            .on_thread_park(write_batch::park)
             .build_local(LocalOptions::default())?;
         Ok(Runtime {
             runtime,
-            _outgoing: outgoing::install(),
+            _outgoing: write_batch::install(),
             _ring: None,
         })
     }
@@ -50,7 +50,7 @@ impl Runtime {
         let (runtime, ring) = system::with_ring(&mut builder(batch))?;
         Ok(Runtime {
             runtime,
-            _outgoing: outgoing::install(),
+            _outgoing: write_batch::install(),
             _ring: Some(ring),
         })
     }
@@ -94,6 +94,6 @@ pub fn spawn<F: Future<Output = ()> + 'static>(future: F) {
 pub async fn hear() {
     tokio::task::yield_now().await;
     // Who yields has no rest, before which all would leave: whatever was put meanwhile is not to wait for that.
-    outgoing::park();
+    write_batch::park();
     system::hear_ring();
 }

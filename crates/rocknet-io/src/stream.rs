@@ -4,12 +4,12 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::task::{Context, Poll};
 
+use crate::epoll::Tcp;
+#[cfg(target_os = "linux")]
+use crate::io_uring::{self, RingStream};
 use crate::link::{Link, Received};
 use crate::pipe::Pipe;
 use crate::queue::SendQueue;
-#[cfg(target_os = "linux")]
-use crate::ring::{self, RingStream};
-use crate::tcp::Tcp;
 
 /// A connected, non-blocking stream socket.
 pub enum Stream {
@@ -22,7 +22,7 @@ impl Stream {
     /// Takes over an accepted socket; it must be non-blocking.
     pub fn new(socket: OwnedFd) -> io::Result<Stream> {
         #[cfg(target_os = "linux")]
-        if let Some(driver) = ring::current() {
+        if let Some(driver) = io_uring::current() {
             return Ok(Stream::Ring(RingStream::new(driver, socket)));
         }
         Ok(Stream::Tcp(Tcp::new(socket)?))

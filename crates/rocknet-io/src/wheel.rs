@@ -10,7 +10,7 @@
 //! Ticks are counted in 32 bits, because every connection holds several: ticks of 10 ms come round after 497 days. So which
 //! of two is the later is told by the way from one to the other, and no deadline is further away than half of the round.
 
-mod waiting;
+mod timeout;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

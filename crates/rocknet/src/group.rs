@@ -9,9 +9,9 @@ use std::task::Poll;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use rocknet_io::epoll::Acceptor;
 use rocknet_io::runtime::Runtime;
 use rocknet_io::socket::{Address, Listener};
-use rocknet_io::tcp::Acceptor;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::backend::Backend;

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rocknet_config::model::{Host, PhpVersion};
-use rocknet_io::tcp::Resting;
+use rocknet_io::epoll::Resting;
 
 use super::socket::{Lookups, Socket};
 use super::trouble::Trouble;

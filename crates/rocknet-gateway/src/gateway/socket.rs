@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use rocknet_config::model::Host;
+use rocknet_io::epoll::{Resting, Tcp};
 use rocknet_io::link::{Link, Received};
 use rocknet_io::queue::SendQueue;
-use rocknet_io::tcp::{Resting, Tcp};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;

@@ -4,22 +4,22 @@ use std::io;
 
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 
-use crate::ring;
+use crate::io_uring;
 
 /// Keeps the ring of this thread; dropped after all tasks.
-pub type Ring = ring::Installed;
+pub type Ring = io_uring::Installed;
 
 pub fn with_ring(builder: &mut Builder) -> io::Result<(LocalRuntime, Ring)> {
     let runtime = builder
-        .on_thread_park(ring::park)
+        .on_thread_park(io_uring::park)
         .build_local(LocalOptions::default())?;
-    let ring = runtime.block_on(async { ring::install() })?;
+    let ring = runtime.block_on(async { io_uring::install() })?;
     Ok((runtime, ring))
 }
 
 /// Takes from the ring what it has for this thread's tasks.
 pub fn hear_ring() {
-    if let Some(driver) = ring::current() {
+    if let Some(driver) = io_uring::current() {
         driver.hear();
     }
 }

@@ -9,9 +9,9 @@ use std::thread;
 use rustix::io::Errno;
 
 use super::Runtime;
+use crate::io_uring::{RingStream, current};
 use crate::link::Link;
 use crate::queue::SendQueue;
-use crate::ring::{RingStream, current};
 
 /// Why io_uring cannot be had here, if so. Tried, not guessed: with a ring, a pair of sockets, and bytes between them.
 pub fn trouble() -> Option<String> {

@@ -26,7 +26,7 @@ impl Ticker {
             TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC,
         )?;
         Ok(Ticker {
-            timer: crate::tcp::register(timer)?,
+            timer: crate::epoll::register(timer)?,
             length,
             on: false,
         })

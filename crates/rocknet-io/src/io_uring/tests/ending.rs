@@ -6,8 +6,8 @@ use std::pin::pin;
 use std::task::Poll;
 
 use super::{on_ring, once, pair, pattern, queue_of, receive, receive_all, send};
+use crate::io_uring::RingStream;
 use crate::link::Link;
-use crate::ring::RingStream;
 use crate::runtime::hear;
 
 #[test]

@@ -4,8 +4,8 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use super::Driver;
-use super::errands::Subject;
-use super::number::{Kind, tag};
+use super::file_operations::Subject;
+use super::user_data::{Kind, tag};
 
 /// One operation, until it has ended or nobody waits for it.
 pub(super) struct Errand {

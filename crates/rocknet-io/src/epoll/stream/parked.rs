@@ -7,8 +7,8 @@ use rustix::io::Errno;
 use tokio::io::unix::AsyncFd;
 
 use super::{Tcp, receive};
+use crate::epoll::write_batch::Sender;
 use crate::link::Link;
-use crate::outgoing::Sender;
 
 /// It stays with the loop of the thread that used it last, which costs that one nothing when it is wanted again; any other
 /// may take it over.

@@ -10,14 +10,14 @@ use rustix::io::Errno;
 use slab::Slab;
 use tokio::io::unix::AsyncFd;
 
-use super::buffers::Buffers;
-use super::epoll;
-use super::errands::Errands;
+use super::file_operations::Errands;
 use super::kernel::{END_WITHIN, Kernel, Operation};
-use super::number::{Kind, tag};
-use super::outbox::Outbox;
-use super::place::{Place, Receiving};
+use super::provided_buffers::Buffers;
+use super::runtime_epoll;
 use super::sink::Sink;
+use super::slot::{Place, Receiving};
+use super::user_data::{Kind, tag};
+use super::write_batch::Outbox;
 
 pub(super) struct State {
     pub kernel: Kernel,
@@ -54,8 +54,8 @@ pub(super) struct State {
 impl State {
     /// To be called on the runtime whose thread it is for.
     pub fn new() -> io::Result<State> {
-        let witness = crate::tcp::register(epoll::witness()?)?;
-        let epoll = epoll::watching(witness.get_ref().as_fd())?;
+        let witness = crate::epoll::register(runtime_epoll::witness()?)?;
+        let epoll = runtime_epoll::watching(witness.get_ref().as_fd())?;
         State::over(Kernel::new()?, epoll, Some(witness))
     }
 

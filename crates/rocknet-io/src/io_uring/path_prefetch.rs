@@ -11,8 +11,8 @@ use std::task::{Context, Poll};
 use io_uring::types::OpenHow;
 use rustix::fs::{OFlags, ResolveFlags};
 
-use super::errand::Errand;
-use super::errands::{Names, Subject};
+use super::file_operation::Errand;
+use super::file_operations::{Names, Subject};
 use super::{Driver, current};
 
 /// Ends when the kernel knows all names of the way, or could not find them out: who opens the file is told.

@@ -3,8 +3,8 @@
 mod children;
 mod ending;
 mod failure;
-mod names;
-mod reads;
+mod path_prefetch;
+mod read_ahead;
 mod receiving;
 mod sending;
 mod turns;

@@ -12,11 +12,11 @@ use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, Wake, Waker, ready};
 
 use super::Total;
+use crate::io_uring::simulated::Die;
+use crate::io_uring::{Driver, RingStream};
 use crate::link::{Link, Received};
 use crate::pipe::Pipes;
 use crate::queue::SendQueue;
-use crate::ring::simulated::Die;
-use crate::ring::{Driver, RingStream};
 
 /// What one side says from a place on: bytes that tell the place. No more than twice what a pipe holds.
 fn bytes(seed: usize, from: usize, length: usize) -> &'static [u8] {

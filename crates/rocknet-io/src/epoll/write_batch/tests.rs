@@ -9,10 +9,10 @@ use std::thread;
 use socket2::SockRef;
 
 use super::*;
+use crate::epoll::Tcp;
 use crate::link::Link;
 use crate::queue::SendQueue;
 use crate::runtime::{Runtime, hear, kinds, spawn};
-use crate::tcp::Tcp;
 
 /// A link and its peer, which gives up in time where nothing comes.
 fn pair() -> (Tcp, TcpStream) {

@@ -6,10 +6,10 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use super::Driver;
+use crate::epoll::{self, FILE_TURN, Tcp};
 use crate::link::{Link, Received};
 use crate::pipe::Pipe;
 use crate::queue::SendQueue;
-use crate::tcp::{self, FILE_TURN, Tcp};
 
 /// A connected, non-blocking stream socket.
 pub struct RingStream {
@@ -69,7 +69,7 @@ impl Link for RingStream {
     fn poll_recv<'b>(&mut self, context: &mut Context<'_>, buffer: &'b mut [u8]) -> Poll<io::Result<Received<'b>>> {
         if self.fresh {
             self.fresh = false;
-            match tcp::receive(self.socket()?, buffer) {
+            match epoll::receive(self.socket()?, buffer) {
                 Ok(got) => {
                     self.driver.brought(self.place, got, buffer.len());
                     return Poll::Ready(Ok(Received::Lent(&buffer[..got])));
@@ -95,7 +95,7 @@ impl Link for RingStream {
         }
         let socket = self.socket()?;
         let mut file_budget = FILE_TURN;
-        match tcp::send_queue(socket, queue, &mut file_budget) {
+        match epoll::send_queue(socket, queue, &mut file_budget) {
             Ok(true) => Poll::Ready(Ok(())),
             Ok(false) => {
                 context.waker().wake_by_ref();
@@ -137,29 +137,29 @@ impl Link for RingStream {
     }
 
     fn shut_down(&mut self) -> io::Result<()> {
-        tcp::shut_down(self.socket()?)
+        epoll::shut_down(self.socket()?)
     }
 
     fn reset(&mut self) {
         if let Ok(socket) = self.socket() {
-            tcp::reset(socket);
+            epoll::reset(socket);
         }
     }
 
     fn keep_alive(&mut self) {
         if let Ok(socket) = self.socket() {
-            tcp::keep_alive(socket);
+            epoll::keep_alive(socket);
         }
     }
 
     fn limit_unsent(&mut self, bytes: Option<u32>) {
         if let Ok(socket) = self.socket() {
-            tcp::limit_unsent(socket, bytes);
+            epoll::limit_unsent(socket, bytes);
         }
     }
 
     fn in_flight(&self) -> u64 {
-        self.socket().map_or(0, tcp::in_flight)
+        self.socket().map_or(0, epoll::in_flight)
     }
 
     fn sends_files(&self) -> bool {

@@ -7,8 +7,8 @@ use std::task::Poll;
 use std::thread;
 
 use super::{on_ring, once, pair, pattern, queue_of, receive, receive_all, send};
+use crate::io_uring::Driver;
 use crate::link::Link;
-use crate::ring::Driver;
 use crate::runtime::hear;
 
 #[test]

@@ -10,8 +10,8 @@ use std::task::{Context, Poll};
 use rustix::io::Errno;
 
 use super::Driver;
-use super::bulk::MUCH;
-use super::place::{End, Receiving};
+use super::receive_mode::MUCH;
+use super::slot::{End, Receiving};
 use super::state::State;
 use crate::pipe::Pipe;
 

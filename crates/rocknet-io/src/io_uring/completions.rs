@@ -2,11 +2,11 @@
 
 use rustix::io::Errno;
 
-use super::bulk::MUCH;
 use super::kernel::Completion;
-use super::number::{Kind, untag};
-use super::place::{End, Receiving};
+use super::receive_mode::MUCH;
+use super::slot::{End, Receiving};
 use super::state::State;
+use super::user_data::{Kind, untag};
 
 impl State {
     /// Takes the completions; tells how many connections have something to take back.

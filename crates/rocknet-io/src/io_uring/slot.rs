@@ -6,9 +6,9 @@ use std::task::Waker;
 
 use rustix::io::Errno;
 
-use super::buffers::{Buffers, Filled};
-use super::bulk::Bulk;
-use super::outbox::Number;
+use super::provided_buffers::{Buffers, Filled};
+use super::receive_mode::Bulk;
+use super::write_batch::Number;
 
 /// Where the receiving operation of a connection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

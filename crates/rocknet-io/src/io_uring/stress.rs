@@ -19,8 +19,8 @@ use rustix::fs::ResolveFlags;
 use self::pair::{Flag, Pair};
 use super::Driver;
 use super::kernel::Kernel;
-use super::names::names_ahead_on;
-use super::reads::read_ahead_on;
+use super::path_prefetch::names_ahead_on;
+use super::read_ahead::read_ahead_on;
 use super::simulated::{Die, Simulated, Weather};
 use super::state::State;
 use crate::confined_fs::Root;
@@ -56,7 +56,7 @@ const WEATHERS: &[(&str, Weather)] = &[
 #[test]
 fn nothing_is_lost_mixed_up_or_left_behind_whatever_the_ring_does() {
     // Alone: descriptors are counted.
-    if !in_own_process("ring::stress::nothing_is_lost_mixed_up_or_left_behind_whatever_the_ring_does") {
+    if !in_own_process("io_uring::stress::nothing_is_lost_mixed_up_or_left_behind_whatever_the_ring_does") {
         return;
     }
     let runtime = Runtime::new(64).expect("a runtime");

@@ -7,8 +7,8 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::errand::Errand;
-use super::errands::Subject;
+use super::file_operation::Errand;
+use super::file_operations::Subject;
 use super::sink::STRETCH;
 use super::{Driver, current};
 

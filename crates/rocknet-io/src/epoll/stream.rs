@@ -10,19 +10,19 @@ use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
+use crate::epoll::write_batch::{SEND, Sender};
 use crate::file::sendfile;
 use crate::link::{Link, Received};
-use crate::outgoing::{SEND, Sender};
 use crate::pipe::Pipe;
 use crate::queue::{MAX_SLICES, SendQueue};
 use crate::socket::{
     AcceptErrorKind, Keepalive, Listener, PeerAddress, accept, accept_error_kind, cork, keepalive, notsent_lowat,
 };
 
-mod connecting;
-mod resting;
+mod connect;
+mod parked;
 
-pub use resting::Resting;
+pub use parked::Resting;
 
 /// Most bytes of files sent before other connections get their turn: what was measured to cost least or nearly so for 1 to 64
 /// connections, whatever the size of the file (decision 7).

@@ -13,8 +13,8 @@ use rustix::net::{RecvFlags, recv};
 
 #[cfg(test)]
 use super::simulated::Simulated;
+use crate::epoll;
 use crate::pipe::Pipe;
-use crate::tcp;
 
 /// The one group of buffers of a ring.
 const GROUP: u16 = 0;
@@ -215,7 +215,7 @@ impl Kernel {
             Kernel::Ring(_) | Kernel::Closed => {
                 // SAFETY: the socket of a place is open until the place is left, and nobody else closes it in between.
                 let socket = unsafe { BorrowedFd::borrow_raw(socket) };
-                tcp::receive(socket, buffer)
+                epoll::receive(socket, buffer)
             }
             #[cfg(test)]
             Kernel::Simulated(simulated) => simulated.receive_now(socket, buffer),

@@ -1,6 +1,6 @@
 //! Whether a connection brings so much that it is received for by calls, and not by an operation of the ring that stays.
 
-use super::buffers::BUFFER;
+use super::provided_buffers::BUFFER;
 
 /// Bytes that came in a turn, or at once, from which on a call costs less than buffers and copies.
 pub(super) const MUCH: usize = 2 * BUFFER;

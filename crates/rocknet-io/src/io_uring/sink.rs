@@ -5,7 +5,7 @@ use std::ptr::NonNull;
 
 use rustix::mm::munmap;
 
-use super::buffers::map;
+use super::provided_buffers::map;
 
 /// Bytes of one operation, one after the other, so that the kernel sees a file that is read from its start and reads ahead
 /// of us by itself. From 128 KiB on, more than the pages that the kernel gathers at once, it gives the rest of a read that

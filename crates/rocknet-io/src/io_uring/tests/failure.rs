@@ -6,8 +6,8 @@ use std::io::{Read, Write};
 use rocknet_testing::{Need, skip};
 
 use super::{on_ring, once, pair, queue_of, receive, send};
+use crate::io_uring::current;
 use crate::isolated_test::in_own_process;
-use crate::ring::current;
 use crate::runtime::ring_trouble as trouble;
 use crate::stream::Stream;
 
@@ -36,7 +36,7 @@ fn when_the_ring_fails_connections_go_on_without_it() {
 fn without_memory_to_lock_there_is_a_ring_or_the_reason() {
     use rustix::process::{Resource, Rlimit, setrlimit};
     use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
-    if !in_own_process("ring::tests::failure::without_memory_to_lock_there_is_a_ring_or_the_reason") {
+    if !in_own_process("io_uring::tests::failure::without_memory_to_lock_there_is_a_ring_or_the_reason") {
         return;
     }
     let before = trouble();
@@ -62,7 +62,7 @@ fn without_descriptors_there_is_a_reason_instead_of_a_ring() {
         skip(Need::IoUring, &trouble);
         return;
     }
-    if in_own_process("ring::tests::failure::without_descriptors_there_is_a_reason_instead_of_a_ring") {
+    if in_own_process("io_uring::tests::failure::without_descriptors_there_is_a_reason_instead_of_a_ring") {
         use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
         let limit = getrlimit(Resource::Nofile);
         // Enough for the runtime and not for the ring; then for everything.

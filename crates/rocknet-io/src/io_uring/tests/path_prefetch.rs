@@ -8,12 +8,12 @@ use rustix::fs::ResolveFlags;
 
 use super::on_ring;
 use crate::confined_fs::Root;
+use crate::io_uring::names_ahead;
 use crate::isolated_test::in_own_process;
-use crate::ring::names_ahead;
 
 #[test]
 fn what_is_opened_while_the_ring_ends_is_closed() {
-    if !in_own_process("ring::tests::names::what_is_opened_while_the_ring_ends_is_closed") {
+    if !in_own_process("io_uring::tests::path_prefetch::what_is_opened_while_the_ring_ends_is_closed") {
         return;
     }
     let descriptors = || std::fs::read_dir("/proc/self/fd").expect("a list").count();

@@ -9,11 +9,11 @@ use std::task::{Context, Poll, Waker};
 use rustix::net::{AddressFamily, sockopt};
 
 use super::kernel::Operation;
-use super::number::{Kind, tag};
-use super::outbox::LARGEST;
-use super::place::{End, Place, Receiving};
+use super::slot::{End, Place, Receiving};
 use super::state::State;
-use crate::outgoing;
+use super::user_data::{Kind, tag};
+use super::write_batch::LARGEST;
+use crate::epoll::write_batch;
 
 /// Steps of connections after which the ring is turned though tasks are still running: tasks that wake themselves or one
 /// another must not keep everybody else waiting.
@@ -53,7 +53,7 @@ impl Drop for Installed {
 /// What the runtime does when it has nothing to do: sleeps in the ring until somebody is to be woken.
 pub(crate) fn park() {
     let Some(driver) = current() else {
-        outgoing::leave();
+        write_batch::leave();
         return;
     };
     while !driver.turn(true) && !driver.failed.get() {}
@@ -92,7 +92,7 @@ impl Driver {
     pub fn turn(&self, wait: bool) -> bool {
         self.steps.set(0);
         // Of sockets that the ring does not drive.
-        let has_returned = outgoing::leave();
+        let has_returned = write_batch::leave();
         if self.failed.get() {
             return has_returned;
         }

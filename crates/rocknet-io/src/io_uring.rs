@@ -7,32 +7,32 @@
 //! The kernel reads and writes memory that the ring owns, and no operation names memory of anybody else, so that a task
 //! may be dropped at any time.
 
-mod buffers;
-mod bulk;
-mod bulk_receive;
 mod completions;
 mod driver;
-mod epoll;
-mod errand;
-mod errands;
+mod file_operation;
+mod file_operations;
 mod kernel;
-mod names;
-mod number;
-mod outbox;
-mod place;
-mod reads;
+mod large_receive;
+mod path_prefetch;
+mod provided_buffers;
+mod read_ahead;
+mod receive_mode;
+mod runtime_epoll;
 #[cfg(test)]
 mod simulated;
 mod sink;
+mod slot;
 mod state;
 mod stream;
 #[cfg(test)]
 mod stress;
 #[cfg(test)]
 mod tests;
+mod user_data;
+mod write_batch;
 
 pub use driver::{Driver, current};
 pub(crate) use driver::{Installed, install, park};
-pub(crate) use names::names_ahead;
-pub use reads::read_ahead;
+pub(crate) use path_prefetch::names_ahead;
+pub use read_ahead::read_ahead;
 pub use stream::RingStream;
