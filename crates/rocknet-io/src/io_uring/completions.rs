@@ -4,7 +4,7 @@ use rustix::io::Errno;
 
 use super::kernel::Completion;
 use super::receive_mode::MUCH;
-use super::slot::{End, Receiving};
+use super::slot::{ReceiveEnd, ReceiveState};
 use super::state::State;
 use super::user_data::{Kind, untag};
 
@@ -16,17 +16,17 @@ impl State {
             let Some(completion) = self.kernel.next() else {
                 return returned;
             };
-            let Some((kind, place)) = untag(completion.number) else {
+            let Some((kind, index)) = untag(completion.number) else {
                 continue;
             };
             let result = completion.result;
             match kind {
-                Kind::CancelReceive => self.not_cancelled(place, result),
+                Kind::CancelReceive => self.cancel_failed(index, result),
                 Kind::CancelWrite => {}
-                Kind::Send => returned += usize::from(self.came_back(place, result)),
+                Kind::Send => returned += usize::from(self.send_failed(index, result)),
                 Kind::Errand => {
                     self.operations -= 1;
-                    self.wakers.extend(self.errands.ended(place, result));
+                    self.wakers.extend(self.errands.ended(index, result));
                 }
                 Kind::Epoll => {
                     self.operations -= 1;
@@ -35,103 +35,103 @@ impl State {
                 }
                 Kind::Write => {
                     self.operations -= 1;
-                    if let Some(known) = self.places.get_mut(place) {
-                        known.writing = false;
-                        self.wake(place);
+                    if let Some(slot) = self.slots.get_mut(index) {
+                        slot.awaits_writable = false;
+                        self.wake(index);
                     }
                 }
-                Kind::Receive => self.received(place, &completion),
+                Kind::Receive => self.received(index, &completion),
             }
         }
     }
 
     /// A send that did not go well: true if there is something to take back.
-    fn came_back(&mut self, place: usize, result: i32) -> bool {
-        let Some(known) = self.places.get_mut(place) else {
+    fn send_failed(&mut self, index: usize, result: i32) -> bool {
+        let Some(slot) = self.slots.get_mut(index) else {
             return false;
         };
         match usize::try_from(result) {
             Err(_) if Errno::from_raw_os_error(-result) != Errno::AGAIN => {
-                known.refused = Some(Errno::from_raw_os_error(-result));
+                slot.send_error = Some(Errno::from_raw_os_error(-result));
             }
-            sent => known.unsent = self.outbox.rest(known.letter, sent.unwrap_or(0)).to_vec(),
+            sent => slot.unsent = self.outbox.rest(slot.letter, sent.unwrap_or(0)).to_vec(),
         }
-        let returned = !known.unsent.is_empty();
-        self.wakers.extend(known.waker.take());
+        let returned = !slot.unsent.is_empty();
+        self.wakers.extend(slot.waker.take());
         returned
     }
 
-    fn received(&mut self, place: usize, completion: &Completion) {
+    fn received(&mut self, index: usize, completion: &Completion) {
         let result = completion.result;
-        let Some(known) = self.places.get_mut(place) else {
+        let Some(slot) = self.slots.get_mut(index) else {
             return;
         };
         if !completion.more {
             self.operations -= 1;
-            known.receiving = Receiving::Idle;
+            slot.receiving = ReceiveState::Idle;
         }
-        if known.only_waits {
+        if slot.poll_only {
             // An error as well: what there is to know of it the next receive tells.
-            known.bulk.has_something();
-            self.wake(place);
+            slot.bulk.has_something();
+            self.wake(index);
             return;
         }
         match (completion.buffer, usize::try_from(result)) {
-            (Some(id), Ok(length)) if length > 0 && !known.gone => {
-                if known.filled.is_empty() {
-                    self.held.push(place);
+            (Some(id), Ok(length)) if length > 0 && !slot.is_released => {
+                if slot.filled.is_empty() {
+                    self.held.push(index);
                 }
-                known.filled.extend(self.buffers.filled(id, length));
-                known.may_have_ended = known.is_local;
+                slot.filled.extend(self.buffers.filled(id, length));
+                slot.may_have_ended = slot.is_unix;
             }
             (Some(id), _) => self.buffers.give_back_empty(id),
             (None, Ok(_)) => {}
             (None, Err(_)) => match Errno::from_raw_os_error(-result) {
-                Errno::NOBUFS if !known.gone => {
-                    self.starved.push(place);
+                Errno::NOBUFS if !slot.is_released => {
+                    self.starved.push(index);
                     return;
                 }
                 // Ours, or nothing that another try does not mend.
                 Errno::NOBUFS | Errno::CANCELED | Errno::AGAIN | Errno::INTR => {}
-                error => known.end = Some(End::Failed(error)),
+                error => slot.end = Some(ReceiveEnd::Failed(error)),
             },
         }
         // The end is told without a buffer, or by one with nothing in it.
         if result == 0 {
-            known.end = Some(End::Closed);
+            slot.end = Some(ReceiveEnd::Closed);
         }
-        if !known.bulk.is_on() && known.filled_bytes() >= MUCH {
-            known.bulk.begin();
-            if known.receiving == Receiving::Armed {
-                self.cancel_receiving(place);
+        if !slot.bulk.is_on() && slot.filled_bytes() >= MUCH {
+            slot.bulk.begin();
+            if slot.receiving == ReceiveState::Armed {
+                self.cancel_receiving(index);
             }
         }
-        self.wake(place);
+        self.wake(index);
     }
 
     /// Whoever waits for a place looks again; one that nobody asks for any more is free with its last operation.
-    fn wake(&mut self, place: usize) {
-        let Some(known) = self.places.get_mut(place) else {
+    fn wake(&mut self, index: usize) {
+        let Some(slot) = self.slots.get_mut(index) else {
             return;
         };
-        if known.is_free() {
-            self.places.remove(place);
+        if slot.can_be_removed() {
+            self.slots.remove(index);
         } else {
-            self.wakers.extend(known.waker.take());
+            self.wakers.extend(slot.waker.take());
         }
     }
 
     /// Only a cancellation that failed is told. What it was for has ended by itself, and its completion came first; or
     /// the kernel had it in hand at that moment and found nothing to cancel: then it still waits.
-    fn not_cancelled(&mut self, place: usize, result: i32) {
-        let Some(known) = self.places.get_mut(place) else {
+    fn cancel_failed(&mut self, index: usize, result: i32) {
+        let Some(slot) = self.slots.get_mut(index) else {
             return;
         };
         let told = Errno::from_raw_os_error(-result);
-        if known.receiving == Receiving::Cancelled && matches!(told, Errno::NOENT | Errno::ALREADY) {
-            known.receiving = Receiving::Armed;
-            if known.gone {
-                self.cancel_receiving(place);
+        if slot.receiving == ReceiveState::Cancelled && matches!(told, Errno::NOENT | Errno::ALREADY) {
+            slot.receiving = ReceiveState::Armed;
+            if slot.is_released {
+                self.cancel_receiving(index);
             }
         }
     }

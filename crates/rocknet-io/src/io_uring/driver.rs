@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use rustix::net::{AddressFamily, sockopt};
 
 use super::kernel::Operation;
-use super::slot::{End, Place, Receiving};
+use super::slot::{ConnectionSlot, ReceiveEnd, ReceiveState};
 use super::state::State;
 use super::user_data::{Kind, tag};
 use super::write_batch::LARGEST;
@@ -97,7 +97,7 @@ impl Driver {
             return has_returned;
         }
         let mut state = self.state.borrow_mut();
-        state.put_by();
+        state.stash_filled();
         let mut entered = state.enter(wait && !has_returned);
         let mut returned = state.reap();
         while entered.is_ok() && state.kernel.keeps_completions() {
@@ -146,66 +146,66 @@ impl Driver {
         act(&mut self.state.borrow_mut())
     }
 
-    /// A place for a socket, which is to stay open until it is given to `leave`.
-    pub(super) fn enter(&self, socket: BorrowedFd<'_>) -> usize {
-        let is_local = matches!(sockopt::socket_domain(socket), Ok(AddressFamily::UNIX));
-        let place = Place::new(socket.as_raw_fd(), is_local);
-        self.state.borrow_mut().places.insert(place)
+    /// A place for a socket, which is to stay open until it is given to `release`.
+    pub(super) fn register(&self, socket: BorrowedFd<'_>) -> usize {
+        let is_unix = matches!(sockopt::socket_domain(socket), Ok(AddressFamily::UNIX));
+        let slot = ConnectionSlot::new(socket.as_raw_fd(), is_unix);
+        self.state.borrow_mut().slots.insert(slot)
     }
 
     /// Nobody asks for this place any more. Its socket is closed as soon as no operation can mistake another for it; `None`
     /// if it lives on without this ring.
-    pub(super) fn leave(&self, place: usize, socket: Option<OwnedFd>) {
-        self.flush(place);
+    pub(super) fn release(&self, index: usize, socket: Option<OwnedFd>) {
+        self.flush(index);
         let mut state = self.state.borrow_mut();
-        let State { places, buffers, .. } = &mut *state;
-        let Some(known) = places.get_mut(place) else { return };
-        known.gone = true;
-        known.waker = None;
-        if !known.unsent.is_empty() {
-            known.unsent = Vec::new();
+        let State { slots, buffers, .. } = &mut *state;
+        let Some(slot) = slots.get_mut(index) else { return };
+        slot.is_released = true;
+        slot.waker = None;
+        if !slot.unsent.is_empty() {
+            slot.unsent = Vec::new();
             self.returned.set(self.returned.get() - 1);
         }
-        for filled in known.filled.drain(..) {
+        for filled in slot.filled.drain(..) {
             buffers.give_back(filled);
         }
-        known.stash = Vec::new();
-        let (receiving, writing) = (known.receiving, known.writing);
-        if known.is_free() || self.failed.get() {
-            places.remove(place);
+        slot.stash = Vec::new();
+        let (receiving, awaits_writable) = (slot.receiving, slot.awaits_writable);
+        if slot.can_be_removed() || self.failed.get() {
+            slots.remove(index);
             return;
         }
-        if receiving == Receiving::Armed {
-            state.cancel_receiving(place);
+        if receiving == ReceiveState::Armed {
+            state.cancel_receiving(index);
         }
-        if writing {
-            state.cancel_writing(place);
+        if awaits_writable {
+            state.cancel_writing(index);
         }
         state.closing.extend(socket);
     }
 
     /// Whether nothing that arrived is left to be taken, nor an end to be told.
-    pub(super) fn is_empty(&self, place: usize) -> bool {
+    pub(super) fn is_empty(&self, index: usize) -> bool {
         let state = self.state.borrow();
-        let known = &state.places[place];
-        known.stash.is_empty() && known.filled.is_empty() && known.end.is_none() && known.refused.is_none()
+        let slot = &state.slots[index];
+        slot.stash.is_empty() && slot.filled.is_empty() && slot.end.is_none() && slot.send_error.is_none()
     }
 
     /// Takes bytes to be sent with all others of this turn; false if it does not.
     #[inline]
-    pub(super) fn send(&self, place: usize, bytes: &[u8]) -> bool {
+    pub(super) fn send(&self, index: usize, bytes: &[u8]) -> bool {
         if bytes.len() > LARGEST || self.failed.get() {
             return false;
         }
         let mut state = self.state.borrow_mut();
-        let State { places, outbox, .. } = &mut *state;
-        let known = &mut places[place];
-        if !known.unsent.is_empty() || known.refused.is_some() {
+        let State { slots, outbox, .. } = &mut *state;
+        let slot = &mut slots[index];
+        if !slot.unsent.is_empty() || slot.send_error.is_some() {
             return false;
         }
-        match outbox.put(place, known.letter, bytes) {
+        match outbox.put(index, slot.letter, bytes) {
             Some(number) => {
-                known.letter = Some(number);
+                slot.letter = Some(number);
                 true
             }
             None => false,
@@ -213,25 +213,25 @@ impl Driver {
     }
 
     /// To be called before something is sent without this ring.
-    pub(super) fn step_aside(&self, place: usize) {
-        self.flush(place);
+    pub(super) fn flush_before_direct_send(&self, index: usize) {
+        self.flush(index);
         self.step(SEND_STEPS);
     }
 
     /// What was taken to be sent leaves now, or comes back.
-    pub(super) fn flush(&self, place: usize) {
-        let waits = |state: &State| state.places.get(place).is_some_and(|known| known.letter.is_some());
+    pub(super) fn flush(&self, index: usize) {
+        let waits = |state: &State| state.slots.get(index).is_some_and(|slot| slot.letter.is_some());
         while waits(&self.state.borrow()) && !self.failed.get() {
             self.turn(false);
         }
     }
 
     #[inline]
-    pub(super) fn take_unsent(&self, place: usize) -> Option<Vec<u8>> {
+    pub(super) fn take_unsent(&self, index: usize) -> Option<Vec<u8>> {
         if self.returned.get() == 0 {
             return None;
         }
-        let unsent = std::mem::take(&mut self.state.borrow_mut().places[place].unsent);
+        let unsent = std::mem::take(&mut self.state.borrow_mut().slots[index].unsent);
         if unsent.is_empty() {
             return None;
         }
@@ -240,13 +240,13 @@ impl Driver {
     }
 
     /// Why nothing more can be sent, if so; pending while something came back that has not been taken.
-    pub(super) fn poll_sendable(&self, context: &Context<'_>, place: usize) -> Poll<io::Result<()>> {
+    pub(super) fn poll_sendable(&self, context: &Context<'_>, index: usize) -> Poll<io::Result<()>> {
         let state = self.state.borrow();
-        let known = &state.places[place];
-        if let Some(error) = known.refused {
+        let slot = &state.slots[index];
+        if let Some(error) = slot.send_error {
             return Poll::Ready(Err(error.into()));
         }
-        if known.unsent.is_empty() {
+        if slot.unsent.is_empty() {
             return Poll::Ready(Ok(()));
         }
         context.waker().wake_by_ref();
@@ -257,39 +257,36 @@ impl Driver {
     pub(super) fn poll_receive(
         &self,
         context: &Context<'_>,
-        place: usize,
+        index: usize,
         buffer: &mut [u8],
     ) -> Poll<io::Result<usize>> {
         self.step(1);
         let mut state = self.state.borrow_mut();
         let State {
-            places,
-            buffers,
-            kernel,
-            ..
+            slots, buffers, kernel, ..
         } = &mut *state;
-        let known = &mut places[place];
-        if let Some(error) = known.refused {
+        let slot = &mut slots[index];
+        if let Some(error) = slot.send_error {
             return Poll::Ready(Err(error.into()));
         }
-        if !known.unsent.is_empty() {
+        if !slot.unsent.is_empty() {
             // First it is to be taken back.
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
-        let got = known.take(buffers, buffer);
+        let got = slot.take(buffers, buffer);
         if got > 0 {
             return Poll::Ready(Ok(got));
         }
-        if known.end.is_some() && known.letter.is_some() {
+        if slot.end.is_some() && slot.letter.is_some() {
             // The end may be the last that is asked for: what was to be sent before must have left.
             drop(state);
-            self.flush(place);
-            return self.poll_receive(context, place, buffer);
+            self.flush(index);
+            return self.poll_receive(context, index, buffer);
         }
-        match known.end {
-            Some(End::Closed) => return Poll::Ready(Ok(0)),
-            Some(End::Failed(error)) => return Poll::Ready(Err(error.into())),
+        match slot.end {
+            Some(ReceiveEnd::Closed) => return Poll::Ready(Ok(0)),
+            Some(ReceiveEnd::Failed(error)) => return Poll::Ready(Err(error.into())),
             None => {}
         }
         if self.failed.get() {
@@ -297,43 +294,43 @@ impl Driver {
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
-        if known.bulk.is_on() {
+        if slot.bulk.is_on() {
             drop(state);
-            return self.receive_in_bulk(context, place, buffer);
+            return self.receive_in_bulk(context, index, buffer);
         }
-        if known.may_have_ended && known.receiving == Receiving::Armed {
-            known.may_have_ended = false;
-            if kernel.has_ended(known.socket) {
-                known.end = Some(End::Closed);
+        if slot.may_have_ended && slot.receiving == ReceiveState::Armed {
+            slot.may_have_ended = false;
+            if kernel.has_ended(slot.socket) {
+                slot.end = Some(ReceiveEnd::Closed);
                 drop(state);
-                return self.poll_receive(context, place, buffer);
+                return self.poll_receive(context, index, buffer);
             }
         }
-        known.wait(context.waker());
-        if known.receiving == Receiving::Idle {
-            state.arm(place);
+        slot.wait(context.waker());
+        if slot.receiving == ReceiveState::Idle {
+            state.arm(index);
         }
         Poll::Pending
     }
 
     /// Wakes the task when there is room in the socket.
-    pub(super) fn wake_when_writable(&self, context: &Context<'_>, place: usize) {
+    pub(super) fn wake_when_writable(&self, context: &Context<'_>, index: usize) {
         if self.failed.get() {
             context.waker().wake_by_ref();
             return;
         }
         let mut state = self.state.borrow_mut();
-        let known = &mut state.places[place];
-        known.wait(context.waker());
-        if !known.writing {
-            known.writing = true;
+        let slot = &mut state.slots[index];
+        slot.wait(context.waker());
+        if !slot.awaits_writable {
+            slot.awaits_writable = true;
             let wanted = (libc::POLLOUT | libc::POLLERR | libc::POLLHUP) as u32;
             let operation = Operation::Wait {
-                descriptor: known.socket,
+                descriptor: slot.socket,
                 events: wanted,
             };
             state.operations += 1;
-            state.push(operation, tag(Kind::Write, place));
+            state.push(operation, tag(Kind::Write, index));
         }
     }
 
@@ -341,7 +338,7 @@ impl Driver {
     #[cfg(test)]
     pub(super) fn counts(&self) -> (usize, usize) {
         let state = self.state.borrow();
-        (state.places.len(), state.operations - usize::from(state.watching))
+        (state.slots.len(), state.operations - usize::from(state.watching))
     }
 
     #[cfg(test)]

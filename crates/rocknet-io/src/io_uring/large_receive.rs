@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use super::Driver;
 use super::receive_mode::MUCH;
-use super::slot::{End, Receiving};
+use super::slot::{ReceiveEnd, ReceiveState};
 use super::state::State;
 use crate::pipe::Pipe;
 
@@ -20,15 +20,15 @@ const STEPS: u32 = 8;
 
 impl Driver {
     /// A first call brought so much of what was asked for: more is likely to follow.
-    pub(super) fn brought(&self, place: usize, got: usize, asked: usize) {
+    pub(super) fn brought(&self, index: usize, got: usize, asked: usize) {
         if got == asked && got >= MUCH {
-            self.with_state(|state| state.places[place].bulk.begin());
+            self.with_state(|state| state.slots[index].bulk.begin());
         }
     }
 
     /// Moves into a pipe what is received in bulk. 0: it is not, or there is nothing; or the end, which receiving tells.
-    pub(super) fn fill(&self, place: usize, pipe: &mut Pipe) -> io::Result<usize> {
-        let moved = self.with_state(|state| state.fill(place, pipe))?;
+    pub(super) fn fill(&self, index: usize, pipe: &mut Pipe) -> io::Result<usize> {
+        let moved = self.with_state(|state| state.fill(index, pipe))?;
         if moved > 0 {
             self.step(STEPS);
         }
@@ -39,10 +39,10 @@ impl Driver {
     pub(super) fn receive_in_bulk(
         &self,
         context: &Context<'_>,
-        place: usize,
+        index: usize,
         buffer: &mut [u8],
     ) -> Poll<io::Result<usize>> {
-        let received = self.with_state(|state| state.receive_in_bulk(context, place, buffer));
+        let received = self.with_state(|state| state.receive_in_bulk(context, index, buffer));
         if received.is_ready() {
             self.step(STEPS);
         }
@@ -51,46 +51,46 @@ impl Driver {
 }
 
 impl State {
-    fn fill(&mut self, place: usize, pipe: &mut Pipe) -> io::Result<usize> {
-        let known = &mut self.places[place];
-        if !known.has_all_in_its_socket() || known.bulk.is_empty() {
+    fn fill(&mut self, index: usize, pipe: &mut Pipe) -> io::Result<usize> {
+        let slot = &mut self.slots[index];
+        if !slot.holds_no_bytes() || slot.bulk.is_empty() {
             return Ok(0);
         }
-        let filled = self.kernel.fill(known.socket, pipe);
+        let filled = self.kernel.fill(slot.socket, pipe);
         match filled {
             Ok(0) => {}
-            Ok(moved) => known.bulk.moved(moved),
+            Ok(moved) => slot.bulk.moved(moved),
             // Said once by the kernel, and from now on here.
-            Err(ref error) => known.end = Some(End::Failed(Errno::from_io_error(error).unwrap_or(Errno::IO))),
+            Err(ref error) => slot.end = Some(ReceiveEnd::Failed(Errno::from_io_error(error).unwrap_or(Errno::IO))),
         }
         filled
     }
 
-    fn receive_in_bulk(&mut self, context: &Context<'_>, place: usize, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
-        let known = &mut self.places[place];
-        if !known.bulk.is_empty() && known.receiving == Receiving::Idle {
-            match self.kernel.receive(known.socket, buffer) {
+    fn receive_in_bulk(&mut self, context: &Context<'_>, index: usize, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+        let slot = &mut self.slots[index];
+        if !slot.bulk.is_empty() && slot.receiving == ReceiveState::Idle {
+            match self.kernel.receive(slot.socket, buffer) {
                 Ok(got) => {
-                    known.bulk.brought(got, buffer.len());
+                    slot.bulk.brought(got, buffer.len());
                     if got == 0 {
-                        known.end = Some(End::Closed);
+                        slot.end = Some(ReceiveEnd::Closed);
                     }
                     return Poll::Ready(Ok(got));
                 }
-                Err(Errno::AGAIN) => known.bulk.has_nothing(),
+                Err(Errno::AGAIN) => slot.bulk.has_nothing(),
                 Err(Errno::INTR) => {
                     context.waker().wake_by_ref();
                     return Poll::Pending;
                 }
                 Err(error) => {
-                    known.end = Some(End::Failed(error));
+                    slot.end = Some(ReceiveEnd::Failed(error));
                     return Poll::Ready(Err(error.into()));
                 }
             }
         }
-        known.wait(context.waker());
-        if known.receiving == Receiving::Idle {
-            self.arm(place);
+        slot.wait(context.waker());
+        if slot.receiving == ReceiveState::Idle {
+            self.arm(index);
         }
         Poll::Pending
     }

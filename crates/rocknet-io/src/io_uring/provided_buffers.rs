@@ -64,8 +64,8 @@ impl Buffers {
 
     /// What the kernel says it has filled: `id` and `length` from a completion that was not seen before.
     pub fn filled(&self, id: u16, length: usize) -> Option<Filled> {
-        let known = id < self.used && length <= BUFFER;
-        known.then_some(Filled {
+        let is_valid = id < self.used && length <= BUFFER;
+        is_valid.then_some(Filled {
             id,
             length: length as u16,
         })

@@ -12,7 +12,7 @@ use super::write_batch::Number;
 
 /// Where the receiving operation of a connection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Receiving {
+pub(super) enum ReceiveState {
     Idle,
     Armed,
     /// Told to end; its last completion is still to come.
@@ -21,84 +21,84 @@ pub(super) enum Receiving {
 
 /// How a connection's incoming bytes ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum ReceiveEnd {
     Closed,
     Failed(Errno),
 }
 
-pub(super) struct Place {
+pub(super) struct ConnectionSlot {
     /// Open as long as anything was asked for it that has not been handed over.
     pub socket: RawFd,
     pub waker: Option<Waker>,
-    pub receiving: Receiving,
+    pub receiving: ReceiveState,
     pub bulk: Bulk,
     /// The receiving operation brings no bytes: it waits for them, and the task receives by itself.
-    pub only_waits: bool,
+    pub poll_only: bool,
     /// A Unix socket, of which the kernel may keep the end to itself; see [`Kernel::has_ended`](super::kernel::Kernel::has_ended).
-    pub is_local: bool,
+    pub is_unix: bool,
     /// Bytes of a Unix socket arrived since its end was last looked for.
     pub may_have_ended: bool,
     /// Waits for room in the socket.
-    pub writing: bool,
+    pub awaits_writable: bool,
     /// What arrived in this turn.
     pub filled: VecDeque<Filled>,
     /// What arrived earlier and was not taken: copied, so that the buffers serve others.
     pub stash: Vec<u8>,
-    pub taken: usize,
-    pub end: Option<End>,
+    pub stash_read: usize,
+    pub end: Option<ReceiveEnd>,
     /// What waits in the outbox to leave.
     pub letter: Number,
     /// What came back from there.
     pub unsent: Vec<u8>,
     /// Why nothing more can be sent.
-    pub refused: Option<Errno>,
+    pub send_error: Option<Errno>,
     /// Nobody is interested any more; the place is free when its operations have ended.
-    pub gone: bool,
+    pub is_released: bool,
 }
 
-impl Place {
-    pub fn new(socket: RawFd, is_local: bool) -> Place {
-        Place {
+impl ConnectionSlot {
+    pub fn new(socket: RawFd, is_unix: bool) -> ConnectionSlot {
+        ConnectionSlot {
             socket,
             waker: None,
-            receiving: Receiving::Idle,
+            receiving: ReceiveState::Idle,
             bulk: Bulk::default(),
-            only_waits: false,
-            is_local,
+            poll_only: false,
+            is_unix,
             may_have_ended: false,
-            writing: false,
+            awaits_writable: false,
             filled: VecDeque::new(),
             stash: Vec::new(),
-            taken: 0,
+            stash_read: 0,
             end: None,
             letter: None,
             unsent: Vec::new(),
-            refused: None,
-            gone: false,
+            send_error: None,
+            is_released: false,
         }
     }
 
-    pub fn is_free(&self) -> bool {
-        self.gone && self.receiving == Receiving::Idle && !self.writing
+    pub fn can_be_removed(&self) -> bool {
+        self.is_released && self.receiving == ReceiveState::Idle && !self.awaits_writable
     }
 
     pub fn wait(&mut self, waker: &Waker) {
         match &mut self.waker {
-            Some(known) if known.will_wake(waker) => {}
-            known => *known = Some(waker.clone()),
+            Some(current) if current.will_wake(waker) => {}
+            current => *current = Some(waker.clone()),
         }
     }
 
     /// It is received for in bulk, and nothing of what has arrived, or of what was to be sent, is anywhere but in its socket.
-    pub fn has_all_in_its_socket(&self) -> bool {
+    pub fn holds_no_bytes(&self) -> bool {
         self.bulk.is_on()
-            && self.receiving == Receiving::Idle
+            && self.receiving == ReceiveState::Idle
             && self.filled.is_empty()
             && self.stash.is_empty()
             && self.end.is_none()
             && self.letter.is_none()
             && self.unsent.is_empty()
-            && self.refused.is_none()
+            && self.send_error.is_none()
     }
 
     /// Bytes that arrived in this turn and have not been taken.
@@ -110,20 +110,20 @@ impl Place {
     pub fn take(&mut self, buffers: &mut Buffers, buffer: &mut [u8]) -> usize {
         let mut at = 0;
         if !self.stash.is_empty() {
-            let left = &self.stash[self.taken..];
+            let left = &self.stash[self.stash_read..];
             at = left.len().min(buffer.len());
             buffer[..at].copy_from_slice(&left[..at]);
-            self.taken += at;
-            if self.taken < self.stash.len() {
+            self.stash_read += at;
+            if self.stash_read < self.stash.len() {
                 return at;
             }
-            (self.stash, self.taken) = (Vec::new(), 0);
+            (self.stash, self.stash_read) = (Vec::new(), 0);
         }
         while let Some(filled) = self.filled.front() {
             if filled.len() > buffer.len() - at {
                 if at == 0 {
                     // Offered less than one of our buffers holds.
-                    self.put_by(buffers);
+                    self.stash_filled(buffers);
                     return self.take(buffers, buffer);
                 }
                 break;
@@ -138,7 +138,7 @@ impl Place {
     }
 
     /// Moves what nobody took into memory of the connection's own; false if there was nothing.
-    pub fn put_by(&mut self, buffers: &mut Buffers) -> bool {
+    pub fn stash_filled(&mut self, buffers: &mut Buffers) -> bool {
         let any = !self.filled.is_empty();
         for filled in self.filled.drain(..) {
             self.stash.extend_from_slice(buffers.bytes(&filled));

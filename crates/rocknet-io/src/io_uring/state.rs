@@ -15,7 +15,7 @@ use super::kernel::{END_WITHIN, Kernel, Operation};
 use super::provided_buffers::Buffers;
 use super::runtime_epoll;
 use super::sink::Sink;
-use super::slot::{Place, Receiving};
+use super::slot::{ConnectionSlot, ReceiveState};
 use super::user_data::{Kind, tag};
 use super::write_batch::Outbox;
 
@@ -23,7 +23,7 @@ pub(super) struct State {
     pub kernel: Kernel,
     /// Given up instead of dropped if the kernel may still write to them.
     pub buffers: ManuallyDrop<Buffers>,
-    pub places: Slab<Place>,
+    pub slots: Slab<ConnectionSlot>,
     pub outbox: Outbox,
     pub errands: Errands,
     /// Given up like the buffers.
@@ -64,7 +64,7 @@ impl State {
         Ok(State {
             kernel,
             buffers,
-            places: Slab::new(),
+            slots: Slab::new(),
             outbox: Outbox::new(),
             errands: Errands::default(),
             sink: ManuallyDrop::new(Sink::new()?),
@@ -137,38 +137,38 @@ impl State {
     #[allow(unsafe_code)]
     fn post(&mut self) {
         let State {
-            kernel, outbox, places, ..
+            kernel, outbox, slots, ..
         } = self;
         while !outbox.is_posted() && !kernel.is_full() {
-            let Some((send, place)) = outbox.post(|place| places[place].socket) else {
+            let Some((send, index)) = outbox.post(|index| slots[index].socket) else {
                 return;
             };
             // SAFETY: the outbox never moves its memory, and does not change or free what it has posted until the kernel
             // has taken it over and is done with it: it is asked not to wait, so a send ends within that call. The
             // socket is open: a place with a letter is left only after the letter.
-            unsafe { kernel.push(send, tag(Kind::Send, place)) };
+            unsafe { kernel.push(send, tag(Kind::Send, index)) };
         }
     }
 
     pub fn clear_outbox(&mut self) {
         let State {
-            kernel, outbox, places, ..
+            kernel, outbox, slots, ..
         } = self;
         if outbox.is_posted() && !kernel.has_queued() {
-            outbox.clear(|place| {
-                if let Some(known) = places.get_mut(place) {
-                    known.letter = None;
+            outbox.clear(|index| {
+                if let Some(slot) = slots.get_mut(index) {
+                    slot.letter = None;
                 }
             });
         }
     }
 
-    pub fn arm(&mut self, place: usize) {
-        let known = &mut self.places[place];
-        known.receiving = Receiving::Armed;
-        known.only_waits = known.bulk.is_on();
-        let socket = known.socket;
-        let operation = match known.only_waits {
+    pub fn arm(&mut self, index: usize) {
+        let slot = &mut self.slots[index];
+        slot.receiving = ReceiveState::Armed;
+        slot.poll_only = slot.bulk.is_on();
+        let socket = slot.socket;
+        let operation = match slot.poll_only {
             true => Operation::Wait {
                 descriptor: socket,
                 events: (libc::POLLIN | libc::POLLRDHUP) as u32,
@@ -176,31 +176,31 @@ impl State {
             false => Operation::Receive(socket),
         };
         self.operations += 1;
-        self.push(operation, tag(Kind::Receive, place));
+        self.push(operation, tag(Kind::Receive, index));
     }
 
-    pub fn cancel_receiving(&mut self, place: usize) {
-        self.places[place].receiving = Receiving::Cancelled;
-        self.cancel(Kind::Receive, Kind::CancelReceive, place);
+    pub fn cancel_receiving(&mut self, index: usize) {
+        self.slots[index].receiving = ReceiveState::Cancelled;
+        self.cancel(Kind::Receive, Kind::CancelReceive, index);
     }
 
-    pub fn cancel_writing(&mut self, place: usize) {
-        self.cancel(Kind::Write, Kind::CancelWrite, place);
+    pub fn cancel_writing(&mut self, index: usize) {
+        self.cancel(Kind::Write, Kind::CancelWrite, index);
     }
 
-    fn cancel(&mut self, kind: Kind, by: Kind, place: usize) {
-        self.push(Operation::Cancel(tag(kind, place)), tag(by, place));
+    fn cancel(&mut self, kind: Kind, by: Kind, index: usize) {
+        self.push(Operation::Cancel(tag(kind, index)), tag(by, index));
     }
 
     /// Who has not taken what came in the last turn is not interested now: buffers are for those who are, and what else
     /// comes may wait in the socket.
-    pub fn put_by(&mut self) {
-        while let Some(place) = self.held.pop() {
-            let Some(known) = self.places.get_mut(place) else {
+    pub fn stash_filled(&mut self) {
+        while let Some(index) = self.held.pop() {
+            let Some(slot) = self.slots.get_mut(index) else {
                 continue;
             };
-            if known.put_by(&mut self.buffers) && known.receiving == Receiving::Armed {
-                self.cancel_receiving(place);
+            if slot.stash_filled(&mut self.buffers) && slot.receiving == ReceiveState::Armed {
+                self.cancel_receiving(index);
             }
         }
     }
@@ -211,12 +211,12 @@ impl State {
             return;
         }
         self.buffers.grow();
-        while let Some(place) = self.starved.pop() {
-            if let Some(known) = self.places.get(place)
-                && known.receiving == Receiving::Idle
-                && !known.gone
+        while let Some(index) = self.starved.pop() {
+            if let Some(slot) = self.slots.get(index)
+                && slot.receiving == ReceiveState::Idle
+                && !slot.is_released
             {
-                self.arm(place);
+                self.arm(index);
             }
         }
     }
@@ -230,13 +230,13 @@ impl State {
         self.closing.clear();
         self.outbox.clear(|_| {});
         // What was not handed over does not complete: nobody else lets go of these.
-        self.places.retain(|_, place| !place.gone);
-        for (_, place) in &mut self.places {
-            if place.letter.take().is_some() {
-                place.refused = Some(Errno::CONNABORTED);
+        self.slots.retain(|_, slot| !slot.is_released);
+        for (_, slot) in &mut self.slots {
+            if slot.letter.take().is_some() {
+                slot.send_error = Some(Errno::CONNABORTED);
             }
         }
-        let wakers = self.places.iter_mut().filter_map(|(_, place)| place.waker.take());
+        let wakers = self.slots.iter_mut().filter_map(|(_, slot)| slot.waker.take());
         self.wakers.extend(wakers);
         self.wakers.extend(self.errands.give_up());
         self.wakers.extend(self.keeper.take());

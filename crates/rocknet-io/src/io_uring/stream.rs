@@ -14,7 +14,7 @@ use crate::queue::SendQueue;
 /// A connected, non-blocking stream socket.
 pub struct RingStream {
     driver: Rc<Driver>,
-    place: usize,
+    slot: usize,
     /// There until this is dropped, or lives on without the ring.
     socket: Option<OwnedFd>,
     /// The same socket once the ring has failed.
@@ -27,7 +27,7 @@ impl RingStream {
     /// Takes over an accepted socket; it must be non-blocking.
     pub fn new(driver: Rc<Driver>, socket: OwnedFd) -> RingStream {
         RingStream {
-            place: driver.enter(socket.as_fd()),
+            slot: driver.register(socket.as_fd()),
             driver,
             socket: Some(socket),
             without: None,
@@ -60,7 +60,7 @@ impl RingStream {
 
 impl Drop for RingStream {
     fn drop(&mut self) {
-        self.driver.leave(self.place, self.socket.take());
+        self.driver.release(self.slot, self.socket.take());
     }
 }
 
@@ -71,25 +71,25 @@ impl Link for RingStream {
             self.fresh = false;
             match epoll::receive(self.socket()?, buffer) {
                 Ok(got) => {
-                    self.driver.brought(self.place, got, buffer.len());
+                    self.driver.brought(self.slot, got, buffer.len());
                     return Poll::Ready(Ok(Received::Lent(&buffer[..got])));
                 }
                 Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
                 Err(error) => return Poll::Ready(Err(error.into())),
             }
         }
-        if self.driver.has_failed() && self.driver.is_empty(self.place) {
+        if self.driver.has_failed() && self.driver.is_empty(self.slot) {
             return self.without()?.poll_recv(context, buffer);
         }
-        let got = ready!(self.driver.poll_receive(context, self.place, buffer))?;
+        let got = ready!(self.driver.poll_receive(context, self.slot, buffer))?;
         Poll::Ready(Ok(Received::Lent(&buffer[..got])))
     }
 
     #[inline]
     fn poll_send(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>> {
         // In order: what was taken before leaves first.
-        self.driver.step_aside(self.place);
-        ready!(self.driver.poll_sendable(context, self.place))?;
+        self.driver.flush_before_direct_send(self.slot);
+        ready!(self.driver.poll_sendable(context, self.slot))?;
         if self.driver.has_failed() {
             return self.without()?.poll_send(context, queue);
         }
@@ -102,7 +102,7 @@ impl Link for RingStream {
                 Poll::Pending
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                self.driver.wake_when_writable(context, self.place);
+                self.driver.wake_when_writable(context, self.slot);
                 Poll::Pending
             }
             Err(error) => Poll::Ready(Err(error)),
@@ -110,17 +110,17 @@ impl Link for RingStream {
     }
 
     fn fill(&mut self, context: &mut Context<'_>, pipe: &mut Pipe) -> io::Result<usize> {
-        if self.driver.has_failed() && self.driver.is_empty(self.place) {
+        if self.driver.has_failed() && self.driver.is_empty(self.slot) {
             return self.without()?.fill(context, pipe);
         }
-        self.driver.fill(self.place, pipe)
+        self.driver.fill(self.slot, pipe)
     }
 
     #[inline]
     fn send_together(&mut self, _: &mut Context<'_>, queue: &mut SendQueue) -> bool {
         let Some(plain) = queue.plain() else { return false };
         let length = plain.len();
-        let taken = self.driver.send(self.place, plain);
+        let taken = self.driver.send(self.slot, plain);
         if taken {
             queue.advance(length);
         }
@@ -129,11 +129,11 @@ impl Link for RingStream {
 
     #[inline]
     fn take_unsent(&mut self) -> Option<Vec<u8>> {
-        self.driver.take_unsent(self.place)
+        self.driver.take_unsent(self.slot)
     }
 
     fn flush(&mut self) {
-        self.driver.flush(self.place);
+        self.driver.flush(self.slot);
     }
 
     fn shut_down(&mut self) -> io::Result<()> {

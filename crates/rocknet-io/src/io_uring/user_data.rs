@@ -24,8 +24,8 @@ const ALL: [Kind; 7] = [
 ];
 const KIND_BITS: u32 = 3;
 
-pub(super) fn tag(kind: Kind, place: usize) -> u64 {
-    (place as u64) << KIND_BITS | kind as u64
+pub(super) fn tag(kind: Kind, index: usize) -> u64 {
+    (index as u64) << KIND_BITS | kind as u64
 }
 
 /// `None`: nothing of ours.
@@ -41,8 +41,8 @@ mod tests {
     #[test]
     fn numbers_come_back_as_they_went() {
         for kind in ALL {
-            for place in [0, 1, 100_000] {
-                assert_eq!(untag(tag(kind, place)), Some((kind, place)));
+            for index in [0, 1, 100_000] {
+                assert_eq!(untag(tag(kind, index)), Some((kind, index)));
             }
         }
         assert_eq!(untag(7), None);

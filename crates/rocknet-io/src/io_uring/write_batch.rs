@@ -23,7 +23,7 @@ pub(super) struct Outbox {
 /// One stretch for one connection.
 #[derive(Clone, Copy)]
 struct Letter {
-    place: usize,
+    index: usize,
     start: usize,
     end: usize,
 }
@@ -42,14 +42,14 @@ impl Outbox {
     }
 
     /// Takes bytes for a connection, whose letter is `number` if it has one already. `None`: all must leave first.
-    pub fn put(&mut self, place: usize, number: Number, bytes: &[u8]) -> Option<u32> {
+    pub fn put(&mut self, index: usize, number: Number, bytes: &[u8]) -> Option<u32> {
         let end = self.used + bytes.len();
         let room = self.memory.get_mut(self.used..end)?;
         let next = self.letters.len() as u32;
         let number = match number {
             None => {
                 self.letters.push(Letter {
-                    place,
+                    index,
                     start: self.used,
                     end,
                 });
@@ -73,11 +73,11 @@ impl Outbox {
         self.posted += 1;
         let bytes = &self.memory[letter.start..letter.end];
         let operation = Operation::Send {
-            socket: socket_of(letter.place),
+            socket: socket_of(letter.index),
             bytes: bytes.as_ptr(),
             length: bytes.len() as u32,
         };
-        Some((operation, letter.place))
+        Some((operation, letter.index))
     }
 
     pub fn is_posted(&self) -> bool {
@@ -95,7 +95,7 @@ impl Outbox {
     /// All have left or come back. Tells whose they were.
     pub fn clear(&mut self, mut each: impl FnMut(usize)) {
         for letter in self.letters.drain(..) {
-            each(letter.place);
+            each(letter.index);
         }
         (self.used, self.posted) = (0, 0);
     }

@@ -98,11 +98,11 @@ fn who_does_not_read_is_not_read_for() {
         );
         peer.set_nonblocking(true).expect("an option");
         let (content, mut sent) = (pattern(50_000_000), 0);
-        let mut refused = 0;
-        while refused < 10 {
+        let mut send_error = 0;
+        while send_error < 10 {
             match peer.write(&content[sent..]) {
                 Ok(more) => sent += more,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => refused += 1,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => send_error += 1,
                 Err(error) => panic!("{error}"),
             }
             hear().await;
@@ -116,7 +116,7 @@ fn who_does_not_read_is_not_read_for() {
 #[test]
 fn much_is_received_in_bulk_and_little_is_not() {
     fn in_bulk(driver: &Driver) -> bool {
-        driver.with_state(|state| state.places.iter().any(|(_, place)| place.bulk.is_on()))
+        driver.with_state(|state| state.slots.iter().any(|(_, slot)| slot.bulk.is_on()))
     }
     /// More than a socket holds, so that it comes in many pieces.
     const MUCH: usize = 1_000_000;
