@@ -3,10 +3,10 @@
 use rustix::io::Errno;
 
 use super::kernel::Completion;
-use super::receive_mode::MUCH;
+use super::receive_mode::LARGE_RECEIVE_BYTES;
 use super::slot::{ReceiveEnd, ReceiveState};
 use super::state::State;
-use super::user_data::{Kind, untag};
+use super::user_data::{OperationKind, decode};
 
 impl State {
     /// Takes the completions; tells how many connections have something to take back.
@@ -16,31 +16,31 @@ impl State {
             let Some(completion) = self.kernel.next() else {
                 return returned;
             };
-            let Some((kind, index)) = untag(completion.number) else {
+            let Some((kind, index)) = decode(completion.user_data) else {
                 continue;
             };
             let result = completion.result;
             match kind {
-                Kind::CancelReceive => self.cancel_failed(index, result),
-                Kind::CancelWrite => {}
-                Kind::Send => returned += usize::from(self.send_failed(index, result)),
-                Kind::Errand => {
+                OperationKind::CancelReceive => self.cancel_failed(index, result),
+                OperationKind::CancelWritable => {}
+                OperationKind::Send => returned += usize::from(self.send_failed(index, result)),
+                OperationKind::FileOperation => {
                     self.operations -= 1;
                     self.wakers.extend(self.errands.ended(index, result));
                 }
-                Kind::Epoll => {
+                OperationKind::Epoll => {
                     self.operations -= 1;
                     self.watching = false;
                     self.wakers.extend(self.keeper.take());
                 }
-                Kind::Write => {
+                OperationKind::Writable => {
                     self.operations -= 1;
                     if let Some(slot) = self.slots.get_mut(index) {
                         slot.awaits_writable = false;
                         self.wake(index);
                     }
                 }
-                Kind::Receive => self.received(index, &completion),
+                OperationKind::Receive => self.received(index, &completion),
             }
         }
     }
@@ -72,7 +72,7 @@ impl State {
         }
         if slot.poll_only {
             // An error as well: what there is to know of it the next receive tells.
-            slot.bulk.has_something();
+            slot.receive_mode.set_readable();
             self.wake(index);
             return;
         }
@@ -100,8 +100,8 @@ impl State {
         if result == 0 {
             slot.end = Some(ReceiveEnd::Closed);
         }
-        if !slot.bulk.is_on() && slot.filled_bytes() >= MUCH {
-            slot.bulk.begin();
+        if !slot.receive_mode.is_large() && slot.filled_bytes() >= LARGE_RECEIVE_BYTES {
+            slot.receive_mode.enter_large();
             if slot.receiving == ReceiveState::Armed {
                 self.cancel_receiving(index);
             }

@@ -11,7 +11,7 @@ use rustix::net::{AddressFamily, sockopt};
 use super::kernel::Operation;
 use super::slot::{ConnectionSlot, ReceiveEnd, ReceiveState};
 use super::state::State;
-use super::user_data::{Kind, tag};
+use super::user_data::{OperationKind, encode};
 use super::write_batch::LARGEST;
 use crate::epoll::write_batch;
 
@@ -179,7 +179,7 @@ impl Driver {
             state.cancel_receiving(index);
         }
         if awaits_writable {
-            state.cancel_writing(index);
+            state.cancel_writable(index);
         }
         state.closing.extend(socket);
     }
@@ -294,9 +294,9 @@ impl Driver {
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
-        if slot.bulk.is_on() {
+        if slot.receive_mode.is_large() {
             drop(state);
-            return self.receive_in_bulk(context, index, buffer);
+            return self.receive_large(context, index, buffer);
         }
         if slot.may_have_ended && slot.receiving == ReceiveState::Armed {
             slot.may_have_ended = false;
@@ -330,7 +330,7 @@ impl Driver {
                 events: wanted,
             };
             state.operations += 1;
-            state.push(operation, tag(Kind::Write, index));
+            state.push(operation, encode(OperationKind::Writable, index));
         }
     }
 
@@ -376,7 +376,7 @@ impl Driver {
                 descriptor: state.epoll,
                 events: libc::POLLIN as u32,
             };
-            state.push(operation, tag(Kind::Epoll, 0));
+            state.push(operation, encode(OperationKind::Epoll, 0));
         }
     }
 }

@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 
 use super::Driver;
 use super::file_operations::Subject;
-use super::user_data::{Kind, tag};
+use super::user_data::{OperationKind, encode};
 
 /// One operation, until it has ended or nobody waits for it.
 pub(super) struct Errand {
@@ -22,7 +22,7 @@ impl Errand {
         }
         let number = driver.with_state(|state| {
             let (number, operation) = state.errands.insert(subject)?;
-            if !state.push(operation, tag(Kind::Errand, number)) {
+            if !state.push(operation, encode(OperationKind::FileOperation, number)) {
                 state.errands.withdraw(number);
                 return None;
             }

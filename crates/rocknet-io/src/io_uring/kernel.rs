@@ -74,14 +74,14 @@ impl Operation {
                 offset,
             } => opcode::Read::new(Fd(file), into, length).offset(offset).build(),
             Operation::Open { directory, path, how } => opcode::OpenAt2::new(Fd(directory), path, how).build(),
-            Operation::Cancel(number) => opcode::AsyncCancel::new(number).build().flags(Flags::SKIP_SUCCESS),
+            Operation::Cancel(user_data) => opcode::AsyncCancel::new(user_data).build().flags(Flags::SKIP_SUCCESS),
         }
     }
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Completion {
-    pub number: u64,
+    pub user_data: u64,
     /// As a system call tells it: negative is an error.
     pub result: i32,
     /// Others of this operation follow.
@@ -186,15 +186,15 @@ impl Kernel {
     /// Its descriptor stays open until it was handed over. What it names of memory lives, and nobody else writes to it,
     /// until its last completion; of a send and of a name, until it was handed over.
     #[inline]
-    pub unsafe fn push(&mut self, operation: Operation, number: u64) {
+    pub unsafe fn push(&mut self, operation: Operation, user_data: u64) {
         match self {
             Kernel::Ring(ring) => {
                 // SAFETY: as promised above.
-                let _ = unsafe { ring.submission().push(&operation.entry().user_data(number)) };
+                let _ = unsafe { ring.submission().push(&operation.entry().user_data(user_data)) };
             }
             Kernel::Closed => {}
             #[cfg(test)]
-            Kernel::Simulated(simulated) => simulated.push(operation, number),
+            Kernel::Simulated(simulated) => simulated.push(operation, user_data),
         }
     }
 
@@ -256,7 +256,7 @@ impl Kernel {
     pub fn next(&mut self) -> Option<Completion> {
         match self {
             Kernel::Ring(ring) => ring.completion().next().map(|entry| Completion {
-                number: entry.user_data(),
+                user_data: entry.user_data(),
                 result: entry.result(),
                 more: cqueue::more(entry.flags()),
                 buffer: cqueue::buffer_select(entry.flags()),

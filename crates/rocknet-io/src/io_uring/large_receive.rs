@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use rustix::io::Errno;
 
 use super::Driver;
-use super::receive_mode::MUCH;
+use super::receive_mode::LARGE_RECEIVE_BYTES;
 use super::slot::{ReceiveEnd, ReceiveState};
 use super::state::State;
 use crate::pipe::Pipe;
@@ -20,9 +20,9 @@ const STEPS: u32 = 8;
 
 impl Driver {
     /// A first call brought so much of what was asked for: more is likely to follow.
-    pub(super) fn brought(&self, index: usize, got: usize, asked: usize) {
-        if got == asked && got >= MUCH {
-            self.with_state(|state| state.slots[index].bulk.begin());
+    pub(super) fn note_first_receive(&self, index: usize, got: usize, asked: usize) {
+        if got == asked && got >= LARGE_RECEIVE_BYTES {
+            self.with_state(|state| state.slots[index].receive_mode.enter_large());
         }
     }
 
@@ -36,13 +36,13 @@ impl Driver {
     }
 
     /// For a place whose operation has ended, and from which nothing is left to be taken.
-    pub(super) fn receive_in_bulk(
+    pub(super) fn receive_large(
         &self,
         context: &Context<'_>,
         index: usize,
         buffer: &mut [u8],
     ) -> Poll<io::Result<usize>> {
-        let received = self.with_state(|state| state.receive_in_bulk(context, index, buffer));
+        let received = self.with_state(|state| state.receive_large(context, index, buffer));
         if received.is_ready() {
             self.step(STEPS);
         }
@@ -53,31 +53,31 @@ impl Driver {
 impl State {
     fn fill(&mut self, index: usize, pipe: &mut Pipe) -> io::Result<usize> {
         let slot = &mut self.slots[index];
-        if !slot.holds_no_bytes() || slot.bulk.is_empty() {
+        if !slot.holds_no_bytes() || slot.receive_mode.is_drained() {
             return Ok(0);
         }
         let filled = self.kernel.fill(slot.socket, pipe);
         match filled {
             Ok(0) => {}
-            Ok(moved) => slot.bulk.moved(moved),
+            Ok(moved) => slot.receive_mode.record_spliced(moved),
             // Said once by the kernel, and from now on here.
             Err(ref error) => slot.end = Some(ReceiveEnd::Failed(Errno::from_io_error(error).unwrap_or(Errno::IO))),
         }
         filled
     }
 
-    fn receive_in_bulk(&mut self, context: &Context<'_>, index: usize, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+    fn receive_large(&mut self, context: &Context<'_>, index: usize, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
         let slot = &mut self.slots[index];
-        if !slot.bulk.is_empty() && slot.receiving == ReceiveState::Idle {
+        if !slot.receive_mode.is_drained() && slot.receiving == ReceiveState::Idle {
             match self.kernel.receive(slot.socket, buffer) {
                 Ok(got) => {
-                    slot.bulk.brought(got, buffer.len());
+                    slot.receive_mode.record(got, buffer.len());
                     if got == 0 {
                         slot.end = Some(ReceiveEnd::Closed);
                     }
                     return Poll::Ready(Ok(got));
                 }
-                Err(Errno::AGAIN) => slot.bulk.has_nothing(),
+                Err(Errno::AGAIN) => slot.receive_mode.set_drained(),
                 Err(Errno::INTR) => {
                     context.waker().wake_by_ref();
                     return Poll::Pending;

@@ -78,13 +78,13 @@ pub(super) struct Simulated {
 
 struct Queued {
     operation: Operation,
-    number: u64,
+    user_data: u64,
     inode: u64,
 }
 
 struct Started {
     operation: Operation,
-    number: u64,
+    user_data: u64,
     /// The kernel's own hold on it, whatever happens to the number.
     file: OwnedFd,
     cancelled: bool,
@@ -180,7 +180,7 @@ impl Simulated {
         !self.kept.is_empty()
     }
 
-    pub fn push(&mut self, operation: Operation, number: u64) {
+    pub fn push(&mut self, operation: Operation, user_data: u64) {
         assert!(!self.is_full(), "an operation is lost");
         let inode = match operation {
             Operation::Receive(file)
@@ -192,7 +192,7 @@ impl Simulated {
         };
         self.queue.push_back(Queued {
             operation,
-            number,
+            user_data,
             inode,
         });
     }
@@ -269,7 +269,7 @@ impl Simulated {
             if started.is_errand() && self.die.falls(70) {
                 self.under_way.push(started);
             } else {
-                self.post(started.number, -libc::ECANCELED, false, None);
+                self.post(started.user_data, -libc::ECANCELED, false, None);
             }
         }
         self.posted.extend(self.kept.drain(..));
@@ -288,9 +288,9 @@ impl Simulated {
         stock.lent.values().filter(|lent| **lent).count()
     }
 
-    fn post(&mut self, number: u64, result: i32, more: bool, buffer: Option<u16>) {
+    fn post(&mut self, user_data: u64, result: i32, more: bool, buffer: Option<u16>) {
         let completion = Completion {
-            number,
+            user_data,
             result,
             more,
             buffer,
@@ -306,14 +306,14 @@ impl Simulated {
     fn start(&mut self) {
         let Some(Queued {
             operation,
-            number,
+            user_data,
             inode: expected,
         }) = self.queue.pop_front()
         else {
             return;
         };
         let descriptor = match operation {
-            Operation::Cancel(of) => return self.cancel(of, number),
+            Operation::Cancel(of) => return self.cancel(of, user_data),
             Operation::Receive(file)
             | Operation::Send { socket: file, .. }
             | Operation::Read { file, .. }
@@ -326,31 +326,31 @@ impl Simulated {
             "{operation:?}: its descriptor has become another's"
         );
         if let Operation::Send { bytes, length, .. } = operation {
-            return self.send(descriptor, number, bytes, length);
+            return self.send(descriptor, user_data, bytes, length);
         }
         self.under_way.push(Started {
             operation,
-            number,
+            user_data,
             file: descriptor.try_clone_to_owned().expect("a descriptor"),
             cancelled: false,
         });
     }
 
-    fn cancel(&mut self, of: u64, number: u64) {
+    fn cancel(&mut self, of: u64, user_data: u64) {
         let missed = self.die.falls(self.weather.faults);
-        match self.under_way.iter_mut().find(|started| started.number == of) {
+        match self.under_way.iter_mut().find(|started| started.user_data == of) {
             // Looked for in the moment in which it was out of sight.
-            Some(_) if missed => self.post(number, -libc::EALREADY, false, None),
+            Some(_) if missed => self.post(user_data, -libc::EALREADY, false, None),
             Some(started) => started.cancelled = true,
-            None => self.post(number, -libc::ENOENT, false, None),
+            None => self.post(user_data, -libc::ENOENT, false, None),
         }
     }
 
     #[allow(unsafe_code)]
-    fn send(&mut self, socket: BorrowedFd<'_>, number: u64, bytes: *const u8, length: u32) {
+    fn send(&mut self, socket: BorrowedFd<'_>, user_data: u64, bytes: *const u8, length: u32) {
         if self.die.falls(self.weather.losses) {
             let error = self.lose(socket);
-            return self.post(number, error, false, None);
+            return self.post(user_data, error, false, None);
         }
         let most = match self.die.falls(self.weather.faults) {
             true => self.die.throw(length as usize + 1),
@@ -364,7 +364,7 @@ impl Simulated {
             Ok(sent) => sent as i32,
             Err(error) => -error.raw_os_error(),
         };
-        self.post(number, result, false, None);
+        self.post(user_data, result, false, None);
     }
 
     fn lose(&mut self, socket: BorrowedFd<'_>) -> i32 {
@@ -387,9 +387,9 @@ impl Simulated {
 
     /// False if the operation has ended.
     fn go_on(&mut self, started: &Started) -> bool {
-        let number = started.number;
+        let user_data = started.user_data;
         if started.cancelled {
-            self.post(number, -libc::ECANCELED, false, None);
+            self.post(user_data, -libc::ECANCELED, false, None);
             return false;
         }
         match started.operation {
@@ -400,7 +400,7 @@ impl Simulated {
                 match asked[0].revents().bits() {
                     0 if !self.die.falls(self.weather.faults) => true,
                     events => {
-                        self.post(number, i32::from(events), false, None);
+                        self.post(user_data, i32::from(events), false, None);
                         false
                     }
                 }
@@ -410,7 +410,7 @@ impl Simulated {
             } => {
                 let fault = self.die.falls(self.weather.faults);
                 let result = self.read(started, into, length, offset, fault);
-                self.post(number, result, false, None);
+                self.post(user_data, result, false, None);
                 false
             }
             Operation::Open { path, how, .. } => {
@@ -418,7 +418,7 @@ impl Simulated {
                     true => -[libc::EAGAIN, libc::EMFILE, libc::EIO][self.die.throw(3)],
                     false => files::open(started.file.as_fd(), path, how),
                 };
-                self.post(number, result, false, None);
+                self.post(user_data, result, false, None);
                 false
             }
             Operation::Receive(_) => {
@@ -446,16 +446,16 @@ impl Simulated {
     /// One completion at most. False if the operation has ended.
     #[allow(unsafe_code)]
     fn receive(&mut self, started: &Started) -> bool {
-        let number = started.number;
+        let user_data = started.user_data;
         if self.die.falls(self.weather.losses) && self.die.falls(20) {
             let error = self.lose(started.file.as_fd());
-            self.post(number, error, false, None);
+            self.post(user_data, error, false, None);
             return false;
         }
         let fault = self.die.falls(self.weather.faults);
         if fault && self.die.falls(30) {
             let error = [libc::EAGAIN, libc::EINTR, libc::ECANCELED, libc::ENOBUFS][self.die.throw(4)];
-            self.post(number, -error, false, None);
+            self.post(user_data, -error, false, None);
             return false;
         }
         let mut nothing = [PollFd::new(&started.file, PollFlags::IN)];
@@ -465,7 +465,7 @@ impl Simulated {
         }
         let stock = self.stock.as_mut().expect("buffers");
         let Some((id, address, length)) = stock.free.pop_front() else {
-            self.post(number, -libc::ENOBUFS, false, None);
+            self.post(user_data, -libc::ENOBUFS, false, None);
             return false;
         };
         let most = match fault {
@@ -483,7 +483,7 @@ impl Simulated {
         }
         let more = got.is_ok_and(|got| got > 0) && !(fault && self.die.falls(30));
         let result = got.map_or_else(|error| -error.raw_os_error(), |got| got as i32);
-        self.post(number, result, more, lend.then_some(id));
+        self.post(user_data, result, more, lend.then_some(id));
         more
     }
 

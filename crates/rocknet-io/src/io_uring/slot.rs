@@ -6,8 +6,8 @@ use std::task::Waker;
 
 use rustix::io::Errno;
 
-use super::provided_buffers::{Buffers, Filled};
-use super::receive_mode::Bulk;
+use super::provided_buffers::{FilledBuffer, ProvidedBuffers};
+use super::receive_mode::ReceiveMode;
 use super::write_batch::Number;
 
 /// Where the receiving operation of a connection is.
@@ -31,7 +31,7 @@ pub(super) struct ConnectionSlot {
     pub socket: RawFd,
     pub waker: Option<Waker>,
     pub receiving: ReceiveState,
-    pub bulk: Bulk,
+    pub receive_mode: ReceiveMode,
     /// The receiving operation brings no bytes: it waits for them, and the task receives by itself.
     pub poll_only: bool,
     /// A Unix socket, of which the kernel may keep the end to itself; see [`Kernel::has_ended`](super::kernel::Kernel::has_ended).
@@ -41,7 +41,7 @@ pub(super) struct ConnectionSlot {
     /// Waits for room in the socket.
     pub awaits_writable: bool,
     /// What arrived in this turn.
-    pub filled: VecDeque<Filled>,
+    pub filled: VecDeque<FilledBuffer>,
     /// What arrived earlier and was not taken: copied, so that the buffers serve others.
     pub stash: Vec<u8>,
     pub stash_read: usize,
@@ -62,7 +62,7 @@ impl ConnectionSlot {
             socket,
             waker: None,
             receiving: ReceiveState::Idle,
-            bulk: Bulk::default(),
+            receive_mode: ReceiveMode::default(),
             poll_only: false,
             is_unix,
             may_have_ended: false,
@@ -91,7 +91,7 @@ impl ConnectionSlot {
 
     /// It is received for in bulk, and nothing of what has arrived, or of what was to be sent, is anywhere but in its socket.
     pub fn holds_no_bytes(&self) -> bool {
-        self.bulk.is_on()
+        self.receive_mode.is_large()
             && self.receiving == ReceiveState::Idle
             && self.filled.is_empty()
             && self.stash.is_empty()
@@ -103,11 +103,11 @@ impl ConnectionSlot {
 
     /// Bytes that arrived in this turn and have not been taken.
     pub fn filled_bytes(&self) -> usize {
-        self.filled.iter().map(Filled::len).sum()
+        self.filled.iter().map(FilledBuffer::len).sum()
     }
 
     /// Copies what has arrived to the front of `buffer`.
-    pub fn take(&mut self, buffers: &mut Buffers, buffer: &mut [u8]) -> usize {
+    pub fn take(&mut self, buffers: &mut ProvidedBuffers, buffer: &mut [u8]) -> usize {
         let mut at = 0;
         if !self.stash.is_empty() {
             let left = &self.stash[self.stash_read..];
@@ -138,7 +138,7 @@ impl ConnectionSlot {
     }
 
     /// Moves what nobody took into memory of the connection's own; false if there was nothing.
-    pub fn stash_filled(&mut self, buffers: &mut Buffers) -> bool {
+    pub fn stash_filled(&mut self, buffers: &mut ProvidedBuffers) -> bool {
         let any = !self.filled.is_empty();
         for filled in self.filled.drain(..) {
             self.stash.extend_from_slice(buffers.bytes(&filled));

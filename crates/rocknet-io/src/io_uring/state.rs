@@ -12,17 +12,17 @@ use tokio::io::unix::AsyncFd;
 
 use super::file_operations::Errands;
 use super::kernel::{END_WITHIN, Kernel, Operation};
-use super::provided_buffers::Buffers;
+use super::provided_buffers::ProvidedBuffers;
 use super::runtime_epoll;
 use super::sink::Sink;
 use super::slot::{ConnectionSlot, ReceiveState};
-use super::user_data::{Kind, tag};
+use super::user_data::{OperationKind, encode};
 use super::write_batch::Outbox;
 
 pub(super) struct State {
     pub kernel: Kernel,
     /// Given up instead of dropped if the kernel may still write to them.
-    pub buffers: ManuallyDrop<Buffers>,
+    pub buffers: ManuallyDrop<ProvidedBuffers>,
     pub slots: Slab<ConnectionSlot>,
     pub outbox: Outbox,
     pub errands: Errands,
@@ -60,7 +60,7 @@ impl State {
     }
 
     pub fn over(mut kernel: Kernel, epoll: RawFd, witness: Option<AsyncFd<OwnedFd>>) -> io::Result<State> {
-        let buffers = ManuallyDrop::new(Buffers::new(&mut kernel)?);
+        let buffers = ManuallyDrop::new(ProvidedBuffers::new(&mut kernel)?);
         Ok(State {
             kernel,
             buffers,
@@ -86,7 +86,7 @@ impl State {
 
     /// False: the ring has failed, and it will never complete.
     #[allow(unsafe_code)]
-    pub fn push(&mut self, operation: Operation, number: u64) -> bool {
+    pub fn push(&mut self, operation: Operation, user_data: u64) -> bool {
         while self.kernel.is_full() {
             if let Err(error) = self.enter(false) {
                 self.broken = Some(error);
@@ -96,7 +96,7 @@ impl State {
         // SAFETY: no operation that comes here names memory but that of the provided buffers and of the sink, which live until
         // the kernel has ended all of them, and of errands. These, like sockets and files, are kept until the operation was
         // handed over, or can be no more.
-        unsafe { self.kernel.push(operation, number) };
+        unsafe { self.kernel.push(operation, user_data) };
         true
     }
 
@@ -146,7 +146,7 @@ impl State {
             // SAFETY: the outbox never moves its memory, and does not change or free what it has posted until the kernel
             // has taken it over and is done with it: it is asked not to wait, so a send ends within that call. The
             // socket is open: a place with a letter is left only after the letter.
-            unsafe { kernel.push(send, tag(Kind::Send, index)) };
+            unsafe { kernel.push(send, encode(OperationKind::Send, index)) };
         }
     }
 
@@ -166,7 +166,7 @@ impl State {
     pub fn arm(&mut self, index: usize) {
         let slot = &mut self.slots[index];
         slot.receiving = ReceiveState::Armed;
-        slot.poll_only = slot.bulk.is_on();
+        slot.poll_only = slot.receive_mode.is_large();
         let socket = slot.socket;
         let operation = match slot.poll_only {
             true => Operation::Wait {
@@ -176,20 +176,20 @@ impl State {
             false => Operation::Receive(socket),
         };
         self.operations += 1;
-        self.push(operation, tag(Kind::Receive, index));
+        self.push(operation, encode(OperationKind::Receive, index));
     }
 
     pub fn cancel_receiving(&mut self, index: usize) {
         self.slots[index].receiving = ReceiveState::Cancelled;
-        self.cancel(Kind::Receive, Kind::CancelReceive, index);
+        self.cancel(OperationKind::Receive, OperationKind::CancelReceive, index);
     }
 
-    pub fn cancel_writing(&mut self, index: usize) {
-        self.cancel(Kind::Write, Kind::CancelWrite, index);
+    pub fn cancel_writable(&mut self, index: usize) {
+        self.cancel(OperationKind::Writable, OperationKind::CancelWritable, index);
     }
 
-    fn cancel(&mut self, kind: Kind, by: Kind, index: usize) {
-        self.push(Operation::Cancel(tag(kind, index)), tag(by, index));
+    fn cancel(&mut self, kind: OperationKind, by: OperationKind, index: usize) {
+        self.push(Operation::Cancel(encode(kind, index)), encode(by, index));
     }
 
     /// Who has not taken what came in the last turn is not interested now: buffers are for those who are, and what else

@@ -71,7 +71,7 @@ impl Link for RingStream {
             self.fresh = false;
             match epoll::receive(self.socket()?, buffer) {
                 Ok(got) => {
-                    self.driver.brought(self.slot, got, buffer.len());
+                    self.driver.note_first_receive(self.slot, got, buffer.len());
                     return Poll::Ready(Ok(Received::Lent(&buffer[..got])));
                 }
                 Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}

@@ -2,36 +2,36 @@
 
 /// In the lower bits of the number; above them the place, or the number of an errand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum OperationKind {
     Receive = 0,
-    Write = 1,
+    Writable = 1,
     Epoll = 2,
     /// Ends the receiving operation of a place.
     CancelReceive = 3,
-    CancelWrite = 4,
+    CancelWritable = 4,
     Send = 5,
-    Errand = 6,
+    FileOperation = 6,
 }
 
-const ALL: [Kind; 7] = [
-    Kind::Receive,
-    Kind::Write,
-    Kind::Epoll,
-    Kind::CancelReceive,
-    Kind::CancelWrite,
-    Kind::Send,
-    Kind::Errand,
+const ALL_KINDS: [OperationKind; 7] = [
+    OperationKind::Receive,
+    OperationKind::Writable,
+    OperationKind::Epoll,
+    OperationKind::CancelReceive,
+    OperationKind::CancelWritable,
+    OperationKind::Send,
+    OperationKind::FileOperation,
 ];
 const KIND_BITS: u32 = 3;
 
-pub(super) fn tag(kind: Kind, index: usize) -> u64 {
+pub(super) fn encode(kind: OperationKind, index: usize) -> u64 {
     (index as u64) << KIND_BITS | kind as u64
 }
 
 /// `None`: nothing of ours.
-pub(super) fn untag(number: u64) -> Option<(Kind, usize)> {
-    let kind = ALL.get((number & ((1 << KIND_BITS) - 1)) as usize)?;
-    Some((*kind, (number >> KIND_BITS) as usize))
+pub(super) fn decode(user_data: u64) -> Option<(OperationKind, usize)> {
+    let kind = ALL_KINDS.get((user_data & ((1 << KIND_BITS) - 1)) as usize)?;
+    Some((*kind, (user_data >> KIND_BITS) as usize))
 }
 
 #[cfg(test)]
@@ -39,12 +39,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_come_back_as_they_went() {
-        for kind in ALL {
+    fn decoding_reverses_encoding() {
+        for kind in ALL_KINDS {
             for index in [0, 1, 100_000] {
-                assert_eq!(untag(tag(kind, index)), Some((kind, index)));
+                assert_eq!(decode(encode(kind, index)), Some((kind, index)));
             }
         }
-        assert_eq!(untag(7), None);
+        assert_eq!(decode(7), None);
     }
 }

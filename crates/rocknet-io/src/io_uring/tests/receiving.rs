@@ -114,12 +114,12 @@ fn who_does_not_read_is_not_read_for() {
 }
 
 #[test]
-fn much_is_received_in_bulk_and_little_is_not() {
-    fn in_bulk(driver: &Driver) -> bool {
-        driver.with_state(|state| state.slots.iter().any(|(_, slot)| slot.bulk.is_on()))
+fn large_transfers_use_large_receives_and_small_ones_do_not() {
+    fn receives_large(driver: &Driver) -> bool {
+        driver.with_state(|state| state.slots.iter().any(|(_, slot)| slot.receive_mode.is_large()))
     }
     /// More than a socket holds, so that it comes in many pieces.
-    const MUCH: usize = 1_000_000;
+    const LENGTH: usize = 1_000_000;
     for small_before in [false, true] {
         on_ring(async |driver| {
             let (mut link, mut peer) = pair(&driver);
@@ -127,32 +127,32 @@ fn much_is_received_in_bulk_and_little_is_not() {
             for _ in 0..20 * usize::from(small_before) {
                 words(&mut peer);
                 assert_eq!(receive(&mut link, 65_536).await.expect("bytes"), b"word");
-                assert!(!in_bulk(&driver));
+                assert!(!receives_large(&driver));
             }
             for _ in 0..3 {
                 let sender = thread::spawn(move || {
-                    peer.write_all(&pattern(MUCH)).expect("sent");
+                    peer.write_all(&pattern(LENGTH)).expect("sent");
                     peer
                 });
                 let mut all = Vec::new();
-                while all.len() < MUCH {
+                while all.len() < LENGTH {
                     all.extend(receive(&mut link, 65_536).await.expect("bytes"));
                 }
-                assert!(all == pattern(MUCH));
-                assert!(in_bulk(&driver), "it was received in small pieces");
+                assert!(all == pattern(LENGTH));
+                assert!(receives_large(&driver), "it was received in small pieces");
                 peer = sender.join().expect("a sender");
                 for _ in 0..20 {
                     words(&mut peer);
                     assert_eq!(receive(&mut link, 65_536).await.expect("bytes"), b"word");
                 }
-                assert!(!in_bulk(&driver), "each word costs a call");
+                assert!(!receives_large(&driver), "each word costs a call");
             }
         });
     }
 }
 
 #[test]
-fn ends_and_cuts_are_heard_in_bulk() {
+fn ends_and_resets_are_seen_by_large_receives() {
     for cut in [false, true] {
         on_ring(async |driver| {
             let (mut link, mut peer) = pair(&driver);
