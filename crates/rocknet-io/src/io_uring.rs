@@ -32,7 +32,7 @@ mod user_data;
 mod write_batch;
 
 pub use driver::{Driver, current};
-pub(crate) use driver::{Installed, install, park};
+pub(crate) use driver::{DriverGuard, install, on_park};
 pub(crate) use path_prefetch::names_ahead;
 pub use read_ahead::read_ahead;
 pub use stream::RingStream;

@@ -95,5 +95,5 @@ pub async fn hear() {
     tokio::task::yield_now().await;
     // Who yields has no rest, before which all would leave: whatever was put meanwhile is not to wait for that.
     write_batch::park();
-    system::hear_ring();
+    system::drain_ring();
 }

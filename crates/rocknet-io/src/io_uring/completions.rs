@@ -5,10 +5,10 @@ use rustix::io::Errno;
 use super::kernel::Completion;
 use super::receive_mode::LARGE_RECEIVE_BYTES;
 use super::slot::{ReceiveEnd, ReceiveState};
-use super::state::State;
+use super::state::RingState;
 use super::user_data::{OperationKind, decode};
 
-impl State {
+impl RingState {
     /// Takes the completions; tells how many connections have something to take back.
     pub fn reap(&mut self) -> usize {
         let mut returned = 0;
@@ -30,8 +30,8 @@ impl State {
                 }
                 OperationKind::Epoll => {
                     self.operations -= 1;
-                    self.watching = false;
-                    self.wakers.extend(self.keeper.take());
+                    self.is_watching_epoll = false;
+                    self.wakers.extend(self.epoll_waker.take());
                 }
                 OperationKind::Writable => {
                     self.operations -= 1;
@@ -79,7 +79,7 @@ impl State {
         match (completion.buffer, usize::try_from(result)) {
             (Some(id), Ok(length)) if length > 0 && !slot.is_released => {
                 if slot.filled.is_empty() {
-                    self.held.push(index);
+                    self.unread.push(index);
                 }
                 slot.filled.extend(self.buffers.filled(id, length));
                 slot.may_have_ended = slot.is_unix;

@@ -10,7 +10,7 @@ use rustix::net::{AddressFamily, sockopt};
 
 use super::kernel::Operation;
 use super::slot::{ConnectionSlot, ReceiveEnd, ReceiveState};
-use super::state::State;
+use super::state::RingState;
 use super::user_data::{OperationKind, encode};
 use super::write_batch::LARGEST;
 use crate::epoll::write_batch;
@@ -29,39 +29,39 @@ pub fn current() -> Option<Rc<Driver>> {
 }
 
 /// Makes a ring that of this thread, until the guard is dropped. To be called on the runtime it will serve.
-pub(crate) fn install() -> io::Result<Installed> {
+pub(crate) fn install() -> io::Result<DriverGuard> {
     let driver = Driver::new()?;
-    let keeper = Rc::clone(&driver);
+    let watcher = Rc::clone(&driver);
     drop(tokio::task::spawn_local(std::future::poll_fn(
         move |context| -> Poll<()> {
-            keeper.watch_epoll(context.waker());
+            watcher.watch_epoll(context.waker());
             Poll::Pending
         },
     )));
     CURRENT.set(Some(driver));
-    Ok(Installed)
+    Ok(DriverGuard)
 }
 
-pub(crate) struct Installed;
+pub(crate) struct DriverGuard;
 
-impl Drop for Installed {
+impl Drop for DriverGuard {
     fn drop(&mut self) {
         CURRENT.set(None);
     }
 }
 
 /// What the runtime does when it has nothing to do: sleeps in the ring until somebody is to be woken.
-pub(crate) fn park() {
+pub(crate) fn on_park() {
     let Some(driver) = current() else {
         write_batch::leave();
         return;
     };
     while !driver.turn(true) && !driver.failed.get() {}
-    driver.keep_awake();
+    driver.wake_epoll_task();
 }
 
 pub struct Driver {
-    state: RefCell<State>,
+    state: RefCell<RingState>,
     /// The kernel refused to go on.
     failed: Cell<bool>,
     /// Steps since the last turn.
@@ -72,10 +72,10 @@ pub struct Driver {
 
 impl Driver {
     fn new() -> io::Result<Rc<Driver>> {
-        Ok(Driver::over(State::new()?))
+        Ok(Driver::from_state(RingState::new()?))
     }
 
-    pub(super) fn over(state: State) -> Rc<Driver> {
+    pub(super) fn from_state(state: RingState) -> Rc<Driver> {
         Rc::new(Driver {
             state: RefCell::new(state),
             failed: Cell::new(false),
@@ -111,8 +111,8 @@ impl Driver {
             returned += state.fail();
         }
         self.returned.set(self.returned.get() + returned);
-        state.clear_outbox();
-        state.feed_starved();
+        state.clear_write_batch();
+        state.rearm_starved();
         let mut wakers = std::mem::take(&mut state.wakers);
         drop(state);
         let any = has_returned || !wakers.is_empty();
@@ -125,24 +125,24 @@ impl Driver {
 
     /// Has the runtime come back here. Without a task to run it would sleep in its epoll, where nobody hears the ring; and
     /// those who were woken may all have ended.
-    fn keep_awake(&self) {
-        let keeper = self.state.borrow_mut().keeper.take();
-        if let Some(keeper) = keeper {
-            keeper.wake();
+    fn wake_epoll_task(&self) {
+        let epoll_waker = self.state.borrow_mut().epoll_waker.take();
+        if let Some(waker) = epoll_waker {
+            waker.wake();
         }
     }
 
     /// Takes all that the kernel has to tell at this moment.
-    pub fn hear(&self) {
-        while self.turn(false) || self.has_more() {}
+    pub fn drain(&self) {
+        while self.turn(false) || self.has_kernel_work() {}
     }
 
     /// Whether the kernel has work that it leaves to the next turn.
-    fn has_more(&self) -> bool {
+    fn has_kernel_work(&self) -> bool {
         !self.failed.get() && self.state.borrow_mut().kernel.has_work()
     }
 
-    pub(super) fn with_state<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
+    pub(super) fn with_state<T>(&self, act: impl FnOnce(&mut RingState) -> T) -> T {
         act(&mut self.state.borrow_mut())
     }
 
@@ -158,7 +158,7 @@ impl Driver {
     pub(super) fn release(&self, index: usize, socket: Option<OwnedFd>) {
         self.flush(index);
         let mut state = self.state.borrow_mut();
-        let State { slots, buffers, .. } = &mut *state;
+        let RingState { slots, buffers, .. } = &mut *state;
         let Some(slot) = slots.get_mut(index) else { return };
         slot.is_released = true;
         slot.waker = None;
@@ -198,7 +198,7 @@ impl Driver {
             return false;
         }
         let mut state = self.state.borrow_mut();
-        let State { slots, outbox, .. } = &mut *state;
+        let RingState { slots, outbox, .. } = &mut *state;
         let slot = &mut slots[index];
         if !slot.unsent.is_empty() || slot.send_error.is_some() {
             return false;
@@ -220,7 +220,7 @@ impl Driver {
 
     /// What was taken to be sent leaves now, or comes back.
     pub(super) fn flush(&self, index: usize) {
-        let waits = |state: &State| state.slots.get(index).is_some_and(|slot| slot.letter.is_some());
+        let waits = |state: &RingState| state.slots.get(index).is_some_and(|slot| slot.letter.is_some());
         while waits(&self.state.borrow()) && !self.failed.get() {
             self.turn(false);
         }
@@ -262,7 +262,7 @@ impl Driver {
     ) -> Poll<io::Result<usize>> {
         self.step(1);
         let mut state = self.state.borrow_mut();
-        let State {
+        let RingState {
             slots, buffers, kernel, ..
         } = &mut *state;
         let slot = &mut slots[index];
@@ -338,7 +338,10 @@ impl Driver {
     #[cfg(test)]
     pub(super) fn counts(&self) -> (usize, usize) {
         let state = self.state.borrow();
-        (state.slots.len(), state.operations - usize::from(state.watching))
+        (
+            state.slots.len(),
+            state.operations - usize::from(state.is_watching_epoll),
+        )
     }
 
     #[cfg(test)]
@@ -368,9 +371,9 @@ impl Driver {
     /// Waits for the runtime's epoll. Asked again after each of its events, when the runtime has looked at them.
     pub(super) fn watch_epoll(&self, waker: &Waker) {
         let mut state = self.state.borrow_mut();
-        state.keeper = Some(waker.clone());
-        if !state.watching && !self.failed.get() {
-            state.watching = true;
+        state.epoll_waker = Some(waker.clone());
+        if !state.is_watching_epoll && !self.failed.get() {
+            state.is_watching_epoll = true;
             state.operations += 1;
             let operation = Operation::Wait {
                 descriptor: state.epoll,

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use super::Driver;
 use super::receive_mode::LARGE_RECEIVE_BYTES;
 use super::slot::{ReceiveEnd, ReceiveState};
-use super::state::State;
+use super::state::RingState;
 use crate::pipe::Pipe;
 
 /// What a receive of up to 64 KiB counts among the steps of connections.
@@ -50,7 +50,7 @@ impl Driver {
     }
 }
 
-impl State {
+impl RingState {
     fn fill(&mut self, index: usize, pipe: &mut Pipe) -> io::Result<usize> {
         let slot = &mut self.slots[index];
         if !slot.holds_no_bytes() || slot.receive_mode.is_drained() {

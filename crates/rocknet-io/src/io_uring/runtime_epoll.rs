@@ -8,30 +8,34 @@ use std::os::unix::net::UnixDatagram;
 use rustix::fs::{fstat, major, minor};
 
 /// A socket that nobody speaks to. Unlike an event descriptor it has an inode of its own, by which it is known.
-pub(super) fn witness() -> io::Result<std::os::fd::OwnedFd> {
+pub(super) fn marker_socket() -> io::Result<std::os::fd::OwnedFd> {
     let socket = UnixDatagram::unbound()?;
     socket.set_nonblocking(true)?;
     Ok(socket.into())
 }
 
 /// The epoll of this process that watches `witness`. The runtime does not tell, the kernel does.
-pub(super) fn watching(witness: BorrowedFd<'_>) -> io::Result<RawFd> {
-    let wanted = Target::of(witness)?;
+pub(super) fn find_watcher(marker: BorrowedFd<'_>) -> io::Result<RawFd> {
+    let wanted = EpollTarget::of(marker)?;
     for entry in fs::read_dir("/proc/self/fd")? {
         let Some(descriptor) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else {
             continue;
         };
         // Descriptors of other threads come and go while we look.
-        let Ok(kind) = fs::read_link(format!("/proc/self/fd/{descriptor}")) else {
+        let Ok(link) = fs::read_link(format!("/proc/self/fd/{descriptor}")) else {
             continue;
         };
-        if kind.as_os_str() != "anon_inode:[eventpoll]" {
+        if link.as_os_str() != "anon_inode:[eventpoll]" {
             continue;
         }
-        let Ok(told) = fs::read_to_string(format!("/proc/self/fdinfo/{descriptor}")) else {
+        let Ok(fdinfo) = fs::read_to_string(format!("/proc/self/fdinfo/{descriptor}")) else {
             continue;
         };
-        if told.lines().filter_map(Target::parse).any(|target| target == wanted) {
+        if fdinfo
+            .lines()
+            .filter_map(EpollTarget::parse)
+            .any(|target| target == wanted)
+        {
             return Ok(descriptor);
         }
     }
@@ -44,17 +48,17 @@ pub(super) fn watching(witness: BorrowedFd<'_>) -> io::Result<RawFd> {
 /// What an epoll watches. The number alone would not do: an epoll goes on listing it when the number has been closed and
 /// given to another file, as long as the first file is open under any other; runtimes that end leave such behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Target {
+struct EpollTarget {
     descriptor: RawFd,
     inode: u64,
     /// As the kernel writes it: twelve bits and twenty.
     device: u64,
 }
 
-impl Target {
-    fn of(descriptor: BorrowedFd<'_>) -> io::Result<Target> {
+impl EpollTarget {
+    fn of(descriptor: BorrowedFd<'_>) -> io::Result<EpollTarget> {
         let stat = fstat(descriptor)?;
-        Ok(Target {
+        Ok(EpollTarget {
             descriptor: descriptor.as_raw_fd(),
             inode: stat.st_ino,
             device: u64::from(major(stat.st_dev)) << 20 | u64::from(minor(stat.st_dev)),
@@ -62,9 +66,9 @@ impl Target {
     }
 
     /// One line of what `fdinfo` tells of an epoll.
-    fn parse(line: &str) -> Option<Target> {
+    fn parse(line: &str) -> Option<EpollTarget> {
         let after = |name| line.split_once(name)?.1.split_whitespace().next();
-        Some(Target {
+        Some(EpollTarget {
             descriptor: line.strip_prefix("tfd:")?.split_whitespace().next()?.parse().ok()?,
             inode: u64::from_str_radix(after(" ino:")?, 16).ok()?,
             device: u64::from_str_radix(after(" sdev:")?, 16).ok()?,
@@ -81,9 +85,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn targets_are_read() {
+    fn parses_fdinfo_lines() {
         let target = |descriptor, inode, device| {
-            Some(Target {
+            Some(EpollTarget {
                 descriptor,
                 inode,
                 device,
@@ -104,34 +108,34 @@ mod tests {
             ("tfd: x ino:1 sdev:9", None),
             ("tfd: 1 events: 1", None),
         ] {
-            assert_eq!(Target::parse(line), expected, "{line}");
+            assert_eq!(EpollTarget::parse(line), expected, "{line}");
         }
     }
 
     #[test]
-    fn what_was_closed_is_not_taken_for_what_has_its_number_now() {
+    fn a_reused_descriptor_number_is_not_taken_for_the_closed_socket() {
         let new_epoll = || epoll::create(epoll::CreateFlags::CLOEXEC).expect("an epoll");
         let watch = |by: &OwnedFd, what: BorrowedFd<'_>| {
             epoll::add(by, what, epoll::EventData::new_u64(0), epoll::EventFlags::IN).expect("watched");
         };
         // Looked at first and last, so that neither place in the list decides.
         let (early, right) = (new_epoll(), new_epoll());
-        let old = witness().expect("a socket");
+        let old = marker_socket().expect("a socket");
         let still_open = old.try_clone().expect("another number for it");
         watch(&early, old.as_fd());
         let late = new_epoll();
         watch(&late, old.as_fd());
-        let number = old.into_raw_fd();
-        let new = witness().expect("a socket");
+        let descriptor = old.into_raw_fd();
+        let new = marker_socket().expect("a socket");
         // Closes the old one and takes its number, in one step: other tests open files meanwhile.
         #[allow(unsafe_code)]
         // SAFETY: `number` was given up above and nobody else owns it; it is closed here and open again as a copy of `new`.
         let new = unsafe {
-            assert_eq!(libc::dup3(new.as_raw_fd(), number, libc::O_CLOEXEC), number);
-            OwnedFd::from_raw_fd(number)
+            assert_eq!(libc::dup3(new.as_raw_fd(), descriptor, libc::O_CLOEXEC), descriptor);
+            OwnedFd::from_raw_fd(descriptor)
         };
         watch(&right, new.as_fd());
-        assert_eq!(watching(new.as_fd()).expect("an epoll"), right.as_raw_fd());
+        assert_eq!(find_watcher(new.as_fd()).expect("an epoll"), right.as_raw_fd());
         drop((still_open, early, late));
     }
 }

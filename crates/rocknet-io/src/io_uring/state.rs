@@ -19,7 +19,7 @@ use super::slot::{ConnectionSlot, ReceiveState};
 use super::user_data::{OperationKind, encode};
 use super::write_batch::Outbox;
 
-pub(super) struct State {
+pub(super) struct RingState {
     pub kernel: Kernel,
     /// Given up instead of dropped if the kernel may still write to them.
     pub buffers: ManuallyDrop<ProvidedBuffers>,
@@ -29,7 +29,7 @@ pub(super) struct State {
     /// Given up like the buffers.
     pub sink: ManuallyDrop<Sink>,
     /// Places to which something came in this turn.
-    pub held: Vec<usize>,
+    pub unread: Vec<usize>,
     /// Places whose receiving ended for want of buffers.
     pub starved: Vec<usize>,
     /// Sockets whose operations may not have been handed over yet: their numbers must not be given to others.
@@ -39,46 +39,46 @@ pub(super) struct State {
     pub operations: usize,
     pub epoll: RawFd,
     /// By this the runtime's epoll was found; and as long as it is registered there, the epoll is open.
-    _witness: Option<AsyncFd<OwnedFd>>,
-    pub keeper: Option<Waker>,
-    pub watching: bool,
+    _marker: Option<AsyncFd<OwnedFd>>,
+    pub epoll_waker: Option<Waker>,
+    pub is_watching_epoll: bool,
     /// Why an operation could not be handed over: the next turn tells it.
-    broken: Option<io::Error>,
+    submit_error: Option<io::Error>,
     /// Whether the kernel has ended everything, before the ring is dropped.
-    ended: bool,
+    has_quiesced: bool,
     /// System calls of the ring.
     #[cfg(test)]
     pub calls: usize,
 }
 
-impl State {
+impl RingState {
     /// To be called on the runtime whose thread it is for.
-    pub fn new() -> io::Result<State> {
-        let witness = crate::epoll::register(runtime_epoll::witness()?)?;
-        let epoll = runtime_epoll::watching(witness.get_ref().as_fd())?;
-        State::over(Kernel::new()?, epoll, Some(witness))
+    pub fn new() -> io::Result<RingState> {
+        let marker = crate::epoll::register(runtime_epoll::marker_socket()?)?;
+        let epoll = runtime_epoll::find_watcher(marker.get_ref().as_fd())?;
+        RingState::with_kernel(Kernel::new()?, epoll, Some(marker))
     }
 
-    pub fn over(mut kernel: Kernel, epoll: RawFd, witness: Option<AsyncFd<OwnedFd>>) -> io::Result<State> {
+    pub fn with_kernel(mut kernel: Kernel, epoll: RawFd, marker: Option<AsyncFd<OwnedFd>>) -> io::Result<RingState> {
         let buffers = ManuallyDrop::new(ProvidedBuffers::new(&mut kernel)?);
-        Ok(State {
+        Ok(RingState {
             kernel,
             buffers,
             slots: Slab::new(),
             outbox: Outbox::new(),
             errands: Errands::default(),
             sink: ManuallyDrop::new(Sink::new()?),
-            held: Vec::new(),
+            unread: Vec::new(),
             starved: Vec::new(),
             closing: Vec::new(),
             wakers: Vec::new(),
             operations: 0,
             epoll,
-            _witness: witness,
-            broken: None,
-            ended: false,
-            keeper: None,
-            watching: false,
+            _marker: marker,
+            submit_error: None,
+            has_quiesced: false,
+            epoll_waker: None,
+            is_watching_epoll: false,
             #[cfg(test)]
             calls: 0,
         })
@@ -89,7 +89,7 @@ impl State {
     pub fn push(&mut self, operation: Operation, user_data: u64) -> bool {
         while self.kernel.is_full() {
             if let Err(error) = self.enter(false) {
-                self.broken = Some(error);
+                self.submit_error = Some(error);
                 return false;
             }
         }
@@ -102,11 +102,11 @@ impl State {
 
     /// One system call, unless there is nothing to hand over and nothing to hear.
     pub fn enter(&mut self, wait: bool) -> io::Result<()> {
-        if let Some(error) = self.broken.take() {
+        if let Some(error) = self.submit_error.take() {
             return Err(error);
         }
         loop {
-            self.post();
+            self.queue_sends();
             let all = self.outbox.is_posted();
             let kernel = &mut self.kernel;
             if !wait && !kernel.has_queued() && !kernel.has_work() && !kernel.keeps_completions() {
@@ -135,8 +135,8 @@ impl State {
 
     /// Puts what is to be sent into the queue; if it does not take all, the rest follows with the next call.
     #[allow(unsafe_code)]
-    fn post(&mut self) {
-        let State {
+    fn queue_sends(&mut self) {
+        let RingState {
             kernel, outbox, slots, ..
         } = self;
         while !outbox.is_posted() && !kernel.is_full() {
@@ -150,8 +150,8 @@ impl State {
         }
     }
 
-    pub fn clear_outbox(&mut self) {
-        let State {
+    pub fn clear_write_batch(&mut self) {
+        let RingState {
             kernel, outbox, slots, ..
         } = self;
         if outbox.is_posted() && !kernel.has_queued() {
@@ -195,7 +195,7 @@ impl State {
     /// Who has not taken what came in the last turn is not interested now: buffers are for those who are, and what else
     /// comes may wait in the socket.
     pub fn stash_filled(&mut self) {
-        while let Some(index) = self.held.pop() {
+        while let Some(index) = self.unread.pop() {
             let Some(slot) = self.slots.get_mut(index) else {
                 continue;
             };
@@ -206,7 +206,7 @@ impl State {
     }
 
     /// Buffers ran out: in the next turn there are more, or those that were filled are free again.
-    pub fn feed_starved(&mut self) {
+    pub fn rearm_starved(&mut self) {
         if self.starved.is_empty() {
             return;
         }
@@ -224,9 +224,9 @@ impl State {
     /// The ring goes no further: everybody has to look for himself. What was to be sent may have left or not; what has
     /// been received is there. The kernel lets go of all sockets, or they would live on when they are closed.
     pub fn fail(&mut self) -> usize {
-        let returned = self.end_all();
+        let returned = self.cancel_and_drain();
         self.kernel = Kernel::Closed;
-        (self.operations, self.watching) = (0, false);
+        (self.operations, self.is_watching_epoll) = (0, false);
         self.closing.clear();
         self.outbox.clear(|_| {});
         // What was not handed over does not complete: nobody else lets go of these.
@@ -239,19 +239,19 @@ impl State {
         let wakers = self.slots.iter_mut().filter_map(|(_, slot)| slot.waker.take());
         self.wakers.extend(wakers);
         self.wakers.extend(self.errands.give_up());
-        self.wakers.extend(self.keeper.take());
+        self.wakers.extend(self.epoll_waker.take());
         returned
     }
 }
 
-impl State {
+impl RingState {
     /// All that was handed over ends, and what it came to is heard: what a thread of the kernel or a disk has in hand cannot
     /// be called back. It would write to memory, or leave a descriptor that nobody knows of. Tells how many connections have
     /// something to take back.
-    fn end_all(&mut self) -> usize {
+    fn cancel_and_drain(&mut self) -> usize {
         // Else what still lies in the queue would be handed over behind the end, and live on.
         let _ = self.kernel.enter(false);
-        self.ended = self.kernel.cancel_all();
+        self.has_quiesced = self.kernel.cancel_all();
         let mut returned = self.reap();
         let begun = Instant::now();
         while self.errands.are_under_way() {
@@ -262,7 +262,7 @@ impl State {
                 .map_err(|error| Errno::from_io_error(&error));
             returned += self.reap();
             if left.is_zero() || !matches!(heard, Ok(()) | Err(Some(Errno::INTR | Errno::BUSY | Errno::AGAIN))) {
-                self.ended &= !self.errands.are_under_way();
+                self.has_quiesced &= !self.errands.are_under_way();
                 break;
             }
         }
@@ -270,14 +270,14 @@ impl State {
     }
 }
 
-impl Drop for State {
+impl Drop for RingState {
     #[allow(unsafe_code)]
     fn drop(&mut self) {
         if !matches!(self.kernel, Kernel::Closed) {
             let _ = self.enter(false);
-            self.end_all();
+            self.cancel_and_drain();
         }
-        if self.ended {
+        if self.has_quiesced {
             // SAFETY: this is the only place that drops them, and nothing uses them afterwards.
             unsafe {
                 ManuallyDrop::drop(&mut self.buffers);

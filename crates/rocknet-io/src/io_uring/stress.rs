@@ -22,7 +22,7 @@ use super::kernel::Kernel;
 use super::path_prefetch::names_ahead_on;
 use super::read_ahead::read_ahead_on;
 use super::simulated::{Die, Simulated, Weather};
-use super::state::State;
+use super::state::RingState;
 use crate::confined_fs::Root;
 use crate::isolated_test::in_own_process;
 use crate::read_ahead::ReadAhead;
@@ -127,7 +127,7 @@ struct Program {
     root: Arc<Root>,
     /// In the place of the runtime's epoll.
     events: Arc<File>,
-    keeper: Arc<Flag>,
+    epoll_waker: Arc<Flag>,
     /// A wait in which nothing comes has an end.
     may_wait: bool,
 }
@@ -146,8 +146,8 @@ impl Program {
             }
         };
         let events = File::from(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).expect("an event"));
-        let state = State::over(kernel, events.as_raw_fd(), None);
-        let driver = Driver::over(state.expect("a ring"));
+        let state = RingState::with_kernel(kernel, events.as_raw_fd(), None);
+        let driver = Driver::from_state(state.expect("a ring"));
         let pairs = (0..=die.throw(6)).map(|_| Pair::new(&driver, &mut die)).collect();
         Program {
             die,
@@ -158,7 +158,7 @@ impl Program {
             file: Arc::new(File::open("/proc/self/exe").expect("a file")),
             root: Arc::new(Root::open("/").expect("a folder")),
             events: Arc::new(events),
-            keeper: Arc::default(),
+            epoll_waker: Arc::default(),
             may_wait: weather.is_some(),
         }
     }
@@ -245,7 +245,7 @@ impl Program {
     fn watch(&mut self) {
         let mut count = [0; 8];
         let _ = (&*self.events).read(&mut count);
-        self.driver.watch_epoll(&Waker::from(Arc::clone(&self.keeper)));
+        self.driver.watch_epoll(&Waker::from(Arc::clone(&self.epoll_waker)));
     }
 
     /// A read ahead, or a look for a name that is there or is not.
@@ -310,14 +310,14 @@ impl Program {
             }
             std::thread::yield_now();
         }
-        self.keeper.take();
+        self.epoll_waker.take();
         let _ = (&*self.events).write(&1_u64.to_ne_bytes());
         self.watch();
         let _ = (&*self.events).write(&1_u64.to_ne_bytes());
         for _ in 0..100 {
             self.driver.turn(self.may_wait);
         }
-        assert!(broken || self.keeper.take(), "the runtime's events are not heard");
+        assert!(broken || self.epoll_waker.take(), "the runtime's events are not heard");
         assert_eq!(self.driver.counts(), (0, 0), "places and operations are left");
         let left = self.with_simulated(|simulated| (simulated.under_way(), simulated.buffers_missing()));
         assert!(

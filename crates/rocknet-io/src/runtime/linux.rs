@@ -7,19 +7,19 @@ use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 use crate::io_uring;
 
 /// Keeps the ring of this thread; dropped after all tasks.
-pub type Ring = io_uring::Installed;
+pub type Ring = io_uring::DriverGuard;
 
 pub fn with_ring(builder: &mut Builder) -> io::Result<(LocalRuntime, Ring)> {
     let runtime = builder
-        .on_thread_park(io_uring::park)
+        .on_thread_park(io_uring::on_park)
         .build_local(LocalOptions::default())?;
     let ring = runtime.block_on(async { io_uring::install() })?;
     Ok((runtime, ring))
 }
 
 /// Takes from the ring what it has for this thread's tasks.
-pub fn hear_ring() {
+pub fn drain_ring() {
     if let Some(driver) = io_uring::current() {
-        driver.hear();
+        driver.drain();
     }
 }

@@ -15,4 +15,4 @@ pub fn ring_trouble() -> Option<String> {
     Some("io_uring is part of Linux".to_owned())
 }
 
-pub fn hear_ring() {}
+pub fn drain_ring() {}
