@@ -33,6 +33,6 @@ mod write_batch;
 
 pub use driver::{Driver, current};
 pub(crate) use driver::{DriverGuard, install, on_park};
-pub(crate) use path_prefetch::names_ahead;
+pub(crate) use path_prefetch::prefetch_path;
 pub use read_ahead::read_ahead;
 pub use stream::RingStream;

@@ -26,7 +26,7 @@ impl RingState {
                 OperationKind::Send => returned += usize::from(self.send_failed(index, result)),
                 OperationKind::FileOperation => {
                     self.operations -= 1;
-                    self.wakers.extend(self.errands.ended(index, result));
+                    self.wakers.extend(self.file_operations.complete(index, result));
                 }
                 OperationKind::Epoll => {
                     self.operations -= 1;
@@ -54,7 +54,12 @@ impl RingState {
             Err(_) if Errno::from_raw_os_error(-result) != Errno::AGAIN => {
                 slot.send_error = Some(Errno::from_raw_os_error(-result));
             }
-            sent => slot.unsent = self.outbox.rest(slot.letter, sent.unwrap_or(0)).to_vec(),
+            sent => {
+                slot.unsent = self
+                    .write_batch
+                    .unsent_part(slot.pending_write, sent.unwrap_or(0))
+                    .to_vec()
+            }
         }
         let returned = !slot.unsent.is_empty();
         self.wakers.extend(slot.waker.take());

@@ -12,7 +12,7 @@ use super::kernel::Operation;
 use super::slot::{ConnectionSlot, ReceiveEnd, ReceiveState};
 use super::state::RingState;
 use super::user_data::{OperationKind, encode};
-use super::write_batch::LARGEST;
+use super::write_batch::MAX_WRITE_BYTES;
 use crate::epoll::write_batch;
 
 /// Steps of connections after which the ring is turned though tasks are still running: tasks that wake themselves or one
@@ -194,18 +194,18 @@ impl Driver {
     /// Takes bytes to be sent with all others of this turn; false if it does not.
     #[inline]
     pub(super) fn send(&self, index: usize, bytes: &[u8]) -> bool {
-        if bytes.len() > LARGEST || self.failed.get() {
+        if bytes.len() > MAX_WRITE_BYTES || self.failed.get() {
             return false;
         }
         let mut state = self.state.borrow_mut();
-        let RingState { slots, outbox, .. } = &mut *state;
+        let RingState { slots, write_batch, .. } = &mut *state;
         let slot = &mut slots[index];
         if !slot.unsent.is_empty() || slot.send_error.is_some() {
             return false;
         }
-        match outbox.put(index, slot.letter, bytes) {
-            Some(number) => {
-                slot.letter = Some(number);
+        match write_batch.push(index, slot.pending_write, bytes) {
+            Some(write) => {
+                slot.pending_write = Some(write);
                 true
             }
             None => false,
@@ -220,7 +220,7 @@ impl Driver {
 
     /// What was taken to be sent leaves now, or comes back.
     pub(super) fn flush(&self, index: usize) {
-        let waits = |state: &RingState| state.slots.get(index).is_some_and(|slot| slot.letter.is_some());
+        let waits = |state: &RingState| state.slots.get(index).is_some_and(|slot| slot.pending_write.is_some());
         while waits(&self.state.borrow()) && !self.failed.get() {
             self.turn(false);
         }
@@ -278,7 +278,7 @@ impl Driver {
         if got > 0 {
             return Poll::Ready(Ok(got));
         }
-        if slot.end.is_some() && slot.letter.is_some() {
+        if slot.end.is_some() && slot.pending_write.is_some() {
             // The end may be the last that is asked for: what was to be sent before must have left.
             drop(state);
             self.flush(index);

@@ -4,54 +4,56 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use super::Driver;
-use super::file_operations::Subject;
+use super::file_operations::FileCommand;
 use super::user_data::{OperationKind, encode};
 
 /// One operation, until it has ended or nobody waits for it.
-pub(super) struct Errand {
+pub(super) struct FileOperation {
     driver: Rc<Driver>,
     /// `None` once it has ended, when it may be another's.
-    number: Option<usize>,
+    index: Option<usize>,
 }
 
-impl Errand {
+impl FileOperation {
     /// `None`: the ring has failed, or has enough to do.
-    pub fn begin(driver: &Rc<Driver>, subject: Subject) -> Option<Errand> {
+    pub fn start(driver: &Rc<Driver>, command: FileCommand) -> Option<FileOperation> {
         if driver.has_failed() {
             return None;
         }
-        let number = driver.with_state(|state| {
-            let (number, operation) = state.errands.insert(subject)?;
-            if !state.push(operation, encode(OperationKind::FileOperation, number)) {
-                state.errands.withdraw(number);
+        let index = driver.with_state(|state| {
+            let (index, operation) = state.file_operations.insert(command)?;
+            if !state.push(operation, encode(OperationKind::FileOperation, index)) {
+                state.file_operations.withdraw(index);
                 return None;
             }
             state.operations += 1;
-            Some(number)
+            Some(index)
         })?;
-        Some(Errand {
+        Some(FileOperation {
             driver: Rc::clone(driver),
-            number: Some(number),
+            index: Some(index),
         })
     }
 
     /// What the kernel said.
     pub fn poll(&mut self, context: &Context<'_>) -> Poll<i32> {
-        let Some(number) = self.number else {
+        let Some(index) = self.index else {
             return Poll::Ready(-libc::ECANCELED);
         };
-        let polled = self.driver.with_state(|state| state.errands.poll(context, number));
+        let polled = self
+            .driver
+            .with_state(|state| state.file_operations.poll(context, index));
         if polled.is_ready() {
-            self.number = None;
+            self.index = None;
         }
         polled
     }
 }
 
-impl Drop for Errand {
+impl Drop for FileOperation {
     fn drop(&mut self) {
-        if let Some(number) = self.number {
-            self.driver.with_state(|state| state.errands.leave(number));
+        if let Some(index) = self.index {
+            self.driver.with_state(|state| state.file_operations.abandon(index));
         }
     }
 }

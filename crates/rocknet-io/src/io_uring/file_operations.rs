@@ -13,48 +13,48 @@ use super::kernel::Operation;
 
 /// Operations at once, so that a disk that hangs does not hold them without end. Beyond, the pool waits for the disk, which
 /// has a bound of its own.
-const MOST: usize = 1024;
+const MAX_OPERATIONS: usize = 1024;
 
 /// Operations that the kernel has, or that nobody has asked about since they ended.
 #[derive(Default)]
-pub(super) struct Errands {
-    under_way: Slab<UnderWay>,
+pub(super) struct FileOperations {
+    in_flight: Slab<InFlight>,
 }
 
-struct UnderWay {
-    subject: Subject,
+struct InFlight {
+    command: FileCommand,
     waker: Option<Waker>,
     /// What the kernel said.
     result: Option<i32>,
     /// Nobody waits for it any more.
-    gone: bool,
+    is_abandoned: bool,
 }
 
 /// What an operation is about. Descriptors are open at least until it was handed over.
-pub(super) enum Subject {
+pub(super) enum FileCommand {
     /// To be read into memory that outlives the operation.
-    Stretch {
+    Read {
         file: Arc<File>,
         into: *mut u8,
         length: u32,
         offset: u64,
     },
     /// In a box: the kernel is told where it lies.
-    Names(Box<Names>),
+    Lookup(Box<PathLookup>),
 }
 
 /// A way through directories.
-pub(super) struct Names {
+pub(super) struct PathLookup {
     /// Where it begins: kept open by its owner.
     pub directory: Arc<dyn AsFd>,
     pub path: CString,
     pub how: OpenHow,
 }
 
-impl Subject {
+impl FileCommand {
     fn operation(&self) -> Operation {
         match self {
-            &Subject::Stretch {
+            &FileCommand::Read {
                 ref file,
                 into,
                 length,
@@ -65,85 +65,85 @@ impl Subject {
                 length,
                 offset,
             },
-            Subject::Names(names) => Operation::Open {
-                directory: names.directory.as_fd().as_raw_fd(),
-                path: names.path.as_ptr(),
-                how: &raw const names.how,
+            FileCommand::Lookup(lookup) => Operation::Open {
+                directory: lookup.directory.as_fd().as_raw_fd(),
+                path: lookup.path.as_ptr(),
+                how: &raw const lookup.how,
             },
         }
     }
 }
 
-impl Errands {
+impl FileOperations {
     /// Keeps what an operation is about until the operation has ended. `None`: there are enough.
-    pub fn insert(&mut self, subject: Subject) -> Option<(usize, Operation)> {
-        if self.under_way.len() >= MOST {
+    pub fn insert(&mut self, command: FileCommand) -> Option<(usize, Operation)> {
+        if self.in_flight.len() >= MAX_OPERATIONS {
             return None;
         }
-        let number = self.under_way.insert(UnderWay {
-            subject,
+        let index = self.in_flight.insert(InFlight {
+            command,
             waker: None,
             result: None,
-            gone: false,
+            is_abandoned: false,
         });
-        Some((number, self.under_way[number].subject.operation()))
+        Some((index, self.in_flight[index].command.operation()))
     }
 
     /// Removes an operation that the kernel did not get.
-    pub fn withdraw(&mut self, number: usize) {
-        self.under_way.remove(number);
+    pub fn withdraw(&mut self, index: usize) {
+        self.in_flight.remove(index);
     }
 
     /// Who waits for it, if anybody does.
-    pub fn ended(&mut self, number: usize, result: i32) -> Option<Waker> {
-        let errand = self.under_way.get_mut(number)?;
-        if let Subject::Names(_) = errand.subject {
+    pub fn complete(&mut self, index: usize, result: i32) -> Option<Waker> {
+        let operation = self.in_flight.get_mut(index)?;
+        if let FileCommand::Lookup(_) = operation.command {
             close(result);
         }
-        if errand.gone {
-            self.under_way.remove(number);
+        if operation.is_abandoned {
+            self.in_flight.remove(index);
             return None;
         }
-        errand.result = Some(result);
-        errand.waker.take()
+        operation.result = Some(result);
+        operation.waker.take()
     }
 
     /// Whether the kernel has some of them.
-    pub fn are_under_way(&self) -> bool {
-        self.under_way.iter().any(|(_, errand)| errand.result.is_none())
+    pub fn any_in_flight(&self) -> bool {
+        self.in_flight.iter().any(|(_, operation)| operation.result.is_none())
     }
 
     /// None of them will end: all who wait are told so.
-    pub fn give_up(&mut self) -> Vec<Waker> {
-        let tell = |(_, errand): (usize, &mut UnderWay)| {
-            errand.result.get_or_insert(-libc::ECANCELED);
-            errand.waker.take()
+    pub fn cancel_all(&mut self) -> Vec<Waker> {
+        let cancel = |(_, operation): (usize, &mut InFlight)| {
+            operation.result.get_or_insert(-libc::ECANCELED);
+            operation.waker.take()
         };
-        self.under_way.iter_mut().filter_map(tell).collect()
+        self.in_flight.iter_mut().filter_map(cancel).collect()
     }
 
-    pub fn poll(&mut self, context: &Context<'_>, number: usize) -> Poll<i32> {
-        match self.under_way.get_mut(number) {
+    pub fn poll(&mut self, context: &Context<'_>, index: usize) -> Poll<i32> {
+        match self.in_flight.get_mut(index) {
             None => Poll::Ready(-libc::ECANCELED),
-            Some(UnderWay {
+            Some(InFlight {
                 result: Some(result), ..
             }) => {
                 let result = *result;
-                self.under_way.remove(number);
+                self.in_flight.remove(index);
                 Poll::Ready(result)
             }
-            Some(errand) => {
-                errand.waker = Some(context.waker().clone());
+            Some(operation) => {
+                operation.waker = Some(context.waker().clone());
                 Poll::Pending
             }
         }
     }
 
-    pub fn leave(&mut self, number: usize) {
-        if let Some(errand) = self.under_way.get_mut(number) {
-            errand.gone = true;
-            if errand.result.is_some() {
-                self.under_way.remove(number);
+    pub fn abandon(&mut self, index: usize) {
+        if let Some(operation) = self.in_flight.get_mut(index) {
+            operation.is_abandoned = true;
+            if operation.result.is_some() {
+                self.in_flight.remove(index);
             }
         }
     }

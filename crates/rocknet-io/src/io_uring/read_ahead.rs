@@ -7,9 +7,9 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::file_operation::Errand;
-use super::file_operations::Subject;
-use super::sink::STRETCH;
+use super::file_operation::FileOperation;
+use super::file_operations::FileCommand;
+use super::sink::READ_BYTES;
 use super::{Driver, current};
 
 /// Reads ahead on this thread's ring, as [`crate::read_ahead`] has it. `None`: there is none, or it has enough to do.
@@ -24,14 +24,14 @@ pub(super) fn read_ahead_on(
     length: u64,
 ) -> Option<impl Future<Output = bool> + use<>> {
     // Under way from here on.
-    let first = begin(&driver, file, offset, length)?;
-    Some(read(driver, Arc::clone(file), offset, length, first))
+    let first = start_read(&driver, file, offset, length)?;
+    Some(read_rest(driver, Arc::clone(file), offset, length, first))
 }
 
-async fn read(driver: Rc<Driver>, file: Arc<File>, mut offset: u64, mut left: u64, first: Errand) -> bool {
-    let mut stretch = first;
+async fn read_rest(driver: Rc<Driver>, file: Arc<File>, mut offset: u64, mut left: u64, first: FileOperation) -> bool {
+    let mut operation = first;
     loop {
-        let result = poll_fn(|context| stretch.poll(context)).await;
+        let result = poll_fn(|context| operation.poll(context)).await;
         if result == -libc::ECANCELED {
             return false;
         }
@@ -42,21 +42,21 @@ async fn read(driver: Rc<Driver>, file: Arc<File>, mut offset: u64, mut left: u6
         if read == 0 || left == 0 {
             return true;
         }
-        match begin(&driver, &file, offset, left) {
-            Some(next) => stretch = next,
+        match start_read(&driver, &file, offset, left) {
+            Some(next) => operation = next,
             None => return false,
         }
     }
 }
 
 /// The operation for the next stretch.
-fn begin(driver: &Rc<Driver>, file: &Arc<File>, offset: u64, length: u64) -> Option<Errand> {
+fn start_read(driver: &Rc<Driver>, file: &Arc<File>, offset: u64, length: u64) -> Option<FileOperation> {
     let into = driver.with_state(|state| state.sink.memory());
-    let stretch = Subject::Stretch {
+    let command = FileCommand::Read {
         file: Arc::clone(file),
         into,
-        length: length.min(STRETCH as u64) as u32,
+        length: length.min(READ_BYTES as u64) as u32,
         offset,
     };
-    Errand::begin(driver, stretch)
+    FileOperation::start(driver, command)
 }

@@ -62,7 +62,7 @@ pub(super) struct Simulated {
     pub weather: Weather,
     die: Die,
     queue: VecDeque<Queued>,
-    under_way: Vec<Started>,
+    in_flight: Vec<Started>,
     posted: VecDeque<Completion>,
     /// For which there is no room.
     kept: VecDeque<Completion>,
@@ -92,7 +92,7 @@ struct Started {
 
 impl Started {
     /// Something that a thread of the kernel may do.
-    fn is_errand(&self) -> bool {
+    fn is_file_operation(&self) -> bool {
         matches!(self.operation, Operation::Read { .. } | Operation::Open { .. })
     }
 }
@@ -100,7 +100,7 @@ impl Started {
 /// The kernel does not stop what its threads have in hand when a ring is closed: it writes where it was told to.
 impl Drop for Simulated {
     fn drop(&mut self) {
-        for started in std::mem::take(&mut self.under_way) {
+        for started in std::mem::take(&mut self.in_flight) {
             let file = started.file.as_fd();
             match started.operation {
                 Operation::Read {
@@ -143,7 +143,7 @@ impl Simulated {
             weather,
             die: Die::new(seed),
             queue: VecDeque::new(),
-            under_way: Vec::new(),
+            in_flight: Vec::new(),
             posted: VecDeque::new(),
             kept: VecDeque::new(),
             stock: None,
@@ -173,7 +173,7 @@ impl Simulated {
     }
 
     pub fn has_work(&mut self) -> bool {
-        !self.under_way.is_empty() && self.die.falls(50)
+        !self.in_flight.is_empty() && self.die.falls(50)
     }
 
     pub fn keeps_completions(&self) -> bool {
@@ -249,7 +249,7 @@ impl Simulated {
             matches!(started.operation, Operation::Receive(_)) && inode(started.file.as_fd()) == inode(borrow(socket))
         };
         assert!(
-            !self.under_way.iter().any(receives),
+            !self.in_flight.iter().any(receives),
             "an operation receives the same bytes"
         );
         self.calls_past += 1;
@@ -265,9 +265,9 @@ impl Simulated {
 
     /// What a thread of the kernel has in hand goes on.
     pub fn cancel_all(&mut self) -> bool {
-        for started in std::mem::take(&mut self.under_way) {
-            if started.is_errand() && self.die.falls(70) {
-                self.under_way.push(started);
+        for started in std::mem::take(&mut self.in_flight) {
+            if started.is_file_operation() && self.die.falls(70) {
+                self.in_flight.push(started);
             } else {
                 self.post(started.user_data, -libc::ECANCELED, false, None);
             }
@@ -277,8 +277,8 @@ impl Simulated {
     }
 
     /// Operations that hold a file open.
-    pub fn under_way(&self) -> usize {
-        self.under_way.len() + self.queue.len()
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.len() + self.queue.len()
     }
 
     /// Buffers that the driver has and never gave back.
@@ -328,7 +328,7 @@ impl Simulated {
         if let Operation::Send { bytes, length, .. } = operation {
             return self.send(descriptor, user_data, bytes, length);
         }
-        self.under_way.push(Started {
+        self.in_flight.push(Started {
             operation,
             user_data,
             file: descriptor.try_clone_to_owned().expect("a descriptor"),
@@ -338,7 +338,7 @@ impl Simulated {
 
     fn cancel(&mut self, of: u64, user_data: u64) {
         let missed = self.die.falls(self.weather.faults);
-        match self.under_way.iter_mut().find(|started| started.user_data == of) {
+        match self.in_flight.iter_mut().find(|started| started.user_data == of) {
             // Looked for in the moment in which it was out of sight.
             Some(_) if missed => self.post(user_data, -libc::EALREADY, false, None),
             Some(started) => started.cancelled = true,
@@ -376,11 +376,11 @@ impl Simulated {
     /// Gets on with what is under way, in any order.
     fn work(&mut self, slow: usize) {
         self.take_back_buffers();
-        let mut waiting = std::mem::take(&mut self.under_way);
+        let mut waiting = std::mem::take(&mut self.in_flight);
         while !waiting.is_empty() {
             let started = waiting.swap_remove(self.die.throw(waiting.len()));
             if self.die.falls(slow) || self.go_on(&started) {
-                self.under_way.push(started);
+                self.in_flight.push(started);
             }
         }
     }

@@ -10,7 +10,7 @@ use super::provided_buffers::map;
 /// Bytes of one operation, one after the other, so that the kernel sees a file that is read from its start and reads ahead
 /// of us by itself. From 128 KiB on, more than the pages that the kernel gathers at once, it gives the rest of a read that
 /// had to wait to a thread: a megabyte then cost 800 µs of CPU time, by 64 KiB 280 and by 32 KiB 230.
-pub(super) const STRETCH: usize = 32 * 1024;
+pub(super) const READ_BYTES: usize = 32 * 1024;
 
 /// Where all reads go.
 pub(super) struct Sink {
@@ -20,7 +20,9 @@ pub(super) struct Sink {
 #[allow(unsafe_code)]
 impl Sink {
     pub fn new() -> io::Result<Sink> {
-        Ok(Sink { memory: map(STRETCH)? })
+        Ok(Sink {
+            memory: map(READ_BYTES)?,
+        })
     }
 
     /// Room for a stretch.
@@ -34,7 +36,7 @@ impl Drop for Sink {
     fn drop(&mut self) {
         // SAFETY: mapped with this length, and nothing borrows from it.
         unsafe {
-            let _ = munmap(self.memory.as_ptr().cast(), STRETCH);
+            let _ = munmap(self.memory.as_ptr().cast(), READ_BYTES);
         }
     }
 }

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use super::provided_buffers::{FilledBuffer, ProvidedBuffers};
 use super::receive_mode::ReceiveMode;
-use super::write_batch::Number;
+use super::write_batch::WriteIndex;
 
 /// Where the receiving operation of a connection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub(super) struct ConnectionSlot {
     pub stash_read: usize,
     pub end: Option<ReceiveEnd>,
     /// What waits in the outbox to leave.
-    pub letter: Number,
+    pub pending_write: WriteIndex,
     /// What came back from there.
     pub unsent: Vec<u8>,
     /// Why nothing more can be sent.
@@ -71,7 +71,7 @@ impl ConnectionSlot {
             stash: Vec::new(),
             stash_read: 0,
             end: None,
-            letter: None,
+            pending_write: None,
             unsent: Vec::new(),
             send_error: None,
             is_released: false,
@@ -96,7 +96,7 @@ impl ConnectionSlot {
             && self.filled.is_empty()
             && self.stash.is_empty()
             && self.end.is_none()
-            && self.letter.is_none()
+            && self.pending_write.is_none()
             && self.unsent.is_empty()
             && self.send_error.is_none()
     }

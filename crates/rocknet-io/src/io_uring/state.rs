@@ -10,22 +10,22 @@ use rustix::io::Errno;
 use slab::Slab;
 use tokio::io::unix::AsyncFd;
 
-use super::file_operations::Errands;
+use super::file_operations::FileOperations;
 use super::kernel::{END_WITHIN, Kernel, Operation};
 use super::provided_buffers::ProvidedBuffers;
 use super::runtime_epoll;
 use super::sink::Sink;
 use super::slot::{ConnectionSlot, ReceiveState};
 use super::user_data::{OperationKind, encode};
-use super::write_batch::Outbox;
+use super::write_batch::WriteBatch;
 
 pub(super) struct RingState {
     pub kernel: Kernel,
     /// Given up instead of dropped if the kernel may still write to them.
     pub buffers: ManuallyDrop<ProvidedBuffers>,
     pub slots: Slab<ConnectionSlot>,
-    pub outbox: Outbox,
-    pub errands: Errands,
+    pub write_batch: WriteBatch,
+    pub file_operations: FileOperations,
     /// Given up like the buffers.
     pub sink: ManuallyDrop<Sink>,
     /// Places to which something came in this turn.
@@ -65,8 +65,8 @@ impl RingState {
             kernel,
             buffers,
             slots: Slab::new(),
-            outbox: Outbox::new(),
-            errands: Errands::default(),
+            write_batch: WriteBatch::new(),
+            file_operations: FileOperations::default(),
             sink: ManuallyDrop::new(Sink::new()?),
             unread: Vec::new(),
             starved: Vec::new(),
@@ -107,7 +107,7 @@ impl RingState {
         }
         loop {
             self.queue_sends();
-            let all = self.outbox.is_posted();
+            let all = self.write_batch.all_queued();
             let kernel = &mut self.kernel;
             if !wait && !kernel.has_queued() && !kernel.has_work() && !kernel.keeps_completions() {
                 break;
@@ -137,10 +137,13 @@ impl RingState {
     #[allow(unsafe_code)]
     fn queue_sends(&mut self) {
         let RingState {
-            kernel, outbox, slots, ..
+            kernel,
+            write_batch,
+            slots,
+            ..
         } = self;
-        while !outbox.is_posted() && !kernel.is_full() {
-            let Some((send, index)) = outbox.post(|index| slots[index].socket) else {
+        while !write_batch.all_queued() && !kernel.is_full() {
+            let Some((send, index)) = write_batch.next_send(|index| slots[index].socket) else {
                 return;
             };
             // SAFETY: the outbox never moves its memory, and does not change or free what it has posted until the kernel
@@ -152,12 +155,15 @@ impl RingState {
 
     pub fn clear_write_batch(&mut self) {
         let RingState {
-            kernel, outbox, slots, ..
+            kernel,
+            write_batch,
+            slots,
+            ..
         } = self;
-        if outbox.is_posted() && !kernel.has_queued() {
-            outbox.clear(|index| {
+        if write_batch.all_queued() && !kernel.has_queued() {
+            write_batch.clear(|index| {
                 if let Some(slot) = slots.get_mut(index) {
-                    slot.letter = None;
+                    slot.pending_write = None;
                 }
             });
         }
@@ -228,17 +234,17 @@ impl RingState {
         self.kernel = Kernel::Closed;
         (self.operations, self.is_watching_epoll) = (0, false);
         self.closing.clear();
-        self.outbox.clear(|_| {});
+        self.write_batch.clear(|_| {});
         // What was not handed over does not complete: nobody else lets go of these.
         self.slots.retain(|_, slot| !slot.is_released);
         for (_, slot) in &mut self.slots {
-            if slot.letter.take().is_some() {
+            if slot.pending_write.take().is_some() {
                 slot.send_error = Some(Errno::CONNABORTED);
             }
         }
         let wakers = self.slots.iter_mut().filter_map(|(_, slot)| slot.waker.take());
         self.wakers.extend(wakers);
-        self.wakers.extend(self.errands.give_up());
+        self.wakers.extend(self.file_operations.cancel_all());
         self.wakers.extend(self.epoll_waker.take());
         returned
     }
@@ -254,7 +260,7 @@ impl RingState {
         self.has_quiesced = self.kernel.cancel_all();
         let mut returned = self.reap();
         let begun = Instant::now();
-        while self.errands.are_under_way() {
+        while self.file_operations.any_in_flight() {
             let left = END_WITHIN.saturating_sub(begun.elapsed());
             let heard = self
                 .kernel
@@ -262,7 +268,7 @@ impl RingState {
                 .map_err(|error| Errno::from_io_error(&error));
             returned += self.reap();
             if left.is_zero() || !matches!(heard, Ok(()) | Err(Some(Errno::INTR | Errno::BUSY | Errno::AGAIN))) {
-                self.has_quiesced &= !self.errands.are_under_way();
+                self.has_quiesced &= !self.file_operations.any_in_flight();
                 break;
             }
         }

@@ -19,7 +19,7 @@ use rustix::fs::ResolveFlags;
 use self::pair::{Flag, Pair};
 use super::Driver;
 use super::kernel::Kernel;
-use super::path_prefetch::names_ahead_on;
+use super::path_prefetch::prefetch_path_on;
 use super::read_ahead::read_ahead_on;
 use super::simulated::{Die, Simulated, Weather};
 use super::state::RingState;
@@ -94,7 +94,7 @@ struct Total {
     failures: usize,
     lost: usize,
     broken: usize,
-    errands: usize,
+    file_operations: usize,
     in_bulk: usize,
     piped: usize,
 }
@@ -112,7 +112,7 @@ fn the_kernels_ring_keeps_to_it_too() {
         runtime.block_on(Program::new(seed, None).run(&mut total));
     }
     assert!(
-        total.heard > 1_000_000 && total.said > 1_000_000 && total.errands > 100,
+        total.heard > 1_000_000 && total.said > 1_000_000 && total.file_operations > 100,
         "little happened: {total:?}"
     );
 }
@@ -122,7 +122,7 @@ struct Program {
     driver: Rc<Driver>,
     lost: Rc<RefCell<HashSet<u64>>>,
     pairs: Vec<Pair>,
-    errands: Vec<(ReadAhead, Arc<Flag>)>,
+    file_operations: Vec<(ReadAhead, Arc<Flag>)>,
     file: Arc<File>,
     root: Arc<Root>,
     /// In the place of the runtime's epoll.
@@ -154,7 +154,7 @@ impl Program {
             driver,
             lost,
             pairs,
-            errands: Vec::new(),
+            file_operations: Vec::new(),
             file: Arc::new(File::open("/proc/self/exe").expect("a file")),
             root: Arc::new(Root::open("/").expect("a folder")),
             events: Arc::new(events),
@@ -175,7 +175,7 @@ impl Program {
         for round in 0.. {
             self.last_round();
             self.runtime_turn().await;
-            if self.pairs.iter().all(Pair::is_over) && self.errands.is_empty() {
+            if self.pairs.iter().all(Pair::is_over) && self.file_operations.is_empty() {
                 break;
             }
             let waiting: Vec<_> = self
@@ -185,8 +185,8 @@ impl Program {
                 .collect();
             assert!(
                 round < LAST_ROUNDS,
-                "somebody waits for ever: tasks and peers {waiting:?}, {} errands, ring failed: {}",
-                self.errands.len(),
+                "somebody waits for ever: tasks and peers {waiting:?}, {} file operations, ring failed: {}",
+                self.file_operations.len(),
                 self.driver.has_failed()
             );
         }
@@ -228,17 +228,18 @@ impl Program {
             // Let go while it waits, wherever that is.
             92 => pair.task = None,
             93 if pair.is_over() => self.replace(which, total),
-            94..97 if self.errands.len() < 3 => {
-                let errand = self.errand(length as u64);
+            94..97 if self.file_operations.len() < 3 => {
+                let operation = self.start_file_operation(length as u64);
                 let woken = Arc::new(Flag::default());
                 woken.wake_by_ref();
-                self.errands.extend(errand.map(|errand| (errand, woken)));
+                self.file_operations
+                    .extend(operation.map(|operation| (operation, woken)));
             }
-            97 => drop(self.errands.pop()),
+            97 => drop(self.file_operations.pop()),
             98 => drop((&*self.events).write(&1_u64.to_ne_bytes())),
             _ => self.watch(),
         }
-        total.errands += self.poll_errands();
+        total.file_operations += self.poll_file_operations();
     }
 
     /// As the task that keeps the runtime's epoll watched.
@@ -249,10 +250,10 @@ impl Program {
     }
 
     /// A read ahead, or a look for a name that is there or is not.
-    fn errand(&mut self, length: u64) -> Option<ReadAhead> {
+    fn start_file_operation(&mut self, length: u64) -> Option<ReadAhead> {
         if self.die.falls(50) {
             let name = ["proc", "proc/self", "proc/self/status", "nowhere", "proc/self/exe"][self.die.throw(5)];
-            let ahead = names_ahead_on(&self.driver, self.root.clone(), name.as_bytes(), ResolveFlags::BENEATH)?;
+            let ahead = prefetch_path_on(&self.driver, self.root.clone(), name.as_bytes(), ResolveFlags::BENEATH)?;
             return Some(Box::pin(ahead));
         }
         let offset = self.die.throw(1 << 20) as u64;
@@ -260,13 +261,13 @@ impl Program {
         Some(Box::pin(ahead))
     }
 
-    fn poll_errands(&mut self) -> usize {
-        let before = self.errands.len();
-        self.errands.retain_mut(|(errand, woken)| {
+    fn poll_file_operations(&mut self) -> usize {
+        let before = self.file_operations.len();
+        self.file_operations.retain_mut(|(operation, woken)| {
             let waker = Waker::from(Arc::clone(woken));
-            !woken.take() || errand.as_mut().poll(&mut Context::from_waker(&waker)).is_pending()
+            !woken.take() || operation.as_mut().poll(&mut Context::from_waker(&waker)).is_pending()
         });
-        before - self.errands.len()
+        before - self.file_operations.len()
     }
 
     /// A connection that is over makes room for another, which gets its place and its number.
@@ -293,7 +294,7 @@ impl Program {
                 pair.poll();
             }
         }
-        self.poll_errands();
+        self.poll_file_operations();
         self.driver.turn(self.may_wait);
     }
 
@@ -319,7 +320,7 @@ impl Program {
         }
         assert!(broken || self.epoll_waker.take(), "the runtime's events are not heard");
         assert_eq!(self.driver.counts(), (0, 0), "places and operations are left");
-        let left = self.with_simulated(|simulated| (simulated.under_way(), simulated.buffers_missing()));
+        let left = self.with_simulated(|simulated| (simulated.in_flight(), simulated.buffers_missing()));
         assert!(
             matches!(left, None | Some((0, 0))),
             "operations and buffers are left: {left:?}"
@@ -331,7 +332,7 @@ impl Program {
         total.broken += usize::from(broken);
         // The ring ends while something is still in hand.
         for _ in 0..self.die.throw(4) {
-            drop(self.errand(30_000));
+            drop(self.start_file_operation(30_000));
         }
         self.driver.turn(false);
         total.in_bulk += self.with_simulated(|simulated| simulated.calls_past).unwrap_or(0);

@@ -7,48 +7,48 @@
 use super::kernel::Operation;
 
 /// Bytes that leave together at most. As much as fits a core's own cache beside what else is in use.
-const CAPACITY: usize = 256 * 1024;
+const CAPACITY_BYTES: usize = 256 * 1024;
 /// Larger ones are sent at once: to copy them would cost more than the call.
-pub(super) const LARGEST: usize = 8 * 1024;
+pub(super) const MAX_WRITE_BYTES: usize = 8 * 1024;
 
-pub(super) struct Outbox {
+pub(super) struct WriteBatch {
     /// Never grows: the kernel is told addresses in it.
     memory: Box<[u8]>,
     used: usize,
-    letters: Vec<Letter>,
+    writes: Vec<BatchedWrite>,
     /// How many of them have been put into the ring's queue.
-    posted: usize,
+    queued: usize,
 }
 
 /// One stretch for one connection.
 #[derive(Clone, Copy)]
-struct Letter {
+struct BatchedWrite {
     index: usize,
     start: usize,
     end: usize,
 }
 
 /// Which letter is a connection's, if there is one.
-pub(super) type Number = Option<u32>;
+pub(super) type WriteIndex = Option<u32>;
 
-impl Outbox {
-    pub fn new() -> Outbox {
-        Outbox {
-            memory: vec![0; CAPACITY].into_boxed_slice(),
+impl WriteBatch {
+    pub fn new() -> WriteBatch {
+        WriteBatch {
+            memory: vec![0; CAPACITY_BYTES].into_boxed_slice(),
             used: 0,
-            letters: Vec::new(),
-            posted: 0,
+            writes: Vec::new(),
+            queued: 0,
         }
     }
 
     /// Takes bytes for a connection, whose letter is `number` if it has one already. `None`: all must leave first.
-    pub fn put(&mut self, index: usize, number: Number, bytes: &[u8]) -> Option<u32> {
+    pub fn push(&mut self, index: usize, write: WriteIndex, bytes: &[u8]) -> Option<u32> {
         let end = self.used + bytes.len();
         let room = self.memory.get_mut(self.used..end)?;
-        let next = self.letters.len() as u32;
-        let number = match number {
+        let next = self.writes.len() as u32;
+        let write = match write {
             None => {
-                self.letters.push(Letter {
+                self.writes.push(BatchedWrite {
                     index,
                     start: self.used,
                     end,
@@ -56,47 +56,47 @@ impl Outbox {
                 next
             }
             // Its letter is the last one and not on its way: it gets longer.
-            Some(number) if number + 1 == next && self.posted < self.letters.len() => {
-                self.letters[number as usize].end = end;
-                number
+            Some(write) if write + 1 == next && self.queued < self.writes.len() => {
+                self.writes[write as usize].end = end;
+                write
             }
             Some(_) => return None,
         };
         room.copy_from_slice(bytes);
         self.used = end;
-        Some(number)
+        Some(write)
     }
 
     /// The next operation to be handed over, with the connection it is for.
-    pub fn post(&mut self, socket_of: impl FnOnce(usize) -> i32) -> Option<(Operation, usize)> {
-        let letter = self.letters.get(self.posted)?;
-        self.posted += 1;
-        let bytes = &self.memory[letter.start..letter.end];
+    pub fn next_send(&mut self, socket_of: impl FnOnce(usize) -> i32) -> Option<(Operation, usize)> {
+        let write = self.writes.get(self.queued)?;
+        self.queued += 1;
+        let bytes = &self.memory[write.start..write.end];
         let operation = Operation::Send {
-            socket: socket_of(letter.index),
+            socket: socket_of(write.index),
             bytes: bytes.as_ptr(),
             length: bytes.len() as u32,
         };
-        Some((operation, letter.index))
+        Some((operation, write.index))
     }
 
-    pub fn is_posted(&self) -> bool {
-        self.posted == self.letters.len()
+    pub fn all_queued(&self) -> bool {
+        self.queued == self.writes.len()
     }
 
     /// What is left of a letter of which `sent` bytes have left.
-    pub fn rest(&self, number: Number, sent: usize) -> &[u8] {
-        let letter = number.and_then(|number| self.letters.get(number as usize));
-        letter
-            .and_then(|letter| self.memory[letter.start..letter.end].get(sent..))
+    pub fn unsent_part(&self, write: WriteIndex, sent: usize) -> &[u8] {
+        let write = write.and_then(|write| self.writes.get(write as usize));
+        write
+            .and_then(|write| self.memory[write.start..write.end].get(sent..))
             .unwrap_or_default()
     }
 
     /// All have left or come back. Tells whose they were.
     pub fn clear(&mut self, mut each: impl FnMut(usize)) {
-        for letter in self.letters.drain(..) {
-            each(letter.index);
+        for write in self.writes.drain(..) {
+            each(write.index);
         }
-        (self.used, self.posted) = (0, 0);
+        (self.used, self.queued) = (0, 0);
     }
 }

@@ -8,7 +8,7 @@ use rustix::fs::ResolveFlags;
 
 use super::on_ring;
 use crate::confined_fs::Root;
-use crate::io_uring::names_ahead;
+use crate::io_uring::prefetch_path;
 use crate::isolated_test::in_own_process;
 
 #[test]
@@ -24,7 +24,7 @@ fn what_is_opened_while_the_ring_ends_is_closed() {
     for round in 0..100 {
         on_ring(async |driver| {
             // What is asked for below /proc a thread of the kernel looks for.
-            let names = (0..50).map(|_| names_ahead(root.clone(), b"proc/self/status", ResolveFlags::BENEATH));
+            let names = (0..50).map(|_| prefetch_path(root.clone(), b"proc/self/status", ResolveFlags::BENEATH));
             let mut names: Vec<_> = names.map(|names| Box::pin(names.expect("room"))).collect();
             for name in &mut names {
                 let _ = name.as_mut().poll(&mut Context::from_waker(Waker::noop()));
