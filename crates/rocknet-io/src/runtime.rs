@@ -28,7 +28,7 @@ const TASKS_BETWEEN_EVENTS: u32 = 256;
 pub struct Runtime {
     runtime: LocalRuntime,
     /// These are dropped after all tasks.
-    _outgoing: write_batch::Installed,
+    _write_batch: write_batch::BatchGuard,
     _ring: Option<system::Ring>,
 }
 
@@ -36,11 +36,11 @@ impl Runtime {
     /// Driven by the events of the runtime itself. `batch`: most of them taken from the kernel at once.
     pub fn new(batch: usize) -> io::Result<Runtime> {
         let runtime = builder(batch)
-            .on_thread_park(write_batch::park)
+            .on_thread_park(write_batch::flush_on_park)
             .build_local(LocalOptions::default())?;
         Ok(Runtime {
             runtime,
-            _outgoing: write_batch::install(),
+            _write_batch: write_batch::install(),
             _ring: None,
         })
     }
@@ -50,7 +50,7 @@ impl Runtime {
         let (runtime, ring) = system::with_ring(&mut builder(batch))?;
         Ok(Runtime {
             runtime,
-            _outgoing: write_batch::install(),
+            _write_batch: write_batch::install(),
             _ring: Some(ring),
         })
     }
@@ -94,6 +94,6 @@ pub fn spawn<F: Future<Output = ()> + 'static>(future: F) {
 pub async fn hear() {
     tokio::task::yield_now().await;
     // Who yields has no rest, before which all would leave: whatever was put meanwhile is not to wait for that.
-    write_batch::park();
+    write_batch::flush_on_park();
     system::drain_ring();
 }

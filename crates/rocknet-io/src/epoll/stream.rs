@@ -10,7 +10,7 @@ use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use crate::epoll::write_batch::{SEND, Sender};
+use crate::epoll::write_batch::{BatchSender, SEND_FLAGS};
 use crate::file::sendfile;
 use crate::link::{Link, Received};
 use crate::pipe::Pipe;
@@ -22,11 +22,11 @@ use crate::socket::{
 mod connect;
 mod parked;
 
-pub use parked::Resting;
+pub use parked::ParkedConnection;
 
 /// Most bytes of files sent before other connections get their turn: what was measured to cost least or nearly so for 1 to 64
 /// connections, whatever the size of the file (decision 7).
-pub(crate) const FILE_TURN: u64 = 512 << 10;
+pub(crate) const FILE_BUDGET: u64 = 512 << 10;
 
 /// What a receive counts among the steps after which what lies ready leaves, and what a send does, of up to half a megabyte of a
 /// file.
@@ -36,7 +36,7 @@ const SEND_STEPS: u32 = 8;
 /// A connected, non-blocking stream socket.
 pub struct Tcp {
     /// By which small things leave. Stands before the socket, because fields are dropped in their order.
-    sender: Sender,
+    sender: BatchSender,
     socket: AsyncFd<OwnedFd>,
     /// The first receive is tried at once: with the accept, the request has mostly arrived.
     fresh: bool,
@@ -46,7 +46,7 @@ impl Tcp {
     /// Takes over an accepted socket; it must be non-blocking.
     pub fn new(socket: OwnedFd) -> io::Result<Tcp> {
         Ok(Tcp {
-            sender: Sender::of_thread(),
+            sender: BatchSender::for_current_thread(),
             socket: register(socket)?,
             fresh: true,
         })
@@ -114,7 +114,7 @@ impl Link for Tcp {
                         readiness.clear_ready();
                     }
                     // The end may be the last that is asked for.
-                    if got == 0 && !self.sender.has_left() {
+                    if got == 0 && !self.sender.flush_completely() {
                         context.waker().wake_by_ref();
                         return Poll::Pending;
                     }
@@ -138,13 +138,13 @@ impl Link for Tcp {
     #[inline]
     fn poll_send(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>> {
         // In order: what was taken before leaves first.
-        if !self.sender.has_left() {
+        if !self.sender.flush_completely() {
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
         self.sender.step(SEND_STEPS);
         // A write is tried before readiness is asked: the socket nearly always has room.
-        let mut file_budget = FILE_TURN;
+        let mut file_budget = FILE_BUDGET;
         loop {
             match send_queue(self.socket.get_ref().as_fd(), queue, &mut file_budget) {
                 Ok(true) => return Poll::Ready(Ok(())),
@@ -171,7 +171,7 @@ impl Link for Tcp {
     fn send_together(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> bool {
         let Some(plain) = queue.plain() else { return false };
         let length = plain.len();
-        let taken = self.sender.put(self.socket.get_ref().as_fd(), context.waker(), plain);
+        let taken = self.sender.push(self.socket.get_ref().as_fd(), context.waker(), plain);
         if taken {
             queue.advance(length);
         }
@@ -180,7 +180,7 @@ impl Link for Tcp {
 
     #[inline]
     fn take_unsent(&mut self) -> Option<Vec<u8>> {
-        self.sender.take_returned()
+        self.sender.take_unsent()
     }
 
     #[inline]
@@ -285,9 +285,9 @@ fn in_flight(_: BorrowedFd<'_>) -> u64 {
 
 /// What follows at once may share a packet.
 #[cfg(target_os = "linux")]
-const MORE: SendFlags = SEND.union(SendFlags::MORE);
+const SEND_MORE_FLAGS: SendFlags = SEND_FLAGS.union(SendFlags::MORE);
 #[cfg(not(target_os = "linux"))]
-const MORE: SendFlags = SEND;
+const SEND_MORE_FLAGS: SendFlags = SEND_FLAGS;
 
 #[inline]
 pub(crate) fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<usize, Errno> {
@@ -324,7 +324,7 @@ fn send_front(socket: BorrowedFd<'_>, queue: &mut SendQueue, file_budget: &mut u
         if plain.is_empty() {
             return Ok(true);
         }
-        rustix::net::send(socket, plain, SEND)?
+        rustix::net::send(socket, plain, SEND_FLAGS)?
     } else if let Some((file, offset, length)) = queue.file() {
         let mut at = *offset;
         let sent = sendfile(socket, file, &mut at, (*length).min(*file_budget))?;
@@ -335,7 +335,7 @@ fn send_front(socket: BorrowedFd<'_>, queue: &mut SendQueue, file_budget: &mut u
     } else {
         let mut slices = [IoSlice::new(&[]); MAX_SLICES];
         let (count, more) = queue.slices(&mut slices);
-        let flags = if more { MORE } else { SEND };
+        let flags = if more { SEND_MORE_FLAGS } else { SEND_FLAGS };
         rustix::net::sendmsg(socket, &slices[..count], &mut SendAncillaryBuffer::default(), flags)?
     };
     queue.advance(sent);

@@ -16,81 +16,81 @@ use std::task::Waker;
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 
-pub(crate) use sender::Sender;
+pub(crate) use sender::BatchSender;
 
 /// Larger ones are sent at once: to copy them would cost more than is won.
-const LARGEST: usize = 8 * 1024;
+const MAX_WRITE_BYTES: usize = 8 * 1024;
 /// Sockets that are sent to in one go at most: more would win nothing, and the first would wait for longer.
-const MOST: usize = 64;
+const MAX_WRITES: usize = 64;
 /// Bytes that wait at most: a core's own cache holds them until they are sent.
-const CAPACITY: usize = 64 * 1024;
+const CAPACITY_BYTES: usize = 64 * 1024;
 /// Steps of connections after which all leaves though tasks are still running: tasks that wake themselves or one another must
 /// not keep everybody else waiting.
-const STEPS_PER_TURN: u32 = 256;
+const STEPS_PER_FLUSH: u32 = 256;
 
 /// No signal comes for a peer that has gone: the standard library has the process ignore it, and where a call can say so it
 /// does.
 #[cfg(target_os = "linux")]
-pub(crate) const SEND: SendFlags = SendFlags::NOSIGNAL;
+pub(crate) const SEND_FLAGS: SendFlags = SendFlags::NOSIGNAL;
 #[cfg(not(target_os = "linux"))]
-pub(crate) const SEND: SendFlags = SendFlags::empty();
+pub(crate) const SEND_FLAGS: SendFlags = SendFlags::empty();
 
-thread_local!(static CURRENT: RefCell<Option<Rc<Outgoing>>> = const { RefCell::new(None) });
+thread_local!(static CURRENT: RefCell<Option<Rc<WriteBatch>>> = const { RefCell::new(None) });
 
 /// The one of this thread, if there is a runtime that sees to it that all leaves.
-fn current() -> Option<Rc<Outgoing>> {
+fn current() -> Option<Rc<WriteBatch>> {
     CURRENT.with_borrow(Option::clone)
 }
 
-pub(crate) fn install() -> Installed {
+pub(crate) fn install() -> BatchGuard {
     CURRENT.set(Some(Rc::default()));
-    Installed
+    BatchGuard
 }
 
-pub(crate) struct Installed;
+pub(crate) struct BatchGuard;
 
-impl Drop for Installed {
+impl Drop for BatchGuard {
     fn drop(&mut self) {
         CURRENT.set(None);
     }
 }
 
 /// Has all of this thread leave. True if some of it came back, and tasks were woken.
-pub(crate) fn leave() -> bool {
-    CURRENT.with_borrow(|outgoing| outgoing.as_ref().is_some_and(|outgoing| outgoing.leave()))
+pub(crate) fn flush_current_thread() -> bool {
+    CURRENT.with_borrow(|batch| batch.as_ref().is_some_and(|batch| batch.flush()))
 }
 
 /// What the runtime does when it has nothing to do: before it sleeps, all leaves.
-pub(crate) fn park() {
-    leave();
+pub(crate) fn flush_on_park() {
+    flush_current_thread();
 }
 
 /// Bytes of one socket: which, of which go. Goes have 64 bits, so that no number comes twice: a connection at rest may keep its
 /// ticket for long.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub(crate) struct Ticket {
+pub(crate) struct WriteTicket {
     /// 0: of none.
-    go: u64,
-    number: u32,
+    batch: u64,
+    index: u32,
 }
 
 #[derive(Default)]
-pub(crate) struct Outgoing {
-    go: Cell<u64>,
+pub(crate) struct WriteBatch {
+    batch_number: Cell<u64>,
     steps: Cell<u32>,
-    /// Length of `returned`, for those who need not look.
-    returned_count: Cell<usize>,
-    waiting: RefCell<Waiting>,
-    returned: RefCell<Vec<(Ticket, Vec<u8>)>>,
+    /// Length of `unsent`, for those who need not look.
+    unsent_count: Cell<usize>,
+    pending: RefCell<PendingWrites>,
+    unsent: RefCell<Vec<(WriteTicket, Vec<u8>)>>,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct PendingWrites {
     bytes: Vec<u8>,
-    letters: Vec<Letter>,
+    writes: Vec<BatchedWrite>,
 }
 
-struct Letter {
+struct BatchedWrite {
     socket: RawFd,
     start: usize,
     end: usize,
@@ -98,44 +98,44 @@ struct Letter {
     waker: Waker,
 }
 
-impl Waiting {
+impl PendingWrites {
     fn has_room(&self, length: usize) -> bool {
-        self.letters.len() < MOST && self.bytes.len() + length <= CAPACITY
+        self.writes.len() < MAX_WRITES && self.bytes.len() + length <= CAPACITY_BYTES
     }
 }
 
-impl Outgoing {
-    /// Takes bytes for a socket, which stays open until they have left: its owner calls `leave` before it closes it. False if
+impl WriteBatch {
+    /// Takes bytes for a socket, which stays open until they have left: its owner calls `flush` before it closes it. False if
     /// they are not taken. `ticket`: of what was put before.
     #[inline]
-    pub fn put(&self, socket: BorrowedFd<'_>, waker: &Waker, bytes: &[u8], ticket: &mut Ticket) -> bool {
-        if bytes.len() > LARGEST || self.has_returned(*ticket) {
+    pub fn push(&self, socket: BorrowedFd<'_>, waker: &Waker, bytes: &[u8], ticket: &mut WriteTicket) -> bool {
+        if bytes.len() > MAX_WRITE_BYTES || self.has_unsent(*ticket) {
             return false;
         }
-        if self.holds(*ticket) {
+        if self.is_pending(*ticket) {
             // In order.
-            self.leave();
-            if self.has_returned(*ticket) {
+            self.flush();
+            if self.has_unsent(*ticket) {
                 return false;
             }
         }
-        if !self.waiting.borrow().has_room(bytes.len()) {
-            self.leave();
+        if !self.pending.borrow().has_room(bytes.len()) {
+            self.flush();
         }
-        let waiting = &mut *self.waiting.borrow_mut();
-        let start = waiting.bytes.len();
-        waiting.bytes.extend_from_slice(bytes);
-        if waiting.letters.is_empty() {
-            self.go.set(self.go.get() + 1);
+        let pending = &mut *self.pending.borrow_mut();
+        let start = pending.bytes.len();
+        pending.bytes.extend_from_slice(bytes);
+        if pending.writes.is_empty() {
+            self.batch_number.set(self.batch_number.get() + 1);
         }
-        *ticket = Ticket {
-            go: self.go.get(),
-            number: waiting.letters.len() as u32,
+        *ticket = WriteTicket {
+            batch: self.batch_number.get(),
+            index: pending.writes.len() as u32,
         };
-        waiting.letters.push(Letter {
+        pending.writes.push(BatchedWrite {
             socket: socket.as_raw_fd(),
             start,
-            end: waiting.bytes.len(),
+            end: pending.bytes.len(),
             waker: waker.clone(),
         });
         true
@@ -143,8 +143,8 @@ impl Outgoing {
 
     /// Whether what the ticket was given for still lies here.
     #[inline]
-    pub fn holds(&self, ticket: Ticket) -> bool {
-        ticket.go != 0 && ticket.go == self.go.get() && !self.waiting.borrow().letters.is_empty()
+    pub fn is_pending(&self, ticket: WriteTicket) -> bool {
+        ticket.batch != 0 && ticket.batch == self.batch_number.get() && !self.pending.borrow().writes.is_empty()
     }
 
     /// The runtime has all leave when it has nothing to do; this is for when it always has.
@@ -152,58 +152,58 @@ impl Outgoing {
     pub fn step(&self, steps: u32) {
         let steps = self.steps.get().saturating_add(steps);
         self.steps.set(steps);
-        if steps >= STEPS_PER_TURN {
-            self.leave();
+        if steps >= STEPS_PER_FLUSH {
+            self.flush();
         }
     }
 
     /// Sends all. What a socket has no room for, or refuses, comes back to its owner, who finds out why when it tries: true
     /// if there is such.
-    pub fn leave(&self) -> bool {
+    pub fn flush(&self) -> bool {
         self.steps.set(0);
-        let before = self.returned_count.get();
-        let waiting = &mut *self.waiting.borrow_mut();
-        let Waiting { bytes, letters } = waiting;
-        for (number, letter) in letters.drain(..).enumerate() {
-            let content = &bytes[letter.start..letter.end];
+        let before = self.unsent_count.get();
+        let pending = &mut *self.pending.borrow_mut();
+        let PendingWrites { bytes, writes } = pending;
+        for (index, write) in writes.drain(..).enumerate() {
+            let content = &bytes[write.start..write.end];
             #[allow(unsafe_code)]
-            // SAFETY: whoever put this in has the socket open until it has left, as `put` demands.
-            let socket = unsafe { BorrowedFd::borrow_raw(letter.socket) };
+            // SAFETY: whoever put this in has the socket open until it has left, as `push` demands.
+            let socket = unsafe { BorrowedFd::borrow_raw(write.socket) };
             let sent = loop {
-                match rustix::net::send(socket, content, SEND) {
+                match rustix::net::send(socket, content, SEND_FLAGS) {
                     Err(Errno::INTR) => {}
                     sent => break sent.unwrap_or(0),
                 }
             };
             if let Some(rest) = content.get(sent..).filter(|rest| !rest.is_empty()) {
-                let ticket = Ticket {
-                    go: self.go.get(),
-                    number: number as u32,
+                let ticket = WriteTicket {
+                    batch: self.batch_number.get(),
+                    index: index as u32,
                 };
-                self.returned.borrow_mut().push((ticket, rest.to_vec()));
-                self.returned_count.set(self.returned_count.get() + 1);
-                letter.waker.wake();
+                self.unsent.borrow_mut().push((ticket, rest.to_vec()));
+                self.unsent_count.set(self.unsent_count.get() + 1);
+                write.waker.wake();
             }
         }
         bytes.clear();
-        self.returned_count.get() > before
+        self.unsent_count.get() > before
     }
 
     #[inline]
-    pub fn has_returned(&self, ticket: Ticket) -> bool {
-        self.returned_count.get() > 0 && self.returned.borrow().iter().any(|(other, _)| *other == ticket)
+    pub fn has_unsent(&self, ticket: WriteTicket) -> bool {
+        self.unsent_count.get() > 0 && self.unsent.borrow().iter().any(|(other, _)| *other == ticket)
     }
 
     /// What did not leave.
     #[inline]
-    pub fn take_returned(&self, ticket: Ticket) -> Option<Vec<u8>> {
-        if self.returned_count.get() == 0 {
+    pub fn take_unsent(&self, ticket: WriteTicket) -> Option<Vec<u8>> {
+        if self.unsent_count.get() == 0 {
             return None;
         }
-        let mut returned = self.returned.borrow_mut();
-        let at = returned.iter().position(|(other, _)| *other == ticket)?;
-        self.returned_count.set(returned.len() - 1);
-        Some(returned.swap_remove(at).1)
+        let mut unsent = self.unsent.borrow_mut();
+        let at = unsent.iter().position(|(other, _)| *other == ticket)?;
+        self.unsent_count.set(unsent.len() - 1);
+        Some(unsent.swap_remove(at).1)
     }
 }
 

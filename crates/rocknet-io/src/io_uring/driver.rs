@@ -53,7 +53,7 @@ impl Drop for DriverGuard {
 /// What the runtime does when it has nothing to do: sleeps in the ring until somebody is to be woken.
 pub(crate) fn on_park() {
     let Some(driver) = current() else {
-        write_batch::leave();
+        write_batch::flush_current_thread();
         return;
     };
     while !driver.turn(true) && !driver.failed.get() {}
@@ -92,7 +92,7 @@ impl Driver {
     pub fn turn(&self, wait: bool) -> bool {
         self.steps.set(0);
         // Of sockets that the ring does not drive.
-        let has_returned = write_batch::leave();
+        let has_returned = write_batch::flush_current_thread();
         if self.failed.get() {
             return has_returned;
         }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use super::Driver;
-use crate::epoll::{self, FILE_TURN, Tcp};
+use crate::epoll::{self, FILE_BUDGET, Tcp};
 use crate::link::{Link, Received};
 use crate::pipe::Pipe;
 use crate::queue::SendQueue;
@@ -94,7 +94,7 @@ impl Link for RingStream {
             return self.without()?.poll_send(context, queue);
         }
         let socket = self.socket()?;
-        let mut file_budget = FILE_TURN;
+        let mut file_budget = FILE_BUDGET;
         match epoll::send_queue(socket, queue, &mut file_budget) {
             Ok(true) => Poll::Ready(Ok(())),
             Ok(false) => {

@@ -7,33 +7,33 @@ use rustix::io::Errno;
 use tokio::io::unix::AsyncFd;
 
 use super::{Tcp, receive};
-use crate::epoll::write_batch::Sender;
+use crate::epoll::write_batch::BatchSender;
 use crate::link::Link;
 
 /// It stays with the loop of the thread that used it last, which costs that one nothing when it is wanted again; any other
 /// may take it over.
-pub struct Resting {
+pub struct ParkedConnection {
     socket: AsyncFd<OwnedFd>,
     thread: ThreadId,
 }
 
 impl Tcp {
     /// Puts it aside. `None`: something that was to be sent has not left.
-    pub fn rest(self) -> Option<Resting> {
+    pub fn rest(self) -> Option<ParkedConnection> {
         let Tcp { socket, sender, .. } = self;
-        sender.has_left().then(|| Resting {
+        sender.flush_completely().then(|| ParkedConnection {
             socket,
             thread: thread::current().id(),
         })
     }
 }
 
-impl Resting {
+impl ParkedConnection {
     /// The link again, on this thread; `None` where the other side has closed it meanwhile, or said what nobody asked.
     pub fn wake(self) -> Option<Tcp> {
         if self.thread == thread::current().id() {
             let mut tcp = Tcp {
-                sender: Sender::of_thread(),
+                sender: BatchSender::for_current_thread(),
                 socket: self.socket,
                 fresh: false,
             };

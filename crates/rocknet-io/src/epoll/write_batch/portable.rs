@@ -1,9 +1,9 @@
 //! Where no sockets are driven yet, nothing waits to leave.
 
-pub(crate) struct Installed;
+pub(crate) struct BatchGuard;
 
-pub(crate) fn install() -> Installed {
-    Installed
+pub(crate) fn install() -> BatchGuard {
+    BatchGuard
 }
 
-pub(crate) fn park() {}
+pub(crate) fn flush_on_park() {}

@@ -4,66 +4,66 @@ use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 use std::task::Waker;
 
-use super::{Outgoing, Ticket, current};
+use super::{WriteBatch, WriteTicket, current};
 
 /// To be dropped before the socket is closed: what was put has left then, and what came back is nobody's.
-pub(crate) struct Sender {
+pub(crate) struct BatchSender {
     /// `None`: this thread has no such place.
-    outgoing: Option<Rc<Outgoing>>,
+    batch: Option<Rc<WriteBatch>>,
     /// What lies there of this link, or came back from there, if anything.
-    ticket: Ticket,
+    ticket: WriteTicket,
 }
 
-impl Sender {
-    pub fn of_thread() -> Sender {
-        Sender {
-            outgoing: current(),
-            ticket: Ticket::default(),
+impl BatchSender {
+    pub fn for_current_thread() -> BatchSender {
+        BatchSender {
+            batch: current(),
+            ticket: WriteTicket::default(),
         }
     }
 
-    /// As [`Outgoing::step`].
+    /// As [`WriteBatch::step`].
     #[inline]
     pub fn step(&self, steps: u32) {
-        if let Some(outgoing) = &self.outgoing {
-            outgoing.step(steps);
+        if let Some(batch) = &self.batch {
+            batch.step(steps);
         }
     }
 
     /// Takes all the bytes or none, of always the same socket.
     #[inline]
-    pub fn put(&mut self, socket: BorrowedFd<'_>, waker: &Waker, bytes: &[u8]) -> bool {
-        let Some(outgoing) = &self.outgoing else { return false };
-        outgoing.put(socket, waker, bytes, &mut self.ticket)
+    pub fn push(&mut self, socket: BorrowedFd<'_>, waker: &Waker, bytes: &[u8]) -> bool {
+        let Some(batch) = &self.batch else { return false };
+        batch.push(socket, waker, bytes, &mut self.ticket)
     }
 
     /// Has what was put leave now, or come back.
     #[inline]
     pub fn flush(&self) {
-        if let Some(outgoing) = &self.outgoing
-            && outgoing.holds(self.ticket)
+        if let Some(batch) = &self.batch
+            && batch.is_pending(self.ticket)
         {
-            outgoing.leave();
+            batch.flush();
         }
     }
 
     /// What was put has left. False: some of it came back, and is to be taken first.
-    pub fn has_left(&self) -> bool {
+    pub fn flush_completely(&self) -> bool {
         self.flush();
-        let outgoing = self.outgoing.as_ref();
-        outgoing.is_none_or(|outgoing| !outgoing.has_returned(self.ticket))
+        let batch = self.batch.as_ref();
+        batch.is_none_or(|batch| !batch.has_unsent(self.ticket))
     }
 
     /// What did not leave.
     #[inline]
-    pub fn take_returned(&self) -> Option<Vec<u8>> {
-        self.outgoing.as_ref()?.take_returned(self.ticket)
+    pub fn take_unsent(&self) -> Option<Vec<u8>> {
+        self.batch.as_ref()?.take_unsent(self.ticket)
     }
 }
 
-impl Drop for Sender {
+impl Drop for BatchSender {
     fn drop(&mut self) {
         self.flush();
-        drop(self.take_returned());
+        drop(self.take_unsent());
     }
 }

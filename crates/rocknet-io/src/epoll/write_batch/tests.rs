@@ -185,7 +185,7 @@ fn what_finds_no_room_comes_back_to_its_own_link_and_leaves_in_order() {
                     backlog.put_back(unsent);
                 }
                 backlog.buffer().extend_from_slice(&content(seed, number));
-                let all = backlog.len() as usize <= LARGEST;
+                let all = backlog.len() as usize <= MAX_WRITE_BYTES;
                 if all && once(|context| link.send_together(context, backlog)).await {
                     assert!(backlog.is_empty());
                 }

@@ -63,9 +63,9 @@ async fn talk(link: &mut Tcp, peer: &mut UnixStream) {
 fn any_thread_goes_on_with_it() {
     for runtime in kinds() {
         for moves in [false, true] {
-            let (sent, taken) = std::sync::mpsc::channel::<(Resting, UnixStream)>();
+            let (sent, taken) = std::sync::mpsc::channel::<(ParkedConnection, UnixStream)>();
             let (back, ended) = std::sync::mpsc::channel::<()>();
-            let go_on = move |resting: Resting, mut peer: UnixStream| async move {
+            let go_on = move |resting: ParkedConnection, mut peer: UnixStream| async move {
                 let mut link = resting.wake().expect("a link that stands");
                 for _ in 0..3 {
                     talk(&mut link, &mut peer).await;
