@@ -11,6 +11,6 @@ pub(crate) mod write_batch;
 #[cfg(unix)]
 pub(crate) use stream::register;
 #[cfg(unix)]
-pub use stream::{Acceptor, ParkedConnection, Tcp};
+pub use stream::{Acceptor, EpollStream, ParkedConnection};
 #[cfg(target_os = "linux")]
 pub(crate) use stream::{FILE_BUDGET, in_flight, keep_alive, limit_unsent, receive, reset, send_queue, shut_down};

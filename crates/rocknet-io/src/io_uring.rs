@@ -35,4 +35,4 @@ pub use driver::{Driver, current};
 pub(crate) use driver::{DriverGuard, install, on_park};
 pub(crate) use path_prefetch::prefetch_path;
 pub use read_ahead::read_ahead;
-pub use stream::RingStream;
+pub use stream::UringStream;

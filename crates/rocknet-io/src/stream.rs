@@ -4,18 +4,18 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::task::{Context, Poll};
 
-use crate::epoll::Tcp;
+use crate::epoll::EpollStream;
 #[cfg(target_os = "linux")]
-use crate::io_uring::{self, RingStream};
+use crate::io_uring::{self, UringStream};
 use crate::link::{Link, Received};
 use crate::pipe::Pipe;
 use crate::queue::SendQueue;
 
 /// A connected, non-blocking stream socket.
 pub enum Stream {
-    Tcp(Tcp),
+    Epoll(EpollStream),
     #[cfg(target_os = "linux")]
-    Ring(RingStream),
+    IoUring(UringStream),
 }
 
 impl Stream {
@@ -23,18 +23,18 @@ impl Stream {
     pub fn new(socket: OwnedFd) -> io::Result<Stream> {
         #[cfg(target_os = "linux")]
         if let Some(driver) = io_uring::current() {
-            return Ok(Stream::Ring(RingStream::new(driver, socket)));
+            return Ok(Stream::IoUring(UringStream::new(driver, socket)));
         }
-        Ok(Stream::Tcp(Tcp::new(socket)?))
+        Ok(Stream::Epoll(EpollStream::new(socket)?))
     }
 
     /// Takes over a socket that was connected from here: nothing has arrived before anything was said.
     pub fn connected(socket: OwnedFd) -> io::Result<Stream> {
         let mut stream = Stream::new(socket)?;
         match &mut stream {
-            Stream::Tcp(tcp) => tcp.expect_nothing(),
+            Stream::Epoll(stream) => stream.expect_nothing(),
             #[cfg(target_os = "linux")]
-            Stream::Ring(ring) => ring.expect_nothing(),
+            Stream::IoUring(stream) => stream.expect_nothing(),
         }
         Ok(stream)
     }
@@ -44,110 +44,110 @@ impl Link for Stream {
     #[inline]
     fn poll_recv<'b>(&mut self, context: &mut Context<'_>, buffer: &'b mut [u8]) -> Poll<io::Result<Received<'b>>> {
         match self {
-            Stream::Tcp(tcp) => tcp.poll_recv(context, buffer),
+            Stream::Epoll(stream) => stream.poll_recv(context, buffer),
             #[cfg(target_os = "linux")]
-            Stream::Ring(ring) => ring.poll_recv(context, buffer),
+            Stream::IoUring(stream) => stream.poll_recv(context, buffer),
         }
     }
 
     #[inline]
     fn is_silent(&mut self) -> bool {
         match self {
-            Stream::Tcp(tcp) => tcp.is_silent(),
+            Stream::Epoll(stream) => stream.is_silent(),
             #[cfg(target_os = "linux")]
-            Stream::Ring(ring) => ring.is_silent(),
+            Stream::IoUring(stream) => stream.is_silent(),
         }
     }
 
     #[inline]
     fn poll_send(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>> {
         match self {
-            Stream::Tcp(tcp) => tcp.poll_send(context, queue),
+            Stream::Epoll(stream) => stream.poll_send(context, queue),
             #[cfg(target_os = "linux")]
-            Stream::Ring(ring) => ring.poll_send(context, queue),
+            Stream::IoUring(stream) => stream.poll_send(context, queue),
         }
     }
 
     fn fill(&mut self, context: &mut Context<'_>, pipe: &mut Pipe) -> io::Result<usize> {
         match self {
-            Stream::Tcp(tcp) => tcp.fill(context, pipe),
+            Stream::Epoll(stream) => stream.fill(context, pipe),
             #[cfg(target_os = "linux")]
-            Stream::Ring(ring) => ring.fill(context, pipe),
+            Stream::IoUring(stream) => stream.fill(context, pipe),
         }
     }
 
     #[inline]
     fn send_together(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> bool {
         match self {
-            Stream::Tcp(tcp) => tcp.send_together(context, queue),
+            Stream::Epoll(stream) => stream.send_together(context, queue),
             #[cfg(target_os = "linux")]
-            Stream::Ring(ring) => ring.send_together(context, queue),
+            Stream::IoUring(stream) => stream.send_together(context, queue),
         }
     }
 
     #[inline]
     fn take_unsent(&mut self) -> Option<Vec<u8>> {
         match self {
-            Stream::Tcp(tcp) => tcp.take_unsent(),
+            Stream::Epoll(stream) => stream.take_unsent(),
             #[cfg(target_os = "linux")]
-            Stream::Ring(ring) => ring.take_unsent(),
+            Stream::IoUring(stream) => stream.take_unsent(),
         }
     }
 
     #[inline]
     fn flush(&mut self) {
         match self {
-            Stream::Tcp(tcp) => tcp.flush(),
+            Stream::Epoll(stream) => stream.flush(),
             #[cfg(target_os = "linux")]
-            Stream::Ring(ring) => ring.flush(),
+            Stream::IoUring(stream) => stream.flush(),
         }
     }
 
     fn shut_down(&mut self) -> io::Result<()> {
         match self {
-            Stream::Tcp(tcp) => tcp.shut_down(),
+            Stream::Epoll(stream) => stream.shut_down(),
             #[cfg(target_os = "linux")]
-            Stream::Ring(ring) => ring.shut_down(),
+            Stream::IoUring(stream) => stream.shut_down(),
         }
     }
 
     fn reset(&mut self) {
         match self {
-            Stream::Tcp(tcp) => tcp.reset(),
+            Stream::Epoll(stream) => stream.reset(),
             #[cfg(target_os = "linux")]
-            Stream::Ring(ring) => ring.reset(),
+            Stream::IoUring(stream) => stream.reset(),
         }
     }
 
     fn keep_alive(&mut self) {
         match self {
-            Stream::Tcp(tcp) => tcp.keep_alive(),
+            Stream::Epoll(stream) => stream.keep_alive(),
             #[cfg(target_os = "linux")]
-            Stream::Ring(ring) => ring.keep_alive(),
+            Stream::IoUring(stream) => stream.keep_alive(),
         }
     }
 
     fn limit_unsent(&mut self, bytes: Option<u32>) {
         match self {
-            Stream::Tcp(tcp) => tcp.limit_unsent(bytes),
+            Stream::Epoll(stream) => stream.limit_unsent(bytes),
             #[cfg(target_os = "linux")]
-            Stream::Ring(ring) => ring.limit_unsent(bytes),
+            Stream::IoUring(stream) => stream.limit_unsent(bytes),
         }
     }
 
     fn in_flight(&self) -> u64 {
         match self {
-            Stream::Tcp(tcp) => tcp.in_flight(),
+            Stream::Epoll(stream) => stream.in_flight(),
             #[cfg(target_os = "linux")]
-            Stream::Ring(ring) => ring.in_flight(),
+            Stream::IoUring(stream) => stream.in_flight(),
         }
     }
 
     fn sends_files(&self) -> bool {
         match self {
-            Stream::Tcp(tcp) => tcp.sends_files(),
+            Stream::Epoll(stream) => stream.sends_files(),
             #[cfg(target_os = "linux")]
-            Stream::Ring(ring) => ring.sends_files(),
+            Stream::IoUring(stream) => stream.sends_files(),
         }
     }
 }

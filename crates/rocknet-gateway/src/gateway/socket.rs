@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use rocknet_config::model::Host;
-use rocknet_io::epoll::{Resting, Tcp};
+use rocknet_io::epoll::{EpollStream, ParkedConnection};
 use rocknet_io::link::{Link, Received};
 use rocknet_io::queue::SendQueue;
 use tokio::io::{AsyncRead, ReadBuf};
@@ -34,7 +34,7 @@ impl Default for Lookups {
 pub enum Socket {
     /// A server, at a socket file or an address. Heard by the runtime's own events, also where a ring drives the rest: there
     /// too another worker may take it over.
-    Server(Tcp),
+    Server(EpollStream),
     /// A program that was started for one request.
     Program(Box<Program>),
 }
@@ -42,7 +42,7 @@ pub enum Socket {
 impl Socket {
     pub async fn connect(host: &Host, lookups: &Lookups) -> io::Result<Socket> {
         let link = match host {
-            Host::Unix(path) => Tcp::connect_to_file(path).await?,
+            Host::Unix(path) => EpollStream::connect_to_file(path).await?,
             Host::Address(ip, port) => connect_to(SocketAddr::new(*ip, *port)).await?,
             Host::Name(name, port) => connect_to_any(&look_up(name, *port, lookups).await?).await?,
         };
@@ -115,22 +115,22 @@ impl Socket {
     }
 
     /// Puts it aside; a program, which serves one request, is left to end.
-    pub fn rest(self) -> Option<Resting> {
+    pub fn rest(self) -> Option<ParkedConnection> {
         match self {
             Socket::Program(mut program) => {
                 program.process.leave();
                 None
             }
-            Socket::Server(link) => link.rest(),
+            Socket::Server(link) => link.park(),
         }
     }
 }
 
-async fn connect_to(address: SocketAddr) -> io::Result<Tcp> {
-    port_exhaustion::connect(address, Tcp::connect(address)).await
+async fn connect_to(address: SocketAddr) -> io::Result<EpollStream> {
+    port_exhaustion::connect(address, EpollStream::connect(address)).await
 }
 
-async fn connect_to_any(addresses: &[SocketAddr]) -> io::Result<Tcp> {
+async fn connect_to_any(addresses: &[SocketAddr]) -> io::Result<EpollStream> {
     let mut last = ErrorKind::AddrNotAvailable.into();
     for address in addresses {
         match connect_to(*address).await {

@@ -34,7 +34,7 @@ const RECEIVE_STEPS: u32 = 1;
 const SEND_STEPS: u32 = 8;
 
 /// A connected, non-blocking stream socket.
-pub struct Tcp {
+pub struct EpollStream {
     /// By which small things leave. Stands before the socket, because fields are dropped in their order.
     sender: BatchSender,
     socket: AsyncFd<OwnedFd>,
@@ -42,10 +42,10 @@ pub struct Tcp {
     fresh: bool,
 }
 
-impl Tcp {
+impl EpollStream {
     /// Takes over an accepted socket; it must be non-blocking.
-    pub fn new(socket: OwnedFd) -> io::Result<Tcp> {
-        Ok(Tcp {
+    pub fn new(socket: OwnedFd) -> io::Result<EpollStream> {
+        Ok(EpollStream {
             sender: BatchSender::for_current_thread(),
             socket: register(socket)?,
             fresh: true,
@@ -58,7 +58,7 @@ impl Tcp {
     }
 }
 
-impl AsFd for Tcp {
+impl AsFd for EpollStream {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.get_ref().as_fd()
     }
@@ -91,7 +91,7 @@ pub(crate) fn register<S: AsFd + AsRawFd>(socket: S) -> io::Result<AsyncFd<S>> {
     Ok(unsafe { AsyncFd::register(socket) }?)
 }
 
-impl Link for Tcp {
+impl Link for EpollStream {
     #[inline]
     fn poll_recv<'b>(&mut self, context: &mut Context<'_>, buffer: &'b mut [u8]) -> Poll<io::Result<Received<'b>>> {
         let room = buffer.len();

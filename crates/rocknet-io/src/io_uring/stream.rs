@@ -6,27 +6,27 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use super::Driver;
-use crate::epoll::{self, FILE_BUDGET, Tcp};
+use crate::epoll::{self, EpollStream, FILE_BUDGET};
 use crate::link::{Link, Received};
 use crate::pipe::Pipe;
 use crate::queue::SendQueue;
 
 /// A connected, non-blocking stream socket.
-pub struct RingStream {
+pub struct UringStream {
     driver: Rc<Driver>,
     slot: usize,
     /// There until this is dropped, or lives on without the ring.
     socket: Option<OwnedFd>,
     /// The same socket once the ring has failed.
-    without: Option<Tcp>,
+    without: Option<EpollStream>,
     /// The first receive is tried at once: with the accept, the request has mostly arrived.
     fresh: bool,
 }
 
-impl RingStream {
+impl UringStream {
     /// Takes over an accepted socket; it must be non-blocking.
-    pub fn new(driver: Rc<Driver>, socket: OwnedFd) -> RingStream {
-        RingStream {
+    pub fn new(driver: Rc<Driver>, socket: OwnedFd) -> UringStream {
+        UringStream {
             slot: driver.register(socket.as_fd()),
             driver,
             socket: Some(socket),
@@ -42,9 +42,9 @@ impl RingStream {
 
     /// The link on the runtime's own events: a socket is as good as before when its ring has failed.
     #[cold]
-    fn without(&mut self) -> io::Result<&mut Tcp> {
+    fn without(&mut self) -> io::Result<&mut EpollStream> {
         if let Some(socket) = self.socket.take() {
-            self.without = Some(Tcp::new(socket)?);
+            self.without = Some(EpollStream::new(socket)?);
         }
         self.without.as_mut().ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
@@ -58,13 +58,13 @@ impl RingStream {
     }
 }
 
-impl Drop for RingStream {
+impl Drop for UringStream {
     fn drop(&mut self) {
         self.driver.release(self.slot, self.socket.take());
     }
 }
 
-impl Link for RingStream {
+impl Link for UringStream {
     #[inline]
     fn poll_recv<'b>(&mut self, context: &mut Context<'_>, buffer: &'b mut [u8]) -> Poll<io::Result<Received<'b>>> {
         if self.fresh {

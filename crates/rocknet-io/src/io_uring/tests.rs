@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use rocknet_testing::{Need, skip};
 
-use super::{Driver, RingStream, current};
+use super::{Driver, UringStream, current};
 use crate::link::Link;
 use crate::queue::SendQueue;
 use crate::runtime::{Runtime, ring_trouble as trouble};
@@ -35,12 +35,12 @@ fn on_ring<F: Future>(test: impl FnOnce(Rc<Driver>) -> F) {
     runtime.block_on(async { test(current().expect("a driver")).await });
 }
 
-fn pair(driver: &Rc<Driver>) -> (RingStream, UnixStream) {
+fn pair(driver: &Rc<Driver>) -> (UringStream, UnixStream) {
     let (ours, theirs) = UnixStream::pair().expect("sockets");
     ours.set_nonblocking(true).expect("an option");
     theirs.set_read_timeout(Some(DEADLINE)).expect("an option");
     theirs.set_write_timeout(Some(DEADLINE)).expect("an option");
-    (RingStream::new(Rc::clone(driver), ours.into()), theirs)
+    (UringStream::new(Rc::clone(driver), ours.into()), theirs)
 }
 
 /// Bytes whose place can be told from them.

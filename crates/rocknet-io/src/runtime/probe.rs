@@ -9,7 +9,7 @@ use std::thread;
 use rustix::io::Errno;
 
 use super::Runtime;
-use crate::io_uring::{RingStream, current};
+use crate::io_uring::{UringStream, current};
 use crate::link::Link;
 use crate::queue::SendQueue;
 
@@ -27,8 +27,8 @@ fn attempt() -> io::Result<()> {
         let (ours, theirs) = UnixStream::pair()?;
         ours.set_nonblocking(true)?;
         theirs.set_nonblocking(true)?;
-        let mut ours = RingStream::new(driver.clone(), ours.into());
-        let mut theirs = RingStream::new(driver, theirs.into());
+        let mut ours = UringStream::new(driver.clone(), ours.into());
+        let mut theirs = UringStream::new(driver, theirs.into());
         // Twice, so that the second is heard by an operation that waits already.
         for _ in 0..2 {
             let mut queue = SendQueue::default();

@@ -7,30 +7,30 @@ use std::path::Path;
 use rustix::io::Errno;
 use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 
-use super::Tcp;
+use super::EpollStream;
 
-impl Tcp {
-    pub async fn connect(address: SocketAddr) -> io::Result<Tcp> {
+impl EpollStream {
+    pub async fn connect(address: SocketAddr) -> io::Result<EpollStream> {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
         // What is sent is whole, and its end is not to wait for the other side.
         socket.set_tcp_nodelay(true)?;
-        Tcp::begin(socket, &address.into()).await
+        EpollStream::begin(socket, &address.into()).await
     }
 
     /// Where the queue of the file is full, an error of kind `WouldBlock`.
-    pub async fn connect_to_file(path: &Path) -> io::Result<Tcp> {
+    pub async fn connect_to_file(path: &Path) -> io::Result<EpollStream> {
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-        Tcp::begin(socket, &SockAddr::unix(path)?).await
+        EpollStream::begin(socket, &SockAddr::unix(path)?).await
     }
 
-    async fn begin(socket: Socket, address: &SockAddr) -> io::Result<Tcp> {
+    async fn begin(socket: Socket, address: &SockAddr) -> io::Result<EpollStream> {
         socket.set_nonblocking(true)?;
         let is_under_way = match socket.connect(address) {
             Ok(()) => false,
             Err(error) if Errno::from_io_error(&error) == Some(Errno::INPROGRESS) => true,
             Err(error) => return Err(error),
         };
-        let mut tcp = Tcp::new(socket.into())?;
+        let mut tcp = EpollStream::new(socket.into())?;
         tcp.expect_nothing();
         if is_under_way {
             let _ = tcp.socket.writable().await?;

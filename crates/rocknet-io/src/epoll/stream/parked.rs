@@ -6,7 +6,7 @@ use std::thread::{self, ThreadId};
 use rustix::io::Errno;
 use tokio::io::unix::AsyncFd;
 
-use super::{Tcp, receive};
+use super::{EpollStream, receive};
 use crate::epoll::write_batch::BatchSender;
 use crate::link::Link;
 
@@ -17,10 +17,10 @@ pub struct ParkedConnection {
     thread: ThreadId,
 }
 
-impl Tcp {
+impl EpollStream {
     /// Puts it aside. `None`: something that was to be sent has not left.
-    pub fn rest(self) -> Option<ParkedConnection> {
-        let Tcp { socket, sender, .. } = self;
+    pub fn park(self) -> Option<ParkedConnection> {
+        let EpollStream { socket, sender, .. } = self;
         sender.flush_completely().then(|| ParkedConnection {
             socket,
             thread: thread::current().id(),
@@ -30,9 +30,9 @@ impl Tcp {
 
 impl ParkedConnection {
     /// The link again, on this thread; `None` where the other side has closed it meanwhile, or said what nobody asked.
-    pub fn wake(self) -> Option<Tcp> {
+    pub fn resume(self) -> Option<EpollStream> {
         if self.thread == thread::current().id() {
-            let mut tcp = Tcp {
+            let mut tcp = EpollStream {
                 sender: BatchSender::for_current_thread(),
                 socket: self.socket,
                 fresh: false,
@@ -43,7 +43,7 @@ impl ParkedConnection {
         if receive(socket.as_fd(), &mut [0]) != Err(Errno::AGAIN) {
             return None;
         }
-        let mut tcp = Tcp::new(socket).ok()?;
+        let mut tcp = EpollStream::new(socket).ok()?;
         tcp.expect_nothing();
         Some(tcp)
     }

@@ -14,7 +14,7 @@ fn a_reset_is_seen_as_one() {
         let (socket, _) = listener.accept().unwrap();
         socket.set_nonblocking(true).unwrap();
         Runtime::new(8).unwrap().block_on(async {
-            let mut link = Tcp::new(socket.into()).unwrap();
+            let mut link = EpollStream::new(socket.into()).unwrap();
             if reset {
                 link.reset();
             }
@@ -37,7 +37,7 @@ fn check_silence(expected: bool, act: impl FnOnce(TcpStream) -> Option<TcpStream
     socket.set_nonblocking(true).unwrap();
     let (watched, readable) = (socket.try_clone().unwrap(), !expected);
     Runtime::new(8).unwrap().block_on(async {
-        let mut link = Tcp::new(socket.into()).unwrap();
+        let mut link = EpollStream::new(socket.into()).unwrap();
         link.expect_nothing();
         assert!(link.is_silent());
         let _peer = act(peer);

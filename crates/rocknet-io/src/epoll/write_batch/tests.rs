@@ -9,32 +9,32 @@ use std::thread;
 use socket2::SockRef;
 
 use super::*;
-use crate::epoll::Tcp;
+use crate::epoll::EpollStream;
 use crate::link::Link;
 use crate::queue::SendQueue;
 use crate::runtime::{Runtime, hear, kinds, spawn};
 
 /// A link and its peer, which gives up in time where nothing comes.
-fn pair() -> (Tcp, TcpStream) {
+fn pair() -> (EpollStream, TcpStream) {
     pair_of(|_, _| ())
 }
 
 /// Of sockets that hold little, whatever the machine's settings: they are full long before all of a test has been put.
-fn narrow_pair() -> (Tcp, TcpStream) {
+fn narrow_pair() -> (EpollStream, TcpStream) {
     pair_of(|socket, peer| {
         SockRef::from(socket).set_send_buffer_size(64 * 1024).unwrap();
         SockRef::from(peer).set_recv_buffer_size(64 * 1024).unwrap();
     })
 }
 
-fn pair_of(shape: impl FnOnce(&TcpStream, &TcpStream)) -> (Tcp, TcpStream) {
+fn pair_of(shape: impl FnOnce(&TcpStream, &TcpStream)) -> (EpollStream, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     peer.set_read_timeout(Some(PATIENCE)).unwrap();
     let (socket, _) = listener.accept().unwrap();
     socket.set_nonblocking(true).unwrap();
     shape(&socket, &peer);
-    let mut link = Tcp::new(socket.into()).unwrap();
+    let mut link = EpollStream::new(socket.into()).unwrap();
     link.expect_nothing();
     (link, peer)
 }
@@ -58,7 +58,7 @@ fn on_each(test: impl AsyncFn()) {
     }
 }
 
-async fn put(link: &mut Tcp, bytes: &[u8]) -> bool {
+async fn put(link: &mut EpollStream, bytes: &[u8]) -> bool {
     once(|context| link.send_together(context, &mut queue_of(bytes))).await
 }
 
@@ -113,7 +113,7 @@ fn it_leaves_though_tasks_wake_themselves_for_ever() {
 
 #[test]
 fn it_leaves_before_anything_else_of_its_link_happens() {
-    type Act = fn(&mut Tcp, &mut Context<'_>);
+    type Act = fn(&mut EpollStream, &mut Context<'_>);
     let acts: [(Act, &[u8]); 3] = [
         (|link, _| link.flush(), b""),
         (
@@ -165,7 +165,7 @@ fn what_finds_no_room_comes_back_to_its_own_link_and_leaves_in_order() {
         let content = |seed: usize, number: usize| vec![(seed * 7 + number) as u8; 1000];
         let mut readers = Vec::new();
         let mut returned = 0;
-        let mut links: Vec<(Tcp, SendQueue)> = (0..3)
+        let mut links: Vec<(EpollStream, SendQueue)> = (0..3)
             .map(|_| {
                 let (link, mut peer) = narrow_pair();
                 readers.push(move || {

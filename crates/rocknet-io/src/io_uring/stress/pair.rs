@@ -13,7 +13,7 @@ use std::task::{Context, Poll, Wake, Waker, ready};
 
 use super::Total;
 use crate::io_uring::simulated::Die;
-use crate::io_uring::{Driver, RingStream};
+use crate::io_uring::{Driver, UringStream};
 use crate::link::{Link, Received};
 use crate::pipe::Pipes;
 use crate::queue::SendQueue;
@@ -57,7 +57,7 @@ pub struct Told {
 
 /// A connection, as protocols drive theirs: what came back goes first.
 struct Talker {
-    link: RingStream,
+    link: UringStream,
     backlog: SendQueue,
     pipes: Pipes,
     seed: usize,
@@ -201,7 +201,7 @@ impl Pair {
         let (told, seed) = (Rc::<RefCell<Told>>::default(), die.throw(251));
         let inode = rustix::fs::fstat(&ours).expect("open").st_ino;
         let talker = Talker {
-            link: RingStream::new(Rc::clone(driver), ours.into()),
+            link: UringStream::new(Rc::clone(driver), ours.into()),
             backlog: SendQueue::default(),
             pipes: Pipes::default(),
             seed,

@@ -6,14 +6,14 @@ use std::pin::pin;
 use std::task::Poll;
 
 use super::{on_ring, once, pair, pattern, queue_of, receive, receive_all, send};
-use crate::io_uring::RingStream;
+use crate::io_uring::UringStream;
 use crate::link::Link;
 use crate::runtime::hear;
 
 #[test]
 fn a_link_may_be_let_go_at_any_moment() {
     /// As a connection does: hears a word, says two, and again.
-    async fn talk(mut link: RingStream) {
+    async fn talk(mut link: UringStream) {
         for _ in 0..4 {
             if receive(&mut link, 100).await.is_err() {
                 return;

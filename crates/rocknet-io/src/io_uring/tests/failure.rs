@@ -15,7 +15,7 @@ use crate::stream::Stream;
 fn when_the_ring_fails_connections_go_on_without_it() {
     on_ring(async |driver| {
         let (link, mut peer) = pair(&driver);
-        let mut link = Stream::Ring(link);
+        let mut link = Stream::IoUring(link);
         peer.write_all(b"before").expect("sent");
         assert_eq!(receive(&mut link, 100).await.expect("bytes"), b"before");
         let mut waiting = Box::pin(receive(&mut link, 100));

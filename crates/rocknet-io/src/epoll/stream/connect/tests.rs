@@ -10,7 +10,7 @@ use crate::link::Link;
 use crate::queue::SendQueue;
 use crate::runtime::Runtime;
 
-fn check(link: impl Future<Output = io::Result<Tcp>>, accept: impl FnOnce() -> Box<dyn ReadAndWrite>) {
+fn check(link: impl Future<Output = io::Result<EpollStream>>, accept: impl FnOnce() -> Box<dyn ReadAndWrite>) {
     Runtime::new(8).unwrap().block_on(async {
         let mut link = link.await.unwrap();
         let mut peer = accept();
@@ -36,7 +36,7 @@ fn a_file_and_an_address_are_connected_to() {
     let address = listener.local_addr().unwrap();
     check(
         async {
-            let link = Tcp::connect(address).await?;
+            let link = EpollStream::connect(address).await?;
             assert!(SockRef::from(link.socket.get_ref()).tcp_nodelay()?);
             Ok(link)
         },
@@ -45,7 +45,9 @@ fn a_file_and_an_address_are_connected_to() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("socket");
     let listener = UnixListener::bind(&path).unwrap();
-    check(Tcp::connect_to_file(&path), || Box::new(listener.accept().unwrap().0));
+    check(EpollStream::connect_to_file(&path), || {
+        Box::new(listener.accept().unwrap().0)
+    });
 }
 
 #[test]
@@ -58,16 +60,25 @@ fn where_nobody_listens_the_system_says_so() {
     let left = folder.path().join("left");
     drop(UnixListener::bind(&left).unwrap());
     Runtime::new(8).unwrap().block_on(async {
-        let kind = |connected: io::Result<Tcp>| connected.map(drop).map_err(|error| error.kind());
-        assert_eq!(kind(Tcp::connect(address).await), Err(ErrorKind::ConnectionRefused));
+        let kind = |connected: io::Result<EpollStream>| connected.map(drop).map_err(|error| error.kind());
         assert_eq!(
-            kind(Tcp::connect_to_file(&left).await),
+            kind(EpollStream::connect(address).await),
+            Err(ErrorKind::ConnectionRefused)
+        );
+        assert_eq!(
+            kind(EpollStream::connect_to_file(&left).await),
             Err(ErrorKind::ConnectionRefused)
         );
         let none = folder.path().join("none");
-        assert_eq!(kind(Tcp::connect_to_file(&none).await), Err(ErrorKind::NotFound));
+        assert_eq!(
+            kind(EpollStream::connect_to_file(&none).await),
+            Err(ErrorKind::NotFound)
+        );
         let long = folder.path().join("x".repeat(200));
-        assert_eq!(kind(Tcp::connect_to_file(&long).await), Err(ErrorKind::InvalidInput));
+        assert_eq!(
+            kind(EpollStream::connect_to_file(&long).await),
+            Err(ErrorKind::InvalidInput)
+        );
     });
 }
 
@@ -81,7 +92,7 @@ fn a_file_whose_queue_is_full_is_not_waited_for() {
     Runtime::new(8).unwrap().block_on(async {
         let mut links = Vec::new();
         let error = loop {
-            match Tcp::connect_to_file(&path).await {
+            match EpollStream::connect_to_file(&path).await {
                 Ok(link) => links.push(link),
                 Err(error) => break error,
             }

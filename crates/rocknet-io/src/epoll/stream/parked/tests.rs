@@ -13,11 +13,11 @@ use crate::runtime::{Runtime, hear, kinds};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-fn pair() -> (Tcp, UnixStream) {
+fn pair() -> (EpollStream, UnixStream) {
     let (ours, theirs) = UnixStream::pair().unwrap();
     ours.set_nonblocking(true).unwrap();
     theirs.set_read_timeout(Some(PATIENCE)).unwrap();
-    let mut link = Tcp::new(ours.into()).unwrap();
+    let mut link = EpollStream::new(ours.into()).unwrap();
     link.expect_nothing();
     (link, theirs)
 }
@@ -26,14 +26,14 @@ fn queue_of(bytes: &[u8]) -> SendQueue {
     SendQueue::from(bytes.to_vec())
 }
 
-async fn put(link: &mut Tcp, bytes: &[u8]) {
+async fn put(link: &mut EpollStream, bytes: &[u8]) {
     let mut queue = queue_of(bytes);
     let taken = poll_fn(|context| Poll::Ready(link.send_together(context, &mut queue)));
     assert!(taken.await);
 }
 
 /// One message each way.
-async fn talk(link: &mut Tcp, peer: &mut UnixStream) {
+async fn talk(link: &mut EpollStream, peer: &mut UnixStream) {
     let mut queue = queue_of(b"question");
     poll_fn(|context| {
         if link.send_together(context, &mut queue) {
@@ -65,29 +65,29 @@ fn any_thread_goes_on_with_it() {
         for moves in [false, true] {
             let (sent, taken) = std::sync::mpsc::channel::<(ParkedConnection, UnixStream)>();
             let (back, ended) = std::sync::mpsc::channel::<()>();
-            let go_on = move |resting: ParkedConnection, mut peer: UnixStream| async move {
-                let mut link = resting.wake().expect("a link that stands");
+            let go_on = move |parked: ParkedConnection, mut peer: UnixStream| async move {
+                let mut link = parked.resume().expect("a link that stands");
                 for _ in 0..3 {
                     talk(&mut link, &mut peer).await;
-                    link = link.rest().expect("all has left").wake().expect("a link that stands");
+                    link = link.park().expect("all has left").resume().expect("a link that stands");
                 }
             };
             let other = thread::spawn(move || {
-                if let Ok((resting, peer)) = taken.recv() {
-                    runtime().block_on(go_on(resting, peer));
+                if let Ok((parked, peer)) = taken.recv() {
+                    runtime().block_on(go_on(parked, peer));
                 }
                 drop(back);
             });
             runtime().block_on(async {
                 let (mut link, mut peer) = pair();
                 talk(&mut link, &mut peer).await;
-                let resting = link.rest().expect("all has left");
+                let parked = link.park().expect("all has left");
                 if moves {
-                    sent.send((resting, peer)).unwrap();
+                    sent.send((parked, peer)).unwrap();
                     // Its first loop is still there.
                     assert!(ended.recv().is_err());
                 } else {
-                    go_on(resting, peer).await;
+                    go_on(parked, peer).await;
                     drop(sent);
                 }
             });
@@ -101,15 +101,15 @@ fn what_was_put_leaves_before_it_rests() {
     Runtime::new(8).unwrap().block_on(async {
         let (mut link, mut peer) = pair();
         put(&mut link, b"last words").await;
-        let resting = link.rest();
+        let parked = link.park();
         let mut heard = [0; 10];
         peer.read_exact(&mut heard).unwrap();
-        assert!(&heard == b"last words" && resting.is_some());
+        assert!(&heard == b"last words" && parked.is_some());
         // Nobody takes these.
         let (mut link, peer) = pair();
         drop(peer);
         put(&mut link, b"lost").await;
-        assert!(link.rest().is_none());
+        assert!(link.park().is_none());
     });
 }
 
@@ -129,14 +129,14 @@ fn it_is_given_up_where_the_other_side_spoke_or_left() {
         for act in acts {
             runtime().block_on(async {
                 let (link, peer) = pair();
-                let resting = link.rest().expect("all has left");
+                let parked = link.park().expect("all has left");
                 let _peer = act(peer);
                 hear().await;
-                assert!(resting.wake().is_none(), "on its own thread");
+                assert!(parked.resume().is_none(), "on its own thread");
                 let (link, peer) = pair();
-                let resting = link.rest().expect("all has left");
+                let parked = link.park().expect("all has left");
                 let _peer = act(peer);
-                let other = thread::spawn(move || runtime().block_on(async { resting.wake().is_none() }));
+                let other = thread::spawn(move || runtime().block_on(async { parked.resume().is_none() }));
                 assert!(other.join().unwrap(), "on another");
             });
         }
