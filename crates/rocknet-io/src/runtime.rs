@@ -17,19 +17,19 @@ mod system;
 mod system;
 
 #[cfg(target_os = "linux")]
-pub use probe::trouble as ring_trouble;
+pub use probe::io_uring_unavailable;
 #[cfg(not(target_os = "linux"))]
-pub use system::ring_trouble;
+pub use system::io_uring_unavailable;
 
 /// Tasks run between two looks at the kernel's events. The runtime's own 61 would ask the kernel
 /// an extra time in every batch of 64 busy connections.
-const TASKS_BETWEEN_EVENTS: u32 = 256;
+const EVENT_INTERVAL: u32 = 256;
 
 pub struct Runtime {
     runtime: LocalRuntime,
     /// These are dropped after all tasks.
     _write_batch: write_batch::BatchGuard,
-    _ring: Option<system::Ring>,
+    _ring: Option<system::RingGuard>,
 }
 
 impl Runtime {
@@ -46,8 +46,8 @@ impl Runtime {
     }
 
     /// Driven by io_uring. Sockets that are left to the runtime's own events send together too, before each turn of the ring.
-    pub fn on_ring(batch: usize) -> io::Result<Runtime> {
-        let (runtime, ring) = system::with_ring(&mut builder(batch))?;
+    pub fn with_io_uring(batch: usize) -> io::Result<Runtime> {
+        let (runtime, ring) = system::build_with_ring(&mut builder(batch))?;
         Ok(Runtime {
             runtime,
             _write_batch: write_batch::install(),
@@ -68,18 +68,18 @@ fn builder(batch: usize) -> Builder {
     builder
         .enable_io()
         .max_io_events_per_tick(batch.clamp(1, 1 << 16))
-        .event_interval(TASKS_BETWEEN_EVENTS);
+        .event_interval(EVENT_INTERVAL);
     builder
 }
 
 /// Makers of a runtime of each kind that can be had here.
 #[cfg(test)]
-pub(crate) fn kinds() -> Vec<fn() -> Runtime> {
+pub(crate) fn back_ends() -> Vec<fn() -> Runtime> {
     let events: fn() -> Runtime = || Runtime::new(8).expect("a runtime");
-    match ring_trouble() {
-        None => vec![events, || Runtime::on_ring(8).expect("a ring")],
-        Some(trouble) => {
-            rocknet_testing::skip(rocknet_testing::Need::IoUring, &trouble);
+    match io_uring_unavailable() {
+        None => vec![events, || Runtime::with_io_uring(8).expect("a ring")],
+        Some(reason) => {
+            rocknet_testing::skip(rocknet_testing::Need::IoUring, &reason);
             vec![events]
         }
     }
@@ -91,7 +91,7 @@ pub fn spawn<F: Future<Output = ()> + 'static>(future: F) {
 }
 
 /// Goes on when all that the kernel had to tell at this moment has been told to the tasks it concerns.
-pub async fn hear() {
+pub async fn drain_events() {
     tokio::task::yield_now().await;
     // Who yields has no rest, before which all would leave: whatever was put meanwhile is not to wait for that.
     write_batch::flush_on_park();

@@ -185,7 +185,7 @@ impl Seat {
 
     fn runtime(&self) -> io::Result<Runtime> {
         if self.shared.backend == Backend::Ring {
-            match Runtime::on_ring(self.batch) {
+            match Runtime::with_io_uring(self.batch) {
                 Ok(runtime) => return Ok(runtime),
                 // It worked at the start: something has run out since.
                 Err(error) => {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use rocknet_config::model::{Events, Limits};
 use rocknet_io::pipe::Pipes;
 use rocknet_io::queue::SendQueue;
-use rocknet_io::runtime::{hear, spawn};
+use rocknet_io::runtime::{drain_events, spawn};
 use rocknet_io::socket::Address;
 use rocknet_io::wheel::Wheel;
 use rocknet_proto::DecodedHead;
@@ -209,7 +209,7 @@ impl Worker {
         // Requests may lie in sockets whose events nobody has looked at yet. The loop looks before it goes on behind the
         // yield, so that who seems idle then is idle.
         spawn(async move {
-            hear().await;
+            drain_events().await;
             wheel.wake_all();
         });
     }

@@ -162,7 +162,7 @@ mod tests {
     use std::sync::mpsc;
     use std::thread;
 
-    use rocknet_io::runtime::{Runtime, hear};
+    use rocknet_io::runtime::{Runtime, drain_events};
 
     use super::*;
 
@@ -214,7 +214,7 @@ mod tests {
                 let sent = poll_fn(|context| Poll::Ready(socket.poll_send(context, &mut queue))).await;
                 assert!(matches!(sent, Poll::Pending | Poll::Ready(Ok(()))));
                 let is_taken = queue.is_empty();
-                hear().await;
+                drain_events().await;
                 // Nothing was read, and it was all taken: what is back had no room.
                 returned += usize::from(!socket.has_left(&mut queue) && is_taken);
             }

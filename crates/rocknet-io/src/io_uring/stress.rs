@@ -26,7 +26,7 @@ use super::state::RingState;
 use crate::confined_fs::Root;
 use crate::isolated_test::in_own_process;
 use crate::read_ahead::ReadAhead;
-use crate::runtime::{Runtime, ring_trouble as trouble};
+use crate::runtime::{Runtime, io_uring_unavailable};
 
 /// Programs in each weather.
 const PROGRAMS: u64 = 500;
@@ -101,8 +101,8 @@ struct Total {
 
 #[test]
 fn the_kernels_ring_keeps_to_it_too() {
-    if let Some(trouble) = trouble() {
-        skip(Need::IoUring, &trouble);
+    if let Some(reason) = io_uring_unavailable() {
+        skip(Need::IoUring, &reason);
         return;
     }
     let runtime = Runtime::new(64).expect("a runtime");

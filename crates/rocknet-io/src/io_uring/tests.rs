@@ -20,18 +20,18 @@ use rocknet_testing::{Need, skip};
 use super::{Driver, UringStream, current};
 use crate::link::Link;
 use crate::queue::SendQueue;
-use crate::runtime::{Runtime, ring_trouble as trouble};
+use crate::runtime::{Runtime, io_uring_unavailable};
 
 /// Longest wait for a peer: far more than it takes on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(30);
 
 /// Runs a test on a ring; where there can be none, there is nothing to test.
 fn on_ring<F: Future>(test: impl FnOnce(Rc<Driver>) -> F) {
-    if let Some(trouble) = trouble() {
-        skip(Need::IoUring, &trouble);
+    if let Some(reason) = io_uring_unavailable() {
+        skip(Need::IoUring, &reason);
         return;
     }
-    let runtime = Runtime::on_ring(64).expect("a ring");
+    let runtime = Runtime::with_io_uring(64).expect("a ring");
     runtime.block_on(async { test(current().expect("a driver")).await });
 }
 

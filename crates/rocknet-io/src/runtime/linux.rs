@@ -7,9 +7,9 @@ use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 use crate::io_uring;
 
 /// Keeps the ring of this thread; dropped after all tasks.
-pub type Ring = io_uring::DriverGuard;
+pub type RingGuard = io_uring::DriverGuard;
 
-pub fn with_ring(builder: &mut Builder) -> io::Result<(LocalRuntime, Ring)> {
+pub fn build_with_ring(builder: &mut Builder) -> io::Result<(LocalRuntime, RingGuard)> {
     let runtime = builder
         .on_thread_park(io_uring::on_park)
         .build_local(LocalOptions::default())?;

@@ -4,14 +4,14 @@ use std::io;
 
 use tokio::runtime::{Builder, LocalRuntime};
 
-pub enum Ring {}
+pub enum RingGuard {}
 
-pub fn with_ring(_: &mut Builder) -> io::Result<(LocalRuntime, Ring)> {
+pub fn build_with_ring(_: &mut Builder) -> io::Result<(LocalRuntime, RingGuard)> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
 /// Why io_uring cannot be used here.
-pub fn ring_trouble() -> Option<String> {
+pub fn io_uring_unavailable() -> Option<String> {
     Some("io_uring is part of Linux".to_owned())
 }
 

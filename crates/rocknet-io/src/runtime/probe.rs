@@ -14,7 +14,7 @@ use crate::link::Link;
 use crate::queue::SendQueue;
 
 /// Why io_uring cannot be had here, if so. Tried, not guessed: with a ring, a pair of sockets, and bytes between them.
-pub fn trouble() -> Option<String> {
+pub fn io_uring_unavailable() -> Option<String> {
     // A thread of its own: the caller's may have a runtime already.
     let tried = thread::Builder::new().spawn(attempt);
     let result = tried.and_then(|thread| thread.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into())));
@@ -22,7 +22,7 @@ pub fn trouble() -> Option<String> {
 }
 
 fn attempt() -> io::Result<()> {
-    Runtime::on_ring(1)?.block_on(async {
+    Runtime::with_io_uring(1)?.block_on(async {
         let driver = current().ok_or(io::ErrorKind::Other)?;
         let (ours, theirs) = UnixStream::pair()?;
         ours.set_nonblocking(true)?;
@@ -51,7 +51,7 @@ fn attempt() -> io::Result<()> {
 const WORD: &[u8] = b"ring";
 
 fn reason(error: &io::Error) -> String {
-    let told = match Errno::from_io_error(error) {
+    let text = match Errno::from_io_error(error) {
         Some(Errno::NOSYS) => "this kernel has none",
         Some(Errno::PERM | Errno::ACCESS) => {
             "it is forbidden here, by kernel.io_uring_disabled or by the rules of a container (seccomp)"
@@ -61,7 +61,7 @@ fn reason(error: &io::Error) -> String {
         _ if error.kind() == io::ErrorKind::NotFound => "/proc is needed to set it up, and is not there",
         _ => return format!("it failed: {error}"),
     };
-    format!("{told} ({error})")
+    format!("{text} ({error})")
 }
 
 #[cfg(test)]
@@ -71,8 +71,8 @@ mod tests {
     #[test]
     fn every_reason_tells_what_to_do_about_it() {
         fn check(errno: Errno, word: &str) {
-            let told = reason(&errno.into());
-            assert!(told.contains(word), "{errno:?}: {told}");
+            let text = reason(&errno.into());
+            assert!(text.contains(word), "{errno:?}: {text}");
         }
         check(Errno::NOSYS, "kernel has none");
         check(Errno::PERM, "kernel.io_uring_disabled");

@@ -47,7 +47,7 @@ fn check_silence(expected: bool, act: impl FnOnce(TcpStream) -> Option<TcpStream
             let _ = watched.peek(&mut [0]);
         }
         // The event is heard with the next look at the kernel.
-        crate::runtime::hear().await;
+        crate::runtime::drain_events().await;
         assert_eq!(link.is_silent(), expected);
     });
 }

@@ -12,7 +12,7 @@ use super::*;
 use crate::epoll::EpollStream;
 use crate::link::Link;
 use crate::queue::SendQueue;
-use crate::runtime::{Runtime, hear, kinds, spawn};
+use crate::runtime::{Runtime, back_ends, drain_events, spawn};
 
 /// A link and its peer, which gives up in time where nothing comes.
 fn pair() -> (EpollStream, TcpStream) {
@@ -53,7 +53,7 @@ async fn once<T>(mut act: impl FnMut(&mut Context<'_>) -> T) -> T {
 
 /// Runs a test on a runtime of each kind.
 fn on_each(test: impl AsyncFn()) {
-    for runtime in kinds() {
+    for runtime in back_ends() {
         runtime().block_on(test());
     }
 }
@@ -191,7 +191,7 @@ fn what_finds_no_room_comes_back_to_its_own_link_and_leaves_in_order() {
                 }
             }
             if number % 8 == 0 {
-                hear().await;
+                drain_events().await;
             }
         }
         threads.extend(slow.into_iter().map(thread::spawn));
@@ -240,7 +240,7 @@ fn what_comes_back_is_told_though_nothing_else_happens() {
         });
         // Nothing of what was before ends the sleep.
         for _ in 0..10 {
-            hear().await;
+            drain_events().await;
         }
         // In a task: whoever wakes the root of a runtime ends its sleep, whatever it sleeps in.
         let (told, unsent) = tokio::sync::oneshot::channel();

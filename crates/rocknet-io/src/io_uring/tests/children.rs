@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::process::Command;
 
 use super::{on_ring, once, pair, queue_of, receive, send};
-use crate::runtime::hear;
+use crate::runtime::drain_events;
 
 #[test]
 fn children_do_not_inherit_it() {
@@ -28,7 +28,7 @@ fn a_child_that_lives_on_holds_nothing_open() {
             (link, heard)
         });
         assert!(once(|context| waiting.as_mut().poll(context)).await.is_pending());
-        hear().await;
+        drain_events().await;
         // Started while an operation is in the kernel, it waits for its input as long as it has one.
         let mut child = Command::new("cat")
             .stdin(std::process::Stdio::piped())
@@ -39,7 +39,7 @@ fn a_child_that_lives_on_holds_nothing_open() {
         assert_eq!(heard.expect("bytes"), b"word");
         send(&mut link, &mut queue_of(b"answer")).await.expect("sent");
         drop(link);
-        hear().await;
+        drain_events().await;
         let mut all = Vec::new();
         peer.read_to_end(&mut all).expect("an end");
         assert_eq!(all, b"answer");

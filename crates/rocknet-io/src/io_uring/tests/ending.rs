@@ -8,7 +8,7 @@ use std::task::Poll;
 use super::{on_ring, once, pair, pattern, queue_of, receive, receive_all, send};
 use crate::io_uring::UringStream;
 use crate::link::Link;
-use crate::runtime::hear;
+use crate::runtime::drain_events;
 
 #[test]
 fn a_link_may_be_let_go_at_any_moment() {
@@ -46,7 +46,7 @@ fn a_link_may_be_let_go_at_any_moment() {
                         break;
                     }
                     if poll % 2 == 1 {
-                        hear().await;
+                        drain_events().await;
                     }
                 }
                 if ends_first {
@@ -55,7 +55,7 @@ fn a_link_may_be_let_go_at_any_moment() {
                     drop(talk);
                 } else {
                     drop(talk);
-                    hear().await;
+                    drain_events().await;
                     peer.set_nonblocking(false).expect("an option");
                     // Nothing of the link is left open: the peer reads to the end.
                     let end = peer.read_to_end(&mut Vec::new());
@@ -64,7 +64,7 @@ fn a_link_may_be_let_go_at_any_moment() {
                         "after {polls} polls"
                     );
                 }
-                hear().await;
+                drain_events().await;
             }
             assert_eq!(driver.counts(), before, "something is left after {polls} polls");
         });

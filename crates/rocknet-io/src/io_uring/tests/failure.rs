@@ -8,7 +8,7 @@ use rocknet_testing::{Need, skip};
 use super::{on_ring, once, pair, queue_of, receive, send};
 use crate::io_uring::current;
 use crate::isolated_test::in_own_process;
-use crate::runtime::ring_trouble as trouble;
+use crate::runtime::io_uring_unavailable;
 use crate::stream::Stream;
 
 #[test]
@@ -39,7 +39,7 @@ fn without_memory_to_lock_there_is_a_ring_or_the_reason() {
     if !in_own_process("io_uring::tests::failure::without_memory_to_lock_there_is_a_ring_or_the_reason") {
         return;
     }
-    let before = trouble();
+    let before = io_uring_unavailable();
     let none = Rlimit {
         current: Some(0),
         maximum: Some(0),
@@ -49,7 +49,7 @@ fn without_memory_to_lock_there_is_a_ring_or_the_reason() {
     let mut rights = capabilities(None).expect("rights");
     rights.effective.remove(CapabilitySet::IPC_LOCK);
     set_capabilities(None, rights).expect("fewer rights");
-    match trouble() {
+    match io_uring_unavailable() {
         // Since Linux 5.12 rings are counted as any memory.
         None => assert_eq!(before, None),
         Some(told) => assert!(before.is_some() || told.contains("LimitMEMLOCK"), "{told}"),
@@ -58,8 +58,8 @@ fn without_memory_to_lock_there_is_a_ring_or_the_reason() {
 
 #[test]
 fn without_descriptors_there_is_a_reason_instead_of_a_ring() {
-    if let Some(trouble) = trouble() {
-        skip(Need::IoUring, &trouble);
+    if let Some(reason) = io_uring_unavailable() {
+        skip(Need::IoUring, &reason);
         return;
     }
     if in_own_process("io_uring::tests::failure::without_descriptors_there_is_a_reason_instead_of_a_ring") {
@@ -70,7 +70,7 @@ fn without_descriptors_there_is_a_reason_instead_of_a_ring() {
         for (room, works) in [(0, false), (3, false), (4, false), (64, true)] {
             let current = Some(open + room);
             setrlimit(Resource::Nofile, Rlimit { current, ..limit }).expect("a limit");
-            let told = trouble();
+            let told = io_uring_unavailable();
             assert_eq!(told.is_none(), works, "with room for {room}: {told:?}");
         }
     }

@@ -8,7 +8,7 @@ use std::thread;
 use super::{on_ring, once, pattern};
 use crate::file;
 use crate::read_ahead::read_ahead;
-use crate::runtime::hear;
+use crate::runtime::drain_events;
 
 /// A file on a disk, none of it in memory, as far as the kernel obeys.
 fn cold_file(length: usize) -> Arc<File> {
@@ -60,14 +60,14 @@ fn reads_may_be_let_go_and_are_bounded() {
         // Before they are handed over, when they have begun, and when they have ended unheard.
         all.truncate(all.len() / 2);
         assert!(once(|context| all[0].as_mut().poll(context)).await.is_pending());
-        hear().await;
+        drain_events().await;
         all.truncate(all.len() / 2);
         for one in all.drain(1..) {
             one.await;
         }
         drop(all);
         while driver.counts().1 > 0 {
-            hear().await;
+            drain_events().await;
             thread::yield_now();
         }
         read_ahead(&file, 0, 1_000_000).expect("room again").await;

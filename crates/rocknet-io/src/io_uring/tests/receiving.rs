@@ -9,7 +9,7 @@ use std::thread;
 use super::{on_ring, once, pair, pattern, queue_of, receive, receive_all, send};
 use crate::io_uring::Driver;
 use crate::link::Link;
-use crate::runtime::hear;
+use crate::runtime::drain_events;
 
 #[test]
 fn all_arrives_in_order_whatever_is_offered() {
@@ -47,7 +47,7 @@ fn an_end_that_comes_with_the_bytes_is_told() {
                     Poll::Ready(())
                 })
                 .await;
-                hear().await;
+                drain_events().await;
             }
             peer.write_all(&pattern(length)).expect("sent");
             drop(peer);
@@ -72,7 +72,7 @@ fn more_than_all_buffers_hold_arrives_nevertheless() {
             })
             .await;
         }
-        hear().await;
+        drain_events().await;
         for peer in &mut peers {
             peer.write_all(&pattern(EACH)).expect("sent");
         }
@@ -105,7 +105,7 @@ fn who_does_not_read_is_not_read_for() {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => send_error += 1,
                 Err(error) => panic!("{error}"),
             }
-            hear().await;
+            drain_events().await;
         }
         assert!(sent < 4_000_000, "{sent} bytes were taken though nobody read them");
         drop(peer);

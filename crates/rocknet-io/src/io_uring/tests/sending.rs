@@ -8,7 +8,7 @@ use std::thread;
 use super::{on_ring, once, pair, pattern, queue_of, receive, send};
 use crate::link::Link;
 use crate::queue::SendQueue;
-use crate::runtime::{hear, spawn};
+use crate::runtime::{drain_events, spawn};
 
 #[test]
 fn many_answers_share_a_few_calls() {
@@ -36,8 +36,8 @@ fn many_answers_share_a_few_calls() {
                     peer.write_all(b"question").expect("sent");
                 }
             }
-            hear().await;
-            hear().await;
+            drain_events().await;
+            drain_events().await;
             for peer in &mut peers {
                 let mut answer = [0; 6];
                 peer.read_exact(&mut answer).expect("an answer");
@@ -86,7 +86,7 @@ fn what_finds_no_room_comes_back_and_leaves_in_order() {
             }
             send(&mut link, &mut SendQueue::default()).await.expect("sent");
             drop(link);
-            hear().await;
+            drain_events().await;
             let received = receiver.join().expect("a receiver").expect("all");
             assert!(
                 received == expected,

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::{on_ring, pair, pattern, queue_of, receive, receive_all};
 use crate::link::Link;
-use crate::runtime::{hear, spawn};
+use crate::runtime::{drain_events, spawn};
 use crate::ticker::Ticker;
 
 #[test]
@@ -23,7 +23,7 @@ fn who_is_always_busy_does_not_keep_others_waiting() {
         spawn(async move {
             hearing.set(receive(&mut waiting, 100).await.is_ok_and(|word| word == b"word"));
         });
-        hear().await;
+        drain_events().await;
         let drain = thread::spawn(move || drain.read_to_end(&mut Vec::new()));
         peer.write_all(b"word").expect("sent");
         // The runtime never gets to the point where it would sleep.

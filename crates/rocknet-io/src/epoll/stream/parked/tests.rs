@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::queue::SendQueue;
-use crate::runtime::{Runtime, hear, kinds};
+use crate::runtime::{Runtime, back_ends, drain_events};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -61,7 +61,7 @@ async fn talk(link: &mut EpollStream, peer: &mut UnixStream) {
 
 #[test]
 fn any_thread_goes_on_with_it() {
-    for runtime in kinds() {
+    for runtime in back_ends() {
         for moves in [false, true] {
             let (sent, taken) = std::sync::mpsc::channel::<(ParkedConnection, UnixStream)>();
             let (back, ended) = std::sync::mpsc::channel::<()>();
@@ -125,13 +125,13 @@ fn it_is_given_up_where_the_other_side_spoke_or_left() {
             None
         },
     ];
-    for runtime in kinds() {
+    for runtime in back_ends() {
         for act in acts {
             runtime().block_on(async {
                 let (link, peer) = pair();
                 let parked = link.park().expect("all has left");
                 let _peer = act(peer);
-                hear().await;
+                drain_events().await;
                 assert!(parked.resume().is_none(), "on its own thread");
                 let (link, peer) = pair();
                 let parked = link.park().expect("all has left");
