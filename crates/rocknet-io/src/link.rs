@@ -15,9 +15,9 @@ use crate::queue::SendQueue;
 /// Bytes that have come in: in the buffer that was offered, or in one that the link owns.
 pub enum Received<'b> {
     /// The front of the offered buffer.
-    Lent(&'b [u8]),
+    Borrowed(&'b [u8]),
     /// A buffer of the link's own; it goes back to the link when dropped.
-    Held(Bytes),
+    Owned(Bytes),
 }
 
 impl Deref for Received<'_> {
@@ -26,8 +26,8 @@ impl Deref for Received<'_> {
     #[inline]
     fn deref(&self) -> &[u8] {
         match self {
-            Received::Lent(bytes) => bytes,
-            Received::Held(bytes) => bytes,
+            Received::Borrowed(bytes) => bytes,
+            Received::Owned(bytes) => bytes,
         }
     }
 }
@@ -38,7 +38,7 @@ pub trait Link {
 
     /// Whether nothing has come, not even the end. What has come is lost: this is for links on which nothing is awaited,
     /// and which are of no use if something came. Nobody is woken when it does.
-    fn is_silent(&mut self) -> bool {
+    fn is_idle(&mut self) -> bool {
         let mut context = Context::from_waker(Waker::noop());
         self.poll_recv(&mut context, &mut [0]).is_pending()
     }
@@ -48,7 +48,7 @@ pub trait Link {
 
     /// Moves what is there into an empty pipe, so that it passes through no memory of this process. 0: nothing was moved, and
     /// receiving tells why. For links that send files so, too.
-    fn fill(&mut self, _: &mut Context<'_>, _: &mut Pipe) -> io::Result<usize> {
+    fn fill_pipe(&mut self, _: &mut Context<'_>, _: &mut Pipe) -> io::Result<usize> {
         Ok(0)
     }
 
@@ -56,17 +56,17 @@ pub trait Link {
     ///
     /// Whether there is room is not known yet: whoever sends like this asks [`Link::take_unsent`] each time before it does
     /// anything else, and calls [`Link::flush`] before it lets the link go.
-    fn send_together(&mut self, _: &mut Context<'_>, _: &mut SendQueue) -> bool {
+    fn send_batched(&mut self, _: &mut Context<'_>, _: &mut SendQueue) -> bool {
         false
     }
 
-    /// What `send_together` took and there was no room for. The task is woken when there is such; nothing is received or
+    /// What `send_batched` took and there was no room for. The task is woken when there is such; nothing is received or
     /// sent before it was taken. It is the front of all that is still to be sent.
     fn take_unsent(&mut self) -> Option<Vec<u8>> {
         None
     }
 
-    /// Has all that `send_together` took leave now, or come back.
+    /// Has all that `send_batched` took leave now, or come back.
     fn flush(&mut self) {}
 
     /// Tells the peer that nothing more will come; receiving goes on.
@@ -102,20 +102,20 @@ impl<L: Link + ?Sized> Link for Box<L> {
         (**self).poll_recv(context, buffer)
     }
 
-    fn is_silent(&mut self) -> bool {
-        (**self).is_silent()
+    fn is_idle(&mut self) -> bool {
+        (**self).is_idle()
     }
 
     fn poll_send(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>> {
         (**self).poll_send(context, queue)
     }
 
-    fn fill(&mut self, context: &mut Context<'_>, pipe: &mut Pipe) -> io::Result<usize> {
-        (**self).fill(context, pipe)
+    fn fill_pipe(&mut self, context: &mut Context<'_>, pipe: &mut Pipe) -> io::Result<usize> {
+        (**self).fill_pipe(context, pipe)
     }
 
-    fn send_together(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> bool {
-        (**self).send_together(context, queue)
+    fn send_batched(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> bool {
+        (**self).send_batched(context, queue)
     }
 
     fn take_unsent(&mut self) -> Option<Vec<u8>> {

@@ -214,14 +214,14 @@ impl Link for Sim {
                 }
                 let lent = &mut buffer[..now.len()];
                 lent.copy_from_slice(&now);
-                Poll::Ready(Ok(Received::Lent(lent)))
+                Poll::Ready(Ok(Received::Borrowed(lent)))
             }
-            Some(Arrival::Held(bytes)) => Poll::Ready(Ok(Received::Held(bytes))),
+            Some(Arrival::Held(bytes)) => Poll::Ready(Ok(Received::Owned(bytes))),
             Some(Arrival::Fail(error)) => Poll::Ready(Err(error.into())),
             Some(Arrival::End) => {
                 // Every further look finds the same end.
                 state.arriving.push_front(Arrival::End);
-                Poll::Ready(Ok(Received::Lent(&buffer[..0])))
+                Poll::Ready(Ok(Received::Borrowed(&buffer[..0])))
             }
         }
     }
@@ -247,7 +247,7 @@ impl Link for Sim {
         Poll::Ready(Ok(()))
     }
 
-    fn fill(&mut self, _: &mut Context<'_>, pipe: &mut Pipe) -> io::Result<usize> {
+    fn fill_pipe(&mut self, _: &mut Context<'_>, pipe: &mut Pipe) -> io::Result<usize> {
         let mut state = self.0.borrow_mut();
         let Some(Arrival::Lent(bytes) | Arrival::Held(bytes)) = state.arriving.front_mut() else {
             return Ok(0);
@@ -360,8 +360,8 @@ mod tests {
             seen.push(match link.poll_recv(&mut context, &mut buffer) {
                 Poll::Pending => "pending".to_owned(),
                 Poll::Ready(Err(error)) => error.kind().to_string(),
-                Poll::Ready(Ok(Received::Lent(bytes))) => format!("lent {}", String::from_utf8_lossy(bytes)),
-                Poll::Ready(Ok(Received::Held(bytes))) => format!("held {}", String::from_utf8_lossy(&bytes)),
+                Poll::Ready(Ok(Received::Borrowed(bytes))) => format!("lent {}", String::from_utf8_lossy(bytes)),
+                Poll::Ready(Ok(Received::Owned(bytes))) => format!("held {}", String::from_utf8_lossy(&bytes)),
             });
         }
         let expected = [

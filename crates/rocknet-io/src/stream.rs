@@ -51,11 +51,11 @@ impl Link for Stream {
     }
 
     #[inline]
-    fn is_silent(&mut self) -> bool {
+    fn is_idle(&mut self) -> bool {
         match self {
-            Stream::Epoll(stream) => stream.is_silent(),
+            Stream::Epoll(stream) => stream.is_idle(),
             #[cfg(target_os = "linux")]
-            Stream::IoUring(stream) => stream.is_silent(),
+            Stream::IoUring(stream) => stream.is_idle(),
         }
     }
 
@@ -68,20 +68,20 @@ impl Link for Stream {
         }
     }
 
-    fn fill(&mut self, context: &mut Context<'_>, pipe: &mut Pipe) -> io::Result<usize> {
+    fn fill_pipe(&mut self, context: &mut Context<'_>, pipe: &mut Pipe) -> io::Result<usize> {
         match self {
-            Stream::Epoll(stream) => stream.fill(context, pipe),
+            Stream::Epoll(stream) => stream.fill_pipe(context, pipe),
             #[cfg(target_os = "linux")]
-            Stream::IoUring(stream) => stream.fill(context, pipe),
+            Stream::IoUring(stream) => stream.fill_pipe(context, pipe),
         }
     }
 
     #[inline]
-    fn send_together(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> bool {
+    fn send_batched(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> bool {
         match self {
-            Stream::Epoll(stream) => stream.send_together(context, queue),
+            Stream::Epoll(stream) => stream.send_batched(context, queue),
             #[cfg(target_os = "linux")]
-            Stream::IoUring(stream) => stream.send_together(context, queue),
+            Stream::IoUring(stream) => stream.send_batched(context, queue),
         }
     }
 

@@ -83,12 +83,12 @@ impl<L: Link> Link for WriteTimeout<L> {
         }
     }
 
-    fn fill(&mut self, context: &mut Context<'_>, pipe: &mut Pipe) -> io::Result<usize> {
-        self.link.fill(context, pipe)
+    fn fill_pipe(&mut self, context: &mut Context<'_>, pipe: &mut Pipe) -> io::Result<usize> {
+        self.link.fill_pipe(context, pipe)
     }
 
-    fn send_together(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> bool {
-        self.link.send_together(context, queue)
+    fn send_batched(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> bool {
+        self.link.send_batched(context, queue)
     }
 
     fn take_unsent(&mut self) -> Option<Vec<u8>> {

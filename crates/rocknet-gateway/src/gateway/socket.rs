@@ -56,7 +56,7 @@ impl Socket {
                 let mut read = ReadBuf::new(buffer);
                 ready!(Pin::new(&mut program.output).poll_read(context, &mut read))?;
                 let length = read.filled().len();
-                Poll::Ready(Ok(Received::Lent(&buffer[..length])))
+                Poll::Ready(Ok(Received::Borrowed(&buffer[..length])))
             }
         }
     }
@@ -70,7 +70,7 @@ impl Socket {
                     queue.put_back(unsent);
                     return link.poll_send(context, queue);
                 }
-                if queue.is_empty() || link.send_together(context, queue) {
+                if queue.is_empty() || link.send_batched(context, queue) {
                     return Poll::Ready(Ok(()));
                 }
                 link.poll_send(context, queue)

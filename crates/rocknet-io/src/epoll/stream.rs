@@ -99,7 +99,7 @@ impl Link for EpollStream {
         if self.fresh {
             self.fresh = false;
             match receive(self.socket.get_ref().as_fd(), buffer) {
-                Ok(got) => return Poll::Ready(Ok(Received::Lent(&buffer[..got]))),
+                Ok(got) => return Poll::Ready(Ok(Received::Borrowed(&buffer[..got]))),
                 Err(Errno::AGAIN | Errno::INTR) => {}
                 Err(error) => return Poll::Ready(Err(error.into())),
             }
@@ -118,7 +118,7 @@ impl Link for EpollStream {
                         context.waker().wake_by_ref();
                         return Poll::Pending;
                     }
-                    return Poll::Ready(Ok(Received::Lent(&buffer[..got])));
+                    return Poll::Ready(Ok(Received::Borrowed(&buffer[..got])));
                 }
                 Err(Errno::AGAIN) => readiness.clear_ready(),
                 Err(Errno::INTR) => {}
@@ -127,7 +127,7 @@ impl Link for EpollStream {
         }
     }
 
-    fn is_silent(&mut self) -> bool {
+    fn is_idle(&mut self) -> bool {
         // No waker is left behind, which whoever receives next would have to replace.
         let received = self.socket.try_io(Interest::READABLE, |socket| {
             receive(socket.as_fd(), &mut [0]).map_err(io::Error::from)
@@ -160,7 +160,7 @@ impl Link for EpollStream {
         }
     }
 
-    fn fill(&mut self, context: &mut Context<'_>, pipe: &mut Pipe) -> io::Result<usize> {
+    fn fill_pipe(&mut self, context: &mut Context<'_>, pipe: &mut Pipe) -> io::Result<usize> {
         match self.socket.poll_read_ready(context)? {
             Poll::Ready(readiness) => pipe.fill(readiness.get_inner().as_fd()),
             Poll::Pending => Ok(0),
@@ -168,7 +168,7 @@ impl Link for EpollStream {
     }
 
     #[inline]
-    fn send_together(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> bool {
+    fn send_batched(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> bool {
         let Some(plain) = queue.plain() else { return false };
         let length = plain.len();
         let taken = self.sender.push(self.socket.get_ref().as_fd(), context.waker(), plain);

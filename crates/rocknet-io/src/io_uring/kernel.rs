@@ -243,12 +243,12 @@ impl Kernel {
     }
 
     /// Moves what a socket has into a pipe, as it is received without the ring.
-    pub fn fill(&mut self, socket: RawFd, pipe: &mut Pipe) -> io::Result<usize> {
+    pub fn fill_pipe(&mut self, socket: RawFd, pipe: &mut Pipe) -> io::Result<usize> {
         match self {
             // SAFETY: as in `receive`.
             Kernel::Ring(_) | Kernel::Closed => pipe.fill(unsafe { BorrowedFd::borrow_raw(socket) }),
             #[cfg(test)]
-            Kernel::Simulated(simulated) => simulated.fill(socket, pipe),
+            Kernel::Simulated(simulated) => simulated.fill_pipe(socket, pipe),
         }
     }
 

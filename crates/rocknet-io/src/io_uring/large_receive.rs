@@ -27,8 +27,8 @@ impl Driver {
     }
 
     /// Moves into a pipe what is received in bulk. 0: it is not, or there is nothing; or the end, which receiving tells.
-    pub(super) fn fill(&self, index: usize, pipe: &mut Pipe) -> io::Result<usize> {
-        let moved = self.with_state(|state| state.fill(index, pipe))?;
+    pub(super) fn fill_pipe(&self, index: usize, pipe: &mut Pipe) -> io::Result<usize> {
+        let moved = self.with_state(|state| state.fill_pipe(index, pipe))?;
         if moved > 0 {
             self.step(STEPS);
         }
@@ -51,12 +51,12 @@ impl Driver {
 }
 
 impl RingState {
-    fn fill(&mut self, index: usize, pipe: &mut Pipe) -> io::Result<usize> {
+    fn fill_pipe(&mut self, index: usize, pipe: &mut Pipe) -> io::Result<usize> {
         let slot = &mut self.slots[index];
         if !slot.holds_no_bytes() || slot.receive_mode.is_drained() {
             return Ok(0);
         }
-        let filled = self.kernel.fill(slot.socket, pipe);
+        let filled = self.kernel.fill_pipe(slot.socket, pipe);
         match filled {
             Ok(0) => {}
             Ok(moved) => slot.receive_mode.record_spliced(moved),

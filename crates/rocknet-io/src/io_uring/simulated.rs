@@ -233,7 +233,7 @@ impl Simulated {
         recv(borrow(socket), &mut buffer[..most], RecvFlags::DONTWAIT).map(|(got, _)| got)
     }
 
-    pub fn fill(&mut self, socket: RawFd, pipe: &mut Pipe) -> io::Result<usize> {
+    pub fn fill_pipe(&mut self, socket: RawFd, pipe: &mut Pipe) -> io::Result<usize> {
         self.go_past(socket)?;
         if self.die.falls(self.weather.faults) {
             return Ok(0);

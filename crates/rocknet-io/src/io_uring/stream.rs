@@ -72,7 +72,7 @@ impl Link for UringStream {
             match epoll::receive(self.socket()?, buffer) {
                 Ok(got) => {
                     self.driver.note_first_receive(self.slot, got, buffer.len());
-                    return Poll::Ready(Ok(Received::Lent(&buffer[..got])));
+                    return Poll::Ready(Ok(Received::Borrowed(&buffer[..got])));
                 }
                 Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
                 Err(error) => return Poll::Ready(Err(error.into())),
@@ -82,7 +82,7 @@ impl Link for UringStream {
             return self.without()?.poll_recv(context, buffer);
         }
         let got = ready!(self.driver.poll_receive(context, self.slot, buffer))?;
-        Poll::Ready(Ok(Received::Lent(&buffer[..got])))
+        Poll::Ready(Ok(Received::Borrowed(&buffer[..got])))
     }
 
     #[inline]
@@ -109,15 +109,15 @@ impl Link for UringStream {
         }
     }
 
-    fn fill(&mut self, context: &mut Context<'_>, pipe: &mut Pipe) -> io::Result<usize> {
+    fn fill_pipe(&mut self, context: &mut Context<'_>, pipe: &mut Pipe) -> io::Result<usize> {
         if self.driver.has_failed() && self.driver.is_empty(self.slot) {
-            return self.without()?.fill(context, pipe);
+            return self.without()?.fill_pipe(context, pipe);
         }
-        self.driver.fill(self.slot, pipe)
+        self.driver.fill_pipe(self.slot, pipe)
     }
 
     #[inline]
-    fn send_together(&mut self, _: &mut Context<'_>, queue: &mut SendQueue) -> bool {
+    fn send_batched(&mut self, _: &mut Context<'_>, queue: &mut SendQueue) -> bool {
         let Some(plain) = queue.plain() else { return false };
         let length = plain.len();
         let taken = self.driver.send(self.slot, plain);

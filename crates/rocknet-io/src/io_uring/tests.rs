@@ -74,7 +74,7 @@ async fn send(link: &mut impl Link, queue: &mut SendQueue) -> std::io::Result<()
             if let Some(unsent) = link.take_unsent() {
                 queue.put_back(unsent);
             }
-            if !link.send_together(context, queue) && link.poll_send(context, queue)?.is_pending() {
+            if !link.send_batched(context, queue) && link.poll_send(context, queue)?.is_pending() {
                 return Poll::Pending;
             }
             link.flush();

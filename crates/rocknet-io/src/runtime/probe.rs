@@ -33,7 +33,7 @@ fn attempt() -> io::Result<()> {
         for _ in 0..2 {
             let mut queue = SendQueue::default();
             queue.buffer().extend_from_slice(WORD);
-            poll_fn(|context| match ours.send_together(context, &mut queue) {
+            poll_fn(|context| match ours.send_batched(context, &mut queue) {
                 true => Poll::Ready(Ok(())),
                 false => ours.poll_send(context, &mut queue),
             })

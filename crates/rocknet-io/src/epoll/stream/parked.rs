@@ -37,7 +37,7 @@ impl ParkedConnection {
                 socket: self.socket,
                 fresh: false,
             };
-            return tcp.is_silent().then_some(tcp);
+            return tcp.is_idle().then_some(tcp);
         }
         let socket = self.socket.into_inner();
         if receive(socket.as_fd(), &mut [0]) != Err(Errno::AGAIN) {

@@ -39,7 +39,7 @@ fn check_silence(expected: bool, act: impl FnOnce(TcpStream) -> Option<TcpStream
     Runtime::new(8).unwrap().block_on(async {
         let mut link = EpollStream::new(socket.into()).unwrap();
         link.expect_nothing();
-        assert!(link.is_silent());
+        assert!(link.is_idle());
         let _peer = act(peer);
         if readable {
             // What it did has arrived when this returns.
@@ -48,7 +48,7 @@ fn check_silence(expected: bool, act: impl FnOnce(TcpStream) -> Option<TcpStream
         }
         // The event is heard with the next look at the kernel.
         crate::runtime::drain_events().await;
-        assert_eq!(link.is_silent(), expected);
+        assert_eq!(link.is_idle(), expected);
     });
 }
 

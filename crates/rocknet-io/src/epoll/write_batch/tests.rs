@@ -59,7 +59,7 @@ fn on_each(test: impl AsyncFn()) {
 }
 
 async fn put(link: &mut EpollStream, bytes: &[u8]) -> bool {
-    once(|context| link.send_together(context, &mut queue_of(bytes))).await
+    once(|context| link.send_batched(context, &mut queue_of(bytes))).await
 }
 
 /// Whether something is there; `patient`: or comes in time. Meanwhile this thread's runtime does nothing.
@@ -121,7 +121,7 @@ fn it_leaves_before_anything_else_of_its_link_happens() {
             b"more",
         ),
         (
-            |link, context| assert!(link.send_together(context, &mut queue_of(b"more"))),
+            |link, context| assert!(link.send_batched(context, &mut queue_of(b"more"))),
             b"more",
         ),
     ];
@@ -148,7 +148,7 @@ fn it_leaves_before_the_end_of_the_other_side_is_told() {
         let end = poll_fn(|context| {
             // Anew each time: the loop has all leave before it waits for the end.
             put += 1;
-            assert!(link.send_together(context, &mut queue_of(b"x")));
+            assert!(link.send_batched(context, &mut queue_of(b"x")));
             let mut buffer = [0; 8];
             let polled = link.poll_recv(context, &mut buffer);
             polled.map(|received| received.map(|received| received.len()))
@@ -186,7 +186,7 @@ fn what_finds_no_room_comes_back_to_its_own_link_and_leaves_in_order() {
                 }
                 backlog.buffer().extend_from_slice(&content(seed, number));
                 let all = backlog.len() as usize <= MAX_WRITE_BYTES;
-                if all && once(|context| link.send_together(context, backlog)).await {
+                if all && once(|context| link.send_batched(context, backlog)).await {
                     assert!(backlog.is_empty());
                 }
             }

@@ -81,7 +81,7 @@ impl Talker {
             ready!(self.poll_backlog(context))?;
             let mut pipe = self.pipes.pipe();
             let moved = match by_pipe {
-                true => self.link.fill(context, &mut pipe)?,
+                true => self.link.fill_pipe(context, &mut pipe)?,
                 false => 0,
             };
             let received = if moved == 0 {
@@ -89,7 +89,7 @@ impl Talker {
             } else {
                 let mut bytes = vec![0; moved];
                 assert_eq!(pipe.read(&mut bytes)?, moved);
-                Received::Held(bytes.into())
+                Received::Owned(bytes.into())
             };
             let mut told = self.told.borrow_mut();
             assert!(!told.heard_end || received.is_empty(), "bytes after the end");
@@ -112,7 +112,7 @@ impl Talker {
         let from = self.told.borrow().said;
         queue.buffer().extend(bytes(self.seed, from, length));
         self.told.borrow_mut().said += length;
-        if together && poll_fn(|context| Poll::Ready(self.link.send_together(context, &mut queue))).await {
+        if together && poll_fn(|context| Poll::Ready(self.link.send_batched(context, &mut queue))).await {
             return Ok(());
         }
         self.backlog = queue;

@@ -93,7 +93,7 @@ fn a_peer_that_goes_away_is_an_end_or_an_error() {
         peer.write_all(b"question").expect("sent");
         assert_eq!(receive(&mut link, 100).await.expect("bytes"), b"question");
         drop(peer);
-        assert!(once(|context| link.send_together(context, &mut queue_of(b"answer"))).await);
+        assert!(once(|context| link.send_batched(context, &mut queue_of(b"answer"))).await);
         link.flush();
         let told = receive(&mut link, 100).await;
         assert_eq!(told.expect_err("nobody took it").kind(), ErrorKind::BrokenPipe);

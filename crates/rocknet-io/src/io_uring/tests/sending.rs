@@ -22,7 +22,7 @@ fn many_answers_share_a_few_calls() {
             let (mut link, mut peer) = pair(&driver);
             spawn(async move {
                 while receive(&mut link, 100).await.is_ok_and(|question| !question.is_empty()) {
-                    assert!(once(|context| link.send_together(context, &mut queue_of(b"answer"))).await);
+                    assert!(once(|context| link.send_batched(context, &mut queue_of(b"answer"))).await);
                 }
             });
             // The first is received by a call of its own.
@@ -76,7 +76,7 @@ fn what_finds_no_room_comes_back_and_leaves_in_order() {
                         returned += 1;
                         queue.put_back(unsent);
                     }
-                    match link.send_together(context, &mut queue) {
+                    match link.send_batched(context, &mut queue) {
                         true => Poll::Ready(Ok(())),
                         false => link.poll_send(context, &mut queue),
                     }

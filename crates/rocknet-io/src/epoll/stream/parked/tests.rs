@@ -28,7 +28,7 @@ fn queue_of(bytes: &[u8]) -> SendQueue {
 
 async fn put(link: &mut EpollStream, bytes: &[u8]) {
     let mut queue = queue_of(bytes);
-    let taken = poll_fn(|context| Poll::Ready(link.send_together(context, &mut queue)));
+    let taken = poll_fn(|context| Poll::Ready(link.send_batched(context, &mut queue)));
     assert!(taken.await);
 }
 
@@ -36,7 +36,7 @@ async fn put(link: &mut EpollStream, bytes: &[u8]) {
 async fn talk(link: &mut EpollStream, peer: &mut UnixStream) {
     let mut queue = queue_of(b"question");
     poll_fn(|context| {
-        if link.send_together(context, &mut queue) {
+        if link.send_batched(context, &mut queue) {
             return Poll::Ready(Ok(()));
         }
         link.poll_send(context, &mut queue)
