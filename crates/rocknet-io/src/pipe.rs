@@ -17,51 +17,51 @@ mod system;
 #[path = "pipe/portable.rs"]
 mod system;
 
-use system::Ends;
+use system::PipeEnds;
 
 /// Most pipes of one worker. More than one is only needed where a side does not take what was moved; beyond, bytes are
 /// copied.
-pub const MOST: usize = 16;
+pub const MAX_PIPES: usize = 16;
 /// Most bytes moved into a pipe at once, and so held by it. On loopback a MiB cost 0.49 of copying through 64 KiB, 0.44 through
 /// so much, and 0.43 through 1 MiB.
-pub const ROOM: usize = 256 * 1024;
+pub const PIPE_BYTES: usize = 256 * 1024;
 
 /// The pipes of one worker.
-pub struct Pipes(Rc<Shelf>);
+pub struct PipePool(Rc<PoolInner>);
 
-struct Shelf {
-    most: usize,
+struct PoolInner {
+    max_pipes: usize,
     /// Those with nothing in them that nobody uses.
-    free: RefCell<Vec<Ends>>,
+    free: RefCell<Vec<PipeEnds>>,
     /// Those there are, with those in use.
     count: Cell<usize>,
     /// One was wanted since the last tick.
-    wanted: Cell<bool>,
+    was_used: Cell<bool>,
     /// The system has refused one since the last tick: to ask it for every piece would cost more than copying.
-    refused: Cell<bool>,
+    creation_failed: Cell<bool>,
 }
 
 /// A pipe, as soon as something is put into it. It goes back when dropped, or is closed if there is still something in it.
 pub struct Pipe {
-    ends: Option<Ends>,
-    held: u64,
-    shelf: Rc<Shelf>,
+    ends: Option<PipeEnds>,
+    buffered: u64,
+    pool: Rc<PoolInner>,
 }
 
-impl Default for Pipes {
-    fn default() -> Pipes {
-        Pipes::new(MOST)
+impl Default for PipePool {
+    fn default() -> PipePool {
+        PipePool::new(MAX_PIPES)
     }
 }
 
-impl Pipes {
-    pub fn new(most: usize) -> Pipes {
-        Pipes(Rc::new(Shelf {
-            most,
+impl PipePool {
+    pub fn new(max_pipes: usize) -> PipePool {
+        PipePool(Rc::new(PoolInner {
+            max_pipes,
             free: RefCell::default(),
             count: Cell::new(0),
-            wanted: Cell::new(false),
-            refused: Cell::new(false),
+            was_used: Cell::new(false),
+            creation_failed: Cell::new(false),
         }))
     }
 
@@ -70,24 +70,24 @@ impl Pipes {
     pub fn pipe(&self) -> Pipe {
         Pipe {
             ends: None,
-            held: 0,
-            shelf: Rc::clone(&self.0),
+            buffered: 0,
+            pool: Rc::clone(&self.0),
         }
     }
 
     /// Closes what nobody has used since the last call, and asks the system again if it has refused.
     pub fn tick(&self) {
-        self.0.refused.set(false);
-        if !self.0.wanted.replace(false) {
-            self.close();
+        self.0.creation_failed.set(false);
+        if !self.0.was_used.replace(false) {
+            self.close_idle();
         }
     }
 
     /// Closes all that nobody uses.
-    pub fn close(&self) {
-        let Pipes(shelf) = self;
-        let closed = std::mem::take(&mut *shelf.free.borrow_mut());
-        shelf.count.set(shelf.count.get() - closed.len());
+    pub fn close_idle(&self) {
+        let PipePool(pool) = self;
+        let closed = std::mem::take(&mut *pool.free.borrow_mut());
+        pool.count.set(pool.count.get() - closed.len());
     }
 
     /// How many are open.
@@ -96,17 +96,17 @@ impl Pipes {
     }
 }
 
-impl Shelf {
-    fn take(&self) -> Option<Ends> {
-        self.wanted.set(true);
+impl PoolInner {
+    fn take(&self) -> Option<PipeEnds> {
+        self.was_used.set(true);
         if let Some(ends) = self.free.borrow_mut().pop() {
             return Some(ends);
         }
-        if self.count.get() >= self.most || self.refused.get() {
+        if self.count.get() >= self.max_pipes || self.creation_failed.get() {
             return None;
         }
-        let opened = system::open(ROOM);
-        self.refused.set(opened.is_err());
+        let opened = system::open(PIPE_BYTES);
+        self.creation_failed.set(opened.is_err());
         let ends = opened.ok()?;
         self.count.set(self.count.get() + 1);
         Some(ends)
@@ -115,51 +115,51 @@ impl Shelf {
 
 impl Pipe {
     /// Bytes in it.
-    pub fn held(&self) -> u64 {
-        self.held
+    pub fn buffered(&self) -> u64 {
+        self.buffered
     }
 
     /// Moves in what a socket has, as far as there is room. 0: nothing, the end, or no pipe; receiving tells which.
     #[cfg(unix)]
     pub(crate) fn fill(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
-        let room = ROOM.saturating_sub(self.held as usize);
-        self.put(|ends| system::fill(ends, socket, room))
+        let room = PIPE_BYTES.saturating_sub(self.buffered as usize);
+        self.write_with(|ends| system::fill(ends, socket, room))
     }
 
     /// Moves out what a socket takes.
     #[cfg(unix)]
     pub(crate) fn drain(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
-        let held = self.held as usize;
-        self.get(|ends| system::drain(ends, socket, held))
+        let buffered = self.buffered as usize;
+        self.read_with(|ends| system::drain(ends, socket, buffered))
     }
 
     /// Copies in what there is room for: for links that have no socket.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.put(|ends| system::write(ends, bytes))
+        self.write_with(|ends| system::write(ends, bytes))
     }
 
     /// Copies out what is in front: for links that have to see what they send.
     pub(crate) fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        self.get(|ends| system::read(ends, room))
+        self.read_with(|ends| system::read(ends, room))
     }
 
-    fn put(&mut self, put: impl FnOnce(&Ends) -> io::Result<usize>) -> io::Result<usize> {
+    fn write_with(&mut self, write: impl FnOnce(&PipeEnds) -> io::Result<usize>) -> io::Result<usize> {
         if self.ends.is_none() {
-            self.ends = self.shelf.take();
+            self.ends = self.pool.take();
         }
         let Some(ends) = &self.ends else { return Ok(0) };
-        let moved = put(ends)?;
-        self.held += moved as u64;
+        let moved = write(ends)?;
+        self.buffered += moved as u64;
         Ok(moved)
     }
 
-    fn get(&mut self, get: impl FnOnce(&Ends) -> io::Result<usize>) -> io::Result<usize> {
+    fn read_with(&mut self, read: impl FnOnce(&PipeEnds) -> io::Result<usize>) -> io::Result<usize> {
         let ends = self.ends.as_ref().ok_or(io::ErrorKind::NotConnected)?;
-        match get(ends)? {
+        match read(ends)? {
             // We hold the other end, and there is something in it.
             0 => Err(io::ErrorKind::UnexpectedEof.into()),
             moved => {
-                self.held -= moved as u64;
+                self.buffered -= moved as u64;
                 Ok(moved)
             }
         }
@@ -169,17 +169,19 @@ impl Pipe {
 impl Drop for Pipe {
     fn drop(&mut self) {
         let Some(ends) = self.ends.take() else { return };
-        match self.held {
-            0 => self.shelf.free.borrow_mut().push(ends),
+        match self.buffered {
+            0 => self.pool.free.borrow_mut().push(ends),
             // What is left in it is nobody else's.
-            _ => self.shelf.count.set(self.shelf.count.get() - 1),
+            _ => self.pool.count.set(self.pool.count.get() - 1),
         }
     }
 }
 
 impl fmt::Debug for Pipe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pipe").field("held", &self.held).finish_non_exhaustive()
+        f.debug_struct("Pipe")
+            .field("buffered", &self.buffered)
+            .finish_non_exhaustive()
     }
 }
 
@@ -223,7 +225,7 @@ mod tests {
 
     /// What one peer says is moved to the other, whatever leaves at once.
     fn check(from: &impl AsFd, says: &mut impl Write, to: &impl AsFd, hears: &mut impl Read) {
-        let pipes = Pipes::new(1);
+        let pipes = PipePool::new(1);
         let said: Vec<u8> = (0..100_000).map(|at| (at % 251) as u8).collect();
         let (mut heard, mut room) = (Vec::new(), vec![0; 30_000]);
         for _ in 0..20 {
@@ -232,9 +234,9 @@ mod tests {
             while left > 0 {
                 let mut pipe = pipes.pipe();
                 let filled = pipe.fill(from.as_fd()).unwrap();
-                assert_eq!(pipe.held(), filled as u64);
+                assert_eq!(pipe.buffered(), filled as u64);
                 left -= filled;
-                while pipe.held() > 0 {
+                while pipe.buffered() > 0 {
                     match pipe.drain(to.as_fd()) {
                         Ok(_) => {}
                         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -266,7 +268,7 @@ mod tests {
 
     #[test]
     fn nothing_and_an_end_look_alike_and_a_reset_does_not() {
-        let (pipes, (ours, theirs)) = (Pipes::new(1), tcp());
+        let (pipes, (ours, theirs)) = (PipePool::new(1), tcp());
         let mut pipe = pipes.pipe();
         assert_eq!(pipe.fill(ours.as_fd()).unwrap(), 0);
         theirs.shutdown(Shutdown::Write).unwrap();
@@ -284,7 +286,7 @@ mod tests {
 
     #[test]
     fn pipes_are_used_again_if_nothing_is_in_them_and_closed_if_nobody_uses_them() {
-        let pipes = Pipes::new(2);
+        let pipes = PipePool::new(2);
         let (mut one, mut two, mut three) = (pipes.pipe(), pipes.pipe(), pipes.pipe());
         assert_eq!(pipes.count(), 0, "one that nobody needs");
         assert_eq!(one.write(b"not for others").unwrap(), 14);
@@ -297,7 +299,7 @@ mod tests {
         drop((one, two));
         assert_eq!(pipes.count(), 1);
         assert_eq!(three.write(b"all of it").unwrap(), 9);
-        assert_eq!((pipes.count(), three.held()), (1, 9));
+        assert_eq!((pipes.count(), three.buffered()), (1, 9));
         let mut read = [0; 20];
         assert_eq!(three.read(&mut read).unwrap(), 9);
         assert_eq!(read[..9], *b"all of it");
@@ -309,7 +311,7 @@ mod tests {
         // One that is in use stays, whatever becomes of the others.
         let mut used = pipes.pipe();
         used.write(b"x").unwrap();
-        pipes.close();
+        pipes.close_idle();
         assert_eq!(pipes.count(), 1);
         drop(pipes);
         assert_eq!(used.read(&mut read).unwrap(), 1);
@@ -323,7 +325,7 @@ mod tests {
         }
         let maximum = getrlimit(Resource::Nofile).maximum;
         let limit = |current| setrlimit(Resource::Nofile, Rlimit { current, maximum }).unwrap();
-        let (pipes, before) = (Pipes::new(2), getrlimit(Resource::Nofile).current);
+        let (pipes, before) = (PipePool::new(2), getrlimit(Resource::Nofile).current);
         limit(Some(0));
         assert_eq!(pipes.pipe().write(b"x").unwrap(), 0);
         limit(before);

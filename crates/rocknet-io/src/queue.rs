@@ -130,7 +130,7 @@ impl SendQueue {
 
     /// All that is in a pipe.
     pub fn push_pipe(&mut self, pipe: Pipe) {
-        let length = pipe.held();
+        let length = pipe.buffered();
         if length > 0 {
             self.name_written();
             self.queued += length;

@@ -4,7 +4,7 @@ mod piped;
 
 use std::task::Waker;
 
-use rocknet_io::pipe::Pipes;
+use rocknet_io::pipe::PipePool;
 use rocknet_io::sim::{self, Peer, Sim};
 
 use super::*;
@@ -14,7 +14,7 @@ struct Joined {
     link: Sim,
     client: Peer,
     peer: Peer,
-    pipes: Pipes,
+    pipes: PipePool,
     /// Bytes that are received at once.
     input: usize,
 }
@@ -28,7 +28,7 @@ impl Joined {
             link,
             client,
             peer,
-            pipes: Pipes::default(),
+            pipes: PipePool::default(),
             input: 1024,
         }
     }

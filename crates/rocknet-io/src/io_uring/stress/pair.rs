@@ -15,7 +15,7 @@ use super::Total;
 use crate::io_uring::simulated::Die;
 use crate::io_uring::{Driver, UringStream};
 use crate::link::{Link, Received};
-use crate::pipe::Pipes;
+use crate::pipe::PipePool;
 use crate::queue::SendQueue;
 
 /// What one side says from a place on: bytes that tell the place. No more than twice what a pipe holds.
@@ -59,7 +59,7 @@ pub struct Told {
 struct Talker {
     link: UringStream,
     backlog: SendQueue,
-    pipes: Pipes,
+    pipes: PipePool,
     seed: usize,
     told: Rc<RefCell<Told>>,
 }
@@ -203,7 +203,7 @@ impl Pair {
         let talker = Talker {
             link: UringStream::new(Rc::clone(driver), ours.into()),
             backlog: SendQueue::default(),
-            pipes: Pipes::default(),
+            pipes: PipePool::default(),
             seed,
             told: Rc::clone(&told),
         };

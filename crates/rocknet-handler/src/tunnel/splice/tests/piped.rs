@@ -1,6 +1,6 @@
 //! What is much goes through pipes, and nothing is lost in them.
 
-use rocknet_io::pipe::ROOM;
+use rocknet_io::pipe::PIPE_BYTES;
 
 use super::*;
 
@@ -12,7 +12,7 @@ const PIECES: usize = 64;
 impl Joined {
     fn with_room(pipes: usize) -> Joined {
         Joined {
-            pipes: Pipes::new(pipes),
+            pipes: PipePool::new(pipes),
             input: PIECE,
             ..Joined::new(b"")
         }
@@ -60,7 +60,7 @@ fn a_stream_is_moved_and_messages_are_copied() {
         both.client.say(b"little");
     }
     assert!(both.turn(100).is_pending());
-    both.pipes.close();
+    both.pipes.close_idle();
     both.client.say(&up[..PIECE]);
     assert!(both.turn(1).is_pending());
     assert_eq!(both.pipes.count(), 0);
@@ -78,7 +78,7 @@ fn an_end_comes_behind_what_is_in_a_pipe() {
     assert_eq!((both.peer.heard().len(), both.pipes.count()), (20 * PIECE + 5, 1));
     let unreceived = both.client.unreceived();
     assert!(
-        unreceived > 0 && up.len() - unreceived - both.peer.heard().len() <= ROOM,
+        unreceived > 0 && up.len() - unreceived - both.peer.heard().len() <= PIPE_BYTES,
         "more was read than waits to be taken"
     );
     // The other way goes on, and ends.
@@ -141,6 +141,6 @@ fn a_stream_lets_others_have_their_turn() {
         let before = both.peer.heard().len();
         assert!(both.turn(1).is_pending());
         let moved = both.peer.heard().len() - before;
-        assert!((1..MAX_BYTES_PER_POLL + ROOM).contains(&moved), "{moved}");
+        assert!((1..MAX_BYTES_PER_POLL + PIPE_BYTES).contains(&moved), "{moved}");
     }
 }
