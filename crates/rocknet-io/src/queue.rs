@@ -52,7 +52,7 @@ pub const MAX_SLICES: usize = 64;
 pub struct SendQueue {
     written: Vec<u8>,
     /// How much of `written` the segments already name.
-    named: usize,
+    segmented: usize,
     /// How much of `written` has left, as long as there are no segments.
     sent: usize,
     segments: VecDeque<Segment>,
@@ -92,14 +92,14 @@ impl SendQueue {
     /// Bytes that wait, files and pipes included.
     #[inline]
     pub fn len(&self) -> u64 {
-        self.queued + (self.written.len() - self.named.max(self.sent)) as u64
+        self.queued + (self.written.len() - self.segmented.max(self.sent)) as u64
     }
 
     pub fn push_owned(&mut self, bytes: Bytes) {
         if bytes.len() < COPY_BELOW {
             self.written.extend_from_slice(&bytes);
         } else {
-            self.name_written();
+            self.segment_written();
             self.queued += bytes.len() as u64;
             self.segments.push_back(Segment::Owned(bytes));
         }
@@ -110,7 +110,7 @@ impl SendQueue {
         if end - start < COPY_BELOW {
             self.written.extend_from_slice(&all[start..end]);
         } else {
-            self.name_written();
+            self.segment_written();
             self.queued += (end - start) as u64;
             self.segments.push_back(Segment::Shared {
                 bytes: Rc::clone(bytes),
@@ -122,7 +122,7 @@ impl SendQueue {
 
     pub fn push_file(&mut self, file: Arc<File>, offset: u64, length: u64) {
         if length > 0 {
-            self.name_written();
+            self.segment_written();
             self.queued += length;
             self.segments.push_back(Segment::File { file, offset, length });
         }
@@ -132,7 +132,7 @@ impl SendQueue {
     pub fn push_pipe(&mut self, pipe: Pipe) {
         let length = pipe.buffered();
         if length > 0 {
-            self.name_written();
+            self.segment_written();
             self.queued += length;
             self.segments.push_back(Segment::Piped { pipe, length });
         }
@@ -140,7 +140,7 @@ impl SendQueue {
 
     /// Puts bytes in front of all others: they were taken to be sent, and did not leave.
     pub fn put_back(&mut self, bytes: Vec<u8>) {
-        self.name_written();
+        self.segment_written();
         self.queued += bytes.len() as u64;
         self.segments.push_front(Segment::Owned(bytes.into()));
     }
@@ -149,14 +149,14 @@ impl SendQueue {
     pub fn clear(&mut self) {
         self.written.clear();
         self.segments.clear();
-        (self.named, self.sent, self.queued) = (0, 0, 0);
+        (self.segmented, self.sent, self.queued) = (0, 0, 0);
     }
 
     /// Gives back memory beyond `bytes` that an unusual answer took.
     pub fn shrink(&mut self, bytes: usize) {
         if self.is_empty() && self.written.capacity() > bytes {
             self.written = Vec::with_capacity(bytes);
-            (self.named, self.sent) = (0, 0);
+            (self.segmented, self.sent) = (0, 0);
         }
     }
 
@@ -166,7 +166,7 @@ impl SendQueue {
         if self.segments.is_empty() {
             rest.written.extend_from_slice(&self.written[self.sent..]);
         } else {
-            self.name_written();
+            self.segment_written();
             for segment in self.segments.drain(..) {
                 rest.queued += segment.len();
                 if let Segment::Written { start, end } = segment {
@@ -180,7 +180,7 @@ impl SendQueue {
                     rest.segments.push_back(segment);
                 }
             }
-            rest.named = rest.written.len();
+            rest.segmented = rest.written.len();
         }
         self.clear();
         rest
@@ -194,7 +194,7 @@ impl SendQueue {
 
     /// The memory at the front as slices; true as second when something else follows them.
     pub(crate) fn slices<'q>(&'q mut self, slices: &mut [IoSlice<'q>; MAX_SLICES]) -> (usize, bool) {
-        self.name_written();
+        self.segment_written();
         let (mut count, queue) = (0, &*self);
         for segment in &queue.segments {
             if count == MAX_SLICES {
@@ -260,12 +260,12 @@ impl SendQueue {
         Ok(filled)
     }
 
-    /// Takes up to `most` bytes off the front, in one piece, for links within links; nothing where a file or pipe is in front.
-    pub fn take(&mut self, most: usize) -> Bytes {
+    /// Takes up to `max` bytes off the front, in one piece, for links within links; nothing where a file or pipe is in front.
+    pub fn take(&mut self, max: usize) -> Bytes {
         let taken = match self.segments.front() {
-            Some(Segment::Owned(bytes)) => bytes.slice(..bytes.len().min(most)),
+            Some(Segment::Owned(bytes)) => bytes.slice(..bytes.len().min(max)),
             _ => self.front().map_or_else(Bytes::new, |front| {
-                Bytes::copy_from_slice(&front[..front.len().min(most)])
+                Bytes::copy_from_slice(&front[..front.len().min(max)])
             }),
         };
         self.advance(taken.len());
@@ -283,8 +283,8 @@ impl SendQueue {
 
     #[cfg(unix)]
     /// Whether something follows a stretch of a file.
-    pub(crate) fn goes_on_behind_a_file(&self) -> bool {
-        let ends = usize::from(self.named.max(self.sent) == self.written.len());
+    pub(crate) fn has_data_after_file(&self) -> bool {
+        let ends = usize::from(self.segmented.max(self.sent) == self.written.len());
         let mut behind = self.segments.iter().rev().skip(ends);
         behind.any(|segment| matches!(segment, Segment::File { .. }))
     }
@@ -310,7 +310,7 @@ impl SendQueue {
             self.sent += bytes;
             if self.sent == self.written.len() {
                 self.written.clear();
-                (self.named, self.sent) = (0, 0);
+                (self.segmented, self.sent) = (0, 0);
             }
             return;
         }
@@ -326,16 +326,16 @@ impl SendQueue {
             self.segments.pop_front();
         }
         debug_assert_eq!(left, 0, "more bytes left than were queued");
-        if self.named == self.written.len() {
+        if self.segmented == self.written.len() {
             self.written.clear();
-            (self.named, self.sent) = (0, 0);
+            (self.segmented, self.sent) = (0, 0);
         } else {
-            self.sent = self.named;
+            self.sent = self.segmented;
         }
     }
 
-    fn name_written(&mut self) {
-        let from = self.named.max(self.sent);
+    fn segment_written(&mut self) {
+        let from = self.segmented.max(self.sent);
         if from < self.written.len() {
             self.queued += (self.written.len() - from) as u64;
             self.segments.push_back(Segment::Written {
@@ -343,7 +343,7 @@ impl SendQueue {
                 end: self.written.len(),
             });
         }
-        self.named = self.written.len();
+        self.segmented = self.written.len();
     }
 }
 
@@ -465,7 +465,7 @@ mod tests {
                     _ => queue.push_owned(Bytes::from(vec![b'm'; COPY_BELOW])),
                 }
             }
-            assert_eq!(queue.goes_on_behind_a_file(), expected, "{parts}");
+            assert_eq!(queue.has_data_after_file(), expected, "{parts}");
         }
     }
 }

@@ -21,7 +21,7 @@ use std::time::Duration;
 const SLOTS: usize = 256;
 
 /// Most ticks from now to a deadline: half of the round, 248 days with ticks of 10 ms. What is asked for beyond comes then.
-const FARTHEST: u32 = i32::MAX as u32;
+const MAX_TICKS: u32 = i32::MAX as u32;
 
 /// A moment of a wheel. Only moments less than half a round apart can be told which is the later.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,7 +31,7 @@ impl Tick {
     /// The moment so many ticks later (see [`Wheel::ticks`]).
     #[inline]
     pub fn after(self, ticks: u32) -> Tick {
-        Tick(self.0.wrapping_add(ticks.min(FARTHEST)))
+        Tick(self.0.wrapping_add(ticks.min(MAX_TICKS)))
     }
 
     /// Ticks that have passed since an earlier moment.
@@ -60,38 +60,38 @@ pub struct Wheel {
     tick: Duration,
     /// The same in nanoseconds.
     tick_ns: u64,
-    entries: RefCell<Vec<Entry>>,
+    entries: RefCell<Vec<TimerEntry>>,
     /// Entries that are nobody's. The next deadline takes one over together with its slot: one that was made, set and dropped
     /// for each request would else leave something in a slot each time, until that comes a minute later.
-    spare: RefCell<Vec<u32>>,
+    free: RefCell<Vec<u32>>,
     /// Numbers of entries.
     slots: RefCell<Vec<Vec<u32>>>,
 }
 
-struct Entry {
-    /// When it is past, if it is `Set`; never before `slotted`.
+struct TimerEntry {
+    /// When it is past, if it is `Set`; never before `slot_tick`.
     due: Tick,
-    /// The earliest moment whose slot holds it, if it `is_slotted`; never before now.
-    slotted: Tick,
-    state: State,
-    is_slotted: bool,
+    /// The earliest moment whose slot holds it, if it `is_in_slot`; never before now.
+    slot_tick: Tick,
+    state: DeadlineState,
+    is_in_slot: bool,
     waker: Option<Waker>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum DeadlineState {
     Unset,
     Set,
     Past,
 }
 
 // Every idle connection has one.
-const _: () = assert!(size_of::<Entry>() <= 32);
+const _: () = assert!(size_of::<TimerEntry>() <= 32);
 
 /// One deadline, not set at first. Dropping it forgets it.
 pub struct Deadline {
     wheel: Rc<Wheel>,
-    number: u32,
+    index: u32,
 }
 
 impl Wheel {
@@ -103,7 +103,7 @@ impl Wheel {
             tick,
             tick_ns: u64::try_from(tick.as_nanos()).unwrap_or(u64::MAX),
             entries: RefCell::new(Vec::with_capacity(connections)),
-            spare: RefCell::default(),
+            free: RefCell::default(),
             slots: RefCell::new((0..SLOTS).map(|_| Vec::new()).collect()),
         })
     }
@@ -118,34 +118,34 @@ impl Wheel {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.entries.borrow().len() == self.spare.borrow().len()
+        self.entries.borrow().len() == self.free.borrow().len()
     }
 
     /// Whole ticks that are surely not shorter than `time`, counted from now.
     pub fn ticks(&self, time: Duration) -> u32 {
         // Requests ask this: numbers of 128 bits would be divided step by step.
         let Ok(nanos) = u64::try_from(time.as_nanos()) else {
-            return FARTHEST;
+            return MAX_TICKS;
         };
         let ticks = nanos.div_ceil(self.tick_ns);
         // The tick that is under way may end at once.
-        u32::try_from(ticks).map_or(FARTHEST, |ticks| ticks.saturating_add(1).min(FARTHEST))
+        u32::try_from(ticks).map_or(MAX_TICKS, |ticks| ticks.saturating_add(1).min(MAX_TICKS))
     }
 
     pub fn deadline(self: &Rc<Wheel>) -> Deadline {
-        let number = self.spare.borrow_mut().pop().unwrap_or_else(|| {
+        let index = self.free.borrow_mut().pop().unwrap_or_else(|| {
             let mut entries = self.entries.borrow_mut();
-            entries.push(Entry {
+            entries.push(TimerEntry {
                 due: self.now.get(),
-                slotted: self.now.get(),
-                state: State::Unset,
-                is_slotted: false,
+                slot_tick: self.now.get(),
+                state: DeadlineState::Unset,
+                is_in_slot: false,
                 waker: None,
             });
             (entries.len() - 1) as u32
         });
         Deadline {
-            number,
+            index,
             wheel: Rc::clone(self),
         }
     }
@@ -159,31 +159,31 @@ impl Wheel {
         let mut later = Vec::new();
         {
             let mut entries = self.entries.borrow_mut();
-            for &number in &waiting {
-                let entry = &mut entries[number as usize];
-                if entry.is_slotted && entry.slotted.is_later(now) {
+            for &index in &waiting {
+                let entry = &mut entries[index as usize];
+                if entry.is_in_slot && entry.slot_tick.is_later(now) {
                     // Put here for a later turn of the wheel, or a second time into a slot still to come.
-                    if entry.slotted.slot() == now.slot() {
-                        later.push((now.slot(), number));
+                    if entry.slot_tick.slot() == now.slot() {
+                        later.push((now.slot(), index));
                     }
                     continue;
                 }
-                entry.is_slotted = false;
-                if entry.state != State::Set {
+                entry.is_in_slot = false;
+                if entry.state != DeadlineState::Set {
                     continue;
                 }
                 if entry.due.is_later(now) {
-                    (entry.slotted, entry.is_slotted) = (entry.due, true);
-                    later.push((entry.due.slot(), number));
+                    (entry.slot_tick, entry.is_in_slot) = (entry.due, true);
+                    later.push((entry.due.slot(), index));
                 } else {
-                    entry.state = State::Past;
+                    entry.state = DeadlineState::Past;
                     woken.extend(entry.waker.take());
                 }
             }
         }
         let mut slots = self.slots.borrow_mut();
-        for (slot, number) in later {
-            slots[slot].push(number);
+        for (slot, index) in later {
+            slots[slot].push(index);
         }
         drop(slots);
         let count = woken.len();
@@ -210,21 +210,21 @@ impl Deadline {
         // The slot of this very tick has been looked at.
         let due = self.wheel.now.get().after(ticks.max(1));
         let mut entries = self.wheel.entries.borrow_mut();
-        let entry = &mut entries[self.number as usize];
+        let entry = &mut entries[self.index as usize];
         entry.due = due;
-        entry.state = State::Set;
-        if !entry.is_slotted || entry.slotted.is_later(due) {
-            (entry.slotted, entry.is_slotted) = (due, true);
-            self.wheel.slots.borrow_mut()[due.slot()].push(self.number);
+        entry.state = DeadlineState::Set;
+        if !entry.is_in_slot || entry.slot_tick.is_later(due) {
+            (entry.slot_tick, entry.is_in_slot) = (due, true);
+            self.wheel.slots.borrow_mut()[due.slot()].push(self.index);
         }
     }
 
     /// Ticks until it is past; 0 if it is, or is not set.
     pub fn left(&self) -> u32 {
-        let entry = &self.wheel.entries.borrow()[self.number as usize];
+        let entry = &self.wheel.entries.borrow()[self.index as usize];
         match entry.state {
-            State::Set => entry.due.since(self.wheel.now.get()),
-            State::Unset | State::Past => 0,
+            DeadlineState::Set => entry.due.since(self.wheel.now.get()),
+            DeadlineState::Unset | DeadlineState::Past => 0,
         }
     }
 
@@ -232,8 +232,8 @@ impl Deadline {
     #[inline]
     pub fn poll_past(&self, waker: &Waker) -> bool {
         let mut entries = self.wheel.entries.borrow_mut();
-        let entry = &mut entries[self.number as usize];
-        let past = entry.state == State::Past;
+        let entry = &mut entries[self.index as usize];
+        let past = entry.state == DeadlineState::Past;
         if !past && !entry.waker.as_ref().is_some_and(|known| known.will_wake(waker)) {
             entry.waker = Some(waker.clone());
         }
@@ -244,11 +244,11 @@ impl Deadline {
 impl Drop for Deadline {
     fn drop(&mut self) {
         let waker = {
-            let entry = &mut self.wheel.entries.borrow_mut()[self.number as usize];
-            entry.state = State::Unset;
+            let entry = &mut self.wheel.entries.borrow_mut()[self.index as usize];
+            entry.state = DeadlineState::Unset;
             entry.waker.take()
         };
-        self.wheel.spare.borrow_mut().push(self.number);
+        self.wheel.free.borrow_mut().push(self.index);
         // The last of its task, it may be, and what is dropped with that may have deadlines of its own.
         drop(waker);
     }
@@ -270,21 +270,21 @@ mod tests {
     }
 
     /// Beginnings of which most come round soon, or cross the half of the round.
-    const BEGINNINGS: [u32; 5] = [0, 1 << 31, (1 << 31) - 7, u32::MAX, u32::MAX - 301];
+    const STARTS: [u32; 5] = [0, 1 << 31, (1 << 31) - 7, u32::MAX, u32::MAX - 301];
 
     fn wheel() -> Rc<Wheel> {
         wheel_from(0)
     }
 
-    fn wheel_from(beginning: u32) -> Rc<Wheel> {
+    fn wheel_from(start: u32) -> Rc<Wheel> {
         let wheel = Wheel::new(Duration::from_millis(250), 4);
-        wheel.now.set(Tick(beginning));
+        wheel.now.set(Tick(start));
         wheel
     }
 
     /// The tick at which a deadline becomes past after these (at tick, set to) moves.
-    fn past_at(beginning: u32, moves: &[(u32, u32)], until: u32) -> Option<u32> {
-        let wheel = wheel_from(beginning);
+    fn past_at(start: u32, moves: &[(u32, u32)], until: u32) -> Option<u32> {
+        let wheel = wheel_from(start);
         let count = Arc::new(Count(AtomicUsize::new(0)));
         let waker = Waker::from(Arc::clone(&count));
         let deadline = wheel.deadline();
@@ -296,7 +296,7 @@ mod tests {
             wheel.advance();
             if count.0.load(Ordering::Relaxed) > 0 {
                 assert!(deadline.poll_past(&waker));
-                return Some(wheel.now().since(Tick(beginning)));
+                return Some(wheel.now().since(Tick(start)));
             }
         }
         None
@@ -315,31 +315,28 @@ mod tests {
             (&[(0, 2000)], None),
             (&[], None),
             (&[(0, 300), (5, 3), (6, 600)], Some(606)),
-            (&[(0, FARTHEST)], None),
+            (&[(0, MAX_TICKS)], None),
             (&[(0, u32::MAX)], None),
             (&[(0, u32::MAX), (3, 4)], Some(7)),
             (&[(4, 0)], Some(5)),
         ];
-        for beginning in BEGINNINGS {
+        for start in STARTS {
             for (moves, expected) in rows {
-                assert_eq!(past_at(beginning, moves, 1000), *expected, "{moves:?} from {beginning}");
+                assert_eq!(past_at(start, moves, 1000), *expected, "{moves:?} from {start}");
             }
         }
     }
 
     #[test]
     fn moments_are_told_apart_across_the_end_of_the_round() {
-        for beginning in BEGINNINGS.map(Tick) {
-            for ticks in [1, 2, 300, FARTHEST] {
-                let later = beginning.after(ticks);
-                assert_eq!(later.since(beginning), ticks);
-                assert!(
-                    later.is_later(beginning) && !beginning.is_later(later),
-                    "{beginning:?} {ticks}"
-                );
+        for start in STARTS.map(Tick) {
+            for ticks in [1, 2, 300, MAX_TICKS] {
+                let later = start.after(ticks);
+                assert_eq!(later.since(start), ticks);
+                assert!(later.is_later(start) && !start.is_later(later), "{start:?} {ticks}");
             }
-            assert!(!beginning.is_later(beginning));
-            assert_eq!(beginning.after(u32::MAX), beginning.after(FARTHEST));
+            assert!(!start.is_later(start));
+            assert_eq!(start.after(u32::MAX), start.after(MAX_TICKS));
         }
     }
 
@@ -381,17 +378,17 @@ mod tests {
                 wheel.advance();
             }
         }
-        let lying = wheel.slots.borrow().iter().map(Vec::len).sum::<usize>();
+        let in_slots = wheel.slots.borrow().iter().map(Vec::len).sum::<usize>();
         assert!(
-            lying <= 4 && wheel.entries.borrow().len() == 2 && wheel.is_empty(),
-            "{lying}"
+            in_slots <= 4 && wheel.entries.borrow().len() == 2 && wheel.is_empty(),
+            "{in_slots}"
         );
     }
 
     #[test]
     fn what_is_left_grows_less_with_each_tick() {
-        for beginning in BEGINNINGS {
-            let wheel = wheel_from(beginning);
+        for start in STARTS {
+            let wheel = wheel_from(start);
             let deadline = wheel.deadline();
             assert_eq!(deadline.left(), 0);
             deadline.set(3);
@@ -402,7 +399,7 @@ mod tests {
                     left
                 })
                 .collect();
-            assert_eq!(left, [3, 2, 1, 0, 0], "from {beginning}");
+            assert_eq!(left, [3, 2, 1, 0, 0], "from {start}");
         }
     }
 
@@ -412,7 +409,7 @@ mod tests {
         assert_eq!(wheel.ticks(Duration::from_millis(250)), 2);
         assert_eq!(wheel.ticks(Duration::from_millis(251)), 3);
         assert_eq!(wheel.ticks(Duration::ZERO), 1);
-        assert_eq!(wheel.ticks(Duration::from_nanos(u64::MAX)), FARTHEST);
-        assert_eq!(wheel.ticks(Duration::MAX), FARTHEST);
+        assert_eq!(wheel.ticks(Duration::from_nanos(u64::MAX)), MAX_TICKS);
+        assert_eq!(wheel.ticks(Duration::MAX), MAX_TICKS);
     }
 }

@@ -298,7 +298,7 @@ pub(crate) fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<usize
 #[inline]
 pub(crate) fn send_queue(socket: BorrowedFd<'_>, queue: &mut SendQueue, file_budget: &mut u64) -> io::Result<bool> {
     // Frames around stretches of a file: each call would send a packet of its own, with what that costs on both sides.
-    let corked = queue.goes_on_behind_a_file();
+    let corked = queue.has_data_after_file();
     if corked {
         cork(socket, true);
     }

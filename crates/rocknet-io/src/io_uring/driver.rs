@@ -100,7 +100,7 @@ impl Driver {
         state.stash_filled();
         let mut entered = state.enter(wait && !has_returned);
         let mut returned = state.reap();
-        while entered.is_ok() && state.kernel.keeps_completions() {
+        while entered.is_ok() && state.kernel.has_overflow() {
             // Among them may be what is to be taken back, of letters that are cleared below.
             entered = state.enter(false);
             returned += state.reap();

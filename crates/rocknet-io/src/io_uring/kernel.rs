@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 
 #[cfg(test)]
-use super::simulated::Simulated;
+use super::simulated::SimulatedKernel;
 use crate::epoll;
 use crate::pipe::Pipe;
 
@@ -96,7 +96,7 @@ pub(super) enum Kernel {
     /// Nothing goes down and nothing comes up any more.
     Closed,
     #[cfg(test)]
-    Simulated(Box<Simulated>),
+    Simulated(Box<SimulatedKernel>),
 }
 
 #[allow(unsafe_code)]
@@ -170,12 +170,12 @@ impl Kernel {
     /// Whether the kernel keeps completions for which there was no room: they come after those there are were taken, with
     /// the next call.
     #[inline]
-    pub fn keeps_completions(&mut self) -> bool {
+    pub fn has_overflow(&mut self) -> bool {
         match self {
             Kernel::Ring(ring) => ring.submission().cq_overflow(),
             Kernel::Closed => false,
             #[cfg(test)]
-            Kernel::Simulated(simulated) => simulated.keeps_completions(),
+            Kernel::Simulated(simulated) => simulated.has_overflow(),
         }
     }
 
@@ -218,7 +218,7 @@ impl Kernel {
                 epoll::receive(socket, buffer)
             }
             #[cfg(test)]
-            Kernel::Simulated(simulated) => simulated.receive_now(socket, buffer),
+            Kernel::Simulated(simulated) => simulated.receive_directly(socket, buffer),
         }
     }
 

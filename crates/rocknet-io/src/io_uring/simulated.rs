@@ -20,15 +20,15 @@ use crate::pipe::Pipe;
 
 /// A die whose throws follow from its seed alone.
 #[derive(Clone, Debug)]
-pub(super) struct Die(u64);
+pub(super) struct SeededRng(u64);
 
-impl Die {
-    pub fn new(seed: u64) -> Die {
-        Die(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+impl SeededRng {
+    pub fn new(seed: u64) -> SeededRng {
+        SeededRng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
     /// Below `sides`, which is not 0.
-    pub fn throw(&mut self, sides: usize) -> usize {
+    pub fn below(&mut self, sides: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -36,14 +36,14 @@ impl Die {
     }
 
     /// True so many times out of a hundred.
-    pub fn falls(&mut self, percent: usize) -> bool {
-        self.throw(100) < percent
+    pub fn chance(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
     }
 }
 
 /// How bad it gets, in times out of a hundred.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Weather {
+pub(super) struct FaultProfile {
     /// A call does nothing of what it could do for an operation.
     pub slow: usize,
     /// An operation ends in a way that another try mends, or brings less than it could.
@@ -58,31 +58,31 @@ pub(super) struct Weather {
     pub completions: usize,
 }
 
-pub(super) struct Simulated {
-    pub weather: Weather,
-    die: Die,
-    queue: VecDeque<Queued>,
-    in_flight: Vec<Started>,
-    posted: VecDeque<Completion>,
+pub(super) struct SimulatedKernel {
+    pub profile: FaultProfile,
+    rng: SeededRng,
+    queue: VecDeque<QueuedOperation>,
+    in_flight: Vec<StartedOperation>,
+    ready: VecDeque<Completion>,
     /// For which there is no room.
-    kept: VecDeque<Completion>,
-    stock: Option<Stock>,
+    overflow: VecDeque<Completion>,
+    stock: Option<BufferStock>,
     /// Sockets of connections that were lost, by inode.
     pub lost: Rc<RefCell<HashSet<u64>>>,
     pub broken: bool,
     /// Receives that went past the ring.
-    pub calls_past: usize,
+    pub direct_calls: usize,
     /// What of that was moved into pipes.
     pub bytes_piped: usize,
 }
 
-struct Queued {
+struct QueuedOperation {
     operation: Operation,
     user_data: u64,
     inode: u64,
 }
 
-struct Started {
+struct StartedOperation {
     operation: Operation,
     user_data: u64,
     /// The kernel's own hold on it, whatever happens to the number.
@@ -90,7 +90,7 @@ struct Started {
     cancelled: bool,
 }
 
-impl Started {
+impl StartedOperation {
     /// Something that a thread of the kernel may do.
     fn is_file_operation(&self) -> bool {
         matches!(self.operation, Operation::Read { .. } | Operation::Open { .. })
@@ -98,7 +98,7 @@ impl Started {
 }
 
 /// The kernel does not stop what its threads have in hand when a ring is closed: it writes where it was told to.
-impl Drop for Simulated {
+impl Drop for SimulatedKernel {
     fn drop(&mut self) {
         for started in std::mem::take(&mut self.in_flight) {
             let file = started.file.as_fd();
@@ -118,7 +118,7 @@ impl Drop for Simulated {
 }
 
 /// The kernel's side of provided buffers.
-struct Stock {
+struct BufferStock {
     queue: *const BufRingEntry,
     count: u16,
     head: u16,
@@ -137,25 +137,25 @@ fn borrow<'a>(descriptor: RawFd) -> BorrowedFd<'a> {
     unsafe { BorrowedFd::borrow_raw(descriptor) }
 }
 
-impl Simulated {
-    pub fn new(seed: u64, weather: Weather) -> Simulated {
-        Simulated {
-            weather,
-            die: Die::new(seed),
+impl SimulatedKernel {
+    pub fn new(seed: u64, profile: FaultProfile) -> SimulatedKernel {
+        SimulatedKernel {
+            profile,
+            rng: SeededRng::new(seed),
             queue: VecDeque::new(),
             in_flight: Vec::new(),
-            posted: VecDeque::new(),
-            kept: VecDeque::new(),
+            ready: VecDeque::new(),
+            overflow: VecDeque::new(),
             stock: None,
             lost: Rc::default(),
             broken: false,
-            calls_past: 0,
+            direct_calls: 0,
             bytes_piped: 0,
         }
     }
 
     pub fn provide(&mut self, queue: *const BufRingEntry, count: u16) {
-        self.stock = Some(Stock {
+        self.stock = Some(BufferStock {
             queue,
             count,
             head: 0,
@@ -165,7 +165,7 @@ impl Simulated {
     }
 
     pub fn is_full(&self) -> bool {
-        self.queue.len() >= self.weather.submissions
+        self.queue.len() >= self.profile.submissions
     }
 
     pub fn has_queued(&self) -> bool {
@@ -173,11 +173,11 @@ impl Simulated {
     }
 
     pub fn has_work(&mut self) -> bool {
-        !self.in_flight.is_empty() && self.die.falls(50)
+        !self.in_flight.is_empty() && self.rng.chance(50)
     }
 
-    pub fn keeps_completions(&self) -> bool {
-        !self.kept.is_empty()
+    pub fn has_overflow(&self) -> bool {
+        !self.overflow.is_empty()
     }
 
     pub fn push(&mut self, operation: Operation, user_data: u64) {
@@ -190,7 +190,7 @@ impl Simulated {
             | Operation::Wait { descriptor: file, .. } => inode(borrow(file)),
             Operation::Cancel(_) => 0,
         };
-        self.queue.push_back(Queued {
+        self.queue.push_back(QueuedOperation {
             operation,
             user_data,
             inode,
@@ -198,21 +198,21 @@ impl Simulated {
     }
 
     pub fn enter(&mut self, wait: bool) -> io::Result<()> {
-        if self.broken || self.die.throw(1000) < self.weather.breaks {
+        if self.broken || self.rng.below(1000) < self.profile.breaks {
             self.broken = true;
             return Err(Errno::BADFD.into());
         }
-        if self.die.falls(self.weather.refusals) {
-            return Err([Errno::INTR, Errno::AGAIN, Errno::BUSY][self.die.throw(3)].into());
+        if self.rng.chance(self.profile.refusals) {
+            return Err([Errno::INTR, Errno::AGAIN, Errno::BUSY][self.rng.below(3)].into());
         }
-        let room = self.weather.completions - self.posted.len().min(self.weather.completions);
-        self.posted.extend(self.kept.drain(..room.min(self.kept.len())));
-        let all = !self.die.falls(self.weather.faults);
-        while (all || !self.die.falls(30)) && self.has_queued() {
+        let room = self.profile.completions - self.ready.len().min(self.profile.completions);
+        self.ready.extend(self.overflow.drain(..room.min(self.overflow.len())));
+        let all = !self.rng.chance(self.profile.faults);
+        while (all || !self.rng.chance(30)) && self.has_queued() {
             self.start();
         }
-        self.work(self.weather.slow);
-        if wait && self.posted.is_empty() {
+        self.work(self.profile.slow);
+        if wait && self.ready.is_empty() {
             // As long as it takes; and if nothing comes, a signal ends the wait.
             self.work(0);
         }
@@ -220,22 +220,22 @@ impl Simulated {
     }
 
     /// What a call brings that goes past the ring.
-    pub fn receive_now(&mut self, socket: RawFd, buffer: &mut [u8]) -> Result<usize, Errno> {
-        self.go_past(socket)?;
-        let fault = self.die.falls(self.weather.faults);
-        if fault && self.die.falls(50) {
-            return Err([Errno::AGAIN, Errno::INTR][self.die.throw(2)]);
+    pub fn receive_directly(&mut self, socket: RawFd, buffer: &mut [u8]) -> Result<usize, Errno> {
+        self.before_direct_call(socket)?;
+        let fault = self.rng.chance(self.profile.faults);
+        if fault && self.rng.chance(50) {
+            return Err([Errno::AGAIN, Errno::INTR][self.rng.below(2)]);
         }
         let most = match fault {
-            true => self.die.throw(buffer.len()) + 1,
+            true => self.rng.below(buffer.len()) + 1,
             false => buffer.len(),
         };
         recv(borrow(socket), &mut buffer[..most], RecvFlags::DONTWAIT).map(|(got, _)| got)
     }
 
     pub fn fill_pipe(&mut self, socket: RawFd, pipe: &mut Pipe) -> io::Result<usize> {
-        self.go_past(socket)?;
-        if self.die.falls(self.weather.faults) {
+        self.before_direct_call(socket)?;
+        if self.rng.chance(self.profile.faults) {
             return Ok(0);
         }
         let moved = pipe.fill(borrow(socket))?;
@@ -244,35 +244,35 @@ impl Simulated {
     }
 
     /// Before a socket is received from without the ring.
-    fn go_past(&mut self, socket: RawFd) -> Result<(), Errno> {
-        let receives = |started: &Started| {
+    fn before_direct_call(&mut self, socket: RawFd) -> Result<(), Errno> {
+        let receives = |started: &StartedOperation| {
             matches!(started.operation, Operation::Receive(_)) && inode(started.file.as_fd()) == inode(borrow(socket))
         };
         assert!(
             !self.in_flight.iter().any(receives),
             "an operation receives the same bytes"
         );
-        self.calls_past += 1;
-        match self.die.falls(self.weather.losses) {
+        self.direct_calls += 1;
+        match self.rng.chance(self.profile.losses) {
             true => Err(Errno::from_raw_os_error(-self.lose(borrow(socket)))),
             false => Ok(()),
         }
     }
 
     pub fn next(&mut self) -> Option<Completion> {
-        self.posted.pop_front()
+        self.ready.pop_front()
     }
 
     /// What a thread of the kernel has in hand goes on.
     pub fn cancel_all(&mut self) -> bool {
         for started in std::mem::take(&mut self.in_flight) {
-            if started.is_file_operation() && self.die.falls(70) {
+            if started.is_file_operation() && self.rng.chance(70) {
                 self.in_flight.push(started);
             } else {
-                self.post(started.user_data, -libc::ECANCELED, false, None);
+                self.complete(started.user_data, -libc::ECANCELED, false, None);
             }
         }
-        self.posted.extend(self.kept.drain(..));
+        self.ready.extend(self.overflow.drain(..));
         true
     }
 
@@ -288,23 +288,23 @@ impl Simulated {
         stock.lent.values().filter(|lent| **lent).count()
     }
 
-    fn post(&mut self, user_data: u64, result: i32, more: bool, buffer: Option<u16>) {
+    fn complete(&mut self, user_data: u64, result: i32, more: bool, buffer: Option<u16>) {
         let completion = Completion {
             user_data,
             result,
             more,
             buffer,
         };
-        if self.posted.len() < self.weather.completions && self.kept.is_empty() {
-            self.posted.push_back(completion);
+        if self.ready.len() < self.profile.completions && self.overflow.is_empty() {
+            self.ready.push_back(completion);
         } else {
-            self.kept.push_back(completion);
+            self.overflow.push_back(completion);
         }
     }
 
     /// Takes over what is in front of the queue.
     fn start(&mut self) {
-        let Some(Queued {
+        let Some(QueuedOperation {
             operation,
             user_data,
             inode: expected,
@@ -328,7 +328,7 @@ impl Simulated {
         if let Operation::Send { bytes, length, .. } = operation {
             return self.send(descriptor, user_data, bytes, length);
         }
-        self.in_flight.push(Started {
+        self.in_flight.push(StartedOperation {
             operation,
             user_data,
             file: descriptor.try_clone_to_owned().expect("a descriptor"),
@@ -337,23 +337,23 @@ impl Simulated {
     }
 
     fn cancel(&mut self, of: u64, user_data: u64) {
-        let missed = self.die.falls(self.weather.faults);
+        let missed = self.rng.chance(self.profile.faults);
         match self.in_flight.iter_mut().find(|started| started.user_data == of) {
             // Looked for in the moment in which it was out of sight.
-            Some(_) if missed => self.post(user_data, -libc::EALREADY, false, None),
+            Some(_) if missed => self.complete(user_data, -libc::EALREADY, false, None),
             Some(started) => started.cancelled = true,
-            None => self.post(user_data, -libc::ENOENT, false, None),
+            None => self.complete(user_data, -libc::ENOENT, false, None),
         }
     }
 
     #[allow(unsafe_code)]
     fn send(&mut self, socket: BorrowedFd<'_>, user_data: u64, bytes: *const u8, length: u32) {
-        if self.die.falls(self.weather.losses) {
+        if self.rng.chance(self.profile.losses) {
             let error = self.lose(socket);
-            return self.post(user_data, error, false, None);
+            return self.complete(user_data, error, false, None);
         }
-        let most = match self.die.falls(self.weather.faults) {
-            true => self.die.throw(length as usize + 1),
+        let most = match self.rng.chance(self.profile.faults) {
+            true => self.rng.below(length as usize + 1),
             false => length as usize,
         };
         // SAFETY: whoever pushed it promised that these bytes live and stay as they are until now.
@@ -364,13 +364,13 @@ impl Simulated {
             Ok(sent) => sent as i32,
             Err(error) => -error.raw_os_error(),
         };
-        self.post(user_data, result, false, None);
+        self.complete(user_data, result, false, None);
     }
 
     fn lose(&mut self, socket: BorrowedFd<'_>) -> i32 {
         self.lost.borrow_mut().insert(inode(socket));
         let _ = shutdown(socket, Shutdown::Both);
-        -[libc::ECONNRESET, libc::EPIPE][self.die.throw(2)]
+        -[libc::ECONNRESET, libc::EPIPE][self.rng.below(2)]
     }
 
     /// Gets on with what is under way, in any order.
@@ -378,18 +378,18 @@ impl Simulated {
         self.take_back_buffers();
         let mut waiting = std::mem::take(&mut self.in_flight);
         while !waiting.is_empty() {
-            let started = waiting.swap_remove(self.die.throw(waiting.len()));
-            if self.die.falls(slow) || self.go_on(&started) {
+            let started = waiting.swap_remove(self.rng.below(waiting.len()));
+            if self.rng.chance(slow) || self.advance(&started) {
                 self.in_flight.push(started);
             }
         }
     }
 
     /// False if the operation has ended.
-    fn go_on(&mut self, started: &Started) -> bool {
+    fn advance(&mut self, started: &StartedOperation) -> bool {
         let user_data = started.user_data;
         if started.cancelled {
-            self.post(user_data, -libc::ECANCELED, false, None);
+            self.complete(user_data, -libc::ECANCELED, false, None);
             return false;
         }
         match started.operation {
@@ -398,9 +398,9 @@ impl Simulated {
                 let mut asked = [PollFd::new(&started.file, wanted)];
                 let _ = poll(&mut asked, Some(&rustix::event::Timespec::default()));
                 match asked[0].revents().bits() {
-                    0 if !self.die.falls(self.weather.faults) => true,
+                    0 if !self.rng.chance(self.profile.faults) => true,
                     events => {
-                        self.post(user_data, i32::from(events), false, None);
+                        self.complete(user_data, i32::from(events), false, None);
                         false
                     }
                 }
@@ -408,22 +408,22 @@ impl Simulated {
             Operation::Read {
                 into, length, offset, ..
             } => {
-                let fault = self.die.falls(self.weather.faults);
+                let fault = self.rng.chance(self.profile.faults);
                 let result = self.read(started, into, length, offset, fault);
-                self.post(user_data, result, false, None);
+                self.complete(user_data, result, false, None);
                 false
             }
             Operation::Open { path, how, .. } => {
-                let result = match self.die.falls(self.weather.faults) {
-                    true => -[libc::EAGAIN, libc::EMFILE, libc::EIO][self.die.throw(3)],
+                let result = match self.rng.chance(self.profile.faults) {
+                    true => -[libc::EAGAIN, libc::EMFILE, libc::EIO][self.rng.below(3)],
                     false => files::open(started.file.as_fd(), path, how),
                 };
-                self.post(user_data, result, false, None);
+                self.complete(user_data, result, false, None);
                 false
             }
             Operation::Receive(_) => {
                 let mut goes_on = self.receive(started);
-                while goes_on && self.die.falls(80) {
+                while goes_on && self.rng.chance(80) {
                     goes_on = self.receive(started);
                 }
                 goes_on
@@ -432,12 +432,12 @@ impl Simulated {
         }
     }
 
-    fn read(&mut self, started: &Started, into: *mut u8, length: u32, offset: u64, fault: bool) -> i32 {
-        if fault && self.die.falls(50) {
+    fn read(&mut self, started: &StartedOperation, into: *mut u8, length: u32, offset: u64, fault: bool) -> i32 {
+        if fault && self.rng.chance(50) {
             return -libc::EIO;
         }
         let length = match fault {
-            true => self.die.throw(length as usize) + 1,
+            true => self.rng.below(length as usize) + 1,
             false => length as usize,
         };
         files::read(started.file.as_fd(), into, length, offset)
@@ -445,17 +445,17 @@ impl Simulated {
 
     /// One completion at most. False if the operation has ended.
     #[allow(unsafe_code)]
-    fn receive(&mut self, started: &Started) -> bool {
+    fn receive(&mut self, started: &StartedOperation) -> bool {
         let user_data = started.user_data;
-        if self.die.falls(self.weather.losses) && self.die.falls(20) {
+        if self.rng.chance(self.profile.losses) && self.rng.chance(20) {
             let error = self.lose(started.file.as_fd());
-            self.post(user_data, error, false, None);
+            self.complete(user_data, error, false, None);
             return false;
         }
-        let fault = self.die.falls(self.weather.faults);
-        if fault && self.die.falls(30) {
-            let error = [libc::EAGAIN, libc::EINTR, libc::ECANCELED, libc::ENOBUFS][self.die.throw(4)];
-            self.post(user_data, -error, false, None);
+        let fault = self.rng.chance(self.profile.faults);
+        if fault && self.rng.chance(30) {
+            let error = [libc::EAGAIN, libc::EINTR, libc::ECANCELED, libc::ENOBUFS][self.rng.below(4)];
+            self.complete(user_data, -error, false, None);
             return false;
         }
         let mut nothing = [PollFd::new(&started.file, PollFlags::IN)];
@@ -465,25 +465,25 @@ impl Simulated {
         }
         let stock = self.stock.as_mut().expect("buffers");
         let Some((id, address, length)) = stock.free.pop_front() else {
-            self.post(user_data, -libc::ENOBUFS, false, None);
+            self.complete(user_data, -libc::ENOBUFS, false, None);
             return false;
         };
         let most = match fault {
-            true => self.die.throw(length as usize) + 1,
+            true => self.rng.below(length as usize) + 1,
             false => length as usize,
         };
         // SAFETY: a buffer in the queue is the kernel's, and of this length.
         let buffer = unsafe { std::slice::from_raw_parts_mut(address as *mut u8, most) };
         let got = recv(&started.file, buffer, RecvFlags::DONTWAIT).map(|(got, _)| got);
-        let lend = got.is_ok_and(|got| got > 0) || self.die.falls(50);
+        let lend = got.is_ok_and(|got| got > 0) || self.rng.chance(50);
         if lend {
             stock.lent.insert(id, true);
         } else {
             stock.free.push_front((id, address, length));
         }
-        let more = got.is_ok_and(|got| got > 0) && !(fault && self.die.falls(30));
+        let more = got.is_ok_and(|got| got > 0) && !(fault && self.rng.chance(30));
         let result = got.map_or_else(|error| -error.raw_os_error(), |got| got as i32);
-        self.post(user_data, result, more, lend.then_some(id));
+        self.complete(user_data, result, more, lend.then_some(id));
         more
     }
 

@@ -109,7 +109,7 @@ impl RingState {
             self.queue_sends();
             let all = self.write_batch.all_queued();
             let kernel = &mut self.kernel;
-            if !wait && !kernel.has_queued() && !kernel.has_work() && !kernel.keeps_completions() {
+            if !wait && !kernel.has_queued() && !kernel.has_work() && !kernel.has_overflow() {
                 break;
             }
             #[cfg(test)]

@@ -21,7 +21,7 @@ use super::Driver;
 use super::kernel::Kernel;
 use super::path_prefetch::prefetch_path_on;
 use super::read_ahead::read_ahead_on;
-use super::simulated::{Die, Simulated, Weather};
+use super::simulated::{FaultProfile, SeededRng, SimulatedKernel};
 use super::state::RingState;
 use crate::confined_fs::Root;
 use crate::isolated_test::in_own_process;
@@ -29,11 +29,11 @@ use crate::read_ahead::ReadAhead;
 use crate::runtime::{Runtime, io_uring_unavailable};
 
 /// Programs in each weather.
-const PROGRAMS: u64 = 500;
+const SCENARIOS: u64 = 500;
 /// Rounds in which all must have come to an end once peers take everything and say no more.
-const LAST_ROUNDS: usize = 20_000;
+const DRAIN_ROUNDS: usize = 20_000;
 
-const CALM: Weather = Weather {
+const CALM: FaultProfile = FaultProfile {
     slow: 0,
     faults: 0,
     losses: 0,
@@ -44,13 +44,13 @@ const CALM: Weather = Weather {
 };
 
 #[rustfmt::skip] // A table is read by its columns.
-const WEATHERS: &[(&str, Weather)] = &[
+const PROFILES: &[(&str, FaultProfile)] = &[
     ("calm", CALM),
-    ("slow", Weather { slow: 80, ..CALM }),
-    ("faulty", Weather { slow: 20, faults: 30, refusals: 20, ..CALM }),
-    ("narrow", Weather { slow: 20, faults: 10, submissions: 2, completions: 3, ..CALM }),
-    ("lossy", Weather { slow: 50, faults: 10, losses: 5, refusals: 5, ..CALM }),
-    ("breaking", Weather { slow: 50, faults: 10, losses: 1, refusals: 5, breaks: 10, submissions: 8, completions: 64 }),
+    ("slow", FaultProfile { slow: 80, ..CALM }),
+    ("faulty", FaultProfile { slow: 20, faults: 30, refusals: 20, ..CALM }),
+    ("narrow", FaultProfile { slow: 20, faults: 10, submissions: 2, completions: 3, ..CALM }),
+    ("lossy", FaultProfile { slow: 50, faults: 10, losses: 5, refusals: 5, ..CALM }),
+    ("breaking", FaultProfile { slow: 50, faults: 10, losses: 1, refusals: 5, breaks: 10, submissions: 8, completions: 64 }),
 ];
 
 #[test]
@@ -61,21 +61,21 @@ fn nothing_is_lost_mixed_up_or_left_behind_whatever_the_ring_does() {
     }
     let runtime = Runtime::new(64).expect("a runtime");
     let before = open_descriptors();
-    for (name, weather) in WEATHERS {
-        let mut total = Total::default();
-        for seed in 0..PROGRAMS {
+    for (name, profile) in PROFILES {
+        let mut total = Totals::default();
+        for seed in 0..SCENARIOS {
             println!("{name}, program {seed}");
-            runtime.block_on(Program::new(seed, Some(*weather)).run(&mut total));
+            runtime.block_on(Scenario::new(seed, Some(*profile)).run(&mut total));
         }
         println!("{name}: {total:?}");
         assert!(
-            total.heard > 1_000_000 && total.said > 1_000_000,
+            total.received > 1_000_000 && total.sent > 1_000_000,
             "little happened: {total:?}"
         );
-        assert!(total.in_bulk > 100, "little came in bulk: {total:?}");
+        assert!(total.large_receives > 100, "little came in bulk: {total:?}");
         assert!(total.piped > 100_000, "little came by pipes: {total:?}");
-        assert_eq!(total.lost > 0, weather.losses > 0, "{total:?}");
-        assert_eq!(total.broken > 0, weather.breaks > 0, "{total:?}");
+        assert_eq!(total.lost > 0, profile.losses > 0, "{total:?}");
+        assert_eq!(total.broken > 0, profile.breaks > 0, "{total:?}");
     }
     assert_eq!(open_descriptors(), before, "descriptors are left open");
 }
@@ -86,16 +86,16 @@ fn open_descriptors() -> usize {
 
 /// What all programs of a weather came to.
 #[derive(Debug, Default)]
-struct Total {
-    heard: usize,
-    said: usize,
+struct Totals {
+    received: usize,
+    sent: usize,
     finished: usize,
-    cut: usize,
+    abandoned: usize,
     failures: usize,
     lost: usize,
     broken: usize,
     file_operations: usize,
-    in_bulk: usize,
+    large_receives: usize,
     piped: usize,
 }
 
@@ -106,19 +106,19 @@ fn the_kernels_ring_keeps_to_it_too() {
         return;
     }
     let runtime = Runtime::new(64).expect("a runtime");
-    let mut total = Total::default();
-    for seed in 0..PROGRAMS {
+    let mut total = Totals::default();
+    for seed in 0..SCENARIOS {
         println!("program {seed}");
-        runtime.block_on(Program::new(seed, None).run(&mut total));
+        runtime.block_on(Scenario::new(seed, None).run(&mut total));
     }
     assert!(
-        total.heard > 1_000_000 && total.said > 1_000_000 && total.file_operations > 100,
+        total.received > 1_000_000 && total.sent > 1_000_000 && total.file_operations > 100,
         "little happened: {total:?}"
     );
 }
 
-struct Program {
-    die: Die,
+struct Scenario {
+    rng: SeededRng,
     driver: Rc<Driver>,
     lost: Rc<RefCell<HashSet<u64>>>,
     pairs: Vec<Pair>,
@@ -132,15 +132,15 @@ struct Program {
     may_wait: bool,
 }
 
-impl Program {
+impl Scenario {
     /// On the kernel's own ring if there is no weather.
-    fn new(seed: u64, weather: Option<Weather>) -> Program {
-        let mut die = Die::new(seed ^ 0x5eed);
+    fn new(seed: u64, profile: Option<FaultProfile>) -> Scenario {
+        let mut rng = SeededRng::new(seed ^ 0x5eed);
         let mut lost = Rc::default();
-        let kernel = match weather {
+        let kernel = match profile {
             None => Kernel::new().expect("a ring"),
-            Some(weather) => {
-                let simulated = Simulated::new(seed, weather);
+            Some(profile) => {
+                let simulated = SimulatedKernel::new(seed, profile);
                 lost = Rc::clone(&simulated.lost);
                 Kernel::Simulated(Box::new(simulated))
             }
@@ -148,9 +148,9 @@ impl Program {
         let events = File::from(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).expect("an event"));
         let state = RingState::with_kernel(kernel, events.as_raw_fd(), None);
         let driver = Driver::from_state(state.expect("a ring"));
-        let pairs = (0..=die.throw(6)).map(|_| Pair::new(&driver, &mut die)).collect();
-        Program {
-            die,
+        let pairs = (0..=rng.below(6)).map(|_| Pair::new(&driver, &mut rng)).collect();
+        Scenario {
+            rng,
             driver,
             lost,
             pairs,
@@ -159,21 +159,21 @@ impl Program {
             root: Arc::new(Root::open("/").expect("a folder")),
             events: Arc::new(events),
             epoll_waker: Arc::default(),
-            may_wait: weather.is_some(),
+            may_wait: profile.is_some(),
         }
     }
 
-    async fn run(mut self, total: &mut Total) {
-        for _ in 0..40 + self.die.throw(200) {
+    async fn run(mut self, total: &mut Totals) {
+        for _ in 0..40 + self.rng.below(200) {
             self.step(total);
             self.runtime_turn().await;
         }
         self.with_simulated(|simulated| {
-            simulated.weather.losses = 0;
-            simulated.weather.breaks = 0;
+            simulated.profile.losses = 0;
+            simulated.profile.breaks = 0;
         });
         for round in 0.. {
-            self.last_round();
+            self.drain_round();
             self.runtime_turn().await;
             if self.pairs.iter().all(Pair::is_over) && self.file_operations.is_empty() {
                 break;
@@ -184,7 +184,7 @@ impl Program {
                 .map(|pair| (pair.task.is_some(), pair.saw_end))
                 .collect();
             assert!(
-                round < LAST_ROUNDS,
+                round < DRAIN_ROUNDS,
                 "somebody waits for ever: tasks and peers {waiting:?}, {} file operations, ring failed: {}",
                 self.file_operations.len(),
                 self.driver.has_failed()
@@ -200,29 +200,29 @@ impl Program {
         }
     }
 
-    fn with_simulated<T>(&self, act: impl FnOnce(&mut Simulated) -> T) -> Option<T> {
+    fn with_simulated<T>(&self, act: impl FnOnce(&mut SimulatedKernel) -> T) -> Option<T> {
         self.driver.with_state(|state| match &mut state.kernel {
             Kernel::Simulated(simulated) => Some(act(simulated)),
             _ => None,
         })
     }
 
-    fn step(&mut self, total: &mut Total) {
-        let (which, length) = (self.die.throw(self.pairs.len()), self.die.throw(30_000));
-        let spurious = self.die.falls(10);
-        let nobody_woken = !self.pairs.iter().any(|pair| pair.woken.is_up());
+    fn step(&mut self, total: &mut Totals) {
+        let (which, length) = (self.rng.below(self.pairs.len()), self.rng.below(30_000));
+        let spurious = self.rng.chance(10);
+        let none_woken = !self.pairs.iter().any(|pair| pair.woken.is_set());
         let pair = &mut self.pairs[which];
-        match self.die.throw(100) {
+        match self.rng.below(100) {
             0..30 if pair.woken.take() || spurious => pair.poll(),
             0..45 => drop(self.driver.turn(false)),
-            45..55 if nobody_woken => {
+            45..55 if none_woken => {
                 self.driver.turn(self.may_wait);
             }
             45..67 => pair.write(length),
             67..90 => pair.read(length),
             90 => pair.stop_writing(),
             91 if spurious => {
-                pair.went_away = true;
+                pair.peer_left = true;
                 pair.peer = None;
             }
             // Let go while it waits, wherever that is.
@@ -251,12 +251,12 @@ impl Program {
 
     /// A read ahead, or a look for a name that is there or is not.
     fn start_file_operation(&mut self, length: u64) -> Option<ReadAhead> {
-        if self.die.falls(50) {
-            let name = ["proc", "proc/self", "proc/self/status", "nowhere", "proc/self/exe"][self.die.throw(5)];
+        if self.rng.chance(50) {
+            let name = ["proc", "proc/self", "proc/self/status", "nowhere", "proc/self/exe"][self.rng.below(5)];
             let ahead = prefetch_path_on(&self.driver, self.root.clone(), name.as_bytes(), ResolveFlags::BENEATH)?;
             return Some(Box::pin(ahead));
         }
-        let offset = self.die.throw(1 << 20) as u64;
+        let offset = self.rng.below(1 << 20) as u64;
         let ahead = read_ahead_on(Rc::clone(&self.driver), &self.file, offset, length)?;
         Some(Box::pin(ahead))
     }
@@ -271,8 +271,8 @@ impl Program {
     }
 
     /// A connection that is over makes room for another, which gets its place and its number.
-    fn replace(&mut self, which: usize, total: &mut Total) {
-        let new = Pair::new(&self.driver, &mut self.die);
+    fn replace(&mut self, which: usize, total: &mut Totals) {
+        let new = Pair::new(&self.driver, &mut self.rng);
         let pair = &self.pairs[which];
         pair.check(
             self.lost.borrow().contains(&pair.inode),
@@ -284,7 +284,7 @@ impl Program {
 
     /// Peers say no more and take all; only who was woken looks again. Of a link that was let go the peer sees the end
     /// though it does nothing about it.
-    fn last_round(&mut self) {
+    fn drain_round(&mut self) {
         for pair in &mut self.pairs {
             if pair.task.is_some() {
                 pair.stop_writing();
@@ -298,13 +298,13 @@ impl Program {
         self.driver.turn(self.may_wait);
     }
 
-    fn check(mut self, total: &mut Total) {
+    fn check(mut self, total: &mut Totals) {
         let broken = self.driver.has_failed();
         for pair in &self.pairs {
             pair.check(self.lost.borrow().contains(&pair.inode), broken, total);
         }
         // What is still to be cancelled or closed. Names are looked for by a thread of the kernel.
-        for round in 0..LAST_ROUNDS {
+        for round in 0..DRAIN_ROUNDS {
             self.driver.turn(self.may_wait);
             if round >= 100 && self.driver.counts() == (0, 0) {
                 break;
@@ -331,11 +331,11 @@ impl Program {
         );
         total.broken += usize::from(broken);
         // The ring ends while something is still in hand.
-        for _ in 0..self.die.throw(4) {
+        for _ in 0..self.rng.below(4) {
             drop(self.start_file_operation(30_000));
         }
         self.driver.turn(false);
-        total.in_bulk += self.with_simulated(|simulated| simulated.calls_past).unwrap_or(0);
+        total.large_receives += self.with_simulated(|simulated| simulated.direct_calls).unwrap_or(0);
         total.piped += self.with_simulated(|simulated| simulated.bytes_piped).unwrap_or(0);
     }
 }

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, Wake, Waker, ready};
 
-use super::Total;
-use crate::io_uring::simulated::Die;
+use super::Totals;
+use crate::io_uring::simulated::SeededRng;
 use crate::io_uring::{Driver, UringStream};
 use crate::link::{Link, Received};
 use crate::pipe::PipePool;
@@ -35,7 +35,7 @@ impl Wake for Flag {
 }
 
 impl Flag {
-    pub fn is_up(&self) -> bool {
+    pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
@@ -46,25 +46,25 @@ impl Flag {
 
 /// What is known of a link from outside.
 #[derive(Default)]
-pub struct Told {
-    heard: usize,
+pub struct LinkRecord {
+    received: usize,
     /// Given to the link to be sent.
-    said: usize,
-    heard_end: bool,
+    sent: usize,
+    received_end: bool,
     finished: bool,
     error: Option<io::Error>,
 }
 
 /// A connection, as protocols drive theirs: what came back goes first.
-struct Talker {
+struct TestConnection {
     link: UringStream,
     backlog: SendQueue,
     pipes: PipePool,
     seed: usize,
-    told: Rc<RefCell<Told>>,
+    record: Rc<RefCell<LinkRecord>>,
 }
 
-impl Talker {
+impl TestConnection {
     fn poll_backlog(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if let Some(unsent) = self.link.take_unsent() {
             self.backlog.put_back(unsent);
@@ -75,7 +75,7 @@ impl Talker {
         }
     }
 
-    async fn hear(&mut self, offered: usize, by_pipe: bool) -> io::Result<()> {
+    async fn receive(&mut self, offered: usize, by_pipe: bool) -> io::Result<()> {
         let mut buffer = vec![0; offered];
         poll_fn(|context| {
             ready!(self.poll_backlog(context))?;
@@ -91,27 +91,27 @@ impl Talker {
                 assert_eq!(pipe.read(&mut bytes)?, moved);
                 Received::Owned(bytes.into())
             };
-            let mut told = self.told.borrow_mut();
-            assert!(!told.heard_end || received.is_empty(), "bytes after the end");
-            let expected = bytes(self.seed + 100, told.heard, received.len());
+            let mut record = self.record.borrow_mut();
+            assert!(!record.received_end || received.is_empty(), "bytes after the end");
+            let expected = bytes(self.seed + 100, record.received, received.len());
             assert!(
                 *received == *expected,
                 "other bytes than were sent, from {}",
-                told.heard
+                record.received
             );
-            told.heard += received.len();
-            told.heard_end = received.is_empty();
+            record.received += received.len();
+            record.received_end = received.is_empty();
             Poll::Ready(Ok(()))
         })
         .await
     }
 
-    async fn say(&mut self, length: usize, together: bool) -> io::Result<()> {
+    async fn send(&mut self, length: usize, together: bool) -> io::Result<()> {
         poll_fn(|context| self.poll_backlog(context)).await?;
         let mut queue = SendQueue::default();
-        let from = self.told.borrow().said;
+        let from = self.record.borrow().sent;
         queue.buffer().extend(bytes(self.seed, from, length));
-        self.told.borrow_mut().said += length;
+        self.record.borrow_mut().sent += length;
         if together && poll_fn(|context| Poll::Ready(self.link.send_batched(context, &mut queue))).await {
             return Ok(());
         }
@@ -136,17 +136,17 @@ impl Talker {
         .await
     }
 
-    async fn live(mut self, mut die: Die) -> io::Result<()> {
-        for _ in 0..die.throw(14) {
-            match die.throw(12) {
+    async fn run(mut self, mut rng: SeededRng) -> io::Result<()> {
+        for _ in 0..rng.below(14) {
+            match rng.below(12) {
                 0..5 => {
-                    let offered = [1, 100, 4096, 8192, 65_536][die.throw(5)];
-                    self.hear(offered, die.falls(50)).await?;
+                    let offered = [1, 100, 4096, 8192, 65_536][rng.below(5)];
+                    self.receive(offered, rng.chance(50)).await?;
                 }
-                5..9 => self.say([1, 200, 5000, 8192, 20_000][die.throw(5)], true).await?,
-                9 => self.say(die.throw(40_000), false).await?,
+                5..9 => self.send([1, 200, 5000, 8192, 20_000][rng.below(5)], true).await?,
+                9 => self.send(rng.below(40_000), false).await?,
                 10 => {
-                    let mut polls = die.throw(6);
+                    let mut polls = rng.below(6);
                     poll_fn(|context| {
                         context.waker().wake_by_ref();
                         polls = polls.saturating_sub(1);
@@ -157,18 +157,18 @@ impl Talker {
                 _ => self.link.flush(),
             }
         }
-        if die.falls(20) {
+        if rng.chance(20) {
             // Lets go with whatever is on its way.
             return Ok(());
         }
         self.finish().await?;
-        if die.falls(50) {
+        if rng.chance(50) {
             self.link.shut_down()?;
-            while !self.told.borrow().heard_end {
-                self.hear(10_000, true).await?;
+            while !self.record.borrow().received_end {
+                self.receive(10_000, true).await?;
             }
         }
-        self.told.borrow_mut().finished = true;
+        self.record.borrow_mut().finished = true;
         Ok(())
     }
 }
@@ -177,7 +177,7 @@ impl Talker {
 pub struct Pair {
     pub task: Option<Pin<Box<dyn Future<Output = io::Result<()>>>>>,
     pub woken: Arc<Flag>,
-    pub told: Rc<RefCell<Told>>,
+    pub record: Rc<RefCell<LinkRecord>>,
     seed: usize,
     pub inode: u64,
     pub peer: Option<UnixStream>,
@@ -185,41 +185,41 @@ pub struct Pair {
     read: usize,
     pub saw_end: bool,
     /// The peer went away with something unread.
-    pub went_away: bool,
+    pub peer_left: bool,
 }
 
 impl Pair {
-    pub fn new(driver: &Rc<Driver>, die: &mut Die) -> Pair {
+    pub fn new(driver: &Rc<Driver>, rng: &mut SeededRng) -> Pair {
         let (ours, theirs) = UnixStream::pair().expect("sockets");
         for socket in [&ours, &theirs] {
             // Full soon, or with room for what is received in bulk.
-            let room = [4096, 4096, 128 * 1024][die.throw(3)];
+            let room = [4096, 4096, 128 * 1024][rng.below(3)];
             rustix::net::sockopt::set_socket_send_buffer_size(socket, room).expect("an option");
         }
         ours.set_nonblocking(true).expect("an option");
         theirs.set_nonblocking(true).expect("an option");
-        let (told, seed) = (Rc::<RefCell<Told>>::default(), die.throw(251));
+        let (record, seed) = (Rc::<RefCell<LinkRecord>>::default(), rng.below(251));
         let inode = rustix::fs::fstat(&ours).expect("open").st_ino;
-        let talker = Talker {
+        let connection = TestConnection {
             link: UringStream::new(Rc::clone(driver), ours.into()),
             backlog: SendQueue::default(),
             pipes: PipePool::default(),
             seed,
-            told: Rc::clone(&told),
+            record: Rc::clone(&record),
         };
         let woken = Arc::new(Flag::default());
         woken.wake_by_ref();
         Pair {
-            task: Some(Box::pin(talker.live(Die::new(die.throw(1 << 30) as u64)))),
+            task: Some(Box::pin(connection.run(SeededRng::new(rng.below(1 << 30) as u64)))),
             woken,
-            told,
+            record,
             seed,
             inode,
             peer: Some(theirs),
             wrote: 0,
             read: 0,
             saw_end: false,
-            went_away: false,
+            peer_left: false,
         }
     }
 
@@ -228,7 +228,7 @@ impl Pair {
         let waker = Waker::from(Arc::clone(&self.woken));
         if let Poll::Ready(result) = task.as_mut().poll(&mut Context::from_waker(&waker)) {
             self.task = None;
-            self.told.borrow_mut().error = result.err();
+            self.record.borrow_mut().error = result.err();
         }
     }
 
@@ -267,24 +267,24 @@ impl Pair {
         self.task.is_none() && (self.saw_end || self.peer.is_none())
     }
 
-    pub fn check(&self, lost: bool, broken: bool, total: &mut Total) {
-        let told = self.told.borrow();
-        assert!(self.read <= told.said, "the peer read more than was said");
-        match &told.error {
-            Some(error) => assert!(lost || broken || self.went_away, "out of the blue: {error}"),
-            None if told.finished && !self.went_away && !lost => {
-                assert_eq!(self.read, told.said, "not all that was said has arrived");
+    pub fn check(&self, lost: bool, broken: bool, total: &mut Totals) {
+        let record = self.record.borrow();
+        assert!(self.read <= record.sent, "the peer read more than was said");
+        match &record.error {
+            Some(error) => assert!(lost || broken || self.peer_left, "out of the blue: {error}"),
+            None if record.finished && !self.peer_left && !lost => {
+                assert_eq!(self.read, record.sent, "not all that was said has arrived");
             }
             None => {}
         }
-        if told.heard_end && !lost {
-            assert_eq!(told.heard, self.wrote, "not all was heard");
+        if record.received_end && !lost {
+            assert_eq!(record.received, self.wrote, "not all was heard");
         }
-        total.heard += told.heard;
-        total.said += self.read;
+        total.received += record.received;
+        total.sent += self.read;
         total.lost += usize::from(lost);
-        total.failures += usize::from(told.error.is_some());
-        total.finished += usize::from(told.finished);
-        total.cut += usize::from(!told.finished && told.error.is_none());
+        total.failures += usize::from(record.error.is_some());
+        total.finished += usize::from(record.finished);
+        total.abandoned += usize::from(!record.finished && record.error.is_none());
     }
 }
