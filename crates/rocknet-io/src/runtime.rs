@@ -1,4 +1,4 @@
-//! The event loop of one worker: a runtime that never leaves its thread.
+//! Event loop of one worker: a Tokio runtime whose tasks never leave their thread.
 
 use std::future::Future;
 use std::io;
@@ -21,19 +21,25 @@ pub use probe::io_uring_unavailable;
 #[cfg(not(target_os = "linux"))]
 pub use system::io_uring_unavailable;
 
-/// Tasks run between two looks at the kernel's events. The runtime's own 61 would ask the kernel
-/// an extra time in every batch of 64 busy connections.
+/// Number of tasks that run before the runtime polls the kernel's events. Tokio's default of 61 would poll once more in
+/// every batch of 64 busy connections.
 const EVENT_INTERVAL: u32 = 256;
 
+/// Single-threaded Tokio runtime with an I/O back end.
 pub struct Runtime {
     runtime: LocalRuntime,
-    /// These are dropped after all tasks.
+    /// The fields below are dropped after all tasks.
     _write_batch: write_batch::BatchGuard,
     _ring: Option<system::RingGuard>,
 }
 
 impl Runtime {
-    /// Driven by the events of the runtime itself. `batch`: most of them taken from the kernel at once.
+    /// Builds a runtime whose sockets are driven by its own events (epoll, kqueue). `batch` is the maximum number of
+    /// events taken from the kernel at once.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the system, for example if descriptors have run out.
     pub fn new(batch: usize) -> io::Result<Runtime> {
         let runtime = builder(batch)
             .on_thread_park(write_batch::flush_on_park)
@@ -45,7 +51,13 @@ impl Runtime {
         })
     }
 
-    /// Driven by io_uring. Sockets that are left to the runtime's own events send together too, before each turn of the ring.
+    /// Builds a runtime whose sockets are driven by io_uring. Sockets that remain with the runtime's own events also
+    /// send in batches, before each turn of the ring.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the system, and `Unsupported` on systems other than Linux. [`io_uring_unavailable`]
+    /// explains it.
     pub fn with_io_uring(batch: usize) -> io::Result<Runtime> {
         let (runtime, ring) = system::build_with_ring(&mut builder(batch))?;
         Ok(Runtime {
@@ -55,6 +67,11 @@ impl Runtime {
         })
     }
 
+    /// Runs a future to completion, and the spawned tasks meanwhile.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the current thread is inside a runtime already.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         self.runtime.block_on(future)
     }
@@ -72,7 +89,7 @@ fn builder(batch: usize) -> Builder {
     builder
 }
 
-/// Makers of a runtime of each kind that can be had here.
+/// Returns a constructor for a runtime on each back end that works here.
 #[cfg(test)]
 pub(crate) fn back_ends() -> Vec<fn() -> Runtime> {
     let events: fn() -> Runtime = || Runtime::new(8).expect("a runtime");
@@ -85,15 +102,19 @@ pub(crate) fn back_ends() -> Vec<fn() -> Runtime> {
     }
 }
 
-/// Starts a task on the runtime of this thread.
+/// Spawns a task on the runtime of this thread.
+///
+/// # Panics
+///
+/// Panics outside of a [`Runtime`].
 pub fn spawn<F: Future<Output = ()> + 'static>(future: F) {
     drop(tokio::task::spawn_local(future));
 }
 
-/// Goes on when all that the kernel had to tell at this moment has been told to the tasks it concerns.
+/// Yields until every event that the kernel has at this moment has reached its task.
 pub async fn drain_events() {
     tokio::task::yield_now().await;
-    // Who yields has no rest, before which all would leave: whatever was put meanwhile is not to wait for that.
+    // A thread that yields does not park, and only parking flushes the write batch.
     write_batch::flush_on_park();
     system::drain_ring();
 }

@@ -1,4 +1,4 @@
-//! A stream socket on whatever its thread drives sockets with.
+//! Stream socket on the I/O back end of its thread.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -11,15 +11,21 @@ use crate::link::{Link, Received};
 use crate::pipe::Pipe;
 use crate::queue::SendQueue;
 
-/// A connected, non-blocking stream socket.
+/// Connected, non-blocking stream socket.
 pub enum Stream {
+    /// Driven by the events of the runtime.
     Epoll(EpollStream),
+    /// Driven by the ring of its thread.
     #[cfg(target_os = "linux")]
     IoUring(UringStream),
 }
 
 impl Stream {
-    /// Takes over an accepted socket; it must be non-blocking.
+    /// Takes ownership of an accepted, non-blocking socket.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of its registration with the event loop.
     pub fn new(socket: OwnedFd) -> io::Result<Stream> {
         #[cfg(target_os = "linux")]
         if let Some(driver) = io_uring::current() {
@@ -28,7 +34,12 @@ impl Stream {
         Ok(Stream::Epoll(EpollStream::new(socket)?))
     }
 
-    /// Takes over a socket that was connected from here: nothing has arrived before anything was said.
+    /// Takes ownership of a socket that this side has connected. The first receive waits for an event, because the peer
+    /// sends nothing before it has received a request.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of its registration with the event loop.
     pub fn connected(socket: OwnedFd) -> io::Result<Stream> {
         let mut stream = Stream::new(socket)?;
         match &mut stream {

@@ -1,4 +1,4 @@
-//! Pipes between sockets by splice(2).
+//! Moves bytes between sockets and pipes with `splice(2)`.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -6,7 +6,8 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with, splice};
 
-/// A pipe with less room than this costs more than copying. The system gives such to users who have many.
+/// Minimum capacity: with less, a pipe costs more than copying. The system gives smaller pipes to users that have many
+/// (`pipe-user-pages-soft`).
 const MIN_PIPE_BYTES: usize = 64 * 1024;
 
 pub struct PipeEnds {
@@ -16,7 +17,7 @@ pub struct PipeEnds {
 
 pub fn open(room: usize) -> io::Result<PipeEnds> {
     let (reader, writer) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
-    // Where the limit of the user is reached, what it has by itself may do.
+    // If the user's limit forbids the size, the default size may be enough.
     let size = fcntl_setpipe_size(&writer, room).or_else(|_| fcntl_getpipe_size(&writer))?;
     match size >= MIN_PIPE_BYTES {
         true => Ok(PipeEnds { reader, writer }),
@@ -27,7 +28,7 @@ pub fn open(room: usize) -> io::Result<PipeEnds> {
 pub fn fill(ends: &PipeEnds, socket: BorrowedFd<'_>, limit: usize) -> io::Result<usize> {
     match splice(socket, None, &ends.writer, None, limit, FLAGS) {
         Ok(moved) => Ok(moved),
-        // Nothing there, no room, or a socket that cannot do it: an end and a byte out of band look like the first.
+        // No data, no room, or a socket without `splice`. The end of the stream and out-of-band data look like no data.
         Err(Errno::AGAIN | Errno::INTR | Errno::INVAL) => Ok(0),
         Err(error) => Err(error.into()),
     }

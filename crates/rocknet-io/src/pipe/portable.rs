@@ -1,10 +1,10 @@
-//! No pipes between sockets: what is to be moved is copied.
+//! Offers no pipes on systems without `splice(2)`, so that callers copy.
 
 use std::io;
 #[cfg(unix)]
 use std::os::fd::BorrowedFd;
 
-/// There is none.
+/// Cannot be constructed.
 pub enum PipeEnds {}
 
 pub fn open(_: usize) -> io::Result<PipeEnds> {

@@ -1,4 +1,4 @@
-//! What Linux can drive a loop with beside epoll: io_uring.
+//! Builds a runtime with io_uring, the second back end of Linux.
 
 use std::io;
 
@@ -17,7 +17,7 @@ pub fn build_with_ring(builder: &mut Builder) -> io::Result<(LocalRuntime, RingG
     Ok((runtime, ring))
 }
 
-/// Takes from the ring what it has for this thread's tasks.
+/// Delivers all completions of this thread's ring.
 pub fn drain_ring() {
     if let Some(driver) = io_uring::current() {
         driver.drain();

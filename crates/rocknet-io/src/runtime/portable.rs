@@ -1,4 +1,4 @@
-//! Other systems have the runtime's own events alone.
+//! Reports io_uring as unavailable on systems other than Linux.
 
 use std::io;
 
@@ -10,9 +10,9 @@ pub fn build_with_ring(_: &mut Builder) -> io::Result<(LocalRuntime, RingGuard)>
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Why io_uring cannot be used here.
+/// Returns why io_uring is unavailable; `None` if it works.
 pub fn io_uring_unavailable() -> Option<String> {
-    Some("io_uring is part of Linux".to_owned())
+    Some("only Linux has io_uring".to_owned())
 }
 
 pub fn drain_ring() {}
