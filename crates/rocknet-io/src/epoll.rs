@@ -8,7 +8,7 @@ pub(crate) mod write_batch;
 #[path = "epoll/write_batch/portable.rs"]
 pub(crate) mod write_batch;
 
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 pub(crate) use stream::register;
 #[cfg(unix)]
 pub use stream::{Acceptor, EpollStream, ParkedConnection};
