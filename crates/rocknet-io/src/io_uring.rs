@@ -1,11 +1,12 @@
-//! Sockets on io_uring: one ring for each worker's thread, driven where the runtime would go to sleep.
+//! Completion back end: sockets on io_uring, with one ring for each worker, driven when its runtime would park.
 //!
 //! ```text
 //! tasks run ──none left──▶ turn: submit, wait, reap, wake ──▶ tasks run
-//!                               │ the ring also waits for the runtime's own epoll: timers, other threads, signals
+//!                               │ the ring also polls the runtime's own epoll: timers, other threads, signals
 //! ```
-//! The kernel reads and writes memory that the ring owns, and no operation names memory of anybody else, so that a task
-//! may be dropped at any time.
+//!
+//! The kernel reads and writes memory that the ring owns. No operation names memory of a task, so that a task may be
+//! dropped at any time.
 
 mod completions;
 mod driver;

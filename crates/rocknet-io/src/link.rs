@@ -59,7 +59,7 @@ pub trait Link {
     fn poll_send(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>>;
 
     /// Moves the available bytes into an empty pipe, so that they never enter the memory of this process. Returns 0 if
-    /// nothing was moved; `poll_recv` then tells why. For links that also send files from the kernel.
+    /// nothing was moved; `poll_recv` then returns the reason. For links that also send files from the kernel.
     ///
     /// # Errors
     ///

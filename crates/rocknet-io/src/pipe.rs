@@ -124,7 +124,7 @@ impl Pipe {
     }
 
     /// Moves bytes of a socket into the pipe, as many as there is room for. Returns 0 if there are none, at the end of
-    /// the stream, or without a pipe; a receive tells which.
+    /// the stream, or without a pipe; a receive shows which.
     #[cfg(unix)]
     pub(crate) fn fill(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
         let room = PIPE_BYTES.saturating_sub(self.buffered as usize);

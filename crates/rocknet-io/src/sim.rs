@@ -1,6 +1,6 @@
-//! A link in memory: what it receives is scripted, what it sends is kept, and it fails where the script says so.
+//! Link in memory for tests: its input is scripted, its output is kept, and it fails where the script demands it.
 //!
-//! For tests of what stands above a link. Nothing here waits and nothing here tells the time.
+//! It never blocks and reads no clock.
 
 use std::cell::{Ref, RefCell};
 use std::collections::VecDeque;
@@ -16,13 +16,13 @@ use crate::link::{Link, Received};
 use crate::pipe::Pipe;
 use crate::queue::{MAX_SLICES, SendQueue};
 
-/// Bytes of a file or pipe read for one step of sending.
+/// Bytes of a file or pipe read for one write.
 const READ_STEP: usize = 16 * 1024;
 
-/// The side of the pipe that a connection holds.
+/// End of the link that the code under test holds.
 pub struct SimLink(Rc<RefCell<SimState>>);
 
-/// The other side, which a test holds: it says, hears, and sets what goes wrong.
+/// End of the link that the test holds: it sends, receives and injects errors.
 #[derive(Clone)]
 pub struct SimPeer(Rc<RefCell<SimState>>);
 
@@ -30,19 +30,19 @@ pub struct SimPeer(Rc<RefCell<SimState>>);
 struct SimState {
     incoming: VecDeque<ScriptedInput>,
     received: Vec<u8>,
-    /// Steps in which something left: each would have been a system call.
+    /// Writes so far; each would have been a system call.
     write_count: usize,
-    /// Bytes that the peer still takes; without a bound if `None`.
+    /// Bytes that the peer still accepts; `None` for no bound.
     window: Option<usize>,
-    /// Most bytes that leave in one step.
+    /// Maximum bytes of one write.
     max_write: Option<usize>,
     send_error: Option<io::ErrorKind>,
-    /// The last limit of unsent bytes, and how often one was set.
+    /// Last limit of unsent bytes, and how often one was set.
     unsent_limit: Option<u32>,
     unsent_limit_count: usize,
-    /// Nothing more comes from the connection: it was told to shut down, or is gone.
+    /// The code under test has shut down its sending side or dropped the link.
     shut_down: bool,
-    /// Bytes that the peer has not acknowledged, as the test says.
+    /// Bytes that count as unacknowledged.
     unacknowledged: u64,
     reset: bool,
     is_dropped: bool,
@@ -51,94 +51,94 @@ struct SimState {
 }
 
 enum ScriptedInput {
-    /// Bytes that go into the buffer that is offered, as far as there is room.
+    /// Bytes that are copied into the caller's buffer, as far as it has room.
     Borrowed(Bytes),
-    /// Bytes in a buffer that the link brings.
+    /// Bytes in a buffer of the link.
     Owned(Bytes),
-    /// Nothing for now; what follows is there at the next look, for which the task is woken.
+    /// No data for one poll, which wakes the task for the next.
     Pause,
     Fail(io::ErrorKind),
     End,
 }
 
-/// A link and the other side of it.
+/// Returns both ends of a new link.
 pub fn pair() -> (SimLink, SimPeer) {
     let state = Rc::new(RefCell::new(SimState::default()));
     (SimLink(Rc::clone(&state)), SimPeer(state))
 }
 
 impl SimPeer {
-    /// These bytes arrive together, in the buffer that the connection offers.
+    /// Sends bytes, which arrive together in the caller's buffer.
     pub fn send(&self, bytes: &[u8]) -> &SimPeer {
         self.script(ScriptedInput::Borrowed(Bytes::copy_from_slice(bytes)))
     }
 
-    /// These bytes arrive together, in a buffer of the link's own.
+    /// Sends bytes, which arrive together in a buffer of the link.
     pub fn send_owned(&self, bytes: &[u8]) -> &SimPeer {
         self.script(ScriptedInput::Owned(Bytes::copy_from_slice(bytes)))
     }
 
-    /// What follows arrives a moment later.
+    /// Makes the next poll pending, and what follows available at once after it.
     pub fn pause(&self) -> &SimPeer {
         self.script(ScriptedInput::Pause)
     }
 
-    /// The peer says nothing more, but goes on hearing.
+    /// Ends the sending side of the peer, which still receives.
     pub fn end(&self) -> &SimPeer {
         self.script(ScriptedInput::End)
     }
 
-    /// Receiving fails after what was said so far.
+    /// Makes receiving fail after everything sent so far.
     pub fn fail_recv(&self, error: io::ErrorKind) -> &SimPeer {
         self.script(ScriptedInput::Fail(error))
     }
 
-    /// Sending fails from now on.
+    /// Makes sending fail from now on.
     pub fn fail_send(&self, error: io::ErrorKind) -> &SimPeer {
         self.0.borrow_mut().send_error = Some(error);
         self.wake_sender()
     }
 
-    /// The peer takes so many bytes from now on, and then no more until told otherwise.
+    /// Accepts `bytes` from now on and then blocks the sender until the next call.
     pub fn accept(&self, bytes: usize) -> &SimPeer {
         self.0.borrow_mut().window = Some(bytes);
         self.wake_sender()
     }
 
-    /// The peer takes all there is, from now on.
+    /// Accepts everything from now on.
     pub fn accept_all(&self) -> &SimPeer {
         self.0.borrow_mut().window = None;
         self.wake_sender()
     }
 
-    /// From now on so many bytes that were sent count as not acknowledged.
+    /// Sets the number of bytes that count as sent and not acknowledged.
     pub fn set_unacknowledged(&self, bytes: u64) -> &SimPeer {
         self.0.borrow_mut().unacknowledged = bytes;
         self
     }
 
-    /// At most so many bytes leave in one step: every write is a short one.
+    /// Limits each write to `bytes`, so that it is a short one.
     pub fn limit_writes(&self, bytes: usize) -> &SimPeer {
         self.0.borrow_mut().max_write = Some(bytes.max(1));
         self
     }
 
-    /// All that has come from the connection.
+    /// Returns everything received so far.
     pub fn received(&self) -> Ref<'_, [u8]> {
         Ref::map(self.0.borrow(), |state| &state.received[..])
     }
 
-    /// In how many steps that came: each would have been a system call.
+    /// Returns the number of writes that brought it; each would have been a system call.
     pub fn write_count(&self) -> usize {
         self.0.borrow().write_count
     }
 
-    /// Forgets what was heard, and gives it.
+    /// Returns everything received so far and forgets it.
     pub fn take_received(&self) -> Vec<u8> {
         std::mem::take(&mut self.0.borrow_mut().received)
     }
 
-    /// Bytes that were said and that the connection has not received.
+    /// Returns the number of bytes sent that the code under test has not received.
     pub fn unread(&self) -> usize {
         let length = |input: &ScriptedInput| match input {
             ScriptedInput::Borrowed(bytes) | ScriptedInput::Owned(bytes) => bytes.len(),
@@ -147,23 +147,23 @@ impl SimPeer {
         self.0.borrow().incoming.iter().map(length).sum()
     }
 
-    /// The limit of unsent bytes, if the connection has set one, and how often it has.
+    /// Returns the limit of unsent bytes that the code under test has set, and how often it has set one.
     pub fn unsent_limit(&self) -> (Option<u32>, usize) {
         let state = self.0.borrow();
         (state.unsent_limit, state.unsent_limit_count)
     }
 
-    /// Whether the connection has said that it sends nothing more.
+    /// Returns whether the code under test has ended its sending side.
     pub fn is_shut_down(&self) -> bool {
         self.0.borrow().shut_down
     }
 
-    /// Whether the connection has ended in a way that tells of something missing.
+    /// Returns whether the code under test has reset the link.
     pub fn is_reset(&self) -> bool {
         self.0.borrow().reset
     }
 
-    /// Whether the connection has let go of the link.
+    /// Returns whether the code under test has dropped the link.
     pub fn is_dropped(&self) -> bool {
         self.0.borrow().is_dropped
     }
@@ -177,7 +177,7 @@ impl SimPeer {
         self.wake(|state| state.sending.take())
     }
 
-    /// Wakes outside of the borrow: a waker may poll at once.
+    /// Wakes outside of the borrow, because a waker may poll at once.
     fn wake(&self, take: impl FnOnce(&mut SimState) -> Option<Waker>) -> &SimPeer {
         let waker = take(&mut self.0.borrow_mut());
         if let Some(waker) = waker {
@@ -219,7 +219,7 @@ impl Link for SimLink {
             Some(ScriptedInput::Owned(bytes)) => Poll::Ready(Ok(Received::Owned(bytes))),
             Some(ScriptedInput::Fail(error)) => Poll::Ready(Err(error.into())),
             Some(ScriptedInput::End) => {
-                // Every further look finds the same end.
+                // Every later receive returns the end too.
                 state.incoming.push_front(ScriptedInput::End);
                 Poll::Ready(Ok(Received::Borrowed(&buffer[..0])))
             }
@@ -287,7 +287,7 @@ impl Link for SimLink {
     }
 }
 
-/// Appends what one system call would have taken off the front of the queue; tells how much that was.
+/// Appends to `out` what one system call would take from the front of the queue, and returns its length.
 fn copy_front(queue: &mut SendQueue, room: usize, out: &mut Vec<u8>) -> io::Result<usize> {
     let before = out.len();
     if let Some(plain) = queue.plain() {
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_is_heard_whole_however_little_is_taken_at_once() {
+    fn short_writes_deliver_everything_in_order() {
         let mut context = Context::from_waker(Waker::noop());
         for (max_write, window) in [(usize::MAX, 0), (1, 3), (7, 4096), (4096, 1)] {
             let (mut link, peer) = pair();
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_is_received_in_order_and_as_scripted() {
+    fn input_arrives_in_the_scripted_order() {
         let mut context = Context::from_waker(Waker::noop());
         let (mut link, peer) = pair();
         peer.send(b"abcdef")

@@ -1,14 +1,15 @@
-//! Deadlines, coarse and cheap: moving one is a store, and nothing happens until a tick finds it past.
+//! Timer wheel: deadlines that are cheap to move and as exact as a tick.
 //!
 //! ```text
-//! slot:   0    1    2  …  63        a deadline waits in the slot of the tick it was first set to;
-//!        [ ]  [a]  [ ]   [b c]      when that tick comes it is past (woken), or was moved (put into a later slot)
+//! slot:   0    1    2  …  255       a deadline waits in the slot of the tick it was first set to;
+//!        [ ]  [a]  [ ]   [b c]      at that tick it expires (wakes its task), or moves to a later slot if it was moved
 //! ```
-//! Deadlines move on with every request, nearly always further away, so a moved one stays in its slot until its old
-//! tick comes. Only one that comes nearer is put into a second slot at once.
 //!
-//! Ticks are counted in 32 bits, because every connection holds several: ticks of 10 ms come round after 497 days. So which
-//! of two is the later is told by the way from one to the other, and no deadline is further away than half of the round.
+//! Moving a deadline is a store. Deadlines move with every request, nearly always further away, so a moved one stays in
+//! its slot until its old tick. Only one that moves nearer is put into a second slot at once.
+//!
+//! Ticks are counted in 32 bits, because every connection holds several. Ticks of 10 ms wrap around after 497 days. Two
+//! ticks are therefore compared by their wrapping difference, and no deadline is further away than half of the range.
 
 mod timeout;
 
@@ -17,30 +18,31 @@ use std::rc::Rc;
 use std::task::Waker;
 use std::time::Duration;
 
-/// Slots in the wheel: with ticks of 250 ms one turn is 64 s, so that the usual deadlines need one look each.
+/// Number of slots. With ticks of 250 ms one round is 64 s, so that the usual deadlines are checked once.
 const SLOTS: usize = 256;
 
-/// Most ticks from now to a deadline: half of the round, 248 days with ticks of 10 ms. What is asked for beyond comes then.
+/// Maximum ticks from now to a deadline: half of the range, 248 days with ticks of 10 ms. Longer times expire then.
 const MAX_TICKS: u32 = i32::MAX as u32;
 
-/// A moment of a wheel. Only moments less than half a round apart can be told which is the later.
+/// A moment of a wheel, counted in ticks. The order of two moments is defined if they are less than half of the range
+/// apart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tick(u32);
 
 impl Tick {
-    /// The moment so many ticks later (see [`Wheel::ticks`]).
+    /// Returns the moment `ticks` later (see [`Wheel::ticks`]).
     #[inline]
     pub fn after(self, ticks: u32) -> Tick {
         Tick(self.0.wrapping_add(ticks.min(MAX_TICKS)))
     }
 
-    /// Ticks that have passed since an earlier moment.
+    /// Returns the number of ticks since an earlier moment.
     #[inline]
     pub fn since(self, earlier: Tick) -> u32 {
         self.0.wrapping_sub(earlier.0)
     }
 
-    /// Whether it is later than `other`.
+    /// Returns whether it is later than `other`.
     #[inline]
     pub fn is_later(self, other: Tick) -> bool {
         (self.0.wrapping_sub(other.0) as i32) > 0
@@ -51,27 +53,27 @@ impl Tick {
     }
 }
 
-// Coming round must lead from the last slot to the first.
+// Wrapping around must lead from the last slot to the first.
 const _: () = assert!((1_u64 << 32).is_multiple_of(SLOTS as u64));
 
 /// All deadlines of one worker.
 pub struct Wheel {
     now: Cell<Tick>,
     tick: Duration,
-    /// The same in nanoseconds.
+    /// `tick` in nanoseconds.
     tick_ns: u64,
     entries: RefCell<Vec<TimerEntry>>,
-    /// Entries that are nobody's. The next deadline takes one over together with its slot: one that was made, set and dropped
-    /// for each request would else leave something in a slot each time, until that comes a minute later.
+    /// Entries without a deadline. The next deadline reuses one together with its slot. Otherwise a deadline made, set
+    /// and dropped for each request would leave an index in a slot each time, for a minute.
     free: RefCell<Vec<u32>>,
-    /// Numbers of entries.
+    /// Indexes of entries by slot.
     slots: RefCell<Vec<Vec<u32>>>,
 }
 
 struct TimerEntry {
-    /// When it is past, if it is `Set`; never before `slot_tick`.
+    /// Tick at which it expires, if it is `Set`; never before `slot_tick`.
     due: Tick,
-    /// The earliest moment whose slot holds it, if it `is_in_slot`; never before now.
+    /// Earliest tick whose slot holds it, if `is_in_slot`; never before now.
     slot_tick: Tick,
     state: DeadlineState,
     is_in_slot: bool,
@@ -88,14 +90,15 @@ enum DeadlineState {
 // Every idle connection has one.
 const _: () = assert!(size_of::<TimerEntry>() <= 32);
 
-/// One deadline, not set at first. Dropping it forgets it.
+/// A deadline of one task, not set at first. Dropping it removes it.
 pub struct Deadline {
     wheel: Rc<Wheel>,
     index: u32,
 }
 
 impl Wheel {
-    /// `connections`: room reserved at once.
+    /// Creates a wheel. `tick` is the time between two calls of [`Wheel::advance`], at least 1 ms; `connections` is the
+    /// number of deadlines for which memory is reserved.
     pub fn new(tick: Duration, connections: usize) -> Rc<Wheel> {
         let tick = tick.max(Duration::from_millis(1));
         Rc::new(Wheel {
@@ -108,30 +111,34 @@ impl Wheel {
         })
     }
 
+    /// Returns the time between two ticks.
     pub fn tick_length(&self) -> Duration {
         self.tick
     }
 
+    /// Returns the current tick.
     #[inline]
     pub fn now(&self) -> Tick {
         self.now.get()
     }
 
+    /// Returns whether there are no deadlines.
     pub fn is_empty(&self) -> bool {
         self.entries.borrow().len() == self.free.borrow().len()
     }
 
-    /// Whole ticks that are surely not shorter than `time`, counted from now.
+    /// Returns the number of ticks from now that last at least `time`, so that a deadline never expires early.
     pub fn ticks(&self, time: Duration) -> u32 {
-        // Requests ask this: numbers of 128 bits would be divided step by step.
+        // Requests call this, and 128-bit numbers would be divided step by step.
         let Ok(nanos) = u64::try_from(time.as_nanos()) else {
             return MAX_TICKS;
         };
         let ticks = nanos.div_ceil(self.tick_ns);
-        // The tick that is under way may end at once.
+        // The current tick may end at once.
         u32::try_from(ticks).map_or(MAX_TICKS, |ticks| ticks.saturating_add(1).min(MAX_TICKS))
     }
 
+    /// Creates a deadline, which is not set.
     pub fn deadline(self: &Rc<Wheel>) -> Deadline {
         let index = self.free.borrow_mut().pop().unwrap_or_else(|| {
             let mut entries = self.entries.borrow_mut();
@@ -150,7 +157,7 @@ impl Wheel {
         }
     }
 
-    /// Goes one tick on and wakes the owners of deadlines now past. Returns how many.
+    /// Advances by one tick and wakes the tasks whose deadlines have expired. Returns their number.
     pub fn advance(&self) -> usize {
         let now = self.now.get().after(1);
         self.now.set(now);
@@ -162,7 +169,7 @@ impl Wheel {
             for &index in &waiting {
                 let entry = &mut entries[index as usize];
                 if entry.is_in_slot && entry.slot_tick.is_later(now) {
-                    // Put here for a later turn of the wheel, or a second time into a slot still to come.
+                    // Belongs to a later round of the wheel, or is also in a slot still to come.
                     if entry.slot_tick.slot() == now.slot() {
                         later.push((now.slot(), index));
                     }
@@ -191,7 +198,7 @@ impl Wheel {
         count
     }
 
-    /// Wakes the owners of all deadlines, past or not: something has changed for everybody.
+    /// Wakes the tasks of all deadlines, expired or not, because a change concerns all of them.
     pub fn wake_all(&self) {
         let woken: Vec<Waker> = self
             .entries
@@ -204,10 +211,10 @@ impl Wheel {
 }
 
 impl Deadline {
-    /// Sets it to `ticks` from now (see [`Wheel::ticks`]), at least to the next.
+    /// Sets it to `ticks` from now (see [`Wheel::ticks`]), at least to the next tick.
     #[inline]
     pub fn set(&self, ticks: u32) {
-        // The slot of this very tick has been looked at.
+        // The slot of the current tick was handled already.
         let due = self.wheel.now.get().after(ticks.max(1));
         let mut entries = self.wheel.entries.borrow_mut();
         let entry = &mut entries[self.index as usize];
@@ -219,7 +226,7 @@ impl Deadline {
         }
     }
 
-    /// Ticks until it is past; 0 if it is, or is not set.
+    /// Returns the ticks until it expires; 0 if it has expired or is not set.
     pub fn left(&self) -> u32 {
         let entry = &self.wheel.entries.borrow()[self.index as usize];
         match entry.state {
@@ -228,7 +235,7 @@ impl Deadline {
         }
     }
 
-    /// Whether it is past; if not, `waker` is woken when it is.
+    /// Returns whether it has expired; if not, `waker` is woken when it does.
     #[inline]
     pub fn poll_past(&self, waker: &Waker) -> bool {
         let mut entries = self.wheel.entries.borrow_mut();
@@ -249,7 +256,7 @@ impl Drop for Deadline {
             entry.waker.take()
         };
         self.wheel.free.borrow_mut().push(self.index);
-        // The last of its task, it may be, and what is dropped with that may have deadlines of its own.
+        // Dropping the last waker may drop the task, and with it further deadlines.
         drop(waker);
     }
 }
@@ -269,7 +276,7 @@ mod tests {
         }
     }
 
-    /// Beginnings of which most come round soon, or cross the half of the round.
+    /// First ticks. Most of them wrap around soon or cross half of the range.
     const STARTS: [u32; 5] = [0, 1 << 31, (1 << 31) - 7, u32::MAX, u32::MAX - 301];
 
     fn wheel() -> Rc<Wheel> {
@@ -282,7 +289,7 @@ mod tests {
         wheel
     }
 
-    /// The tick at which a deadline becomes past after these (at tick, set to) moves.
+    /// Returns the tick at which a deadline expires after these moves, each a pair of tick and number of ticks.
     fn past_at(start: u32, moves: &[(u32, u32)], until: u32) -> Option<u32> {
         let wheel = wheel_from(start);
         let count = Arc::new(Count(AtomicUsize::new(0)));
@@ -303,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn comes_at_its_tick_however_often_it_moved() {
+    fn expires_at_its_tick_however_often_it_moved() {
         type Row<'a> = (&'a [(u32, u32)], Option<u32>);
         let rows: &[Row<'_>] = &[
             (&[(0, 3)], Some(3)),
@@ -328,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_are_told_apart_across_the_end_of_the_round() {
+    fn ticks_are_ordered_across_wraparound() {
         for start in STARTS.map(Tick) {
             for ticks in [1, 2, 300, MAX_TICKS] {
                 let later = start.after(ticks);
@@ -341,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dropped_deadline_wakes_nobody_even_if_its_place_is_taken_again() {
+    fn a_dropped_deadline_wakes_no_task_even_if_its_entry_is_reused() {
         let wheel = wheel();
         let count = Arc::new(Count(AtomicUsize::new(0)));
         let first = wheel.deadline();
@@ -386,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_grows_less_with_each_tick() {
+    fn remaining_ticks_count_down() {
         for start in STARTS {
             let wheel = wheel_from(start);
             let deadline = wheel.deadline();
@@ -404,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn ticks_are_never_too_few() {
+    fn ticks_are_rounded_up() {
         let wheel = wheel();
         assert_eq!(wheel.ticks(Duration::from_millis(250)), 2);
         assert_eq!(wheel.ticks(Duration::from_millis(251)), 3);

@@ -1,4 +1,4 @@
-//! A Link over a stream socket (TCP or Unix) on the runtime's readiness events.
+//! [`Link`] over a TCP or Unix stream socket that the runtime polls for readiness.
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -24,26 +24,30 @@ mod parked;
 
 pub use parked::ParkedConnection;
 
-/// Most bytes of files sent before other connections get their turn: what was measured to cost least or nearly so for 1 to 64
-/// connections, whatever the size of the file (decision 7).
+/// Maximum bytes of files sent before other connections are served. Of the sizes measured it costs least, or nearly so,
+/// for 1 to 64 connections and files of any size (decision 7).
 pub(crate) const FILE_BUDGET: u64 = 512 << 10;
 
-/// What a receive counts among the steps after which what lies ready leaves, and what a send does, of up to half a megabyte of a
-/// file.
+/// Steps that one receive counts towards [`WriteBatch::step`](super::write_batch::WriteBatch::step).
 const RECEIVE_STEPS: u32 = 1;
+/// Steps that one send counts, which may send half a megabyte of a file.
 const SEND_STEPS: u32 = 8;
 
-/// A connected, non-blocking stream socket.
+/// Connected, non-blocking stream socket.
 pub struct EpollStream {
-    /// By which small things leave. Stands before the socket, because fields are dropped in their order.
+    /// Sends small writes in batches. Declared before the socket, because fields are dropped in order of declaration.
     sender: BatchSender,
     socket: AsyncFd<OwnedFd>,
-    /// The first receive is tried at once: with the accept, the request has mostly arrived.
+    /// The first receive is tried without an event, because the request has mostly arrived with the accept.
     fresh: bool,
 }
 
 impl EpollStream {
-    /// Takes over an accepted socket; it must be non-blocking.
+    /// Takes ownership of an accepted, non-blocking socket.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of its registration with the event loop.
     pub fn new(socket: OwnedFd) -> io::Result<EpollStream> {
         Ok(EpollStream {
             sender: BatchSender::for_current_thread(),
@@ -52,7 +56,7 @@ impl EpollStream {
         })
     }
 
-    /// The first receive waits for an event, as all others do.
+    /// Makes the first receive wait for an event, as all others do.
     pub(crate) fn expect_nothing(&mut self) {
         self.fresh = false;
     }
@@ -64,15 +68,24 @@ impl AsFd for EpollStream {
     }
 }
 
-/// A listening socket on the events of this thread's runtime.
+/// Listening socket registered with the event loop of this thread.
 pub struct Acceptor(AsyncFd<Listener>);
 
 impl Acceptor {
+    /// Registers a listening socket.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the registration.
     pub fn new(listener: Listener) -> io::Result<Acceptor> {
         Ok(Acceptor(register(listener)?))
     }
 
-    /// The next connection. Pending when there is none, never an error of kind `WouldBlock`.
+    /// Accepts the next connection. Pending if there is none.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of `accept(2)`, never `WouldBlock`.
     pub fn poll_accept(&self, context: &mut Context<'_>) -> Poll<io::Result<(OwnedFd, PeerAddress)>> {
         loop {
             let mut readiness = ready!(self.0.poll_read_ready(context))?;
@@ -86,8 +99,8 @@ impl Acceptor {
 
 #[allow(unsafe_code)]
 pub(crate) fn register<S: AsFd + AsRawFd>(socket: S) -> io::Result<AsyncFd<S>> {
-    // SAFETY: `OwnedFd` and `Listener` own their descriptor, name the same one for as long as they live, and close it
-    // only when dropped; `AsyncFd` deregisters before it drops them, and nothing here takes them out or swaps them.
+    // SAFETY: `OwnedFd` and `Listener` own their descriptor, keep it for as long as they live, and close it only when
+    // dropped. `AsyncFd` deregisters before it drops them, and nothing here takes them out or replaces them.
     Ok(unsafe { AsyncFd::register(socket) }?)
 }
 
@@ -108,12 +121,12 @@ impl Link for EpollStream {
             let mut readiness = ready!(self.socket.poll_read_ready(context))?;
             match receive(readiness.get_inner().as_fd(), buffer) {
                 Ok(got) => {
-                    // Edge-triggered: fewer bytes than asked for means that the socket is empty, so that
-                    // the next call need not ask the kernel only to hear EAGAIN.
+                    // Events are edge-triggered. A short read means that the socket is empty, which saves the next call
+                    // a system call that returns EAGAIN.
                     if got > 0 && got < room {
                         readiness.clear_ready();
                     }
-                    // The end may be the last that is asked for.
+                    // The caller may drop the link after the end, so batched writes must be sent first.
                     if got == 0 && !self.sender.flush_completely() {
                         context.waker().wake_by_ref();
                         return Poll::Pending;
@@ -128,7 +141,7 @@ impl Link for EpollStream {
     }
 
     fn is_idle(&mut self) -> bool {
-        // No waker is left behind, which whoever receives next would have to replace.
+        // `try_io` leaves no waker behind, which the next receive would have to replace.
         let received = self.socket.try_io(Interest::READABLE, |socket| {
             receive(socket.as_fd(), &mut [0]).map_err(io::Error::from)
         });
@@ -137,13 +150,13 @@ impl Link for EpollStream {
 
     #[inline]
     fn poll_send(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>> {
-        // In order: what was taken before leaves first.
+        // Batched writes are sent first, to keep the order.
         if !self.sender.flush_completely() {
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
         self.sender.step(SEND_STEPS);
-        // A write is tried before readiness is asked: the socket nearly always has room.
+        // Tries to write before it polls for readiness, because the socket nearly always has room.
         let mut file_budget = FILE_BUDGET;
         loop {
             match send_queue(self.socket.get_ref().as_fd(), queue, &mut file_budget) {
@@ -219,12 +232,12 @@ pub(crate) fn shut_down(socket: BorrowedFd<'_>) -> io::Result<()> {
 }
 
 pub(crate) fn reset(socket: BorrowedFd<'_>) {
-    // A socket that cannot linger is closed as it is; a Unix socket has no other way.
+    // A socket without lingering is closed as it is; a Unix socket has no reset.
     let _ = socket2::SockRef::from(&socket).set_linger(Some(Duration::ZERO));
 }
 
-/// When a peer that may be silent is asked whether it is there: one that has vanished is given up two minutes after its
-/// last word, and one that is there is asked once a minute.
+/// Probes for a silent peer: once a minute if it answers. A peer that has vanished is given up two minutes after its
+/// last segment.
 const KEEPALIVE: Keepalive = Keepalive {
     idle: Duration::from_secs(60),
     interval: Duration::from_secs(15),
@@ -232,18 +245,18 @@ const KEEPALIVE: Keepalive = Keepalive {
 };
 
 pub(crate) fn keep_alive(socket: BorrowedFd<'_>) {
-    // Who cannot be asked, as over a Unix socket, cannot vanish without a word either.
+    // A socket without keepalive, such as a Unix socket, always sees its peer close.
     let _ = keepalive(socket, KEEPALIVE);
 }
 
 pub(crate) fn limit_unsent(socket: BorrowedFd<'_>, bytes: Option<u32>) {
-    // 0 stands for the system's default. A Unix socket has no such option, and its buffer is small.
+    // 0 selects the system's default. A Unix socket has no such option, and its buffer is small.
     let _ = notsent_lowat(socket, bytes.unwrap_or(0));
 }
 
 #[cfg(target_os = "linux")]
 pub(crate) fn in_flight(socket: BorrowedFd<'_>) -> u64 {
-    /// `SIOCOUTQ`: what waits in the send queue of a socket, unacknowledged.
+    /// `SIOCOUTQ`: unacknowledged bytes in the send queue of a socket.
     const SEND_QUEUE: rustix::ioctl::Opcode = 0x5411;
     #[allow(unsafe_code)]
     // SAFETY: this request writes one int, which is what the getter makes room for, and nothing else.
@@ -252,11 +265,11 @@ pub(crate) fn in_flight(socket: BorrowedFd<'_>) -> u64 {
         rustix::ioctl::ioctl(socket, getter)
     };
     let bytes = u64::try_from(bytes.unwrap_or(0)).unwrap_or(0);
-    // The kernel goes on counting what a peer that has reset its connection will never acknowledge.
+    // After a reset by the peer, the kernel still counts bytes that will never be acknowledged.
     if bytes > 0 && is_closed(socket) { 0 } else { bytes }
 }
 
-/// Whether the connection has ended for the kernel, by a reset in most cases. False for sockets other than TCP's.
+/// Returns whether the kernel has ended the connection, mostly because of a reset. False for sockets other than TCP.
 #[cfg(target_os = "linux")]
 fn is_closed(socket: BorrowedFd<'_>) -> bool {
     /// `TCP_CLOSE` of `<netinet/tcp.h>`.
@@ -264,8 +277,8 @@ fn is_closed(socket: BorrowedFd<'_>) -> bool {
     let mut state = 0_u8;
     let mut length: libc::socklen_t = 1;
     #[allow(unsafe_code)]
-    // SAFETY: the kernel writes at most `length` bytes, one, to `state`, and the length that it wrote to `length`. The first byte of
-    // `struct tcp_info` is the state.
+    // SAFETY: the kernel writes at most `length` bytes, which is 1, to `state`, and the length that it wrote to
+    // `length`. The first byte of `struct tcp_info` is the state.
     let result = unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),
@@ -283,7 +296,7 @@ fn in_flight(_: BorrowedFd<'_>) -> u64 {
     0
 }
 
-/// What follows at once may share a packet.
+/// Flags of a send that is followed by another at once, so that both may share a packet.
 #[cfg(target_os = "linux")]
 const SEND_MORE_FLAGS: SendFlags = SEND_FLAGS.union(SendFlags::MORE);
 #[cfg(not(target_os = "linux"))]
@@ -294,10 +307,11 @@ pub(crate) fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<usize
     rustix::net::recv(socket, buffer, RecvFlags::empty()).map(|(got, _)| got)
 }
 
-/// Sends as much as the socket takes. True when the queue is empty, false when that is all of files for this turn.
+/// Sends as much as the socket accepts. Returns true if the queue is empty, false if the budget for files is used up.
 #[inline]
 pub(crate) fn send_queue(socket: BorrowedFd<'_>, queue: &mut SendQueue, file_budget: &mut u64) -> io::Result<bool> {
-    // Frames around stretches of a file: each call would send a packet of its own, with what that costs on both sides.
+    // HTTP/2 frames around ranges of a file: without a cork each call would send a packet of its own, which costs both
+    // sides.
     let corked = queue.has_data_after_file();
     if corked {
         cork(socket, true);
@@ -317,7 +331,7 @@ pub(crate) fn send_queue(socket: BorrowedFd<'_>, queue: &mut SendQueue, file_bud
     sent
 }
 
-/// One system call's worth of the queue. True when the queue is empty.
+/// Makes one system call for the front of the queue. Returns true if the queue is empty.
 #[inline]
 fn send_front(socket: BorrowedFd<'_>, queue: &mut SendQueue, file_budget: &mut u64) -> io::Result<bool> {
     let sent = if let Some(plain) = queue.plain() {

@@ -1,10 +1,11 @@
-//! What the connections of one thread have to send, kept to leave in one go behind the last of them.
+//! Write batch of a thread: small writes of its connections, sent together after the last of them.
 //!
 //! ```text
-//! events ▶ task: receive, answer, put ▶ task: receive, answer, put ▶ … ▶ send, send, … ▶ wait for events
+//! events ▶ task: receive, respond, push ▶ task: receive, respond, push ▶ … ▶ send, send, … ▶ wait for events
 //! ```
-//! Each socket still has a system call of its own. But a peer on the same machine that sleeps is woken once for all of them
-//! instead of falling asleep again between two, and the kernel's way of sending stays in the caches of the core.
+//!
+//! Each socket still has a system call of its own. But a sleeping peer on the same machine is woken once for all of
+//! them instead of falling asleep between two. And the kernel's code for sending stays in the caches of the core.
 
 mod sender;
 
@@ -18,18 +19,18 @@ use rustix::net::SendFlags;
 
 pub(crate) use sender::BatchSender;
 
-/// Larger ones are sent at once: to copy them would cost more than is won.
+/// Maximum bytes of one write. Larger ones are sent at once, because copying them would cost more than it saves.
 const MAX_WRITE_BYTES: usize = 8 * 1024;
-/// Sockets that are sent to in one go at most: more would win nothing, and the first would wait for longer.
+/// Maximum writes in a batch. More would save nothing, and the first would wait longer.
 const MAX_WRITES: usize = 64;
-/// Bytes that wait at most: a core's own cache holds them until they are sent.
+/// Maximum bytes in a batch, so that they stay in the core's own cache until they are sent.
 const CAPACITY_BYTES: usize = 64 * 1024;
-/// Steps of connections after which all leaves though tasks are still running: tasks that wake themselves or one another must
-/// not keep everybody else waiting.
+/// Steps of connections after which the batch is sent although tasks are still running, because tasks that keep waking
+/// each other must not delay the responses of others.
 const STEPS_PER_FLUSH: u32 = 256;
 
-/// No signal comes for a peer that has gone: the standard library has the process ignore it, and where a call can say so it
-/// does.
+/// Suppresses SIGPIPE for a peer that is gone, where a call can. Elsewhere the standard library has made the process
+/// ignore it.
 #[cfg(target_os = "linux")]
 pub(crate) const SEND_FLAGS: SendFlags = SendFlags::NOSIGNAL;
 #[cfg(not(target_os = "linux"))]
@@ -37,16 +38,18 @@ pub(crate) const SEND_FLAGS: SendFlags = SendFlags::empty();
 
 thread_local!(static CURRENT: RefCell<Option<Rc<WriteBatch>>> = const { RefCell::new(None) });
 
-/// The one of this thread, if there is a runtime that sees to it that all leaves.
+/// Returns the batch of this thread, if it has a runtime that flushes it.
 fn current() -> Option<Rc<WriteBatch>> {
     CURRENT.with_borrow(Option::clone)
 }
 
+/// Gives this thread a batch until the guard is dropped.
 pub(crate) fn install() -> BatchGuard {
     CURRENT.set(Some(Rc::default()));
     BatchGuard
 }
 
+/// Keeps the batch of this thread.
 pub(crate) struct BatchGuard;
 
 impl Drop for BatchGuard {
@@ -55,30 +58,31 @@ impl Drop for BatchGuard {
     }
 }
 
-/// Has all of this thread leave. True if some of it came back, and tasks were woken.
+/// Sends the batch of this thread. Returns true if some of it was not accepted and tasks were woken.
 pub(crate) fn flush_current_thread() -> bool {
     CURRENT.with_borrow(|batch| batch.as_ref().is_some_and(|batch| batch.flush()))
 }
 
-/// What the runtime does when it has nothing to do: before it sleeps, all leaves.
+/// Sends the batch before the runtime parks its thread.
 pub(crate) fn flush_on_park() {
     flush_current_thread();
 }
 
-/// Bytes of one socket: which, of which go. Goes have 64 bits, so that no number comes twice: a connection at rest may keep its
-/// ticket for long.
+/// Identifies a batched write by batch and index. The batch counter has 64 bits, so that it cannot wrap around while an
+/// idle connection keeps its ticket.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(crate) struct WriteTicket {
-    /// 0: of none.
+    /// 0 before the first write.
     batch: u64,
     index: u32,
 }
 
+/// Writes waiting to be sent, and writes that came back.
 #[derive(Default)]
 pub(crate) struct WriteBatch {
     batch_number: Cell<u64>,
     steps: Cell<u32>,
-    /// Length of `unsent`, for those who need not look.
+    /// Length of `unsent`, which saves most calls a look at it.
     unsent_count: Cell<usize>,
     pending: RefCell<PendingWrites>,
     unsent: RefCell<Vec<(WriteTicket, Vec<u8>)>>,
@@ -94,7 +98,7 @@ struct BatchedWrite {
     socket: RawFd,
     start: usize,
     end: usize,
-    /// Of whoever is to take back what does not leave.
+    /// Wakes the task that has to take back what the socket did not accept.
     waker: Waker,
 }
 
@@ -105,15 +109,15 @@ impl PendingWrites {
 }
 
 impl WriteBatch {
-    /// Takes bytes for a socket, which stays open until they have left: its owner calls `flush` before it closes it. False if
-    /// they are not taken. `ticket`: of what was put before.
+    /// Adds a write for a socket. The owner of the socket must call `flush` before it closes the socket. `ticket`
+    /// identifies its previous write and is replaced. Returns false if the write was not added.
     #[inline]
     pub fn push(&self, socket: BorrowedFd<'_>, waker: &Waker, bytes: &[u8], ticket: &mut WriteTicket) -> bool {
         if bytes.len() > MAX_WRITE_BYTES || self.has_unsent(*ticket) {
             return false;
         }
         if self.is_pending(*ticket) {
-            // In order.
+            // Keeps the order of the socket's writes.
             self.flush();
             if self.has_unsent(*ticket) {
                 return false;
@@ -141,13 +145,13 @@ impl WriteBatch {
         true
     }
 
-    /// Whether what the ticket was given for still lies here.
+    /// Returns whether the write of the ticket is still in the batch.
     #[inline]
     pub fn is_pending(&self, ticket: WriteTicket) -> bool {
         ticket.batch != 0 && ticket.batch == self.batch_number.get() && !self.pending.borrow().writes.is_empty()
     }
 
-    /// The runtime has all leave when it has nothing to do; this is for when it always has.
+    /// Counts steps towards the next flush, for a runtime that always has tasks to run and so never parks.
     #[inline]
     pub fn step(&self, steps: u32) {
         let steps = self.steps.get().saturating_add(steps);
@@ -157,8 +161,8 @@ impl WriteBatch {
         }
     }
 
-    /// Sends all. What a socket has no room for, or refuses, comes back to its owner, who finds out why when it tries: true
-    /// if there is such.
+    /// Sends the batch. A task whose socket has no room, or refuses, is woken and takes the unsent bytes back; its next
+    /// send then returns the error. Returns true if there is one.
     pub fn flush(&self) -> bool {
         self.steps.set(0);
         let before = self.unsent_count.get();
@@ -167,7 +171,7 @@ impl WriteBatch {
         for (index, write) in writes.drain(..).enumerate() {
             let content = &bytes[write.start..write.end];
             #[allow(unsafe_code)]
-            // SAFETY: whoever put this in has the socket open until it has left, as `push` demands.
+            // SAFETY: the owner of the socket keeps it open until its write was sent, as `push` demands.
             let socket = unsafe { BorrowedFd::borrow_raw(write.socket) };
             let sent = loop {
                 match rustix::net::send(socket, content, SEND_FLAGS) {
@@ -189,12 +193,13 @@ impl WriteBatch {
         self.unsent_count.get() > before
     }
 
+    /// Returns whether part of the write was not accepted and has not been taken back.
     #[inline]
     pub fn has_unsent(&self, ticket: WriteTicket) -> bool {
         self.unsent_count.get() > 0 && self.unsent.borrow().iter().any(|(other, _)| *other == ticket)
     }
 
-    /// What did not leave.
+    /// Returns the part of the write that the socket did not accept.
     #[inline]
     pub fn take_unsent(&self, ticket: WriteTicket) -> Option<Vec<u8>> {
         if self.unsent_count.get() == 0 {

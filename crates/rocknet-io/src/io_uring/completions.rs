@@ -1,4 +1,4 @@
-//! What the kernel answers: each completion finds the one it is for.
+//! Dispatches completions to the connections and operations that they belong to.
 
 use rustix::io::Errno;
 
@@ -9,12 +9,12 @@ use super::state::RingState;
 use super::user_data::{OperationKind, decode};
 
 impl RingState {
-    /// Takes the completions; tells how many connections have something to take back.
+    /// Takes all completions. Returns the number of connections with unsent bytes to take back.
     pub fn reap(&mut self) -> usize {
-        let mut returned = 0;
+        let mut unsent = 0;
         loop {
             let Some(completion) = self.kernel.next() else {
-                return returned;
+                return unsent;
             };
             let Some((kind, index)) = decode(completion.user_data) else {
                 continue;
@@ -23,7 +23,7 @@ impl RingState {
             match kind {
                 OperationKind::CancelReceive => self.cancel_failed(index, result),
                 OperationKind::CancelWritable => {}
-                OperationKind::Send => returned += usize::from(self.send_failed(index, result)),
+                OperationKind::Send => unsent += usize::from(self.send_failed(index, result)),
                 OperationKind::FileOperation => {
                     self.operations -= 1;
                     self.wakers.extend(self.file_operations.complete(index, result));
@@ -45,7 +45,7 @@ impl RingState {
         }
     }
 
-    /// A send that did not go well: true if there is something to take back.
+    /// Handles a send that was not complete. Returns true if there are bytes to take back.
     fn send_failed(&mut self, index: usize, result: i32) -> bool {
         let Some(slot) = self.slots.get_mut(index) else {
             return false;
@@ -61,9 +61,9 @@ impl RingState {
                     .to_vec()
             }
         }
-        let returned = !slot.unsent.is_empty();
+        let has_unsent = !slot.unsent.is_empty();
         self.wakers.extend(slot.waker.take());
-        returned
+        has_unsent
     }
 
     fn received(&mut self, index: usize, completion: &Completion) {
@@ -76,7 +76,7 @@ impl RingState {
             slot.receiving = ReceiveState::Idle;
         }
         if slot.poll_only {
-            // An error as well: what there is to know of it the next receive tells.
+            // Also for an error: the next `recv(2)` returns it.
             slot.receive_mode.set_readable();
             self.wake(index);
             return;
@@ -96,12 +96,12 @@ impl RingState {
                     self.starved.push(index);
                     return;
                 }
-                // Ours, or nothing that another try does not mend.
+                // Cancelled by this driver, or solved by another attempt.
                 Errno::NOBUFS | Errno::CANCELED | Errno::AGAIN | Errno::INTR => {}
                 error => slot.end = Some(ReceiveEnd::Failed(error)),
             },
         }
-        // The end is told without a buffer, or by one with nothing in it.
+        // The end of the stream comes without a buffer, or with an empty one.
         if result == 0 {
             slot.end = Some(ReceiveEnd::Closed);
         }
@@ -114,7 +114,7 @@ impl RingState {
         self.wake(index);
     }
 
-    /// Whoever waits for a place looks again; one that nobody asks for any more is free with its last operation.
+    /// Wakes the task of a slot, or removes a released slot with its last operation.
     fn wake(&mut self, index: usize) {
         let Some(slot) = self.slots.get_mut(index) else {
             return;
@@ -126,14 +126,15 @@ impl RingState {
         }
     }
 
-    /// Only a cancellation that failed is told. What it was for has ended by itself, and its completion came first; or
-    /// the kernel had it in hand at that moment and found nothing to cancel: then it still waits.
+    /// Handles a failed cancellation; a successful one posts no completion. Either the operation had ended by itself,
+    /// and its completion came first. Or the kernel was handling it at that moment and found nothing to cancel: then it
+    /// is still armed.
     fn cancel_failed(&mut self, index: usize, result: i32) {
         let Some(slot) = self.slots.get_mut(index) else {
             return;
         };
-        let told = Errno::from_raw_os_error(-result);
-        if slot.receiving == ReceiveState::Cancelled && matches!(told, Errno::NOENT | Errno::ALREADY) {
+        let error = Errno::from_raw_os_error(-result);
+        if slot.receiving == ReceiveState::Cancelled && matches!(error, Errno::NOENT | Errno::ALREADY) {
             slot.receiving = ReceiveState::Armed;
             if slot.is_released {
                 self.cancel_receiving(index);

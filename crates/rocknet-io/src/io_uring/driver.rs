@@ -1,4 +1,4 @@
-//! The ring of one thread: what its connections ask of the kernel, and what the kernel answers.
+//! Driver of one thread's ring: what its connections request of the kernel.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -15,20 +15,20 @@ use super::user_data::{OperationKind, encode};
 use super::write_batch::MAX_WRITE_BYTES;
 use crate::epoll::write_batch;
 
-/// Steps of connections after which the ring is turned though tasks are still running: tasks that wake themselves or one
-/// another must not keep everybody else waiting.
+/// Steps of connections after which the ring is turned although tasks are still running, because tasks that keep waking
+/// each other must not delay all others.
 const STEPS_PER_TURN: u32 = 256;
-/// What a send that bypasses the ring counts, of up to a megabyte of a file.
+/// Steps that a send without the ring counts, which may send up to a megabyte of a file.
 const SEND_STEPS: u32 = 8;
 
 thread_local!(static CURRENT: RefCell<Option<Rc<Driver>>> = const { RefCell::new(None) });
 
-/// The ring of this thread, if it has one that works.
+/// Returns the ring of this thread, if it has one that works.
 pub fn current() -> Option<Rc<Driver>> {
     CURRENT.with_borrow(|driver| driver.clone().filter(|driver| !driver.failed.get()))
 }
 
-/// Makes a ring that of this thread, until the guard is dropped. To be called on the runtime it will serve.
+/// Gives this thread a ring until the guard is dropped. It must be called on the runtime that the ring will serve.
 pub(crate) fn install() -> io::Result<DriverGuard> {
     let driver = Driver::new()?;
     let watcher = Rc::clone(&driver);
@@ -42,6 +42,7 @@ pub(crate) fn install() -> io::Result<DriverGuard> {
     Ok(DriverGuard)
 }
 
+/// Keeps the ring of this thread.
 pub(crate) struct DriverGuard;
 
 impl Drop for DriverGuard {
@@ -50,7 +51,7 @@ impl Drop for DriverGuard {
     }
 }
 
-/// What the runtime does when it has nothing to do: sleeps in the ring until somebody is to be woken.
+/// Waits in the ring until a task is woken. The runtime calls it before it parks its thread.
 pub(crate) fn on_park() {
     let Some(driver) = current() else {
         write_batch::flush_current_thread();
@@ -60,14 +61,15 @@ pub(crate) fn on_park() {
     driver.wake_epoll_task();
 }
 
+/// Ring of one thread, shared by its connections.
 pub struct Driver {
     state: RefCell<RingState>,
-    /// The kernel refused to go on.
+    /// The kernel has refused a call of the ring for good.
     failed: Cell<bool>,
     /// Steps since the last turn.
     steps: Cell<u32>,
-    /// Connections that have something unsent to take back, so that the others need not look.
-    returned: Cell<usize>,
+    /// Number of connections with unsent bytes to take back, which saves the others a look.
+    unsent_count: Cell<usize>,
 }
 
 impl Driver {
@@ -80,42 +82,44 @@ impl Driver {
             state: RefCell::new(state),
             failed: Cell::new(false),
             steps: Cell::new(0),
-            returned: Cell::new(0),
+            unsent_count: Cell::new(0),
         })
     }
 
+    /// Returns whether the kernel has refused a call of the ring for good.
     pub fn has_failed(&self) -> bool {
         self.failed.get()
     }
 
-    /// Hands over what was asked for, waits for an answer if `wait`, and wakes whom it concerns: true if there was anybody.
+    /// Submits the queued operations, waits for a completion if `wait`, and wakes the tasks concerned. Returns whether
+    /// it woke any.
     pub fn turn(&self, wait: bool) -> bool {
         self.steps.set(0);
-        // Of sockets that the ring does not drive.
-        let has_returned = write_batch::flush_current_thread();
+        // Writes of sockets that the ring does not drive.
+        let has_unsent = write_batch::flush_current_thread();
         if self.failed.get() {
-            return has_returned;
+            return has_unsent;
         }
         let mut state = self.state.borrow_mut();
         state.stash_filled();
-        let mut entered = state.enter(wait && !has_returned);
-        let mut returned = state.reap();
+        let mut entered = state.enter(wait && !has_unsent);
+        let mut unsent = state.reap();
         while entered.is_ok() && state.kernel.has_overflow() {
-            // Among them may be what is to be taken back, of letters that are cleared below.
+            // The overflow may hold failed sends, whose writes are cleared below.
             entered = state.enter(false);
-            returned += state.reap();
+            unsent += state.reap();
         }
         if let Err(error) = entered {
             self.failed.set(true);
-            tracing::error!("io_uring failed: {error}; connections go on with epoll");
-            returned += state.fail();
+            tracing::error!("io_uring failed: {error}; this worker continues with epoll");
+            unsent += state.fail();
         }
-        self.returned.set(self.returned.get() + returned);
+        self.unsent_count.set(self.unsent_count.get() + unsent);
         state.clear_write_batch();
         state.rearm_starved();
         let mut wakers = std::mem::take(&mut state.wakers);
         drop(state);
-        let any = has_returned || !wakers.is_empty();
+        let any = has_unsent || !wakers.is_empty();
         for waker in wakers.drain(..) {
             waker.wake();
         }
@@ -123,8 +127,8 @@ impl Driver {
         any
     }
 
-    /// Has the runtime come back here. Without a task to run it would sleep in its epoll, where nobody hears the ring; and
-    /// those who were woken may all have ended.
+    /// Wakes the task that watches epoll, so that the runtime comes back here. Without a task to run it would sleep in
+    /// its epoll, where completions do not wake it, and the tasks woken may all have ended.
     fn wake_epoll_task(&self) {
         let epoll_waker = self.state.borrow_mut().epoll_waker.take();
         if let Some(waker) = epoll_waker {
@@ -132,12 +136,12 @@ impl Driver {
         }
     }
 
-    /// Takes all that the kernel has to tell at this moment.
+    /// Delivers every completion that the kernel has at this moment.
     pub fn drain(&self) {
         while self.turn(false) || self.has_kernel_work() {}
     }
 
-    /// Whether the kernel has work that it leaves to the next turn.
+    /// Returns whether the kernel has work that it leaves to the next call.
     fn has_kernel_work(&self) -> bool {
         !self.failed.get() && self.state.borrow_mut().kernel.has_work()
     }
@@ -146,14 +150,14 @@ impl Driver {
         act(&mut self.state.borrow_mut())
     }
 
-    /// A place for a socket, which is to stay open until it is given to `release`.
+    /// Adds a slot for a socket, which must stay open until it is given to `release`.
     pub(super) fn register(&self, socket: BorrowedFd<'_>) -> usize {
         let is_unix = matches!(sockopt::socket_domain(socket), Ok(AddressFamily::UNIX));
         let slot = ConnectionSlot::new(socket.as_raw_fd(), is_unix);
         self.state.borrow_mut().slots.insert(slot)
     }
 
-    /// Nobody asks for this place any more. Its socket is closed as soon as no operation can mistake another for it; `None`
+    /// Releases a slot. The socket is closed once no operation can confuse it with another of the same number; `None`
     /// if it lives on without this ring.
     pub(super) fn release(&self, index: usize, socket: Option<OwnedFd>) {
         self.flush(index);
@@ -164,7 +168,7 @@ impl Driver {
         slot.waker = None;
         if !slot.unsent.is_empty() {
             slot.unsent = Vec::new();
-            self.returned.set(self.returned.get() - 1);
+            self.unsent_count.set(self.unsent_count.get() - 1);
         }
         for filled in slot.filled.drain(..) {
             buffers.give_back(filled);
@@ -184,14 +188,14 @@ impl Driver {
         state.closing.extend(socket);
     }
 
-    /// Whether nothing that arrived is left to be taken, nor an end to be told.
+    /// Returns whether there is neither data nor an end to receive.
     pub(super) fn is_empty(&self, index: usize) -> bool {
         let state = self.state.borrow();
         let slot = &state.slots[index];
         slot.stash.is_empty() && slot.filled.is_empty() && slot.end.is_none() && slot.send_error.is_none()
     }
 
-    /// Takes bytes to be sent with all others of this turn; false if it does not.
+    /// Adds a write to the batch of this turn. Returns false if it was not added.
     #[inline]
     pub(super) fn send(&self, index: usize, bytes: &[u8]) -> bool {
         if bytes.len() > MAX_WRITE_BYTES || self.failed.get() {
@@ -212,13 +216,13 @@ impl Driver {
         }
     }
 
-    /// To be called before something is sent without this ring.
+    /// Prepares a send without the ring.
     pub(super) fn flush_before_direct_send(&self, index: usize) {
         self.flush(index);
         self.step(SEND_STEPS);
     }
 
-    /// What was taken to be sent leaves now, or comes back.
+    /// Sends the batched write of this connection now. What the socket does not accept comes back.
     pub(super) fn flush(&self, index: usize) {
         let waits = |state: &RingState| state.slots.get(index).is_some_and(|slot| slot.pending_write.is_some());
         while waits(&self.state.borrow()) && !self.failed.get() {
@@ -228,18 +232,18 @@ impl Driver {
 
     #[inline]
     pub(super) fn take_unsent(&self, index: usize) -> Option<Vec<u8>> {
-        if self.returned.get() == 0 {
+        if self.unsent_count.get() == 0 {
             return None;
         }
         let unsent = std::mem::take(&mut self.state.borrow_mut().slots[index].unsent);
         if unsent.is_empty() {
             return None;
         }
-        self.returned.set(self.returned.get() - 1);
+        self.unsent_count.set(self.unsent_count.get() - 1);
         Some(unsent)
     }
 
-    /// Why nothing more can be sent, if so; pending while something came back that has not been taken.
+    /// Returns the error that prevents sending, if any. Pending while unsent bytes have not been taken back.
     pub(super) fn poll_sendable(&self, context: &Context<'_>, index: usize) -> Poll<io::Result<()>> {
         let state = self.state.borrow();
         let slot = &state.slots[index];
@@ -270,7 +274,7 @@ impl Driver {
             return Poll::Ready(Err(error.into()));
         }
         if !slot.unsent.is_empty() {
-            // First it is to be taken back.
+            // Unsent bytes must be taken back first.
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
@@ -279,7 +283,7 @@ impl Driver {
             return Poll::Ready(Ok(got));
         }
         if slot.end.is_some() && slot.pending_write.is_some() {
-            // The end may be the last that is asked for: what was to be sent before must have left.
+            // The caller may drop the link after the end, so batched writes must be sent first.
             drop(state);
             self.flush(index);
             return self.poll_receive(context, index, buffer);
@@ -290,7 +294,7 @@ impl Driver {
             None => {}
         }
         if self.failed.get() {
-            // In this very step: who asks again finds the socket without the ring.
+            // Polls again at once, because the link now finds that its ring has failed.
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
@@ -313,7 +317,7 @@ impl Driver {
         Poll::Pending
     }
 
-    /// Wakes the task when there is room in the socket.
+    /// Wakes the task when the socket has room.
     pub(super) fn wake_when_writable(&self, context: &Context<'_>, index: usize) {
         if self.failed.get() {
             context.waker().wake_by_ref();
@@ -334,7 +338,7 @@ impl Driver {
         }
     }
 
-    /// Places in use, and operations of connections that have not ended.
+    /// Returns the number of slots in use, and of operations of connections that have not ended.
     #[cfg(test)]
     pub(super) fn counts(&self) -> (usize, usize) {
         let state = self.state.borrow();
@@ -344,22 +348,23 @@ impl Driver {
         )
     }
 
+    /// Returns the number of system calls of the ring.
     #[cfg(test)]
     pub(super) fn calls(&self) -> usize {
         self.state.borrow().calls
     }
 
-    /// As if the kernel had refused to go on.
+    /// Behaves as if the kernel had refused a call for good.
     #[cfg(test)]
     pub(super) fn fail(&self) {
         self.failed.set(true);
-        let returned = self.state.borrow_mut().fail();
-        self.returned.set(self.returned.get() + returned);
+        let unsent = self.state.borrow_mut().fail();
+        self.unsent_count.set(self.unsent_count.get() + unsent);
         let wakers = std::mem::take(&mut self.state.borrow_mut().wakers);
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// The runtime turns the ring when it has nothing to do; this is for when it always has.
+    /// Counts steps towards the next turn, for a runtime that always has tasks to run and so never parks.
     #[inline]
     pub(super) fn step(&self, steps: u32) {
         self.steps.set(self.steps.get() + steps);
@@ -368,7 +373,8 @@ impl Driver {
         }
     }
 
-    /// Waits for the runtime's epoll. Asked again after each of its events, when the runtime has looked at them.
+    /// Polls the runtime's epoll through the ring. Called again after each of its events, once the runtime has handled
+    /// them.
     pub(super) fn watch_epoll(&self, waker: &Waker) {
         let mut state = self.state.borrow_mut();
         state.epoll_waker = Some(waker.clone());

@@ -1,4 +1,4 @@
-//! One operation on a file, from its begin to its end or to the moment when nobody waits for it.
+//! Handle of one operation on a file.
 
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -7,15 +7,15 @@ use super::Driver;
 use super::file_operations::FileCommand;
 use super::user_data::{OperationKind, encode};
 
-/// One operation, until it has ended or nobody waits for it.
+/// One operation on a file, which is abandoned when dropped.
 pub(super) struct FileOperation {
     driver: Rc<Driver>,
-    /// `None` once it has ended, when it may be another's.
+    /// `None` once it has ended, because another operation may have the index.
     index: Option<usize>,
 }
 
 impl FileOperation {
-    /// `None`: the ring has failed, or has enough to do.
+    /// Starts an operation. Returns `None` if the ring has failed or has too many operations.
     pub fn start(driver: &Rc<Driver>, command: FileCommand) -> Option<FileOperation> {
         if driver.has_failed() {
             return None;
@@ -35,7 +35,7 @@ impl FileOperation {
         })
     }
 
-    /// What the kernel said.
+    /// Returns the result as a system call does: negative is an error, `-ECANCELED` that the ring has failed.
     pub fn poll(&mut self, context: &Context<'_>) -> Poll<i32> {
         let Some(index) = self.index else {
             return Poll::Ready(-libc::ECANCELED);

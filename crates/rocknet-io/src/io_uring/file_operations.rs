@@ -1,4 +1,4 @@
-//! Operations on files that somebody waits for. Each ends with one completion; what it names stays as it is until then.
+//! Table of operations on files. Each ends with one completion and keeps what it refers to until then.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -11,11 +11,11 @@ use slab::Slab;
 
 use super::kernel::Operation;
 
-/// Operations at once, so that a disk that hangs does not hold them without end. Beyond, the pool waits for the disk, which
-/// has a bound of its own.
+/// Maximum operations at once, so that a disk that hangs does not hold any number of them. Beyond it the blocking pool
+/// waits for the disk, which has a bound of its own.
 const MAX_OPERATIONS: usize = 1024;
 
-/// Operations that the kernel has, or that nobody has asked about since they ended.
+/// Operations that are in flight, or whose result was not taken yet.
 #[derive(Default)]
 pub(super) struct FileOperations {
     in_flight: Slab<InFlight>,
@@ -24,28 +24,28 @@ pub(super) struct FileOperations {
 struct InFlight {
     command: FileCommand,
     waker: Option<Waker>,
-    /// What the kernel said.
+    /// Result of the system call, once it has ended.
     result: Option<i32>,
-    /// Nobody waits for it any more.
+    /// Its handle was dropped.
     is_abandoned: bool,
 }
 
-/// What an operation is about. Descriptors are open at least until it was handed over.
+/// What an operation does. Its descriptors stay open at least until it was submitted.
 pub(super) enum FileCommand {
-    /// To be read into memory that outlives the operation.
+    /// Reads into memory that outlives the operation.
     Read {
         file: Arc<File>,
         into: *mut u8,
         length: u32,
         offset: u64,
     },
-    /// In a box: the kernel is told where it lies.
+    /// Boxed, because the kernel gets its address.
     Lookup(Box<PathLookup>),
 }
 
-/// A way through directories.
+/// Lookup of a path through directories.
 pub(super) struct PathLookup {
-    /// Where it begins: kept open by its owner.
+    /// Directory at which it begins, kept open by its owner.
     pub directory: Arc<dyn AsFd>,
     pub path: CString,
     pub how: OpenHow,
@@ -75,7 +75,7 @@ impl FileCommand {
 }
 
 impl FileOperations {
-    /// Keeps what an operation is about until the operation has ended. `None`: there are enough.
+    /// Keeps a command until its operation has ended. Returns `None` if there are too many.
     pub fn insert(&mut self, command: FileCommand) -> Option<(usize, Operation)> {
         if self.in_flight.len() >= MAX_OPERATIONS {
             return None;
@@ -89,12 +89,12 @@ impl FileOperations {
         Some((index, self.in_flight[index].command.operation()))
     }
 
-    /// Removes an operation that the kernel did not get.
+    /// Removes an operation that was not submitted.
     pub fn withdraw(&mut self, index: usize) {
         self.in_flight.remove(index);
     }
 
-    /// Who waits for it, if anybody does.
+    /// Stores the result. Returns the waker of the task that waits for it, if any.
     pub fn complete(&mut self, index: usize, result: i32) -> Option<Waker> {
         let operation = self.in_flight.get_mut(index)?;
         if let FileCommand::Lookup(_) = operation.command {
@@ -108,12 +108,13 @@ impl FileOperations {
         operation.waker.take()
     }
 
-    /// Whether the kernel has some of them.
+    /// Returns whether the kernel has any of them.
     pub fn any_in_flight(&self) -> bool {
         self.in_flight.iter().any(|(_, operation)| operation.result.is_none())
     }
 
-    /// None of them will end: all who wait are told so.
+    /// Ends all operations with `-ECANCELED`, because their completions will not come. Returns the wakers of their
+    /// tasks.
     pub fn cancel_all(&mut self) -> Vec<Waker> {
         let cancel = |(_, operation): (usize, &mut InFlight)| {
             operation.result.get_or_insert(-libc::ECANCELED);
@@ -122,6 +123,7 @@ impl FileOperations {
         self.in_flight.iter_mut().filter_map(cancel).collect()
     }
 
+    /// Returns the result once it is there, and forgets the operation.
     pub fn poll(&mut self, context: &Context<'_>, index: usize) -> Poll<i32> {
         match self.in_flight.get_mut(index) {
             None => Poll::Ready(-libc::ECANCELED),
@@ -139,6 +141,7 @@ impl FileOperations {
         }
     }
 
+    /// Forgets the operation as soon as it has ended.
     pub fn abandon(&mut self, index: usize) {
         if let Some(operation) = self.in_flight.get_mut(index) {
             operation.is_abandoned = true;
@@ -149,11 +152,11 @@ impl FileOperations {
     }
 }
 
-/// What was opened was wanted for the way to it alone.
+/// Closes what a lookup opened, which was only needed for the names on the way.
 #[allow(unsafe_code)]
 fn close(result: i32) {
     if result >= 0 {
-        // SAFETY: the kernel has just made this descriptor for the operation, and nobody else knows its number.
+        // SAFETY: the kernel has just made this descriptor for the operation, and its number was given to nothing else.
         drop(unsafe { OwnedFd::from_raw_fd(result) });
     }
 }

@@ -1,4 +1,4 @@
-//! The line between a driver and the kernel: operations go down, completions come up.
+//! Boundary between the driver and the kernel: operations in, completions out.
 
 use std::ffi::c_char;
 use std::io;
@@ -16,44 +16,45 @@ use super::simulated::SimulatedKernel;
 use crate::epoll;
 use crate::pipe::Pipe;
 
-/// The one group of buffers of a ring.
+/// The only buffer group of a ring.
 const GROUP: u16 = 0;
-/// Operations handed over in one system call; more are handed over in between.
+/// Size of the submission queue: operations per system call. When it is full, they are submitted early.
 const SUBMISSIONS: u32 = 256;
-/// Room for completions. They are taken after every call, and one call brings far fewer; what finds no room the kernel
-/// keeps.
+/// Size of the completion queue. Completions are taken after every call, and one call brings far fewer. The kernel
+/// keeps what overflows.
 const COMPLETIONS: u32 = 4096;
-/// Time for the kernel to end what it was doing when a ring is closed. It needs microseconds, if no disk hangs.
+/// Time for the kernel to end its work when a ring is closed. It needs microseconds, if no disk hangs.
 pub(super) const END_WITHIN: Duration = Duration::from_secs(2);
-/// All of it at once or what there is room for, without waiting: the rest is told by a completion.
+/// Sends everything or as much as there is room for, without waiting. A completion reports a short send.
 const SEND_FLAGS: i32 = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT | libc::MSG_WAITALL;
 
-/// What is asked of the kernel. Its number comes back with each of its completions.
+/// Operation of the kernel. Its `user_data` comes back with each of its completions.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Operation {
-    /// Into provided buffers, until it is told to end.
+    /// Receives into provided buffers until it is cancelled.
     Receive(RawFd),
-    /// Until there is one of these events.
+    /// Waits until one of the events occurs.
     Wait { descriptor: RawFd, events: u32 },
-    /// Tried while it is handed over and never kept. It completes only if not all has left.
+    /// Sends during submission and is never kept. It completes only if it was not complete.
     Send {
         socket: RawFd,
         bytes: *const u8,
         length: u32,
     },
+    /// Reads a range of a file.
     Read {
         file: RawFd,
         into: *mut u8,
         length: u32,
         offset: u64,
     },
-    /// Looks a name up below a directory and opens what is there.
+    /// Looks a path up below a directory and opens it.
     Open {
         directory: RawFd,
         path: *const c_char,
         how: *const OpenHow,
     },
-    /// Ends the operation of this number. It completes only if there was none.
+    /// Cancels the operation of this `user_data`. It completes only if it found none.
     Cancel(u64),
 }
 
@@ -79,21 +80,23 @@ impl Operation {
     }
 }
 
+/// Result of an operation, or one of several.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Completion {
     pub user_data: u64,
-    /// As a system call tells it: negative is an error.
+    /// Result as of a system call: negative is an error.
     pub result: i32,
-    /// Others of this operation follow.
+    /// Whether further completions of the operation follow.
     pub more: bool,
-    /// The provided buffer that was filled.
+    /// Id of the provided buffer that was filled.
     pub buffer: Option<u16>,
 }
 
+/// Kernel side of a ring.
 #[allow(clippy::large_enum_variant)] // A thread has one of them.
 pub(super) enum Kernel {
     Ring(IoUring),
-    /// Nothing goes down and nothing comes up any more.
+    /// Ring that has failed: it takes no operations and gives no completions.
     Closed,
     #[cfg(test)]
     Simulated(Box<SimulatedKernel>),
@@ -114,14 +117,14 @@ impl Kernel {
         Ok(Kernel::Ring(ring))
     }
 
-    /// Lets the kernel choose from a queue of free buffers.
+    /// Registers the queue of provided buffers with the kernel.
     ///
     /// # Safety
     ///
-    /// `queue` is page-aligned, zeroed, of `count` entries, and lives until `cancel_all` was true.
+    /// `queue` is page-aligned, zeroed, has `count` entries, and lives until `cancel_all` has returned true.
     pub unsafe fn provide(&mut self, queue: *const BufRingEntry, count: u16) -> io::Result<()> {
         match self {
-            // SAFETY: as promised above.
+            // SAFETY: as the caller promises.
             Kernel::Ring(ring) => unsafe {
                 ring.submitter()
                     .register_buf_ring_with_flags(queue as u64, count, GROUP, 0)
@@ -135,6 +138,7 @@ impl Kernel {
         }
     }
 
+    /// Returns whether the submission queue is full.
     #[inline]
     pub fn is_full(&mut self) -> bool {
         match self {
@@ -145,7 +149,7 @@ impl Kernel {
         }
     }
 
-    /// Whether something has not been handed over yet.
+    /// Returns whether operations were pushed and not submitted.
     #[inline]
     pub fn has_queued(&mut self) -> bool {
         match self {
@@ -156,7 +160,7 @@ impl Kernel {
         }
     }
 
-    /// Whether the kernel has something to do that it leaves to the next call.
+    /// Returns whether the kernel has task work that it leaves to the next call.
     #[inline]
     pub fn has_work(&mut self) -> bool {
         match self {
@@ -167,8 +171,7 @@ impl Kernel {
         }
     }
 
-    /// Whether the kernel keeps completions for which there was no room: they come after those there are were taken, with
-    /// the next call.
+    /// Returns whether the completion queue has overflowed. The next call brings the rest, once the others were taken.
     #[inline]
     pub fn has_overflow(&mut self) -> bool {
         match self {
@@ -179,17 +182,17 @@ impl Kernel {
         }
     }
 
-    /// Puts an operation into the queue, which is not full.
+    /// Pushes an operation into the submission queue, which must not be full.
     ///
     /// # Safety
     ///
-    /// Its descriptor stays open until it was handed over. What it names of memory lives, and nobody else writes to it,
-    /// until its last completion; of a send and of a name, until it was handed over.
+    /// Its descriptor stays open until it was submitted. Memory that it names lives and is not written by others until
+    /// its last completion; that of a send or a path until it was submitted.
     #[inline]
     pub unsafe fn push(&mut self, operation: Operation, user_data: u64) {
         match self {
             Kernel::Ring(ring) => {
-                // SAFETY: as promised above.
+                // SAFETY: as the caller promises.
                 let _ = unsafe { ring.submission().push(&operation.entry().user_data(user_data)) };
             }
             Kernel::Closed => {}
@@ -198,7 +201,7 @@ impl Kernel {
         }
     }
 
-    /// The one system call: hands over, waits for so many completions, and lets the kernel do what it has to do.
+    /// Submits, waits for a completion if `wait`, and lets the kernel run its task work: the one system call of a turn.
     #[inline]
     pub fn enter(&mut self, wait: bool) -> io::Result<()> {
         match self {
@@ -209,11 +212,11 @@ impl Kernel {
         }
     }
 
-    /// Receives by a call, without the ring. No operation may be receiving for this socket.
+    /// Receives by `recv(2)`, without the ring. No receive operation of this socket may be in flight.
     pub fn receive(&mut self, socket: RawFd, buffer: &mut [u8]) -> Result<usize, Errno> {
         match self {
             Kernel::Ring(_) | Kernel::Closed => {
-                // SAFETY: the socket of a place is open until the place is left, and nobody else closes it in between.
+                // SAFETY: the socket of a slot stays open until the slot is released, and nothing else closes it.
                 let socket = unsafe { BorrowedFd::borrow_raw(socket) };
                 epoll::receive(socket, buffer)
             }
@@ -222,13 +225,13 @@ impl Kernel {
         }
     }
 
-    /// Returns whether the other side of a Unix socket has ended and all its bytes were received. All completions must have
+    /// Returns whether the peer of a Unix socket has closed and all its bytes were received. All completions must have
     /// been taken.
     ///
-    /// On Linux 6.18 a multishot receive can miss the end of a Unix socket: it stays armed while its peer is closed and nothing is
-    /// queued (seen in 2 of 400 runs of a test that writes many small pieces and closes). The likely cause is that such sockets
-    /// tell their length since Linux 6.17: a receive that emptied one is not tried again, and the event of the end may have
-    /// been used up by then. TCP counts an end as something that is queued, and no miss was seen there.
+    /// On Linux 6.18 a multishot receive can miss the end of a Unix socket. It stays armed although the peer is closed
+    /// and no data is queued (in 2 of 400 runs of a test that writes many small pieces and closes). The likely cause is
+    /// that since Linux 6.17 such sockets report their length. A receive that emptied one is not tried again, and the
+    /// event of the end may be consumed by then. TCP counts an end as queued data, and no miss was seen there.
     pub fn has_ended(&self, socket: RawFd) -> bool {
         match self {
             Kernel::Ring(_) | Kernel::Closed => {
@@ -242,7 +245,7 @@ impl Kernel {
         }
     }
 
-    /// Moves what a socket has into a pipe, as it is received without the ring.
+    /// Moves bytes of a socket into a pipe, without the ring.
     pub fn fill_pipe(&mut self, socket: RawFd, pipe: &mut Pipe) -> io::Result<usize> {
         match self {
             // SAFETY: as in `receive`.
@@ -252,6 +255,7 @@ impl Kernel {
         }
     }
 
+    /// Returns the next completion.
     #[inline]
     pub fn next(&mut self) -> Option<Completion> {
         match self {
@@ -267,7 +271,7 @@ impl Kernel {
         }
     }
 
-    /// Waits for a completion, and not for long; errors are told as by `enter`, and there need not be one.
+    /// Waits for a completion for at most `most`. Returns `Ok` if none came, and the same errors as `enter`.
     pub fn enter_within(&mut self, most: Duration) -> io::Result<()> {
         match self {
             Kernel::Ring(ring) => {
@@ -284,8 +288,8 @@ impl Kernel {
         }
     }
 
-    /// Ends all that was handed over but what a thread of the kernel has in hand, or a disk: that is told when it ends. True
-    /// if nothing else is left that would write to memory.
+    /// Cancels all submitted operations, except those that a kernel thread or a disk has started: these complete later.
+    /// Returns true if nothing else can write to memory any more.
     pub fn cancel_all(&mut self) -> bool {
         match self {
             Kernel::Ring(ring) => {

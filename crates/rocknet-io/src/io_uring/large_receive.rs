@@ -1,8 +1,8 @@
-//! Receiving much: who brings two buffers or more in a turn is received for by calls, straight into the memory that
-//! its task offers; the ring tells only when there is something.
+//! Large receives: a connection that fills two buffers in one iteration is read by `recv(2)` straight into the task's
+//! buffer, and the ring only polls for readiness.
 //!
-//! Beside an operation that stays this saves the copy, and nothing has to be cancelled to leave bytes in the socket: as
-//! long as the task does not ask, nothing is received.
+//! Compared with a multishot receive this saves the copy. It also leaves bytes in the socket without a cancellation,
+//! because nothing is received until the task polls.
 
 use std::io;
 use std::task::{Context, Poll};
@@ -15,18 +15,19 @@ use super::slot::{ReceiveEnd, ReceiveState};
 use super::state::RingState;
 use crate::pipe::Pipe;
 
-/// What a receive of up to 64 KiB counts among the steps of connections.
+/// Steps that a receive of up to 64 KiB counts.
 const STEPS: u32 = 8;
 
 impl Driver {
-    /// A first call brought so much of what was asked for: more is likely to follow.
-    pub(super) fn note_first_receive(&self, index: usize, got: usize, asked: usize) {
-        if got == asked && got >= LARGE_RECEIVE_BYTES {
+    /// Records the first receive of a connection. If it filled a large buffer, more data is likely to follow.
+    pub(super) fn note_first_receive(&self, index: usize, got: usize, wanted: usize) {
+        if got == wanted && got >= LARGE_RECEIVE_BYTES {
             self.with_state(|state| state.slots[index].receive_mode.enter_large());
         }
     }
 
-    /// Moves into a pipe what is received in bulk. 0: it is not, or there is nothing; or the end, which receiving tells.
+    /// Moves bytes into a pipe, for a connection with large receives. Returns 0 for any other, and without data or at
+    /// the end, which `poll_receive` returns.
     pub(super) fn fill_pipe(&self, index: usize, pipe: &mut Pipe) -> io::Result<usize> {
         let moved = self.with_state(|state| state.fill_pipe(index, pipe))?;
         if moved > 0 {
@@ -35,7 +36,7 @@ impl Driver {
         Ok(moved)
     }
 
-    /// For a place whose operation has ended, and from which nothing is left to be taken.
+    /// Receives by `recv(2)`, for a connection without a receive operation and without received bytes left.
     pub(super) fn receive_large(
         &self,
         context: &Context<'_>,
@@ -60,7 +61,7 @@ impl RingState {
         match filled {
             Ok(0) => {}
             Ok(moved) => slot.receive_mode.record_spliced(moved),
-            // Said once by the kernel, and from now on here.
+            // The kernel returns the error only once.
             Err(ref error) => slot.end = Some(ReceiveEnd::Failed(Errno::from_io_error(error).unwrap_or(Errno::IO))),
         }
         filled

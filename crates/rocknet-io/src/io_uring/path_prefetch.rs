@@ -1,4 +1,4 @@
-//! Names ahead: the way to a file is brought into the kernel's memory, so that opening it waits for no disk.
+//! Path prefetch: looks a path up in the kernel, so that opening the file later does not wait for a disk.
 
 use std::ffi::CString;
 use std::future::Future;
@@ -15,22 +15,24 @@ use super::file_operation::FileOperation;
 use super::file_operations::{FileCommand, PathLookup};
 use super::{Driver, current};
 
-/// Ends when the kernel knows all names of the way, or could not find them out: who opens the file is told.
+/// Lookup of a path in progress. Resolves to true when it has ended, even with an error, which opening the file returns
+/// again. Resolves to false if the ring has failed.
 pub struct PathPrefetch(FileOperation);
 
-/// Looks a name up on this thread's ring, as far as the kernel keeps it below `directory` by `resolve`. `None`: there is no
-/// ring, or it has enough to do.
+/// Looks a path up below `directory` on this thread's ring, with the restrictions `resolve`. Returns `None` if there is
+/// no ring or it has too many operations.
 pub(crate) fn prefetch_path(directory: Arc<dyn AsFd>, relative: &[u8], resolve: ResolveFlags) -> Option<PathPrefetch> {
     prefetch_path_on(&current()?, directory, relative, resolve)
 }
 
+/// Looks a path up on the given ring, as [`prefetch_path`].
 pub(super) fn prefetch_path_on(
     driver: &Rc<Driver>,
     directory: Arc<dyn AsFd>,
     relative: &[u8],
     resolve: ResolveFlags,
 ) -> Option<PathPrefetch> {
-    // Opened for its place alone: that needs no right to its content, and wakes no device.
+    // `O_PATH` needs no permission to read and wakes no device.
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let lookup = PathLookup {
         directory,

@@ -1,4 +1,4 @@
-//! Buffers that the kernel chooses from when bytes arrive: a connection that is idle needs none.
+//! Provided buffers: the kernel chooses one when data arrives, so that idle connections need none.
 
 use std::io;
 use std::ptr::{self, NonNull};
@@ -9,18 +9,18 @@ use super::kernel::Kernel;
 use io_uring::types::BufRingEntry;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
-/// Holds most requests whole; larger ones take several.
+/// Size of a buffer. It holds most requests whole; larger ones take several.
 pub(super) const BUFFER_BYTES: usize = 4 * 1024;
-/// Buffers in use at first: a quarter of a megabyte, more than one turn of a quiet worker takes.
+/// Number of buffers at first: a quarter of a megabyte, more than one turn of a quiet worker fills.
 const INITIAL_BUFFERS: u16 = 64;
-/// Most buffers: what arrives in one turn cannot take more memory than 1 MiB, be it all from one client that nobody is
-/// ready to hear; the rest waits in its sockets. A power of two, as the kernel wants it.
+/// Maximum number of buffers. What arrives in one turn then takes at most 1 MiB, even if one client sends it all and
+/// its task does not receive; the rest waits in the sockets. The kernel requires a power of two.
 const MAX_BUFFERS: u16 = 256;
-/// What tests find in a buffer that is the kernel's.
+/// Byte that fills the buffers given to the kernel in tests.
 #[cfg(test)]
 const POISON: u8 = 0xdd;
 
-/// Bytes that the kernel has put into a buffer. To be given back.
+/// Buffer that the kernel has filled. It has to be given back.
 pub(super) struct FilledBuffer {
     id: u16,
     length: u16,
@@ -32,12 +32,12 @@ impl FilledBuffer {
     }
 }
 
-/// Two stretches of memory of their own: the kernel's queue of free buffers, and the buffers.
+/// Buffers, and the kernel's queue of free ones, each in a memory mapping of its own.
 pub(super) struct ProvidedBuffers {
     free: NonNull<BufRingEntry>,
     memory: NonNull<u8>,
     tail: u16,
-    /// Buffers that have been brought into use; the memory of the others has never been touched.
+    /// Number of buffers in use; the memory of the others was never touched.
     in_use: u16,
 }
 
@@ -46,7 +46,7 @@ const MEMORY_BYTES: usize = MAX_BUFFERS as usize * BUFFER_BYTES;
 
 #[allow(unsafe_code)]
 impl ProvidedBuffers {
-    /// Makes them known to the kernel. They must live until the ring knows them no more.
+    /// Registers the buffers with the kernel. They must live until the ring has forgotten them.
     pub fn new(kernel: &mut Kernel) -> io::Result<ProvidedBuffers> {
         let (free, memory) = (map(QUEUE_BYTES)?, map(MEMORY_BYTES)?);
         let mut buffers = ProvidedBuffers {
@@ -55,14 +55,14 @@ impl ProvidedBuffers {
             tail: 0,
             in_use: 0,
         };
-        // SAFETY: the queue is mapped, page-aligned, zeroed and of this length. `ProvidedBuffers` unmaps it when dropped, which
-        // its owner does only after the ring has forgotten it.
+        // SAFETY: the queue is mapped, page-aligned, zeroed and of this length. `ProvidedBuffers` unmaps it when
+        // dropped, which its owner does only after the ring has forgotten it.
         unsafe { kernel.provide(free.as_ptr().cast(), MAX_BUFFERS)? };
         buffers.grow_to(INITIAL_BUFFERS);
         Ok(buffers)
     }
 
-    /// What the kernel says it has filled: `id` and `length` from a completion that was not seen before.
+    /// Returns the buffer that a completion names, from its `id` and `length`. Must be called once per completion.
     pub fn filled(&self, id: u16, length: usize) -> Option<FilledBuffer> {
         let is_valid = id < self.in_use && length <= BUFFER_BYTES;
         is_valid.then_some(FilledBuffer {
@@ -71,24 +71,26 @@ impl ProvidedBuffers {
         })
     }
 
+    /// Returns the received bytes.
     pub fn bytes(&self, filled: &FilledBuffer) -> &[u8] {
-        // SAFETY: `filled` was checked to lie within the memory. The kernel has handed this buffer over and writes to
-        // it no more until `give_back`, which consumes `filled`; pages of an anonymous mapping are always readable.
+        // SAFETY: `filled` was checked to lie within the memory. The kernel has handed this buffer over and does not
+        // write to it until `give_back`, which consumes `filled`. Pages of an anonymous mapping are always readable.
         unsafe { slice::from_raw_parts(self.at(filled.id), filled.len()) }
     }
 
+    /// Gives a buffer back to the kernel.
     pub fn give_back(&mut self, FilledBuffer { id, .. }: FilledBuffer) {
         self.add(id);
     }
 
-    /// Gives back a buffer that a completion names and that holds nothing.
+    /// Gives back a buffer that a completion names and that holds no bytes.
     pub fn give_back_empty(&mut self, id: u16) {
         if id < self.in_use {
             self.add(id);
         }
     }
 
-    /// There were too few: brings twice as many into use, up to the bound.
+    /// Doubles the number of buffers, up to the maximum.
     pub fn grow(&mut self) {
         self.grow_to(self.in_use.saturating_mul(2).min(MAX_BUFFERS));
     }
@@ -108,15 +110,15 @@ impl ProvidedBuffers {
 
     fn add(&mut self, id: u16) {
         let address = self.at(id) as u64;
-        // What is read of it from now on is seen to be wrong.
-        // SAFETY: within the mapping, and not the kernel's before the store below.
+        // Overwrites the buffer, so that a test sees later reads of it as wrong bytes.
+        // SAFETY: within the mapping, and owned by this process until the store below.
         #[cfg(test)]
         unsafe {
             self.at(id).write_bytes(POISON, BUFFER_BYTES);
         }
-        // SAFETY: the index is below `MAX_BUFFERS`, the number of entries. The kernel reads entries only before the tail, and
-        // this one is made part of them by the store below; at most `MAX_BUFFERS` are there, as each buffer is in it once. The
-        // tail lies in the first entry where `set_*` does not write, and is aligned for its type.
+        // SAFETY: the index is below `MAX_BUFFERS`, the number of entries. The kernel reads entries only before the
+        // tail, and the store below adds this one to them. At most `MAX_BUFFERS` are in the queue, as each buffer is in
+        // it once. The tail lies in the first entry where `set_*` does not write, and is aligned for its type.
         unsafe {
             let entry = &mut *self.free.as_ptr().add(usize::from(self.tail % MAX_BUFFERS));
             entry.set_addr(address);
@@ -140,9 +142,10 @@ impl Drop for ProvidedBuffers {
     }
 }
 
+/// Maps zeroed memory.
 #[allow(unsafe_code)]
 pub(super) fn map(length: usize) -> io::Result<NonNull<u8>> {
-    // SAFETY: a new mapping where the kernel likes it: nothing that exists is touched.
+    // SAFETY: a new mapping at an address that the kernel chooses, so that it overlaps no other.
     let address = unsafe {
         mmap_anonymous(
             ptr::null_mut(),

@@ -1,6 +1,6 @@
-//! Reading ahead: stretches of files that are brought into the kernel's memory, so that sending them waits for no disk.
+//! Read-ahead: brings ranges of files into the page cache, so that sending them does not wait for a disk.
 //!
-//! What is read is thrown away: all reads write to one sink, and nobody ever looks at it.
+//! The bytes read are discarded: all reads write to one sink.
 
 use std::fs::File;
 use std::future::poll_fn;
@@ -12,18 +12,20 @@ use super::file_operations::FileCommand;
 use super::sink::READ_BYTES;
 use super::{Driver, current};
 
-/// Reads ahead on this thread's ring, as [`crate::read_ahead`] has it. `None`: there is none, or it has enough to do.
+/// Reads ahead on this thread's ring, as [`crate::read_ahead`] describes. Returns `None` if there is no ring or it has too
+/// many operations.
 pub fn read_ahead(file: &Arc<File>, offset: u64, length: u64) -> Option<impl Future<Output = bool> + use<>> {
     read_ahead_on(current()?, file, offset, length)
 }
 
+/// Reads ahead on the given ring, as [`read_ahead`].
 pub(super) fn read_ahead_on(
     driver: Rc<Driver>,
     file: &Arc<File>,
     offset: u64,
     length: u64,
 ) -> Option<impl Future<Output = bool> + use<>> {
-    // Under way from here on.
+    // Starts now, before the future is polled.
     let first = start_read(&driver, file, offset, length)?;
     Some(read_rest(driver, Arc::clone(file), offset, length, first))
 }
@@ -38,7 +40,7 @@ async fn read_rest(driver: Rc<Driver>, file: Arc<File>, mut offset: u64, mut lef
         let read = u64::try_from(result).unwrap_or(0).min(left);
         offset += read;
         left -= read;
-        // Nothing read: the file has ended, or failed.
+        // Nothing was read, because the file has ended or failed.
         if read == 0 || left == 0 {
             return true;
         }
@@ -49,7 +51,7 @@ async fn read_rest(driver: Rc<Driver>, file: Arc<File>, mut offset: u64, mut lef
     }
 }
 
-/// The operation for the next stretch.
+/// Starts the read of the next chunk.
 fn start_read(driver: &Rc<Driver>, file: &Arc<File>, offset: u64, length: u64) -> Option<FileOperation> {
     let into = driver.with_state(|state| state.sink.memory());
     let command = FileCommand::Read {

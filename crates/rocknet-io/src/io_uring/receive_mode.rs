@@ -1,28 +1,30 @@
-//! Whether a connection brings so much that it is received for by calls, and not by an operation of the ring that stays.
+//! Decides whether data is received by `recv(2)` (large receives) or by a multishot operation of the ring.
 
 use super::provided_buffers::BUFFER_BYTES;
 
-/// Bytes that came in a turn, or at once, from which on a call costs less than buffers and copies.
+/// Bytes received in one turn or call from which on `recv(2)` costs less than provided buffers and copies.
 pub(super) const LARGE_RECEIVE_BYTES: usize = 2 * BUFFER_BYTES;
-/// Receives of less than a buffer, one after the other, after which the operation that stays is the cheaper one again.
-/// Ends of answers and of uploads come alone.
+/// Consecutive receives of less than a buffer after which the multishot operation is cheaper again. A response or
+/// upload ends with a single small receive.
 const SMALL_RECEIVES_TO_LEAVE: u8 = 8;
 
-/// Whether a connection is received for in bulk.
+/// Receive mode of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ReceiveMode {
     is_large: bool,
-    /// The last call took all there was: the next thing is to wait.
+    /// The last receive emptied the socket, so the next has to wait for data.
     is_drained: bool,
-    /// How many receives in a row brought little.
+    /// Consecutive small receives.
     small_receives: u8,
 }
 
 impl ReceiveMode {
+    /// Returns whether large receives are on.
     pub fn is_large(&self) -> bool {
         self.is_large
     }
 
+    /// Turns large receives on.
     pub fn enter_large(&mut self) {
         *self = ReceiveMode {
             is_large: true,
@@ -30,34 +32,34 @@ impl ReceiveMode {
         };
     }
 
-    /// Whether the last call took all there was.
+    /// Returns whether the last receive emptied the socket.
     pub fn is_drained(&self) -> bool {
         self.is_drained
     }
 
-    /// A call found nothing.
+    /// Records that a receive found no data.
     pub fn set_drained(&mut self) {
         self.is_drained = true;
     }
 
-    /// There is something, or an end.
+    /// Records that data or the end has arrived.
     pub fn set_readable(&mut self) {
         self.is_drained = false;
     }
 
-    /// A call brought so much of what was asked for.
-    pub fn record(&mut self, got: usize, asked: usize) {
-        self.is_drained = got < asked;
-        self.count_small(got, asked);
+    /// Records a receive of `got` bytes into a buffer of `wanted` bytes.
+    pub fn record(&mut self, got: usize, wanted: usize) {
+        self.is_drained = got < wanted;
+        self.count_small(got, wanted);
     }
 
-    /// A call moved so much into a pipe; how much there is beyond nobody knows.
+    /// Records bytes moved into a pipe, after which more may be left.
     pub fn record_spliced(&mut self, got: usize) {
         self.count_small(got, BUFFER_BYTES);
     }
 
-    fn count_small(&mut self, got: usize, asked: usize) {
-        if got >= BUFFER_BYTES.min(asked) {
+    fn count_small(&mut self, got: usize, wanted: usize) {
+        if got >= BUFFER_BYTES.min(wanted) {
             self.small_receives = 0;
             return;
         }
@@ -79,9 +81,9 @@ mod tests {
             for _ in 1..SMALL_RECEIVES_TO_LEAVE {
                 mode.record(10, 65_536);
             }
-            // The end of one answer, and then another.
+            // The end of one response, and then another.
             mode.record(BUFFER_BYTES, 65_536);
-            // Who offers little is not brought little.
+            // A small buffer does not make a small receive.
             mode.record(1, 1);
         }
         for _ in 1..SMALL_RECEIVES_TO_LEAVE {

@@ -1,4 +1,4 @@
-//! The descriptor of the runtime's epoll: the ring waits for it, so that one sleep hears both.
+//! Finds the descriptor of the runtime's epoll, which the ring polls, so that one wait covers both.
 
 use std::fs;
 use std::io;
@@ -7,21 +7,21 @@ use std::os::unix::net::UnixDatagram;
 
 use rustix::fs::{fstat, major, minor};
 
-/// A socket that nobody speaks to. Unlike an event descriptor it has an inode of its own, by which it is known.
+/// Returns an unused socket. Unlike an event descriptor it has an inode of its own, by which it is recognized.
 pub(super) fn marker_socket() -> io::Result<std::os::fd::OwnedFd> {
     let socket = UnixDatagram::unbound()?;
     socket.set_nonblocking(true)?;
     Ok(socket.into())
 }
 
-/// The epoll of this process that watches `witness`. The runtime does not tell, the kernel does.
+/// Returns the epoll of this process that watches `marker`. The runtime does not reveal it, so this searches `/proc`.
 pub(super) fn find_watcher(marker: BorrowedFd<'_>) -> io::Result<RawFd> {
     let wanted = EpollTarget::of(marker)?;
     for entry in fs::read_dir("/proc/self/fd")? {
         let Some(descriptor) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else {
             continue;
         };
-        // Descriptors of other threads come and go while we look.
+        // Descriptors of other threads come and go meanwhile.
         let Ok(link) = fs::read_link(format!("/proc/self/fd/{descriptor}")) else {
             continue;
         };
@@ -41,17 +41,17 @@ pub(super) fn find_watcher(marker: BorrowedFd<'_>) -> io::Result<RawFd> {
     }
     Err(io::Error::new(
         io::ErrorKind::NotFound,
-        "the runtime's epoll is not in /proc",
+        "the epoll of the runtime is not listed in /proc/self/fd",
     ))
 }
 
-/// What an epoll watches. The number alone would not do: an epoll goes on listing it when the number has been closed and
-/// given to another file, as long as the first file is open under any other; runtimes that end leave such behind.
+/// File that an epoll watches. The descriptor alone would not do. An epoll goes on listing a descriptor that was closed
+/// and reused, as long as the first file is open under another number. Runtimes that end leave such entries behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct EpollTarget {
     descriptor: RawFd,
     inode: u64,
-    /// As the kernel writes it: twelve bits and twenty.
+    /// Device number as the kernel prints it: twelve bits and twenty.
     device: u64,
 }
 
@@ -65,7 +65,7 @@ impl EpollTarget {
         })
     }
 
-    /// One line of what `fdinfo` tells of an epoll.
+    /// Parses one line of an epoll's `fdinfo`.
     fn parse(line: &str) -> Option<EpollTarget> {
         let after = |name| line.split_once(name)?.1.split_whitespace().next();
         Some(EpollTarget {
@@ -118,7 +118,7 @@ mod tests {
         let watch = |by: &OwnedFd, what: BorrowedFd<'_>| {
             epoll::add(by, what, epoll::EventData::new_u64(0), epoll::EventFlags::IN).expect("watched");
         };
-        // Looked at first and last, so that neither place in the list decides.
+        // Checked first and last, so that neither position in the list decides.
         let (early, right) = (new_epoll(), new_epoll());
         let old = marker_socket().expect("a socket");
         let still_open = old.try_clone().expect("another number for it");
@@ -127,9 +127,10 @@ mod tests {
         watch(&late, old.as_fd());
         let descriptor = old.into_raw_fd();
         let new = marker_socket().expect("a socket");
-        // Closes the old one and takes its number, in one step: other tests open files meanwhile.
+        // Closes the old socket and reuses its number in one step, because other tests open files meanwhile.
         #[allow(unsafe_code)]
-        // SAFETY: `number` was given up above and nobody else owns it; it is closed here and open again as a copy of `new`.
+        // SAFETY: `descriptor` was given up above and has no other owner. It is closed here and open again as a copy of
+        // `new`.
         let new = unsafe {
             assert_eq!(libc::dup3(new.as_raw_fd(), descriptor, libc::O_CLOEXEC), descriptor);
             OwnedFd::from_raw_fd(descriptor)

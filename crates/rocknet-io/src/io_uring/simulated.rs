@@ -1,5 +1,5 @@
-//! A kernel for tests that does with real sockets what it is asked, but when and how well a seeded die decides: slow, in any
-//! order, with faults. What a driver must never do with memory and descriptors, it sees.
+//! Simulated kernel for tests: it runs the operations on real sockets, slowly, in any order and with faults, as a
+//! seeded generator decides. It checks what a driver must never do with memory and descriptors.
 
 mod files;
 
@@ -18,7 +18,7 @@ use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 use super::kernel::{Completion, Operation};
 use crate::pipe::Pipe;
 
-/// A die whose throws follow from its seed alone.
+/// Random generator whose output depends on the seed alone.
 #[derive(Clone, Debug)]
 pub(super) struct SeededRng(u64);
 
@@ -27,7 +27,7 @@ impl SeededRng {
         SeededRng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    /// Below `sides`, which is not 0.
+    /// Returns a number below `sides`, which must not be 0.
     pub fn below(&mut self, sides: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -35,24 +35,24 @@ impl SeededRng {
         (self.0 >> 11) as usize % sides
     }
 
-    /// True so many times out of a hundred.
+    /// Returns true with a probability of `percent`.
     pub fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
 }
 
-/// How bad it gets, in times out of a hundred.
+/// Probabilities of faults, in percent, and the sizes of the queues.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FaultProfile {
-    /// A call does nothing of what it could do for an operation.
+    /// A call makes no progress on an operation.
     pub slow: usize,
-    /// An operation ends in a way that another try mends, or brings less than it could.
+    /// An operation ends with a temporary error, or with fewer bytes than possible.
     pub faults: usize,
     /// A connection is lost.
     pub losses: usize,
-    /// A call of the ring is refused for now.
+    /// A call of the ring fails temporarily.
     pub refusals: usize,
-    /// A call of the ring fails for good. In thousandths.
+    /// A call of the ring fails for good, in thousandths.
     pub breaks: usize,
     pub submissions: usize,
     pub completions: usize,
@@ -64,15 +64,15 @@ pub(super) struct SimulatedKernel {
     queue: VecDeque<QueuedOperation>,
     in_flight: Vec<StartedOperation>,
     ready: VecDeque<Completion>,
-    /// For which there is no room.
+    /// Completions for which the queue has no room.
     overflow: VecDeque<Completion>,
     stock: Option<BufferStock>,
-    /// Sockets of connections that were lost, by inode.
+    /// Inodes of the sockets whose connections were lost.
     pub lost: Rc<RefCell<HashSet<u64>>>,
     pub broken: bool,
-    /// Receives that went past the ring.
+    /// Receives without the ring.
     pub direct_calls: usize,
-    /// What of that was moved into pipes.
+    /// Bytes of these that were moved into pipes.
     pub bytes_piped: usize,
 }
 
@@ -85,19 +85,20 @@ struct QueuedOperation {
 struct StartedOperation {
     operation: Operation,
     user_data: u64,
-    /// The kernel's own hold on it, whatever happens to the number.
+    /// A duplicate, which stays open like the kernel's own reference.
     file: OwnedFd,
     cancelled: bool,
 }
 
 impl StartedOperation {
-    /// Something that a thread of the kernel may do.
+    /// Returns whether a kernel thread may run the operation.
     fn is_file_operation(&self) -> bool {
         matches!(self.operation, Operation::Read { .. } | Operation::Open { .. })
     }
 }
 
-/// The kernel does not stop what its threads have in hand when a ring is closed: it writes where it was told to.
+/// Completes file operations late: the kernel does not stop its threads when a ring is closed, and they still write to
+/// memory.
 impl Drop for SimulatedKernel {
     fn drop(&mut self) {
         for started in std::mem::take(&mut self.in_flight) {
@@ -109,7 +110,7 @@ impl Drop for SimulatedKernel {
                     files::read(file, into, length as usize, offset);
                 }
                 Operation::Open { path, how, .. } if !self.broken && !std::thread::panicking() => {
-                    panic!("nobody closes what is opened: {}", files::open(file, path, how));
+                    panic!("an opened descriptor is never closed: {}", files::open(file, path, how));
                 }
                 _ => {}
             }
@@ -117,13 +118,13 @@ impl Drop for SimulatedKernel {
     }
 }
 
-/// The kernel's side of provided buffers.
+/// Kernel side of the provided buffers.
 struct BufferStock {
     queue: *const BufRingEntry,
     count: u16,
     head: u16,
     free: VecDeque<(u16, u64, u32)>,
-    /// True: the driver's to read.
+    /// True while the driver may read the buffer.
     lent: HashMap<u16, bool>,
 }
 
@@ -133,7 +134,7 @@ fn inode(descriptor: BorrowedFd<'_>) -> u64 {
 
 #[allow(unsafe_code)]
 fn borrow<'a>(descriptor: RawFd) -> BorrowedFd<'a> {
-    // SAFETY: used within the call that it is made for; that it is the right one is checked by its inode.
+    // SAFETY: used within the call that it is made for; its inode is checked to be the right one.
     unsafe { BorrowedFd::borrow_raw(descriptor) }
 }
 
@@ -181,7 +182,7 @@ impl SimulatedKernel {
     }
 
     pub fn push(&mut self, operation: Operation, user_data: u64) {
-        assert!(!self.is_full(), "an operation is lost");
+        assert!(!self.is_full(), "the queue is full and the operation is lost");
         let inode = match operation {
             Operation::Receive(file)
             | Operation::Send { socket: file, .. }
@@ -213,13 +214,13 @@ impl SimulatedKernel {
         }
         self.work(self.profile.slow);
         if wait && self.ready.is_empty() {
-            // As long as it takes; and if nothing comes, a signal ends the wait.
+            // Waits as long as it takes; if nothing completes, a signal ends the wait.
             self.work(0);
         }
         Ok(())
     }
 
-    /// What a call brings that goes past the ring.
+    /// Receives without the ring.
     pub fn receive_directly(&mut self, socket: RawFd, buffer: &mut [u8]) -> Result<usize, Errno> {
         self.before_direct_call(socket)?;
         let fault = self.rng.chance(self.profile.faults);
@@ -243,14 +244,14 @@ impl SimulatedKernel {
         Ok(moved)
     }
 
-    /// Before a socket is received from without the ring.
+    /// Checks a receive without the ring.
     fn before_direct_call(&mut self, socket: RawFd) -> Result<(), Errno> {
         let receives = |started: &StartedOperation| {
             matches!(started.operation, Operation::Receive(_)) && inode(started.file.as_fd()) == inode(borrow(socket))
         };
         assert!(
             !self.in_flight.iter().any(receives),
-            "an operation receives the same bytes"
+            "a receive operation of the same socket is in flight"
         );
         self.direct_calls += 1;
         match self.rng.chance(self.profile.losses) {
@@ -263,7 +264,7 @@ impl SimulatedKernel {
         self.ready.pop_front()
     }
 
-    /// What a thread of the kernel has in hand goes on.
+    /// Cancels all operations but those that a kernel thread runs.
     pub fn cancel_all(&mut self) -> bool {
         for started in std::mem::take(&mut self.in_flight) {
             if started.is_file_operation() && self.rng.chance(70) {
@@ -276,12 +277,12 @@ impl SimulatedKernel {
         true
     }
 
-    /// Operations that hold a file open.
+    /// Returns the number of operations that hold a file open.
     pub fn in_flight(&self) -> usize {
         self.in_flight.len() + self.queue.len()
     }
 
-    /// Buffers that the driver has and never gave back.
+    /// Returns the number of buffers that the driver has not given back.
     pub fn buffers_missing(&mut self) -> usize {
         self.take_back_buffers();
         let stock = self.stock.as_ref().expect("buffers");
@@ -302,7 +303,7 @@ impl SimulatedKernel {
         }
     }
 
-    /// Takes over what is in front of the queue.
+    /// Starts the operation at the front of the queue.
     fn start(&mut self) {
         let Some(QueuedOperation {
             operation,
@@ -320,11 +321,7 @@ impl SimulatedKernel {
             | Operation::Open { directory: file, .. }
             | Operation::Wait { descriptor: file, .. } => borrow(file),
         };
-        assert_eq!(
-            inode(descriptor),
-            expected,
-            "{operation:?}: its descriptor has become another's"
-        );
+        assert_eq!(inode(descriptor), expected, "{operation:?}: its descriptor was reused");
         if let Operation::Send { bytes, length, .. } = operation {
             return self.send(descriptor, user_data, bytes, length);
         }
@@ -339,7 +336,7 @@ impl SimulatedKernel {
     fn cancel(&mut self, of: u64, user_data: u64) {
         let missed = self.rng.chance(self.profile.faults);
         match self.in_flight.iter_mut().find(|started| started.user_data == of) {
-            // Looked for in the moment in which it was out of sight.
+            // The operation was being handled at that moment and was not found.
             Some(_) if missed => self.complete(user_data, -libc::EALREADY, false, None),
             Some(started) => started.cancelled = true,
             None => self.complete(user_data, -libc::ENOENT, false, None),
@@ -356,7 +353,7 @@ impl SimulatedKernel {
             true => self.rng.below(length as usize + 1),
             false => length as usize,
         };
-        // SAFETY: whoever pushed it promised that these bytes live and stay as they are until now.
+        // SAFETY: `push` requires that these bytes live and stay unchanged until now.
         let bytes = unsafe { std::slice::from_raw_parts(bytes, most) };
         let result = match send(socket, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
             _ if most == 0 => -libc::EAGAIN,
@@ -373,7 +370,7 @@ impl SimulatedKernel {
         -[libc::ECONNRESET, libc::EPIPE][self.rng.below(2)]
     }
 
-    /// Gets on with what is under way, in any order.
+    /// Makes progress on the operations in flight, in any order.
     fn work(&mut self, slow: usize) {
         self.take_back_buffers();
         let mut waiting = std::mem::take(&mut self.in_flight);
@@ -385,7 +382,7 @@ impl SimulatedKernel {
         }
     }
 
-    /// False if the operation has ended.
+    /// Returns false if the operation has ended.
     fn advance(&mut self, started: &StartedOperation) -> bool {
         let user_data = started.user_data;
         if started.cancelled {
@@ -395,9 +392,9 @@ impl SimulatedKernel {
         match started.operation {
             Operation::Wait { events, .. } => {
                 let wanted = PollFlags::from_bits_truncate(events as u16);
-                let mut asked = [PollFd::new(&started.file, wanted)];
-                let _ = poll(&mut asked, Some(&rustix::event::Timespec::default()));
-                match asked[0].revents().bits() {
+                let mut polled = [PollFd::new(&started.file, wanted)];
+                let _ = poll(&mut polled, Some(&rustix::event::Timespec::default()));
+                match polled[0].revents().bits() {
                     0 if !self.rng.chance(self.profile.faults) => true,
                     events => {
                         self.complete(user_data, i32::from(events), false, None);
@@ -443,7 +440,7 @@ impl SimulatedKernel {
         files::read(started.file.as_fd(), into, length, offset)
     }
 
-    /// One completion at most. False if the operation has ended.
+    /// Posts at most one completion. Returns false if the operation has ended.
     #[allow(unsafe_code)]
     fn receive(&mut self, started: &StartedOperation) -> bool {
         let user_data = started.user_data;
@@ -472,7 +469,7 @@ impl SimulatedKernel {
             true => self.rng.below(length as usize) + 1,
             false => length as usize,
         };
-        // SAFETY: a buffer in the queue is the kernel's, and of this length.
+        // SAFETY: a buffer in the queue belongs to the kernel and has this length.
         let buffer = unsafe { std::slice::from_raw_parts_mut(address as *mut u8, most) };
         let got = recv(&started.file, buffer, RecvFlags::DONTWAIT).map(|(got, _)| got);
         let lend = got.is_ok_and(|got| got > 0) || self.rng.chance(50);
@@ -490,10 +487,10 @@ impl SimulatedKernel {
     #[allow(unsafe_code)]
     fn take_back_buffers(&mut self) {
         let Some(stock) = &mut self.stock else { return };
-        // SAFETY: the queue lives as long as the driver, and has so many entries; the tail lies in the first.
+        // SAFETY: the queue lives as long as the driver, and has this number of entries; the tail lies in the first.
         let tail = unsafe { ptr::read_volatile(BufRingEntry::tail(stock.queue)) };
         while stock.head != tail {
-            // SAFETY: as above; entries before the tail are written no more.
+            // SAFETY: as above; entries before the tail are not written any more.
             let entry = unsafe { &*stock.queue.add(usize::from(stock.head % stock.count)) };
             stock.head = stock.head.wrapping_add(1);
             let before = stock.lent.insert(entry.bid(), false);

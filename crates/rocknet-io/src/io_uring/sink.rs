@@ -1,4 +1,4 @@
-//! Memory that all reading ahead writes to, and that nobody ever looks at.
+//! Memory that all read-ahead writes to and nothing reads.
 
 use std::io;
 use std::ptr::NonNull;
@@ -7,12 +7,12 @@ use rustix::mm::munmap;
 
 use super::provided_buffers::map;
 
-/// Bytes of one operation, one after the other, so that the kernel sees a file that is read from its start and reads ahead
-/// of us by itself. From 128 KiB on, more than the pages that the kernel gathers at once, it gives the rest of a read that
-/// had to wait to a thread: a megabyte then cost 800 µs of CPU time, by 64 KiB 280 and by 32 KiB 230.
+/// Bytes of one read. Reads follow each other, so that the kernel sees a sequential reader and reads ahead by itself.
+/// From 128 KiB on, more than the pages that the kernel gathers at once, it passes the rest of a read that had to wait
+/// to a thread. A megabyte then cost 800 µs of CPU time, against 280 with 64 KiB and 230 with 32 KiB.
 pub(super) const READ_BYTES: usize = 32 * 1024;
 
-/// Where all reads go.
+/// Destination of all reads.
 pub(super) struct Sink {
     memory: NonNull<u8>,
 }
@@ -25,7 +25,7 @@ impl Sink {
         })
     }
 
-    /// Room for a stretch.
+    /// Returns memory of [`READ_BYTES`].
     pub fn memory(&self) -> *mut u8 {
         self.memory.as_ptr()
     }

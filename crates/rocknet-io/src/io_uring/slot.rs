@@ -1,4 +1,4 @@
-//! What the driver knows of one connection: its operations, what has arrived, and who waits for it.
+//! Connection slot: operations, received data and waker of one connection.
 
 use std::collections::VecDeque;
 use std::os::fd::RawFd;
@@ -10,49 +10,52 @@ use super::provided_buffers::{FilledBuffer, ProvidedBuffers};
 use super::receive_mode::ReceiveMode;
 use super::write_batch::WriteIndex;
 
-/// Where the receiving operation of a connection is.
+/// State of a connection's receive operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReceiveState {
     Idle,
     Armed,
-    /// Told to end; its last completion is still to come.
+    /// Cancelled; its last completion is still to come.
     Cancelled,
 }
 
-/// How a connection's incoming bytes ended.
+/// How the incoming bytes of a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReceiveEnd {
     Closed,
     Failed(Errno),
 }
 
+/// State of one connection in the driver.
 pub(super) struct ConnectionSlot {
-    /// Open as long as anything was asked for it that has not been handed over.
+    /// Open until every operation on it was submitted.
     pub socket: RawFd,
     pub waker: Option<Waker>,
     pub receiving: ReceiveState,
     pub receive_mode: ReceiveMode,
-    /// The receiving operation brings no bytes: it waits for them, and the task receives by itself.
+    /// The receive operation only polls for readiness, because large receives are on.
     pub poll_only: bool,
-    /// A Unix socket, of which the kernel may keep the end to itself; see [`Kernel::has_ended`](super::kernel::Kernel::has_ended).
+    /// Whether it is a Unix socket, whose end the kernel may fail to report; see
+    /// [`Kernel::has_ended`](super::kernel::Kernel::has_ended).
     pub is_unix: bool,
-    /// Bytes of a Unix socket arrived since its end was last looked for.
+    /// Data of a Unix socket has arrived since the last check for its end.
     pub may_have_ended: bool,
-    /// Waits for room in the socket.
+    /// An operation waits for room in the socket.
     pub awaits_writable: bool,
-    /// What arrived in this turn.
+    /// Data that arrived in this turn.
     pub filled: VecDeque<FilledBuffer>,
-    /// What arrived earlier and was not taken: copied, so that the buffers serve others.
+    /// Data that arrived earlier and was not received: copied, so that the buffers serve other connections.
     pub stash: Vec<u8>,
+    /// Bytes of `stash` that were received.
     pub stash_read: usize,
     pub end: Option<ReceiveEnd>,
-    /// What waits in the outbox to leave.
+    /// Write of this connection in the batch.
     pub pending_write: WriteIndex,
-    /// What came back from there.
+    /// Bytes that the socket did not accept.
     pub unsent: Vec<u8>,
-    /// Why nothing more can be sent.
+    /// Error that prevents all further sending.
     pub send_error: Option<Errno>,
-    /// Nobody is interested any more; the place is free when its operations have ended.
+    /// The link was dropped; the slot is removed when its operations have ended.
     pub is_released: bool,
 }
 
@@ -78,10 +81,12 @@ impl ConnectionSlot {
         }
     }
 
+    /// Returns whether the slot is released and has no operations.
     pub fn can_be_removed(&self) -> bool {
         self.is_released && self.receiving == ReceiveState::Idle && !self.awaits_writable
     }
 
+    /// Stores the waker of the task.
     pub fn wait(&mut self, waker: &Waker) {
         match &mut self.waker {
             Some(current) if current.will_wake(waker) => {}
@@ -89,7 +94,8 @@ impl ConnectionSlot {
         }
     }
 
-    /// It is received for in bulk, and nothing of what has arrived, or of what was to be sent, is anywhere but in its socket.
+    /// Returns whether large receives are on and all data is in the socket: none was received and none waits to be
+    /// sent.
     pub fn holds_no_bytes(&self) -> bool {
         self.receive_mode.is_large()
             && self.receiving == ReceiveState::Idle
@@ -101,12 +107,12 @@ impl ConnectionSlot {
             && self.send_error.is_none()
     }
 
-    /// Bytes that arrived in this turn and have not been taken.
+    /// Returns the number of bytes that arrived in this turn and were not received.
     pub fn filled_bytes(&self) -> usize {
         self.filled.iter().map(FilledBuffer::len).sum()
     }
 
-    /// Copies what has arrived to the front of `buffer`.
+    /// Moves received data to the front of `buffer` and returns its length.
     pub fn take(&mut self, buffers: &mut ProvidedBuffers, buffer: &mut [u8]) -> usize {
         let mut at = 0;
         if !self.stash.is_empty() {
@@ -122,7 +128,7 @@ impl ConnectionSlot {
         while let Some(filled) = self.filled.front() {
             if filled.len() > buffer.len() - at {
                 if at == 0 {
-                    // Offered less than one of our buffers holds.
+                    // The caller's buffer is smaller than a provided buffer.
                     self.stash_filled(buffers);
                     return self.take(buffers, buffer);
                 }
@@ -137,7 +143,7 @@ impl ConnectionSlot {
         at
     }
 
-    /// Moves what nobody took into memory of the connection's own; false if there was nothing.
+    /// Moves data that was not received to memory of the connection. Returns false if there is none.
     pub fn stash_filled(&mut self, buffers: &mut ProvidedBuffers) -> bool {
         let any = !self.filled.is_empty();
         for filled in self.filled.drain(..) {

@@ -1,4 +1,4 @@
-//! What one thread's ring is made of: the kernel's queues, and what is known of all that was asked for.
+//! State of one thread's ring: the kernel's queues, connection slots, and operations.
 
 use std::io;
 use std::mem::ManuallyDrop;
@@ -19,46 +19,51 @@ use super::slot::{ConnectionSlot, ReceiveState};
 use super::user_data::{OperationKind, encode};
 use super::write_batch::WriteBatch;
 
+/// State of one thread's ring.
 pub(super) struct RingState {
     pub kernel: Kernel,
-    /// Given up instead of dropped if the kernel may still write to them.
+    /// Leaked instead of dropped if the kernel may still write to them.
     pub buffers: ManuallyDrop<ProvidedBuffers>,
     pub slots: Slab<ConnectionSlot>,
     pub write_batch: WriteBatch,
     pub file_operations: FileOperations,
-    /// Given up like the buffers.
+    /// Leaked likewise.
     pub sink: ManuallyDrop<Sink>,
-    /// Places to which something came in this turn.
+    /// Slots that got data in this turn.
     pub unread: Vec<usize>,
-    /// Places whose receiving ended for want of buffers.
+    /// Slots whose receive operation ended for lack of buffers.
     pub starved: Vec<usize>,
-    /// Sockets whose operations may not have been handed over yet: their numbers must not be given to others.
+    /// Released sockets whose operations may not have been submitted yet, so that their numbers must not be reused.
     pub closing: Vec<OwnedFd>,
+    /// Tasks to wake at the end of the turn.
     pub wakers: Vec<Waker>,
-    /// Operations that the kernel has, or is about to have.
+    /// Operations that are in flight or about to be submitted.
     pub operations: usize,
+    /// The runtime's epoll.
     pub epoll: RawFd,
-    /// By this the runtime's epoll was found; and as long as it is registered there, the epoll is open.
+    /// Socket by which the runtime's epoll was found; while it is registered there, the epoll is open.
     _marker: Option<AsyncFd<OwnedFd>>,
+    /// Wakes the task that watches the runtime's epoll.
     pub epoll_waker: Option<Waker>,
     pub is_watching_epoll: bool,
-    /// Why an operation could not be handed over: the next turn tells it.
+    /// Error of a submission, which the next `enter` returns.
     submit_error: Option<io::Error>,
-    /// Whether the kernel has ended everything, before the ring is dropped.
+    /// Whether the kernel has ended all operations, so that the memory may be freed.
     has_quiesced: bool,
-    /// System calls of the ring.
+    /// Number of system calls of the ring.
     #[cfg(test)]
     pub calls: usize,
 }
 
 impl RingState {
-    /// To be called on the runtime whose thread it is for.
+    /// Creates the ring of this thread. Must be called on its runtime.
     pub fn new() -> io::Result<RingState> {
         let marker = crate::epoll::register(runtime_epoll::marker_socket()?)?;
         let epoll = runtime_epoll::find_watcher(marker.get_ref().as_fd())?;
         RingState::with_kernel(Kernel::new()?, epoll, Some(marker))
     }
 
+    /// Creates the state over a given kernel side. `epoll` must stay open as long as it.
     pub fn with_kernel(mut kernel: Kernel, epoll: RawFd, marker: Option<AsyncFd<OwnedFd>>) -> io::Result<RingState> {
         let buffers = ManuallyDrop::new(ProvidedBuffers::new(&mut kernel)?);
         Ok(RingState {
@@ -84,7 +89,7 @@ impl RingState {
         })
     }
 
-    /// False: the ring has failed, and it will never complete.
+    /// Pushes an operation. Returns false if the ring has failed and the operation will not complete.
     #[allow(unsafe_code)]
     pub fn push(&mut self, operation: Operation, user_data: u64) -> bool {
         while self.kernel.is_full() {
@@ -93,14 +98,14 @@ impl RingState {
                 return false;
             }
         }
-        // SAFETY: no operation that comes here names memory but that of the provided buffers and of the sink, which live until
-        // the kernel has ended all of them, and of errands. These, like sockets and files, are kept until the operation was
-        // handed over, or can be no more.
+        // SAFETY: operations pushed here name no memory but the provided buffers and the sink, which live until the
+        // kernel has ended all operations, and that of file operations. File operations, sockets and files are kept
+        // until the operation was submitted, or can no longer be.
         unsafe { self.kernel.push(operation, user_data) };
         true
     }
 
-    /// One system call, unless there is nothing to hand over and nothing to hear.
+    /// Makes one system call, unless there is nothing to submit and nothing to take.
     pub fn enter(&mut self, wait: bool) -> io::Result<()> {
         if let Some(error) = self.submit_error.take() {
             return Err(error);
@@ -133,7 +138,7 @@ impl RingState {
         Ok(())
     }
 
-    /// Puts what is to be sent into the queue; if it does not take all, the rest follows with the next call.
+    /// Moves the batched writes into the submission queue. If it becomes full, the rest follows with the next call.
     #[allow(unsafe_code)]
     fn queue_sends(&mut self) {
         let RingState {
@@ -146,13 +151,14 @@ impl RingState {
             let Some((send, index)) = write_batch.next_send(|index| slots[index].socket) else {
                 return;
             };
-            // SAFETY: the outbox never moves its memory, and does not change or free what it has posted until the kernel
-            // has taken it over and is done with it: it is asked not to wait, so a send ends within that call. The
-            // socket is open: a place with a letter is left only after the letter.
+            // SAFETY: the batch never moves its memory. It does not change or free queued writes until the kernel has
+            // submitted them and is done with them: a send does not wait, so it ends within that call. The socket is
+            // open, because a slot with a batched write is released only after the write.
             unsafe { kernel.push(send, encode(OperationKind::Send, index)) };
         }
     }
 
+    /// Empties the batch once all its writes were submitted.
     pub fn clear_write_batch(&mut self) {
         let RingState {
             kernel,
@@ -169,6 +175,7 @@ impl RingState {
         }
     }
 
+    /// Starts the receive operation of a slot.
     pub fn arm(&mut self, index: usize) {
         let slot = &mut self.slots[index];
         slot.receiving = ReceiveState::Armed;
@@ -185,11 +192,13 @@ impl RingState {
         self.push(operation, encode(OperationKind::Receive, index));
     }
 
+    /// Cancels the receive operation of a slot.
     pub fn cancel_receiving(&mut self, index: usize) {
         self.slots[index].receiving = ReceiveState::Cancelled;
         self.cancel(OperationKind::Receive, OperationKind::CancelReceive, index);
     }
 
+    /// Cancels the wait of a slot for room in its socket.
     pub fn cancel_writable(&mut self, index: usize) {
         self.cancel(OperationKind::Writable, OperationKind::CancelWritable, index);
     }
@@ -198,8 +207,8 @@ impl RingState {
         self.push(Operation::Cancel(encode(kind, index)), encode(by, index));
     }
 
-    /// Who has not taken what came in the last turn is not interested now: buffers are for those who are, and what else
-    /// comes may wait in the socket.
+    /// Copies data that was not received in the last turn and cancels the receive operations of its connections. The
+    /// buffers are for tasks that receive now; further data waits in the socket.
     pub fn stash_filled(&mut self) {
         while let Some(index) = self.unread.pop() {
             let Some(slot) = self.slots.get_mut(index) else {
@@ -211,7 +220,8 @@ impl RingState {
         }
     }
 
-    /// Buffers ran out: in the next turn there are more, or those that were filled are free again.
+    /// Starts receive operations that ended for lack of buffers. The next turn has more buffers, or those that were
+    /// filled are free again.
     pub fn rearm_starved(&mut self) {
         if self.starved.is_empty() {
             return;
@@ -227,15 +237,16 @@ impl RingState {
         }
     }
 
-    /// The ring goes no further: everybody has to look for himself. What was to be sent may have left or not; what has
-    /// been received is there. The kernel lets go of all sockets, or they would live on when they are closed.
+    /// Gives the ring up: every task is woken and continues with epoll. Pending writes may have been sent or not, so
+    /// they fail; received data is kept. The kernel lets go of all sockets, which would otherwise stay open after they
+    /// are closed. Returns the number of connections with unsent bytes to take back.
     pub fn fail(&mut self) -> usize {
-        let returned = self.cancel_and_drain();
+        let unsent = self.cancel_and_drain();
         self.kernel = Kernel::Closed;
         (self.operations, self.is_watching_epoll) = (0, false);
         self.closing.clear();
         self.write_batch.clear(|_| {});
-        // What was not handed over does not complete: nobody else lets go of these.
+        // Operations that were not submitted do not complete, so nothing else would remove these.
         self.slots.retain(|_, slot| !slot.is_released);
         for (_, slot) in &mut self.slots {
             if slot.pending_write.take().is_some() {
@@ -246,33 +257,33 @@ impl RingState {
         self.wakers.extend(wakers);
         self.wakers.extend(self.file_operations.cancel_all());
         self.wakers.extend(self.epoll_waker.take());
-        returned
+        unsent
     }
 }
 
 impl RingState {
-    /// All that was handed over ends, and what it came to is heard: what a thread of the kernel or a disk has in hand cannot
-    /// be called back. It would write to memory, or leave a descriptor that nobody knows of. Tells how many connections have
-    /// something to take back.
+    /// Cancels all operations and takes their completions. Waits for those that a kernel thread or a disk has started,
+    /// because they would write to freed memory or leave a descriptor open. Returns the number of connections with
+    /// unsent bytes to take back.
     fn cancel_and_drain(&mut self) -> usize {
-        // Else what still lies in the queue would be handed over behind the end, and live on.
+        // Otherwise operations still in the queue would be submitted after the cancellation and stay.
         let _ = self.kernel.enter(false);
         self.has_quiesced = self.kernel.cancel_all();
-        let mut returned = self.reap();
+        let mut unsent = self.reap();
         let begun = Instant::now();
         while self.file_operations.any_in_flight() {
             let left = END_WITHIN.saturating_sub(begun.elapsed());
-            let heard = self
+            let entered = self
                 .kernel
                 .enter_within(left)
                 .map_err(|error| Errno::from_io_error(&error));
-            returned += self.reap();
-            if left.is_zero() || !matches!(heard, Ok(()) | Err(Some(Errno::INTR | Errno::BUSY | Errno::AGAIN))) {
+            unsent += self.reap();
+            if left.is_zero() || !matches!(entered, Ok(()) | Err(Some(Errno::INTR | Errno::BUSY | Errno::AGAIN))) {
                 self.has_quiesced &= !self.file_operations.any_in_flight();
                 break;
             }
         }
-        returned
+        unsent
     }
 }
 

@@ -1,4 +1,4 @@
-//! A Link over a stream socket on the ring of its thread.
+//! [`Link`] over a TCP or Unix stream socket on the ring of its thread.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,46 +11,47 @@ use crate::link::{Link, Received};
 use crate::pipe::Pipe;
 use crate::queue::SendQueue;
 
-/// A connected, non-blocking stream socket.
+/// Connected, non-blocking stream socket.
 pub struct UringStream {
     driver: Rc<Driver>,
+    /// Slot of this connection in the driver.
     slot: usize,
-    /// There until this is dropped, or lives on without the ring.
+    /// `None` once the link continues without the ring.
     socket: Option<OwnedFd>,
-    /// The same socket once the ring has failed.
-    without: Option<EpollStream>,
-    /// The first receive is tried at once: with the accept, the request has mostly arrived.
+    /// The same socket with epoll, once the ring has failed.
+    fallback: Option<EpollStream>,
+    /// The first receive is tried by `recv(2)`, because the request has mostly arrived with the accept.
     fresh: bool,
 }
 
 impl UringStream {
-    /// Takes over an accepted socket; it must be non-blocking.
+    /// Takes ownership of an accepted, non-blocking socket.
     pub fn new(driver: Rc<Driver>, socket: OwnedFd) -> UringStream {
         UringStream {
             slot: driver.register(socket.as_fd()),
             driver,
             socket: Some(socket),
-            without: None,
+            fallback: None,
             fresh: true,
         }
     }
 
-    /// The first receive waits for an event, as all others do.
+    /// Makes the first receive wait for an event, as all others do.
     pub fn expect_nothing(&mut self) {
         self.fresh = false;
     }
 
-    /// The link on the runtime's own events: a socket is as good as before when its ring has failed.
+    /// Returns the link with epoll, because a failed ring leaves its sockets intact.
     #[cold]
-    fn without(&mut self) -> io::Result<&mut EpollStream> {
+    fn fallback(&mut self) -> io::Result<&mut EpollStream> {
         if let Some(socket) = self.socket.take() {
-            self.without = Some(EpollStream::new(socket)?);
+            self.fallback = Some(EpollStream::new(socket)?);
         }
-        self.without.as_mut().ok_or_else(|| io::ErrorKind::NotConnected.into())
+        self.fallback.as_mut().ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
     fn socket(&self) -> io::Result<BorrowedFd<'_>> {
-        match (&self.socket, &self.without) {
+        match (&self.socket, &self.fallback) {
             (Some(socket), _) => Ok(socket.as_fd()),
             (None, Some(tcp)) => Ok(tcp.as_fd()),
             (None, None) => Err(io::ErrorKind::NotConnected.into()),
@@ -79,7 +80,7 @@ impl Link for UringStream {
             }
         }
         if self.driver.has_failed() && self.driver.is_empty(self.slot) {
-            return self.without()?.poll_recv(context, buffer);
+            return self.fallback()?.poll_recv(context, buffer);
         }
         let got = ready!(self.driver.poll_receive(context, self.slot, buffer))?;
         Poll::Ready(Ok(Received::Borrowed(&buffer[..got])))
@@ -87,11 +88,11 @@ impl Link for UringStream {
 
     #[inline]
     fn poll_send(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>> {
-        // In order: what was taken before leaves first.
+        // Batched writes are sent first, to keep the order.
         self.driver.flush_before_direct_send(self.slot);
         ready!(self.driver.poll_sendable(context, self.slot))?;
         if self.driver.has_failed() {
-            return self.without()?.poll_send(context, queue);
+            return self.fallback()?.poll_send(context, queue);
         }
         let socket = self.socket()?;
         let mut file_budget = FILE_BUDGET;
@@ -111,7 +112,7 @@ impl Link for UringStream {
 
     fn fill_pipe(&mut self, context: &mut Context<'_>, pipe: &mut Pipe) -> io::Result<usize> {
         if self.driver.has_failed() && self.driver.is_empty(self.slot) {
-            return self.without()?.fill_pipe(context, pipe);
+            return self.fallback()?.fill_pipe(context, pipe);
         }
         self.driver.fill_pipe(self.slot, pipe)
     }

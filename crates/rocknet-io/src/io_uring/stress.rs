@@ -1,5 +1,5 @@
-//! Random programs of connections on a slow, disorderly, failing ring: what arrives is whole and in order, or an error is
-//! told; nobody waits for ever; and nothing is left of anybody.
+//! Random scenarios of connections on a slow, disorderly, failing ring: data arrives complete and in order, or an error
+//! is returned. No task waits forever, and no descriptor, buffer or operation is left.
 
 mod pair;
 
@@ -28,9 +28,9 @@ use crate::isolated_test::in_own_process;
 use crate::read_ahead::ReadAhead;
 use crate::runtime::{Runtime, io_uring_unavailable};
 
-/// Programs in each weather.
+/// Scenarios of each fault profile.
 const SCENARIOS: u64 = 500;
-/// Rounds in which all must have come to an end once peers take everything and say no more.
+/// Rounds in which all tasks must end once the peers read everything and send nothing more.
 const DRAIN_ROUNDS: usize = 20_000;
 
 const CALM: FaultProfile = FaultProfile {
@@ -54,9 +54,9 @@ const PROFILES: &[(&str, FaultProfile)] = &[
 ];
 
 #[test]
-fn nothing_is_lost_mixed_up_or_left_behind_whatever_the_ring_does() {
-    // Alone: descriptors are counted.
-    if !in_own_process("io_uring::stress::nothing_is_lost_mixed_up_or_left_behind_whatever_the_ring_does") {
+fn no_fault_of_the_ring_loses_data_or_leaks() {
+    // In its own process, because it counts descriptors.
+    if !in_own_process("io_uring::stress::no_fault_of_the_ring_loses_data_or_leaks") {
         return;
     }
     let runtime = Runtime::new(64).expect("a runtime");
@@ -64,7 +64,7 @@ fn nothing_is_lost_mixed_up_or_left_behind_whatever_the_ring_does() {
     for (name, profile) in PROFILES {
         let mut total = Totals::default();
         for seed in 0..SCENARIOS {
-            println!("{name}, program {seed}");
+            println!("{name}, scenario {seed}");
             runtime.block_on(Scenario::new(seed, Some(*profile)).run(&mut total));
         }
         println!("{name}: {total:?}");
@@ -72,8 +72,8 @@ fn nothing_is_lost_mixed_up_or_left_behind_whatever_the_ring_does() {
             total.received > 1_000_000 && total.sent > 1_000_000,
             "little happened: {total:?}"
         );
-        assert!(total.large_receives > 100, "little came in bulk: {total:?}");
-        assert!(total.piped > 100_000, "little came by pipes: {total:?}");
+        assert!(total.large_receives > 100, "few large receives: {total:?}");
+        assert!(total.piped > 100_000, "few bytes went through pipes: {total:?}");
         assert_eq!(total.lost > 0, profile.losses > 0, "{total:?}");
         assert_eq!(total.broken > 0, profile.breaks > 0, "{total:?}");
     }
@@ -84,7 +84,7 @@ fn open_descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").expect("a list").count()
 }
 
-/// What all programs of a weather came to.
+/// Sums over the scenarios of a profile.
 #[derive(Debug, Default)]
 struct Totals {
     received: usize,
@@ -100,7 +100,7 @@ struct Totals {
 }
 
 #[test]
-fn the_kernels_ring_keeps_to_it_too() {
+fn the_real_kernel_passes_the_same_scenarios() {
     if let Some(reason) = io_uring_unavailable() {
         skip(Need::IoUring, &reason);
         return;
@@ -108,7 +108,7 @@ fn the_kernels_ring_keeps_to_it_too() {
     let runtime = Runtime::new(64).expect("a runtime");
     let mut total = Totals::default();
     for seed in 0..SCENARIOS {
-        println!("program {seed}");
+        println!("scenario {seed}");
         runtime.block_on(Scenario::new(seed, None).run(&mut total));
     }
     assert!(
@@ -125,15 +125,15 @@ struct Scenario {
     file_operations: Vec<(ReadAhead, Arc<Flag>)>,
     file: Arc<File>,
     root: Arc<Root>,
-    /// In the place of the runtime's epoll.
+    /// Stands in for the runtime's epoll.
     events: Arc<File>,
     epoll_waker: Arc<Flag>,
-    /// A wait in which nothing comes has an end.
+    /// Waiting without a completion ends, on the simulated kernel.
     may_wait: bool,
 }
 
 impl Scenario {
-    /// On the kernel's own ring if there is no weather.
+    /// Creates a scenario, on the real kernel if there is no profile.
     fn new(seed: u64, profile: Option<FaultProfile>) -> Scenario {
         let mut rng = SeededRng::new(seed ^ 0x5eed);
         let mut lost = Rc::default();
@@ -185,7 +185,7 @@ impl Scenario {
                 .collect();
             assert!(
                 round < DRAIN_ROUNDS,
-                "somebody waits for ever: tasks and peers {waiting:?}, {} file operations, ring failed: {}",
+                "a task waits forever: tasks and peers {waiting:?}, {} file operations, ring failed: {}",
                 self.file_operations.len(),
                 self.driver.has_failed()
             );
@@ -193,7 +193,7 @@ impl Scenario {
         self.check(total);
     }
 
-    /// Links that lost their ring hear by the runtime.
+    /// Runs the runtime, which drives links that have lost their ring.
     async fn runtime_turn(&self) {
         if self.driver.has_failed() {
             tokio::task::yield_now().await;
@@ -225,7 +225,7 @@ impl Scenario {
                 pair.peer_left = true;
                 pair.peer = None;
             }
-            // Let go while it waits, wherever that is.
+            // Drops the connection at any point.
             92 => pair.task = None,
             93 if pair.is_over() => self.replace(which, total),
             94..97 if self.file_operations.len() < 3 => {
@@ -242,14 +242,14 @@ impl Scenario {
         total.file_operations += self.poll_file_operations();
     }
 
-    /// As the task that keeps the runtime's epoll watched.
+    /// Acts as the task that watches the runtime's epoll.
     fn watch(&mut self) {
         let mut count = [0; 8];
         let _ = (&*self.events).read(&mut count);
         self.driver.watch_epoll(&Waker::from(Arc::clone(&self.epoll_waker)));
     }
 
-    /// A read ahead, or a look for a name that is there or is not.
+    /// Starts a read-ahead, or the prefetch of a path that exists or not.
     fn start_file_operation(&mut self, length: u64) -> Option<ReadAhead> {
         if self.rng.chance(50) {
             let name = ["proc", "proc/self", "proc/self/status", "nowhere", "proc/self/exe"][self.rng.below(5)];
@@ -270,7 +270,7 @@ impl Scenario {
         before - self.file_operations.len()
     }
 
-    /// A connection that is over makes room for another, which gets its place and its number.
+    /// Replaces a connection that is over by another, which reuses its slot and descriptor.
     fn replace(&mut self, which: usize, total: &mut Totals) {
         let new = Pair::new(&self.driver, &mut self.rng);
         let pair = &self.pairs[which];
@@ -282,8 +282,8 @@ impl Scenario {
         self.pairs[which] = new;
     }
 
-    /// Peers say no more and take all; only who was woken looks again. Of a link that was let go the peer sees the end
-    /// though it does nothing about it.
+    /// Reads everything and sends nothing more; only woken tasks are polled. The peer of a dropped link sees its end
+    /// without doing anything.
     fn drain_round(&mut self) {
         for pair in &mut self.pairs {
             if pair.task.is_some() {
@@ -303,7 +303,7 @@ impl Scenario {
         for pair in &self.pairs {
             pair.check(self.lost.borrow().contains(&pair.inode), broken, total);
         }
-        // What is still to be cancelled or closed. Names are looked for by a thread of the kernel.
+        // Cancellations and closes still to be completed. A kernel thread looks paths up.
         for round in 0..DRAIN_ROUNDS {
             self.driver.turn(self.may_wait);
             if round >= 100 && self.driver.counts() == (0, 0) {
@@ -318,8 +318,8 @@ impl Scenario {
         for _ in 0..100 {
             self.driver.turn(self.may_wait);
         }
-        assert!(broken || self.epoll_waker.take(), "the runtime's events are not heard");
-        assert_eq!(self.driver.counts(), (0, 0), "places and operations are left");
+        assert!(broken || self.epoll_waker.take(), "events of the runtime are lost");
+        assert_eq!(self.driver.counts(), (0, 0), "slots and operations are left");
         let left = self.with_simulated(|simulated| (simulated.in_flight(), simulated.buffers_missing()));
         assert!(
             matches!(left, None | Some((0, 0))),
@@ -330,7 +330,7 @@ impl Scenario {
             "sockets are left"
         );
         total.broken += usize::from(broken);
-        // The ring ends while something is still in hand.
+        // The ring ends while operations are in flight.
         for _ in 0..self.rng.below(4) {
             drop(self.start_file_operation(30_000));
         }

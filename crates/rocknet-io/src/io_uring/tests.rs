@@ -22,10 +22,10 @@ use crate::link::Link;
 use crate::queue::SendQueue;
 use crate::runtime::{Runtime, io_uring_unavailable};
 
-/// Longest wait for a peer: far more than it takes on a busy machine.
-const DEADLINE: Duration = Duration::from_secs(30);
+/// Timeout of all reads and writes of a peer: far more than they need on a busy machine.
+const PEER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Runs a test on a ring; where there can be none, there is nothing to test.
+/// Runs a test on a ring; skips it where io_uring is unavailable.
 fn on_ring<F: Future>(test: impl FnOnce(Rc<Driver>) -> F) {
     if let Some(reason) = io_uring_unavailable() {
         skip(Need::IoUring, &reason);
@@ -38,12 +38,12 @@ fn on_ring<F: Future>(test: impl FnOnce(Rc<Driver>) -> F) {
 fn pair(driver: &Rc<Driver>) -> (UringStream, UnixStream) {
     let (ours, theirs) = UnixStream::pair().expect("sockets");
     ours.set_nonblocking(true).expect("an option");
-    theirs.set_read_timeout(Some(DEADLINE)).expect("an option");
-    theirs.set_write_timeout(Some(DEADLINE)).expect("an option");
+    theirs.set_read_timeout(Some(PEER_TIMEOUT)).expect("an option");
+    theirs.set_write_timeout(Some(PEER_TIMEOUT)).expect("an option");
     (UringStream::new(Rc::clone(driver), ours.into()), theirs)
 }
 
-/// Bytes whose place can be told from them.
+/// Returns bytes that reveal their position.
 fn pattern(length: usize) -> Vec<u8> {
     (0..length).map(|at| (at % 251) as u8).collect()
 }
@@ -67,7 +67,7 @@ async fn receive_all(link: &mut impl Link, offered: usize) -> Vec<u8> {
     }
 }
 
-/// Sends as a connection does: what comes back goes first.
+/// Sends as a connection does: unsent bytes that came back go first.
 async fn send(link: &mut impl Link, queue: &mut SendQueue) -> std::io::Result<()> {
     poll_fn(|context| {
         loop {
@@ -87,7 +87,7 @@ async fn send(link: &mut impl Link, queue: &mut SendQueue) -> std::io::Result<()
     .await
 }
 
-/// One poll, and what it gave.
+/// Polls once and returns the result.
 async fn once<T>(mut poll: impl FnMut(&mut Context<'_>) -> T) -> T {
     poll_fn(|context| Poll::Ready(poll(context))).await
 }

@@ -1,12 +1,13 @@
-//! Which operation a completion is of: the number that goes to the kernel and comes back.
+//! Identifies the operation of a completion by the `user_data` that goes to the kernel and comes back.
 
-/// In the lower bits of the number; above them the place, or the number of an errand.
+/// Kind of an operation, in the lower bits of `user_data`; the bits above hold the index of a connection slot or file
+/// operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OperationKind {
     Receive = 0,
     Writable = 1,
     Epoll = 2,
-    /// Ends the receiving operation of a place.
+    /// Cancels the receive operation of a slot.
     CancelReceive = 3,
     CancelWritable = 4,
     Send = 5,
@@ -24,11 +25,12 @@ const ALL_KINDS: [OperationKind; 7] = [
 ];
 const KIND_BITS: u32 = 3;
 
+/// Packs a kind and an index.
 pub(super) fn encode(kind: OperationKind, index: usize) -> u64 {
     (index as u64) << KIND_BITS | kind as u64
 }
 
-/// `None`: nothing of ours.
+/// Unpacks a kind and an index; `None` if it is not from here.
 pub(super) fn decode(user_data: u64) -> Option<(OperationKind, usize)> {
     let kind = ALL_KINDS.get((user_data & ((1 << KIND_BITS) - 1)) as usize)?;
     Some((*kind, (user_data >> KIND_BITS) as usize))

@@ -1,26 +1,26 @@
-//! Answers that leave together: copied here when they are ready, and sent by the next call of the ring.
+//! Write batch of the ring: responses are copied into it when they are ready, and sent by the next call.
 //!
-//! A send is tried once, while the kernel takes it over, and never kept: what a socket had no room for comes back. So
-//! nothing of this memory is read once the call has returned and its completions were taken, and no send that went well
-//! costs a completion.
+//! A send is tried once, during submission, and never kept; what the socket does not accept comes back. So nothing of
+//! this memory is read once the call has returned and its completions were taken. A complete send posts no completion.
 
 use super::kernel::Operation;
 
-/// Bytes that leave together at most. As much as fits a core's own cache beside what else is in use.
+/// Maximum bytes in a batch: as much as fits the core's own cache beside other data.
 const CAPACITY_BYTES: usize = 256 * 1024;
-/// Larger ones are sent at once: to copy them would cost more than the call.
+/// Maximum bytes of one write. Larger ones are sent at once, because copying them would cost more than the system call.
 pub(super) const MAX_WRITE_BYTES: usize = 8 * 1024;
 
+/// Writes that are sent together.
 pub(super) struct WriteBatch {
-    /// Never grows: the kernel is told addresses in it.
+    /// Never grows, because the kernel gets addresses in it.
     memory: Box<[u8]>,
     used: usize,
     writes: Vec<BatchedWrite>,
-    /// How many of them have been put into the ring's queue.
+    /// Number of writes moved into the submission queue.
     queued: usize,
 }
 
-/// One stretch for one connection.
+/// One write of one connection.
 #[derive(Clone, Copy)]
 struct BatchedWrite {
     index: usize,
@@ -28,7 +28,7 @@ struct BatchedWrite {
     end: usize,
 }
 
-/// Which letter is a connection's, if there is one.
+/// Index of a connection's write, if it has one.
 pub(super) type WriteIndex = Option<u32>;
 
 impl WriteBatch {
@@ -41,7 +41,8 @@ impl WriteBatch {
         }
     }
 
-    /// Takes bytes for a connection, whose letter is `number` if it has one already. `None`: all must leave first.
+    /// Adds bytes of the connection at `index`, whose write in the batch is `write`. Returns `None` if the batch has to
+    /// be sent first.
     pub fn push(&mut self, index: usize, write: WriteIndex, bytes: &[u8]) -> Option<u32> {
         let end = self.used + bytes.len();
         let room = self.memory.get_mut(self.used..end)?;
@@ -55,7 +56,7 @@ impl WriteBatch {
                 });
                 next
             }
-            // Its letter is the last one and not on its way: it gets longer.
+            // Extends the connection's own write, if it is the last one and not queued.
             Some(write) if write + 1 == next && self.queued < self.writes.len() => {
                 self.writes[write as usize].end = end;
                 write
@@ -67,7 +68,7 @@ impl WriteBatch {
         Some(write)
     }
 
-    /// The next operation to be handed over, with the connection it is for.
+    /// Returns the next send to submit, and its connection.
     pub fn next_send(&mut self, socket_of: impl FnOnce(usize) -> i32) -> Option<(Operation, usize)> {
         let write = self.writes.get(self.queued)?;
         self.queued += 1;
@@ -80,11 +81,12 @@ impl WriteBatch {
         Some((operation, write.index))
     }
 
+    /// Returns whether all writes were moved into the submission queue.
     pub fn all_queued(&self) -> bool {
         self.queued == self.writes.len()
     }
 
-    /// What is left of a letter of which `sent` bytes have left.
+    /// Returns the part of a write after the first `sent` bytes.
     pub fn unsent_part(&self, write: WriteIndex, sent: usize) -> &[u8] {
         let write = write.and_then(|write| self.writes.get(write as usize));
         write
@@ -92,7 +94,7 @@ impl WriteBatch {
             .unwrap_or_default()
     }
 
-    /// All have left or come back. Tells whose they were.
+    /// Removes all writes and calls `each` with their connections.
     pub fn clear(&mut self, mut each: impl FnMut(usize)) {
         for write in self.writes.drain(..) {
             each(write.index);

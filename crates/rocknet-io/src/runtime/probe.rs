@@ -14,7 +14,7 @@ use crate::link::Link;
 use crate::queue::SendQueue;
 
 /// Returns why io_uring is unavailable; `None` if it works. The check creates a ring and exchanges bytes over a socket
-/// pair, because no version number or setting tells reliably.
+/// pair, because no version number or setting is a reliable sign.
 pub fn io_uring_unavailable() -> Option<String> {
     // On a thread of its own, because the caller's thread may have a runtime.
     let tried = thread::Builder::new().spawn(attempt);

@@ -125,7 +125,11 @@ fn context() -> Context<'static> {
 }
 
 /// Completes the ClientHello and the handshake.
-fn handshake(client: &mut TestClient, mut acceptor: ClientHelloAcceptor<SimLink>, config: &Arc<ServerConfig>) -> Tls<SimLink> {
+fn handshake(
+    client: &mut TestClient,
+    mut acceptor: ClientHelloAcceptor<SimLink>,
+    config: &Arc<ServerConfig>,
+) -> Tls<SimLink> {
     let greeted = (0..ROUNDS).find_map(|_| {
         client.transfer().unwrap();
         match acceptor.poll(&mut context()) {

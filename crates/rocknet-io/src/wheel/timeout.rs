@@ -1,4 +1,4 @@
-//! Waiting for something else than a deadline, but not beyond it.
+//! Futures limited by a deadline.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -7,7 +7,8 @@ use std::task::Poll;
 use super::Deadline;
 
 impl Deadline {
-    /// What `future` gives before the deadline; `None`: it is past. What is there when both come at once still counts.
+    /// Returns the output of `future`, or `None` if the deadline expires first. If both are ready at once, the output
+    /// counts.
     pub async fn within<F: Future>(&self, future: F) -> Option<F::Output> {
         let mut future = pin!(future);
         poll_fn(|context| match future.as_mut().poll(context) {
@@ -18,7 +19,7 @@ impl Deadline {
         .await
     }
 
-    /// Until it is past: a pause.
+    /// Waits until the deadline expires.
     pub async fn past(&self) {
         poll_fn(|context| match self.poll_past(context.waker()) {
             true => Poll::Ready(()),
@@ -38,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_waited_for_comes_before_the_deadline_or_not_at_all() {
+    fn within_returns_the_output_before_the_deadline_or_none() {
         let wheel = Wheel::new(Duration::from_millis(10), 4);
         let (deadline, pause) = (wheel.deadline(), wheel.deadline());
         let mut context = Context::from_waker(Waker::noop());
@@ -54,7 +55,7 @@ mod tests {
         assert_eq!(paused.as_mut().poll(&mut context), Poll::Ready(Some(())));
         wheel.advance();
         assert_eq!(never.as_mut().poll(&mut context), Poll::Ready(None));
-        // Both at once.
+        // Both are ready at once.
         assert_eq!(pin!(deadline.within(ready(8))).poll(&mut context), Poll::Ready(Some(8)));
     }
 }

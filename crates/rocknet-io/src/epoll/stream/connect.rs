@@ -1,4 +1,4 @@
-//! A connection from here to a socket file or an address.
+//! Connects to a socket file or an address.
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,14 +10,23 @@ use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 use super::EpollStream;
 
 impl EpollStream {
+    /// Connects to a TCP address. The future may be dropped to give up.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of `connect(2)`, for example `ConnectionRefused`.
     pub async fn connect(address: SocketAddr) -> io::Result<EpollStream> {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
-        // What is sent is whole, and its end is not to wait for the other side.
+        // Messages are written whole, so their last packet must not wait for an acknowledgement (Nagle's algorithm).
         socket.set_tcp_nodelay(true)?;
         EpollStream::begin(socket, &address.into()).await
     }
 
-    /// Where the queue of the file is full, an error of kind `WouldBlock`.
+    /// Connects to a Unix socket file.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of `connect(2)`; `WouldBlock` if the backlog of the listening socket is full.
     pub async fn connect_to_file(path: &Path) -> io::Result<EpollStream> {
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
         EpollStream::begin(socket, &SockAddr::unix(path)?).await

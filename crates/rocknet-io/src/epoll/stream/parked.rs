@@ -1,4 +1,4 @@
-//! A link that nobody uses, for whichever thread wants it next.
+//! Idle connection to a back end, kept for whichever thread needs it next.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::thread::{self, ThreadId};
@@ -10,15 +10,15 @@ use super::{EpollStream, receive};
 use crate::epoll::write_batch::BatchSender;
 use crate::link::Link;
 
-/// It stays with the loop of the thread that used it last, which costs that one nothing when it is wanted again; any other
-/// may take it over.
+/// Idle connection. It stays registered with the event loop of the thread that used it last, so resuming it there costs
+/// nothing. Any other thread may take it over.
 pub struct ParkedConnection {
     socket: AsyncFd<OwnedFd>,
     thread: ThreadId,
 }
 
 impl EpollStream {
-    /// Puts it aside. `None`: something that was to be sent has not left.
+    /// Parks the connection. Returns `None` if a batched write could not be sent completely.
     pub fn park(self) -> Option<ParkedConnection> {
         let EpollStream { socket, sender, .. } = self;
         sender.flush_completely().then(|| ParkedConnection {
@@ -29,23 +29,24 @@ impl EpollStream {
 }
 
 impl ParkedConnection {
-    /// The link again, on this thread; `None` where the other side has closed it meanwhile, or said what nobody asked.
+    /// Resumes the connection on this thread. Returns `None` if the peer has closed it or sent unexpected data
+    /// meanwhile.
     pub fn resume(self) -> Option<EpollStream> {
         if self.thread == thread::current().id() {
-            let mut tcp = EpollStream {
+            let mut stream = EpollStream {
                 sender: BatchSender::for_current_thread(),
                 socket: self.socket,
                 fresh: false,
             };
-            return tcp.is_idle().then_some(tcp);
+            return stream.is_idle().then_some(stream);
         }
         let socket = self.socket.into_inner();
         if receive(socket.as_fd(), &mut [0]) != Err(Errno::AGAIN) {
             return None;
         }
-        let mut tcp = EpollStream::new(socket).ok()?;
-        tcp.expect_nothing();
-        Some(tcp)
+        let mut stream = EpollStream::new(socket).ok()?;
+        stream.expect_nothing();
+        Some(stream)
     }
 }
 

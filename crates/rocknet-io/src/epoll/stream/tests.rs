@@ -1,4 +1,4 @@
-//! Links over sockets of this machine: ends, silence, and files between frames.
+//! Sockets of this machine: resets, idleness, and files between frames.
 
 use std::io::Read;
 use std::net::{TcpListener, TcpStream};
@@ -7,7 +7,7 @@ use super::*;
 use crate::runtime::Runtime;
 
 #[test]
-fn a_reset_is_seen_as_one() {
+fn the_peer_sees_a_reset() {
     for reset in [true, false] {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -29,8 +29,8 @@ fn a_reset_is_seen_as_one() {
     }
 }
 
-/// What is told of a link before and after its peer has done something.
-fn check_silence(expected: bool, act: impl FnOnce(TcpStream) -> Option<TcpStream>) {
+/// Checks `is_idle` before and after the peer acts.
+fn check_idle(expected: bool, act: impl FnOnce(TcpStream) -> Option<TcpStream>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let (socket, _) = listener.accept().unwrap();
@@ -42,31 +42,31 @@ fn check_silence(expected: bool, act: impl FnOnce(TcpStream) -> Option<TcpStream
         assert!(link.is_idle());
         let _peer = act(peer);
         if readable {
-            // What it did has arrived when this returns.
+            // Returns when the data or end has arrived.
             watched.set_nonblocking(false).unwrap();
             let _ = watched.peek(&mut [0]);
         }
-        // The event is heard with the next look at the kernel.
+        // Delivers the event.
         crate::runtime::drain_events().await;
         assert_eq!(link.is_idle(), expected);
     });
 }
 
 #[test]
-fn who_speaks_or_leaves_is_not_silent() {
-    check_silence(true, Some);
-    check_silence(false, |mut peer| {
+fn data_or_the_end_make_a_link_not_idle() {
+    check_idle(true, Some);
+    check_idle(false, |mut peer| {
         std::io::Write::write_all(&mut peer, b"x").unwrap();
         Some(peer)
     });
-    check_silence(false, |peer| {
+    check_idle(false, |peer| {
         drop(peer);
         None
     });
 }
 
 #[test]
-fn files_between_frames_leave_in_order_whatever_the_socket_takes() {
+fn files_between_frames_are_sent_in_order() {
     let content: Vec<u8> = (0..1 << 20).map(|at| (at % 251) as u8).collect();
     let mut named = tempfile::NamedTempFile::new().unwrap();
     std::io::Write::write_all(&mut named, &content).unwrap();
@@ -95,7 +95,7 @@ fn files_between_frames_leave_in_order_whatever_the_socket_takes() {
         }
         assert!(
             !rustix::net::sockopt::tcp_cork(&socket).unwrap(),
-            "nothing is held back"
+            "the socket is still corked"
         );
         if queue.len() == before {
             let read = peer.read(&mut buffer).unwrap();
@@ -109,14 +109,14 @@ fn files_between_frames_leave_in_order_whatever_the_socket_takes() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn what_a_peer_that_is_gone_never_takes_is_not_in_flight() {
+fn nothing_is_in_flight_after_a_reset() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let (mut socket, _) = listener.accept().unwrap();
     socket.set_nonblocking(true).unwrap();
     let bytes = vec![0; 1 << 20];
     while std::io::Write::write(&mut socket, &bytes).is_ok() {}
-    assert!(in_flight(socket.as_fd()) > 0, "it takes nothing");
+    assert!(in_flight(socket.as_fd()) > 0, "nothing is in flight");
     // Unread bytes make this a reset.
     drop(peer);
     socket.set_nonblocking(false).unwrap();

@@ -1,4 +1,4 @@
-//! Where no sockets are driven yet, nothing waits to leave.
+//! Does nothing on systems whose sockets are not supported yet.
 
 pub(crate) struct BatchGuard;
 

@@ -1,4 +1,4 @@
-//! One link's share in what leaves together: what it has put there, and what came back to it.
+//! Access of one link to the write batch of its thread.
 
 use std::os::fd::BorrowedFd;
 use std::rc::Rc;
@@ -6,15 +6,17 @@ use std::task::Waker;
 
 use super::{WriteBatch, WriteTicket, current};
 
-/// To be dropped before the socket is closed: what was put has left then, and what came back is nobody's.
+/// Sends the writes of one socket in batches. It must be dropped before the socket is closed: dropping it flushes the
+/// batch and discards what the socket did not accept.
 pub(crate) struct BatchSender {
-    /// `None`: this thread has no such place.
+    /// `None` if this thread has no batch.
     batch: Option<Rc<WriteBatch>>,
-    /// What lies there of this link, or came back from there, if anything.
+    /// Last write of this link, whether waiting, sent or returned.
     ticket: WriteTicket,
 }
 
 impl BatchSender {
+    /// Returns a sender on the batch of this thread.
     pub fn for_current_thread() -> BatchSender {
         BatchSender {
             batch: current(),
@@ -22,7 +24,7 @@ impl BatchSender {
         }
     }
 
-    /// As [`WriteBatch::step`].
+    /// Counts steps, as [`WriteBatch::step`].
     #[inline]
     pub fn step(&self, steps: u32) {
         if let Some(batch) = &self.batch {
@@ -30,14 +32,14 @@ impl BatchSender {
         }
     }
 
-    /// Takes all the bytes or none, of always the same socket.
+    /// Adds a write, of always the same socket. Returns false if it took none of the bytes.
     #[inline]
     pub fn push(&mut self, socket: BorrowedFd<'_>, waker: &Waker, bytes: &[u8]) -> bool {
         let Some(batch) = &self.batch else { return false };
         batch.push(socket, waker, bytes, &mut self.ticket)
     }
 
-    /// Has what was put leave now, or come back.
+    /// Sends the write of this link now, if it is still in the batch.
     #[inline]
     pub fn flush(&self) {
         if let Some(batch) = &self.batch
@@ -47,14 +49,14 @@ impl BatchSender {
         }
     }
 
-    /// What was put has left. False: some of it came back, and is to be taken first.
+    /// Sends the write of this link now. Returns false if part of it came back and has to be taken first.
     pub fn flush_completely(&self) -> bool {
         self.flush();
         let batch = self.batch.as_ref();
         batch.is_none_or(|batch| !batch.has_unsent(self.ticket))
     }
 
-    /// What did not leave.
+    /// Returns the part of the last write that the socket did not accept.
     #[inline]
     pub fn take_unsent(&self) -> Option<Vec<u8>> {
         self.batch.as_ref()?.take_unsent(self.ticket)

@@ -1,4 +1,4 @@
-//! What leaves together: in order, before anything else of its link, though the loop never rests, and to nobody else.
+//! Batched writes: in order, before anything else of their link, under a busy event loop, and only to their socket.
 
 use std::future::poll_fn;
 use std::io::Read;
@@ -14,12 +14,12 @@ use crate::link::Link;
 use crate::queue::SendQueue;
 use crate::runtime::{Runtime, back_ends, drain_events, spawn};
 
-/// A link and its peer, which gives up in time where nothing comes.
+/// Returns a link and its peer, whose reads time out.
 fn pair() -> (EpollStream, TcpStream) {
     pair_of(|_, _| ())
 }
 
-/// Of sockets that hold little, whatever the machine's settings: they are full long before all of a test has been put.
+/// Like `pair`, with small socket buffers on every machine, which are full long before a test has sent everything.
 fn narrow_pair() -> (EpollStream, TcpStream) {
     pair_of(|socket, peer| {
         SockRef::from(socket).set_send_buffer_size(64 * 1024).unwrap();
@@ -51,18 +51,18 @@ async fn once<T>(mut act: impl FnMut(&mut Context<'_>) -> T) -> T {
     poll_fn(|context| Poll::Ready(act(context))).await
 }
 
-/// Runs a test on a runtime of each kind.
+/// Runs a test on every back end.
 fn on_each(test: impl AsyncFn()) {
     for runtime in back_ends() {
         runtime().block_on(test());
     }
 }
 
-async fn put(link: &mut EpollStream, bytes: &[u8]) -> bool {
+async fn send_batched(link: &mut EpollStream, bytes: &[u8]) -> bool {
     once(|context| link.send_batched(context, &mut queue_of(bytes))).await
 }
 
-/// Whether something is there; `patient`: or comes in time. Meanwhile this thread's runtime does nothing.
+/// Returns whether data is available; if `patient`, waits for it. It blocks the thread and so its runtime.
 fn has_come(peer: &mut TcpStream, patient: bool) -> bool {
     peer.set_nonblocking(!patient).unwrap();
     let come = peer.peek(&mut [0]).is_ok();
@@ -77,42 +77,42 @@ fn read(peer: &mut TcpStream, length: usize) -> Vec<u8> {
 }
 
 #[test]
-fn all_leaves_when_there_is_nothing_more_to_do() {
+fn the_batch_is_sent_when_the_event_loop_is_idle() {
     on_each(async || {
         let (mut one, mut first) = pair();
         let (mut two, mut second) = pair();
-        assert!(put(&mut one, b"one").await && put(&mut two, b"two").await);
+        assert!(send_batched(&mut one, b"one").await && send_batched(&mut two, b"two").await);
         assert!(!has_come(&mut first, false) && !has_come(&mut second, false), "not yet");
-        let (sent, heard) = tokio::sync::oneshot::channel();
+        let (sent, received) = tokio::sync::oneshot::channel();
         thread::spawn(move || sent.send((read(&mut first, 3), read(&mut second, 3))));
-        assert_eq!(heard.await.expect("both"), (b"one".to_vec(), b"two".to_vec()));
+        assert_eq!(received.await.expect("both"), (b"one".to_vec(), b"two".to_vec()));
     });
 }
 
 #[test]
-fn it_leaves_though_tasks_wake_themselves_for_ever() {
+fn the_batch_is_sent_while_tasks_keep_waking_themselves() {
     on_each(async || {
         let (mut link, mut peer) = pair();
-        assert!(put(&mut link, b"answer").await);
+        assert!(send_batched(&mut link, b"answer").await);
         let (mut busy, _silent) = pair();
         spawn(poll_fn(move |context| {
             context.waker().wake_by_ref();
             let _ = busy.poll_send(context, &mut SendQueue::default());
             Poll::Pending
         }));
-        let (sent, mut heard) = tokio::sync::oneshot::channel();
+        let (sent, mut received) = tokio::sync::oneshot::channel();
         thread::spawn(move || sent.send(read(&mut peer, 6)));
-        let heard = poll_fn(|context| {
-            // Never idle: the root is woken as well.
+        let response = poll_fn(|context| {
+            // Never idle: the root task is woken as well.
             context.waker().wake_by_ref();
-            std::pin::Pin::new(&mut heard).poll(context)
+            std::pin::Pin::new(&mut received).poll(context)
         });
-        assert_eq!(heard.await.expect("an answer"), b"answer");
+        assert_eq!(response.await.expect("a response"), b"answer");
     });
 }
 
 #[test]
-fn it_leaves_before_anything_else_of_its_link_happens() {
+fn the_batch_is_sent_before_any_other_action_of_its_link() {
     type Act = fn(&mut EpollStream, &mut Context<'_>);
     let acts: [(Act, &[u8]); 3] = [
         (|link, _| link.flush(), b""),
@@ -125,28 +125,28 @@ fn it_leaves_before_anything_else_of_its_link_happens() {
             b"more",
         ),
     ];
-    for (number, (act, behind)) in acts.into_iter().enumerate() {
+    for (number, (act, after)) in acts.into_iter().enumerate() {
         Runtime::new(8).unwrap().block_on(async {
             let (mut link, mut peer) = pair();
-            assert!(put(&mut link, b"answer").await);
+            assert!(send_batched(&mut link, b"answer").await);
             once(|context| act(&mut link, context)).await;
             assert!(has_come(&mut peer, true), "{number}");
             drop(link);
             let mut all = Vec::new();
             peer.read_to_end(&mut all).unwrap();
-            assert_eq!(all, [b"answer", behind].concat(), "{number}");
+            assert_eq!(all, [b"answer", after].concat(), "{number}");
         });
     }
 }
 
 #[test]
-fn it_leaves_before_the_end_of_the_other_side_is_told() {
+fn the_batch_is_sent_before_the_end_of_the_peer_is_returned() {
     on_each(async || {
         let (mut link, mut peer) = pair();
         peer.shutdown(std::net::Shutdown::Write).unwrap();
         let mut put = 0;
         let end = poll_fn(|context| {
-            // Anew each time: the loop has all leave before it waits for the end.
+            // Again each time, because the event loop flushes before it waits for the end.
             put += 1;
             assert!(link.send_batched(context, &mut queue_of(b"x")));
             let mut buffer = [0; 8];
@@ -159,7 +159,7 @@ fn it_leaves_before_the_end_of_the_other_side_is_told() {
 }
 
 #[test]
-fn what_finds_no_room_comes_back_to_its_own_link_and_leaves_in_order() {
+fn unsent_bytes_return_to_their_link_and_are_sent_in_order() {
     const MESSAGES: usize = 4000;
     on_each(async || {
         let content = |seed: usize, number: usize| vec![(seed * 7 + number) as u8; 1000];
@@ -175,7 +175,7 @@ fn what_finds_no_room_comes_back_to_its_own_link_and_leaves_in_order() {
                 (link, SendQueue::default())
             })
             .collect();
-        // The first two take nothing until all was put.
+        // The first two read nothing until all was sent.
         let slow: Vec<_> = readers.drain(..2).collect();
         let mut threads: Vec<_> = readers.into_iter().map(thread::spawn).collect();
         for number in 0..MESSAGES {
@@ -207,7 +207,7 @@ fn what_finds_no_room_comes_back_to_its_own_link_and_leaves_in_order() {
             .await
             .expect("sent");
         }
-        // The one that was quick has ended first.
+        // The fast reader ends first.
         let mut seeds: Vec<usize> = Vec::new();
         for thread in threads {
             let received = thread.join().expect("a reader").expect("all");
@@ -225,7 +225,7 @@ fn what_finds_no_room_comes_back_to_its_own_link_and_leaves_in_order() {
 }
 
 #[test]
-fn what_comes_back_is_told_though_nothing_else_happens() {
+fn unsent_bytes_wake_their_task() {
     on_each(async || {
         let (mut link, _peer) = narrow_pair();
         let mut queue = queue_of(&[0; 1 << 20]);
@@ -238,19 +238,19 @@ fn what_comes_back_is_told_though_nothing_else_happens() {
             let _ = ended.recv_timeout(PATIENCE);
             drop(sent);
         });
-        // Nothing of what was before ends the sleep.
+        // Consumes all earlier events, so that none ends the sleep.
         for _ in 0..10 {
             drain_events().await;
         }
-        // In a task: whoever wakes the root of a runtime ends its sleep, whatever it sleeps in.
-        let (told, unsent) = tokio::sync::oneshot::channel();
+        // In a spawned task, because waking the root task would end the sleep of any runtime.
+        let (returned, unsent) = tokio::sync::oneshot::channel();
         spawn(async move {
-            assert!(put(&mut link, b"no room").await);
+            assert!(send_batched(&mut link, b"no room").await);
             let unsent = poll_fn(|context| match link.take_unsent() {
                 None => std::pin::Pin::new(&mut past).poll(context).map(|_| None),
                 unsent => Poll::Ready(unsent),
             });
-            let _ = told.send(unsent.await);
+            let _ = returned.send(unsent.await);
         });
         assert_eq!(unsent.await.expect("a task").as_deref(), Some(&b"no room"[..]));
         drop(done);
@@ -259,22 +259,22 @@ fn what_comes_back_is_told_though_nothing_else_happens() {
 }
 
 #[test]
-fn what_a_dropped_link_had_put_has_left_and_is_nobody_elses() {
+fn the_writes_of_a_dropped_link_are_sent_and_reach_no_other_socket() {
     on_each(async || {
         let (mut link, mut peer) = pair();
-        assert!(put(&mut link, b"last words").await);
+        assert!(send_batched(&mut link, b"last words").await);
         drop(link);
         assert_eq!(read(&mut peer, 10), b"last words");
-        // One that nobody listens to.
+        // A connection that the peer has reset.
         let (mut link, peer) = pair();
         SockRef::from(&peer)
             .set_linger(Some(std::time::Duration::ZERO))
             .unwrap();
         drop(peer);
-        assert!(put(&mut link, b"lost").await);
+        assert!(send_batched(&mut link, b"lost").await);
         link.flush();
         let (mut other, mut listener) = pair();
-        assert!(other.take_unsent().is_none() && put(&mut other, b"mine").await);
+        assert!(other.take_unsent().is_none() && send_batched(&mut other, b"mine").await);
         other.flush();
         assert_eq!((read(&mut listener, 4), other.take_unsent()), (b"mine".to_vec(), None));
         assert_eq!(link.take_unsent().as_deref(), Some(&b"lost"[..]));

@@ -1,4 +1,4 @@
-//! One connection of a random program and who is at its other end: each says bytes whose place can be told from them.
+//! One connection of a random scenario and its peer. Both send bytes that reveal their position.
 
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
@@ -18,7 +18,7 @@ use crate::link::{Link, Received};
 use crate::pipe::PipePool;
 use crate::queue::SendQueue;
 
-/// What one side says from a place on: bytes that tell the place. No more than twice what a pipe holds.
+/// Returns the bytes that one side sends from a position on; at most twice what a pipe holds.
 fn bytes(seed: usize, from: usize, length: usize) -> &'static [u8] {
     static ALL: LazyLock<Vec<u8>> = LazyLock::new(|| (0..2_097_152).map(|at| (at % 251) as u8).collect());
     let from = (seed + from) % 251;
@@ -48,14 +48,14 @@ impl Flag {
 #[derive(Default)]
 pub struct LinkRecord {
     received: usize,
-    /// Given to the link to be sent.
+    /// Bytes given to the link.
     sent: usize,
     received_end: bool,
     finished: bool,
     error: Option<io::Error>,
 }
 
-/// A connection, as protocols drive theirs: what came back goes first.
+/// Connection that uses its link as protocols do: unsent bytes that came back go first.
 struct TestConnection {
     link: UringStream,
     backlog: SendQueue,
@@ -96,7 +96,7 @@ impl TestConnection {
             let expected = bytes(self.seed + 100, record.received, received.len());
             assert!(
                 *received == *expected,
-                "other bytes than were sent, from {}",
+                "received other bytes than were sent, from {}",
                 record.received
             );
             record.received += received.len();
@@ -119,13 +119,13 @@ impl TestConnection {
         poll_fn(|context| self.poll_backlog(context)).await
     }
 
-    /// All has left.
+    /// Waits until everything was sent.
     async fn finish(&mut self) -> io::Result<()> {
         poll_fn(|context| {
             loop {
                 ready!(self.poll_backlog(context))?;
                 self.link.flush();
-                // Tells if something could not be sent.
+                // Returns the error of a send that failed.
                 ready!(self.link.poll_send(context, &mut self.backlog))?;
                 match self.link.take_unsent() {
                     Some(unsent) => self.backlog.put_back(unsent),
@@ -158,7 +158,7 @@ impl TestConnection {
             }
         }
         if rng.chance(20) {
-            // Lets go with whatever is on its way.
+            // Drops the link while operations are in flight.
             return Ok(());
         }
         self.finish().await?;
@@ -173,7 +173,7 @@ impl TestConnection {
     }
 }
 
-/// One connection and who is at its other end.
+/// One connection and its peer.
 pub struct Pair {
     pub task: Option<Pin<Box<dyn Future<Output = io::Result<()>>>>>,
     pub woken: Arc<Flag>,
@@ -184,7 +184,7 @@ pub struct Pair {
     wrote: usize,
     read: usize,
     pub saw_end: bool,
-    /// The peer went away with something unread.
+    /// The peer has closed with unread data.
     pub peer_left: bool,
 }
 
@@ -192,7 +192,7 @@ impl Pair {
     pub fn new(driver: &Rc<Driver>, rng: &mut SeededRng) -> Pair {
         let (ours, theirs) = UnixStream::pair().expect("sockets");
         for socket in [&ours, &theirs] {
-            // Full soon, or with room for what is received in bulk.
+            // Full soon, or with room for large receives.
             let room = [4096, 4096, 128 * 1024][rng.below(3)];
             rustix::net::sockopt::set_socket_send_buffer_size(socket, room).expect("an option");
         }
@@ -248,7 +248,7 @@ impl Pair {
                 let expected = bytes(self.seed, self.read, got);
                 assert!(
                     buffer[..got] == *expected,
-                    "the peer reads something else, from {}",
+                    "the peer received other bytes, from {}",
                     self.read
                 );
                 self.read += got;
@@ -269,16 +269,16 @@ impl Pair {
 
     pub fn check(&self, lost: bool, broken: bool, total: &mut Totals) {
         let record = self.record.borrow();
-        assert!(self.read <= record.sent, "the peer read more than was said");
+        assert!(self.read <= record.sent, "the peer read more than was sent");
         match &record.error {
-            Some(error) => assert!(lost || broken || self.peer_left, "out of the blue: {error}"),
+            Some(error) => assert!(lost || broken || self.peer_left, "unexpected error: {error}"),
             None if record.finished && !self.peer_left && !lost => {
-                assert_eq!(self.read, record.sent, "not all that was said has arrived");
+                assert_eq!(self.read, record.sent, "not everything sent has arrived");
             }
             None => {}
         }
         if record.received_end && !lost {
-            assert_eq!(record.received, self.wrote, "not all was heard");
+            assert_eq!(record.received, self.wrote, "not everything was received");
         }
         total.received += record.received;
         total.sent += self.read;

@@ -1,4 +1,4 @@
-//! Children of a process with a ring.
+//! Child processes of a process with a ring.
 
 use std::future::Future;
 use std::io::{Read, Write};
@@ -8,7 +8,7 @@ use super::{on_ring, once, pair, queue_of, receive, send};
 use crate::runtime::drain_events;
 
 #[test]
-fn children_do_not_inherit_it() {
+fn children_do_not_inherit_the_ring() {
     on_ring(async |driver| {
         let (mut link, mut peer) = pair(&driver);
         let listed = Command::new("ls").args(["-l", "/proc/self/fd"]).output().expect("ls");
@@ -20,23 +20,23 @@ fn children_do_not_inherit_it() {
 }
 
 #[test]
-fn a_child_that_lives_on_holds_nothing_open() {
+fn a_running_child_keeps_no_socket_open() {
     on_ring(async |driver| {
         let (mut link, mut peer) = pair(&driver);
         let mut waiting = Box::pin(async move {
-            let heard = receive(&mut link, 100).await;
-            (link, heard)
+            let received = receive(&mut link, 100).await;
+            (link, received)
         });
         assert!(once(|context| waiting.as_mut().poll(context)).await.is_pending());
         drain_events().await;
-        // Started while an operation is in the kernel, it waits for its input as long as it has one.
+        // Started while an operation is in flight; it lives until its input is closed.
         let mut child = Command::new("cat")
             .stdin(std::process::Stdio::piped())
             .spawn()
             .expect("cat");
         peer.write_all(b"word").expect("sent");
-        let (mut link, heard) = waiting.await;
-        assert_eq!(heard.expect("bytes"), b"word");
+        let (mut link, received) = waiting.await;
+        assert_eq!(received.expect("bytes"), b"word");
         send(&mut link, &mut queue_of(b"answer")).await.expect("sent");
         drop(link);
         drain_events().await;

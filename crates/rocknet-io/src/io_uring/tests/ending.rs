@@ -1,4 +1,4 @@
-//! Links and peers that go away, at any moment.
+//! Links that are dropped and peers that close, at any moment.
 
 use std::future::{Future, poll_fn};
 use std::io::{ErrorKind, Read, Write};
@@ -11,8 +11,8 @@ use crate::link::Link;
 use crate::runtime::drain_events;
 
 #[test]
-fn a_link_may_be_let_go_at_any_moment() {
-    /// As a connection does: hears a word, says two, and again.
+fn a_link_may_be_dropped_at_any_moment() {
+    /// Acts as a connection does: receives one message, sends two, and repeats.
     async fn talk(mut link: UringStream) {
         for _ in 0..4 {
             if receive(&mut link, 100).await.is_err() {
@@ -57,7 +57,7 @@ fn a_link_may_be_let_go_at_any_moment() {
                     drop(talk);
                     drain_events().await;
                     peer.set_nonblocking(false).expect("an option");
-                    // Nothing of the link is left open: the peer reads to the end.
+                    // No copy of the socket is left open, so the peer reads to the end.
                     let end = peer.read_to_end(&mut Vec::new());
                     assert!(
                         end.is_ok() || end.is_err_and(|error| error.kind() == ErrorKind::ConnectionReset),
@@ -72,7 +72,7 @@ fn a_link_may_be_let_go_at_any_moment() {
 }
 
 #[test]
-fn a_peer_that_goes_away_is_an_end_or_an_error() {
+fn a_peer_that_closes_is_an_end_or_an_error() {
     on_ring(async |driver| {
         // While sending more than there is room for.
         let (mut link, peer) = pair(&driver);
@@ -86,17 +86,17 @@ fn a_peer_that_goes_away_is_an_end_or_an_error() {
             sent
         })
         .await;
-        assert_eq!(sent.expect_err("nobody takes it").kind(), ErrorKind::BrokenPipe);
+        assert_eq!(sent.expect_err("the peer has closed").kind(), ErrorKind::BrokenPipe);
 
-        // Between two answers: the first to notice is a send of many.
+        // Between two responses, where a batched write notices it first.
         let (mut link, mut peer) = pair(&driver);
         peer.write_all(b"question").expect("sent");
         assert_eq!(receive(&mut link, 100).await.expect("bytes"), b"question");
         drop(peer);
         assert!(once(|context| link.send_batched(context, &mut queue_of(b"answer"))).await);
         link.flush();
-        let told = receive(&mut link, 100).await;
-        assert_eq!(told.expect_err("nobody took it").kind(), ErrorKind::BrokenPipe);
+        let error = receive(&mut link, 100).await;
+        assert_eq!(error.expect_err("the peer has closed").kind(), ErrorKind::BrokenPipe);
 
         // While waiting for more.
         let (mut link, peer) = pair(&driver);

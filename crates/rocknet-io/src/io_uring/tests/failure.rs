@@ -1,4 +1,4 @@
-//! Rings that fail, or cannot be had.
+//! Rings that fail or are unavailable.
 
 use std::future::Future;
 use std::io::{Read, Write};
@@ -12,7 +12,7 @@ use crate::runtime::io_uring_unavailable;
 use crate::stream::Stream;
 
 #[test]
-fn when_the_ring_fails_connections_go_on_without_it() {
+fn after_a_failure_connections_continue_with_epoll() {
     on_ring(async |driver| {
         let (link, mut peer) = pair(&driver);
         let mut link = Stream::IoUring(link);
@@ -21,7 +21,7 @@ fn when_the_ring_fails_connections_go_on_without_it() {
         let mut waiting = Box::pin(receive(&mut link, 100));
         assert!(once(|context| waiting.as_mut().poll(context)).await.is_pending());
         driver.fail();
-        assert!(current().is_none(), "it is offered to others");
+        assert!(current().is_none(), "the failed ring is still offered");
         peer.write_all(b"after").expect("sent");
         assert_eq!(waiting.as_mut().await.expect("bytes"), b"after");
         drop(waiting);
@@ -33,10 +33,10 @@ fn when_the_ring_fails_connections_go_on_without_it() {
 }
 
 #[test]
-fn without_memory_to_lock_there_is_a_ring_or_the_reason() {
+fn a_low_memlock_limit_is_no_obstacle_or_is_the_reason() {
     use rustix::process::{Resource, Rlimit, setrlimit};
     use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
-    if !in_own_process("io_uring::tests::failure::without_memory_to_lock_there_is_a_ring_or_the_reason") {
+    if !in_own_process("io_uring::tests::failure::a_low_memlock_limit_is_no_obstacle_or_is_the_reason") {
         return;
     }
     let before = io_uring_unavailable();
@@ -45,33 +45,33 @@ fn without_memory_to_lock_there_is_a_ring_or_the_reason() {
         maximum: Some(0),
     };
     setrlimit(Resource::Memlock, none).expect("a limit");
-    // Who may lock memory without limit is not asked for it.
+    // The limit does not apply to a process with this capability.
     let mut rights = capabilities(None).expect("rights");
     rights.effective.remove(CapabilitySet::IPC_LOCK);
     set_capabilities(None, rights).expect("fewer rights");
     match io_uring_unavailable() {
-        // Since Linux 5.12 rings are counted as any memory.
+        // Since Linux 5.12 rings are charged to the memory cgroup.
         None => assert_eq!(before, None),
-        Some(told) => assert!(before.is_some() || told.contains("LimitMEMLOCK"), "{told}"),
+        Some(reason) => assert!(before.is_some() || reason.contains("LimitMEMLOCK"), "{reason}"),
     }
 }
 
 #[test]
-fn without_descriptors_there_is_a_reason_instead_of_a_ring() {
+fn without_descriptors_io_uring_is_unavailable() {
     if let Some(reason) = io_uring_unavailable() {
         skip(Need::IoUring, &reason);
         return;
     }
-    if in_own_process("io_uring::tests::failure::without_descriptors_there_is_a_reason_instead_of_a_ring") {
+    if in_own_process("io_uring::tests::failure::without_descriptors_io_uring_is_unavailable") {
         use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
         let limit = getrlimit(Resource::Nofile);
-        // Enough for the runtime and not for the ring; then for everything.
+        // Enough for the runtime and not for the ring; then for both.
         let open = std::fs::read_dir("/proc/self/fd").expect("a list").count() as u64;
         for (room, works) in [(0, false), (3, false), (4, false), (64, true)] {
             let current = Some(open + room);
             setrlimit(Resource::Nofile, Rlimit { current, ..limit }).expect("a limit");
-            let told = io_uring_unavailable();
-            assert_eq!(told.is_none(), works, "with room for {room}: {told:?}");
+            let reason = io_uring_unavailable();
+            assert_eq!(reason.is_none(), works, "with room for {room}: {reason:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Names that are looked up ahead.
+//! Prefetch of paths.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -12,25 +12,25 @@ use crate::io_uring::prefetch_path;
 use crate::isolated_test::in_own_process;
 
 #[test]
-fn what_is_opened_while_the_ring_ends_is_closed() {
-    if !in_own_process("io_uring::tests::path_prefetch::what_is_opened_while_the_ring_ends_is_closed") {
+fn descriptors_opened_while_the_ring_ends_are_closed() {
+    if !in_own_process("io_uring::tests::path_prefetch::descriptors_opened_while_the_ring_ends_are_closed") {
         return;
     }
     let descriptors = || std::fs::read_dir("/proc/self/fd").expect("a list").count();
     let root = Arc::new(Root::open("/").expect("a folder"));
-    // What the first runtime of a process opens for all.
+    // Opens what the first runtime of a process keeps open.
     on_ring(async |_| {});
     let before = descriptors();
     for round in 0..100 {
         on_ring(async |driver| {
-            // What is asked for below /proc a thread of the kernel looks for.
-            let names = (0..50).map(|_| prefetch_path(root.clone(), b"proc/self/status", ResolveFlags::BENEATH));
-            let mut names: Vec<_> = names.map(|names| Box::pin(names.expect("room"))).collect();
-            for name in &mut names {
-                let _ = name.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            // A kernel thread looks up paths below /proc.
+            let lookups = (0..50).map(|_| prefetch_path(root.clone(), b"proc/self/status", ResolveFlags::BENEATH));
+            let mut lookups: Vec<_> = lookups.map(|lookup| Box::pin(lookup.expect("room"))).collect();
+            for lookup in &mut lookups {
+                let _ = lookup.as_mut().poll(&mut Context::from_waker(Waker::noop()));
             }
             driver.turn(false);
-            // By the failure of the ring, or with its runtime.
+            // The ring ends by a failure, or with its runtime.
             if round % 2 == 0 {
                 driver.fail();
             }

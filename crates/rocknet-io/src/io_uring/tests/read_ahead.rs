@@ -1,4 +1,4 @@
-//! Files that are read ahead.
+//! Read-ahead of files.
 
 use std::fs::File;
 use std::io::Write;
@@ -10,7 +10,7 @@ use crate::file;
 use crate::read_ahead::read_ahead;
 use crate::runtime::drain_events;
 
-/// A file on a disk, none of it in memory, as far as the kernel obeys.
+/// Returns a file whose pages the kernel was advised to drop from the page cache.
 fn cold_file(length: usize) -> Arc<File> {
     let mut file = tempfile::tempfile().expect("a file");
     file.write_all(&pattern(length)).expect("written");
@@ -27,7 +27,7 @@ fn files_are_read_ahead() {
             (10, 0, 10),
             (3_000_000, 0, 3_000_000),
             (3_000_000, 1_048_576, 1_048_576),
-            // Cut short since it was asked how long it is.
+            // Truncated since its length was read.
             (300_000, 200_000, 1_000_000),
             (300_000, 400_000, 10),
         ] {
@@ -41,7 +41,7 @@ fn files_are_read_ahead() {
                 assert!(file::is_resident(&file, at), "byte {at} of {length}");
             }
         }
-        // What cannot be read is met when it is sent.
+        // A read error is ignored here, because sending returns it.
         let folder = Arc::new(File::open(".").expect("a folder"));
         assert!(read_ahead(&folder, 0, 10).expect("room").await);
         assert_eq!(driver.counts(), before);
@@ -49,7 +49,7 @@ fn files_are_read_ahead() {
 }
 
 #[test]
-fn reads_may_be_let_go_and_are_bounded() {
+fn reads_may_be_dropped_and_are_bounded() {
     on_ring(async |driver| {
         let before = driver.counts();
         let file = cold_file(1_000_000);
@@ -57,7 +57,7 @@ fn reads_may_be_let_go_and_are_bounded() {
             .take(10_000)
             .collect();
         assert!((2..10_000).contains(&all.len()), "{} reads at once", all.len());
-        // Before they are handed over, when they have begun, and when they have ended unheard.
+        // Dropped before submission, while in flight, and after an end that was not polled.
         all.truncate(all.len() / 2);
         assert!(once(|context| all[0].as_mut().poll(context)).await.is_pending());
         drain_events().await;
@@ -83,7 +83,7 @@ fn a_ring_that_fails_ends_its_reads() {
         let idle = read_ahead(&file, 0, 1_000_000).expect("room");
         assert!(once(|context| waiting.as_mut().poll(context)).await.is_pending());
         driver.fail();
-        assert!(!waiting.await && !idle.await, "others have to bring it");
-        assert!(read_ahead(&file, 0, 1).is_none(), "it is offered to others");
+        assert!(!waiting.await && !idle.await, "the caller has to read it");
+        assert!(read_ahead(&file, 0, 1).is_none(), "the failed ring is still offered");
     });
 }

@@ -1,4 +1,4 @@
-//! What arrives: whole, in order, and no more than somebody wants.
+//! Received data: complete, in order, and no more than is wanted.
 
 use std::future::poll_fn;
 use std::io::{ErrorKind, Write};
@@ -34,13 +34,13 @@ fn all_arrives_in_order_whatever_is_offered() {
 }
 
 #[test]
-fn an_end_that_comes_with_the_bytes_is_told() {
+fn an_end_that_comes_with_the_bytes_is_seen() {
     for (length, is_waiting) in [(1, true), (3000, true), (1, false), (3000, false), (100_000, false)] {
         on_ring(async |driver| {
             let (mut link, mut peer) = pair(&driver);
             link.expect_nothing();
             if is_waiting {
-                // The operation waits before anything is sent.
+                // The operation is armed before anything is sent.
                 let mut buffer = [0; 1];
                 poll_fn(|context| {
                     assert!(link.poll_recv(context, &mut buffer).is_pending());
@@ -58,12 +58,12 @@ fn an_end_that_comes_with_the_bytes_is_told() {
 }
 
 #[test]
-fn more_than_all_buffers_hold_arrives_nevertheless() {
+fn more_data_than_all_buffers_hold_arrives() {
     const LINKS: usize = 150;
     const EACH: usize = 100_000;
     on_ring(async |driver| {
         let (mut links, mut peers): (Vec<_>, Vec<_>) = (0..LINKS).map(|_| pair(&driver)).unzip();
-        // The operations wait before anything is sent, so that all of them want buffers in the same turn.
+        // The operations are armed before anything is sent, so that all need buffers in the same turn.
         for link in &mut links {
             let mut buffer = [0; 1];
             poll_fn(|context| {
@@ -84,12 +84,12 @@ fn more_than_all_buffers_hold_arrives_nevertheless() {
 }
 
 #[test]
-fn who_does_not_read_is_not_read_for() {
+fn no_data_is_read_for_a_task_that_does_not_receive() {
     on_ring(async |driver| {
         let (mut link, mut peer) = pair(&driver);
         peer.write_all(b"first").expect("sent");
         assert_eq!(receive(&mut link, 100).await.expect("bytes"), b"first");
-        // From now on an operation waits in the kernel, and nobody asks what it brings.
+        // From now on an operation is armed, and its data is not received.
         let mut buffer = [0; 1];
         assert!(
             once(|context| link.poll_recv(context, &mut buffer).map(drop))
@@ -107,7 +107,10 @@ fn who_does_not_read_is_not_read_for() {
             }
             drain_events().await;
         }
-        assert!(sent < 4_000_000, "{sent} bytes were taken though nobody read them");
+        assert!(
+            sent < 4_000_000,
+            "{sent} bytes were accepted although none was received"
+        );
         drop(peer);
         assert!(receive_all(&mut link, 65_536).await == content[..sent]);
     });
@@ -123,9 +126,9 @@ fn large_transfers_use_large_receives_and_small_ones_do_not() {
     for small_before in [false, true] {
         on_ring(async |driver| {
             let (mut link, mut peer) = pair(&driver);
-            let words = |peer: &mut UnixStream| peer.write_all(b"word").expect("sent");
+            let send_word = |peer: &mut UnixStream| peer.write_all(b"word").expect("sent");
             for _ in 0..20 * usize::from(small_before) {
-                words(&mut peer);
+                send_word(&mut peer);
                 assert_eq!(receive(&mut link, 65_536).await.expect("bytes"), b"word");
                 assert!(!receives_large(&driver));
             }
@@ -142,10 +145,10 @@ fn large_transfers_use_large_receives_and_small_ones_do_not() {
                 assert!(receives_large(&driver), "it was received in small pieces");
                 peer = sender.join().expect("a sender");
                 for _ in 0..20 {
-                    words(&mut peer);
+                    send_word(&mut peer);
                     assert_eq!(receive(&mut link, 65_536).await.expect("bytes"), b"word");
                 }
-                assert!(!receives_large(&driver), "each word costs a call");
+                assert!(!receives_large(&driver), "each word costs a system call");
             }
         });
     }
@@ -156,12 +159,12 @@ fn ends_and_resets_are_seen_by_large_receives() {
     for cut in [false, true] {
         on_ring(async |driver| {
             let (mut link, mut peer) = pair(&driver);
-            // More than is taken at once, of which the rest waits in the socket.
+            // More than one receive takes, so that the rest waits in the socket.
             peer.write_all(&pattern(100_000)).expect("sent");
             let first = receive(&mut link, 65_536).await.expect("bytes");
             assert!(first == pattern(100_000)[..first.len()]);
             if cut {
-                // The peer of a Unix socket that goes with something unread cuts the connection.
+                // A Unix socket that closes with unread data resets the connection.
                 send(&mut link, &mut queue_of(b"unread")).await.expect("sent");
             }
             drop(peer);

@@ -1,4 +1,4 @@
-//! What leaves: together where it can, in order whatever there is room for.
+//! Sent data: in batches where possible, and always in order.
 
 use std::future::poll_fn;
 use std::io::{Read, Write};
@@ -11,10 +11,10 @@ use crate::queue::SendQueue;
 use crate::runtime::{drain_events, spawn};
 
 #[test]
-fn many_answers_share_a_few_calls() {
+fn many_responses_share_a_few_system_calls() {
     const LINKS: usize = 32;
     const ROUNDS: usize = 10;
-    /// Some twenty completions are brought by a call, and a few calls find nothing.
+    /// One call brings about twenty completions, and a few calls find none.
     const CALLS_A_ROUND: usize = 8;
     on_ring(async |driver| {
         let mut peers = Vec::new();
@@ -25,7 +25,7 @@ fn many_answers_share_a_few_calls() {
                     assert!(once(|context| link.send_batched(context, &mut queue_of(b"answer"))).await);
                 }
             });
-            // The first is received by a call of its own.
+            // The first message is received by `recv(2)`.
             peer.write_all(b"question").expect("sent");
             peers.push(peer);
         }
@@ -40,7 +40,7 @@ fn many_answers_share_a_few_calls() {
             drain_events().await;
             for peer in &mut peers {
                 let mut answer = [0; 6];
-                peer.read_exact(&mut answer).expect("an answer");
+                peer.read_exact(&mut answer).expect("a response");
                 assert_eq!(&answer, b"answer");
             }
             if round == 0 {
@@ -50,14 +50,14 @@ fn many_answers_share_a_few_calls() {
         let calls = driver.calls() - before;
         assert!(
             calls <= ROUNDS * CALLS_A_ROUND,
-            "{calls} calls for {} answers",
+            "{calls} calls for {} responses",
             ROUNDS * LINKS
         );
     });
 }
 
 #[test]
-fn what_finds_no_room_comes_back_and_leaves_in_order() {
+fn unsent_bytes_come_back_and_are_sent_in_order() {
     for (message, count) in [(10, 50_000), (700, 5000), (8000, 400), (50_000, 60)] {
         on_ring(async |driver| {
             let (mut link, mut peer) = pair(&driver);
@@ -70,7 +70,7 @@ fn what_finds_no_room_comes_back_and_leaves_in_order() {
             let mut returned = 0;
             for message in content.chunks(message) {
                 let mut queue = queue_of(message);
-                // Taken at once mostly, and looked after only now and then: so messages pile up in one turn.
+                // Mostly batched at once and taken back only now and then, so that messages accumulate in one turn.
                 poll_fn(|context| {
                     while let Some(unsent) = link.take_unsent() {
                         returned += 1;

@@ -1,4 +1,4 @@
-//! Turns of the ring: nobody keeps it for himself, and the runtime's own events come through it.
+//! Turns of the ring: no connection starves others, and events of the runtime are delivered.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -14,22 +14,22 @@ use crate::runtime::{drain_events, spawn};
 use crate::ticker::Ticker;
 
 #[test]
-fn who_is_always_busy_does_not_keep_others_waiting() {
+fn a_busy_task_does_not_starve_others() {
     on_ring(async |driver| {
         let (mut waiting, mut peer) = pair(&driver);
         let (mut busy, mut drain) = pair(&driver);
-        let heard = Rc::new(Cell::new(false));
-        let hearing = Rc::clone(&heard);
+        let received = Rc::new(Cell::new(false));
+        let receiving = Rc::clone(&received);
         spawn(async move {
-            hearing.set(receive(&mut waiting, 100).await.is_ok_and(|word| word == b"word"));
+            receiving.set(receive(&mut waiting, 100).await.is_ok_and(|word| word == b"word"));
         });
         drain_events().await;
         let drain = thread::spawn(move || drain.read_to_end(&mut Vec::new()));
         peer.write_all(b"word").expect("sent");
-        // The runtime never gets to the point where it would sleep.
+        // The runtime never parks.
         let mut sends = 0;
         poll_fn(|context| {
-            if heard.get() || sends == 10_000 {
+            if received.get() || sends == 10_000 {
                 return Poll::Ready(());
             }
             sends += 1;
@@ -39,16 +39,16 @@ fn who_is_always_busy_does_not_keep_others_waiting() {
             Poll::Pending
         })
         .await;
-        assert!(heard.get(), "not heard in {sends} sends");
+        assert!(received.get(), "not received within {sends} sends");
         drop(busy);
         drain.join().expect("a reader").expect("an end");
     });
 }
 
 #[test]
-fn the_runtimes_own_events_are_heard_too() {
+fn events_of_the_runtime_are_delivered() {
     on_ring(async |driver| {
-        // A timer, and a connection that waits all the time.
+        // A timer, and a connection that always waits.
         let (mut link, mut peer) = pair(&driver);
         spawn(async move {
             receive_all(&mut link, 100).await;
@@ -68,17 +68,17 @@ fn the_runtimes_own_events_are_heard_too() {
         .await;
         ticker.stop();
         // Another thread, again and again while this one sleeps.
-        let (say, mut hear) = tokio::sync::mpsc::unbounded_channel();
-        let talker = thread::spawn(move || {
+        let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
+        let thread = thread::spawn(move || {
             for number in 0..200 {
-                say.send(number).expect("somebody who hears");
+                sender.send(number).expect("an open channel");
                 peer.write_all(b"and this").expect("sent");
                 thread::yield_now();
             }
         });
         for number in 0..200 {
-            assert_eq!(hear.recv().await, Some(number));
+            assert_eq!(receiver.recv().await, Some(number));
         }
-        talker.join().expect("a talker");
+        thread.join().expect("a sender");
     });
 }

@@ -13,7 +13,7 @@ use rustls::{HandshakeKind, ServerConnection};
 use super::{NAME, TlsConfigs, configs, context, pattern};
 use crate::link::Link;
 use crate::queue::SendQueue;
-use crate::sim::{self, SimPeer, SimLink};
+use crate::sim::{self, SimLink, SimPeer};
 use crate::tls::{ClientSide, Tls, TlsBuffers};
 use crate::wheel::Wheel;
 

@@ -1,4 +1,4 @@
-//! Connections from here: made, refused, and no room for them.
+//! Connections that are established, refused, or find a full backlog.
 
 use std::future::poll_fn;
 use std::io::{ErrorKind, Read, Write};
@@ -31,7 +31,7 @@ trait ReadAndWrite: Read + Write {}
 impl<T: Read + Write> ReadAndWrite for T {}
 
 #[test]
-fn a_file_and_an_address_are_connected_to() {
+fn connects_to_a_file_and_to_an_address() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     check(
@@ -51,8 +51,8 @@ fn a_file_and_an_address_are_connected_to() {
 }
 
 #[test]
-fn where_nobody_listens_the_system_says_so() {
-    // Bound, so that nobody else listens there, and never listened at.
+fn without_a_listener_the_error_of_the_system_is_returned() {
+    // Bound, so that no other process listens there, and not listening.
     let bound = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     bound.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
     let address = bound.local_addr().unwrap().as_socket().unwrap();
@@ -83,7 +83,7 @@ fn where_nobody_listens_the_system_says_so() {
 }
 
 #[test]
-fn a_file_whose_queue_is_full_is_not_waited_for() {
+fn a_full_backlog_is_an_error_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("socket");
     let listener = Socket::new(Domain::UNIX, Type::STREAM, None).unwrap();
@@ -96,7 +96,7 @@ fn a_file_whose_queue_is_full_is_not_waited_for() {
                 Ok(link) => links.push(link),
                 Err(error) => break error,
             }
-            assert!(links.len() < 10, "a queue without an end");
+            assert!(links.len() < 10, "the backlog has no bound");
         };
         assert_eq!(error.kind(), ErrorKind::WouldBlock);
     });

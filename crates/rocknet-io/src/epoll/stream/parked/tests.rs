@@ -1,4 +1,4 @@
-//! Links that are put aside: by one thread and for another, with whatever drives them, and whatever has happened meanwhile.
+//! Parked connections: resumed on the same and on another thread, on every back end, after any action of the peer.
 
 use std::future::poll_fn;
 use std::io::{Read, Write};
@@ -32,7 +32,7 @@ async fn put(link: &mut EpollStream, bytes: &[u8]) {
     assert!(taken.await);
 }
 
-/// One message each way.
+/// Exchanges one message in each direction.
 async fn talk(link: &mut EpollStream, peer: &mut UnixStream) {
     let mut queue = queue_of(b"question");
     poll_fn(|context| {
@@ -60,16 +60,20 @@ async fn talk(link: &mut EpollStream, peer: &mut UnixStream) {
 }
 
 #[test]
-fn any_thread_goes_on_with_it() {
+fn any_thread_resumes_it() {
     for runtime in back_ends() {
         for moves in [false, true] {
             let (sent, taken) = std::sync::mpsc::channel::<(ParkedConnection, UnixStream)>();
             let (back, ended) = std::sync::mpsc::channel::<()>();
             let go_on = move |parked: ParkedConnection, mut peer: UnixStream| async move {
-                let mut link = parked.resume().expect("a link that stands");
+                let mut link = parked.resume().expect("an open connection");
                 for _ in 0..3 {
                     talk(&mut link, &mut peer).await;
-                    link = link.park().expect("all has left").resume().expect("a link that stands");
+                    link = link
+                        .park()
+                        .expect("everything was sent")
+                        .resume()
+                        .expect("an open connection");
                 }
             };
             let other = thread::spawn(move || {
@@ -81,10 +85,10 @@ fn any_thread_goes_on_with_it() {
             runtime().block_on(async {
                 let (mut link, mut peer) = pair();
                 talk(&mut link, &mut peer).await;
-                let parked = link.park().expect("all has left");
+                let parked = link.park().expect("everything was sent");
                 if moves {
                     sent.send((parked, peer)).unwrap();
-                    // Its first loop is still there.
+                    // The event loop of the first thread still exists.
                     assert!(ended.recv().is_err());
                 } else {
                     go_on(parked, peer).await;
@@ -97,15 +101,15 @@ fn any_thread_goes_on_with_it() {
 }
 
 #[test]
-fn what_was_put_leaves_before_it_rests() {
+fn batched_writes_are_sent_before_it_is_parked() {
     Runtime::new(8).unwrap().block_on(async {
         let (mut link, mut peer) = pair();
         put(&mut link, b"last words").await;
         let parked = link.park();
-        let mut heard = [0; 10];
-        peer.read_exact(&mut heard).unwrap();
-        assert!(&heard == b"last words" && parked.is_some());
-        // Nobody takes these.
+        let mut received = [0; 10];
+        peer.read_exact(&mut received).unwrap();
+        assert!(&received == b"last words" && parked.is_some());
+        // The peer has closed, so this write fails.
         let (mut link, peer) = pair();
         drop(peer);
         put(&mut link, b"lost").await;
@@ -114,7 +118,7 @@ fn what_was_put_leaves_before_it_rests() {
 }
 
 #[test]
-fn it_is_given_up_where_the_other_side_spoke_or_left() {
+fn it_is_given_up_after_data_or_the_end() {
     let acts: [fn(UnixStream) -> Option<UnixStream>; 2] = [
         |mut peer| {
             peer.write_all(b"x").unwrap();
@@ -129,12 +133,12 @@ fn it_is_given_up_where_the_other_side_spoke_or_left() {
         for act in acts {
             runtime().block_on(async {
                 let (link, peer) = pair();
-                let parked = link.park().expect("all has left");
+                let parked = link.park().expect("everything was sent");
                 let _peer = act(peer);
                 drain_events().await;
                 assert!(parked.resume().is_none(), "on its own thread");
                 let (link, peer) = pair();
-                let parked = link.park().expect("all has left");
+                let parked = link.park().expect("everything was sent");
                 let _peer = act(peer);
                 let other = thread::spawn(move || runtime().block_on(async { parked.resume().is_none() }));
                 assert!(other.join().unwrap(), "on another");
