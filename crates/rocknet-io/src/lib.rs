@@ -30,6 +30,8 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
+#![deny(missing_docs)]
+
 pub mod byte_budget;
 #[cfg(unix)]
 pub mod child;
