@@ -35,9 +35,9 @@ struct PoolInner {
     free: RefCell<Vec<PipeEnds>>,
     /// Number of open pipes, including those in use.
     count: Cell<usize>,
-    /// Whether a pipe was taken since the last tick.
+    /// True if a pipe was taken since the last tick.
     was_used: Cell<bool>,
-    /// Whether the system refused a pipe since the last tick. Asking again for every piece would cost more than
+    /// True if the system refused a pipe since the last tick. Asking again for every piece would cost more than
     /// copying.
     creation_failed: Cell<bool>,
 }
@@ -57,7 +57,7 @@ impl Default for PipePool {
 }
 
 impl PipePool {
-    /// Creates a pool of at most `max_pipes` pipes. None is opened yet.
+    /// Creates a pool of at most `max_pipes` pipes, which are opened on demand.
     pub fn new(max_pipes: usize) -> PipePool {
         PipePool(Rc::new(PoolInner {
             max_pipes,
@@ -123,8 +123,8 @@ impl Pipe {
         self.buffered
     }
 
-    /// Moves bytes of a socket into the pipe, as many as there is room for. Returns 0 if there are none, at the end of
-    /// the stream, or without a pipe; a receive shows which.
+    /// Moves bytes of a socket into the pipe, as many as there is room for. Returns 0 without data, at the end of the
+    /// stream, or without a pipe; a receive shows which.
     #[cfg(unix)]
     pub(crate) fn fill(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
         let room = PIPE_BYTES.saturating_sub(self.buffered as usize);

@@ -12,7 +12,7 @@ mod system;
 
 pub use system::Ticker;
 
-/// Whether the ticker needs the timers of the Tokio runtime.
+/// True if the ticker needs the timers of the Tokio runtime.
 pub(crate) const NEEDS_RUNTIME_TIME: bool = system::NEEDS_RUNTIME_TIME;
 
 #[cfg(test)]

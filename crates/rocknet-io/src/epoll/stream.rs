@@ -81,7 +81,7 @@ impl Acceptor {
         Ok(Acceptor(register(listener)?))
     }
 
-    /// Accepts the next connection. Pending if there is none.
+    /// Accepts the next connection. Pending while the backlog is empty.
     ///
     /// # Errors
     ///

@@ -58,7 +58,7 @@ impl RingState {
                 slot.unsent = self
                     .write_batch
                     .unsent_part(slot.pending_write, sent.unwrap_or(0))
-                    .to_vec()
+                    .to_vec();
             }
         }
         let has_unsent = !slot.unsent.is_empty();

@@ -30,7 +30,7 @@ struct InFlight {
     is_abandoned: bool,
 }
 
-/// What an operation does. Its descriptors stay open at least until it was submitted.
+/// Command of a file operation. Its descriptors stay open at least until it was submitted.
 pub(super) enum FileCommand {
     /// Reads into memory that outlives the operation.
     Read {

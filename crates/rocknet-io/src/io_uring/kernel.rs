@@ -86,7 +86,7 @@ pub(super) struct Completion {
     pub user_data: u64,
     /// Result as of a system call: negative is an error.
     pub result: i32,
-    /// Whether further completions of the operation follow.
+    /// True if further completions of the operation follow.
     pub more: bool,
     /// Id of the provided buffer that was filled.
     pub buffer: Option<u16>,

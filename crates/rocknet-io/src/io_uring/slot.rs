@@ -19,7 +19,7 @@ pub(super) enum ReceiveState {
     Cancelled,
 }
 
-/// How the incoming bytes of a connection ended.
+/// Cause of the end of a connection's incoming bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReceiveEnd {
     Closed,
@@ -35,7 +35,7 @@ pub(super) struct ConnectionSlot {
     pub receive_mode: ReceiveMode,
     /// The receive operation only polls for readiness, because large receives are on.
     pub poll_only: bool,
-    /// Whether it is a Unix socket, whose end the kernel may fail to report; see
+    /// True for a Unix socket, whose end the kernel may fail to report; see
     /// [`Kernel::has_ended`](super::kernel::Kernel::has_ended).
     pub is_unix: bool,
     /// Data of a Unix socket has arrived since the last check for its end.
@@ -94,8 +94,8 @@ impl ConnectionSlot {
         }
     }
 
-    /// Returns whether large receives are on and all data is in the socket: none was received and none waits to be
-    /// sent.
+    /// Returns whether large receives are on and no data is outside of the socket, whether received or waiting
+    /// to be sent.
     pub fn holds_no_bytes(&self) -> bool {
         self.receive_mode.is_large()
             && self.receiving == ReceiveState::Idle
@@ -143,7 +143,7 @@ impl ConnectionSlot {
         at
     }
 
-    /// Moves data that was not received to memory of the connection. Returns false if there is none.
+    /// Moves data that was not received to memory of the connection. Returns false if there was no such data.
     pub fn stash_filled(&mut self, buffers: &mut ProvidedBuffers) -> bool {
         let any = !self.filled.is_empty();
         for filled in self.filled.drain(..) {

@@ -48,7 +48,7 @@ pub(super) struct RingState {
     pub is_watching_epoll: bool,
     /// Error of a submission, which the next `enter` returns.
     submit_error: Option<io::Error>,
-    /// Whether the kernel has ended all operations, so that the memory may be freed.
+    /// True once the kernel has ended all operations, so that the memory may be freed.
     has_quiesced: bool,
     /// Number of system calls of the ring.
     #[cfg(test)]

@@ -8,7 +8,6 @@ pub const PROSE: &[&str] = &[
     "crates/rocknet-files",
     "crates/rocknet-gateway",
     "crates/rocknet-handler",
-    "crates/rocknet-io",
     "crates/rocknet-pages",
     "crates/rocknet-proto",
     "crates/rocknet-routing",
@@ -40,6 +39,5 @@ pub const TYPE_NAMES: &[&str] = &[
     "crates/rocknet-config",
     "crates/rocknet-files",
     "crates/rocknet-gateway",
-    "crates/rocknet-io",
     "crates/rocknet-proto",
 ];

@@ -44,7 +44,7 @@ impl Flag {
     }
 }
 
-/// What is known of a link from outside.
+/// Record of a link's traffic, kept outside of it.
 #[derive(Default)]
 pub struct LinkRecord {
     received: usize,

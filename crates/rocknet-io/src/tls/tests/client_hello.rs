@@ -25,7 +25,7 @@ fn client_of(config: &ClientConfig, size: usize) -> ClientConnection {
         let mut config = config.clone();
         let mut left = filler;
         while left > 0 {
-            // A name costs its length and one byte; none is empty.
+            // A name costs its length and one byte, and must not be empty.
             let name = left.min(256) - usize::from(left == 257);
             config.alpn_protocols.push(vec![b'-'; name - 1]);
             left -= name;
