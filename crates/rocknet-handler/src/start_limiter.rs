@@ -7,7 +7,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
-use rocknet_io::runtime::{hear, spawn};
+use rocknet_io::runtime::{drain_events, spawn};
 
 /// Handshakes begun in a turn. Each takes from 0.2 ms (ECDSA) to 1 ms (RSA): with four, an answer is late by a few
 /// milliseconds at worst, and the turn's own cost is still nothing beside them.
@@ -76,7 +76,7 @@ impl StartLimiter {
 
     /// The loop looks at its events before it goes on behind a yield.
     async fn start_iteration(self) {
-        hear().await;
+        drain_events().await;
         self.0.is_scheduled.set(false);
         self.0.started.set(0);
         for _ in 0..self.0.per_iteration {

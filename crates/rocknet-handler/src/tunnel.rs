@@ -13,7 +13,7 @@ use std::io;
 use std::task::{Context, Poll};
 
 use rocknet_io::link::Link;
-use rocknet_io::pipe::Pipes;
+use rocknet_io::pipe::PipePool;
 use rocknet_io::queue::SendQueue;
 
 pub use close_state::CloseState;
@@ -36,5 +36,5 @@ pub struct Scratch<'a> {
     /// To send from: empty, and to be left empty.
     pub queue: &'a mut SendQueue,
     /// To move through what is much.
-    pub pipes: &'a Pipes,
+    pub pipes: &'a PipePool,
 }

@@ -46,7 +46,7 @@ pub fn bind_to_thread(command: &mut Command, user: Option<&User>, parent_death_s
         parent_death_signal: Some(parent_death_signal),
         ..ChildSetup::default()
     };
-    // Only the name of a directory can cause an error, and there is none.
+    // Only the name of a directory can cause an error, and no directory is set.
     let _ = prepare(command, setup);
 }
 
@@ -127,7 +127,7 @@ mod system {
     /// already, but those it inherited may not be. Kernels before 5.11 lack the call.
     #[allow(unsafe_code)]
     fn set_close_on_exec() {
-        // SAFETY: only flags of descriptors change; none is closed before the program is replaced.
+        // SAFETY: only flags of descriptors change; no descriptor is closed before the program is replaced.
         let _ = unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) };
     }
 

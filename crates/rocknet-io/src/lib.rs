@@ -1,4 +1,36 @@
-//! Sockets, files and time: the one home of system calls and of `unsafe`. Knows nothing of HTTP.
+//! Sockets, files and time: the home of system calls and of `unsafe`. It knows nothing of HTTP.
+//!
+//! A connection is a [`Link`](link::Link), whatever carries its bytes: epoll, io_uring, TLS over either, or memory.
+//! What is to be sent waits in a [`SendQueue`](queue::SendQueue). A [`Runtime`](runtime::Runtime) is the event loop of
+//! one worker, and a [`Wheel`](wheel::Wheel) holds its deadlines.
+//!
+//! ```
+//! use std::task::{Context, Poll, Waker};
+//!
+//! use rocknet_io::link::Link;
+//! use rocknet_io::queue::SendQueue;
+//! use rocknet_io::sim;
+//!
+//! // A link in memory, as tests of protocols use it. A worker gets its links from `stream::Stream`.
+//! let (mut link, peer) = sim::pair();
+//! let mut context = Context::from_waker(Waker::noop());
+//!
+//! peer.send(b"ping");
+//! let mut buffer = [0; 64];
+//! match link.poll_recv(&mut context, &mut buffer)? {
+//!     Poll::Ready(received) => assert_eq!(&*received, b"ping"),
+//!     Poll::Pending => panic!("the bytes are there"),
+//! }
+//!
+//! let mut queue = SendQueue::default();
+//! queue.buffer().extend_from_slice(b"pong");
+//! assert!(link.poll_send(&mut context, &mut queue)?.is_ready());
+//! assert!(queue.is_empty());
+//! assert_eq!(*peer.received(), *b"pong");
+//! # Ok::<(), std::io::Error>(())
+//! ```
+
+#![deny(missing_docs)]
 
 pub mod byte_budget;
 #[cfg(unix)]
@@ -7,6 +39,7 @@ pub mod child;
 pub mod confined_fs;
 #[cfg(unix)]
 pub mod descriptors;
+pub mod epoll;
 #[cfg(all(unix, not(target_vendor = "apple")))]
 pub mod fd_channel;
 #[cfg(target_vendor = "apple")]
@@ -14,15 +47,12 @@ pub mod fd_channel;
 pub mod fd_channel;
 #[cfg(unix)]
 pub mod file;
+#[cfg(target_os = "linux")]
+pub mod io_uring;
 #[cfg(test)]
 mod isolated_test;
 pub mod link;
 pub mod machine;
-#[cfg(unix)]
-mod outgoing;
-#[cfg(not(unix))]
-#[path = "outgoing/portable.rs"]
-mod outgoing;
 pub mod owned_thread;
 pub mod pipe;
 #[cfg(unix)]
@@ -32,8 +62,6 @@ pub mod privileges;
 pub mod program;
 pub mod queue;
 pub mod read_ahead;
-#[cfg(target_os = "linux")]
-pub mod ring;
 pub mod runtime;
 #[cfg(unix)]
 pub mod sealed_file;
@@ -42,8 +70,6 @@ pub mod sim;
 pub mod socket;
 #[cfg(unix)]
 pub mod stream;
-#[cfg(unix)]
-pub mod tcp;
 #[cfg(unix)]
 pub mod temp_file;
 pub mod terminal;

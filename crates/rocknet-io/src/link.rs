@@ -1,7 +1,7 @@
-//! A Link is a pipe of bytes to one peer, whatever carries it: TCP, a Unix socket, a ring, TLS over any of them.
+//! Trait for a connected byte transport to one peer: TCP, a Unix socket, or TLS over either.
 //!
-//! It is shaped for completion as well as readiness: a receive is offered the worker's buffer and may use it, or bring
-//! bytes of its own; a send is given the whole queue and takes from its front what has truly left.
+//! It fits completion as well as readiness. A receive may fill the caller's buffer or return a buffer of the link. A
+//! send gets the whole queue and removes from its front what was sent.
 
 use std::io;
 use std::ops::Deref;
@@ -12,12 +12,12 @@ use bytes::Bytes;
 use crate::pipe::Pipe;
 use crate::queue::SendQueue;
 
-/// Bytes that have come in: in the buffer that was offered, or in one that the link owns.
+/// Received bytes: in the caller's buffer, or in a buffer of the link.
 pub enum Received<'b> {
-    /// The front of the offered buffer.
-    Lent(&'b [u8]),
-    /// A buffer of the link's own; it goes back to the link when dropped.
-    Held(Bytes),
+    /// Front of the caller's buffer.
+    Borrowed(&'b [u8]),
+    /// Buffer of the link, released when it is dropped.
+    Owned(Bytes),
 }
 
 impl Deref for Received<'_> {
@@ -26,96 +26,120 @@ impl Deref for Received<'_> {
     #[inline]
     fn deref(&self) -> &[u8] {
         match self {
-            Received::Lent(bytes) => bytes,
-            Received::Held(bytes) => bytes,
+            Received::Borrowed(bytes) => bytes,
+            Received::Owned(bytes) => bytes,
         }
     }
 }
 
+/// Connected byte transport to one peer.
+///
+/// All methods are called by the task that owns the connection, on the thread that made the link.
 pub trait Link {
-    /// Receives what is there. Empty: the peer has ended its side, and every later receive says so again.
+    /// Receives the available bytes. Empty bytes mean that the peer has ended its side; every later call returns the
+    /// same.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the connection, for example `ConnectionReset`.
     fn poll_recv<'b>(&mut self, context: &mut Context<'_>, buffer: &'b mut [u8]) -> Poll<io::Result<Received<'b>>>;
 
-    /// Whether nothing has come, not even the end. What has come is lost: this is for links on which nothing is awaited,
-    /// and which are of no use if something came. Nobody is woken when it does.
-    fn is_silent(&mut self) -> bool {
+    /// Returns whether neither data nor the end of the stream has arrived. Data that has arrived is lost, so this is
+    /// for pooled connections, which are useless once anything arrived. The task is not woken for later data.
+    fn is_idle(&mut self) -> bool {
         let mut context = Context::from_waker(Waker::noop());
         self.poll_recv(&mut context, &mut [0]).is_pending()
     }
 
-    /// Sends from the front of the queue. Ready when the queue is empty; while pending, some of it may have left.
+    /// Sends from the front of the queue. Ready when the queue is empty; while pending, part of it may have been sent.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the connection, for example `BrokenPipe`. The queue still holds what was not sent.
     fn poll_send(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>>;
 
-    /// Moves what is there into an empty pipe, so that it passes through no memory of this process. 0: nothing was moved, and
-    /// receiving tells why. For links that send files so, too.
-    fn fill(&mut self, _: &mut Context<'_>, _: &mut Pipe) -> io::Result<usize> {
+    /// Moves the available bytes into an empty pipe, so that they never enter the memory of this process. Returns 0 if
+    /// nothing was moved; `poll_recv` then returns the reason. For links that also send files from the kernel.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the connection.
+    fn fill_pipe(&mut self, _: &mut Context<'_>, _: &mut Pipe) -> io::Result<usize> {
         Ok(0)
     }
 
-    /// Takes the whole queue, to be sent with what others send in this turn; or nothing of it, and `false`.
+    /// Takes the whole queue, to be sent in one batch with the writes of other connections in this iteration of the
+    /// event loop. Returns `false` if it took nothing.
     ///
-    /// Whether there is room is not known yet: whoever sends like this asks [`Link::take_unsent`] each time before it does
-    /// anything else, and calls [`Link::flush`] before it lets the link go.
-    fn send_together(&mut self, _: &mut Context<'_>, _: &mut SendQueue) -> bool {
+    /// The socket may turn out to have no room. A caller of this method therefore calls [`Link::take_unsent`] each time
+    /// before it does anything else, and [`Link::flush`] before it drops the link.
+    fn send_batched(&mut self, _: &mut Context<'_>, _: &mut SendQueue) -> bool {
         false
     }
 
-    /// What `send_together` took and there was no room for. The task is woken when there is such; nothing is received or
-    /// sent before it was taken. It is the front of all that is still to be sent.
+    /// Returns the part of a batched write that the socket did not accept. The task is woken when there is one, and
+    /// neither receiving nor sending goes on before it was taken. It belongs to the front of everything still to be
+    /// sent.
     fn take_unsent(&mut self) -> Option<Vec<u8>> {
         None
     }
 
-    /// Has all that `send_together` took leave now, or come back.
+    /// Sends the batched writes now. What the socket does not accept is returned by [`Link::take_unsent`].
     fn flush(&mut self) {}
 
-    /// Tells the peer that nothing more will come; receiving goes on.
+    /// Shuts down the sending side; receiving goes on.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of `shutdown(2)`.
     fn shut_down(&mut self) -> io::Result<()>;
 
-    /// Lets the peer see, when the link is dropped, that something is missing: what has not left is thrown away, and the
-    /// end is no polite one.
+    /// Makes the drop of the link visible to the peer as a reset (RST), so that it does not take a truncated stream for
+    /// a complete one. Unsent bytes are discarded.
     fn reset(&mut self);
 
-    /// All that was to be said has been said, and the link will be dropped: a link that tells its peer of such an end, as
-    /// TLS does, tells it now. Without this call a peer takes the end for a cut.
+    /// Ends the link in the way its protocol knows, before it is dropped: TLS sends close_notify. Without this call the
+    /// peer sees a truncated stream.
     fn finish(&mut self) {}
 
-    /// From now on the peer may be silent for as long as it likes: it is asked from time to time whether it is still there,
-    /// where that can be asked.
+    /// Turns on TCP keepalive where the transport has it, because the peer may be silent for any length of time from
+    /// now on.
     fn keep_alive(&mut self) {}
 
-    /// Limits the bytes that the kernel accepts and cannot send yet: beyond it the link counts as full. What was accepted
-    /// stays accepted. `None` restores the system's default; links without such a limit ignore the call.
+    /// Limits the bytes that the kernel accepts but cannot send yet (`TCP_NOTSENT_LOWAT`); beyond the limit the link
+    /// counts as full. Bytes accepted before stay accepted. `None` restores the system's default. Links without such a
+    /// limit ignore the call.
     fn limit_unsent(&mut self, _: Option<u32>) {}
 
-    /// Bytes handed to the kernel that the peer has not acknowledged, where that can be told. A slow peer is seen to
-    /// take these long before the socket has room again.
+    /// Returns the bytes given to the kernel that the peer has not acknowledged; 0 where that is unknown. It shows the
+    /// progress of a slow peer long before the socket has room again.
     fn in_flight(&self) -> u64;
 
-    /// Whether files and pipes in the queue leave without passing through memory of this process (`sendfile`, `splice`).
+    /// Returns whether files and pipes in the queue are sent without passing through memory of this process
+    /// (`sendfile`, `splice`).
     fn sends_files(&self) -> bool;
 }
 
-/// A link whose kind is not known to its user.
+/// A link whose type is known only at run time.
 impl<L: Link + ?Sized> Link for Box<L> {
     fn poll_recv<'b>(&mut self, context: &mut Context<'_>, buffer: &'b mut [u8]) -> Poll<io::Result<Received<'b>>> {
         (**self).poll_recv(context, buffer)
     }
 
-    fn is_silent(&mut self) -> bool {
-        (**self).is_silent()
+    fn is_idle(&mut self) -> bool {
+        (**self).is_idle()
     }
 
     fn poll_send(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>> {
         (**self).poll_send(context, queue)
     }
 
-    fn fill(&mut self, context: &mut Context<'_>, pipe: &mut Pipe) -> io::Result<usize> {
-        (**self).fill(context, pipe)
+    fn fill_pipe(&mut self, context: &mut Context<'_>, pipe: &mut Pipe) -> io::Result<usize> {
+        (**self).fill_pipe(context, pipe)
     }
 
-    fn send_together(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> bool {
-        (**self).send_together(context, queue)
+    fn send_batched(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> bool {
+        (**self).send_batched(context, queue)
     }
 
     fn take_unsent(&mut self) -> Option<Vec<u8>> {

@@ -1,4 +1,4 @@
-//! Addresses of this machine, for people who want to reach it from another one.
+//! IP addresses at which other machines reach this one.
 
 use std::net::IpAddr;
 
@@ -9,8 +9,8 @@ mod system;
 #[path = "machine/portable.rs"]
 mod system;
 
-/// The addresses that other machines may reach this one by: those of its interfaces, without loopback and link-local
-/// ones. IPv4 comes first. Empty where the system does not list them.
+/// Returns the addresses of this machine's interfaces without loopback and link-local ones, IPv4 first. Empty where the
+/// system does not list them.
 pub fn addresses() -> Vec<IpAddr> {
     let mut all = system::addresses();
     all.retain(|address| match address {

@@ -1,7 +1,7 @@
-//! Pipes: where bytes stay in the kernel on their way from one socket to another, and the few that a worker has for it.
+//! Pool of kernel pipes, through which bytes move from socket to socket without entering this process (`splice(2)`).
 //!
-//! A pipe is taken when there is something to move, and is back as soon as that has left: with one worker's tunnels moving
-//! one after the other, mostly the same pipe serves all of them. One with bytes in it is never used for anything else.
+//! A pipe is taken when there is something to move and goes back as soon as it is empty. The tunnels of a worker move
+//! data one after the other, so one pipe mostly serves them all. A pipe that still holds bytes is never reused.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -17,96 +17,100 @@ mod system;
 #[path = "pipe/portable.rs"]
 mod system;
 
-use system::Ends;
+use system::PipeEnds;
 
-/// Most pipes of one worker. More than one is only needed where a side does not take what was moved; beyond, bytes are
-/// copied.
-pub const MOST: usize = 16;
-/// Most bytes moved into a pipe at once, and so held by it. On loopback a MiB cost 0.49 of copying through 64 KiB, 0.44 through
-/// so much, and 0.43 through 1 MiB.
-pub const ROOM: usize = 256 * 1024;
+/// Default maximum of pipes of one worker. More than one is only needed while a receiver does not take what was moved.
+/// Without a free pipe, bytes are copied.
+pub const MAX_PIPES: usize = 16;
+/// Maximum bytes moved into a pipe at once, and so held by it. On loopback a MiB cost 0.49 of copying with 64 KiB, 0.44
+/// with 256 KiB, and 0.43 with 1 MiB.
+pub const PIPE_BYTES: usize = 256 * 1024;
 
-/// The pipes of one worker.
-pub struct Pipes(Rc<Shelf>);
+/// Pool of the pipes of one worker.
+pub struct PipePool(Rc<PoolInner>);
 
-struct Shelf {
-    most: usize,
-    /// Those with nothing in them that nobody uses.
-    free: RefCell<Vec<Ends>>,
-    /// Those there are, with those in use.
+struct PoolInner {
+    max_pipes: usize,
+    /// Empty pipes that are not in use.
+    free: RefCell<Vec<PipeEnds>>,
+    /// Number of open pipes, including those in use.
     count: Cell<usize>,
-    /// One was wanted since the last tick.
-    wanted: Cell<bool>,
-    /// The system has refused one since the last tick: to ask it for every piece would cost more than copying.
-    refused: Cell<bool>,
+    /// True if a pipe was taken since the last tick.
+    was_used: Cell<bool>,
+    /// True if the system refused a pipe since the last tick. Asking again for every piece would cost more than
+    /// copying.
+    creation_failed: Cell<bool>,
 }
 
-/// A pipe, as soon as something is put into it. It goes back when dropped, or is closed if there is still something in it.
+/// A pipe of the pool, opened when bytes are first put into it. On drop it returns to the pool if it is empty, and is
+/// closed otherwise.
 pub struct Pipe {
-    ends: Option<Ends>,
-    held: u64,
-    shelf: Rc<Shelf>,
+    ends: Option<PipeEnds>,
+    buffered: u64,
+    pool: Rc<PoolInner>,
 }
 
-impl Default for Pipes {
-    fn default() -> Pipes {
-        Pipes::new(MOST)
+impl Default for PipePool {
+    fn default() -> PipePool {
+        PipePool::new(MAX_PIPES)
     }
 }
 
-impl Pipes {
-    pub fn new(most: usize) -> Pipes {
-        Pipes(Rc::new(Shelf {
-            most,
+impl PipePool {
+    /// Creates a pool of at most `max_pipes` pipes, which are opened on demand.
+    pub fn new(max_pipes: usize) -> PipePool {
+        PipePool(Rc::new(PoolInner {
+            max_pipes,
             free: RefCell::default(),
             count: Cell::new(0),
-            wanted: Cell::new(false),
-            refused: Cell::new(false),
+            was_used: Cell::new(false),
+            creation_failed: Cell::new(false),
         }))
     }
 
-    /// For one thing to be moved. Where all are in use, or the system has none to give, nothing can be put into it, and what
-    /// is to be moved has to be copied.
+    /// Returns a pipe for one transfer. If all pipes are in use or the system refuses one, nothing can be put into it,
+    /// and the caller has to copy.
     pub fn pipe(&self) -> Pipe {
         Pipe {
             ends: None,
-            held: 0,
-            shelf: Rc::clone(&self.0),
+            buffered: 0,
+            pool: Rc::clone(&self.0),
         }
     }
 
-    /// Closes what nobody has used since the last call, and asks the system again if it has refused.
+    /// Closes the free pipes if none was taken since the last call, and allows a new attempt after a refusal of the
+    /// system. To be called periodically.
     pub fn tick(&self) {
-        self.0.refused.set(false);
-        if !self.0.wanted.replace(false) {
-            self.close();
+        self.0.creation_failed.set(false);
+        if !self.0.was_used.replace(false) {
+            self.close_idle();
         }
     }
 
-    /// Closes all that nobody uses.
-    pub fn close(&self) {
-        let Pipes(shelf) = self;
-        let closed = std::mem::take(&mut *shelf.free.borrow_mut());
-        shelf.count.set(shelf.count.get() - closed.len());
+    /// Closes all pipes that are not in use.
+    pub fn close_idle(&self) {
+        let PipePool(pool) = self;
+        let closed = std::mem::take(&mut *pool.free.borrow_mut());
+        pool.count.set(pool.count.get() - closed.len());
     }
 
-    /// How many are open.
+    /// Returns the number of open pipes.
     pub fn count(&self) -> usize {
         self.0.count.get()
     }
 }
 
-impl Shelf {
-    fn take(&self) -> Option<Ends> {
-        self.wanted.set(true);
+impl PoolInner {
+    fn take(&self) -> Option<PipeEnds> {
+        self.was_used.set(true);
         if let Some(ends) = self.free.borrow_mut().pop() {
             return Some(ends);
         }
-        if self.count.get() >= self.most || self.refused.get() {
+        if self.count.get() >= self.max_pipes || self.creation_failed.get() {
             return None;
         }
-        let opened = system::open(ROOM);
-        self.refused.set(opened.is_err());
+        let opened = system::open(PIPE_BYTES);
+        self.creation_failed.set(opened.is_err());
         let ends = opened.ok()?;
         self.count.set(self.count.get() + 1);
         Some(ends)
@@ -114,52 +118,53 @@ impl Shelf {
 }
 
 impl Pipe {
-    /// Bytes in it.
-    pub fn held(&self) -> u64 {
-        self.held
+    /// Returns the number of bytes in the pipe.
+    pub fn buffered(&self) -> u64 {
+        self.buffered
     }
 
-    /// Moves in what a socket has, as far as there is room. 0: nothing, the end, or no pipe; receiving tells which.
+    /// Moves bytes of a socket into the pipe, as many as there is room for. Returns 0 without data, at the end of the
+    /// stream, or without a pipe; a receive shows which.
     #[cfg(unix)]
     pub(crate) fn fill(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
-        let room = ROOM.saturating_sub(self.held as usize);
-        self.put(|ends| system::fill(ends, socket, room))
+        let room = PIPE_BYTES.saturating_sub(self.buffered as usize);
+        self.write_with(|ends| system::fill(ends, socket, room))
     }
 
-    /// Moves out what a socket takes.
+    /// Moves bytes out of the pipe into a socket, as many as it accepts.
     #[cfg(unix)]
     pub(crate) fn drain(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
-        let held = self.held as usize;
-        self.get(|ends| system::drain(ends, socket, held))
+        let buffered = self.buffered as usize;
+        self.read_with(|ends| system::drain(ends, socket, buffered))
     }
 
-    /// Copies in what there is room for: for links that have no socket.
+    /// Copies bytes into the pipe, for links without a socket.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.put(|ends| system::write(ends, bytes))
+        self.write_with(|ends| system::write(ends, bytes))
     }
 
-    /// Copies out what is in front: for links that have to see what they send.
+    /// Copies bytes from the front of the pipe, for links that have to read what they send.
     pub(crate) fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        self.get(|ends| system::read(ends, room))
+        self.read_with(|ends| system::read(ends, room))
     }
 
-    fn put(&mut self, put: impl FnOnce(&Ends) -> io::Result<usize>) -> io::Result<usize> {
+    fn write_with(&mut self, write: impl FnOnce(&PipeEnds) -> io::Result<usize>) -> io::Result<usize> {
         if self.ends.is_none() {
-            self.ends = self.shelf.take();
+            self.ends = self.pool.take();
         }
         let Some(ends) = &self.ends else { return Ok(0) };
-        let moved = put(ends)?;
-        self.held += moved as u64;
+        let moved = write(ends)?;
+        self.buffered += moved as u64;
         Ok(moved)
     }
 
-    fn get(&mut self, get: impl FnOnce(&Ends) -> io::Result<usize>) -> io::Result<usize> {
+    fn read_with(&mut self, read: impl FnOnce(&PipeEnds) -> io::Result<usize>) -> io::Result<usize> {
         let ends = self.ends.as_ref().ok_or(io::ErrorKind::NotConnected)?;
-        match get(ends)? {
-            // We hold the other end, and there is something in it.
+        match read(ends)? {
+            // Cannot be the end: the writing end is open, and the pipe is not empty.
             0 => Err(io::ErrorKind::UnexpectedEof.into()),
             moved => {
-                self.held -= moved as u64;
+                self.buffered -= moved as u64;
                 Ok(moved)
             }
         }
@@ -169,17 +174,19 @@ impl Pipe {
 impl Drop for Pipe {
     fn drop(&mut self) {
         let Some(ends) = self.ends.take() else { return };
-        match self.held {
-            0 => self.shelf.free.borrow_mut().push(ends),
-            // What is left in it is nobody else's.
-            _ => self.shelf.count.set(self.shelf.count.get() - 1),
+        match self.buffered {
+            0 => self.pool.free.borrow_mut().push(ends),
+            // Bytes of one transfer must not reach another.
+            _ => self.pool.count.set(self.pool.count.get() - 1),
         }
     }
 }
 
 impl fmt::Debug for Pipe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pipe").field("held", &self.held).finish_non_exhaustive()
+        f.debug_struct("Pipe")
+            .field("buffered", &self.buffered)
+            .finish_non_exhaustive()
     }
 }
 
@@ -197,7 +204,7 @@ mod tests {
     use super::*;
     use crate::isolated_test::in_own_process;
 
-    /// One end for us, one for a test.
+    /// Returns a connected pair: the non-blocking end under test, and the peer.
     fn tcp() -> (TcpStream, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let theirs = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -214,59 +221,59 @@ mod tests {
         (ours, theirs)
     }
 
-    /// Until there is something to receive, or an end.
+    /// Waits until the socket is readable or at its end.
     fn wait(socket: &TcpStream) {
         let mut polled = [PollFd::new(socket, PollFlags::IN)];
         let timeout = Timespec { tv_sec: 30, tv_nsec: 0 };
         assert_eq!(poll(&mut polled, Some(&timeout)).unwrap(), 1);
     }
 
-    /// What one peer says is moved to the other, whatever leaves at once.
-    fn check(from: &impl AsFd, says: &mut impl Write, to: &impl AsFd, hears: &mut impl Read) {
-        let pipes = Pipes::new(1);
-        let said: Vec<u8> = (0..100_000).map(|at| (at % 251) as u8).collect();
-        let (mut heard, mut room) = (Vec::new(), vec![0; 30_000]);
+    /// Checks that all bytes from one peer reach the other in order.
+    fn check(from: &impl AsFd, sender: &mut impl Write, to: &impl AsFd, receiver: &mut impl Read) {
+        let pipes = PipePool::new(1);
+        let sent: Vec<u8> = (0..100_000).map(|at| (at % 251) as u8).collect();
+        let (mut received, mut room) = (Vec::new(), vec![0; 30_000]);
         for _ in 0..20 {
-            says.write_all(&said).unwrap();
-            let mut left = said.len();
+            sender.write_all(&sent).unwrap();
+            let mut left = sent.len();
             while left > 0 {
                 let mut pipe = pipes.pipe();
                 let filled = pipe.fill(from.as_fd()).unwrap();
-                assert_eq!(pipe.held(), filled as u64);
+                assert_eq!(pipe.buffered(), filled as u64);
                 left -= filled;
-                while pipe.held() > 0 {
+                while pipe.buffered() > 0 {
                     match pipe.drain(to.as_fd()) {
                         Ok(_) => {}
                         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                            let read = hears.read(&mut room).unwrap();
-                            heard.extend_from_slice(&room[..read]);
+                            let read = receiver.read(&mut room).unwrap();
+                            received.extend_from_slice(&room[..read]);
                         }
                         Err(error) => panic!("{error}"),
                     }
                 }
             }
         }
-        while heard.len() < 20 * said.len() {
-            let read = hears.read(&mut room).unwrap();
-            assert!(read > 0, "it ends after {}", heard.len());
-            heard.extend_from_slice(&room[..read]);
+        while received.len() < 20 * sent.len() {
+            let read = receiver.read(&mut room).unwrap();
+            assert!(read > 0, "the stream ends after {} bytes", received.len());
+            received.extend_from_slice(&room[..read]);
         }
-        assert!(heard == said.repeat(20), "changed on its way");
+        assert!(received == sent.repeat(20), "bytes changed on the way");
     }
 
     #[test]
-    fn what_sockets_bring_leaves_by_others() {
-        let ((from, mut says), (to, mut hears)) = (tcp(), tcp());
-        check(&from, &mut says, &to, &mut hears);
-        let ((from, mut says), (to, mut hears)) = (unix(), tcp());
-        check(&from, &mut says, &to, &mut hears);
-        let ((from, mut says), (to, mut hears)) = (tcp(), unix());
-        check(&from, &mut says, &to, &mut hears);
+    fn bytes_move_between_sockets_of_every_kind() {
+        let ((from, mut sender), (to, mut receiver)) = (tcp(), tcp());
+        check(&from, &mut sender, &to, &mut receiver);
+        let ((from, mut sender), (to, mut receiver)) = (unix(), tcp());
+        check(&from, &mut sender, &to, &mut receiver);
+        let ((from, mut sender), (to, mut receiver)) = (tcp(), unix());
+        check(&from, &mut sender, &to, &mut receiver);
     }
 
     #[test]
-    fn nothing_and_an_end_look_alike_and_a_reset_does_not() {
-        let (pipes, (ours, theirs)) = (Pipes::new(1), tcp());
+    fn no_data_and_the_end_return_zero_and_a_reset_an_error() {
+        let (pipes, (ours, theirs)) = (PipePool::new(1), tcp());
         let mut pipe = pipes.pipe();
         assert_eq!(pipe.fill(ours.as_fd()).unwrap(), 0);
         theirs.shutdown(Shutdown::Write).unwrap();
@@ -283,21 +290,21 @@ mod tests {
     }
 
     #[test]
-    fn pipes_are_used_again_if_nothing_is_in_them_and_closed_if_nobody_uses_them() {
-        let pipes = Pipes::new(2);
+    fn empty_pipes_are_reused_and_idle_pipes_closed() {
+        let pipes = PipePool::new(2);
         let (mut one, mut two, mut three) = (pipes.pipe(), pipes.pipe(), pipes.pipe());
-        assert_eq!(pipes.count(), 0, "one that nobody needs");
+        assert_eq!(pipes.count(), 0, "an unused pipe is open");
         assert_eq!(one.write(b"not for others").unwrap(), 14);
         assert_eq!(two.write(b"").unwrap(), 0);
         assert_eq!(
             (three.write(b"x").unwrap(), pipes.count()),
             (0, 2),
-            "more than there may be"
+            "more pipes than allowed"
         );
         drop((one, two));
         assert_eq!(pipes.count(), 1);
         assert_eq!(three.write(b"all of it").unwrap(), 9);
-        assert_eq!((pipes.count(), three.held()), (1, 9));
+        assert_eq!((pipes.count(), three.buffered()), (1, 9));
         let mut read = [0; 20];
         assert_eq!(three.read(&mut read).unwrap(), 9);
         assert_eq!(read[..9], *b"all of it");
@@ -306,28 +313,32 @@ mod tests {
         assert_eq!(pipes.count(), 1);
         pipes.tick();
         assert_eq!(pipes.count(), 0);
-        // One that is in use stays, whatever becomes of the others.
+        // A pipe in use stays open.
         let mut used = pipes.pipe();
         used.write(b"x").unwrap();
-        pipes.close();
+        pipes.close_idle();
         assert_eq!(pipes.count(), 1);
         drop(pipes);
         assert_eq!(used.read(&mut read).unwrap(), 1);
     }
 
-    /// Runs in a process of its own, because the limit is the whole process's.
+    /// Runs in its own process, because the limit applies to the whole process.
     #[test]
-    fn without_descriptors_there_is_none_until_there_are_some_again() {
-        if !in_own_process("pipe::tests::without_descriptors_there_is_none_until_there_are_some_again") {
+    fn without_descriptors_no_pipe_opens_until_the_next_tick() {
+        if !in_own_process("pipe::tests::without_descriptors_no_pipe_opens_until_the_next_tick") {
             return;
         }
         let maximum = getrlimit(Resource::Nofile).maximum;
         let limit = |current| setrlimit(Resource::Nofile, Rlimit { current, maximum }).unwrap();
-        let (pipes, before) = (Pipes::new(2), getrlimit(Resource::Nofile).current);
+        let (pipes, before) = (PipePool::new(2), getrlimit(Resource::Nofile).current);
         limit(Some(0));
         assert_eq!(pipes.pipe().write(b"x").unwrap(), 0);
         limit(before);
-        assert_eq!(pipes.pipe().write(b"x").unwrap(), 0, "it is asked for at every piece");
+        assert_eq!(
+            pipes.pipe().write(b"x").unwrap(),
+            0,
+            "the system is asked again before the tick"
+        );
         pipes.tick();
         assert_eq!(pipes.pipe().write(b"x").unwrap(), 1);
     }

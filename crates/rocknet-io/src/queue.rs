@@ -1,4 +1,4 @@
-//! The send queue: all that waits to leave on one link, in order, as few system calls as can be.
+//! Send queue of a link: everything that waits to be sent, in order, for as few system calls as possible.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -12,55 +12,83 @@ use bytes::Bytes;
 use crate::file::{FileError, read_range, read_resident};
 use crate::pipe::Pipe;
 
-/// Bytes that many answers of one worker send at once; counted without atomics.
+/// Bytes shared by several responses of one worker, counted without atomics.
 pub type SharedBytes = Rc<dyn AsRef<[u8]>>;
 
-/// One stretch of what is to be sent.
+/// One element of the queue.
 pub enum Segment {
-    /// A stretch of the queue's own buffer.
+    /// Range of the queue's own buffer.
     Written {
+        /// First byte.
         start: usize,
+        /// Byte after the last.
         end: usize,
     },
+    /// Bytes of this queue alone.
     Owned(Bytes),
+    /// Range of shared bytes.
     Shared {
+        /// All of the shared bytes.
         bytes: SharedBytes,
+        /// First byte of the range.
         start: usize,
+        /// Byte after the last.
         end: usize,
     },
+    /// Range of a file.
     File {
+        /// The open file.
         file: Arc<File>,
+        /// Position of the first byte.
         offset: u64,
+        /// Number of bytes.
         length: u64,
     },
-    /// So much of what the kernel holds.
+    /// Bytes held by a pipe.
     Piped {
+        /// The pipe.
         pipe: Pipe,
+        /// Number of bytes.
         length: u64,
     },
 }
 
-/// Content shorter than this is copied behind its head: one stretch of memory costs the kernel less than two.
-/// On loopback the copy won up to about 4 KiB.
+/// Bytes below which a body is copied after its head, because one buffer costs the kernel less than two. On loopback
+/// the copy won up to about 4 KiB.
 pub const COPY_BELOW: usize = 4096;
 
-/// Most stretches handed to the kernel at once; far under IOV_MAX (1024), and an array of them fits the stack.
+/// Maximum number of buffers of one `sendmsg`: far below `IOV_MAX` (1024), and the array of them fits on the stack.
 pub const MAX_SLICES: usize = 64;
 
-/// What waits to be sent: heads and small content written into a buffer of its own, larger things by reference.
+/// Data waiting to be sent: heads and small bodies in its own buffer, larger data by reference.
+///
+/// ```
+/// use bytes::Bytes;
+/// use rocknet_io::queue::SendQueue;
+///
+/// let mut queue = SendQueue::default();
+/// queue.buffer().extend_from_slice(b"head ");
+/// queue.push_owned(Bytes::from_static(b"body"));
+/// assert_eq!(queue.len(), 9);
+///
+/// // A link sends the front and then advances the queue.
+/// assert_eq!(queue.front(), Some(&b"head body"[..]));
+/// queue.advance(9);
+/// assert!(queue.is_empty());
+/// ```
 #[derive(Default)]
 pub struct SendQueue {
     written: Vec<u8>,
-    /// How much of `written` the segments already name.
-    named: usize,
-    /// How much of `written` has left, as long as there are no segments.
+    /// Length of the front part of `written` that segments cover.
+    segmented: usize,
+    /// Length of the front part of `written` that was sent, while there are no segments.
     sent: usize,
     segments: VecDeque<Segment>,
-    /// Bytes in `segments`, files and pipes included.
+    /// Bytes in `segments`, including files and pipes.
     queued: u64,
 }
 
-/// A queue of what is written already.
+/// Makes a queue of bytes that are written already.
 impl From<Vec<u8>> for SendQueue {
     fn from(written: Vec<u8>) -> SendQueue {
         SendQueue {
@@ -71,6 +99,7 @@ impl From<Vec<u8>> for SendQueue {
 }
 
 impl SendQueue {
+    /// Creates an empty queue whose buffer has room for `bytes`.
     pub fn with_capacity(bytes: usize) -> SendQueue {
         SendQueue {
             written: Vec::with_capacity(bytes),
@@ -78,39 +107,47 @@ impl SendQueue {
         }
     }
 
-    /// The buffer to append heads and small content to. Never shorten it.
+    /// Returns the buffer to append heads and small bodies to. It must not be shortened.
     #[inline]
     pub fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.written
     }
 
+    /// Returns whether everything was sent.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.segments.is_empty() && self.sent == self.written.len()
     }
 
-    /// Bytes that wait, files and pipes included.
+    /// Returns the number of bytes waiting, including files and pipes.
     #[inline]
     pub fn len(&self) -> u64 {
-        self.queued + (self.written.len() - self.named.max(self.sent)) as u64
+        self.queued + (self.written.len() - self.segmented.max(self.sent)) as u64
     }
 
+    /// Appends bytes: a copy if they are fewer than [`COPY_BELOW`], otherwise by reference.
     pub fn push_owned(&mut self, bytes: Bytes) {
         if bytes.len() < COPY_BELOW {
             self.written.extend_from_slice(&bytes);
         } else {
-            self.name_written();
+            self.segment_written();
             self.queued += bytes.len() as u64;
             self.segments.push_back(Segment::Owned(bytes));
         }
     }
 
+    /// Appends the range `start..end` of shared bytes: a copy if it is shorter than [`COPY_BELOW`], otherwise by
+    /// reference.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the range lies outside of the bytes and is copied.
     pub fn push_shared(&mut self, bytes: &SharedBytes, start: usize, end: usize) {
         let all: &[u8] = (**bytes).as_ref();
         if end - start < COPY_BELOW {
             self.written.extend_from_slice(&all[start..end]);
         } else {
-            self.name_written();
+            self.segment_written();
             self.queued += (end - start) as u64;
             self.segments.push_back(Segment::Shared {
                 bytes: Rc::clone(bytes),
@@ -120,53 +157,54 @@ impl SendQueue {
         }
     }
 
+    /// Appends a range of a file, of which `length` bytes from `offset` on must exist when it is sent.
     pub fn push_file(&mut self, file: Arc<File>, offset: u64, length: u64) {
         if length > 0 {
-            self.name_written();
+            self.segment_written();
             self.queued += length;
             self.segments.push_back(Segment::File { file, offset, length });
         }
     }
 
-    /// All that is in a pipe.
+    /// Appends everything that a pipe holds.
     pub fn push_pipe(&mut self, pipe: Pipe) {
-        let length = pipe.held();
+        let length = pipe.buffered();
         if length > 0 {
-            self.name_written();
+            self.segment_written();
             self.queued += length;
             self.segments.push_back(Segment::Piped { pipe, length });
         }
     }
 
-    /// Puts bytes in front of all others: they were taken to be sent, and did not leave.
+    /// Puts bytes at the front of the queue, because a batched write took them and could not send them.
     pub fn put_back(&mut self, bytes: Vec<u8>) {
-        self.name_written();
+        self.segment_written();
         self.queued += bytes.len() as u64;
         self.segments.push_front(Segment::Owned(bytes.into()));
     }
 
-    /// Forgets everything but keeps the buffer for the next answers.
+    /// Discards everything but keeps the buffer's memory.
     pub fn clear(&mut self) {
         self.written.clear();
         self.segments.clear();
-        (self.named, self.sent, self.queued) = (0, 0, 0);
+        (self.segmented, self.sent, self.queued) = (0, 0, 0);
     }
 
-    /// Gives back memory beyond `bytes` that an unusual answer took.
+    /// Releases the buffer's memory beyond `bytes`, if the queue is empty.
     pub fn shrink(&mut self, bytes: usize) {
         if self.is_empty() && self.written.capacity() > bytes {
             self.written = Vec::with_capacity(bytes);
-            (self.named, self.sent) = (0, 0);
+            (self.segmented, self.sent) = (0, 0);
         }
     }
 
-    /// Moves what has not left into a queue that a connection can keep; this one is empty then.
+    /// Moves everything unsent into a new queue that a connection can keep, and empties this one.
     pub fn take_rest(&mut self) -> SendQueue {
         let mut rest = SendQueue::default();
         if self.segments.is_empty() {
             rest.written.extend_from_slice(&self.written[self.sent..]);
         } else {
-            self.name_written();
+            self.segment_written();
             for segment in self.segments.drain(..) {
                 rest.queued += segment.len();
                 if let Segment::Written { start, end } = segment {
@@ -180,21 +218,21 @@ impl SendQueue {
                     rest.segments.push_back(segment);
                 }
             }
-            rest.named = rest.written.len();
+            rest.segmented = rest.written.len();
         }
         self.clear();
         rest
     }
 
-    /// The front of the queue, if it is plain memory alone: the common case, one `send`.
+    /// Returns the unsent bytes if all are in the queue's own buffer: the common case, one `send`.
     #[inline]
     pub(crate) fn plain(&self) -> Option<&[u8]> {
         self.segments.is_empty().then(|| &self.written[self.sent..])
     }
 
-    /// The memory at the front as slices; true as second when something else follows them.
+    /// Fills `slices` with the memory at the front. Returns the number of slices, and whether anything follows them.
     pub(crate) fn slices<'q>(&'q mut self, slices: &mut [IoSlice<'q>; MAX_SLICES]) -> (usize, bool) {
-        self.name_written();
+        self.segment_written();
         let (mut count, queue) = (0, &*self);
         for segment in &queue.segments {
             if count == MAX_SLICES {
@@ -211,7 +249,8 @@ impl SendQueue {
         (count, false)
     }
 
-    /// The memory at the front that lies in one piece; `None` where the queue is empty or begins with a file or pipe.
+    /// Returns the bytes at the front that are contiguous in memory; `None` if the queue is empty or begins with a file
+    /// or pipe.
     pub fn front(&self) -> Option<&[u8]> {
         let bytes = match self.segments.front() {
             None => &self.written[self.sent..],
@@ -223,8 +262,8 @@ impl SendQueue {
         (!bytes.is_empty()).then_some(bytes)
     }
 
-    /// Moves what is in front into `room`, for links that have to see what they send: memory, and files as far as
-    /// `file_budget` allows. What of a file is not in memory has to be waited for, as with `sendfile`.
+    /// Moves data from the front into `room`, for links that have to read what they send. Files are read as far as
+    /// `file_budget` allows. A part of a file that is not in memory blocks the thread, as `sendfile` does.
     #[cfg(unix)]
     pub(crate) fn take_front(&mut self, room: &mut [u8], file_budget: &mut u64) -> std::io::Result<usize> {
         let mut filled = 0;
@@ -260,12 +299,13 @@ impl SendQueue {
         Ok(filled)
     }
 
-    /// Takes up to `most` bytes off the front, in one piece, for links within links; nothing where a file or pipe is in front.
-    pub fn take(&mut self, most: usize) -> Bytes {
+    /// Removes up to `max` bytes from the front, in one piece, for links within links. Returns no bytes if a file or
+    /// pipe is at the front.
+    pub fn take(&mut self, max: usize) -> Bytes {
         let taken = match self.segments.front() {
-            Some(Segment::Owned(bytes)) => bytes.slice(..bytes.len().min(most)),
+            Some(Segment::Owned(bytes)) => bytes.slice(..bytes.len().min(max)),
             _ => self.front().map_or_else(Bytes::new, |front| {
-                Bytes::copy_from_slice(&front[..front.len().min(most)])
+                Bytes::copy_from_slice(&front[..front.len().min(max)])
             }),
         };
         self.advance(taken.len());
@@ -273,7 +313,7 @@ impl SendQueue {
     }
 
     #[cfg(unix)]
-    /// Puts another queue behind this one; only memory of its own buffer may be in it.
+    /// Appends another queue, which may only hold bytes of its own buffer.
     pub(crate) fn append_written(&mut self, other: &mut SendQueue) {
         if let Some(plain) = other.plain() {
             self.written.extend_from_slice(plain);
@@ -282,11 +322,11 @@ impl SendQueue {
     }
 
     #[cfg(unix)]
-    /// Whether something follows a stretch of a file.
-    pub(crate) fn goes_on_behind_a_file(&self) -> bool {
-        let ends = usize::from(self.named.max(self.sent) == self.written.len());
-        let mut behind = self.segments.iter().rev().skip(ends);
-        behind.any(|segment| matches!(segment, Segment::File { .. }))
+    /// Returns whether anything follows a range of a file.
+    pub(crate) fn has_data_after_file(&self) -> bool {
+        let ends = usize::from(self.segmented.max(self.sent) == self.written.len());
+        let mut following = self.segments.iter().rev().skip(ends);
+        following.any(|segment| matches!(segment, Segment::File { .. }))
     }
 
     #[cfg(unix)]
@@ -304,13 +344,17 @@ impl SendQueue {
         }
     }
 
-    /// Takes `bytes` off the front: they have left.
+    /// Removes `bytes` from the front, because they were sent.
+    ///
+    /// # Panics
+    ///
+    /// May panic if the queue holds fewer bytes.
     pub fn advance(&mut self, bytes: usize) {
         if self.segments.is_empty() {
             self.sent += bytes;
             if self.sent == self.written.len() {
                 self.written.clear();
-                (self.named, self.sent) = (0, 0);
+                (self.segmented, self.sent) = (0, 0);
             }
             return;
         }
@@ -326,16 +370,16 @@ impl SendQueue {
             self.segments.pop_front();
         }
         debug_assert_eq!(left, 0, "more bytes left than were queued");
-        if self.named == self.written.len() {
+        if self.segmented == self.written.len() {
             self.written.clear();
-            (self.named, self.sent) = (0, 0);
+            (self.segmented, self.sent) = (0, 0);
         } else {
-            self.sent = self.named;
+            self.sent = self.segmented;
         }
     }
 
-    fn name_written(&mut self) {
-        let from = self.named.max(self.sent);
+    fn segment_written(&mut self) {
+        let from = self.segmented.max(self.sent);
         if from < self.written.len() {
             self.queued += (self.written.len() - from) as u64;
             self.segments.push_back(Segment::Written {
@@ -343,7 +387,7 @@ impl SendQueue {
                 end: self.written.len(),
             });
         }
-        self.named = self.written.len();
+        self.segmented = self.written.len();
     }
 }
 
@@ -373,7 +417,8 @@ impl Segment {
 mod tests {
     use super::*;
 
-    /// Sends `queue` through a pipe that takes `step` bytes at a time, moving the rest over after every `moves` steps.
+    /// Sends `queue` through a pipe that takes `step` bytes at a time, moving the rest to a new queue after every
+    /// `moves` steps.
     fn drain(mut queue: SendQueue, step: usize, moves: usize) -> Vec<u8> {
         let mut out = Vec::new();
         let mut steps = 0;
@@ -404,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_order_whatever_the_steps() {
+    fn keeps_order_for_every_write_size() {
         let large: SharedBytes = Rc::new(vec![b's'; COPY_BELOW + 10]);
         for step in [1, 7, 4096, 1 << 20] {
             for moves in [1, 3, usize::MAX] {
@@ -443,9 +488,9 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn tells_what_stands_behind_a_file() {
+    fn has_data_after_file_sees_every_segment() {
         let file = Arc::new(File::open("/dev/null").unwrap());
-        // H: a head, F: a stretch of a file, M: memory by reference.
+        // H: a head, F: a range of a file, M: memory by reference.
         for (parts, expected) in [
             ("", false),
             ("H", false),
@@ -465,7 +510,7 @@ mod tests {
                     _ => queue.push_owned(Bytes::from(vec![b'm'; COPY_BELOW])),
                 }
             }
-            assert_eq!(queue.goes_on_behind_a_file(), expected, "{parts}");
+            assert_eq!(queue.has_data_after_file(), expected, "{parts}");
         }
     }
 }

@@ -14,7 +14,7 @@ pub type ReadAhead = Pin<Box<dyn Future<Output = bool>>>;
 /// has no such operation; then the range has to be loaded where blocking is allowed.
 #[cfg(target_os = "linux")]
 pub fn read_ahead(file: &Arc<File>, offset: u64, length: u64) -> Option<ReadAhead> {
-    Some(Box::pin(crate::ring::read_ahead(file, offset, length)?))
+    Some(Box::pin(crate::io_uring::read_ahead(file, offset, length)?))
 }
 
 /// Returns `None`, because only io_uring has such an operation.

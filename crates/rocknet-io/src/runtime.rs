@@ -1,11 +1,11 @@
-//! The event loop of one worker: a runtime that never leaves its thread.
+//! Event loop of one worker: a Tokio runtime whose tasks never leave their thread.
 
 use std::future::Future;
 use std::io;
 
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 
-use crate::outgoing;
+use crate::epoll::write_batch;
 
 #[cfg(target_os = "linux")]
 mod probe;
@@ -17,44 +17,61 @@ mod system;
 mod system;
 
 #[cfg(target_os = "linux")]
-pub use probe::trouble as ring_trouble;
+pub use probe::io_uring_unavailable;
 #[cfg(not(target_os = "linux"))]
-pub use system::ring_trouble;
+pub use system::io_uring_unavailable;
 
-/// Tasks run between two looks at the kernel's events. The runtime's own 61 would ask the kernel
-/// an extra time in every batch of 64 busy connections.
-const TASKS_BETWEEN_EVENTS: u32 = 256;
+/// Number of tasks that run before the runtime polls the kernel's events. Tokio's default of 61 would poll once more in
+/// every batch of 64 busy connections.
+const EVENT_INTERVAL: u32 = 256;
 
+/// Single-threaded Tokio runtime with an I/O back end.
 pub struct Runtime {
     runtime: LocalRuntime,
-    /// These are dropped after all tasks.
-    _outgoing: outgoing::Installed,
-    _ring: Option<system::Ring>,
+    /// The fields below are dropped after all tasks.
+    _write_batch: write_batch::BatchGuard,
+    _ring: Option<system::RingGuard>,
 }
 
 impl Runtime {
-    /// Driven by the events of the runtime itself. `batch`: most of them taken from the kernel at once.
+    /// Builds a runtime whose sockets are driven by its own events (epoll, kqueue). `batch` is the maximum number of
+    /// events taken from the kernel at once.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the system, for example if descriptors have run out.
     pub fn new(batch: usize) -> io::Result<Runtime> {
         let runtime = builder(batch)
-            .on_thread_park(outgoing::park)
+            .on_thread_park(write_batch::flush_on_park)
             .build_local(LocalOptions::default())?;
         Ok(Runtime {
             runtime,
-            _outgoing: outgoing::install(),
+            _write_batch: write_batch::install(),
             _ring: None,
         })
     }
 
-    /// Driven by io_uring. Sockets that are left to the runtime's own events send together too, before each turn of the ring.
-    pub fn on_ring(batch: usize) -> io::Result<Runtime> {
-        let (runtime, ring) = system::with_ring(&mut builder(batch))?;
+    /// Builds a runtime whose sockets are driven by io_uring. Sockets that remain with the runtime's own events also
+    /// send in batches, before each turn of the ring.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the system, and `Unsupported` on systems other than Linux. [`io_uring_unavailable`]
+    /// explains it.
+    pub fn with_io_uring(batch: usize) -> io::Result<Runtime> {
+        let (runtime, ring) = system::build_with_ring(&mut builder(batch))?;
         Ok(Runtime {
             runtime,
-            _outgoing: outgoing::install(),
+            _write_batch: write_batch::install(),
             _ring: Some(ring),
         })
     }
 
+    /// Runs a future to completion, and the spawned tasks meanwhile.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the current thread is inside a runtime already.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         self.runtime.block_on(future)
     }
@@ -68,32 +85,36 @@ fn builder(batch: usize) -> Builder {
     builder
         .enable_io()
         .max_io_events_per_tick(batch.clamp(1, 1 << 16))
-        .event_interval(TASKS_BETWEEN_EVENTS);
+        .event_interval(EVENT_INTERVAL);
     builder
 }
 
-/// Makers of a runtime of each kind that can be had here.
+/// Returns a constructor for a runtime on each back end that works here.
 #[cfg(test)]
-pub(crate) fn kinds() -> Vec<fn() -> Runtime> {
+pub(crate) fn back_ends() -> Vec<fn() -> Runtime> {
     let events: fn() -> Runtime = || Runtime::new(8).expect("a runtime");
-    match ring_trouble() {
-        None => vec![events, || Runtime::on_ring(8).expect("a ring")],
-        Some(trouble) => {
-            rocknet_testing::skip(rocknet_testing::Need::IoUring, &trouble);
+    match io_uring_unavailable() {
+        None => vec![events, || Runtime::with_io_uring(8).expect("a ring")],
+        Some(reason) => {
+            rocknet_testing::skip(rocknet_testing::Need::IoUring, &reason);
             vec![events]
         }
     }
 }
 
-/// Starts a task on the runtime of this thread.
+/// Spawns a task on the runtime of this thread.
+///
+/// # Panics
+///
+/// Panics outside of a [`Runtime`].
 pub fn spawn<F: Future<Output = ()> + 'static>(future: F) {
     drop(tokio::task::spawn_local(future));
 }
 
-/// Goes on when all that the kernel had to tell at this moment has been told to the tasks it concerns.
-pub async fn hear() {
+/// Yields until every event that the kernel has at this moment has reached its task.
+pub async fn drain_events() {
     tokio::task::yield_now().await;
-    // Who yields has no rest, before which all would leave: whatever was put meanwhile is not to wait for that.
-    outgoing::park();
-    system::hear_ring();
+    // A thread that yields does not park, and only parking flushes the write batch.
+    write_batch::flush_on_park();
+    system::drain_ring();
 }

@@ -1,6 +1,6 @@
-//! A link in memory: what it receives is scripted, what it sends is kept, and it fails where the script says so.
+//! Link in memory for tests: its input is scripted, its output is kept, and it fails where the script demands it.
 //!
-//! For tests of what stands above a link. Nothing here waits and nothing here tells the time.
+//! It never blocks and reads no clock.
 
 use std::cell::{Ref, RefCell};
 use std::collections::VecDeque;
@@ -16,169 +16,169 @@ use crate::link::{Link, Received};
 use crate::pipe::Pipe;
 use crate::queue::{MAX_SLICES, SendQueue};
 
-/// Bytes of a file or pipe read for one step of sending.
+/// Bytes of a file or pipe read for one write.
 const READ_STEP: usize = 16 * 1024;
 
-/// The side of the pipe that a connection holds.
-pub struct Sim(Rc<RefCell<State>>);
+/// End of the link that the code under test holds.
+pub struct SimLink(Rc<RefCell<SimState>>);
 
-/// The other side, which a test holds: it says, hears, and sets what goes wrong.
+/// End of the link that the test holds: it sends, receives and injects errors.
 #[derive(Clone)]
-pub struct Peer(Rc<RefCell<State>>);
+pub struct SimPeer(Rc<RefCell<SimState>>);
 
 #[derive(Default)]
-struct State {
-    arriving: VecDeque<Arrival>,
-    heard: Vec<u8>,
-    /// Steps in which something left: each would have been a system call.
-    steps: usize,
-    /// Bytes that the peer still takes; without a bound if `None`.
+struct SimState {
+    incoming: VecDeque<ScriptedInput>,
+    received: Vec<u8>,
+    /// Writes so far; each would have been a system call.
+    write_count: usize,
+    /// Bytes that the peer still accepts; `None` for no bound.
     window: Option<usize>,
-    /// Most bytes that leave in one step.
-    step: Option<usize>,
+    /// Maximum bytes of one write.
+    max_write: Option<usize>,
     send_error: Option<io::ErrorKind>,
-    /// The last limit of unsent bytes, and how often one was set.
+    /// Last limit of unsent bytes, and how often one was set.
     unsent_limit: Option<u32>,
-    limits: usize,
-    /// Nothing more comes from the connection: it was told to shut down, or is gone.
+    unsent_limit_count: usize,
+    /// The code under test has shut down its sending side or dropped the link.
     shut_down: bool,
-    /// Bytes that the peer has not acknowledged, as the test says.
+    /// Bytes that count as unacknowledged.
     unacknowledged: u64,
     reset: bool,
-    gone: bool,
+    is_dropped: bool,
     receiving: Option<Waker>,
     sending: Option<Waker>,
 }
 
-enum Arrival {
-    /// Bytes that go into the buffer that is offered, as far as there is room.
-    Lent(Bytes),
-    /// Bytes in a buffer that the link brings.
-    Held(Bytes),
-    /// Nothing for now; what follows is there at the next look, for which the task is woken.
+enum ScriptedInput {
+    /// Bytes that are copied into the caller's buffer, as far as it has room.
+    Borrowed(Bytes),
+    /// Bytes in a buffer of the link.
+    Owned(Bytes),
+    /// No data for one poll, which wakes the task for the next.
     Pause,
     Fail(io::ErrorKind),
     End,
 }
 
-/// A link and the other side of it.
-pub fn pipe() -> (Sim, Peer) {
-    let state = Rc::new(RefCell::new(State::default()));
-    (Sim(Rc::clone(&state)), Peer(state))
+/// Returns both ends of a new link.
+pub fn pair() -> (SimLink, SimPeer) {
+    let state = Rc::new(RefCell::new(SimState::default()));
+    (SimLink(Rc::clone(&state)), SimPeer(state))
 }
 
-impl Peer {
-    /// These bytes arrive together, in the buffer that the connection offers.
-    pub fn say(&self, bytes: &[u8]) -> &Peer {
-        self.arrive(Arrival::Lent(Bytes::copy_from_slice(bytes)))
+impl SimPeer {
+    /// Sends bytes, which arrive together in the caller's buffer.
+    pub fn send(&self, bytes: &[u8]) -> &SimPeer {
+        self.script(ScriptedInput::Borrowed(Bytes::copy_from_slice(bytes)))
     }
 
-    /// These bytes arrive together, in a buffer of the link's own.
-    pub fn say_held(&self, bytes: &[u8]) -> &Peer {
-        self.arrive(Arrival::Held(Bytes::copy_from_slice(bytes)))
+    /// Sends bytes, which arrive together in a buffer of the link.
+    pub fn send_owned(&self, bytes: &[u8]) -> &SimPeer {
+        self.script(ScriptedInput::Owned(Bytes::copy_from_slice(bytes)))
     }
 
-    /// What follows arrives a moment later.
-    pub fn pause(&self) -> &Peer {
-        self.arrive(Arrival::Pause)
+    /// Makes the next poll pending, and what follows available at once after it.
+    pub fn pause(&self) -> &SimPeer {
+        self.script(ScriptedInput::Pause)
     }
 
-    /// The peer says nothing more, but goes on hearing.
-    pub fn end(&self) -> &Peer {
-        self.arrive(Arrival::End)
+    /// Ends the sending side of the peer, which still receives.
+    pub fn end(&self) -> &SimPeer {
+        self.script(ScriptedInput::End)
     }
 
-    /// Receiving fails after what was said so far.
-    pub fn fail(&self, error: io::ErrorKind) -> &Peer {
-        self.arrive(Arrival::Fail(error))
+    /// Makes receiving fail after everything sent so far.
+    pub fn fail_recv(&self, error: io::ErrorKind) -> &SimPeer {
+        self.script(ScriptedInput::Fail(error))
     }
 
-    /// Sending fails from now on.
-    pub fn refuse(&self, error: io::ErrorKind) -> &Peer {
+    /// Makes sending fail from now on.
+    pub fn fail_send(&self, error: io::ErrorKind) -> &SimPeer {
         self.0.borrow_mut().send_error = Some(error);
         self.wake_sender()
     }
 
-    /// The peer takes so many bytes from now on, and then no more until told otherwise.
-    pub fn take(&self, bytes: usize) -> &Peer {
+    /// Accepts `bytes` from now on and then blocks the sender until the next call.
+    pub fn accept(&self, bytes: usize) -> &SimPeer {
         self.0.borrow_mut().window = Some(bytes);
         self.wake_sender()
     }
 
-    /// The peer takes all there is, from now on.
-    pub fn take_all(&self) -> &Peer {
+    /// Accepts everything from now on.
+    pub fn accept_all(&self) -> &SimPeer {
         self.0.borrow_mut().window = None;
         self.wake_sender()
     }
 
-    /// From now on so many bytes that were sent count as not acknowledged.
-    pub fn leave_unacknowledged(&self, bytes: u64) -> &Peer {
+    /// Sets the number of bytes that count as sent and not acknowledged.
+    pub fn set_unacknowledged(&self, bytes: u64) -> &SimPeer {
         self.0.borrow_mut().unacknowledged = bytes;
         self
     }
 
-    /// At most so many bytes leave in one step: every write is a short one.
-    pub fn step(&self, bytes: usize) -> &Peer {
-        self.0.borrow_mut().step = Some(bytes.max(1));
+    /// Limits each write to `bytes`, so that it is a short one.
+    pub fn limit_writes(&self, bytes: usize) -> &SimPeer {
+        self.0.borrow_mut().max_write = Some(bytes.max(1));
         self
     }
 
-    /// All that has come from the connection.
-    pub fn heard(&self) -> Ref<'_, [u8]> {
-        Ref::map(self.0.borrow(), |state| &state.heard[..])
+    /// Returns everything received so far.
+    pub fn received(&self) -> Ref<'_, [u8]> {
+        Ref::map(self.0.borrow(), |state| &state.received[..])
     }
 
-    /// In how many steps that came: each would have been a system call.
-    pub fn heard_in_steps(&self) -> usize {
-        self.0.borrow().steps
+    /// Returns the number of writes that brought it; each would have been a system call.
+    pub fn write_count(&self) -> usize {
+        self.0.borrow().write_count
     }
 
-    /// Forgets what was heard, and gives it.
-    pub fn take_heard(&self) -> Vec<u8> {
-        std::mem::take(&mut self.0.borrow_mut().heard)
+    /// Returns everything received so far and forgets it.
+    pub fn take_received(&self) -> Vec<u8> {
+        std::mem::take(&mut self.0.borrow_mut().received)
     }
 
-    /// Bytes that were said and that the connection has not received.
-    pub fn unreceived(&self) -> usize {
-        let length = |arrival: &Arrival| match arrival {
-            Arrival::Lent(bytes) | Arrival::Held(bytes) => bytes.len(),
-            Arrival::Pause | Arrival::Fail(_) | Arrival::End => 0,
+    /// Returns the number of bytes sent that the code under test has not received.
+    pub fn unread(&self) -> usize {
+        let length = |input: &ScriptedInput| match input {
+            ScriptedInput::Borrowed(bytes) | ScriptedInput::Owned(bytes) => bytes.len(),
+            ScriptedInput::Pause | ScriptedInput::Fail(_) | ScriptedInput::End => 0,
         };
-        self.0.borrow().arriving.iter().map(length).sum()
+        self.0.borrow().incoming.iter().map(length).sum()
     }
 
-    /// The limit of unsent bytes, if the connection has set one, and how often it has.
+    /// Returns the limit of unsent bytes that the code under test has set, and how often it has set one.
     pub fn unsent_limit(&self) -> (Option<u32>, usize) {
         let state = self.0.borrow();
-        (state.unsent_limit, state.limits)
+        (state.unsent_limit, state.unsent_limit_count)
     }
 
-    /// Whether the connection has said that it sends nothing more.
+    /// Returns whether the code under test has ended its sending side.
     pub fn is_shut_down(&self) -> bool {
         self.0.borrow().shut_down
     }
 
-    /// Whether the connection has ended in a way that tells of something missing.
+    /// Returns whether the code under test has reset the link.
     pub fn is_reset(&self) -> bool {
         self.0.borrow().reset
     }
 
-    /// Whether the connection has let go of the link.
-    pub fn is_gone(&self) -> bool {
-        self.0.borrow().gone
+    /// Returns whether the code under test has dropped the link.
+    pub fn is_dropped(&self) -> bool {
+        self.0.borrow().is_dropped
     }
 
-    fn arrive(&self, arrival: Arrival) -> &Peer {
-        self.0.borrow_mut().arriving.push_back(arrival);
+    fn script(&self, input: ScriptedInput) -> &SimPeer {
+        self.0.borrow_mut().incoming.push_back(input);
         self.wake(|state| state.receiving.take())
     }
 
-    fn wake_sender(&self) -> &Peer {
+    fn wake_sender(&self) -> &SimPeer {
         self.wake(|state| state.sending.take())
     }
 
-    /// Wakes outside of the borrow: a waker may poll at once.
-    fn wake(&self, take: impl FnOnce(&mut State) -> Option<Waker>) -> &Peer {
+    /// Wakes outside of the borrow, because a waker may poll at once.
+    fn wake(&self, take: impl FnOnce(&mut SimState) -> Option<Waker>) -> &SimPeer {
         let waker = take(&mut self.0.borrow_mut());
         if let Some(waker) = waker {
             waker.wake();
@@ -187,41 +187,41 @@ impl Peer {
     }
 }
 
-impl Drop for Sim {
+impl Drop for SimLink {
     fn drop(&mut self) {
         let mut state = self.0.borrow_mut();
         state.shut_down = true;
-        state.gone = true;
+        state.is_dropped = true;
     }
 }
 
-impl Link for Sim {
+impl Link for SimLink {
     fn poll_recv<'b>(&mut self, context: &mut Context<'_>, buffer: &'b mut [u8]) -> Poll<io::Result<Received<'b>>> {
         let mut state = self.0.borrow_mut();
-        match state.arriving.pop_front() {
+        match state.incoming.pop_front() {
             None => {
                 state.receiving = Some(context.waker().clone());
                 Poll::Pending
             }
-            Some(Arrival::Pause) => {
+            Some(ScriptedInput::Pause) => {
                 context.waker().wake_by_ref();
                 Poll::Pending
             }
-            Some(Arrival::Lent(mut bytes)) => {
+            Some(ScriptedInput::Borrowed(mut bytes)) => {
                 let now = bytes.split_to(bytes.len().min(buffer.len()));
                 if !bytes.is_empty() {
-                    state.arriving.push_front(Arrival::Lent(bytes));
+                    state.incoming.push_front(ScriptedInput::Borrowed(bytes));
                 }
-                let lent = &mut buffer[..now.len()];
-                lent.copy_from_slice(&now);
-                Poll::Ready(Ok(Received::Lent(lent)))
+                let borrowed = &mut buffer[..now.len()];
+                borrowed.copy_from_slice(&now);
+                Poll::Ready(Ok(Received::Borrowed(borrowed)))
             }
-            Some(Arrival::Held(bytes)) => Poll::Ready(Ok(Received::Held(bytes))),
-            Some(Arrival::Fail(error)) => Poll::Ready(Err(error.into())),
-            Some(Arrival::End) => {
-                // Every further look finds the same end.
-                state.arriving.push_front(Arrival::End);
-                Poll::Ready(Ok(Received::Lent(&buffer[..0])))
+            Some(ScriptedInput::Owned(bytes)) => Poll::Ready(Ok(Received::Owned(bytes))),
+            Some(ScriptedInput::Fail(error)) => Poll::Ready(Err(error.into())),
+            Some(ScriptedInput::End) => {
+                // Every later receive returns the end too.
+                state.incoming.push_front(ScriptedInput::End);
+                Poll::Ready(Ok(Received::Borrowed(&buffer[..0])))
             }
         }
     }
@@ -232,13 +232,16 @@ impl Link for Sim {
             if let Some(error) = state.send_error {
                 return Poll::Ready(Err(error.into()));
             }
-            let room = state.window.unwrap_or(usize::MAX).min(state.step.unwrap_or(usize::MAX));
+            let room = state
+                .window
+                .unwrap_or(usize::MAX)
+                .min(state.max_write.unwrap_or(usize::MAX));
             if room == 0 {
                 state.sending = Some(context.waker().clone());
                 return Poll::Pending;
             }
-            let sent = copy_front(queue, room, &mut state.heard)?;
-            state.steps += 1;
+            let sent = copy_front(queue, room, &mut state.received)?;
+            state.write_count += 1;
             queue.advance(sent);
             if let Some(window) = &mut state.window {
                 *window -= sent;
@@ -247,15 +250,15 @@ impl Link for Sim {
         Poll::Ready(Ok(()))
     }
 
-    fn fill(&mut self, _: &mut Context<'_>, pipe: &mut Pipe) -> io::Result<usize> {
+    fn fill_pipe(&mut self, _: &mut Context<'_>, pipe: &mut Pipe) -> io::Result<usize> {
         let mut state = self.0.borrow_mut();
-        let Some(Arrival::Lent(bytes) | Arrival::Held(bytes)) = state.arriving.front_mut() else {
+        let Some(ScriptedInput::Borrowed(bytes) | ScriptedInput::Owned(bytes)) = state.incoming.front_mut() else {
             return Ok(0);
         };
         let moved = pipe.write(bytes)?;
         bytes.advance(moved);
         if bytes.is_empty() {
-            state.arriving.pop_front();
+            state.incoming.pop_front();
         }
         Ok(moved)
     }
@@ -272,7 +275,7 @@ impl Link for Sim {
     fn limit_unsent(&mut self, bytes: Option<u32>) {
         let mut state = self.0.borrow_mut();
         state.unsent_limit = bytes;
-        state.limits += 1;
+        state.unsent_limit_count += 1;
     }
 
     fn in_flight(&self) -> u64 {
@@ -284,7 +287,7 @@ impl Link for Sim {
     }
 }
 
-/// Appends what one system call would have taken off the front of the queue; tells how much that was.
+/// Appends to `out` what one system call would take from the front of the queue, and returns its length.
 fn copy_front(queue: &mut SendQueue, room: usize, out: &mut Vec<u8>) -> io::Result<usize> {
     let before = out.len();
     if let Some(plain) = queue.plain() {
@@ -330,29 +333,32 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_is_heard_whole_however_little_is_taken_at_once() {
+    fn short_writes_deliver_everything_in_order() {
         let mut context = Context::from_waker(Waker::noop());
-        for (step, window) in [(usize::MAX, 0), (1, 3), (7, 4096), (4096, 1)] {
-            let (mut link, peer) = pipe();
+        for (max_write, window) in [(usize::MAX, 0), (1, 3), (7, 4096), (4096, 1)] {
+            let (mut link, peer) = pair();
             let (mut queue, expected) = queue();
-            peer.step(step).take(window);
+            peer.limit_writes(max_write).accept(window);
             assert!(link.poll_send(&mut context, &mut queue).is_pending());
-            assert_eq!(*peer.heard(), expected[..window]);
-            peer.take_all();
+            assert_eq!(*peer.received(), expected[..window]);
+            peer.accept_all();
             assert!(matches!(link.poll_send(&mut context, &mut queue), Poll::Ready(Ok(()))));
-            assert!(*peer.heard() == expected[..], "step {step} window {window}");
+            assert!(
+                *peer.received() == expected[..],
+                "max write {max_write} window {window}"
+            );
         }
     }
 
     #[test]
-    fn what_is_said_is_received_in_order_and_as_scripted() {
+    fn input_arrives_in_the_scripted_order() {
         let mut context = Context::from_waker(Waker::noop());
-        let (mut link, peer) = pipe();
-        peer.say(b"abcdef")
-            .say_held(b"ghi")
+        let (mut link, peer) = pair();
+        peer.send(b"abcdef")
+            .send_owned(b"ghi")
             .pause()
-            .say(b"j")
-            .fail(io::ErrorKind::ConnectionReset)
+            .send(b"j")
+            .fail_recv(io::ErrorKind::ConnectionReset)
             .end();
         let mut seen = Vec::new();
         for _ in 0..8 {
@@ -360,23 +366,23 @@ mod tests {
             seen.push(match link.poll_recv(&mut context, &mut buffer) {
                 Poll::Pending => "pending".to_owned(),
                 Poll::Ready(Err(error)) => error.kind().to_string(),
-                Poll::Ready(Ok(Received::Lent(bytes))) => format!("lent {}", String::from_utf8_lossy(bytes)),
-                Poll::Ready(Ok(Received::Held(bytes))) => format!("held {}", String::from_utf8_lossy(&bytes)),
+                Poll::Ready(Ok(Received::Borrowed(bytes))) => format!("borrowed {}", String::from_utf8_lossy(bytes)),
+                Poll::Ready(Ok(Received::Owned(bytes))) => format!("owned {}", String::from_utf8_lossy(&bytes)),
             });
         }
         let expected = [
-            "lent abcd",
-            "lent ef",
-            "held ghi",
+            "borrowed abcd",
+            "borrowed ef",
+            "owned ghi",
             "pending",
-            "lent j",
+            "borrowed j",
             "connection reset",
-            "lent ",
-            "lent ",
+            "borrowed ",
+            "borrowed ",
         ];
         assert_eq!(seen, expected);
         assert!(!peer.is_shut_down());
         drop(link);
-        assert!(peer.is_shut_down() && peer.is_gone());
+        assert!(peer.is_shut_down() && peer.is_dropped());
     }
 }

@@ -1,40 +1,51 @@
-//! A stream socket on whatever its thread drives sockets with.
+//! Stream socket on the I/O back end of its thread.
 
 use std::io;
 use std::os::fd::OwnedFd;
 use std::task::{Context, Poll};
 
+use crate::epoll::EpollStream;
+#[cfg(target_os = "linux")]
+use crate::io_uring::{self, UringStream};
 use crate::link::{Link, Received};
 use crate::pipe::Pipe;
 use crate::queue::SendQueue;
-#[cfg(target_os = "linux")]
-use crate::ring::{self, RingStream};
-use crate::tcp::Tcp;
 
-/// A connected, non-blocking stream socket.
+/// Connected, non-blocking stream socket.
 pub enum Stream {
-    Tcp(Tcp),
+    /// Driven by the events of the runtime.
+    Epoll(EpollStream),
+    /// Driven by the ring of its thread.
     #[cfg(target_os = "linux")]
-    Ring(RingStream),
+    IoUring(UringStream),
 }
 
 impl Stream {
-    /// Takes over an accepted socket; it must be non-blocking.
+    /// Takes ownership of an accepted, non-blocking socket.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of its registration with the event loop.
     pub fn new(socket: OwnedFd) -> io::Result<Stream> {
         #[cfg(target_os = "linux")]
-        if let Some(driver) = ring::current() {
-            return Ok(Stream::Ring(RingStream::new(driver, socket)));
+        if let Some(driver) = io_uring::current() {
+            return Ok(Stream::IoUring(UringStream::new(driver, socket)));
         }
-        Ok(Stream::Tcp(Tcp::new(socket)?))
+        Ok(Stream::Epoll(EpollStream::new(socket)?))
     }
 
-    /// Takes over a socket that was connected from here: nothing has arrived before anything was said.
+    /// Takes ownership of a socket that this side has connected. The first receive waits for an event, because the peer
+    /// sends nothing before it has received a request.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of its registration with the event loop.
     pub fn connected(socket: OwnedFd) -> io::Result<Stream> {
         let mut stream = Stream::new(socket)?;
         match &mut stream {
-            Stream::Tcp(tcp) => tcp.expect_nothing(),
+            Stream::Epoll(stream) => stream.expect_nothing(),
             #[cfg(target_os = "linux")]
-            Stream::Ring(ring) => ring.expect_nothing(),
+            Stream::IoUring(stream) => stream.expect_nothing(),
         }
         Ok(stream)
     }
@@ -44,110 +55,110 @@ impl Link for Stream {
     #[inline]
     fn poll_recv<'b>(&mut self, context: &mut Context<'_>, buffer: &'b mut [u8]) -> Poll<io::Result<Received<'b>>> {
         match self {
-            Stream::Tcp(tcp) => tcp.poll_recv(context, buffer),
+            Stream::Epoll(stream) => stream.poll_recv(context, buffer),
             #[cfg(target_os = "linux")]
-            Stream::Ring(ring) => ring.poll_recv(context, buffer),
+            Stream::IoUring(stream) => stream.poll_recv(context, buffer),
         }
     }
 
     #[inline]
-    fn is_silent(&mut self) -> bool {
+    fn is_idle(&mut self) -> bool {
         match self {
-            Stream::Tcp(tcp) => tcp.is_silent(),
+            Stream::Epoll(stream) => stream.is_idle(),
             #[cfg(target_os = "linux")]
-            Stream::Ring(ring) => ring.is_silent(),
+            Stream::IoUring(stream) => stream.is_idle(),
         }
     }
 
     #[inline]
     fn poll_send(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>> {
         match self {
-            Stream::Tcp(tcp) => tcp.poll_send(context, queue),
+            Stream::Epoll(stream) => stream.poll_send(context, queue),
             #[cfg(target_os = "linux")]
-            Stream::Ring(ring) => ring.poll_send(context, queue),
+            Stream::IoUring(stream) => stream.poll_send(context, queue),
         }
     }
 
-    fn fill(&mut self, context: &mut Context<'_>, pipe: &mut Pipe) -> io::Result<usize> {
+    fn fill_pipe(&mut self, context: &mut Context<'_>, pipe: &mut Pipe) -> io::Result<usize> {
         match self {
-            Stream::Tcp(tcp) => tcp.fill(context, pipe),
+            Stream::Epoll(stream) => stream.fill_pipe(context, pipe),
             #[cfg(target_os = "linux")]
-            Stream::Ring(ring) => ring.fill(context, pipe),
+            Stream::IoUring(stream) => stream.fill_pipe(context, pipe),
         }
     }
 
     #[inline]
-    fn send_together(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> bool {
+    fn send_batched(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> bool {
         match self {
-            Stream::Tcp(tcp) => tcp.send_together(context, queue),
+            Stream::Epoll(stream) => stream.send_batched(context, queue),
             #[cfg(target_os = "linux")]
-            Stream::Ring(ring) => ring.send_together(context, queue),
+            Stream::IoUring(stream) => stream.send_batched(context, queue),
         }
     }
 
     #[inline]
     fn take_unsent(&mut self) -> Option<Vec<u8>> {
         match self {
-            Stream::Tcp(tcp) => tcp.take_unsent(),
+            Stream::Epoll(stream) => stream.take_unsent(),
             #[cfg(target_os = "linux")]
-            Stream::Ring(ring) => ring.take_unsent(),
+            Stream::IoUring(stream) => stream.take_unsent(),
         }
     }
 
     #[inline]
     fn flush(&mut self) {
         match self {
-            Stream::Tcp(tcp) => tcp.flush(),
+            Stream::Epoll(stream) => stream.flush(),
             #[cfg(target_os = "linux")]
-            Stream::Ring(ring) => ring.flush(),
+            Stream::IoUring(stream) => stream.flush(),
         }
     }
 
     fn shut_down(&mut self) -> io::Result<()> {
         match self {
-            Stream::Tcp(tcp) => tcp.shut_down(),
+            Stream::Epoll(stream) => stream.shut_down(),
             #[cfg(target_os = "linux")]
-            Stream::Ring(ring) => ring.shut_down(),
+            Stream::IoUring(stream) => stream.shut_down(),
         }
     }
 
     fn reset(&mut self) {
         match self {
-            Stream::Tcp(tcp) => tcp.reset(),
+            Stream::Epoll(stream) => stream.reset(),
             #[cfg(target_os = "linux")]
-            Stream::Ring(ring) => ring.reset(),
+            Stream::IoUring(stream) => stream.reset(),
         }
     }
 
     fn keep_alive(&mut self) {
         match self {
-            Stream::Tcp(tcp) => tcp.keep_alive(),
+            Stream::Epoll(stream) => stream.keep_alive(),
             #[cfg(target_os = "linux")]
-            Stream::Ring(ring) => ring.keep_alive(),
+            Stream::IoUring(stream) => stream.keep_alive(),
         }
     }
 
     fn limit_unsent(&mut self, bytes: Option<u32>) {
         match self {
-            Stream::Tcp(tcp) => tcp.limit_unsent(bytes),
+            Stream::Epoll(stream) => stream.limit_unsent(bytes),
             #[cfg(target_os = "linux")]
-            Stream::Ring(ring) => ring.limit_unsent(bytes),
+            Stream::IoUring(stream) => stream.limit_unsent(bytes),
         }
     }
 
     fn in_flight(&self) -> u64 {
         match self {
-            Stream::Tcp(tcp) => tcp.in_flight(),
+            Stream::Epoll(stream) => stream.in_flight(),
             #[cfg(target_os = "linux")]
-            Stream::Ring(ring) => ring.in_flight(),
+            Stream::IoUring(stream) => stream.in_flight(),
         }
     }
 
     fn sends_files(&self) -> bool {
         match self {
-            Stream::Tcp(tcp) => tcp.sends_files(),
+            Stream::Epoll(stream) => stream.sends_files(),
             #[cfg(target_os = "linux")]
-            Stream::Ring(ring) => ring.sends_files(),
+            Stream::IoUring(stream) => stream.sends_files(),
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Ticks for an event loop: a regular wake-up that can be switched on and off and costs nothing in between.
+//! Periodic tick of an event loop that can be switched on and off and costs nothing in between.
 //!
-//! On Linux a descriptor of the kernel's own, so that turns of the loop without a tick neither read a clock nor look
-//! at timers: that was a sixth of all instructions of a small request.
+//! On Linux it is a descriptor of the kernel (`timerfd`), so that iterations without a tick neither read a clock nor
+//! check timers. Doing so took a sixth of all instructions of a small request.
 
 #[cfg(target_os = "linux")]
 #[path = "ticker/linux.rs"]
@@ -12,7 +12,7 @@ mod system;
 
 pub use system::Ticker;
 
-/// Whether the runtime needs timers of its own for this.
+/// True if the ticker needs the timers of the Tokio runtime.
 pub(crate) const NEEDS_RUNTIME_TIME: bool = system::NEEDS_RUNTIME_TIME;
 
 #[cfg(test)]

@@ -187,8 +187,8 @@ impl<L: Link, S: Side> Tls<L, S> {
         let at = self.partial.len();
         let end = incoming.len() - buffers::SPARE;
         let got = match ready!(self.link.poll_recv(context, &mut incoming[at..end]))? {
-            Received::Lent(bytes) => bytes.len(),
-            Received::Held(bytes) => {
+            Received::Borrowed(bytes) => bytes.len(),
+            Received::Owned(bytes) => {
                 let room = end - at;
                 if bytes.len() > room {
                     return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
@@ -317,7 +317,7 @@ impl<L: Link, S: Side> Link for Tls<L, S> {
             } else {
                 self.unread.drain(..room);
             }
-            return Poll::Ready(Ok(Received::Lent(&buffer[..room])));
+            return Poll::Ready(Ok(Received::Borrowed(&buffer[..room])));
         }
         // Sends pending session tickets, or the response to a key update, because no other call may send them.
         if self.backlog.is_some()
@@ -327,17 +327,17 @@ impl<L: Link, S: Side> Link for Tls<L, S> {
         }
         loop {
             if self.session.peer_has_closed() {
-                return Poll::Ready(Ok(Received::Lent(&buffer[..0])));
+                return Poll::Ready(Ok(Received::Borrowed(&buffer[..0])));
             }
             let Some(got) = ready!(self.receive(context, buffer))? else {
                 return Poll::Ready(if S::NEEDS_CLOSE_NOTIFY {
                     Err(io::Error::new(io::ErrorKind::UnexpectedEof, TRUNCATED))
                 } else {
-                    Ok(Received::Lent(&buffer[..0]))
+                    Ok(Received::Borrowed(&buffer[..0]))
                 });
             };
             if got > 0 {
-                return Poll::Ready(Ok(Received::Lent(&buffer[..got])));
+                return Poll::Ready(Ok(Received::Borrowed(&buffer[..got])));
             }
         }
     }

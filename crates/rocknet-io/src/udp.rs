@@ -57,7 +57,7 @@ impl UdpSocket {
         control::enable_options(&socket, address.is_ipv6())?;
         socket.bind(&address.into())?;
         Ok(UdpSocket {
-            socket: crate::tcp::register(OwnedFd::from(socket))?,
+            socket: crate::epoll::register(OwnedFd::from(socket))?,
             kernel_segments: AtomicBool::new(true),
         })
     }

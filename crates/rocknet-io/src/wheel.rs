@@ -1,46 +1,48 @@
-//! Deadlines, coarse and cheap: moving one is a store, and nothing happens until a tick finds it past.
+//! Timer wheel: deadlines that are cheap to move and as exact as a tick.
 //!
 //! ```text
-//! slot:   0    1    2  …  63        a deadline waits in the slot of the tick it was first set to;
-//!        [ ]  [a]  [ ]   [b c]      when that tick comes it is past (woken), or was moved (put into a later slot)
+//! slot:   0    1    2  …  255       a deadline waits in the slot of the tick it was first set to;
+//!        [ ]  [a]  [ ]   [b c]      at that tick it expires (wakes its task), or moves to a later slot if it was moved
 //! ```
-//! Deadlines move on with every request, nearly always further away, so a moved one stays in its slot until its old
-//! tick comes. Only one that comes nearer is put into a second slot at once.
 //!
-//! Ticks are counted in 32 bits, because every connection holds several: ticks of 10 ms come round after 497 days. So which
-//! of two is the later is told by the way from one to the other, and no deadline is further away than half of the round.
+//! Moving a deadline is a store. Deadlines move with every request, nearly always further away, so a moved one stays in
+//! its slot until its old tick. Only one that moves nearer is put into a second slot at once.
+//!
+//! Ticks are counted in 32 bits, because every connection holds several. Ticks of 10 ms wrap around after 497 days. Two
+//! ticks are therefore compared by their wrapping difference, and no deadline is further away than half of the range.
 
-mod waiting;
+mod timeout;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::task::Waker;
 use std::time::Duration;
 
-/// Slots in the wheel: with ticks of 250 ms one turn is 64 s, so that the usual deadlines need one look each.
+/// Number of slots. With ticks of 250 ms one round is 64 s, so that the usual deadlines are checked once.
 const SLOTS: usize = 256;
 
-/// Most ticks from now to a deadline: half of the round, 248 days with ticks of 10 ms. What is asked for beyond comes then.
-const FARTHEST: u32 = i32::MAX as u32;
+/// Maximum ticks from now to a deadline: half of the range, 248 days with ticks of 10 ms. Longer times expire then.
+const MAX_TICKS: u32 = i32::MAX as u32;
 
-/// A moment of a wheel. Only moments less than half a round apart can be told which is the later.
+/// A moment of a wheel, counted in ticks. The order of two moments is defined if they are less than half of the range
+/// apart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tick(u32);
 
 impl Tick {
-    /// The moment so many ticks later (see [`Wheel::ticks`]).
+    /// Returns the moment `ticks` later (see [`Wheel::ticks`]).
     #[inline]
     pub fn after(self, ticks: u32) -> Tick {
-        Tick(self.0.wrapping_add(ticks.min(FARTHEST)))
+        Tick(self.0.wrapping_add(ticks.min(MAX_TICKS)))
     }
 
-    /// Ticks that have passed since an earlier moment.
+    /// Returns the number of ticks since an earlier moment.
     #[inline]
     pub fn since(self, earlier: Tick) -> u32 {
         self.0.wrapping_sub(earlier.0)
     }
 
-    /// Whether it is later than `other`.
+    /// Returns whether it is later than `other`.
     #[inline]
     pub fn is_later(self, other: Tick) -> bool {
         (self.0.wrapping_sub(other.0) as i32) > 0
@@ -51,51 +53,52 @@ impl Tick {
     }
 }
 
-// Coming round must lead from the last slot to the first.
+// Wrapping around must lead from the last slot to the first.
 const _: () = assert!((1_u64 << 32).is_multiple_of(SLOTS as u64));
 
 /// All deadlines of one worker.
 pub struct Wheel {
     now: Cell<Tick>,
     tick: Duration,
-    /// The same in nanoseconds.
+    /// `tick` in nanoseconds.
     tick_ns: u64,
-    entries: RefCell<Vec<Entry>>,
-    /// Entries that are nobody's. The next deadline takes one over together with its slot: one that was made, set and dropped
-    /// for each request would else leave something in a slot each time, until that comes a minute later.
-    spare: RefCell<Vec<u32>>,
-    /// Numbers of entries.
+    entries: RefCell<Vec<TimerEntry>>,
+    /// Entries without a deadline. The next deadline reuses one together with its slot. Otherwise a deadline made, set
+    /// and dropped for each request would leave an index in a slot each time, for a minute.
+    free: RefCell<Vec<u32>>,
+    /// Indexes of entries by slot.
     slots: RefCell<Vec<Vec<u32>>>,
 }
 
-struct Entry {
-    /// When it is past, if it is `Set`; never before `slotted`.
+struct TimerEntry {
+    /// Tick at which it expires, if it is `Set`; never before `slot_tick`.
     due: Tick,
-    /// The earliest moment whose slot holds it, if it `is_slotted`; never before now.
-    slotted: Tick,
-    state: State,
-    is_slotted: bool,
+    /// Earliest tick whose slot holds it, if `is_in_slot`; never before now.
+    slot_tick: Tick,
+    state: DeadlineState,
+    is_in_slot: bool,
     waker: Option<Waker>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum DeadlineState {
     Unset,
     Set,
     Past,
 }
 
 // Every idle connection has one.
-const _: () = assert!(size_of::<Entry>() <= 32);
+const _: () = assert!(size_of::<TimerEntry>() <= 32);
 
-/// One deadline, not set at first. Dropping it forgets it.
+/// A deadline of one task, not set at first. Dropping it removes it.
 pub struct Deadline {
     wheel: Rc<Wheel>,
-    number: u32,
+    index: u32,
 }
 
 impl Wheel {
-    /// `connections`: room reserved at once.
+    /// Creates a wheel. `tick` is the time between two calls of [`Wheel::advance`], at least 1 ms; `connections` is the
+    /// number of deadlines for which memory is reserved.
     pub fn new(tick: Duration, connections: usize) -> Rc<Wheel> {
         let tick = tick.max(Duration::from_millis(1));
         Rc::new(Wheel {
@@ -103,54 +106,58 @@ impl Wheel {
             tick,
             tick_ns: u64::try_from(tick.as_nanos()).unwrap_or(u64::MAX),
             entries: RefCell::new(Vec::with_capacity(connections)),
-            spare: RefCell::default(),
+            free: RefCell::default(),
             slots: RefCell::new((0..SLOTS).map(|_| Vec::new()).collect()),
         })
     }
 
+    /// Returns the time between two ticks.
     pub fn tick_length(&self) -> Duration {
         self.tick
     }
 
+    /// Returns the current tick.
     #[inline]
     pub fn now(&self) -> Tick {
         self.now.get()
     }
 
+    /// Returns whether there are no deadlines.
     pub fn is_empty(&self) -> bool {
-        self.entries.borrow().len() == self.spare.borrow().len()
+        self.entries.borrow().len() == self.free.borrow().len()
     }
 
-    /// Whole ticks that are surely not shorter than `time`, counted from now.
+    /// Returns the number of ticks from now that last at least `time`, so that a deadline never expires early.
     pub fn ticks(&self, time: Duration) -> u32 {
-        // Requests ask this: numbers of 128 bits would be divided step by step.
+        // Requests call this, and 128-bit numbers would be divided step by step.
         let Ok(nanos) = u64::try_from(time.as_nanos()) else {
-            return FARTHEST;
+            return MAX_TICKS;
         };
         let ticks = nanos.div_ceil(self.tick_ns);
-        // The tick that is under way may end at once.
-        u32::try_from(ticks).map_or(FARTHEST, |ticks| ticks.saturating_add(1).min(FARTHEST))
+        // The current tick may end at once.
+        u32::try_from(ticks).map_or(MAX_TICKS, |ticks| ticks.saturating_add(1).min(MAX_TICKS))
     }
 
+    /// Creates a deadline, which is not set.
     pub fn deadline(self: &Rc<Wheel>) -> Deadline {
-        let number = self.spare.borrow_mut().pop().unwrap_or_else(|| {
+        let index = self.free.borrow_mut().pop().unwrap_or_else(|| {
             let mut entries = self.entries.borrow_mut();
-            entries.push(Entry {
+            entries.push(TimerEntry {
                 due: self.now.get(),
-                slotted: self.now.get(),
-                state: State::Unset,
-                is_slotted: false,
+                slot_tick: self.now.get(),
+                state: DeadlineState::Unset,
+                is_in_slot: false,
                 waker: None,
             });
             (entries.len() - 1) as u32
         });
         Deadline {
-            number,
+            index,
             wheel: Rc::clone(self),
         }
     }
 
-    /// Goes one tick on and wakes the owners of deadlines now past. Returns how many.
+    /// Advances by one tick and wakes the tasks whose deadlines have expired. Returns their number.
     pub fn advance(&self) -> usize {
         let now = self.now.get().after(1);
         self.now.set(now);
@@ -159,31 +166,31 @@ impl Wheel {
         let mut later = Vec::new();
         {
             let mut entries = self.entries.borrow_mut();
-            for &number in &waiting {
-                let entry = &mut entries[number as usize];
-                if entry.is_slotted && entry.slotted.is_later(now) {
-                    // Put here for a later turn of the wheel, or a second time into a slot still to come.
-                    if entry.slotted.slot() == now.slot() {
-                        later.push((now.slot(), number));
+            for &index in &waiting {
+                let entry = &mut entries[index as usize];
+                if entry.is_in_slot && entry.slot_tick.is_later(now) {
+                    // Belongs to a later round of the wheel, or is also in a slot still to come.
+                    if entry.slot_tick.slot() == now.slot() {
+                        later.push((now.slot(), index));
                     }
                     continue;
                 }
-                entry.is_slotted = false;
-                if entry.state != State::Set {
+                entry.is_in_slot = false;
+                if entry.state != DeadlineState::Set {
                     continue;
                 }
                 if entry.due.is_later(now) {
-                    (entry.slotted, entry.is_slotted) = (entry.due, true);
-                    later.push((entry.due.slot(), number));
+                    (entry.slot_tick, entry.is_in_slot) = (entry.due, true);
+                    later.push((entry.due.slot(), index));
                 } else {
-                    entry.state = State::Past;
+                    entry.state = DeadlineState::Past;
                     woken.extend(entry.waker.take());
                 }
             }
         }
         let mut slots = self.slots.borrow_mut();
-        for (slot, number) in later {
-            slots[slot].push(number);
+        for (slot, index) in later {
+            slots[slot].push(index);
         }
         drop(slots);
         let count = woken.len();
@@ -191,7 +198,7 @@ impl Wheel {
         count
     }
 
-    /// Wakes the owners of all deadlines, past or not: something has changed for everybody.
+    /// Wakes the tasks of all deadlines, expired or not, because a change concerns all of them.
     pub fn wake_all(&self) {
         let woken: Vec<Waker> = self
             .entries
@@ -204,36 +211,36 @@ impl Wheel {
 }
 
 impl Deadline {
-    /// Sets it to `ticks` from now (see [`Wheel::ticks`]), at least to the next.
+    /// Sets it to `ticks` from now (see [`Wheel::ticks`]), at least to the next tick.
     #[inline]
     pub fn set(&self, ticks: u32) {
-        // The slot of this very tick has been looked at.
+        // The slot of the current tick was handled already.
         let due = self.wheel.now.get().after(ticks.max(1));
         let mut entries = self.wheel.entries.borrow_mut();
-        let entry = &mut entries[self.number as usize];
+        let entry = &mut entries[self.index as usize];
         entry.due = due;
-        entry.state = State::Set;
-        if !entry.is_slotted || entry.slotted.is_later(due) {
-            (entry.slotted, entry.is_slotted) = (due, true);
-            self.wheel.slots.borrow_mut()[due.slot()].push(self.number);
+        entry.state = DeadlineState::Set;
+        if !entry.is_in_slot || entry.slot_tick.is_later(due) {
+            (entry.slot_tick, entry.is_in_slot) = (due, true);
+            self.wheel.slots.borrow_mut()[due.slot()].push(self.index);
         }
     }
 
-    /// Ticks until it is past; 0 if it is, or is not set.
+    /// Returns the ticks until it expires; 0 if it has expired or is not set.
     pub fn left(&self) -> u32 {
-        let entry = &self.wheel.entries.borrow()[self.number as usize];
+        let entry = &self.wheel.entries.borrow()[self.index as usize];
         match entry.state {
-            State::Set => entry.due.since(self.wheel.now.get()),
-            State::Unset | State::Past => 0,
+            DeadlineState::Set => entry.due.since(self.wheel.now.get()),
+            DeadlineState::Unset | DeadlineState::Past => 0,
         }
     }
 
-    /// Whether it is past; if not, `waker` is woken when it is.
+    /// Returns whether it has expired; if not, `waker` is woken when it does.
     #[inline]
     pub fn poll_past(&self, waker: &Waker) -> bool {
         let mut entries = self.wheel.entries.borrow_mut();
-        let entry = &mut entries[self.number as usize];
-        let past = entry.state == State::Past;
+        let entry = &mut entries[self.index as usize];
+        let past = entry.state == DeadlineState::Past;
         if !past && !entry.waker.as_ref().is_some_and(|known| known.will_wake(waker)) {
             entry.waker = Some(waker.clone());
         }
@@ -244,12 +251,12 @@ impl Deadline {
 impl Drop for Deadline {
     fn drop(&mut self) {
         let waker = {
-            let entry = &mut self.wheel.entries.borrow_mut()[self.number as usize];
-            entry.state = State::Unset;
+            let entry = &mut self.wheel.entries.borrow_mut()[self.index as usize];
+            entry.state = DeadlineState::Unset;
             entry.waker.take()
         };
-        self.wheel.spare.borrow_mut().push(self.number);
-        // The last of its task, it may be, and what is dropped with that may have deadlines of its own.
+        self.wheel.free.borrow_mut().push(self.index);
+        // Dropping the last waker may drop the task, and with it further deadlines.
         drop(waker);
     }
 }
@@ -269,22 +276,22 @@ mod tests {
         }
     }
 
-    /// Beginnings of which most come round soon, or cross the half of the round.
-    const BEGINNINGS: [u32; 5] = [0, 1 << 31, (1 << 31) - 7, u32::MAX, u32::MAX - 301];
+    /// First ticks. Most of them wrap around soon or cross half of the range.
+    const STARTS: [u32; 5] = [0, 1 << 31, (1 << 31) - 7, u32::MAX, u32::MAX - 301];
 
     fn wheel() -> Rc<Wheel> {
         wheel_from(0)
     }
 
-    fn wheel_from(beginning: u32) -> Rc<Wheel> {
+    fn wheel_from(start: u32) -> Rc<Wheel> {
         let wheel = Wheel::new(Duration::from_millis(250), 4);
-        wheel.now.set(Tick(beginning));
+        wheel.now.set(Tick(start));
         wheel
     }
 
-    /// The tick at which a deadline becomes past after these (at tick, set to) moves.
-    fn past_at(beginning: u32, moves: &[(u32, u32)], until: u32) -> Option<u32> {
-        let wheel = wheel_from(beginning);
+    /// Returns the tick at which a deadline expires after these moves, each a pair of tick and number of ticks.
+    fn past_at(start: u32, moves: &[(u32, u32)], until: u32) -> Option<u32> {
+        let wheel = wheel_from(start);
         let count = Arc::new(Count(AtomicUsize::new(0)));
         let waker = Waker::from(Arc::clone(&count));
         let deadline = wheel.deadline();
@@ -296,14 +303,14 @@ mod tests {
             wheel.advance();
             if count.0.load(Ordering::Relaxed) > 0 {
                 assert!(deadline.poll_past(&waker));
-                return Some(wheel.now().since(Tick(beginning)));
+                return Some(wheel.now().since(Tick(start)));
             }
         }
         None
     }
 
     #[test]
-    fn comes_at_its_tick_however_often_it_moved() {
+    fn expires_at_its_tick_however_often_it_moved() {
         type Row<'a> = (&'a [(u32, u32)], Option<u32>);
         let rows: &[Row<'_>] = &[
             (&[(0, 3)], Some(3)),
@@ -315,36 +322,33 @@ mod tests {
             (&[(0, 2000)], None),
             (&[], None),
             (&[(0, 300), (5, 3), (6, 600)], Some(606)),
-            (&[(0, FARTHEST)], None),
+            (&[(0, MAX_TICKS)], None),
             (&[(0, u32::MAX)], None),
             (&[(0, u32::MAX), (3, 4)], Some(7)),
             (&[(4, 0)], Some(5)),
         ];
-        for beginning in BEGINNINGS {
+        for start in STARTS {
             for (moves, expected) in rows {
-                assert_eq!(past_at(beginning, moves, 1000), *expected, "{moves:?} from {beginning}");
+                assert_eq!(past_at(start, moves, 1000), *expected, "{moves:?} from {start}");
             }
         }
     }
 
     #[test]
-    fn moments_are_told_apart_across_the_end_of_the_round() {
-        for beginning in BEGINNINGS.map(Tick) {
-            for ticks in [1, 2, 300, FARTHEST] {
-                let later = beginning.after(ticks);
-                assert_eq!(later.since(beginning), ticks);
-                assert!(
-                    later.is_later(beginning) && !beginning.is_later(later),
-                    "{beginning:?} {ticks}"
-                );
+    fn ticks_are_ordered_across_wraparound() {
+        for start in STARTS.map(Tick) {
+            for ticks in [1, 2, 300, MAX_TICKS] {
+                let later = start.after(ticks);
+                assert_eq!(later.since(start), ticks);
+                assert!(later.is_later(start) && !start.is_later(later), "{start:?} {ticks}");
             }
-            assert!(!beginning.is_later(beginning));
-            assert_eq!(beginning.after(u32::MAX), beginning.after(FARTHEST));
+            assert!(!start.is_later(start));
+            assert_eq!(start.after(u32::MAX), start.after(MAX_TICKS));
         }
     }
 
     #[test]
-    fn a_dropped_deadline_wakes_nobody_even_if_its_place_is_taken_again() {
+    fn a_dropped_deadline_wakes_no_task_even_if_its_entry_is_reused() {
         let wheel = wheel();
         let count = Arc::new(Count(AtomicUsize::new(0)));
         let first = wheel.deadline();
@@ -381,17 +385,17 @@ mod tests {
                 wheel.advance();
             }
         }
-        let lying = wheel.slots.borrow().iter().map(Vec::len).sum::<usize>();
+        let in_slots = wheel.slots.borrow().iter().map(Vec::len).sum::<usize>();
         assert!(
-            lying <= 4 && wheel.entries.borrow().len() == 2 && wheel.is_empty(),
-            "{lying}"
+            in_slots <= 4 && wheel.entries.borrow().len() == 2 && wheel.is_empty(),
+            "{in_slots}"
         );
     }
 
     #[test]
-    fn what_is_left_grows_less_with_each_tick() {
-        for beginning in BEGINNINGS {
-            let wheel = wheel_from(beginning);
+    fn remaining_ticks_count_down() {
+        for start in STARTS {
+            let wheel = wheel_from(start);
             let deadline = wheel.deadline();
             assert_eq!(deadline.left(), 0);
             deadline.set(3);
@@ -402,17 +406,17 @@ mod tests {
                     left
                 })
                 .collect();
-            assert_eq!(left, [3, 2, 1, 0, 0], "from {beginning}");
+            assert_eq!(left, [3, 2, 1, 0, 0], "from {start}");
         }
     }
 
     #[test]
-    fn ticks_are_never_too_few() {
+    fn ticks_are_rounded_up() {
         let wheel = wheel();
         assert_eq!(wheel.ticks(Duration::from_millis(250)), 2);
         assert_eq!(wheel.ticks(Duration::from_millis(251)), 3);
         assert_eq!(wheel.ticks(Duration::ZERO), 1);
-        assert_eq!(wheel.ticks(Duration::from_nanos(u64::MAX)), FARTHEST);
-        assert_eq!(wheel.ticks(Duration::MAX), FARTHEST);
+        assert_eq!(wheel.ticks(Duration::from_nanos(u64::MAX)), MAX_TICKS);
+        assert_eq!(wheel.ticks(Duration::MAX), MAX_TICKS);
     }
 }

@@ -53,6 +53,6 @@ impl H1Connection {
 
     /// Returns false if the upstream closed the connection or sent unexpected data. Costs a system call only if data arrived.
     pub fn is_alive(&mut self) -> bool {
-        self.link.is_silent()
+        self.link.is_idle()
     }
 }

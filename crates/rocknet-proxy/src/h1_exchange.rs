@@ -260,7 +260,7 @@ impl H1Exchange {
                     Poll::Ready(sent) => self.must_close |= sent.is_err(),
                 }
             }
-            if !out.is_empty() && !link.send_together(context, out) {
+            if !out.is_empty() && !link.send_batched(context, out) {
                 match link.poll_send(context, out) {
                     Poll::Pending => return Ok(SendState::WaitsForUpstream),
                     Poll::Ready(Ok(())) => {}

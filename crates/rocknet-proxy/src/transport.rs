@@ -46,8 +46,8 @@ impl Link for Transport {
     }
 
     #[inline]
-    fn is_silent(&mut self) -> bool {
-        on!(self, link => link.is_silent())
+    fn is_idle(&mut self) -> bool {
+        on!(self, link => link.is_idle())
     }
 
     #[inline]
@@ -55,13 +55,13 @@ impl Link for Transport {
         on!(self, link => link.poll_send(context, queue))
     }
 
-    fn fill(&mut self, context: &mut Context<'_>, pipe: &mut Pipe) -> io::Result<usize> {
-        on!(self, link => link.fill(context, pipe))
+    fn fill_pipe(&mut self, context: &mut Context<'_>, pipe: &mut Pipe) -> io::Result<usize> {
+        on!(self, link => link.fill_pipe(context, pipe))
     }
 
     #[inline]
-    fn send_together(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> bool {
-        on!(self, link => link.send_together(context, queue))
+    fn send_batched(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> bool {
+        on!(self, link => link.send_batched(context, queue))
     }
 
     #[inline]

@@ -83,12 +83,12 @@ impl<L: Link> Link for WriteTimeout<L> {
         }
     }
 
-    fn fill(&mut self, context: &mut Context<'_>, pipe: &mut Pipe) -> io::Result<usize> {
-        self.link.fill(context, pipe)
+    fn fill_pipe(&mut self, context: &mut Context<'_>, pipe: &mut Pipe) -> io::Result<usize> {
+        self.link.fill_pipe(context, pipe)
     }
 
-    fn send_together(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> bool {
-        self.link.send_together(context, queue)
+    fn send_batched(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> bool {
+        self.link.send_batched(context, queue)
     }
 
     fn take_unsent(&mut self) -> Option<Vec<u8>> {
@@ -136,18 +136,18 @@ mod tests {
     #[test]
     fn a_peer_that_reads_nothing_times_out_and_a_slow_reader_does_not() {
         let wheel = Wheel::new(Duration::from_millis(10), 4);
-        let (link, peer) = sim::pipe();
+        let (link, peer) = sim::pair();
         let mut watched = WriteTimeout::new(link, &wheel, 3);
         let mut context = Context::from_waker(Waker::noop());
         let mut queue = SendQueue::default();
         queue.push_owned(vec![b'x'; 100_000].into());
-        peer.take(10);
+        peer.accept(10);
         for _ in 0..5 {
             // Each read comes just in time.
             assert!(watched.poll_send(&mut context, &mut queue).is_pending());
             wheel.advance();
             wheel.advance();
-            peer.take(10);
+            peer.accept(10);
         }
         assert!(watched.poll_send(&mut context, &mut queue).is_pending());
         let given_up = (0..5).find_map(|ticks| {
@@ -160,7 +160,7 @@ mod tests {
         };
         assert_eq!((ticks, error.kind()), (2, ErrorKind::TimedOut));
         // A complete write resets the timeout.
-        peer.take_all();
+        peer.accept_all();
         assert!(matches!(
             watched.poll_send(&mut context, &mut queue),
             Poll::Ready(Ok(()))

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use rocknet_config::model;
-use rocknet_io::runtime::ring_trouble;
+use rocknet_io::runtime::io_uring_unavailable;
 
 /// Overrides the configuration, for whoever compares the two.
 const VARIABLE: &str = "ROCKNET_BACKEND";
@@ -27,7 +27,7 @@ impl Choice {
     /// What is asked for, or an error that says why it cannot be had.
     pub fn new(configured: model::IoBackend) -> Result<Choice, String> {
         let variable = std::env::var_os(VARIABLE).map(|value| value.to_string_lossy().into_owned());
-        Choice::of(configured, variable.as_deref(), ring_trouble)
+        Choice::of(configured, variable.as_deref(), io_uring_unavailable)
     }
 
     fn of(

@@ -9,9 +9,9 @@ use std::task::Poll;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use rocknet_io::epoll::Acceptor;
 use rocknet_io::runtime::Runtime;
 use rocknet_io::socket::{Address, Listener};
-use rocknet_io::tcp::Acceptor;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::backend::Backend;
@@ -185,7 +185,7 @@ impl Seat {
 
     fn runtime(&self) -> io::Result<Runtime> {
         if self.shared.backend == Backend::Ring {
-            match Runtime::on_ring(self.batch) {
+            match Runtime::with_io_uring(self.batch) {
                 Ok(runtime) => return Ok(runtime),
                 // It worked at the start: something has run out since.
                 Err(error) => {

@@ -5,8 +5,8 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use rocknet_io::epoll::Acceptor;
 use rocknet_io::socket::{AcceptErrorKind, accept_error_kind};
-use rocknet_io::tcp::Acceptor;
 use rocknet_io::ticker::Ticker;
 use rocknet_io::wheel::Tick;
 

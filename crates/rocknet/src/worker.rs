@@ -10,9 +10,9 @@ use std::task::Waker;
 use std::time::Duration;
 
 use rocknet_config::model::{Events, Limits};
-use rocknet_io::pipe::Pipes;
+use rocknet_io::pipe::PipePool;
 use rocknet_io::queue::SendQueue;
-use rocknet_io::runtime::{hear, spawn};
+use rocknet_io::runtime::{drain_events, spawn};
 use rocknet_io::socket::Address;
 use rocknet_io::wheel::Wheel;
 use rocknet_proto::DecodedHead;
@@ -65,7 +65,7 @@ pub struct Worker {
     pub files: Rc<WorkerCache>,
     pub log: RefCell<AccessWriter>,
     /// What tunnels that carry much move it through.
-    pub pipes: Pipes,
+    pub pipes: PipePool,
     view: RefCell<Rc<View>>,
     /// Some proxy in front is believed: the log has to ask whose each request is.
     pub believes: Cell<bool>,
@@ -176,7 +176,7 @@ impl Worker {
                 head: DecodedHead::default(),
             }),
             files,
-            pipes: Pipes::default(),
+            pipes: PipePool::default(),
             view: RefCell::new(Rc::new(view)),
             believes: Cell::new(believes(snapshot)),
             stopping: Cell::new(false),
@@ -209,7 +209,7 @@ impl Worker {
         // Requests may lie in sockets whose events nobody has looked at yet. The loop looks before it goes on behind the
         // yield, so that who seems idle then is idle.
         spawn(async move {
-            hear().await;
+            drain_events().await;
             wheel.wake_all();
         });
     }
@@ -233,7 +233,7 @@ impl Worker {
     pub fn rest(&self) {
         self.shared.registries.backends.rest();
         self.services.release();
-        self.pipes.close();
+        self.pipes.close_idle();
     }
 
     /// What is done once a tick while there are connections, and once more when the last has gone.

@@ -10,7 +10,7 @@ use rocknet_testing::{Need, skip};
 
 /// Whether there is a ring to be tested.
 fn has_ring() -> bool {
-    match rocknet_io::runtime::ring_trouble() {
+    match rocknet_io::runtime::io_uring_unavailable() {
         None => true,
         Some(trouble) => {
             skip(Need::IoUring, &trouble);

@@ -25,7 +25,7 @@ const ROOM: usize = 64 * 1024;
 const TICK: Duration = Duration::from_millis(20);
 
 fn backends() -> Vec<&'static str> {
-    match rocknet_io::runtime::ring_trouble() {
+    match rocknet_io::runtime::io_uring_unavailable() {
         None => vec!["epoll", "io_uring"],
         Some(trouble) => {
             skip(Need::IoUring, &trouble);

@@ -147,7 +147,7 @@ fn memory_stays_what_it_is_while_much_flows_both_ways() {
     let amount = amount();
     for backend in ["epoll", "io_uring"] {
         if backend == "io_uring"
-            && let Some(trouble) = rocknet_io::runtime::ring_trouble()
+            && let Some(trouble) = rocknet_io::runtime::io_uring_unavailable()
         {
             skip(Need::IoUring, &trouble);
             continue;

@@ -50,7 +50,7 @@ const CROWD_CALLS: u64 = 800;
 
 #[test]
 fn on_a_ring_an_answer_costs_two_calls_and_a_crowd_shares_them() {
-    if let Some(trouble) = rocknet_io::runtime::ring_trouble() {
+    if let Some(trouble) = rocknet_io::runtime::io_uring_unavailable() {
         skip(Need::IoUring, &trouble);
         return;
     }

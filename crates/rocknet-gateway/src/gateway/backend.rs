@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rocknet_config::model::{Host, PhpVersion};
-use rocknet_io::tcp::Resting;
+use rocknet_io::epoll::ParkedConnection;
 
 use super::socket::{Lookups, Socket};
 use super::trouble::Trouble;
@@ -39,7 +39,7 @@ pub struct Backend {
     php: Arc<Sockets>,
     lookups: Lookups,
     time: TimeSource,
-    idle: Mutex<VecDeque<(Resting, u64)>>,
+    idle: Mutex<VecDeque<(ParkedConnection, u64)>>,
     /// New connections of which nothing was heard yet, in their order, and since when.
     unheard: Mutex<BTreeMap<u64, u64>>,
     next: AtomicU64,
@@ -169,7 +169,7 @@ impl Backend {
             // The youngest first: the older ones may go when there is little to do.
             let (idle, _) = lock(&self.idle).pop_back()?;
             self.resting.fetch_sub(1, Ordering::Relaxed);
-            if let Some(link) = idle.wake() {
+            if let Some(link) = idle.resume() {
                 return Some(Connected {
                     socket: Socket::Server(link),
                     is_new: false,
@@ -180,7 +180,7 @@ impl Backend {
         }
     }
 
-    fn kept_longest(&self) -> Option<Resting> {
+    fn kept_longest(&self) -> Option<ParkedConnection> {
         let (idle, _) = lock(&self.idle).pop_front()?;
         self.resting.fetch_sub(1, Ordering::Relaxed);
         Some(idle)

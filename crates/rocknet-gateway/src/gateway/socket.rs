@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use rocknet_config::model::Host;
+use rocknet_io::epoll::{EpollStream, ParkedConnection};
 use rocknet_io::link::{Link, Received};
 use rocknet_io::queue::SendQueue;
-use rocknet_io::tcp::{Resting, Tcp};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
@@ -34,7 +34,7 @@ impl Default for Lookups {
 pub enum Socket {
     /// A server, at a socket file or an address. Heard by the runtime's own events, also where a ring drives the rest: there
     /// too another worker may take it over.
-    Server(Tcp),
+    Server(EpollStream),
     /// A program that was started for one request.
     Program(Box<Program>),
 }
@@ -42,7 +42,7 @@ pub enum Socket {
 impl Socket {
     pub async fn connect(host: &Host, lookups: &Lookups) -> io::Result<Socket> {
         let link = match host {
-            Host::Unix(path) => Tcp::connect_to_file(path).await?,
+            Host::Unix(path) => EpollStream::connect_to_file(path).await?,
             Host::Address(ip, port) => connect_to(SocketAddr::new(*ip, *port)).await?,
             Host::Name(name, port) => connect_to_any(&look_up(name, *port, lookups).await?).await?,
         };
@@ -56,7 +56,7 @@ impl Socket {
                 let mut read = ReadBuf::new(buffer);
                 ready!(Pin::new(&mut program.output).poll_read(context, &mut read))?;
                 let length = read.filled().len();
-                Poll::Ready(Ok(Received::Lent(&buffer[..length])))
+                Poll::Ready(Ok(Received::Borrowed(&buffer[..length])))
             }
         }
     }
@@ -70,7 +70,7 @@ impl Socket {
                     queue.put_back(unsent);
                     return link.poll_send(context, queue);
                 }
-                if queue.is_empty() || link.send_together(context, queue) {
+                if queue.is_empty() || link.send_batched(context, queue) {
                     return Poll::Ready(Ok(()));
                 }
                 link.poll_send(context, queue)
@@ -115,22 +115,22 @@ impl Socket {
     }
 
     /// Puts it aside; a program, which serves one request, is left to end.
-    pub fn rest(self) -> Option<Resting> {
+    pub fn rest(self) -> Option<ParkedConnection> {
         match self {
             Socket::Program(mut program) => {
                 program.process.leave();
                 None
             }
-            Socket::Server(link) => link.rest(),
+            Socket::Server(link) => link.park(),
         }
     }
 }
 
-async fn connect_to(address: SocketAddr) -> io::Result<Tcp> {
-    port_exhaustion::connect(address, Tcp::connect(address)).await
+async fn connect_to(address: SocketAddr) -> io::Result<EpollStream> {
+    port_exhaustion::connect(address, EpollStream::connect(address)).await
 }
 
-async fn connect_to_any(addresses: &[SocketAddr]) -> io::Result<Tcp> {
+async fn connect_to_any(addresses: &[SocketAddr]) -> io::Result<EpollStream> {
     let mut last = ErrorKind::AddrNotAvailable.into();
     for address in addresses {
         match connect_to(*address).await {
@@ -162,7 +162,7 @@ mod tests {
     use std::sync::mpsc;
     use std::thread;
 
-    use rocknet_io::runtime::{Runtime, hear};
+    use rocknet_io::runtime::{Runtime, drain_events};
 
     use super::*;
 
@@ -214,7 +214,7 @@ mod tests {
                 let sent = poll_fn(|context| Poll::Ready(socket.poll_send(context, &mut queue))).await;
                 assert!(matches!(sent, Poll::Pending | Poll::Ready(Ok(()))));
                 let is_taken = queue.is_empty();
-                hear().await;
+                drain_events().await;
                 // Nothing was read, and it was all taken: what is back had no room.
                 returned += usize::from(!socket.has_left(&mut queue) && is_taken);
             }

@@ -151,7 +151,7 @@ impl Direction {
         let Scratch { input, queue, pipes } = scratch;
         if self.flow.is_bulk() && from.sends_files() && to.sends_files() {
             let mut pipe = pipes.pipe();
-            let moved = from.fill(context, &mut pipe)?;
+            let moved = from.fill_pipe(context, &mut pipe)?;
             if moved > 0 {
                 self.flow.moved(moved);
                 queue.push_pipe(pipe);
@@ -162,8 +162,8 @@ impl Direction {
         let size = received.len();
         self.flow.received(size);
         match received {
-            Received::Lent(bytes) => queue.buffer().extend_from_slice(bytes),
-            Received::Held(bytes) => queue.push_owned(bytes),
+            Received::Borrowed(bytes) => queue.buffer().extend_from_slice(bytes),
+            Received::Owned(bytes) => queue.push_owned(bytes),
         }
         Poll::Ready(Ok(size))
     }

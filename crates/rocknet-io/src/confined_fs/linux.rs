@@ -86,7 +86,7 @@ impl KernelLookup {
         if !self.cached {
             return None;
         }
-        Some(Box::pin(crate::ring::names_ahead(
+        Some(Box::pin(crate::io_uring::prefetch_path(
             directory,
             relative,
             resolve_flags(beneath) | SAME_MOUNT,

@@ -15,7 +15,7 @@ pub(super) const STAT_ONLY: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).unio
 /// Opens a directory for lookups below it.
 pub(super) const TRAVERSE: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 
-/// Features of the kernel; there are none here.
+/// Features of the kernel, of which this system has no equivalent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KernelLookup;
 

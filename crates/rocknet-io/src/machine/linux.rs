@@ -1,10 +1,10 @@
-//! Reads the addresses of the interfaces from the kernel's tables: `/proc/net/fib_trie` and `/proc/net/if_inet6`.
+//! Reads the addresses of the interfaces from the kernel's tables `/proc/net/fib_trie` and `/proc/net/if_inet6`.
 
 use std::fs::File;
 use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Most that is read of a table: a router's table of routes may be larger, and its own addresses come early enough.
+/// Maximum bytes read of a table. A router's table may be larger, but its own addresses stand early enough.
 const MAX_TABLE_BYTES: u64 = 1024 * 1024;
 
 pub(super) fn addresses() -> Vec<IpAddr> {
@@ -21,7 +21,7 @@ fn read(table: &str) -> String {
     text
 }
 
-/// In the tree of routes a leaf `|-- 192.168.1.5` is followed by `/32 host LOCAL` where the address is the machine's own.
+/// Parses `fib_trie`: a leaf `|-- 192.168.1.5` is followed by `/32 host LOCAL` if the address is the machine's own.
 fn v4(table: &str) -> Vec<IpAddr> {
     let mut leaf: Option<Ipv4Addr> = None;
     let mut found = Vec::new();
@@ -35,7 +35,7 @@ fn v4(table: &str) -> Vec<IpAddr> {
     found
 }
 
-/// A line begins with the address, in 32 hexadecimal digits.
+/// Parses `if_inet6`: each line begins with the address in 32 hexadecimal digits.
 fn v6(table: &str) -> Vec<IpAddr> {
     let digits = table.lines().filter_map(|line| line.split_ascii_whitespace().next());
     let bits = digits
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tables_of_the_kernel_are_read() {
+    fn parses_the_kernel_tables() {
         let table = "Main:
   +-- 0.0.0.0/0 3 0 5
      |-- 0.0.0.0
@@ -78,7 +78,7 @@ short 02 40
     }
 
     #[test]
-    fn what_other_machines_cannot_use_is_left_out() {
+    fn leaves_out_loopback_addresses() {
         let all = crate::machine::addresses();
         assert!(all.iter().all(|address| !address.is_loopback()), "{all:?}");
     }

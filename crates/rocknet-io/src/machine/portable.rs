@@ -1,4 +1,4 @@
-//! Where the kernel's tables of addresses cannot be read as files, none is listed.
+//! Lists no addresses on systems without the kernel's tables.
 
 use std::net::IpAddr;
 

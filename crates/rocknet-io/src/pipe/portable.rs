@@ -1,30 +1,30 @@
-//! No pipes between sockets: what is to be moved is copied.
+//! Offers no pipes on systems without `splice(2)`, so that callers copy.
 
 use std::io;
 #[cfg(unix)]
 use std::os::fd::BorrowedFd;
 
-/// There is none.
-pub enum Ends {}
+/// Cannot be constructed.
+pub enum PipeEnds {}
 
-pub fn open(_: usize) -> io::Result<Ends> {
+pub fn open(_: usize) -> io::Result<PipeEnds> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
 #[cfg(unix)]
-pub fn fill(ends: &Ends, _: BorrowedFd<'_>, _: usize) -> io::Result<usize> {
+pub fn fill(ends: &PipeEnds, _: BorrowedFd<'_>, _: usize) -> io::Result<usize> {
     match *ends {}
 }
 
 #[cfg(unix)]
-pub fn drain(ends: &Ends, _: BorrowedFd<'_>, _: usize) -> io::Result<usize> {
+pub fn drain(ends: &PipeEnds, _: BorrowedFd<'_>, _: usize) -> io::Result<usize> {
     match *ends {}
 }
 
-pub fn write(ends: &Ends, _: &[u8]) -> io::Result<usize> {
+pub fn write(ends: &PipeEnds, _: &[u8]) -> io::Result<usize> {
     match *ends {}
 }
 
-pub fn read(ends: &Ends, _: &mut [u8]) -> io::Result<usize> {
+pub fn read(ends: &PipeEnds, _: &mut [u8]) -> io::Result<usize> {
     match *ends {}
 }

@@ -31,7 +31,7 @@ pub(super) fn drop_to(user: &User) -> Result<(), PrivilegeError> {
     named("capset", thread::set_capabilities(None, sets))?;
     named("prctl(PR_SET_KEEPCAPS)", thread::set_keep_capabilities(false))?;
     match thread::clear_ambient_capability_set() {
-        // EINVAL: a kernel without ambient capabilities. Without inheritable ones there are none in any case.
+        // EINVAL: a kernel without ambient capabilities. Without inheritable capabilities the set is empty in any case.
         Ok(()) | Err(Errno::INVAL) => {}
         Err(errno) => return Err(PrivilegeError::System("prctl(PR_CAP_AMBIENT)", errno.into())),
     }

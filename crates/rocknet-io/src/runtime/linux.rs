@@ -1,25 +1,25 @@
-//! What Linux can drive a loop with beside epoll: io_uring.
+//! Builds a runtime with io_uring, the second back end of Linux.
 
 use std::io;
 
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 
-use crate::ring;
+use crate::io_uring;
 
 /// Keeps the ring of this thread; dropped after all tasks.
-pub type Ring = ring::Installed;
+pub type RingGuard = io_uring::DriverGuard;
 
-pub fn with_ring(builder: &mut Builder) -> io::Result<(LocalRuntime, Ring)> {
+pub fn build_with_ring(builder: &mut Builder) -> io::Result<(LocalRuntime, RingGuard)> {
     let runtime = builder
-        .on_thread_park(ring::park)
+        .on_thread_park(io_uring::on_park)
         .build_local(LocalOptions::default())?;
-    let ring = runtime.block_on(async { ring::install() })?;
+    let ring = runtime.block_on(async { io_uring::install() })?;
     Ok((runtime, ring))
 }
 
-/// Takes from the ring what it has for this thread's tasks.
-pub fn hear_ring() {
-    if let Some(driver) = ring::current() {
-        driver.hear();
+/// Delivers all completions of this thread's ring.
+pub fn drain_ring() {
+    if let Some(driver) = io_uring::current() {
+        driver.drain();
     }
 }

@@ -1,18 +1,18 @@
-//! Other systems have the runtime's own events alone.
+//! Reports io_uring as unavailable on systems other than Linux.
 
 use std::io;
 
 use tokio::runtime::{Builder, LocalRuntime};
 
-pub enum Ring {}
+pub enum RingGuard {}
 
-pub fn with_ring(_: &mut Builder) -> io::Result<(LocalRuntime, Ring)> {
+pub fn build_with_ring(_: &mut Builder) -> io::Result<(LocalRuntime, RingGuard)> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Why io_uring cannot be used here.
-pub fn ring_trouble() -> Option<String> {
-    Some("io_uring is part of Linux".to_owned())
+/// Returns why io_uring is unavailable; `None` if it works.
+pub fn io_uring_unavailable() -> Option<String> {
+    Some("only Linux has io_uring".to_owned())
 }
 
-pub fn hear_ring() {}
+pub fn drain_ring() {}

@@ -1,4 +1,4 @@
-//! Whether this process may use a ring here, and what stands in the way if not.
+//! Checks whether this process can use io_uring.
 
 use std::future::poll_fn;
 use std::io;
@@ -9,38 +9,40 @@ use std::thread;
 use rustix::io::Errno;
 
 use super::Runtime;
+use crate::io_uring::{UringStream, current};
 use crate::link::Link;
 use crate::queue::SendQueue;
-use crate::ring::{RingStream, current};
 
-/// Why io_uring cannot be had here, if so. Tried, not guessed: with a ring, a pair of sockets, and bytes between them.
-pub fn trouble() -> Option<String> {
-    // A thread of its own: the caller's may have a runtime already.
+/// Returns why io_uring is unavailable; `None` if it works. The check creates a ring and exchanges bytes over a socket
+/// pair, because no version number or setting is a reliable sign.
+pub fn io_uring_unavailable() -> Option<String> {
+    // On a thread of its own, because the caller's thread may have a runtime.
     let tried = thread::Builder::new().spawn(attempt);
     let result = tried.and_then(|thread| thread.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into())));
     result.err().map(|error| reason(&error))
 }
 
 fn attempt() -> io::Result<()> {
-    Runtime::on_ring(1)?.block_on(async {
+    Runtime::with_io_uring(1)?.block_on(async {
         let driver = current().ok_or(io::ErrorKind::Other)?;
         let (ours, theirs) = UnixStream::pair()?;
         ours.set_nonblocking(true)?;
         theirs.set_nonblocking(true)?;
-        let mut ours = RingStream::new(driver.clone(), ours.into());
-        let mut theirs = RingStream::new(driver, theirs.into());
-        // Twice, so that the second is heard by an operation that waits already.
+        let mut ours = UringStream::new(driver.clone(), ours.into());
+        let mut theirs = UringStream::new(driver, theirs.into());
+        // Twice, so that an armed operation receives the second message.
         for _ in 0..2 {
             let mut queue = SendQueue::default();
             queue.buffer().extend_from_slice(WORD);
-            poll_fn(|context| match ours.send_together(context, &mut queue) {
+            poll_fn(|context| match ours.send_batched(context, &mut queue) {
                 true => Poll::Ready(Ok(())),
                 false => ours.poll_send(context, &mut queue),
             })
             .await?;
             let mut buffer = [0; WORD.len()];
-            let heard = poll_fn(|context| theirs.poll_recv(context, &mut buffer).map_ok(|got| *got == *WORD)).await?;
-            if !heard {
+            let received =
+                poll_fn(|context| theirs.poll_recv(context, &mut buffer).map_ok(|got| *got == *WORD)).await?;
+            if !received {
                 return Err(io::ErrorKind::InvalidData.into());
             }
         }
@@ -51,17 +53,17 @@ fn attempt() -> io::Result<()> {
 const WORD: &[u8] = b"ring";
 
 fn reason(error: &io::Error) -> String {
-    let told = match Errno::from_io_error(error) {
-        Some(Errno::NOSYS) => "this kernel has none",
+    let text = match Errno::from_io_error(error) {
+        Some(Errno::NOSYS) => "this kernel has no io_uring",
         Some(Errno::PERM | Errno::ACCESS) => {
-            "it is forbidden here, by kernel.io_uring_disabled or by the rules of a container (seccomp)"
+            "io_uring is forbidden by kernel.io_uring_disabled or by the seccomp profile of a container"
         }
-        Some(Errno::NOMEM) => "too little memory may be locked: raise it (ulimit -l, LimitMEMLOCK)",
-        Some(Errno::INVAL | Errno::OPNOTSUPP) => "this kernel is too old for what is used of it: Linux 6.1 is needed",
-        _ if error.kind() == io::ErrorKind::NotFound => "/proc is needed to set it up, and is not there",
-        _ => return format!("it failed: {error}"),
+        Some(Errno::NOMEM) => "the limit of locked memory is too low for io_uring: raise it (ulimit -l, LimitMEMLOCK)",
+        Some(Errno::INVAL | Errno::OPNOTSUPP) => "this kernel is too old: io_uring needs Linux 6.1",
+        _ if error.kind() == io::ErrorKind::NotFound => "io_uring needs /proc, which is not mounted",
+        _ => return format!("a test of io_uring failed: {error}"),
     };
-    format!("{told} ({error})")
+    format!("{text} ({error})")
 }
 
 #[cfg(test)]
@@ -69,12 +71,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_reason_tells_what_to_do_about_it() {
+    fn every_reason_names_its_remedy() {
         fn check(errno: Errno, word: &str) {
-            let told = reason(&errno.into());
-            assert!(told.contains(word), "{errno:?}: {told}");
+            let text = reason(&errno.into());
+            assert!(text.contains(word), "{errno:?}: {text}");
         }
-        check(Errno::NOSYS, "kernel has none");
+        check(Errno::NOSYS, "kernel has no io_uring");
         check(Errno::PERM, "kernel.io_uring_disabled");
         check(Errno::NOMEM, "LimitMEMLOCK");
         check(Errno::INVAL, "6.1");

@@ -1,4 +1,4 @@
-//! Ticks by `timerfd`.
+//! Ticks from a `timerfd`.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -12,6 +12,7 @@ use tokio::io::unix::AsyncFd;
 
 pub const NEEDS_RUNTIME_TIME: bool = false;
 
+/// Periodic tick, off at first.
 pub struct Ticker {
     timer: AsyncFd<OwnedFd>,
     length: Duration,
@@ -19,34 +20,42 @@ pub struct Ticker {
 }
 
 impl Ticker {
-    /// Off at first. It holds its descriptor from the beginning, so that time goes on when descriptors run out.
+    /// Creates a ticker with the given period, switched off. It opens its descriptor now, so that ticks go on when
+    /// descriptors run out later.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of `timerfd_create(2)` or of the registration with the event loop.
     pub fn new(length: Duration) -> io::Result<Ticker> {
         let timer = timerfd_create(
             TimerfdClockId::Monotonic,
             TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC,
         )?;
         Ok(Ticker {
-            timer: crate::tcp::register(timer)?,
+            timer: crate::epoll::register(timer)?,
             length,
             on: false,
         })
     }
 
+    /// Returns whether it ticks.
     pub fn is_on(&self) -> bool {
         self.on
     }
 
+    /// Starts ticking; the first tick comes after one period.
     pub fn start(&mut self) {
         self.set(self.length);
         self.on = true;
     }
 
+    /// Stops ticking and discards ticks that were not taken.
     pub fn stop(&mut self) {
         self.set(Duration::ZERO);
         self.on = false;
     }
 
-    /// Ticks since the last call; with none, the task is woken at the next.
+    /// Returns the number of ticks since the last call. If it is 0, the task is woken at the next tick.
     pub fn poll_ticks(&mut self, context: &mut Context<'_>) -> u32 {
         loop {
             let Poll::Ready(Ok(mut readiness)) = self.timer.poll_read_ready(context) else {
@@ -70,7 +79,7 @@ impl Ticker {
             it_interval: length,
             it_value: length,
         };
-        // The descriptor is a timer of ours and the time is in range: there is nothing to fail.
+        // Cannot fail: the descriptor is a timer and the time is in range.
         let _ = timerfd_settime(self.timer.get_ref(), TimerfdTimerFlags::empty(), &ticks);
     }
 }

@@ -1,4 +1,4 @@
-//! Ticks by the runtime's own timers.
+//! Ticks from the timers of the Tokio runtime.
 
 use std::future::Future;
 use std::io;
@@ -10,29 +10,38 @@ use tokio::time::{Sleep, sleep};
 
 pub const NEEDS_RUNTIME_TIME: bool = true;
 
+/// Periodic tick, off at first.
 pub struct Ticker {
     next: Option<Pin<Box<Sleep>>>,
     length: Duration,
 }
 
 impl Ticker {
+    /// Creates a ticker with the given period, switched off.
+    ///
+    /// # Errors
+    ///
+    /// Never fails on this system.
     pub fn new(length: Duration) -> io::Result<Ticker> {
         Ok(Ticker { next: None, length })
     }
 
+    /// Returns whether it ticks.
     pub fn is_on(&self) -> bool {
         self.next.is_some()
     }
 
+    /// Starts ticking; the first tick comes after one period.
     pub fn start(&mut self) {
         self.next = Some(Box::pin(sleep(self.length)));
     }
 
+    /// Stops ticking and discards ticks that were not taken.
     pub fn stop(&mut self) {
         self.next = None;
     }
 
-    /// Ticks since the last call; with none, the task is woken at the next.
+    /// Returns the number of ticks since the last call. If it is 0, the task is woken at the next tick.
     pub fn poll_ticks(&mut self, context: &mut Context<'_>) -> u32 {
         let mut ticks = 0;
         while let Some(next) = &mut self.next {

@@ -97,8 +97,8 @@ impl<L: Link> ClientHelloAcceptor<L> {
             let incoming = &mut buffers.incoming.borrow_mut()[..];
             let received = ready!(self.link.poll_recv(context, &mut incoming[..RECEIVE_BUFFER]))?;
             let got: &[u8] = match &received {
-                Received::Lent(bytes) => bytes,
-                Received::Held(bytes) => bytes,
+                Received::Borrowed(bytes) => bytes,
+                Received::Owned(bytes) => bytes,
             };
             let Some(&first) = self.bytes.first().or(got.first()) else {
                 return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));

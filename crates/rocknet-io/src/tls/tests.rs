@@ -18,7 +18,7 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, Suppor
 use super::{ClientHelloAcceptor, FirstBytes, Tls, TlsBuffers};
 use crate::link::Link;
 use crate::queue::{COPY_BELOW, SendQueue, SharedBytes};
-use crate::sim::{self, Peer, Sim};
+use crate::sim::{self, SimLink, SimPeer};
 use crate::wheel::Wheel;
 
 const NAME: &str = "a.test";
@@ -62,7 +62,7 @@ fn configs_with(version: &'static SupportedProtocolVersion, provider: CryptoProv
 /// A client, its connection to the server, and the way in which its bytes are split.
 struct TestClient {
     tls: ClientConnection,
-    peer: Peer,
+    peer: SimPeer,
     /// Maximum number of bytes that arrive at once.
     split: usize,
     received: Vec<u8>,
@@ -71,8 +71,8 @@ struct TestClient {
 }
 
 impl TestClient {
-    fn new(configs: &TlsConfigs, split: usize) -> (TestClient, ClientHelloAcceptor<Sim>) {
-        let (link, peer) = sim::pipe();
+    fn new(configs: &TlsConfigs, split: usize) -> (TestClient, ClientHelloAcceptor<SimLink>) {
+        let (link, peer) = sim::pair();
         let wheel = Wheel::new(Duration::from_millis(250), 1);
         let name = ServerName::try_from(NAME).unwrap();
         let client = TestClient {
@@ -92,9 +92,9 @@ impl TestClient {
             self.tls.write_tls(&mut sent).unwrap();
         }
         for part in sent.chunks(self.split) {
-            self.peer.say(part);
+            self.peer.send(part);
         }
-        let bytes = self.peer.take_heard();
+        let bytes = self.peer.take_received();
         self.note_records(&bytes);
         let mut rest = &bytes[..];
         while !rest.is_empty() {
@@ -125,7 +125,11 @@ fn context() -> Context<'static> {
 }
 
 /// Completes the ClientHello and the handshake.
-fn handshake(client: &mut TestClient, mut acceptor: ClientHelloAcceptor<Sim>, config: &Arc<ServerConfig>) -> Tls<Sim> {
+fn handshake(
+    client: &mut TestClient,
+    mut acceptor: ClientHelloAcceptor<SimLink>,
+    config: &Arc<ServerConfig>,
+) -> Tls<SimLink> {
     let greeted = (0..ROUNDS).find_map(|_| {
         client.transfer().unwrap();
         match acceptor.poll(&mut context()) {
@@ -148,7 +152,7 @@ fn handshake(client: &mut TestClient, mut acceptor: ClientHelloAcceptor<Sim>, co
 }
 
 /// Receives `count` bytes with a buffer of `room` bytes.
-fn receive(client: &mut TestClient, tls: &mut Tls<Sim>, count: usize, room: usize) -> Vec<u8> {
+fn receive(client: &mut TestClient, tls: &mut Tls<SimLink>, count: usize, room: usize) -> Vec<u8> {
     let (mut all, mut buffer) = (Vec::new(), vec![0; room]);
     while all.len() < count {
         match tls.poll_recv(&mut context(), &mut buffer) {
@@ -163,12 +167,12 @@ fn receive(client: &mut TestClient, tls: &mut Tls<Sim>, count: usize, room: usiz
     all
 }
 
-fn send(client: &mut TestClient, tls: &mut Tls<Sim>, queue: &mut SendQueue) {
+fn send(client: &mut TestClient, tls: &mut Tls<SimLink>, queue: &mut SendQueue) {
     while tls.poll_send(&mut context(), queue).map(Result::unwrap).is_pending() {
         client.transfer().unwrap();
-        client.peer.take(100_000);
+        client.peer.accept(100_000);
     }
-    client.peer.take_all();
+    client.peer.accept_all();
     client.transfer().unwrap();
 }
 
@@ -216,7 +220,7 @@ fn any_split_gives_the_same_result() {
                 );
             }
             let (mut queue, expected) = mixed(large);
-            client.peer.take(10_000);
+            client.peer.accept(10_000);
             send(&mut client, &mut tls, &mut queue);
             assert!(client.received == expected, "{large} out, {split}");
             tls.finish();
@@ -278,9 +282,9 @@ fn unsent_records_are_dropped_at_shutdown() {
     let (mut client, acceptor) = TestClient::new(&configs, usize::MAX);
     let mut tls = handshake(&mut client, acceptor, &configs.server);
     client.transfer().unwrap();
-    client.peer.take(0);
+    client.peer.accept(0);
     tls.shut_down().unwrap();
-    client.peer.refuse(io::ErrorKind::BrokenPipe);
+    client.peer.fail_send(io::ErrorKind::BrokenPipe);
     assert_eq!(tls.in_flight(), 0);
     assert!(tls.poll_recv(&mut context(), &mut [0; 10]).is_pending());
     client.tls.writer().write_all(b"late").unwrap();
@@ -294,7 +298,7 @@ fn unsent_records_are_dropped_at_shutdown() {
 fn plaintext_is_returned_and_invalid_records_end_the_session() {
     let configs = configs(&TLS13);
     let (client, mut acceptor) = TestClient::new(&configs, usize::MAX);
-    client.peer.say(b"GET / HTTP/1.1\r\n");
+    client.peer.send(b"GET / HTTP/1.1\r\n");
     assert!(matches!(
         acceptor.poll(&mut context()),
         Poll::Ready(Ok(FirstBytes::NotTls))
@@ -309,7 +313,7 @@ fn plaintext_is_returned_and_invalid_records_end_the_session() {
     let mut sent = Vec::new();
     client.tls.write_tls(&mut sent).unwrap();
     *sent.last_mut().unwrap() ^= 1;
-    client.peer.say(&sent);
+    client.peer.send(&sent);
     let received = tls
         .poll_recv(&mut context(), &mut [0; 100])
         .map(|received| received.map(drop));
@@ -323,7 +327,7 @@ fn plaintext_is_returned_and_invalid_records_end_the_session() {
     let mut sent = vec![23, 3, 3, 0, 20];
     sent.extend_from_slice(&[0; 20]);
     for _ in 0..3 {
-        client.peer.say(&sent);
+        client.peer.send(&sent);
         let mut room = [0; 100];
         let received = tls.poll_recv(&mut context(), &mut room);
         assert!(matches!(received, Poll::Ready(Err(_))));

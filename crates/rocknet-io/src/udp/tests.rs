@@ -7,13 +7,13 @@ use std::net::{IpAddr, SocketAddr};
 use rocknet_testing::{Need, skip};
 
 use super::{Ecn, MAX_SEGMENTS, MAX_TRANSMIT_BYTES, RecvBuffers, Transmit, UdpSocket};
-use crate::runtime::{Runtime, ring_trouble};
+use crate::runtime::{Runtime, io_uring_unavailable};
 
 /// Runs a test with each back end available.
 fn on_both(test: impl AsyncFn()) {
     Runtime::new(64).expect("a runtime").block_on(test());
-    match ring_trouble() {
-        None => Runtime::on_ring(64).expect("a ring").block_on(test()),
+    match io_uring_unavailable() {
+        None => Runtime::with_io_uring(64).expect("a ring").block_on(test()),
         Some(trouble) => skip(Need::IoUring, &trouble),
     }
 }

@@ -95,8 +95,8 @@ impl AsyncRead for H2Io {
     ) -> Poll<io::Result<()>> {
         if self.unread.is_empty() {
             let got = match ready!(self.transport.poll_recv(context, buffer.initialize_unfilled()))? {
-                Received::Lent(bytes) => bytes.len(),
-                Received::Held(bytes) => {
+                Received::Borrowed(bytes) => bytes.len(),
+                Received::Owned(bytes) => {
                     self.unread = bytes;
                     0
                 }

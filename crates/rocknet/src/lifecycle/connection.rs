@@ -169,7 +169,7 @@ impl<L: Link> ConnectionCore<L> {
         with_others: bool,
     ) -> (u64, io::Result<bool>) {
         let before = output.len();
-        let sent = if with_others && self.link.send_together(context, output) {
+        let sent = if with_others && self.link.send_batched(context, output) {
             Poll::Ready(Ok(()))
         } else {
             self.link.poll_send(context, output)

@@ -127,8 +127,8 @@ impl<L: Link> Link for ClientLink<'_, L> {
         polled
     }
 
-    fn fill(&mut self, context: &mut Context<'_>, pipe: &mut Pipe) -> io::Result<usize> {
-        let moved = self.link.fill(context, pipe)?;
+    fn fill_pipe(&mut self, context: &mut Context<'_>, pipe: &mut Pipe) -> io::Result<usize> {
+        let moved = self.link.fill_pipe(context, pipe)?;
         self.deadlines.moved_in_tunnel(moved as u64);
         Ok(moved)
     }

@@ -32,7 +32,7 @@ fn request(password: &str) -> String {
 
 fn ask(world: &World, password: &str) -> String {
     let mut client = world.connect();
-    client.peer.say(request(password).as_bytes()).end();
+    client.peer.send(request(password).as_bytes()).end();
     client.run_to_end();
     client.heard()
 }
@@ -120,8 +120,8 @@ fn a_reload_while_a_password_is_verified_decides() {
                 true => world.connect_http2(),
             };
             match is_http2 {
-                false => client.peer.say(request(RIGHT).as_bytes()),
-                true => client.peer.say(&wire::open_beginning()).say(&get_with_password()),
+                false => client.peer.send(request(RIGHT).as_bytes()),
+                true => client.peer.send(&wire::open_beginning()).send(&get_with_password()),
             };
             client.settle();
             assert_eq!(answered(&client, is_http2), None, "{what}");
@@ -157,7 +157,7 @@ fn answered(client: &Conversation, is_http2: bool) -> Option<u16> {
     if !is_http2 {
         return client.heard().strip_prefix("HTTP/1.1 ")?.get(..3)?.parse().ok();
     }
-    let (frames, _) = wire::frames(&client.peer.heard());
+    let (frames, _) = wire::frames(&client.peer.received());
     let content = wire::content_of(&frames, 1);
     let text = String::from_utf8_lossy(&content);
     match text.split_once("<main><b>") {

@@ -40,31 +40,31 @@ fn outcome(acts: &[Act]) -> (String, bool) {
     for act in acts {
         match *act {
             Act::Say(text) => {
-                client.peer.say(text.as_bytes());
+                client.peer.send(text.as_bytes());
                 client.settle();
             }
             Act::Seconds(seconds) => (0..seconds).for_each(|_| second(&mut client)),
             Act::Trickle(text) => {
                 for byte in text.bytes() {
-                    client.peer.say(&[byte]);
+                    client.peer.send(&[byte]);
                     client.settle();
                     second(&mut client);
                 }
             }
             Act::SayEachSecond(bytes, seconds) => {
                 for _ in 0..seconds {
-                    client.peer.say(&vec![b'x'; bytes]);
+                    client.peer.send(&vec![b'x'; bytes]);
                     client.settle();
                     second(&mut client);
                 }
             }
             Act::Take(bytes) => {
-                client.peer.take(bytes);
+                client.peer.accept(bytes);
                 client.settle();
             }
             Act::TakeEachSecond(bytes, seconds) => {
                 for _ in 0..seconds {
-                    client.peer.take(bytes);
+                    client.peer.accept(bytes);
                     client.settle();
                     second(&mut client);
                 }
@@ -272,14 +272,14 @@ fn every_wait_has_its_deadline_from_both_sides() {
 fn a_connection_past_its_age_closes_with_its_next_answer() {
     let world = World::new("keep_alive = \"2h\"\nconnection_age = \"1m\"").warm();
     let mut client = world.connect();
-    client.peer.say(GET.as_bytes());
+    client.peer.send(GET.as_bytes());
     client.settle();
     assert!(!client.heard().contains("Connection: close"), "{}", client.heard());
     world.pass(62 * TICKS_A_SECOND);
     client.settle();
     assert!(!client.is_over(), "age alone closes nothing");
-    client.peer.take_heard();
-    client.peer.say(GET.as_bytes());
+    client.peer.take_received();
+    client.peer.send(GET.as_bytes());
     client.settle();
     assert!(
         client.heard().contains("Connection: close") && client.peer.is_shut_down(),

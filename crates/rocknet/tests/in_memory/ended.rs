@@ -28,18 +28,18 @@ fn end_with(world: &World, http2: bool, end: End, bytes: u64) -> Conversation {
         client = world.connect_http2();
         client
             .peer
-            .say(&wire::open_beginning())
-            .say(&wire::get(1, "/small.txt"));
+            .send(&wire::open_beginning())
+            .send(&wire::get(1, "/small.txt"));
     } else {
         client = world.connect();
-        client.peer.say(GET.as_bytes());
+        client.peer.send(GET.as_bytes());
     }
     client.settle();
-    assert!(!client.peer.heard().is_empty());
-    client.peer.leave_unacknowledged(bytes);
+    assert!(!client.peer.received().is_empty());
+    client.peer.set_unacknowledged(bytes);
     match end {
         End::Orderly => client.peer.end(),
-        End::Fault => client.peer.fail(ErrorKind::InvalidData),
+        End::Fault => client.peer.fail_recv(ErrorKind::InvalidData),
     };
     client.settle();
     client
@@ -74,7 +74,7 @@ fn a_connection_ends_soon_after_its_client_has_taken_all() {
             let what = format!("HTTP/2 {http2}, {end:?}, {bytes}");
             let mut client = end_with(&world, http2, end, bytes);
             assert_eq!(client.is_over(), is_over, "{what}");
-            client.peer.leave_unacknowledged(0);
+            client.peer.set_unacknowledged(0);
             let ticks = ticks_left(&world, &mut client);
             assert!(ticks <= 1, "{what}: {ticks} ticks");
             assert!(!client.peer.is_reset(), "{what}");

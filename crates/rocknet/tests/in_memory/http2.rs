@@ -7,7 +7,7 @@ use crate::world::{Conversation, World};
 const STREAM_WINDOW: usize = 256 * 1024;
 
 fn answered(client: &Conversation) -> Vec<Frame> {
-    wire::frames(&client.peer.heard()).0
+    wire::frames(&client.peer.received()).0
 }
 
 fn has_end(client: &Conversation, stream: u32) -> bool {
@@ -19,10 +19,10 @@ fn has_end(client: &Conversation, stream: u32) -> bool {
 /// A client that has asked for more than it takes: what is heard of it stays as it is until it takes more.
 fn blocked(world: &World) -> Conversation {
     let mut client = world.connect_http2();
-    client.peer.say(&wire::open_beginning());
+    client.peer.send(&wire::open_beginning());
     client.settle();
-    client.peer.take(0);
-    client.peer.say(&wire::get(1, "/large.bin"));
+    client.peer.accept(0);
+    client.peer.send(&wire::get(1, "/large.bin"));
     client.settle();
     client
 }
@@ -31,24 +31,24 @@ fn blocked(world: &World) -> Conversation {
 fn a_client_that_only_writes_is_heard() {
     let world = World::new("").warm();
     let mut client = blocked(&world);
-    let before = client.peer.heard().len();
+    let before = client.peer.received().len();
     let content: Vec<u8> = (0..STREAM_WINDOW).map(|at| at as u8).collect();
-    client.peer.say(&wire::post(3, "/echo"));
+    client.peer.send(&wire::post(3, "/echo"));
     for piece in wire::content(3, &content).chunks(10_000) {
-        client.peer.say(piece);
+        client.peer.send(piece);
         client.settle();
     }
     let streams: Vec<u32> = (0..100).map(|number| 5 + 2 * number).collect();
     for &stream in &streams {
-        client.peer.say(&wire::get(stream, "/small.txt"));
+        client.peer.send(&wire::get(stream, "/small.txt"));
     }
-    client.peer.say(&wire::frame(PING, 0, 0, "whatever"));
+    client.peer.send(&wire::frame(PING, 0, 0, "whatever"));
     // One that is given up while it waits needs no answer.
-    client.peer.say(&wire::rst(streams[50]));
+    client.peer.send(&wire::rst(streams[50]));
     client.settle();
-    assert_eq!(client.peer.unreceived(), 0, "all of it is read");
-    assert_eq!(client.peer.heard().len(), before, "and nothing could be said");
-    client.peer.take_all();
+    assert_eq!(client.peer.unread(), 0, "all of it is read");
+    assert_eq!(client.peer.received().len(), before, "and nothing could be said");
+    client.peer.accept_all();
     client.run_until(|client| {
         [1, 3]
             .iter()
@@ -76,9 +76,9 @@ fn what_is_refused_waits_as_well() {
     let long = wire::request(3, "POST", "/echo", &[("content-length", "10241")], false);
     client
         .peer
-        .say(&long)
-        .say(&wire::post(5, "/echo"))
-        .say(&wire::content(5, &[b'x'; 10_241]));
+        .send(&long)
+        .send(&wire::post(5, "/echo"))
+        .send(&wire::content(5, &[b'x'; 10_241]));
     let field = "x".repeat(20_000);
     let pieces = wire::block(&[
         (":method", "GET"),
@@ -90,11 +90,11 @@ fn what_is_refused_waits_as_well() {
     let (first, rest) = pieces.split_at(16_384);
     client
         .peer
-        .say(&wire::frame(HEADERS, END_STREAM, 7, first))
-        .say(&wire::frame(wire::CONTINUATION, END_HEADERS, 7, rest));
+        .send(&wire::frame(HEADERS, END_STREAM, 7, first))
+        .send(&wire::frame(wire::CONTINUATION, END_HEADERS, 7, rest));
     client.settle();
-    assert_eq!(client.peer.unreceived(), 0);
-    client.peer.take_all();
+    assert_eq!(client.peer.unread(), 0);
+    client.peer.accept_all();
     client.run_until(|client| [1, 3, 5, 7].iter().all(|&stream| has_end(client, stream)));
     let frames = answered(&client);
     // 413, 413 and 431, none of which is in the static table.
@@ -119,15 +119,15 @@ fn heads_that_wait_are_bounded() {
     for &stream in &asked {
         client
             .peer
-            .say(&wire::request(stream, "GET", "/small.txt", &[("a", &field)], true));
+            .send(&wire::request(stream, "GET", "/small.txt", &[("a", &field)], true));
     }
     client.settle();
-    let unread = client.peer.unreceived();
+    let unread = client.peer.unread();
     assert!(
         (120_000..=360_000).contains(&unread),
         "256 KiB are kept, the rest is left: {unread}"
     );
-    client.peer.take_all();
+    client.peer.accept_all();
     client.run_until(|client| asked.iter().all(|&stream| has_end(client, stream)));
 }
 
@@ -135,7 +135,7 @@ fn heads_that_wait_are_bounded() {
 fn one_that_never_reads_is_cut() {
     let world = World::new("send_stall = \"1s\"").warm();
     let mut client = blocked(&world);
-    client.peer.say(&wire::get(3, "/small.txt"));
+    client.peer.send(&wire::get(3, "/small.txt"));
     client.settle();
     assert!(!client.is_over());
     world.pass(5);
@@ -148,14 +148,14 @@ fn a_window_opened_byte_by_byte_is_not_followed_and_has_an_end() {
     let mut client = world.connect_http2();
     client
         .peer
-        .say(&wire::beginning(&[(wire::INITIAL_WINDOW_SIZE, 1)]))
-        .say(&wire::get(1, "/large.bin"));
+        .send(&wire::beginning(&[(wire::INITIAL_WINDOW_SIZE, 1)]))
+        .send(&wire::get(1, "/large.bin"));
     client.run_until(|client| !wire::content_of(&answered(client), 1).is_empty());
     let pieces = |client: &Conversation| answered(client).iter().filter(|frame| frame.kind == DATA).count();
     assert_eq!(pieces(&client), 1);
     // One byte less than the least that is of use, when the first have left as they are.
     for _ in 0..63 + 15 {
-        client.peer.say(&wire::window(1, 1));
+        client.peer.send(&wire::window(1, 1));
         client.settle();
     }
     assert_eq!(pieces(&client), 64);
@@ -174,15 +174,15 @@ fn a_window_opened_byte_by_byte_is_not_followed_and_has_an_end() {
 fn one_that_ends_its_side_gets_what_was_queued() {
     let world = World::new("").warm();
     let mut client = world.connect_http2();
-    client.peer.say(&wire::open_beginning());
+    client.peer.send(&wire::open_beginning());
     client.settle();
-    client.peer.take(0);
-    client.peer.say(&wire::get(1, "/small.txt"));
+    client.peer.accept(0);
+    client.peer.send(&wire::get(1, "/small.txt"));
     client.settle();
     client.peer.end();
     client.settle();
     assert!(!client.is_over());
-    client.peer.take_all();
+    client.peer.accept_all();
     client.run_to_end();
     assert_eq!(wire::content_of(&answered(&client), 1), b"Hello, world!");
 }
@@ -191,13 +191,13 @@ fn one_that_ends_its_side_gets_what_was_queued() {
 fn content_in_small_pieces_arrives_whole() {
     let world = World::new("").warm();
     let mut client = world.connect_http2();
-    client.peer.say(&wire::open_beginning()).say(&wire::post(1, "/echo"));
+    client.peer.send(&wire::open_beginning()).send(&wire::post(1, "/echo"));
     client.settle();
     let pieces: Vec<u8> = (0..50_000).flat_map(|at| wire::frame(DATA, 0, 1, [at as u8])).collect();
     for piece in pieces.chunks(60_000) {
-        client.peer.say(piece);
+        client.peer.send(piece);
     }
-    client.peer.say(&wire::frame(DATA, END_STREAM, 1, ""));
+    client.peer.send(&wire::frame(DATA, END_STREAM, 1, ""));
     client.run_until(|client| has_end(client, 1));
     let frames = answered(&client);
     assert!(wire::content_of(&frames, 1) == (0..50_000).map(|at| at as u8).collect::<Vec<_>>());
@@ -207,15 +207,15 @@ fn content_in_small_pieces_arrives_whole() {
 /// Asks for 20 files of 70 KB that may come late, on a link that takes their heads and little more.
 fn blocked_by_bulk(world: &World) -> Conversation {
     let mut client = world.connect_http2();
-    client.peer.say(&wire::open_beginning());
+    client.peer.send(&wire::open_beginning());
     client.settle();
-    client.peer.take(20_000);
+    client.peer.accept(20_000);
     let requests = (0..BULK).map(|number| {
         let fields = [("priority", "u=5, i")];
         wire::request(1 + 2 * number, "GET", "/large.bin", &fields, true)
     });
-    client.peer.say(&requests.collect::<Vec<_>>().concat());
-    client.run_until(|client| client.peer.heard().len() > 20_000);
+    client.peer.send(&requests.collect::<Vec<_>>().concat());
+    client.run_until(|client| client.peer.received().len() > 20_000);
     client
 }
 
@@ -223,14 +223,14 @@ const BULK: u32 = 20;
 
 /// Bytes that the client takes, in small steps, until the answer of a stream has ended.
 fn taken_until_end(client: &mut Conversation, stream: u32) -> usize {
-    let before = client.peer.heard().len();
+    let before = client.peer.received().len();
     while !has_end(client, stream) {
-        client.peer.take(2000);
+        client.peer.accept(2000);
         client.settle();
-        let taken = client.peer.heard().len() - before;
+        let taken = client.peer.received().len() - before;
         assert!(taken < 70_000 * BULK as usize, "it comes after all others");
     }
-    client.peer.heard().len() - before
+    client.peer.received().len() - before
 }
 
 #[test]
@@ -240,12 +240,12 @@ fn an_urgent_answer_waits_for_little_of_what_may_come_late() {
     // At the beginning, and once the link has taken some.
     for stream in [1001, 1003] {
         let urgent = wire::request(stream, "GET", "/small.txt", &[("priority", "u=0")], true);
-        client.peer.say(&urgent);
+        client.peer.send(&urgent);
         client.settle();
         let taken = taken_until_end(&mut client, stream);
         assert!(taken < 80_000, "{taken} bytes came before it: 64 KiB may");
     }
-    client.peer.take_all();
+    client.peer.accept_all();
     client.run_until(|client| (0..BULK).all(|number| has_end(client, 1 + 2 * number)));
     let frames = answered(&client);
     for number in 0..BULK {
@@ -258,14 +258,14 @@ fn an_answer_that_becomes_ready_late_is_waited_for_by_little() {
     let world = World::new("").warm();
     let mut client = blocked_by_bulk(&world);
     let urgent = wire::request(1001, "POST", "/echo", &[("priority", "u=0")], false);
-    client.peer.say(&urgent);
+    client.peer.send(&urgent);
     client.settle();
     // Its handler waits for content, and rounds become smaller.
     for _ in 0..50 {
-        client.peer.take(2000);
+        client.peer.accept(2000);
         client.settle();
     }
-    client.peer.say(&wire::content(1001, b"late"));
+    client.peer.send(&wire::content(1001, b"late"));
     client.settle();
     let taken = taken_until_end(&mut client, 1001);
     assert!(
@@ -278,18 +278,18 @@ fn an_answer_that_becomes_ready_late_is_waited_for_by_little() {
 fn the_kernel_is_told_of_the_limit_only_by_connections_that_send_much() {
     let world = World::new("").warm();
     let mut client = world.connect_http2();
-    client.peer.say(&wire::open_beginning());
+    client.peer.send(&wire::open_beginning());
     for number in 0..100 {
-        client.peer.say(&wire::get(1 + 2 * number, "/small.txt"));
+        client.peer.send(&wire::get(1 + 2 * number, "/small.txt"));
         client.settle();
     }
     assert!(has_end(&client, 199));
     assert_eq!(client.peer.unsent_limit(), (None, 0));
-    client.peer.say(&wire::get(201, "/large.bin"));
+    client.peer.send(&wire::get(201, "/large.bin"));
     client.run_until(|client| has_end(client, 201));
     assert_eq!(client.peer.unsent_limit(), (Some(64 * 1024), 1));
     // A fault: the end of a TLS session must not wait behind the limit.
-    client.peer.say(&wire::frame(wire::DATA, 0, 0, b"x"));
+    client.peer.send(&wire::frame(wire::DATA, 0, 0, b"x"));
     client.run_until(|client| client.peer.is_shut_down());
     assert_eq!(client.peer.unsent_limit(), (None, 2));
 }

@@ -16,10 +16,10 @@ fn a_client_that_waits_for_continue_gets_it_once_and_only_where_content_is_wante
     let mut client = world.connect();
     client
         .peer
-        .say(b"POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n");
+        .send(b"POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n");
     client.settle();
     assert_eq!(client.heard(), "HTTP/1.1 100 Continue\r\n\r\n");
-    client.peer.say(b"hel").pause().say(b"lo");
+    client.peer.send(b"hel").pause().send(b"lo");
     client.settle();
     assert!(
         client
@@ -33,7 +33,7 @@ fn a_client_that_waits_for_continue_gets_it_once_and_only_where_content_is_wante
     let mut client = world.connect();
     client
         .peer
-        .say(b"POST /small.txt HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n");
+        .send(b"POST /small.txt HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n");
     client.settle();
     assert!(client.heard().starts_with("HTTP/1.1 405 "), "{}", client.heard());
 }
@@ -45,9 +45,9 @@ fn a_refusal_waits_behind_100_continue_that_did_not_fit() {
     let world = World::new("").warm();
     for room in [0, 5, 24, 25, 26] {
         let mut client = world.connect();
-        client.peer.take(room).say(REQUEST);
+        client.peer.accept(room).send(REQUEST);
         client.settle();
-        client.peer.take_all();
+        client.peer.accept_all();
         client.settle();
         let heard = client.heard();
         assert!(
@@ -64,20 +64,23 @@ fn a_client_that_leaves_in_the_middle_ends_the_connection_and_nothing_else() {
     for cut in (0..requests.len()).step_by(3) {
         for error in [None, Some(ErrorKind::ConnectionReset)] {
             let mut client = world.connect();
-            client.peer.say(&requests[..cut]);
+            client.peer.send(&requests[..cut]);
             match error {
-                Some(error) => client.peer.fail(error),
+                Some(error) => client.peer.fail_recv(error),
                 None => client.peer.end(),
             };
             client.settle();
-            assert!(client.is_over() && client.peer.is_gone(), "{error:?} at {cut}");
+            assert!(client.is_over() && client.peer.is_dropped(), "{error:?} at {cut}");
         }
         let mut client = world.connect();
-        client.peer.say(&requests).take(cut);
+        client.peer.send(&requests).accept(cut);
         client.settle();
-        client.peer.refuse(ErrorKind::BrokenPipe);
+        client.peer.fail_send(ErrorKind::BrokenPipe);
         client.settle();
-        assert!(client.is_over() && client.peer.is_gone(), "cut while sending at {cut}");
+        assert!(
+            client.is_over() && client.peer.is_dropped(),
+            "cut while sending at {cut}"
+        );
     }
     assert_eq!(world.worker.connections(), 0);
     assert_eq!(world.worker.counters.panics.get(), 0);
@@ -91,7 +94,7 @@ fn a_handler_that_panics_ends_its_own_exchange_with_500() {
         let mut client = world.connect();
         client
             .peer
-            .say(format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n").as_bytes())
+            .send(format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n").as_bytes())
             .end();
         client.settle();
         assert!(
@@ -102,7 +105,7 @@ fn a_handler_that_panics_ends_its_own_exchange_with_500() {
         assert!(client.is_over(), "{path}");
     }
     let mut client = world.connect();
-    client.peer.say(b"GET /small.txt HTTP/1.1\r\nHost: h\r\n\r\n").end();
+    client.peer.send(b"GET /small.txt HTTP/1.1\r\nHost: h\r\n\r\n").end();
     client.settle();
     assert!(client.heard().starts_with("HTTP/1.1 200 "), "{}", client.heard());
     assert_eq!(world.worker.counters.panics.get(), 2);
@@ -112,12 +115,12 @@ fn a_handler_that_panics_ends_its_own_exchange_with_500() {
 fn a_worker_that_stops_answers_what_has_come_and_closes_the_idle() {
     let world = World::new("").warm();
     let (mut idle, mut asking, mut half) = (world.connect(), world.connect(), world.connect());
-    idle.peer.say(GET.as_bytes());
-    half.peer.say(b"GET /small.txt HT");
+    idle.peer.send(GET.as_bytes());
+    half.peer.send(b"GET /small.txt HT");
     for client in [&mut idle, &mut asking, &mut half] {
         client.settle();
     }
-    asking.peer.say(GET.as_bytes());
+    asking.peer.send(GET.as_bytes());
     // A stop lets the loop take one more look at the sockets before it wakes who seems idle.
     let runtime = Runtime::new(64).expect("a loop");
     runtime.block_on(async {
@@ -145,7 +148,7 @@ fn a_worker_that_stops_answers_what_has_come_and_closes_the_idle() {
         asking.heard()
     );
     assert!(!half.is_over());
-    half.peer.say(b"TP/1.1\r\nHost: h\r\n\r\n");
+    half.peer.send(b"TP/1.1\r\nHost: h\r\n\r\n");
     half.settle();
     assert!(
         half.peer.is_shut_down() && half.heard().contains("Connection: close"),
@@ -158,12 +161,12 @@ fn a_worker_that_stops_answers_what_has_come_and_closes_the_idle() {
 fn a_head_leaves_with_the_first_of_its_content() {
     let world = World::new("").warm();
     let mut client = world.connect();
-    client.peer.say(b"GET /stops HTTP/1.1\r\nHost: h\r\n\r\n");
+    client.peer.send(b"GET /stops HTTP/1.1\r\nHost: h\r\n\r\n");
     client.settle();
     let heard = client.heard();
     assert!(heard.starts_with("HTTP/1.1 200 OK\r\n"), "{heard}");
     assert_eq!(heard.matches("5\r\npiece\r\n").count(), 3, "{heard}");
-    assert_eq!(client.peer.heard_in_steps(), 3, "{heard}");
+    assert_eq!(client.peer.write_count(), 3, "{heard}");
 }
 
 #[test]
@@ -172,12 +175,12 @@ fn an_answer_that_fails_at_once_is_seen_to_be_cut() {
     for room in [None, Some(0), Some(10)] {
         let mut client = world.connect();
         if let Some(room) = room {
-            client.peer.take(room);
+            client.peer.accept(room);
         }
-        client.peer.say(b"GET /fails HTTP/1.1\r\nHost: h\r\n\r\n");
+        client.peer.send(b"GET /fails HTTP/1.1\r\nHost: h\r\n\r\n");
         client.settle();
         let heard = client.heard();
-        assert!(client.is_over() && client.peer.is_gone(), "{heard}");
+        assert!(client.is_over() && client.peer.is_dropped(), "{heard}");
         match room {
             None => assert!(
                 heard.starts_with("HTTP/1.1 200 OK\r\n") && heard.ends_with("\r\n\r\n"),
@@ -188,7 +191,7 @@ fn an_answer_that_fails_at_once_is_seen_to_be_cut() {
     }
     // Nothing of it is left for others.
     let mut client = world.connect();
-    client.peer.say(GET.as_bytes());
+    client.peer.send(GET.as_bytes());
     client.settle();
     assert!(client.heard().starts_with("HTTP/1.1 200 OK\r\n"), "{}", client.heard());
 }
@@ -200,12 +203,12 @@ fn a_client_that_breaks_off_while_it_waits_ends_the_wait() {
         let mut client = world.connect();
         client
             .peer
-            .say(format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n").as_bytes());
+            .send(format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n").as_bytes());
         client.settle();
         assert!(!client.is_over(), "{path}");
-        client.peer.fail(ErrorKind::ConnectionReset);
+        client.peer.fail_recv(ErrorKind::ConnectionReset);
         client.settle();
-        assert!(client.is_over() && client.peer.is_gone(), "{path}");
+        assert!(client.is_over() && client.peer.is_dropped(), "{path}");
     }
     assert_eq!(world.worker.connections(), 0);
 }
@@ -216,18 +219,18 @@ fn what_is_sent_ahead_of_an_answer_is_kept_up_to_a_bound() {
     let world = World::new("").warm();
     let head = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n");
     let mut client = world.connect();
-    client.peer.say(head("/silent").as_bytes());
+    client.peer.send(head("/silent").as_bytes());
     client.settle();
-    client.peer.say(&[b'x'; MUCH]);
+    client.peer.send(&[b'x'; MUCH]);
     client.settle();
-    let taken = MUCH - client.peer.unreceived();
+    let taken = MUCH - client.peer.unread();
     assert!((1..=16 * 1024).contains(&taken), "{taken} bytes");
 
     // And it is answered in its turn: the answer of a path that nobody has asked for has to be waited for.
     let mut client = world.connect();
-    client.peer.say(head("/never-asked-for").as_bytes());
+    client.peer.send(head("/never-asked-for").as_bytes());
     client.settle();
-    client.peer.say(head("/small.txt").repeat(500).as_bytes()).end();
+    client.peer.send(head("/small.txt").repeat(500).as_bytes()).end();
     client.run_to_end();
     let heard = client.heard();
     assert!(heard.starts_with("HTTP/1.1 404 "), "{heard}");
@@ -248,7 +251,7 @@ fn a_disk_that_hangs_is_not_waited_for_for_ever() {
         })
         .collect();
     let mut client = world.connect();
-    client.peer.say(GET.as_bytes());
+    client.peer.send(GET.as_bytes());
     client.settle();
     world.pass(9 * 4);
     client.settle();
@@ -277,7 +280,7 @@ fn an_answer_that_only_the_end_of_its_connection_ends_is_not_cut_politely() {
     ] {
         let mut client = world.connect();
         let request = format!("GET {path} HTTP/{version}\r\nHost: h\r\nConnection: close\r\n\r\n");
-        client.peer.take(room).say(request.as_bytes());
+        client.peer.accept(room).send(request.as_bytes());
         client.settle();
         for _ in 0..15 * 4 {
             world.pass(1);
@@ -288,7 +291,7 @@ fn an_answer_that_only_the_end_of_its_connection_ends_is_not_cut_politely() {
     }
     // A worker that ends takes its connections with it.
     let mut client = world.connect();
-    client.peer.say(b"GET /stops HTTP/1.0\r\n\r\n");
+    client.peer.send(b"GET /stops HTTP/1.0\r\n\r\n");
     client.settle();
     let peer = client.peer.clone();
     drop(client);

@@ -16,7 +16,7 @@ fn statuses(client: &Conversation) -> Vec<String> {
 
 fn say_in_pieces(client: &mut Conversation, bytes: &[u8]) {
     for piece in bytes.chunks(10_000) {
-        client.peer.say(piece);
+        client.peer.send(piece);
         client.settle();
     }
 }
@@ -35,10 +35,10 @@ fn unwanted_content_is_thrown_away_up_to_a_bound() {
         for (field, content) in [by_length, ("Transfer-Encoding: chunked".to_owned(), chunk)] {
             let mut client = world.connect();
             let head = format!("POST /small.txt HTTP/1.1\r\nHost: h\r\n{field}\r\n\r\n");
-            client.peer.say(head.as_bytes());
+            client.peer.send(head.as_bytes());
             client.settle();
             say_in_pieces(&mut client, &content);
-            client.peer.say(GET.as_bytes());
+            client.peer.send(GET.as_bytes());
             client.settle();
             assert_eq!(statuses(&client), answered, "{size} bytes, {field}");
             assert_eq!(client.peer.is_shut_down(), size > DRAINED, "{size} bytes, {field}");
@@ -50,12 +50,12 @@ fn unwanted_content_is_thrown_away_up_to_a_bound() {
 fn behind_the_last_answer_so_much_is_read_and_no_more() {
     let world = World::new("").warm();
     let mut client = world.connect();
-    client.peer.say(b"BAD\r\n\r\n");
+    client.peer.send(b"BAD\r\n\r\n");
     client.settle();
     assert_eq!(statuses(&client), ["400"]);
     assert!(client.peer.is_shut_down() && !client.is_over());
     say_in_pieces(&mut client, &vec![b'x'; LINGERED]);
     assert!(!client.is_over(), "a client that is still sending gets its answer");
-    client.peer.say(b"x");
+    client.peer.send(b"x");
     assert!(client.settle().is_over(), "one that never stops is left");
 }

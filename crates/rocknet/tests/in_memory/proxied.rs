@@ -9,7 +9,7 @@ use rocknet::clock::TimeSource;
 use rocknet::proxy::Dialer;
 use rocknet::registries::Registries;
 use rocknet_io::link::Link;
-use rocknet_io::sim::{self, Peer};
+use rocknet_io::sim::{self, SimPeer};
 
 use crate::world::{Conversation, World};
 
@@ -23,7 +23,7 @@ struct Upstreams {
     /// Refuses connections.
     down: Option<&'static str>,
     /// Attempts to connect, with the peer of each that succeeded.
-    dialed: Vec<(String, Option<Peer>)>,
+    dialed: Vec<(String, Option<SimPeer>)>,
 }
 
 thread_local! {
@@ -39,7 +39,7 @@ impl Dialer for Dials {
                 all.dialed.push((upstream.to_owned(), None));
                 return Err(io::ErrorKind::ConnectionRefused.into());
             }
-            let (link, peer) = sim::pipe();
+            let (link, peer) = sim::pair();
             all.dialed.push((upstream.to_owned(), Some(peer)));
             Ok(Box::new(link) as Box<dyn Link>)
         })
@@ -73,7 +73,7 @@ impl Proxied {
     /// A client that has sent a request.
     fn client(&self) -> Conversation {
         let mut client = self.world.connect();
-        client.peer.say(GET.as_bytes());
+        client.peer.send(GET.as_bytes());
         client.settle();
         client
     }
@@ -99,7 +99,7 @@ fn asked() -> Option<String> {
             .dialed
             .iter()
             .filter_map(|(name, peer)| Some((name, peer.as_ref()?)));
-        let mut asked = open.filter(|(_, peer)| !peer.heard().is_empty());
+        let mut asked = open.filter(|(_, peer)| !peer.received().is_empty());
         let name = asked.next().map(|(name, _)| name.clone());
         assert!(asked.next().is_none(), "more than one");
         name
@@ -113,11 +113,11 @@ fn answer(client: &mut Conversation) -> String {
         let open = all.dialed.iter().filter_map(|(_, peer)| peer.as_ref());
         let peer = open
             .into_iter()
-            .find(|peer| !peer.heard().is_empty())
+            .find(|peer| !peer.received().is_empty())
             .expect("its peer");
-        peer.take_heard();
+        peer.take_received();
         let length = name.len();
-        peer.say(format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{name}").as_bytes());
+        peer.send(format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{name}").as_bytes());
     });
     client.settle();
     name
@@ -179,7 +179,7 @@ fn requests_beyond_the_limit_wait_for_a_place_or_for_their_time() {
     // Both are taken: the request of the second is with the other upstream.
     UPSTREAMS.with_borrow(|all| {
         all.dialed.iter().for_each(|(_, peer)| {
-            assert!(!peer.as_ref().expect("a peer").take_heard().is_empty());
+            assert!(!peer.as_ref().expect("a peer").take_received().is_empty());
         });
     });
     let mut second = proxied.client();

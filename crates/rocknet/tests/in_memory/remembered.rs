@@ -31,7 +31,7 @@ fn remembered(world: &World, path: &str) -> Option<Rc<Place>> {
 fn ask(world: &World, line: &str, more: &str) -> String {
     let mut client = world.connect();
     let request = format!("{line} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n{more}\r\n");
-    client.peer.say(request.as_bytes()).end();
+    client.peer.send(request.as_bytes()).end();
     client.run_to_end();
     client.heard()
 }
@@ -54,7 +54,7 @@ fn a_path_of_its_own_is_remembered_and_nothing_else_is_looked_at() {
             assert!(answer.ends_with(HELLO), "{path}{query}: {answer}");
         }
         let mut client = world.connect_http2();
-        client.peer.say(&wire::open_beginning()).say(&wire::get(1, path));
+        client.peer.send(&wire::open_beginning()).send(&wire::get(1, path));
         client.run_until(|client| content(client) == b"hello from one");
         // What is remembered holds for requests without content that want to read.
         let answer = ask(&world, &format!("POST {path}"), "");
@@ -65,7 +65,7 @@ fn a_path_of_its_own_is_remembered_and_nothing_else_is_looked_at() {
 }
 
 fn content(client: &Conversation) -> Vec<u8> {
-    wire::content_of(&wire::frames(&client.peer.heard()).0, 1)
+    wire::content_of(&wire::frames(&client.peer.received()).0, 1)
 }
 
 #[test]

@@ -37,9 +37,9 @@ fn ask(world: &World, requests: &[u8], chunk: usize, arrival: Arrival) -> Conver
     let client = world.connect();
     for piece in requests.chunks(chunk) {
         match arrival {
-            Arrival::Lent => client.peer.say(piece),
-            Arrival::Held => client.peer.say_held(piece),
-            Arrival::Paused => client.peer.say(piece).pause(),
+            Arrival::Lent => client.peer.send(piece),
+            Arrival::Held => client.peer.send_owned(piece),
+            Arrival::Paused => client.peer.send(piece).pause(),
         };
     }
     client.peer.end();
@@ -50,7 +50,7 @@ fn reference(world: &World, requests: &[u8]) -> Vec<u8> {
     let mut client = ask(world, requests, usize::MAX, Arrival::Lent);
     client.settle();
     assert!(client.is_over(), "{}", client.heard());
-    client.peer.take_heard()
+    client.peer.take_received()
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn any_split_of_the_input_gives_the_same_output() {
             client.settle();
             assert!(client.is_over(), "{arrival:?} in pieces of {chunk}: {}", client.heard());
             assert!(
-                *client.peer.heard() == expected[..],
+                *client.peer.received() == expected[..],
                 "{arrival:?} in pieces of {chunk}: {}",
                 client.heard()
             );
@@ -101,13 +101,13 @@ fn any_split_of_the_input_gives_the_same_output() {
         let mut client = world.connect();
         client
             .peer
-            .say(&requests[..cut])
+            .send(&requests[..cut])
             .pause()
-            .say_held(&requests[cut..])
+            .send_owned(&requests[cut..])
             .end();
         client.settle();
         assert!(
-            client.is_over() && *client.peer.heard() == expected[..],
+            client.is_over() && *client.peer.received() == expected[..],
             "cut at {cut}: {}",
             client.heard()
         );
@@ -122,14 +122,14 @@ fn a_stop_at_any_byte_of_the_output_gives_the_same_output() {
     for chunk in [1, 40, usize::MAX] {
         for stop in 0..expected.len() {
             let mut client = ask(&world, &requests, chunk, Arrival::Lent);
-            client.peer.take(stop);
+            client.peer.accept(stop);
             client.settle();
             assert!(!client.is_over(), "over before its answers were taken at {stop}");
-            assert_eq!(client.peer.heard().len(), stop);
-            client.peer.take_all();
+            assert_eq!(client.peer.received().len(), stop);
+            client.peer.accept_all();
             client.settle();
             assert!(
-                client.is_over() && *client.peer.heard() == expected[..],
+                client.is_over() && *client.peer.received() == expected[..],
                 "stop at {stop}: {}",
                 client.heard()
             );
@@ -150,14 +150,14 @@ fn short_writes_and_small_windows_give_the_same_output() {
         (1000, 777),
     ] {
         let mut client = ask(&world, &requests, usize::MAX, Arrival::Lent);
-        client.peer.step(step);
+        client.peer.limit_writes(step);
         let mut rounds = 0;
         while !client.is_over() {
-            client.peer.take(window);
+            client.peer.accept(window);
             client.settle();
             rounds += 1;
             assert!(rounds < 1000, "step {step}, window {window}: never ends");
         }
-        assert!(*client.peer.heard() == expected[..], "step {step}, window {window}");
+        assert!(*client.peer.received() == expected[..], "step {step}, window {window}");
     }
 }

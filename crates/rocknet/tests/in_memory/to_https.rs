@@ -7,7 +7,7 @@ use crate::world::{Conversation, World};
 #[track_caller]
 fn check(world: &World, request: &str, expected: &str) {
     let mut client = world.connect();
-    client.peer.say(request.as_bytes()).end();
+    client.peer.send(request.as_bytes()).end();
     client.run_to_end();
     let heard = client.heard();
     let status = heard.get(9..12).unwrap_or_default();
@@ -100,7 +100,7 @@ fn nobody_is_bound_to_https_by_an_answer_in_the_clear() {
         for (target, status) in [("/small.txt", "200"), ("/missing", "404"), ("/%00", "400")] {
             let mut client = world.connect();
             let request = format!("GET {target} HTTP/1.1\r\nHost: a.test\r\n\r\n");
-            client.peer.say(request.as_bytes()).end();
+            client.peer.send(request.as_bytes()).end();
             client.run_to_end();
             let heard = client.heard();
             assert_eq!(heard.get(9..12), Some(status), "{keys} {target}");
@@ -114,15 +114,15 @@ fn nobody_is_bound_to_https_by_an_answer_in_the_clear() {
 fn who_waits_for_his_turn_is_sent_on_too() {
     let world = world("", true);
     let mut client = world.connect_http2();
-    client.peer.say(&wire::open_beginning());
+    client.peer.send(&wire::open_beginning());
     client.settle();
-    client.peer.take(0);
+    client.peer.accept(0);
     for stream in [1, 3] {
-        client.peer.say(&wire::get(stream, "/small.txt"));
+        client.peer.send(&wire::get(stream, "/small.txt"));
         client.settle();
     }
-    client.peer.take_all();
-    let answers = |client: &Conversation| wire::frames(&client.peer.heard()).0;
+    client.peer.accept_all();
+    let answers = |client: &Conversation| wire::frames(&client.peer.received()).0;
     let ended = |client: &Conversation, stream| {
         let is_end = |frame: &wire::Frame| frame.stream == stream && frame.ends_stream();
         answers(client).iter().any(is_end)

@@ -29,7 +29,7 @@ use rocknet::worker::{OpenConnection, Shared, Worker};
 use rocknet_config::System;
 use rocknet_config::model::Pattern;
 use rocknet_io::link::Link;
-use rocknet_io::sim::{self, Peer, Sim};
+use rocknet_io::sim::{self, SimLink, SimPeer};
 use rocknet_proto::status::Status;
 
 /// A file that is not kept in memory: it goes out piece by piece.
@@ -154,7 +154,7 @@ struct Joins;
 impl Handler for Joins {
     fn handle(&self, _exchange: Exchange) -> HandlerFuture {
         respond_with(async {
-            let (link, peer) = sim::pipe();
+            let (link, peer) = sim::pair();
             Response::tunnel(
                 "any",
                 Talks {
@@ -169,8 +169,8 @@ impl Handler for Joins {
 
 /// Whoever hears an `x` says as much as a client will not take at once.
 struct Talks {
-    splice: Splice<Sim>,
-    peer: Peer,
+    splice: Splice<SimLink>,
+    peer: SimPeer,
     said: usize,
 }
 
@@ -182,9 +182,9 @@ impl Tunnel for Talks {
         scratch: Scratch<'_>,
     ) -> Poll<std::io::Result<()>> {
         let polled = self.splice.poll(context, client, scratch);
-        let asked = self.peer.heard().iter().filter(|&&byte| byte == b'x').count();
+        let asked = self.peer.received().iter().filter(|&&byte| byte == b'x').count();
         for _ in self.said..asked {
-            self.peer.say(&[b'y'; 100_000]);
+            self.peer.send(&[b'y'; 100_000]);
             context.waker().wake_by_ref();
         }
         self.said = asked;
@@ -295,12 +295,12 @@ impl World {
         self.converse(|link| Box::pin(h2::Connection::new(self.core(link))))
     }
 
-    fn core(&self, link: Sim) -> ConnectionCore<Sim> {
+    fn core(&self, link: SimLink) -> ConnectionCore<SimLink> {
         ConnectionCore::new(OpenConnection::new(&self.worker), link, Client::Local, None)
     }
 
-    fn converse(&self, connect: impl FnOnce(Sim) -> Pin<Box<dyn Future<Output = ()>>>) -> Conversation {
-        let (link, peer) = sim::pipe();
+    fn converse(&self, connect: impl FnOnce(SimLink) -> Pin<Box<dyn Future<Output = ()>>>) -> Conversation {
+        let (link, peer) = sim::pair();
         let woken = Arc::new(Woken {
             flag: AtomicBool::new(true),
             thread: thread::current(),
@@ -319,10 +319,10 @@ impl World {
             let mut client = self.connect();
             client
                 .peer
-                .say(format!("GET /{path} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n").as_bytes())
+                .send(format!("GET /{path} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n").as_bytes())
                 .end();
             client.run_to_end();
-            assert!(client.peer.heard().starts_with(b"HTTP/1.1 "), "{path}");
+            assert!(client.peer.received().starts_with(b"HTTP/1.1 "), "{path}");
         }
         self
     }
@@ -338,7 +338,7 @@ impl World {
 /// One connection and its client.
 pub struct Conversation {
     connection: Option<Pin<Box<dyn Future<Output = ()>>>>,
-    pub peer: Peer,
+    pub peer: SimPeer,
     waker: Waker,
     pub woken: Arc<Woken>,
 }
@@ -368,7 +368,7 @@ impl Conversation {
             assert!(
                 !left.is_zero(),
                 "not there yet: {:?}",
-                String::from_utf8_lossy(&self.peer.heard())
+                String::from_utf8_lossy(&self.peer.received())
             );
             thread::park_timeout(left);
         }
@@ -379,6 +379,6 @@ impl Conversation {
     }
 
     pub fn heard(&self) -> String {
-        String::from_utf8_lossy(&self.peer.heard()).into_owned()
+        String::from_utf8_lossy(&self.peer.received()).into_owned()
     }
 }

@@ -12,7 +12,7 @@ use rocknet::files::entry::{Content, Entry, Found};
 use rocknet::files::tree::Tree;
 use rocknet_config::model::Settings;
 use rocknet_io::file;
-use rocknet_io::runtime::{Runtime, ring_trouble};
+use rocknet_io::runtime::{Runtime, io_uring_unavailable};
 use rocknet_testing::{Need, skip};
 use rustix::fs::{Advice, fadvise};
 
@@ -166,7 +166,7 @@ fn what_is_on_the_disk_is_read_by_a_thread_where_there_is_no_ring() {
 
 #[test]
 fn what_is_on_the_disk_is_brought_by_the_ring() {
-    if let Some(trouble) = ring_trouble() {
+    if let Some(trouble) = io_uring_unavailable() {
         skip(Need::IoUring, &trouble);
         return;
     }
@@ -183,7 +183,7 @@ fn what_is_on_the_disk_is_brought_by_the_ring() {
     }
     let mut number = 0;
     let attempt = || {
-        let asked = Asked::new(&folder.path(""), Runtime::on_ring(64).expect("a ring"));
+        let asked = Asked::new(&folder.path(""), Runtime::with_io_uring(64).expect("a ring"));
         let before = asked.jobs();
         assert!(is_forgotten(), "the file system keeps in memory what it dropped before");
         assert_eq!(content(&asked.look_up("/sub/a.txt")), b"text");

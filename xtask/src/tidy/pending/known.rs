@@ -8,7 +8,6 @@ pub const PROSE: &[&str] = &[
     "crates/rocknet-files",
     "crates/rocknet-gateway",
     "crates/rocknet-handler",
-    "crates/rocknet-io",
     "crates/rocknet-pages",
     "crates/rocknet-routing",
     "crates/rocknet/examples/*.rs",
@@ -39,5 +38,9 @@ pub const TYPE_NAMES: &[&str] = &[
     "crates/rocknet-config",
     "crates/rocknet-files",
     "crates/rocknet-gateway",
+<<<<<<< HEAD
     "crates/rocknet-io",
+=======
+    "crates/rocknet-proto",
+>>>>>>> w-io1
 ];

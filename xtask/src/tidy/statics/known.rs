@@ -41,12 +41,12 @@ pub const MUTABLE: &[Listed] = &[
         reason: "`/dev/null`, opened once and then constant",
     },
     Listed {
-        file: "crates/rocknet-io/src/outgoing.rs",
+        file: "crates/rocknet-io/src/epoll/write_batch.rs",
         name: "CURRENT",
         reason: "the runtime of a thread: one per thread by design",
     },
     Listed {
-        file: "crates/rocknet-io/src/ring/driver.rs",
+        file: "crates/rocknet-io/src/io_uring/driver.rs",
         name: "CURRENT",
         reason: "the ring of a thread: one per thread by design",
     },

@@ -4,31 +4,31 @@ mod piped;
 
 use std::task::Waker;
 
-use rocknet_io::pipe::Pipes;
-use rocknet_io::sim::{self, Peer, Sim};
+use rocknet_io::pipe::PipePool;
+use rocknet_io::sim::{self, SimLink, SimPeer};
 
 use super::*;
 
 struct Joined {
-    splice: Splice<Sim>,
-    link: Sim,
-    client: Peer,
-    peer: Peer,
-    pipes: Pipes,
+    splice: Splice<SimLink>,
+    link: SimLink,
+    client: SimPeer,
+    peer: SimPeer,
+    pipes: PipePool,
     /// Bytes that are received at once.
     input: usize,
 }
 
 impl Joined {
     fn new(early: &[u8]) -> Joined {
-        let (link, client) = sim::pipe();
-        let (upstream, peer) = sim::pipe();
+        let (link, client) = sim::pair();
+        let (upstream, peer) = sim::pair();
         Joined {
             splice: Splice::new(upstream, early.to_vec()),
             link,
             client,
             peer,
-            pipes: Pipes::default(),
+            pipes: PipePool::default(),
             input: 1024,
         }
     }
@@ -57,41 +57,37 @@ impl Joined {
 #[test]
 fn both_ways_flow_and_each_ends_for_itself() {
     let mut both = Joined::new(b"early ");
-    both.client.say(b"hello").pause().say(b" there");
-    both.peer.say(b"welcome");
+    both.client.send(b"hello").pause().send(b" there");
+    both.peer.send(b"welcome");
     assert!(both.turn(3).is_pending());
-    assert_eq!(*both.peer.heard(), *b"hello there");
-    assert_eq!(*both.client.heard(), *b"early welcome");
+    assert_eq!(*both.peer.received(), *b"hello there");
+    assert_eq!(*both.client.received(), *b"early welcome");
     both.client.end();
     assert!(both.turn(2).is_pending());
     assert!(both.peer.is_shut_down() && !both.client.is_shut_down());
-    both.peer.say(b", and good-bye").end();
+    both.peer.send(b", and good-bye").end();
     assert!(matches!(both.turn(2), Poll::Ready(Ok(()))));
     assert!(both.client.is_shut_down());
-    assert_eq!(*both.client.heard(), *b"early welcome, and good-bye");
+    assert_eq!(*both.client.received(), *b"early welcome, and good-bye");
     assert!(!both.client.is_reset() && !both.peer.is_reset());
 }
 
 #[test]
 fn who_does_not_take_is_not_read_for() {
     let mut both = Joined::new(b"");
-    both.peer.take(10);
+    both.peer.accept(10);
     for _ in 0..100 {
-        both.client.say(&[b'x'; 1000]);
+        both.client.send(&[b'x'; 1000]);
     }
-    both.peer.say(b"the other way goes on");
+    both.peer.send(b"the other way goes on");
     assert!(both.turn(50).is_pending());
-    assert_eq!(both.peer.heard().len(), 10);
-    assert_eq!(
-        both.client.unreceived(),
-        99 * 1000,
-        "more was read than waits to be taken"
-    );
-    assert_eq!(*both.client.heard(), *b"the other way goes on");
+    assert_eq!(both.peer.received().len(), 10);
+    assert_eq!(both.client.unread(), 99 * 1000, "more was read than waits to be taken");
+    assert_eq!(*both.client.received(), *b"the other way goes on");
     both.client.end();
-    both.peer.take_all().step(7);
+    both.peer.accept_all().limit_writes(7);
     assert!(both.turn(20_000).is_pending());
-    assert_eq!(both.peer.heard().len(), 100 * 1000);
+    assert_eq!(both.peer.received().len(), 100 * 1000);
     assert!(both.peer.is_shut_down());
 }
 
@@ -101,13 +97,13 @@ fn what_breaks_off_is_cut_on_the_other_side() {
         let mut both = Joined::new(b"");
         let kind = io::ErrorKind::ConnectionReset;
         match breaks {
-            0 => drop(both.client.fail(kind)),
-            1 => drop(both.client.refuse(kind)),
-            2 => drop(both.peer.fail(kind)),
-            _ => drop(both.peer.refuse(kind)),
+            0 => drop(both.client.fail_recv(kind)),
+            1 => drop(both.client.fail_send(kind)),
+            2 => drop(both.peer.fail_recv(kind)),
+            _ => drop(both.peer.fail_send(kind)),
         };
-        both.client.say(b"x");
-        both.peer.say(b"y");
+        both.client.send(b"x");
+        both.peer.send(b"y");
         let Poll::Ready(Err(error)) = both.turn(3) else {
             panic!("{breaks}: goes on");
         };
@@ -120,8 +116,8 @@ fn what_breaks_off_is_cut_on_the_other_side() {
 fn a_flood_lets_others_have_their_turn() {
     let mut both = Joined::new(b"");
     for _ in 0..100 {
-        both.client.say(&[b'x'; 1000]);
+        both.client.send(&[b'x'; 1000]);
     }
     assert!(both.turn(1).is_pending());
-    assert_eq!(both.peer.heard().len(), 1000 * MAX_PIECES_PER_POLL as usize);
+    assert_eq!(both.peer.received().len(), 1000 * MAX_PIECES_PER_POLL as usize);
 }

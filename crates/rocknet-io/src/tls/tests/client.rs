@@ -13,23 +13,23 @@ use rustls::{HandshakeKind, ServerConnection};
 use super::{NAME, TlsConfigs, configs, context, pattern};
 use crate::link::Link;
 use crate::queue::SendQueue;
-use crate::sim::{self, Peer, Sim};
+use crate::sim::{self, SimLink, SimPeer};
 use crate::tls::{ClientSide, Tls, TlsBuffers};
 use crate::wheel::Wheel;
 
-type Client = Tls<Sim, ClientSide>;
+type Client = Tls<SimLink, ClientSide>;
 
 /// A server, and the way in which its bytes are split.
 struct Server {
     tls: ServerConnection,
-    peer: Peer,
+    peer: SimPeer,
     split: usize,
     received: Vec<u8>,
 }
 
 impl Server {
     fn new(configs: &TlsConfigs, split: usize) -> (Server, Client) {
-        let (link, peer) = sim::pipe();
+        let (link, peer) = sim::pair();
         let wheel = Wheel::new(Duration::from_millis(250), 1);
         let buffers: Rc<TlsBuffers> = TlsBuffers::new(&wheel);
         let name = ServerName::try_from(NAME).unwrap();
@@ -45,7 +45,7 @@ impl Server {
 
     /// Transfers the bytes that each side has sent to the other.
     fn transfer(&mut self) -> Result<(), rustls::Error> {
-        let bytes = self.peer.take_heard();
+        let bytes = self.peer.take_received();
         let mut rest = &bytes[..];
         let mut result = Ok(());
         while !rest.is_empty() && result.is_ok() {
@@ -64,7 +64,7 @@ impl Server {
             self.tls.write_tls(&mut sent).unwrap();
         }
         for part in sent.chunks(self.split) {
-            self.peer.say(part);
+            self.peer.send(part);
         }
         result
     }
@@ -192,7 +192,7 @@ fn a_peer_without_tls_is_an_error() {
         b"",
     ] {
         let (server, mut client) = Server::new(&configs(&TLS13), usize::MAX);
-        server.peer.say(sent);
+        server.peer.send(sent);
         server.peer.end();
         let polled = client.poll_handshake(&mut context());
         assert!(matches!(polled, Poll::Ready(Err(_))), "{sent:?}");

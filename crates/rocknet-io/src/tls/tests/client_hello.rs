@@ -9,7 +9,7 @@ use rustls::version::{TLS12, TLS13};
 use rustls::{AlertDescription, ClientConfig, ClientConnection, Error};
 
 use super::{NAME, TestClient, TlsConfigs, configs, configs_with, context, handshake};
-use crate::sim::Sim;
+use crate::sim::SimLink;
 use crate::tls::{ClientHelloAcceptor, Tls};
 
 /// Maximum payload of a record.
@@ -25,7 +25,7 @@ fn client_of(config: &ClientConfig, size: usize) -> ClientConnection {
         let mut config = config.clone();
         let mut left = filler;
         while left > 0 {
-            // A name costs its length and one byte; none is empty.
+            // A name costs its length and one byte, and must not be empty.
             let name = left.min(256) - usize::from(left == 257);
             config.alpn_protocols.push(vec![b'-'; name - 1]);
             left -= name;
@@ -81,7 +81,7 @@ fn a_client_hello_of_any_size_and_split_is_accepted() {
                 client.tls = client_of(&configs.client, size);
                 let hello = recut(&first_flight(&mut client.tls), payload);
                 for part in hello.chunks(split) {
-                    client.peer.say(part);
+                    client.peer.send(part);
                 }
                 handshake(&mut client, acceptor, &configs.server);
                 assert!(!client.tls.is_handshaking(), "{size} in {payload} by {split}");
@@ -101,7 +101,7 @@ fn a_second_client_hello_may_be_as_large() {
             let (mut client, acceptor) = TestClient::new(&configs, split);
             client.tls = client_of(&configs.client, size);
             let hello = first_flight(&mut client.tls);
-            client.peer.say(&hello);
+            client.peer.send(&hello);
             handshake(&mut client, acceptor, &configs.server);
             assert_eq!(
                 client.tls.handshake_kind(),
@@ -115,7 +115,7 @@ fn a_second_client_hello_may_be_as_large() {
 /// Returns the bytes sent in response to `bytes` followed by the end of the client.
 fn bytes_sent_for(bytes: &[u8]) -> Vec<u8> {
     let (client, mut acceptor) = TestClient::new(&configs(&TLS13), usize::MAX);
-    client.peer.say(bytes);
+    client.peer.send(bytes);
     client.peer.end();
     loop {
         match acceptor.poll(&mut context()) {
@@ -125,7 +125,7 @@ fn bytes_sent_for(bytes: &[u8]) -> Vec<u8> {
         }
     }
     assert!(client.peer.is_shut_down());
-    client.peer.take_heard()
+    client.peer.take_received()
 }
 
 #[test]
@@ -169,10 +169,10 @@ fn an_invalid_client_hello_gets_an_alert() {
 }
 
 /// A handshake that waits for the next flight of the client, which has not been sent.
-fn half_done_handshake(configs: &TlsConfigs) -> (TestClient, Tls<Sim>) {
-    let (mut client, mut acceptor): (TestClient, ClientHelloAcceptor<Sim>) = TestClient::new(configs, usize::MAX);
+fn half_done_handshake(configs: &TlsConfigs) -> (TestClient, Tls<SimLink>) {
+    let (mut client, mut acceptor): (TestClient, ClientHelloAcceptor<SimLink>) = TestClient::new(configs, usize::MAX);
     let hello = first_flight(&mut client.tls);
-    client.peer.say(&hello);
+    client.peer.send(&hello);
     assert!(acceptor.poll(&mut context()).is_ready());
     let mut tls = acceptor.accept(Arc::clone(&configs.server)).unwrap();
     assert!(tls.poll_handshake(&mut context()).is_pending());
@@ -186,7 +186,7 @@ fn an_aborted_handshake_ends_with_an_alert_the_client_can_read() {
         for rest in [&[][..], &[22, 3, 3, 0, 90, 16]] {
             let (mut client, mut tls) = half_done_handshake(&configs(version));
             if !rest.is_empty() {
-                client.peer.say(rest);
+                client.peer.send(rest);
             }
             assert!(tls.poll_handshake(&mut context()).is_pending());
             tls.abort_handshake();
@@ -198,7 +198,7 @@ fn an_aborted_handshake_ends_with_an_alert_the_client_can_read() {
             );
             // A second call sends nothing.
             tls.abort_handshake();
-            assert!(client.peer.heard().is_empty());
+            assert!(client.peer.received().is_empty());
         }
         // The client closes its side.
         let (mut client, mut tls) = half_done_handshake(&configs(version));
@@ -217,22 +217,22 @@ fn errors_without_an_alert_of_rustls_get_one() {
         ("many small records", in_records(&message(16, 60_000), 1)),
     ] {
         let (client, mut tls) = half_done_handshake(&configs(&TLS12));
-        client.peer.take_heard();
-        client.peer.say(&bytes);
+        client.peer.take_received();
+        client.peer.send(&bytes);
         assert!(
             matches!(tls.poll_handshake(&mut context()), Poll::Ready(Err(_))),
             "{what}"
         );
-        assert_eq!(client.peer.take_heard(), [21, 3, 3, 0, 2, 2, DECODE_ERROR], "{what}");
+        assert_eq!(client.peer.take_received(), [21, 3, 3, 0, 2, 2, DECODE_ERROR], "{what}");
     }
 }
 
 #[test]
 fn an_alert_gets_no_response() {
     let (client, mut tls) = half_done_handshake(&configs(&TLS12));
-    client.peer.take_heard();
+    client.peer.take_received();
     // bad_certificate, fatal.
-    client.peer.say(&[21, 3, 3, 0, 2, 2, 42]);
+    client.peer.send(&[21, 3, 3, 0, 2, 2, 42]);
     assert!(matches!(tls.poll_handshake(&mut context()), Poll::Ready(Err(_))));
-    assert!(client.peer.take_heard().is_empty());
+    assert!(client.peer.take_received().is_empty());
 }

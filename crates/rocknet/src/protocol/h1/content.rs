@@ -131,8 +131,8 @@ mod tests {
             engine.receive(&limits, head, &mut request),
             Ok(ServerEvent::Request { .. })
         ));
-        let (mut link, peer) = sim::pipe();
-        peer.say(content.as_bytes()).end();
+        let (mut link, peer) = sim::pair();
+        peer.send(content.as_bytes()).end();
         let (mut unread, mut input, mut pieces) = (Vec::new(), vec![0; 64 * 1024], Vec::new());
         let mut context = Context::from_waker(Waker::noop());
         let (mut handler, pipe) = RequestBody::channel();

@@ -73,7 +73,7 @@ struct EarlyLink<'a, L> {
 impl<L: Link> Link for EarlyLink<'_, L> {
     fn poll_recv<'b>(&mut self, context: &mut Context<'_>, buffer: &'b mut [u8]) -> Poll<io::Result<Received<'b>>> {
         if !self.early.is_empty() {
-            return Poll::Ready(Ok(Received::Held(std::mem::take(self.early).into())));
+            return Poll::Ready(Ok(Received::Owned(std::mem::take(self.early).into())));
         }
         self.link.poll_recv(context, buffer)
     }
@@ -82,9 +82,9 @@ impl<L: Link> Link for EarlyLink<'_, L> {
         self.link.poll_send(context, queue)
     }
 
-    fn fill(&mut self, context: &mut Context<'_>, pipe: &mut Pipe) -> io::Result<usize> {
+    fn fill_pipe(&mut self, context: &mut Context<'_>, pipe: &mut Pipe) -> io::Result<usize> {
         match self.early.is_empty() {
-            true => self.link.fill(context, pipe),
+            true => self.link.fill_pipe(context, pipe),
             false => Ok(0),
         }
     }

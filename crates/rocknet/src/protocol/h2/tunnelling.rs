@@ -154,7 +154,7 @@ impl Link for StreamLink<'_> {
         if !chunk.is_empty() {
             self.engine.release(self.id, chunk.len() as u32, self.output.buffer());
         }
-        Poll::Ready(Ok(Received::Held(chunk)))
+        Poll::Ready(Ok(Received::Owned(chunk)))
     }
 
     fn poll_send(&mut self, _: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>> {

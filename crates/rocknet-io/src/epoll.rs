@@ -1,0 +1,16 @@
+//! Readiness back end: sockets driven by the event loop of the Tokio runtime (epoll on Linux, kqueue on macOS and BSD).
+
+#[cfg(unix)]
+mod stream;
+#[cfg(unix)]
+pub(crate) mod write_batch;
+#[cfg(not(unix))]
+#[path = "epoll/write_batch/portable.rs"]
+pub(crate) mod write_batch;
+
+#[cfg(target_os = "linux")]
+pub(crate) use stream::register;
+#[cfg(unix)]
+pub use stream::{Acceptor, EpollStream, ParkedConnection};
+#[cfg(target_os = "linux")]
+pub(crate) use stream::{FILE_BUDGET, in_flight, keep_alive, limit_unsent, receive, reset, send_queue, shut_down};

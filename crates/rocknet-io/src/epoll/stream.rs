@@ -1,0 +1,360 @@
+//! [`Link`] over a TCP or Unix stream socket that the runtime polls for readiness.
+
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+use crate::epoll::write_batch::{BatchSender, SEND_FLAGS};
+use crate::file::sendfile;
+use crate::link::{Link, Received};
+use crate::pipe::Pipe;
+use crate::queue::{MAX_SLICES, SendQueue};
+use crate::socket::{
+    AcceptErrorKind, Keepalive, Listener, PeerAddress, accept, accept_error_kind, cork, keepalive, notsent_lowat,
+};
+
+mod connect;
+mod parked;
+
+pub use parked::ParkedConnection;
+
+/// Maximum bytes of files sent before other connections are served. Of the sizes measured it costs least, or nearly so,
+/// for 1 to 64 connections and files of any size (decision 7).
+pub(crate) const FILE_BUDGET: u64 = 512 << 10;
+
+/// Steps that one receive counts towards [`WriteBatch::step`](super::write_batch::WriteBatch::step).
+const RECEIVE_STEPS: u32 = 1;
+/// Steps that one send counts, which may send half a megabyte of a file.
+const SEND_STEPS: u32 = 8;
+
+/// Connected, non-blocking stream socket.
+pub struct EpollStream {
+    /// Sends small writes in batches. Declared before the socket, because fields are dropped in order of declaration.
+    sender: BatchSender,
+    socket: AsyncFd<OwnedFd>,
+    /// The first receive is tried without an event, because the request has mostly arrived with the accept.
+    fresh: bool,
+}
+
+impl EpollStream {
+    /// Takes ownership of an accepted, non-blocking socket.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of its registration with the event loop.
+    pub fn new(socket: OwnedFd) -> io::Result<EpollStream> {
+        Ok(EpollStream {
+            sender: BatchSender::for_current_thread(),
+            socket: register(socket)?,
+            fresh: true,
+        })
+    }
+
+    /// Makes the first receive wait for an event, as all others do.
+    pub(crate) fn expect_nothing(&mut self) {
+        self.fresh = false;
+    }
+}
+
+impl AsFd for EpollStream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.get_ref().as_fd()
+    }
+}
+
+/// Listening socket registered with the event loop of this thread.
+pub struct Acceptor(AsyncFd<Listener>);
+
+impl Acceptor {
+    /// Registers a listening socket.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the registration.
+    pub fn new(listener: Listener) -> io::Result<Acceptor> {
+        Ok(Acceptor(register(listener)?))
+    }
+
+    /// Accepts the next connection. Pending while the backlog is empty.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of `accept(2)`, never `WouldBlock`.
+    pub fn poll_accept(&self, context: &mut Context<'_>) -> Poll<io::Result<(OwnedFd, PeerAddress)>> {
+        loop {
+            let mut readiness = ready!(self.0.poll_read_ready(context))?;
+            match accept(readiness.get_inner()) {
+                Err(error) if accept_error_kind(&error) == AcceptErrorKind::WouldBlock => readiness.clear_ready(),
+                result => return Poll::Ready(result),
+            }
+        }
+    }
+}
+
+#[allow(unsafe_code)]
+pub(crate) fn register<S: AsFd + AsRawFd>(socket: S) -> io::Result<AsyncFd<S>> {
+    // SAFETY: `OwnedFd` and `Listener` own their descriptor, keep it for as long as they live, and close it only when
+    // dropped. `AsyncFd` deregisters before it drops them, and nothing here takes them out or replaces them.
+    Ok(unsafe { AsyncFd::register(socket) }?)
+}
+
+impl Link for EpollStream {
+    #[inline]
+    fn poll_recv<'b>(&mut self, context: &mut Context<'_>, buffer: &'b mut [u8]) -> Poll<io::Result<Received<'b>>> {
+        let room = buffer.len();
+        self.sender.step(RECEIVE_STEPS);
+        if self.fresh {
+            self.fresh = false;
+            match receive(self.socket.get_ref().as_fd(), buffer) {
+                Ok(got) => return Poll::Ready(Ok(Received::Borrowed(&buffer[..got]))),
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                Err(error) => return Poll::Ready(Err(error.into())),
+            }
+        }
+        loop {
+            let mut readiness = ready!(self.socket.poll_read_ready(context))?;
+            match receive(readiness.get_inner().as_fd(), buffer) {
+                Ok(got) => {
+                    // Events are edge-triggered. A short read means that the socket is empty, which saves the next call
+                    // a system call that returns EAGAIN.
+                    if got > 0 && got < room {
+                        readiness.clear_ready();
+                    }
+                    // The caller may drop the link after the end, so batched writes must be sent first.
+                    if got == 0 && !self.sender.flush_completely() {
+                        context.waker().wake_by_ref();
+                        return Poll::Pending;
+                    }
+                    return Poll::Ready(Ok(Received::Borrowed(&buffer[..got])));
+                }
+                Err(Errno::AGAIN) => readiness.clear_ready(),
+                Err(Errno::INTR) => {}
+                Err(error) => return Poll::Ready(Err(error.into())),
+            }
+        }
+    }
+
+    fn is_idle(&mut self) -> bool {
+        // `try_io` leaves no waker behind, which the next receive would have to replace.
+        let received = self.socket.try_io(Interest::READABLE, |socket| {
+            receive(socket.as_fd(), &mut [0]).map_err(io::Error::from)
+        });
+        received.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+    }
+
+    #[inline]
+    fn poll_send(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>> {
+        // Batched writes are sent first, to keep the order.
+        if !self.sender.flush_completely() {
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        self.sender.step(SEND_STEPS);
+        // Tries to write before it polls for readiness, because the socket nearly always has room.
+        let mut file_budget = FILE_BUDGET;
+        loop {
+            match send_queue(self.socket.get_ref().as_fd(), queue, &mut file_budget) {
+                Ok(true) => return Poll::Ready(Ok(())),
+                Ok(false) => {
+                    context.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    ready!(self.socket.poll_write_ready(context))?.clear_ready();
+                }
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+    }
+
+    fn fill_pipe(&mut self, context: &mut Context<'_>, pipe: &mut Pipe) -> io::Result<usize> {
+        match self.socket.poll_read_ready(context)? {
+            Poll::Ready(readiness) => pipe.fill(readiness.get_inner().as_fd()),
+            Poll::Pending => Ok(0),
+        }
+    }
+
+    #[inline]
+    fn send_batched(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> bool {
+        let Some(plain) = queue.plain() else { return false };
+        let length = plain.len();
+        let taken = self.sender.push(self.socket.get_ref().as_fd(), context.waker(), plain);
+        if taken {
+            queue.advance(length);
+        }
+        taken
+    }
+
+    #[inline]
+    fn take_unsent(&mut self) -> Option<Vec<u8>> {
+        self.sender.take_unsent()
+    }
+
+    #[inline]
+    fn flush(&mut self) {
+        self.sender.flush();
+    }
+
+    fn shut_down(&mut self) -> io::Result<()> {
+        self.flush();
+        shut_down(self.socket.get_ref().as_fd())
+    }
+
+    fn reset(&mut self) {
+        reset(self.socket.get_ref().as_fd());
+    }
+
+    fn keep_alive(&mut self) {
+        keep_alive(self.socket.get_ref().as_fd());
+    }
+
+    fn limit_unsent(&mut self, bytes: Option<u32>) {
+        limit_unsent(self.socket.get_ref().as_fd(), bytes);
+    }
+
+    fn in_flight(&self) -> u64 {
+        in_flight(self.socket.get_ref().as_fd())
+    }
+
+    fn sends_files(&self) -> bool {
+        true
+    }
+}
+
+pub(crate) fn shut_down(socket: BorrowedFd<'_>) -> io::Result<()> {
+    Ok(rustix::net::shutdown(socket, Shutdown::Write)?)
+}
+
+pub(crate) fn reset(socket: BorrowedFd<'_>) {
+    // A socket without lingering is closed as it is; a Unix socket has no reset.
+    let _ = socket2::SockRef::from(&socket).set_linger(Some(Duration::ZERO));
+}
+
+/// Probes for a silent peer: once a minute if it answers. A peer that has vanished is given up two minutes after its
+/// last segment.
+const KEEPALIVE: Keepalive = Keepalive {
+    idle: Duration::from_secs(60),
+    interval: Duration::from_secs(15),
+    count: 4,
+};
+
+pub(crate) fn keep_alive(socket: BorrowedFd<'_>) {
+    // A socket without keepalive, such as a Unix socket, always sees its peer close.
+    let _ = keepalive(socket, KEEPALIVE);
+}
+
+pub(crate) fn limit_unsent(socket: BorrowedFd<'_>, bytes: Option<u32>) {
+    // 0 selects the system's default. A Unix socket has no such option, and its buffer is small.
+    let _ = notsent_lowat(socket, bytes.unwrap_or(0));
+}
+
+#[cfg(target_os = "linux")]
+pub(crate) fn in_flight(socket: BorrowedFd<'_>) -> u64 {
+    /// `SIOCOUTQ`: unacknowledged bytes in the send queue of a socket.
+    const SEND_QUEUE: rustix::ioctl::Opcode = 0x5411;
+    #[allow(unsafe_code)]
+    // SAFETY: this request writes one int, which is what the getter makes room for, and nothing else.
+    let bytes = unsafe {
+        let getter = rustix::ioctl::Getter::<SEND_QUEUE, core::ffi::c_int>::new();
+        rustix::ioctl::ioctl(socket, getter)
+    };
+    let bytes = u64::try_from(bytes.unwrap_or(0)).unwrap_or(0);
+    // After a reset by the peer, the kernel still counts bytes that will never be acknowledged.
+    if bytes > 0 && is_closed(socket) { 0 } else { bytes }
+}
+
+/// Returns whether the kernel has ended the connection, mostly because of a reset. False for sockets other than TCP.
+#[cfg(target_os = "linux")]
+fn is_closed(socket: BorrowedFd<'_>) -> bool {
+    /// `TCP_CLOSE` of `<netinet/tcp.h>`.
+    const CLOSED: u8 = 7;
+    let mut state = 0_u8;
+    let mut length: libc::socklen_t = 1;
+    #[allow(unsafe_code)]
+    // SAFETY: the kernel writes at most `length` bytes, which is 1, to `state`, and the length that it wrote to
+    // `length`. The first byte of `struct tcp_info` is the state.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            (&raw mut state).cast(),
+            &raw mut length,
+        )
+    };
+    result == 0 && length == 1 && state == CLOSED
+}
+
+#[cfg(not(target_os = "linux"))]
+fn in_flight(_: BorrowedFd<'_>) -> u64 {
+    0
+}
+
+/// Flags of a send that is followed by another at once, so that both may share a packet.
+#[cfg(target_os = "linux")]
+const SEND_MORE_FLAGS: SendFlags = SEND_FLAGS.union(SendFlags::MORE);
+#[cfg(not(target_os = "linux"))]
+const SEND_MORE_FLAGS: SendFlags = SEND_FLAGS;
+
+#[inline]
+pub(crate) fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<usize, Errno> {
+    rustix::net::recv(socket, buffer, RecvFlags::empty()).map(|(got, _)| got)
+}
+
+/// Sends as much as the socket accepts. Returns true if the queue is empty, false if the budget for files is used up.
+#[inline]
+pub(crate) fn send_queue(socket: BorrowedFd<'_>, queue: &mut SendQueue, file_budget: &mut u64) -> io::Result<bool> {
+    // HTTP/2 frames around ranges of a file: without a cork each call would send a packet of its own, which costs both
+    // sides.
+    let corked = queue.has_data_after_file();
+    if corked {
+        cork(socket, true);
+    }
+    let sent = loop {
+        match send_front(socket, queue, file_budget) {
+            Ok(true) => break Ok(true),
+            Ok(false) if *file_budget == 0 => break Ok(false),
+            Ok(false) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => break Err(error),
+        }
+    };
+    if corked {
+        cork(socket, false);
+    }
+    sent
+}
+
+/// Makes one system call for the front of the queue. Returns true if the queue is empty.
+#[inline]
+fn send_front(socket: BorrowedFd<'_>, queue: &mut SendQueue, file_budget: &mut u64) -> io::Result<bool> {
+    let sent = if let Some(plain) = queue.plain() {
+        if plain.is_empty() {
+            return Ok(true);
+        }
+        rustix::net::send(socket, plain, SEND_FLAGS)?
+    } else if let Some((file, offset, length)) = queue.file() {
+        let mut at = *offset;
+        let sent = sendfile(socket, file, &mut at, (*length).min(*file_budget))?;
+        *file_budget -= sent as u64;
+        sent
+    } else if let Some(pipe) = queue.pipe() {
+        pipe.drain(socket)?
+    } else {
+        let mut slices = [IoSlice::new(&[]); MAX_SLICES];
+        let (count, more) = queue.slices(&mut slices);
+        let flags = if more { SEND_MORE_FLAGS } else { SEND_FLAGS };
+        rustix::net::sendmsg(socket, &slices[..count], &mut SendAncillaryBuffer::default(), flags)?
+    };
+    queue.advance(sent);
+    Ok(queue.is_empty())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,55 @@
+//! Connects to a socket file or an address.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+
+use rustix::io::Errno;
+use socket2::{Domain, SockAddr, SockRef, Socket, Type};
+
+use super::EpollStream;
+
+impl EpollStream {
+    /// Connects to a TCP address. The future may be dropped to give up.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of `connect(2)`, for example `ConnectionRefused`.
+    pub async fn connect(address: SocketAddr) -> io::Result<EpollStream> {
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+        // Messages are written whole, so their last packet must not wait for an acknowledgement (Nagle's algorithm).
+        socket.set_tcp_nodelay(true)?;
+        EpollStream::begin(socket, &address.into()).await
+    }
+
+    /// Connects to a Unix socket file.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of `connect(2)`; `WouldBlock` if the backlog of the listening socket is full.
+    pub async fn connect_to_file(path: &Path) -> io::Result<EpollStream> {
+        let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+        EpollStream::begin(socket, &SockAddr::unix(path)?).await
+    }
+
+    async fn begin(socket: Socket, address: &SockAddr) -> io::Result<EpollStream> {
+        socket.set_nonblocking(true)?;
+        let is_under_way = match socket.connect(address) {
+            Ok(()) => false,
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::INPROGRESS) => true,
+            Err(error) => return Err(error),
+        };
+        let mut tcp = EpollStream::new(socket.into())?;
+        tcp.expect_nothing();
+        if is_under_way {
+            let _ = tcp.socket.writable().await?;
+            if let Some(error) = SockRef::from(tcp.socket.get_ref()).take_error()? {
+                return Err(error);
+            }
+        }
+        Ok(tcp)
+    }
+}
+
+#[cfg(test)]
+mod tests;

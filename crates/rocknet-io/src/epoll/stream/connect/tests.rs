@@ -1,0 +1,103 @@
+//! Connections that are established, refused, or find a full backlog.
+
+use std::future::poll_fn;
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpListener;
+use std::os::unix::net::UnixListener;
+
+use super::*;
+use crate::link::Link;
+use crate::queue::SendQueue;
+use crate::runtime::Runtime;
+
+fn check(link: impl Future<Output = io::Result<EpollStream>>, accept: impl FnOnce() -> Box<dyn ReadAndWrite>) {
+    Runtime::new(8).unwrap().block_on(async {
+        let mut link = link.await.unwrap();
+        let mut peer = accept();
+        let mut queue = SendQueue::from(b"question".to_vec());
+        poll_fn(|context| link.poll_send(context, &mut queue)).await.unwrap();
+        let mut question = [0; 8];
+        peer.read_exact(&mut question).unwrap();
+        assert_eq!(&question, b"question");
+        peer.write_all(b"answer").unwrap();
+        let mut buffer = [0; 16];
+        let answer = poll_fn(|context| link.poll_recv(context, &mut buffer).map_ok(|it| it.to_vec())).await;
+        assert_eq!(answer.unwrap(), b"answer");
+    });
+}
+
+trait ReadAndWrite: Read + Write {}
+
+impl<T: Read + Write> ReadAndWrite for T {}
+
+#[test]
+fn connects_to_a_file_and_to_an_address() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    check(
+        async {
+            let link = EpollStream::connect(address).await?;
+            assert!(SockRef::from(link.socket.get_ref()).tcp_nodelay()?);
+            Ok(link)
+        },
+        || Box::new(listener.accept().unwrap().0),
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("socket");
+    let listener = UnixListener::bind(&path).unwrap();
+    check(EpollStream::connect_to_file(&path), || {
+        Box::new(listener.accept().unwrap().0)
+    });
+}
+
+#[test]
+fn without_a_listener_the_error_of_the_system_is_returned() {
+    // Bound, so that no other process listens there, and not listening.
+    let bound = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    bound.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+    let address = bound.local_addr().unwrap().as_socket().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let left = folder.path().join("left");
+    drop(UnixListener::bind(&left).unwrap());
+    Runtime::new(8).unwrap().block_on(async {
+        let kind = |connected: io::Result<EpollStream>| connected.map(drop).map_err(|error| error.kind());
+        assert_eq!(
+            kind(EpollStream::connect(address).await),
+            Err(ErrorKind::ConnectionRefused)
+        );
+        assert_eq!(
+            kind(EpollStream::connect_to_file(&left).await),
+            Err(ErrorKind::ConnectionRefused)
+        );
+        let none = folder.path().join("none");
+        assert_eq!(
+            kind(EpollStream::connect_to_file(&none).await),
+            Err(ErrorKind::NotFound)
+        );
+        let long = folder.path().join("x".repeat(200));
+        assert_eq!(
+            kind(EpollStream::connect_to_file(&long).await),
+            Err(ErrorKind::InvalidInput)
+        );
+    });
+}
+
+#[test]
+fn a_full_backlog_is_an_error_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("socket");
+    let listener = Socket::new(Domain::UNIX, Type::STREAM, None).unwrap();
+    listener.bind(&SockAddr::unix(&path).unwrap()).unwrap();
+    listener.listen(1).unwrap();
+    Runtime::new(8).unwrap().block_on(async {
+        let mut links = Vec::new();
+        let error = loop {
+            match EpollStream::connect_to_file(&path).await {
+                Ok(link) => links.push(link),
+                Err(error) => break error,
+            }
+            assert!(links.len() < 10, "the backlog has no bound");
+        };
+        assert_eq!(error.kind(), ErrorKind::WouldBlock);
+    });
+}

@@ -1,0 +1,54 @@
+//! Idle connection to a back end, kept for whichever thread needs it next.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::thread::{self, ThreadId};
+
+use rustix::io::Errno;
+use tokio::io::unix::AsyncFd;
+
+use super::{EpollStream, receive};
+use crate::epoll::write_batch::BatchSender;
+use crate::link::Link;
+
+/// Idle connection. It stays registered with the event loop of the thread that used it last, so resuming it there costs
+/// nothing. Any other thread may take it over.
+pub struct ParkedConnection {
+    socket: AsyncFd<OwnedFd>,
+    thread: ThreadId,
+}
+
+impl EpollStream {
+    /// Parks the connection. Returns `None` if a batched write could not be sent completely.
+    pub fn park(self) -> Option<ParkedConnection> {
+        let EpollStream { socket, sender, .. } = self;
+        sender.flush_completely().then(|| ParkedConnection {
+            socket,
+            thread: thread::current().id(),
+        })
+    }
+}
+
+impl ParkedConnection {
+    /// Resumes the connection on this thread. Returns `None` if the peer has closed it or sent unexpected data
+    /// meanwhile.
+    pub fn resume(self) -> Option<EpollStream> {
+        if self.thread == thread::current().id() {
+            let mut stream = EpollStream {
+                sender: BatchSender::for_current_thread(),
+                socket: self.socket,
+                fresh: false,
+            };
+            return stream.is_idle().then_some(stream);
+        }
+        let socket = self.socket.into_inner();
+        if receive(socket.as_fd(), &mut [0]) != Err(Errno::AGAIN) {
+            return None;
+        }
+        let mut stream = EpollStream::new(socket).ok()?;
+        stream.expect_nothing();
+        Some(stream)
+    }
+}
+
+#[cfg(test)]
+mod tests;

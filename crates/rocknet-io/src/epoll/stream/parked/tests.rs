@@ -1,0 +1,148 @@
+//! Parked connections: resumed on the same and on another thread, on every back end, after any action of the peer.
+
+use std::future::poll_fn;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::task::Poll;
+use std::thread;
+use std::time::Duration;
+
+use super::*;
+use crate::queue::SendQueue;
+use crate::runtime::{Runtime, back_ends, drain_events};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn pair() -> (EpollStream, UnixStream) {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    ours.set_nonblocking(true).unwrap();
+    theirs.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut link = EpollStream::new(ours.into()).unwrap();
+    link.expect_nothing();
+    (link, theirs)
+}
+
+fn queue_of(bytes: &[u8]) -> SendQueue {
+    SendQueue::from(bytes.to_vec())
+}
+
+async fn put(link: &mut EpollStream, bytes: &[u8]) {
+    let mut queue = queue_of(bytes);
+    let taken = poll_fn(|context| Poll::Ready(link.send_batched(context, &mut queue)));
+    assert!(taken.await);
+}
+
+/// Exchanges one message in each direction.
+async fn talk(link: &mut EpollStream, peer: &mut UnixStream) {
+    let mut queue = queue_of(b"question");
+    poll_fn(|context| {
+        if link.send_batched(context, &mut queue) {
+            return Poll::Ready(Ok(()));
+        }
+        link.poll_send(context, &mut queue)
+    })
+    .await
+    .unwrap();
+    let mut peer = peer.try_clone().unwrap();
+    let answers = thread::spawn(move || {
+        let mut question = [0; 8];
+        peer.read_exact(&mut question).unwrap();
+        peer.write_all(b"answer").unwrap();
+        question
+    });
+    let mut buffer = [0; 64];
+    let received = poll_fn(|context| {
+        link.poll_recv(context, &mut buffer)
+            .map_ok(|received| received.to_vec())
+    });
+    assert_eq!(received.await.unwrap(), b"answer");
+    assert_eq!(&answers.join().unwrap(), b"question");
+}
+
+#[test]
+fn any_thread_resumes_it() {
+    for runtime in back_ends() {
+        for moves in [false, true] {
+            let (sent, taken) = std::sync::mpsc::channel::<(ParkedConnection, UnixStream)>();
+            let (back, ended) = std::sync::mpsc::channel::<()>();
+            let go_on = move |parked: ParkedConnection, mut peer: UnixStream| async move {
+                let mut link = parked.resume().expect("an open connection");
+                for _ in 0..3 {
+                    talk(&mut link, &mut peer).await;
+                    link = link
+                        .park()
+                        .expect("everything was sent")
+                        .resume()
+                        .expect("an open connection");
+                }
+            };
+            let other = thread::spawn(move || {
+                if let Ok((parked, peer)) = taken.recv() {
+                    runtime().block_on(go_on(parked, peer));
+                }
+                drop(back);
+            });
+            runtime().block_on(async {
+                let (mut link, mut peer) = pair();
+                talk(&mut link, &mut peer).await;
+                let parked = link.park().expect("everything was sent");
+                if moves {
+                    sent.send((parked, peer)).unwrap();
+                    // The event loop of the first thread still exists.
+                    assert!(ended.recv().is_err());
+                } else {
+                    go_on(parked, peer).await;
+                    drop(sent);
+                }
+            });
+            other.join().expect("the other thread");
+        }
+    }
+}
+
+#[test]
+fn batched_writes_are_sent_before_it_is_parked() {
+    Runtime::new(8).unwrap().block_on(async {
+        let (mut link, mut peer) = pair();
+        put(&mut link, b"last words").await;
+        let parked = link.park();
+        let mut received = [0; 10];
+        peer.read_exact(&mut received).unwrap();
+        assert!(&received == b"last words" && parked.is_some());
+        // The peer has closed, so this write fails.
+        let (mut link, peer) = pair();
+        drop(peer);
+        put(&mut link, b"lost").await;
+        assert!(link.park().is_none());
+    });
+}
+
+#[test]
+fn it_is_given_up_after_data_or_the_end() {
+    let acts: [fn(UnixStream) -> Option<UnixStream>; 2] = [
+        |mut peer| {
+            peer.write_all(b"x").unwrap();
+            Some(peer)
+        },
+        |peer| {
+            drop(peer);
+            None
+        },
+    ];
+    for runtime in back_ends() {
+        for act in acts {
+            runtime().block_on(async {
+                let (link, peer) = pair();
+                let parked = link.park().expect("everything was sent");
+                let _peer = act(peer);
+                drain_events().await;
+                assert!(parked.resume().is_none(), "on its own thread");
+                let (link, peer) = pair();
+                let parked = link.park().expect("everything was sent");
+                let _peer = act(peer);
+                let other = thread::spawn(move || runtime().block_on(async { parked.resume().is_none() }));
+                assert!(other.join().unwrap(), "on another");
+            });
+        }
+    }
+}

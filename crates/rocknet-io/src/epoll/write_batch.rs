@@ -1,0 +1,216 @@
+//! Write batch of a thread: small writes of its connections, sent together after the last of them.
+//!
+//! ```text
+//! events ▶ task: receive, respond, push ▶ task: receive, respond, push ▶ … ▶ send, send, … ▶ wait for events
+//! ```
+//!
+//! Each socket still has a system call of its own. But a sleeping peer on the same machine is woken once for all of
+//! them instead of falling asleep between two. And the kernel's code for sending stays in the caches of the core.
+
+mod sender;
+
+use std::cell::{Cell, RefCell};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::rc::Rc;
+use std::task::Waker;
+
+use rustix::io::Errno;
+use rustix::net::SendFlags;
+
+pub(crate) use sender::BatchSender;
+
+/// Maximum bytes of one write. Larger ones are sent at once, because copying them would cost more than it saves.
+const MAX_WRITE_BYTES: usize = 8 * 1024;
+/// Maximum writes in a batch. More would save nothing, and the first would wait longer.
+const MAX_WRITES: usize = 64;
+/// Maximum bytes in a batch, so that they stay in the core's own cache until they are sent.
+const CAPACITY_BYTES: usize = 64 * 1024;
+/// Steps of connections after which the batch is sent although tasks are still running, because tasks that keep waking
+/// each other must not delay the responses of others.
+const STEPS_PER_FLUSH: u32 = 256;
+
+/// Suppresses SIGPIPE for a peer that is gone, where a call can. Elsewhere the standard library has made the process
+/// ignore it.
+#[cfg(target_os = "linux")]
+pub(crate) const SEND_FLAGS: SendFlags = SendFlags::NOSIGNAL;
+#[cfg(not(target_os = "linux"))]
+pub(crate) const SEND_FLAGS: SendFlags = SendFlags::empty();
+
+thread_local!(static CURRENT: RefCell<Option<Rc<WriteBatch>>> = const { RefCell::new(None) });
+
+/// Returns the batch of this thread, if it has a runtime that flushes it.
+fn current() -> Option<Rc<WriteBatch>> {
+    CURRENT.with_borrow(Option::clone)
+}
+
+/// Gives this thread a batch until the guard is dropped.
+pub(crate) fn install() -> BatchGuard {
+    CURRENT.set(Some(Rc::default()));
+    BatchGuard
+}
+
+/// Keeps the batch of this thread.
+pub(crate) struct BatchGuard;
+
+impl Drop for BatchGuard {
+    fn drop(&mut self) {
+        CURRENT.set(None);
+    }
+}
+
+/// Sends the batch of this thread. Returns true if some of it was not accepted and tasks were woken.
+pub(crate) fn flush_current_thread() -> bool {
+    CURRENT.with_borrow(|batch| batch.as_ref().is_some_and(|batch| batch.flush()))
+}
+
+/// Sends the batch before the runtime parks its thread.
+pub(crate) fn flush_on_park() {
+    flush_current_thread();
+}
+
+/// Identifies a batched write by batch and index. The batch counter has 64 bits, so that it cannot wrap around while an
+/// idle connection keeps its ticket.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub(crate) struct WriteTicket {
+    /// 0 before the first write.
+    batch: u64,
+    index: u32,
+}
+
+/// Writes waiting to be sent, and writes that came back.
+#[derive(Default)]
+pub(crate) struct WriteBatch {
+    batch_number: Cell<u64>,
+    steps: Cell<u32>,
+    /// Length of `unsent`, which saves most calls a look at it.
+    unsent_count: Cell<usize>,
+    pending: RefCell<PendingWrites>,
+    unsent: RefCell<Vec<(WriteTicket, Vec<u8>)>>,
+}
+
+#[derive(Default)]
+struct PendingWrites {
+    bytes: Vec<u8>,
+    writes: Vec<BatchedWrite>,
+}
+
+struct BatchedWrite {
+    socket: RawFd,
+    start: usize,
+    end: usize,
+    /// Wakes the task that has to take back what the socket did not accept.
+    waker: Waker,
+}
+
+impl PendingWrites {
+    fn has_room(&self, length: usize) -> bool {
+        self.writes.len() < MAX_WRITES && self.bytes.len() + length <= CAPACITY_BYTES
+    }
+}
+
+impl WriteBatch {
+    /// Adds a write for a socket. The owner of the socket must call `flush` before it closes the socket. `ticket`
+    /// identifies its previous write and is replaced. Returns false if the write was not added.
+    #[inline]
+    pub fn push(&self, socket: BorrowedFd<'_>, waker: &Waker, bytes: &[u8], ticket: &mut WriteTicket) -> bool {
+        if bytes.len() > MAX_WRITE_BYTES || self.has_unsent(*ticket) {
+            return false;
+        }
+        if self.is_pending(*ticket) {
+            // Keeps the order of the socket's writes.
+            self.flush();
+            if self.has_unsent(*ticket) {
+                return false;
+            }
+        }
+        if !self.pending.borrow().has_room(bytes.len()) {
+            self.flush();
+        }
+        let pending = &mut *self.pending.borrow_mut();
+        let start = pending.bytes.len();
+        pending.bytes.extend_from_slice(bytes);
+        if pending.writes.is_empty() {
+            self.batch_number.set(self.batch_number.get() + 1);
+        }
+        *ticket = WriteTicket {
+            batch: self.batch_number.get(),
+            index: pending.writes.len() as u32,
+        };
+        pending.writes.push(BatchedWrite {
+            socket: socket.as_raw_fd(),
+            start,
+            end: pending.bytes.len(),
+            waker: waker.clone(),
+        });
+        true
+    }
+
+    /// Returns whether the write of the ticket is still in the batch.
+    #[inline]
+    pub fn is_pending(&self, ticket: WriteTicket) -> bool {
+        ticket.batch != 0 && ticket.batch == self.batch_number.get() && !self.pending.borrow().writes.is_empty()
+    }
+
+    /// Counts steps towards the next flush, for a runtime that always has tasks to run and so never parks.
+    #[inline]
+    pub fn step(&self, steps: u32) {
+        let steps = self.steps.get().saturating_add(steps);
+        self.steps.set(steps);
+        if steps >= STEPS_PER_FLUSH {
+            self.flush();
+        }
+    }
+
+    /// Sends the batch. A task whose socket has no room, or refuses, is woken and takes the unsent bytes back; its next
+    /// send then returns the error. Returns true if there is one.
+    pub fn flush(&self) -> bool {
+        self.steps.set(0);
+        let before = self.unsent_count.get();
+        let pending = &mut *self.pending.borrow_mut();
+        let PendingWrites { bytes, writes } = pending;
+        for (index, write) in writes.drain(..).enumerate() {
+            let content = &bytes[write.start..write.end];
+            #[allow(unsafe_code)]
+            // SAFETY: the owner of the socket keeps it open until its write was sent, as `push` demands.
+            let socket = unsafe { BorrowedFd::borrow_raw(write.socket) };
+            let sent = loop {
+                match rustix::net::send(socket, content, SEND_FLAGS) {
+                    Err(Errno::INTR) => {}
+                    sent => break sent.unwrap_or(0),
+                }
+            };
+            if let Some(rest) = content.get(sent..).filter(|rest| !rest.is_empty()) {
+                let ticket = WriteTicket {
+                    batch: self.batch_number.get(),
+                    index: index as u32,
+                };
+                self.unsent.borrow_mut().push((ticket, rest.to_vec()));
+                self.unsent_count.set(self.unsent_count.get() + 1);
+                write.waker.wake();
+            }
+        }
+        bytes.clear();
+        self.unsent_count.get() > before
+    }
+
+    /// Returns whether part of the write was not accepted and has not been taken back.
+    #[inline]
+    pub fn has_unsent(&self, ticket: WriteTicket) -> bool {
+        self.unsent_count.get() > 0 && self.unsent.borrow().iter().any(|(other, _)| *other == ticket)
+    }
+
+    /// Returns the part of the write that the socket did not accept.
+    #[inline]
+    pub fn take_unsent(&self, ticket: WriteTicket) -> Option<Vec<u8>> {
+        if self.unsent_count.get() == 0 {
+            return None;
+        }
+        let mut unsent = self.unsent.borrow_mut();
+        let at = unsent.iter().position(|(other, _)| *other == ticket)?;
+        self.unsent_count.set(unsent.len() - 1);
+        Some(unsent.swap_remove(at).1)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,71 @@
+//! Access of one link to the write batch of its thread.
+
+use std::os::fd::BorrowedFd;
+use std::rc::Rc;
+use std::task::Waker;
+
+use super::{WriteBatch, WriteTicket, current};
+
+/// Sends the writes of one socket in batches. It must be dropped before the socket is closed: dropping it flushes the
+/// batch and discards what the socket did not accept.
+pub(crate) struct BatchSender {
+    /// `None` if this thread has no batch.
+    batch: Option<Rc<WriteBatch>>,
+    /// Last write of this link, whether waiting, sent or returned.
+    ticket: WriteTicket,
+}
+
+impl BatchSender {
+    /// Returns a sender on the batch of this thread.
+    pub fn for_current_thread() -> BatchSender {
+        BatchSender {
+            batch: current(),
+            ticket: WriteTicket::default(),
+        }
+    }
+
+    /// Counts steps, as [`WriteBatch::step`].
+    #[inline]
+    pub fn step(&self, steps: u32) {
+        if let Some(batch) = &self.batch {
+            batch.step(steps);
+        }
+    }
+
+    /// Adds a write, of always the same socket. Returns false if it took none of the bytes.
+    #[inline]
+    pub fn push(&mut self, socket: BorrowedFd<'_>, waker: &Waker, bytes: &[u8]) -> bool {
+        let Some(batch) = &self.batch else { return false };
+        batch.push(socket, waker, bytes, &mut self.ticket)
+    }
+
+    /// Sends the write of this link now, if it is still in the batch.
+    #[inline]
+    pub fn flush(&self) {
+        if let Some(batch) = &self.batch
+            && batch.is_pending(self.ticket)
+        {
+            batch.flush();
+        }
+    }
+
+    /// Sends the write of this link now. Returns false if part of it came back and has to be taken first.
+    pub fn flush_completely(&self) -> bool {
+        self.flush();
+        let batch = self.batch.as_ref();
+        batch.is_none_or(|batch| !batch.has_unsent(self.ticket))
+    }
+
+    /// Returns the part of the last write that the socket did not accept.
+    #[inline]
+    pub fn take_unsent(&self) -> Option<Vec<u8>> {
+        self.batch.as_ref()?.take_unsent(self.ticket)
+    }
+}
+
+impl Drop for BatchSender {
+    fn drop(&mut self) {
+        self.flush();
+        drop(self.take_unsent());
+    }
+}

@@ -1,0 +1,282 @@
+//! Batched writes: in order, before anything else of their link, under a busy event loop, and only to their socket.
+
+use std::future::poll_fn;
+use std::io::Read;
+use std::net::{TcpListener, TcpStream};
+use std::task::{Context, Poll};
+use std::thread;
+
+use socket2::SockRef;
+
+use super::*;
+use crate::epoll::EpollStream;
+use crate::link::Link;
+use crate::queue::SendQueue;
+use crate::runtime::{Runtime, back_ends, drain_events, spawn};
+
+/// Returns a link and its peer, whose reads time out.
+fn pair() -> (EpollStream, TcpStream) {
+    pair_of(|_, _| ())
+}
+
+/// Like `pair`, with small socket buffers on every machine, which are full long before a test has sent everything.
+fn narrow_pair() -> (EpollStream, TcpStream) {
+    pair_of(|socket, peer| {
+        SockRef::from(socket).set_send_buffer_size(64 * 1024).unwrap();
+        SockRef::from(peer).set_recv_buffer_size(64 * 1024).unwrap();
+    })
+}
+
+fn pair_of(shape: impl FnOnce(&TcpStream, &TcpStream)) -> (EpollStream, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    peer.set_read_timeout(Some(PATIENCE)).unwrap();
+    let (socket, _) = listener.accept().unwrap();
+    socket.set_nonblocking(true).unwrap();
+    shape(&socket, &peer);
+    let mut link = EpollStream::new(socket.into()).unwrap();
+    link.expect_nothing();
+    (link, peer)
+}
+
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);
+
+fn queue_of(bytes: &[u8]) -> SendQueue {
+    let mut queue = SendQueue::default();
+    queue.buffer().extend_from_slice(bytes);
+    queue
+}
+
+async fn once<T>(mut act: impl FnMut(&mut Context<'_>) -> T) -> T {
+    poll_fn(|context| Poll::Ready(act(context))).await
+}
+
+/// Runs a test on every back end.
+fn on_each(test: impl AsyncFn()) {
+    for runtime in back_ends() {
+        runtime().block_on(test());
+    }
+}
+
+async fn send_batched(link: &mut EpollStream, bytes: &[u8]) -> bool {
+    once(|context| link.send_batched(context, &mut queue_of(bytes))).await
+}
+
+/// Returns whether data is available; if `patient`, waits for it. It blocks the thread and so its runtime.
+fn has_come(peer: &mut TcpStream, patient: bool) -> bool {
+    peer.set_nonblocking(!patient).unwrap();
+    let come = peer.peek(&mut [0]).is_ok();
+    peer.set_nonblocking(false).unwrap();
+    come
+}
+
+fn read(peer: &mut TcpStream, length: usize) -> Vec<u8> {
+    let mut read = vec![0; length];
+    peer.read_exact(&mut read).expect("all of it");
+    read
+}
+
+#[test]
+fn the_batch_is_sent_when_the_event_loop_is_idle() {
+    on_each(async || {
+        let (mut one, mut first) = pair();
+        let (mut two, mut second) = pair();
+        assert!(send_batched(&mut one, b"one").await && send_batched(&mut two, b"two").await);
+        assert!(!has_come(&mut first, false) && !has_come(&mut second, false), "not yet");
+        let (sent, received) = tokio::sync::oneshot::channel();
+        thread::spawn(move || sent.send((read(&mut first, 3), read(&mut second, 3))));
+        assert_eq!(received.await.expect("both"), (b"one".to_vec(), b"two".to_vec()));
+    });
+}
+
+#[test]
+fn the_batch_is_sent_while_tasks_keep_waking_themselves() {
+    on_each(async || {
+        let (mut link, mut peer) = pair();
+        assert!(send_batched(&mut link, b"answer").await);
+        let (mut busy, _silent) = pair();
+        spawn(poll_fn(move |context| {
+            context.waker().wake_by_ref();
+            let _ = busy.poll_send(context, &mut SendQueue::default());
+            Poll::Pending
+        }));
+        let (sent, mut received) = tokio::sync::oneshot::channel();
+        thread::spawn(move || sent.send(read(&mut peer, 6)));
+        let response = poll_fn(|context| {
+            // Never idle: the root task is woken as well.
+            context.waker().wake_by_ref();
+            std::pin::Pin::new(&mut received).poll(context)
+        });
+        assert_eq!(response.await.expect("a response"), b"answer");
+    });
+}
+
+#[test]
+fn the_batch_is_sent_before_any_other_action_of_its_link() {
+    type Act = fn(&mut EpollStream, &mut Context<'_>);
+    let acts: [(Act, &[u8]); 3] = [
+        (|link, _| link.flush(), b""),
+        (
+            |link, context| assert!(link.poll_send(context, &mut queue_of(b"more")).is_ready()),
+            b"more",
+        ),
+        (
+            |link, context| assert!(link.send_batched(context, &mut queue_of(b"more"))),
+            b"more",
+        ),
+    ];
+    for (number, (act, after)) in acts.into_iter().enumerate() {
+        Runtime::new(8).unwrap().block_on(async {
+            let (mut link, mut peer) = pair();
+            assert!(send_batched(&mut link, b"answer").await);
+            once(|context| act(&mut link, context)).await;
+            assert!(has_come(&mut peer, true), "{number}");
+            drop(link);
+            let mut all = Vec::new();
+            peer.read_to_end(&mut all).unwrap();
+            assert_eq!(all, [b"answer", after].concat(), "{number}");
+        });
+    }
+}
+
+#[test]
+fn the_batch_is_sent_before_the_end_of_the_peer_is_returned() {
+    on_each(async || {
+        let (mut link, mut peer) = pair();
+        peer.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut put = 0;
+        let end = poll_fn(|context| {
+            // Again each time, because the event loop flushes before it waits for the end.
+            put += 1;
+            assert!(link.send_batched(context, &mut queue_of(b"x")));
+            let mut buffer = [0; 8];
+            let polled = link.poll_recv(context, &mut buffer);
+            polled.map(|received| received.map(|received| received.len()))
+        });
+        assert_eq!(end.await.expect("an end"), 0);
+        assert_eq!(read(&mut peer, put).len(), put);
+    });
+}
+
+#[test]
+fn unsent_bytes_return_to_their_link_and_are_sent_in_order() {
+    const MESSAGES: usize = 4000;
+    on_each(async || {
+        let content = |seed: usize, number: usize| vec![(seed * 7 + number) as u8; 1000];
+        let mut readers = Vec::new();
+        let mut returned = 0;
+        let mut links: Vec<(EpollStream, SendQueue)> = (0..3)
+            .map(|_| {
+                let (link, mut peer) = narrow_pair();
+                readers.push(move || {
+                    let mut all = Vec::new();
+                    peer.read_to_end(&mut all).map(|_| all)
+                });
+                (link, SendQueue::default())
+            })
+            .collect();
+        // The first two read nothing until all was sent.
+        let slow: Vec<_> = readers.drain(..2).collect();
+        let mut threads: Vec<_> = readers.into_iter().map(thread::spawn).collect();
+        for number in 0..MESSAGES {
+            for (seed, (link, backlog)) in links.iter_mut().enumerate() {
+                if let Some(unsent) = link.take_unsent() {
+                    returned += 1;
+                    backlog.put_back(unsent);
+                }
+                backlog.buffer().extend_from_slice(&content(seed, number));
+                let all = backlog.len() as usize <= MAX_WRITE_BYTES;
+                if all && once(|context| link.send_batched(context, backlog)).await {
+                    assert!(backlog.is_empty());
+                }
+            }
+            if number % 8 == 0 {
+                drain_events().await;
+            }
+        }
+        threads.extend(slow.into_iter().map(thread::spawn));
+        for (mut link, mut backlog) in links {
+            poll_fn(|context| {
+                link.flush();
+                if let Some(unsent) = link.take_unsent() {
+                    returned += 1;
+                    backlog.put_back(unsent);
+                }
+                link.poll_send(context, &mut backlog)
+            })
+            .await
+            .expect("sent");
+        }
+        // The fast reader ends first.
+        let mut seeds: Vec<usize> = Vec::new();
+        for thread in threads {
+            let received = thread.join().expect("a reader").expect("all");
+            let seed = (0..3).find(|&seed| {
+                let mut expected = (0..MESSAGES).map(|number| content(seed, number));
+                received.len() == MESSAGES * 1000
+                    && received
+                        .chunks(1000)
+                        .all(|chunk| expected.next().is_some_and(|content| content == chunk))
+            });
+            seeds.push(seed.expect("what one of them was sent, in order"));
+        }
+        assert_eq!((seeds, returned > 0), (vec![2, 0, 1], true));
+    });
+}
+
+#[test]
+fn unsent_bytes_wake_their_task() {
+    on_each(async || {
+        let (mut link, _peer) = narrow_pair();
+        let mut queue = queue_of(&[0; 1 << 20]);
+        while once(|context| link.poll_send(context, &mut queue)).await.is_ready() {
+            queue.buffer().resize(1 << 20, 0);
+        }
+        let (sent, mut past) = tokio::sync::oneshot::channel::<()>();
+        let (done, ended) = std::sync::mpsc::channel::<()>();
+        let clock = thread::spawn(move || {
+            let _ = ended.recv_timeout(PATIENCE);
+            drop(sent);
+        });
+        // Consumes all earlier events, so that none ends the sleep.
+        for _ in 0..10 {
+            drain_events().await;
+        }
+        // In a spawned task, because waking the root task would end the sleep of any runtime.
+        let (returned, unsent) = tokio::sync::oneshot::channel();
+        spawn(async move {
+            assert!(send_batched(&mut link, b"no room").await);
+            let unsent = poll_fn(|context| match link.take_unsent() {
+                None => std::pin::Pin::new(&mut past).poll(context).map(|_| None),
+                unsent => Poll::Ready(unsent),
+            });
+            let _ = returned.send(unsent.await);
+        });
+        assert_eq!(unsent.await.expect("a task").as_deref(), Some(&b"no room"[..]));
+        drop(done);
+        clock.join().expect("the clock");
+    });
+}
+
+#[test]
+fn the_writes_of_a_dropped_link_are_sent_and_reach_no_other_socket() {
+    on_each(async || {
+        let (mut link, mut peer) = pair();
+        assert!(send_batched(&mut link, b"last words").await);
+        drop(link);
+        assert_eq!(read(&mut peer, 10), b"last words");
+        // A connection that the peer has reset.
+        let (mut link, peer) = pair();
+        SockRef::from(&peer)
+            .set_linger(Some(std::time::Duration::ZERO))
+            .unwrap();
+        drop(peer);
+        assert!(send_batched(&mut link, b"lost").await);
+        link.flush();
+        let (mut other, mut listener) = pair();
+        assert!(other.take_unsent().is_none() && send_batched(&mut other, b"mine").await);
+        other.flush();
+        assert_eq!((read(&mut listener, 4), other.take_unsent()), (b"mine".to_vec(), None));
+        assert_eq!(link.take_unsent().as_deref(), Some(&b"lost"[..]));
+    });
+}

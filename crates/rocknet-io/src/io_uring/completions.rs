@@ -1,0 +1,144 @@
+//! Dispatches completions to the connections and operations that they belong to.
+
+use rustix::io::Errno;
+
+use super::kernel::Completion;
+use super::receive_mode::LARGE_RECEIVE_BYTES;
+use super::slot::{ReceiveEnd, ReceiveState};
+use super::state::RingState;
+use super::user_data::{OperationKind, decode};
+
+impl RingState {
+    /// Takes all completions. Returns the number of connections with unsent bytes to take back.
+    pub fn reap(&mut self) -> usize {
+        let mut unsent = 0;
+        loop {
+            let Some(completion) = self.kernel.next() else {
+                return unsent;
+            };
+            let Some((kind, index)) = decode(completion.user_data) else {
+                continue;
+            };
+            let result = completion.result;
+            match kind {
+                OperationKind::CancelReceive => self.cancel_failed(index, result),
+                OperationKind::CancelWritable => {}
+                OperationKind::Send => unsent += usize::from(self.send_failed(index, result)),
+                OperationKind::FileOperation => {
+                    self.operations -= 1;
+                    self.wakers.extend(self.file_operations.complete(index, result));
+                }
+                OperationKind::Epoll => {
+                    self.operations -= 1;
+                    self.is_watching_epoll = false;
+                    self.wakers.extend(self.epoll_waker.take());
+                }
+                OperationKind::Writable => {
+                    self.operations -= 1;
+                    if let Some(slot) = self.slots.get_mut(index) {
+                        slot.awaits_writable = false;
+                        self.wake(index);
+                    }
+                }
+                OperationKind::Receive => self.received(index, &completion),
+            }
+        }
+    }
+
+    /// Handles a send that was not complete. Returns true if there are bytes to take back.
+    fn send_failed(&mut self, index: usize, result: i32) -> bool {
+        let Some(slot) = self.slots.get_mut(index) else {
+            return false;
+        };
+        match usize::try_from(result) {
+            Err(_) if Errno::from_raw_os_error(-result) != Errno::AGAIN => {
+                slot.send_error = Some(Errno::from_raw_os_error(-result));
+            }
+            sent => {
+                slot.unsent = self
+                    .write_batch
+                    .unsent_part(slot.pending_write, sent.unwrap_or(0))
+                    .to_vec();
+            }
+        }
+        let has_unsent = !slot.unsent.is_empty();
+        self.wakers.extend(slot.waker.take());
+        has_unsent
+    }
+
+    fn received(&mut self, index: usize, completion: &Completion) {
+        let result = completion.result;
+        let Some(slot) = self.slots.get_mut(index) else {
+            return;
+        };
+        if !completion.more {
+            self.operations -= 1;
+            slot.receiving = ReceiveState::Idle;
+        }
+        if slot.poll_only {
+            // Also for an error: the next `recv(2)` returns it.
+            slot.receive_mode.set_readable();
+            self.wake(index);
+            return;
+        }
+        match (completion.buffer, usize::try_from(result)) {
+            (Some(id), Ok(length)) if length > 0 && !slot.is_released => {
+                if slot.filled.is_empty() {
+                    self.unread.push(index);
+                }
+                slot.filled.extend(self.buffers.filled(id, length));
+                slot.may_have_ended = slot.is_unix;
+            }
+            (Some(id), _) => self.buffers.give_back_empty(id),
+            (None, Ok(_)) => {}
+            (None, Err(_)) => match Errno::from_raw_os_error(-result) {
+                Errno::NOBUFS if !slot.is_released => {
+                    self.starved.push(index);
+                    return;
+                }
+                // Cancelled by this driver, or solved by another attempt.
+                Errno::NOBUFS | Errno::CANCELED | Errno::AGAIN | Errno::INTR => {}
+                error => slot.end = Some(ReceiveEnd::Failed(error)),
+            },
+        }
+        // The end of the stream comes without a buffer, or with an empty one.
+        if result == 0 {
+            slot.end = Some(ReceiveEnd::Closed);
+        }
+        if !slot.receive_mode.is_large() && slot.filled_bytes() >= LARGE_RECEIVE_BYTES {
+            slot.receive_mode.enter_large();
+            if slot.receiving == ReceiveState::Armed {
+                self.cancel_receiving(index);
+            }
+        }
+        self.wake(index);
+    }
+
+    /// Wakes the task of a slot, or removes a released slot with its last operation.
+    fn wake(&mut self, index: usize) {
+        let Some(slot) = self.slots.get_mut(index) else {
+            return;
+        };
+        if slot.can_be_removed() {
+            self.slots.remove(index);
+        } else {
+            self.wakers.extend(slot.waker.take());
+        }
+    }
+
+    /// Handles a failed cancellation; a successful one posts no completion. Either the operation had ended by itself,
+    /// and its completion came first. Or the kernel was handling it at that moment and found nothing to cancel: then it
+    /// is still armed.
+    fn cancel_failed(&mut self, index: usize, result: i32) {
+        let Some(slot) = self.slots.get_mut(index) else {
+            return;
+        };
+        let error = Errno::from_raw_os_error(-result);
+        if slot.receiving == ReceiveState::Cancelled && matches!(error, Errno::NOENT | Errno::ALREADY) {
+            slot.receiving = ReceiveState::Armed;
+            if slot.is_released {
+                self.cancel_receiving(index);
+            }
+        }
+    }
+}

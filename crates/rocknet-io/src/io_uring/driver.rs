@@ -1,0 +1,391 @@
+//! Driver of one thread's ring: what its connections request of the kernel.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use rustix::net::{AddressFamily, sockopt};
+
+use super::kernel::Operation;
+use super::slot::{ConnectionSlot, ReceiveEnd, ReceiveState};
+use super::state::RingState;
+use super::user_data::{OperationKind, encode};
+use super::write_batch::MAX_WRITE_BYTES;
+use crate::epoll::write_batch;
+
+/// Steps of connections after which the ring is turned although tasks are still running, because tasks that keep waking
+/// each other must not delay all others.
+const STEPS_PER_TURN: u32 = 256;
+/// Steps that a send without the ring counts, which may send up to a megabyte of a file.
+const SEND_STEPS: u32 = 8;
+
+thread_local!(static CURRENT: RefCell<Option<Rc<Driver>>> = const { RefCell::new(None) });
+
+/// Returns the ring of this thread, if it has one that works.
+pub fn current() -> Option<Rc<Driver>> {
+    CURRENT.with_borrow(|driver| driver.clone().filter(|driver| !driver.failed.get()))
+}
+
+/// Gives this thread a ring until the guard is dropped. It must be called on the runtime that the ring will serve.
+pub(crate) fn install() -> io::Result<DriverGuard> {
+    let driver = Driver::new()?;
+    let watcher = Rc::clone(&driver);
+    drop(tokio::task::spawn_local(std::future::poll_fn(
+        move |context| -> Poll<()> {
+            watcher.watch_epoll(context.waker());
+            Poll::Pending
+        },
+    )));
+    CURRENT.set(Some(driver));
+    Ok(DriverGuard)
+}
+
+/// Keeps the ring of this thread.
+pub(crate) struct DriverGuard;
+
+impl Drop for DriverGuard {
+    fn drop(&mut self) {
+        CURRENT.set(None);
+    }
+}
+
+/// Waits in the ring until a task is woken. The runtime calls it before it parks its thread.
+pub(crate) fn on_park() {
+    let Some(driver) = current() else {
+        write_batch::flush_current_thread();
+        return;
+    };
+    while !driver.turn(true) && !driver.failed.get() {}
+    driver.wake_epoll_task();
+}
+
+/// Ring of one thread, shared by its connections.
+pub struct Driver {
+    state: RefCell<RingState>,
+    /// The kernel has refused a call of the ring for good.
+    failed: Cell<bool>,
+    /// Steps since the last turn.
+    steps: Cell<u32>,
+    /// Number of connections with unsent bytes to take back, which saves the others a look.
+    unsent_count: Cell<usize>,
+}
+
+impl Driver {
+    fn new() -> io::Result<Rc<Driver>> {
+        Ok(Driver::from_state(RingState::new()?))
+    }
+
+    pub(super) fn from_state(state: RingState) -> Rc<Driver> {
+        Rc::new(Driver {
+            state: RefCell::new(state),
+            failed: Cell::new(false),
+            steps: Cell::new(0),
+            unsent_count: Cell::new(0),
+        })
+    }
+
+    /// Returns whether the kernel has refused a call of the ring for good.
+    pub fn has_failed(&self) -> bool {
+        self.failed.get()
+    }
+
+    /// Submits the queued operations, waits for a completion if `wait`, and wakes the tasks concerned. Returns whether
+    /// it woke any.
+    pub fn turn(&self, wait: bool) -> bool {
+        self.steps.set(0);
+        // Writes of sockets that the ring does not drive.
+        let has_unsent = write_batch::flush_current_thread();
+        if self.failed.get() {
+            return has_unsent;
+        }
+        let mut state = self.state.borrow_mut();
+        state.stash_filled();
+        let mut entered = state.enter(wait && !has_unsent);
+        let mut unsent = state.reap();
+        while entered.is_ok() && state.kernel.has_overflow() {
+            // The overflow may hold failed sends, whose writes are cleared below.
+            entered = state.enter(false);
+            unsent += state.reap();
+        }
+        if let Err(error) = entered {
+            self.failed.set(true);
+            tracing::error!("io_uring failed: {error}; this worker continues with epoll");
+            unsent += state.fail();
+        }
+        self.unsent_count.set(self.unsent_count.get() + unsent);
+        state.clear_write_batch();
+        state.rearm_starved();
+        let mut wakers = std::mem::take(&mut state.wakers);
+        drop(state);
+        let any = has_unsent || !wakers.is_empty();
+        for waker in wakers.drain(..) {
+            waker.wake();
+        }
+        self.state.borrow_mut().wakers = wakers;
+        any
+    }
+
+    /// Wakes the task that watches epoll, so that the runtime comes back here. Without a task to run it would sleep in
+    /// its epoll, where completions do not wake it, and the tasks woken may all have ended.
+    fn wake_epoll_task(&self) {
+        let epoll_waker = self.state.borrow_mut().epoll_waker.take();
+        if let Some(waker) = epoll_waker {
+            waker.wake();
+        }
+    }
+
+    /// Delivers every completion that the kernel has at this moment.
+    pub fn drain(&self) {
+        while self.turn(false) || self.has_kernel_work() {}
+    }
+
+    /// Returns whether the kernel has work that it leaves to the next call.
+    fn has_kernel_work(&self) -> bool {
+        !self.failed.get() && self.state.borrow_mut().kernel.has_work()
+    }
+
+    pub(super) fn with_state<T>(&self, act: impl FnOnce(&mut RingState) -> T) -> T {
+        act(&mut self.state.borrow_mut())
+    }
+
+    /// Adds a slot for a socket, which must stay open until it is given to `release`.
+    pub(super) fn register(&self, socket: BorrowedFd<'_>) -> usize {
+        let is_unix = matches!(sockopt::socket_domain(socket), Ok(AddressFamily::UNIX));
+        let slot = ConnectionSlot::new(socket.as_raw_fd(), is_unix);
+        self.state.borrow_mut().slots.insert(slot)
+    }
+
+    /// Releases a slot. The socket is closed once no operation can confuse it with another of the same number; `None`
+    /// if it lives on without this ring.
+    pub(super) fn release(&self, index: usize, socket: Option<OwnedFd>) {
+        self.flush(index);
+        let mut state = self.state.borrow_mut();
+        let RingState { slots, buffers, .. } = &mut *state;
+        let Some(slot) = slots.get_mut(index) else { return };
+        slot.is_released = true;
+        slot.waker = None;
+        if !slot.unsent.is_empty() {
+            slot.unsent = Vec::new();
+            self.unsent_count.set(self.unsent_count.get() - 1);
+        }
+        for filled in slot.filled.drain(..) {
+            buffers.give_back(filled);
+        }
+        slot.stash = Vec::new();
+        let (receiving, awaits_writable) = (slot.receiving, slot.awaits_writable);
+        if slot.can_be_removed() || self.failed.get() {
+            slots.remove(index);
+            return;
+        }
+        if receiving == ReceiveState::Armed {
+            state.cancel_receiving(index);
+        }
+        if awaits_writable {
+            state.cancel_writable(index);
+        }
+        state.closing.extend(socket);
+    }
+
+    /// Returns whether there is neither data nor an end to receive.
+    pub(super) fn is_empty(&self, index: usize) -> bool {
+        let state = self.state.borrow();
+        let slot = &state.slots[index];
+        slot.stash.is_empty() && slot.filled.is_empty() && slot.end.is_none() && slot.send_error.is_none()
+    }
+
+    /// Adds a write to the batch of this turn. Returns false if it was not added.
+    #[inline]
+    pub(super) fn send(&self, index: usize, bytes: &[u8]) -> bool {
+        if bytes.len() > MAX_WRITE_BYTES || self.failed.get() {
+            return false;
+        }
+        let mut state = self.state.borrow_mut();
+        let RingState { slots, write_batch, .. } = &mut *state;
+        let slot = &mut slots[index];
+        if !slot.unsent.is_empty() || slot.send_error.is_some() {
+            return false;
+        }
+        match write_batch.push(index, slot.pending_write, bytes) {
+            Some(write) => {
+                slot.pending_write = Some(write);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Prepares a send without the ring.
+    pub(super) fn flush_before_direct_send(&self, index: usize) {
+        self.flush(index);
+        self.step(SEND_STEPS);
+    }
+
+    /// Sends the batched write of this connection now. What the socket does not accept comes back.
+    pub(super) fn flush(&self, index: usize) {
+        let waits = |state: &RingState| state.slots.get(index).is_some_and(|slot| slot.pending_write.is_some());
+        while waits(&self.state.borrow()) && !self.failed.get() {
+            self.turn(false);
+        }
+    }
+
+    #[inline]
+    pub(super) fn take_unsent(&self, index: usize) -> Option<Vec<u8>> {
+        if self.unsent_count.get() == 0 {
+            return None;
+        }
+        let unsent = std::mem::take(&mut self.state.borrow_mut().slots[index].unsent);
+        if unsent.is_empty() {
+            return None;
+        }
+        self.unsent_count.set(self.unsent_count.get() - 1);
+        Some(unsent)
+    }
+
+    /// Returns the error that prevents sending, if any. Pending while unsent bytes have not been taken back.
+    pub(super) fn poll_sendable(&self, context: &Context<'_>, index: usize) -> Poll<io::Result<()>> {
+        let state = self.state.borrow();
+        let slot = &state.slots[index];
+        if let Some(error) = slot.send_error {
+            return Poll::Ready(Err(error.into()));
+        }
+        if slot.unsent.is_empty() {
+            return Poll::Ready(Ok(()));
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    #[inline]
+    pub(super) fn poll_receive(
+        &self,
+        context: &Context<'_>,
+        index: usize,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        self.step(1);
+        let mut state = self.state.borrow_mut();
+        let RingState {
+            slots, buffers, kernel, ..
+        } = &mut *state;
+        let slot = &mut slots[index];
+        if let Some(error) = slot.send_error {
+            return Poll::Ready(Err(error.into()));
+        }
+        if !slot.unsent.is_empty() {
+            // Unsent bytes must be taken back first.
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let got = slot.take(buffers, buffer);
+        if got > 0 {
+            return Poll::Ready(Ok(got));
+        }
+        if slot.end.is_some() && slot.pending_write.is_some() {
+            // The caller may drop the link after the end, so batched writes must be sent first.
+            drop(state);
+            self.flush(index);
+            return self.poll_receive(context, index, buffer);
+        }
+        match slot.end {
+            Some(ReceiveEnd::Closed) => return Poll::Ready(Ok(0)),
+            Some(ReceiveEnd::Failed(error)) => return Poll::Ready(Err(error.into())),
+            None => {}
+        }
+        if self.failed.get() {
+            // Polls again at once, because the link now finds that its ring has failed.
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        if slot.receive_mode.is_large() {
+            drop(state);
+            return self.receive_large(context, index, buffer);
+        }
+        if slot.may_have_ended && slot.receiving == ReceiveState::Armed {
+            slot.may_have_ended = false;
+            if kernel.has_ended(slot.socket) {
+                slot.end = Some(ReceiveEnd::Closed);
+                drop(state);
+                return self.poll_receive(context, index, buffer);
+            }
+        }
+        slot.wait(context.waker());
+        if slot.receiving == ReceiveState::Idle {
+            state.arm(index);
+        }
+        Poll::Pending
+    }
+
+    /// Wakes the task when the socket has room.
+    pub(super) fn wake_when_writable(&self, context: &Context<'_>, index: usize) {
+        if self.failed.get() {
+            context.waker().wake_by_ref();
+            return;
+        }
+        let mut state = self.state.borrow_mut();
+        let slot = &mut state.slots[index];
+        slot.wait(context.waker());
+        if !slot.awaits_writable {
+            slot.awaits_writable = true;
+            let wanted = (libc::POLLOUT | libc::POLLERR | libc::POLLHUP) as u32;
+            let operation = Operation::Wait {
+                descriptor: slot.socket,
+                events: wanted,
+            };
+            state.operations += 1;
+            state.push(operation, encode(OperationKind::Writable, index));
+        }
+    }
+
+    /// Returns the number of slots in use, and of operations of connections that have not ended.
+    #[cfg(test)]
+    pub(super) fn counts(&self) -> (usize, usize) {
+        let state = self.state.borrow();
+        (
+            state.slots.len(),
+            state.operations - usize::from(state.is_watching_epoll),
+        )
+    }
+
+    /// Returns the number of system calls of the ring.
+    #[cfg(test)]
+    pub(super) fn calls(&self) -> usize {
+        self.state.borrow().calls
+    }
+
+    /// Behaves as if the kernel had refused a call for good.
+    #[cfg(test)]
+    pub(super) fn fail(&self) {
+        self.failed.set(true);
+        let unsent = self.state.borrow_mut().fail();
+        self.unsent_count.set(self.unsent_count.get() + unsent);
+        let wakers = std::mem::take(&mut self.state.borrow_mut().wakers);
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Counts steps towards the next turn, for a runtime that always has tasks to run and so never parks.
+    #[inline]
+    pub(super) fn step(&self, steps: u32) {
+        self.steps.set(self.steps.get() + steps);
+        if self.steps.get() >= STEPS_PER_TURN {
+            self.turn(false);
+        }
+    }
+
+    /// Polls the runtime's epoll through the ring. Called again after each of its events, once the runtime has handled
+    /// them.
+    pub(super) fn watch_epoll(&self, waker: &Waker) {
+        let mut state = self.state.borrow_mut();
+        state.epoll_waker = Some(waker.clone());
+        if !state.is_watching_epoll && !self.failed.get() {
+            state.is_watching_epoll = true;
+            state.operations += 1;
+            let operation = Operation::Wait {
+                descriptor: state.epoll,
+                events: libc::POLLIN as u32,
+            };
+            state.push(operation, encode(OperationKind::Epoll, 0));
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Large receives: a connection that fills two buffers in one iteration is read by `recv(2)` straight into the task's
+//! buffer, and the ring only polls for readiness.
+//!
+//! Compared with a multishot receive this saves the copy. It also leaves bytes in the socket without a cancellation,
+//! because nothing is received until the task polls.
+
+use std::io;
+use std::task::{Context, Poll};
+
+use rustix::io::Errno;
+
+use super::Driver;
+use super::receive_mode::LARGE_RECEIVE_BYTES;
+use super::slot::{ReceiveEnd, ReceiveState};
+use super::state::RingState;
+use crate::pipe::Pipe;
+
+/// Steps that a receive of up to 64 KiB counts.
+const STEPS: u32 = 8;
+
+impl Driver {
+    /// Records the first receive of a connection. If it filled a large buffer, more data is likely to follow.
+    pub(super) fn note_first_receive(&self, index: usize, got: usize, wanted: usize) {
+        if got == wanted && got >= LARGE_RECEIVE_BYTES {
+            self.with_state(|state| state.slots[index].receive_mode.enter_large());
+        }
+    }
+
+    /// Moves bytes into a pipe, for a connection with large receives. Returns 0 for any other, and without data or at
+    /// the end, which `poll_receive` returns.
+    pub(super) fn fill_pipe(&self, index: usize, pipe: &mut Pipe) -> io::Result<usize> {
+        let moved = self.with_state(|state| state.fill_pipe(index, pipe))?;
+        if moved > 0 {
+            self.step(STEPS);
+        }
+        Ok(moved)
+    }
+
+    /// Receives by `recv(2)`, for a connection without a receive operation and without received bytes left.
+    pub(super) fn receive_large(
+        &self,
+        context: &Context<'_>,
+        index: usize,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        let received = self.with_state(|state| state.receive_large(context, index, buffer));
+        if received.is_ready() {
+            self.step(STEPS);
+        }
+        received
+    }
+}
+
+impl RingState {
+    fn fill_pipe(&mut self, index: usize, pipe: &mut Pipe) -> io::Result<usize> {
+        let slot = &mut self.slots[index];
+        if !slot.holds_no_bytes() || slot.receive_mode.is_drained() {
+            return Ok(0);
+        }
+        let filled = self.kernel.fill_pipe(slot.socket, pipe);
+        match filled {
+            Ok(0) => {}
+            Ok(moved) => slot.receive_mode.record_spliced(moved),
+            // The kernel returns the error only once.
+            Err(ref error) => slot.end = Some(ReceiveEnd::Failed(Errno::from_io_error(error).unwrap_or(Errno::IO))),
+        }
+        filled
+    }
+
+    fn receive_large(&mut self, context: &Context<'_>, index: usize, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+        let slot = &mut self.slots[index];
+        if !slot.receive_mode.is_drained() && slot.receiving == ReceiveState::Idle {
+            match self.kernel.receive(slot.socket, buffer) {
+                Ok(got) => {
+                    slot.receive_mode.record(got, buffer.len());
+                    if got == 0 {
+                        slot.end = Some(ReceiveEnd::Closed);
+                    }
+                    return Poll::Ready(Ok(got));
+                }
+                Err(Errno::AGAIN) => slot.receive_mode.set_drained(),
+                Err(Errno::INTR) => {
+                    context.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                Err(error) => {
+                    slot.end = Some(ReceiveEnd::Failed(error));
+                    return Poll::Ready(Err(error.into()));
+                }
+            }
+        }
+        slot.wait(context.waker());
+        if slot.receiving == ReceiveState::Idle {
+            self.arm(index);
+        }
+        Poll::Pending
+    }
+}

@@ -1,0 +1,109 @@
+//! Decides whether data is received by `recv(2)` (large receives) or by a multishot operation of the ring.
+
+use super::provided_buffers::BUFFER_BYTES;
+
+/// Bytes received in one turn or call from which on `recv(2)` costs less than provided buffers and copies.
+pub(super) const LARGE_RECEIVE_BYTES: usize = 2 * BUFFER_BYTES;
+/// Consecutive receives of less than a buffer after which the multishot operation is cheaper again. A response or
+/// upload ends with a single small receive.
+const SMALL_RECEIVES_TO_LEAVE: u8 = 8;
+
+/// Receive mode of a connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ReceiveMode {
+    is_large: bool,
+    /// The last receive emptied the socket, so the next has to wait for data.
+    is_drained: bool,
+    /// Consecutive small receives.
+    small_receives: u8,
+}
+
+impl ReceiveMode {
+    /// Returns whether large receives are on.
+    pub fn is_large(&self) -> bool {
+        self.is_large
+    }
+
+    /// Turns large receives on.
+    pub fn enter_large(&mut self) {
+        *self = ReceiveMode {
+            is_large: true,
+            ..ReceiveMode::default()
+        };
+    }
+
+    /// Returns whether the last receive emptied the socket.
+    pub fn is_drained(&self) -> bool {
+        self.is_drained
+    }
+
+    /// Records that a receive found no data.
+    pub fn set_drained(&mut self) {
+        self.is_drained = true;
+    }
+
+    /// Records that data or the end has arrived.
+    pub fn set_readable(&mut self) {
+        self.is_drained = false;
+    }
+
+    /// Records a receive of `got` bytes into a buffer of `wanted` bytes.
+    pub fn record(&mut self, got: usize, wanted: usize) {
+        self.is_drained = got < wanted;
+        self.count_small(got, wanted);
+    }
+
+    /// Records bytes moved into a pipe, after which more may be left.
+    pub fn record_spliced(&mut self, got: usize) {
+        self.count_small(got, BUFFER_BYTES);
+    }
+
+    fn count_small(&mut self, got: usize, wanted: usize) {
+        if got >= BUFFER_BYTES.min(wanted) {
+            self.small_receives = 0;
+            return;
+        }
+        self.small_receives += 1;
+        self.is_large = self.small_receives < SMALL_RECEIVES_TO_LEAVE;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_receives_end_after_several_small_ones() {
+        let mut mode = ReceiveMode::default();
+        assert!(!mode.is_large());
+        mode.enter_large();
+        for _ in 0..3 {
+            for _ in 1..SMALL_RECEIVES_TO_LEAVE {
+                mode.record(10, 65_536);
+            }
+            // The end of one response, and then another.
+            mode.record(BUFFER_BYTES, 65_536);
+            // A small buffer does not make a small receive.
+            mode.record(1, 1);
+        }
+        for _ in 1..SMALL_RECEIVES_TO_LEAVE {
+            mode.record(10, 65_536);
+            assert!(mode.is_large());
+        }
+        mode.record(10, 65_536);
+        assert!(!mode.is_large());
+    }
+
+    #[test]
+    fn a_short_receive_drains_the_socket() {
+        let mut mode = ReceiveMode::default();
+        mode.enter_large();
+        assert!(!mode.is_drained);
+        mode.record(100, 100);
+        assert!(!mode.is_drained);
+        mode.record(99, 100);
+        assert!(mode.is_drained);
+        mode.set_readable();
+        assert!(!mode.is_drained);
+    }
+}

@@ -1,0 +1,142 @@
+//! Finds the descriptor of the runtime's epoll, which the ring polls, so that one wait covers both.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::os::unix::net::UnixDatagram;
+
+use rustix::fs::{fstat, major, minor};
+
+/// Returns an unused socket. Unlike an event descriptor it has an inode of its own, by which it is recognized.
+pub(super) fn marker_socket() -> io::Result<std::os::fd::OwnedFd> {
+    let socket = UnixDatagram::unbound()?;
+    socket.set_nonblocking(true)?;
+    Ok(socket.into())
+}
+
+/// Returns the epoll of this process that watches `marker`. The runtime does not reveal it, so this searches `/proc`.
+pub(super) fn find_watcher(marker: BorrowedFd<'_>) -> io::Result<RawFd> {
+    let wanted = EpollTarget::of(marker)?;
+    for entry in fs::read_dir("/proc/self/fd")? {
+        let Some(descriptor) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        // Descriptors of other threads come and go meanwhile.
+        let Ok(link) = fs::read_link(format!("/proc/self/fd/{descriptor}")) else {
+            continue;
+        };
+        if link.as_os_str() != "anon_inode:[eventpoll]" {
+            continue;
+        }
+        let Ok(fdinfo) = fs::read_to_string(format!("/proc/self/fdinfo/{descriptor}")) else {
+            continue;
+        };
+        if fdinfo
+            .lines()
+            .filter_map(EpollTarget::parse)
+            .any(|target| target == wanted)
+        {
+            return Ok(descriptor);
+        }
+    }
+    Err(io::Error::new(
+        io::ErrorKind::NotFound,
+        "the epoll of the runtime is not listed in /proc/self/fd",
+    ))
+}
+
+/// File that an epoll watches. The descriptor alone would not do. An epoll goes on listing a descriptor that was closed
+/// and reused, as long as the first file is open under another number. Runtimes that end leave such entries behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct EpollTarget {
+    descriptor: RawFd,
+    inode: u64,
+    /// Device number as the kernel prints it: twelve bits and twenty.
+    device: u64,
+}
+
+impl EpollTarget {
+    fn of(descriptor: BorrowedFd<'_>) -> io::Result<EpollTarget> {
+        let stat = fstat(descriptor)?;
+        Ok(EpollTarget {
+            descriptor: descriptor.as_raw_fd(),
+            inode: stat.st_ino,
+            device: u64::from(major(stat.st_dev)) << 20 | u64::from(minor(stat.st_dev)),
+        })
+    }
+
+    /// Parses one line of an epoll's `fdinfo`.
+    fn parse(line: &str) -> Option<EpollTarget> {
+        let after = |name| line.split_once(name)?.1.split_whitespace().next();
+        Some(EpollTarget {
+            descriptor: line.strip_prefix("tfd:")?.split_whitespace().next()?.parse().ok()?,
+            inode: u64::from_str_radix(after(" ino:")?, 16).ok()?,
+            device: u64::from_str_radix(after(" sdev:")?, 16).ok()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::{AsFd, FromRawFd, IntoRawFd, OwnedFd};
+
+    use rustix::event::epoll;
+
+    use super::*;
+
+    #[test]
+    fn parses_fdinfo_lines() {
+        let target = |descriptor, inode, device| {
+            Some(EpollTarget {
+                descriptor,
+                inode,
+                device,
+            })
+        };
+        for (line, expected) in [
+            (
+                "tfd:        8 events:       19 data: 1  pos:0 ino:12 sdev:9",
+                target(8, 0x12, 9),
+            ),
+            (
+                "tfd:      123 events: 8000001d data: ff pos:0 ino:42c4a78 sdev:800002",
+                target(123, 0x42c_4a78, 0x80_0002),
+            ),
+            ("pos:\t0", None),
+            ("ino:\t12", None),
+            ("other: 5 ino:1 sdev:9", None),
+            ("tfd: x ino:1 sdev:9", None),
+            ("tfd: 1 events: 1", None),
+        ] {
+            assert_eq!(EpollTarget::parse(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_reused_descriptor_number_is_not_taken_for_the_closed_socket() {
+        let new_epoll = || epoll::create(epoll::CreateFlags::CLOEXEC).expect("an epoll");
+        let watch = |by: &OwnedFd, what: BorrowedFd<'_>| {
+            epoll::add(by, what, epoll::EventData::new_u64(0), epoll::EventFlags::IN).expect("watched");
+        };
+        // Checked first and last, so that neither position in the list decides.
+        let (early, right) = (new_epoll(), new_epoll());
+        let old = marker_socket().expect("a socket");
+        let still_open = old.try_clone().expect("another number for it");
+        watch(&early, old.as_fd());
+        let late = new_epoll();
+        watch(&late, old.as_fd());
+        let descriptor = old.into_raw_fd();
+        let new = marker_socket().expect("a socket");
+        // Closes the old socket and reuses its number in one step, because other tests open files meanwhile.
+        #[allow(unsafe_code)]
+        // SAFETY: `descriptor` was given up above and has no other owner. It is closed here and open again as a copy of
+        // `new`.
+        let new = unsafe {
+            assert_eq!(libc::dup3(new.as_raw_fd(), descriptor, libc::O_CLOEXEC), descriptor);
+            OwnedFd::from_raw_fd(descriptor)
+        };
+        watch(&right, new.as_fd());
+        assert_eq!(find_watcher(new.as_fd()).expect("an epoll"), right.as_raw_fd());
+        drop((still_open, early, late));
+    }
+}

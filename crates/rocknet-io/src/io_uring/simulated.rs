@@ -1,0 +1,502 @@
+//! Simulated kernel for tests: it runs the operations on real sockets, slowly, in any order and with faults, as a
+//! seeded generator decides. It checks what a driver must never do with memory and descriptors.
+
+mod files;
+
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
+use std::ptr;
+use std::rc::Rc;
+
+use io_uring::types::BufRingEntry;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
+
+use super::kernel::{Completion, Operation};
+use crate::pipe::Pipe;
+
+/// Random generator whose output depends on the seed alone.
+#[derive(Clone, Debug)]
+pub(super) struct SeededRng(u64);
+
+impl SeededRng {
+    pub fn new(seed: u64) -> SeededRng {
+        SeededRng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    /// Returns a number below `sides`, which must not be 0.
+    pub fn below(&mut self, sides: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) as usize % sides
+    }
+
+    /// Returns true with a probability of `percent`.
+    pub fn chance(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
+    }
+}
+
+/// Probabilities of faults, in percent, and the sizes of the queues.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FaultProfile {
+    /// A call makes no progress on an operation.
+    pub slow: usize,
+    /// An operation ends with a temporary error, or with fewer bytes than possible.
+    pub faults: usize,
+    /// A connection is lost.
+    pub losses: usize,
+    /// A call of the ring fails temporarily.
+    pub refusals: usize,
+    /// A call of the ring fails for good, in thousandths.
+    pub breaks: usize,
+    pub submissions: usize,
+    pub completions: usize,
+}
+
+pub(super) struct SimulatedKernel {
+    pub profile: FaultProfile,
+    rng: SeededRng,
+    queue: VecDeque<QueuedOperation>,
+    in_flight: Vec<StartedOperation>,
+    ready: VecDeque<Completion>,
+    /// Completions for which the queue has no room.
+    overflow: VecDeque<Completion>,
+    stock: Option<BufferStock>,
+    /// Inodes of the sockets whose connections were lost.
+    pub lost: Rc<RefCell<HashSet<u64>>>,
+    pub broken: bool,
+    /// Receives without the ring.
+    pub direct_calls: usize,
+    /// Bytes of these that were moved into pipes.
+    pub bytes_piped: usize,
+}
+
+struct QueuedOperation {
+    operation: Operation,
+    user_data: u64,
+    inode: u64,
+}
+
+struct StartedOperation {
+    operation: Operation,
+    user_data: u64,
+    /// A duplicate, which stays open like the kernel's own reference.
+    file: OwnedFd,
+    cancelled: bool,
+}
+
+impl StartedOperation {
+    /// Returns whether a kernel thread may run the operation.
+    fn is_file_operation(&self) -> bool {
+        matches!(self.operation, Operation::Read { .. } | Operation::Open { .. })
+    }
+}
+
+/// Completes file operations late: the kernel does not stop its threads when a ring is closed, and they still write to
+/// memory.
+impl Drop for SimulatedKernel {
+    fn drop(&mut self) {
+        for started in std::mem::take(&mut self.in_flight) {
+            let file = started.file.as_fd();
+            match started.operation {
+                Operation::Read {
+                    into, length, offset, ..
+                } => {
+                    files::read(file, into, length as usize, offset);
+                }
+                Operation::Open { path, how, .. } if !self.broken && !std::thread::panicking() => {
+                    panic!("an opened descriptor is never closed: {}", files::open(file, path, how));
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Kernel side of the provided buffers.
+struct BufferStock {
+    queue: *const BufRingEntry,
+    count: u16,
+    head: u16,
+    free: VecDeque<(u16, u64, u32)>,
+    /// True while the driver may read the buffer.
+    lent: HashMap<u16, bool>,
+}
+
+fn inode(descriptor: BorrowedFd<'_>) -> u64 {
+    rustix::fs::fstat(descriptor).expect("it is open").st_ino
+}
+
+#[allow(unsafe_code)]
+fn borrow<'a>(descriptor: RawFd) -> BorrowedFd<'a> {
+    // SAFETY: used within the call that it is made for; its inode is checked to be the right one.
+    unsafe { BorrowedFd::borrow_raw(descriptor) }
+}
+
+impl SimulatedKernel {
+    pub fn new(seed: u64, profile: FaultProfile) -> SimulatedKernel {
+        SimulatedKernel {
+            profile,
+            rng: SeededRng::new(seed),
+            queue: VecDeque::new(),
+            in_flight: Vec::new(),
+            ready: VecDeque::new(),
+            overflow: VecDeque::new(),
+            stock: None,
+            lost: Rc::default(),
+            broken: false,
+            direct_calls: 0,
+            bytes_piped: 0,
+        }
+    }
+
+    pub fn provide(&mut self, queue: *const BufRingEntry, count: u16) {
+        self.stock = Some(BufferStock {
+            queue,
+            count,
+            head: 0,
+            free: VecDeque::new(),
+            lent: HashMap::new(),
+        });
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.queue.len() >= self.profile.submissions
+    }
+
+    pub fn has_queued(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
+    pub fn has_work(&mut self) -> bool {
+        !self.in_flight.is_empty() && self.rng.chance(50)
+    }
+
+    pub fn has_overflow(&self) -> bool {
+        !self.overflow.is_empty()
+    }
+
+    pub fn push(&mut self, operation: Operation, user_data: u64) {
+        assert!(!self.is_full(), "the queue is full and the operation is lost");
+        let inode = match operation {
+            Operation::Receive(file)
+            | Operation::Send { socket: file, .. }
+            | Operation::Read { file, .. }
+            | Operation::Open { directory: file, .. }
+            | Operation::Wait { descriptor: file, .. } => inode(borrow(file)),
+            Operation::Cancel(_) => 0,
+        };
+        self.queue.push_back(QueuedOperation {
+            operation,
+            user_data,
+            inode,
+        });
+    }
+
+    pub fn enter(&mut self, wait: bool) -> io::Result<()> {
+        if self.broken || self.rng.below(1000) < self.profile.breaks {
+            self.broken = true;
+            return Err(Errno::BADFD.into());
+        }
+        if self.rng.chance(self.profile.refusals) {
+            return Err([Errno::INTR, Errno::AGAIN, Errno::BUSY][self.rng.below(3)].into());
+        }
+        let room = self.profile.completions - self.ready.len().min(self.profile.completions);
+        self.ready.extend(self.overflow.drain(..room.min(self.overflow.len())));
+        let all = !self.rng.chance(self.profile.faults);
+        while (all || !self.rng.chance(30)) && self.has_queued() {
+            self.start();
+        }
+        self.work(self.profile.slow);
+        if wait && self.ready.is_empty() {
+            // Waits as long as it takes; if nothing completes, a signal ends the wait.
+            self.work(0);
+        }
+        Ok(())
+    }
+
+    /// Receives without the ring.
+    pub fn receive_directly(&mut self, socket: RawFd, buffer: &mut [u8]) -> Result<usize, Errno> {
+        self.before_direct_call(socket)?;
+        let fault = self.rng.chance(self.profile.faults);
+        if fault && self.rng.chance(50) {
+            return Err([Errno::AGAIN, Errno::INTR][self.rng.below(2)]);
+        }
+        let most = match fault {
+            true => self.rng.below(buffer.len()) + 1,
+            false => buffer.len(),
+        };
+        recv(borrow(socket), &mut buffer[..most], RecvFlags::DONTWAIT).map(|(got, _)| got)
+    }
+
+    pub fn fill_pipe(&mut self, socket: RawFd, pipe: &mut Pipe) -> io::Result<usize> {
+        self.before_direct_call(socket)?;
+        if self.rng.chance(self.profile.faults) {
+            return Ok(0);
+        }
+        let moved = pipe.fill(borrow(socket))?;
+        self.bytes_piped += moved;
+        Ok(moved)
+    }
+
+    /// Checks a receive without the ring.
+    fn before_direct_call(&mut self, socket: RawFd) -> Result<(), Errno> {
+        let receives = |started: &StartedOperation| {
+            matches!(started.operation, Operation::Receive(_)) && inode(started.file.as_fd()) == inode(borrow(socket))
+        };
+        assert!(
+            !self.in_flight.iter().any(receives),
+            "a receive operation of the same socket is in flight"
+        );
+        self.direct_calls += 1;
+        match self.rng.chance(self.profile.losses) {
+            true => Err(Errno::from_raw_os_error(-self.lose(borrow(socket)))),
+            false => Ok(()),
+        }
+    }
+
+    pub fn next(&mut self) -> Option<Completion> {
+        self.ready.pop_front()
+    }
+
+    /// Cancels all operations but those that a kernel thread runs.
+    pub fn cancel_all(&mut self) -> bool {
+        for started in std::mem::take(&mut self.in_flight) {
+            if started.is_file_operation() && self.rng.chance(70) {
+                self.in_flight.push(started);
+            } else {
+                self.complete(started.user_data, -libc::ECANCELED, false, None);
+            }
+        }
+        self.ready.extend(self.overflow.drain(..));
+        true
+    }
+
+    /// Returns the number of operations that hold a file open.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.len() + self.queue.len()
+    }
+
+    /// Returns the number of buffers that the driver has not given back.
+    pub fn buffers_missing(&mut self) -> usize {
+        self.take_back_buffers();
+        let stock = self.stock.as_ref().expect("buffers");
+        stock.lent.values().filter(|lent| **lent).count()
+    }
+
+    fn complete(&mut self, user_data: u64, result: i32, more: bool, buffer: Option<u16>) {
+        let completion = Completion {
+            user_data,
+            result,
+            more,
+            buffer,
+        };
+        if self.ready.len() < self.profile.completions && self.overflow.is_empty() {
+            self.ready.push_back(completion);
+        } else {
+            self.overflow.push_back(completion);
+        }
+    }
+
+    /// Starts the operation at the front of the queue.
+    fn start(&mut self) {
+        let Some(QueuedOperation {
+            operation,
+            user_data,
+            inode: expected,
+        }) = self.queue.pop_front()
+        else {
+            return;
+        };
+        let descriptor = match operation {
+            Operation::Cancel(of) => return self.cancel(of, user_data),
+            Operation::Receive(file)
+            | Operation::Send { socket: file, .. }
+            | Operation::Read { file, .. }
+            | Operation::Open { directory: file, .. }
+            | Operation::Wait { descriptor: file, .. } => borrow(file),
+        };
+        assert_eq!(inode(descriptor), expected, "{operation:?}: its descriptor was reused");
+        if let Operation::Send { bytes, length, .. } = operation {
+            return self.send(descriptor, user_data, bytes, length);
+        }
+        self.in_flight.push(StartedOperation {
+            operation,
+            user_data,
+            file: descriptor.try_clone_to_owned().expect("a descriptor"),
+            cancelled: false,
+        });
+    }
+
+    fn cancel(&mut self, of: u64, user_data: u64) {
+        let missed = self.rng.chance(self.profile.faults);
+        match self.in_flight.iter_mut().find(|started| started.user_data == of) {
+            // The operation was being handled at that moment and was not found.
+            Some(_) if missed => self.complete(user_data, -libc::EALREADY, false, None),
+            Some(started) => started.cancelled = true,
+            None => self.complete(user_data, -libc::ENOENT, false, None),
+        }
+    }
+
+    #[allow(unsafe_code)]
+    fn send(&mut self, socket: BorrowedFd<'_>, user_data: u64, bytes: *const u8, length: u32) {
+        if self.rng.chance(self.profile.losses) {
+            let error = self.lose(socket);
+            return self.complete(user_data, error, false, None);
+        }
+        let most = match self.rng.chance(self.profile.faults) {
+            true => self.rng.below(length as usize + 1),
+            false => length as usize,
+        };
+        // SAFETY: `push` requires that these bytes live and stay unchanged until now.
+        let bytes = unsafe { std::slice::from_raw_parts(bytes, most) };
+        let result = match send(socket, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+            _ if most == 0 => -libc::EAGAIN,
+            Ok(sent) if sent == length as usize => return,
+            Ok(sent) => sent as i32,
+            Err(error) => -error.raw_os_error(),
+        };
+        self.complete(user_data, result, false, None);
+    }
+
+    fn lose(&mut self, socket: BorrowedFd<'_>) -> i32 {
+        self.lost.borrow_mut().insert(inode(socket));
+        let _ = shutdown(socket, Shutdown::Both);
+        -[libc::ECONNRESET, libc::EPIPE][self.rng.below(2)]
+    }
+
+    /// Makes progress on the operations in flight, in any order.
+    fn work(&mut self, slow: usize) {
+        self.take_back_buffers();
+        let mut waiting = std::mem::take(&mut self.in_flight);
+        while !waiting.is_empty() {
+            let started = waiting.swap_remove(self.rng.below(waiting.len()));
+            if self.rng.chance(slow) || self.advance(&started) {
+                self.in_flight.push(started);
+            }
+        }
+    }
+
+    /// Returns false if the operation has ended.
+    fn advance(&mut self, started: &StartedOperation) -> bool {
+        let user_data = started.user_data;
+        if started.cancelled {
+            self.complete(user_data, -libc::ECANCELED, false, None);
+            return false;
+        }
+        match started.operation {
+            Operation::Wait { events, .. } => {
+                let wanted = PollFlags::from_bits_truncate(events as u16);
+                let mut polled = [PollFd::new(&started.file, wanted)];
+                let _ = poll(&mut polled, Some(&rustix::event::Timespec::default()));
+                match polled[0].revents().bits() {
+                    0 if !self.rng.chance(self.profile.faults) => true,
+                    events => {
+                        self.complete(user_data, i32::from(events), false, None);
+                        false
+                    }
+                }
+            }
+            Operation::Read {
+                into, length, offset, ..
+            } => {
+                let fault = self.rng.chance(self.profile.faults);
+                let result = self.read(started, into, length, offset, fault);
+                self.complete(user_data, result, false, None);
+                false
+            }
+            Operation::Open { path, how, .. } => {
+                let result = match self.rng.chance(self.profile.faults) {
+                    true => -[libc::EAGAIN, libc::EMFILE, libc::EIO][self.rng.below(3)],
+                    false => files::open(started.file.as_fd(), path, how),
+                };
+                self.complete(user_data, result, false, None);
+                false
+            }
+            Operation::Receive(_) => {
+                let mut goes_on = self.receive(started);
+                while goes_on && self.rng.chance(80) {
+                    goes_on = self.receive(started);
+                }
+                goes_on
+            }
+            Operation::Send { .. } | Operation::Cancel(_) => unreachable!("ended when handed over"),
+        }
+    }
+
+    fn read(&mut self, started: &StartedOperation, into: *mut u8, length: u32, offset: u64, fault: bool) -> i32 {
+        if fault && self.rng.chance(50) {
+            return -libc::EIO;
+        }
+        let length = match fault {
+            true => self.rng.below(length as usize) + 1,
+            false => length as usize,
+        };
+        files::read(started.file.as_fd(), into, length, offset)
+    }
+
+    /// Posts at most one completion. Returns false if the operation has ended.
+    #[allow(unsafe_code)]
+    fn receive(&mut self, started: &StartedOperation) -> bool {
+        let user_data = started.user_data;
+        if self.rng.chance(self.profile.losses) && self.rng.chance(20) {
+            let error = self.lose(started.file.as_fd());
+            self.complete(user_data, error, false, None);
+            return false;
+        }
+        let fault = self.rng.chance(self.profile.faults);
+        if fault && self.rng.chance(30) {
+            let error = [libc::EAGAIN, libc::EINTR, libc::ECANCELED, libc::ENOBUFS][self.rng.below(4)];
+            self.complete(user_data, -error, false, None);
+            return false;
+        }
+        let mut nothing = [PollFd::new(&started.file, PollFlags::IN)];
+        let _ = poll(&mut nothing, Some(&rustix::event::Timespec::default()));
+        if nothing[0].revents().is_empty() {
+            return true;
+        }
+        let stock = self.stock.as_mut().expect("buffers");
+        let Some((id, address, length)) = stock.free.pop_front() else {
+            self.complete(user_data, -libc::ENOBUFS, false, None);
+            return false;
+        };
+        let most = match fault {
+            true => self.rng.below(length as usize) + 1,
+            false => length as usize,
+        };
+        // SAFETY: a buffer in the queue belongs to the kernel and has this length.
+        let buffer = unsafe { std::slice::from_raw_parts_mut(address as *mut u8, most) };
+        let got = recv(&started.file, buffer, RecvFlags::DONTWAIT).map(|(got, _)| got);
+        let lend = got.is_ok_and(|got| got > 0) || self.rng.chance(50);
+        if lend {
+            stock.lent.insert(id, true);
+        } else {
+            stock.free.push_front((id, address, length));
+        }
+        let more = got.is_ok_and(|got| got > 0) && !(fault && self.rng.chance(30));
+        let result = got.map_or_else(|error| -error.raw_os_error(), |got| got as i32);
+        self.complete(user_data, result, more, lend.then_some(id));
+        more
+    }
+
+    #[allow(unsafe_code)]
+    fn take_back_buffers(&mut self) {
+        let Some(stock) = &mut self.stock else { return };
+        // SAFETY: the queue lives as long as the driver, and has this number of entries; the tail lies in the first.
+        let tail = unsafe { ptr::read_volatile(BufRingEntry::tail(stock.queue)) };
+        while stock.head != tail {
+            // SAFETY: as above; entries before the tail are not written any more.
+            let entry = unsafe { &*stock.queue.add(usize::from(stock.head % stock.count)) };
+            stock.head = stock.head.wrapping_add(1);
+            let before = stock.lent.insert(entry.bid(), false);
+            assert_ne!(before, Some(false), "buffer {} was given back twice", entry.bid());
+            stock.free.push_back((entry.bid(), entry.addr(), entry.len()));
+        }
+        assert!(stock.free.len() <= usize::from(stock.count));
+    }
+}

@@ -1,0 +1,26 @@
+//! File operations of the simulated kernel.
+
+use std::ffi::c_char;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use io_uring::types::OpenHow;
+
+/// Reads as `pread(2)` and returns its result.
+#[allow(unsafe_code)]
+pub(super) fn read(file: BorrowedFd<'_>, into: *mut u8, length: usize, offset: u64) -> i32 {
+    // SAFETY: `push` requires that this memory lives until the completion.
+    let read = unsafe { libc::pread(file.as_raw_fd(), into.cast(), length, offset as i64) };
+    read as i32
+}
+
+/// Opens as `openat2(2)` and returns the descriptor or a negative error.
+#[allow(unsafe_code)]
+pub(super) fn open(directory: BorrowedFd<'_>, path: *const c_char, how: *const OpenHow) -> i32 {
+    let (directory, size) = (directory.as_raw_fd(), size_of::<OpenHow>());
+    // SAFETY: `push` requires that both live until the completion.
+    let opened = unsafe { libc::syscall(libc::SYS_openat2, directory, path, how, size) };
+    match opened {
+        0.. => opened as i32,
+        _ => -std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO),
+    }
+}

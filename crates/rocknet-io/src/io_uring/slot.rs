@@ -1,0 +1,155 @@
+//! Connection slot: operations, received data and waker of one connection.
+
+use std::collections::VecDeque;
+use std::os::fd::RawFd;
+use std::task::Waker;
+
+use rustix::io::Errno;
+
+use super::provided_buffers::{FilledBuffer, ProvidedBuffers};
+use super::receive_mode::ReceiveMode;
+use super::write_batch::WriteIndex;
+
+/// State of a connection's receive operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ReceiveState {
+    Idle,
+    Armed,
+    /// Cancelled; its last completion is still to come.
+    Cancelled,
+}
+
+/// Cause of the end of a connection's incoming bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ReceiveEnd {
+    Closed,
+    Failed(Errno),
+}
+
+/// State of one connection in the driver.
+pub(super) struct ConnectionSlot {
+    /// Open until every operation on it was submitted.
+    pub socket: RawFd,
+    pub waker: Option<Waker>,
+    pub receiving: ReceiveState,
+    pub receive_mode: ReceiveMode,
+    /// The receive operation only polls for readiness, because large receives are on.
+    pub poll_only: bool,
+    /// True for a Unix socket, whose end the kernel may fail to report; see
+    /// [`Kernel::has_ended`](super::kernel::Kernel::has_ended).
+    pub is_unix: bool,
+    /// Data of a Unix socket has arrived since the last check for its end.
+    pub may_have_ended: bool,
+    /// An operation waits for room in the socket.
+    pub awaits_writable: bool,
+    /// Data that arrived in this turn.
+    pub filled: VecDeque<FilledBuffer>,
+    /// Data that arrived earlier and was not received: copied, so that the buffers serve other connections.
+    pub stash: Vec<u8>,
+    /// Bytes of `stash` that were received.
+    pub stash_read: usize,
+    pub end: Option<ReceiveEnd>,
+    /// Write of this connection in the batch.
+    pub pending_write: WriteIndex,
+    /// Bytes that the socket did not accept.
+    pub unsent: Vec<u8>,
+    /// Error that prevents all further sending.
+    pub send_error: Option<Errno>,
+    /// The link was dropped; the slot is removed when its operations have ended.
+    pub is_released: bool,
+}
+
+impl ConnectionSlot {
+    pub fn new(socket: RawFd, is_unix: bool) -> ConnectionSlot {
+        ConnectionSlot {
+            socket,
+            waker: None,
+            receiving: ReceiveState::Idle,
+            receive_mode: ReceiveMode::default(),
+            poll_only: false,
+            is_unix,
+            may_have_ended: false,
+            awaits_writable: false,
+            filled: VecDeque::new(),
+            stash: Vec::new(),
+            stash_read: 0,
+            end: None,
+            pending_write: None,
+            unsent: Vec::new(),
+            send_error: None,
+            is_released: false,
+        }
+    }
+
+    /// Returns whether the slot is released and has no operations.
+    pub fn can_be_removed(&self) -> bool {
+        self.is_released && self.receiving == ReceiveState::Idle && !self.awaits_writable
+    }
+
+    /// Stores the waker of the task.
+    pub fn wait(&mut self, waker: &Waker) {
+        match &mut self.waker {
+            Some(current) if current.will_wake(waker) => {}
+            current => *current = Some(waker.clone()),
+        }
+    }
+
+    /// Returns whether large receives are on and no data is outside of the socket, whether received or waiting
+    /// to be sent.
+    pub fn holds_no_bytes(&self) -> bool {
+        self.receive_mode.is_large()
+            && self.receiving == ReceiveState::Idle
+            && self.filled.is_empty()
+            && self.stash.is_empty()
+            && self.end.is_none()
+            && self.pending_write.is_none()
+            && self.unsent.is_empty()
+            && self.send_error.is_none()
+    }
+
+    /// Returns the number of bytes that arrived in this turn and were not received.
+    pub fn filled_bytes(&self) -> usize {
+        self.filled.iter().map(FilledBuffer::len).sum()
+    }
+
+    /// Moves received data to the front of `buffer` and returns its length.
+    pub fn take(&mut self, buffers: &mut ProvidedBuffers, buffer: &mut [u8]) -> usize {
+        let mut at = 0;
+        if !self.stash.is_empty() {
+            let left = &self.stash[self.stash_read..];
+            at = left.len().min(buffer.len());
+            buffer[..at].copy_from_slice(&left[..at]);
+            self.stash_read += at;
+            if self.stash_read < self.stash.len() {
+                return at;
+            }
+            (self.stash, self.stash_read) = (Vec::new(), 0);
+        }
+        while let Some(filled) = self.filled.front() {
+            if filled.len() > buffer.len() - at {
+                if at == 0 {
+                    // The caller's buffer is smaller than a provided buffer.
+                    self.stash_filled(buffers);
+                    return self.take(buffers, buffer);
+                }
+                break;
+            }
+            buffer[at..at + filled.len()].copy_from_slice(buffers.bytes(filled));
+            at += filled.len();
+            if let Some(filled) = self.filled.pop_front() {
+                buffers.give_back(filled);
+            }
+        }
+        at
+    }
+
+    /// Moves data that was not received to memory of the connection. Returns false if there was no such data.
+    pub fn stash_filled(&mut self, buffers: &mut ProvidedBuffers) -> bool {
+        let any = !self.filled.is_empty();
+        for filled in self.filled.drain(..) {
+            self.stash.extend_from_slice(buffers.bytes(&filled));
+            buffers.give_back(filled);
+        }
+        any
+    }
+}

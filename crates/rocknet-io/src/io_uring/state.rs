@@ -1,0 +1,305 @@
+//! State of one thread's ring: the kernel's queues, connection slots, and operations.
+
+use std::io;
+use std::mem::ManuallyDrop;
+use std::os::fd::{AsFd, OwnedFd, RawFd};
+use std::task::Waker;
+use std::time::Instant;
+
+use rustix::io::Errno;
+use slab::Slab;
+use tokio::io::unix::AsyncFd;
+
+use super::file_operations::FileOperations;
+use super::kernel::{END_WITHIN, Kernel, Operation};
+use super::provided_buffers::ProvidedBuffers;
+use super::runtime_epoll;
+use super::sink::Sink;
+use super::slot::{ConnectionSlot, ReceiveState};
+use super::user_data::{OperationKind, encode};
+use super::write_batch::WriteBatch;
+
+/// State of one thread's ring.
+pub(super) struct RingState {
+    pub kernel: Kernel,
+    /// Leaked instead of dropped if the kernel may still write to them.
+    pub buffers: ManuallyDrop<ProvidedBuffers>,
+    pub slots: Slab<ConnectionSlot>,
+    pub write_batch: WriteBatch,
+    pub file_operations: FileOperations,
+    /// Leaked likewise.
+    pub sink: ManuallyDrop<Sink>,
+    /// Slots that got data in this turn.
+    pub unread: Vec<usize>,
+    /// Slots whose receive operation ended for lack of buffers.
+    pub starved: Vec<usize>,
+    /// Released sockets whose operations may not have been submitted yet, so that their numbers must not be reused.
+    pub closing: Vec<OwnedFd>,
+    /// Tasks to wake at the end of the turn.
+    pub wakers: Vec<Waker>,
+    /// Operations that are in flight or about to be submitted.
+    pub operations: usize,
+    /// The runtime's epoll.
+    pub epoll: RawFd,
+    /// Socket by which the runtime's epoll was found; while it is registered there, the epoll is open.
+    _marker: Option<AsyncFd<OwnedFd>>,
+    /// Wakes the task that watches the runtime's epoll.
+    pub epoll_waker: Option<Waker>,
+    pub is_watching_epoll: bool,
+    /// Error of a submission, which the next `enter` returns.
+    submit_error: Option<io::Error>,
+    /// True once the kernel has ended all operations, so that the memory may be freed.
+    has_quiesced: bool,
+    /// Number of system calls of the ring.
+    #[cfg(test)]
+    pub calls: usize,
+}
+
+impl RingState {
+    /// Creates the ring of this thread. Must be called on its runtime.
+    pub fn new() -> io::Result<RingState> {
+        let marker = crate::epoll::register(runtime_epoll::marker_socket()?)?;
+        let epoll = runtime_epoll::find_watcher(marker.get_ref().as_fd())?;
+        RingState::with_kernel(Kernel::new()?, epoll, Some(marker))
+    }
+
+    /// Creates the state over a given kernel side. `epoll` must stay open as long as it.
+    pub fn with_kernel(mut kernel: Kernel, epoll: RawFd, marker: Option<AsyncFd<OwnedFd>>) -> io::Result<RingState> {
+        let buffers = ManuallyDrop::new(ProvidedBuffers::new(&mut kernel)?);
+        Ok(RingState {
+            kernel,
+            buffers,
+            slots: Slab::new(),
+            write_batch: WriteBatch::new(),
+            file_operations: FileOperations::default(),
+            sink: ManuallyDrop::new(Sink::new()?),
+            unread: Vec::new(),
+            starved: Vec::new(),
+            closing: Vec::new(),
+            wakers: Vec::new(),
+            operations: 0,
+            epoll,
+            _marker: marker,
+            submit_error: None,
+            has_quiesced: false,
+            epoll_waker: None,
+            is_watching_epoll: false,
+            #[cfg(test)]
+            calls: 0,
+        })
+    }
+
+    /// Pushes an operation. Returns false if the ring has failed and the operation will not complete.
+    #[allow(unsafe_code)]
+    pub fn push(&mut self, operation: Operation, user_data: u64) -> bool {
+        while self.kernel.is_full() {
+            if let Err(error) = self.enter(false) {
+                self.submit_error = Some(error);
+                return false;
+            }
+        }
+        // SAFETY: operations pushed here name no memory but the provided buffers and the sink, which live until the
+        // kernel has ended all operations, and that of file operations. File operations, sockets and files are kept
+        // until the operation was submitted, or can no longer be.
+        unsafe { self.kernel.push(operation, user_data) };
+        true
+    }
+
+    /// Makes one system call, unless there is nothing to submit and nothing to take.
+    pub fn enter(&mut self, wait: bool) -> io::Result<()> {
+        if let Some(error) = self.submit_error.take() {
+            return Err(error);
+        }
+        loop {
+            self.queue_sends();
+            let all = self.write_batch.all_queued();
+            let kernel = &mut self.kernel;
+            if !wait && !kernel.has_queued() && !kernel.has_work() && !kernel.has_overflow() {
+                break;
+            }
+            #[cfg(test)]
+            {
+                self.calls += 1;
+            }
+            match self.kernel.enter(wait && all) {
+                Ok(()) if all => break,
+                Ok(()) => {}
+                Err(error) => match Errno::from_io_error(&error) {
+                    Some(Errno::INTR) if wait => {}
+                    // Completions must be taken first, or memory is short for now.
+                    Some(Errno::INTR | Errno::BUSY | Errno::AGAIN) => break,
+                    _ => return Err(error),
+                },
+            }
+        }
+        if !self.kernel.has_queued() {
+            self.closing.clear();
+        }
+        Ok(())
+    }
+
+    /// Moves the batched writes into the submission queue. If it becomes full, the rest follows with the next call.
+    #[allow(unsafe_code)]
+    fn queue_sends(&mut self) {
+        let RingState {
+            kernel,
+            write_batch,
+            slots,
+            ..
+        } = self;
+        while !write_batch.all_queued() && !kernel.is_full() {
+            let Some((send, index)) = write_batch.next_send(|index| slots[index].socket) else {
+                return;
+            };
+            // SAFETY: the batch never moves its memory. It does not change or free queued writes until the kernel has
+            // submitted them and is done with them: a send does not wait, so it ends within that call. The socket is
+            // open, because a slot with a batched write is released only after the write.
+            unsafe { kernel.push(send, encode(OperationKind::Send, index)) };
+        }
+    }
+
+    /// Empties the batch once all its writes were submitted.
+    pub fn clear_write_batch(&mut self) {
+        let RingState {
+            kernel,
+            write_batch,
+            slots,
+            ..
+        } = self;
+        if write_batch.all_queued() && !kernel.has_queued() {
+            write_batch.clear(|index| {
+                if let Some(slot) = slots.get_mut(index) {
+                    slot.pending_write = None;
+                }
+            });
+        }
+    }
+
+    /// Starts the receive operation of a slot.
+    pub fn arm(&mut self, index: usize) {
+        let slot = &mut self.slots[index];
+        slot.receiving = ReceiveState::Armed;
+        slot.poll_only = slot.receive_mode.is_large();
+        let socket = slot.socket;
+        let operation = match slot.poll_only {
+            true => Operation::Wait {
+                descriptor: socket,
+                events: (libc::POLLIN | libc::POLLRDHUP) as u32,
+            },
+            false => Operation::Receive(socket),
+        };
+        self.operations += 1;
+        self.push(operation, encode(OperationKind::Receive, index));
+    }
+
+    /// Cancels the receive operation of a slot.
+    pub fn cancel_receiving(&mut self, index: usize) {
+        self.slots[index].receiving = ReceiveState::Cancelled;
+        self.cancel(OperationKind::Receive, OperationKind::CancelReceive, index);
+    }
+
+    /// Cancels the wait of a slot for room in its socket.
+    pub fn cancel_writable(&mut self, index: usize) {
+        self.cancel(OperationKind::Writable, OperationKind::CancelWritable, index);
+    }
+
+    fn cancel(&mut self, kind: OperationKind, by: OperationKind, index: usize) {
+        self.push(Operation::Cancel(encode(kind, index)), encode(by, index));
+    }
+
+    /// Copies data that was not received in the last turn and cancels the receive operations of its connections. The
+    /// buffers are for tasks that receive now; further data waits in the socket.
+    pub fn stash_filled(&mut self) {
+        while let Some(index) = self.unread.pop() {
+            let Some(slot) = self.slots.get_mut(index) else {
+                continue;
+            };
+            if slot.stash_filled(&mut self.buffers) && slot.receiving == ReceiveState::Armed {
+                self.cancel_receiving(index);
+            }
+        }
+    }
+
+    /// Starts receive operations that ended for lack of buffers. The next turn has more buffers, or those that were
+    /// filled are free again.
+    pub fn rearm_starved(&mut self) {
+        if self.starved.is_empty() {
+            return;
+        }
+        self.buffers.grow();
+        while let Some(index) = self.starved.pop() {
+            if let Some(slot) = self.slots.get(index)
+                && slot.receiving == ReceiveState::Idle
+                && !slot.is_released
+            {
+                self.arm(index);
+            }
+        }
+    }
+
+    /// Gives the ring up: every task is woken and continues with epoll. Pending writes may have been sent or not, so
+    /// they fail; received data is kept. The kernel lets go of all sockets, which would otherwise stay open after they
+    /// are closed. Returns the number of connections with unsent bytes to take back.
+    pub fn fail(&mut self) -> usize {
+        let unsent = self.cancel_and_drain();
+        self.kernel = Kernel::Closed;
+        (self.operations, self.is_watching_epoll) = (0, false);
+        self.closing.clear();
+        self.write_batch.clear(|_| {});
+        // Operations that were not submitted do not complete, so nothing else would remove these.
+        self.slots.retain(|_, slot| !slot.is_released);
+        for (_, slot) in &mut self.slots {
+            if slot.pending_write.take().is_some() {
+                slot.send_error = Some(Errno::CONNABORTED);
+            }
+        }
+        let wakers = self.slots.iter_mut().filter_map(|(_, slot)| slot.waker.take());
+        self.wakers.extend(wakers);
+        self.wakers.extend(self.file_operations.cancel_all());
+        self.wakers.extend(self.epoll_waker.take());
+        unsent
+    }
+}
+
+impl RingState {
+    /// Cancels all operations and takes their completions. Waits for those that a kernel thread or a disk has started,
+    /// because they would write to freed memory or leave a descriptor open. Returns the number of connections with
+    /// unsent bytes to take back.
+    fn cancel_and_drain(&mut self) -> usize {
+        // Otherwise operations still in the queue would be submitted after the cancellation and stay.
+        let _ = self.kernel.enter(false);
+        self.has_quiesced = self.kernel.cancel_all();
+        let mut unsent = self.reap();
+        let begun = Instant::now();
+        while self.file_operations.any_in_flight() {
+            let left = END_WITHIN.saturating_sub(begun.elapsed());
+            let entered = self
+                .kernel
+                .enter_within(left)
+                .map_err(|error| Errno::from_io_error(&error));
+            unsent += self.reap();
+            if left.is_zero() || !matches!(entered, Ok(()) | Err(Some(Errno::INTR | Errno::BUSY | Errno::AGAIN))) {
+                self.has_quiesced &= !self.file_operations.any_in_flight();
+                break;
+            }
+        }
+        unsent
+    }
+}
+
+impl Drop for RingState {
+    #[allow(unsafe_code)]
+    fn drop(&mut self) {
+        if !matches!(self.kernel, Kernel::Closed) {
+            let _ = self.enter(false);
+            self.cancel_and_drain();
+        }
+        if self.has_quiesced {
+            // SAFETY: this is the only place that drops them, and nothing uses them afterwards.
+            unsafe {
+                ManuallyDrop::drop(&mut self.buffers);
+                ManuallyDrop::drop(&mut self.sink);
+            }
+        }
+    }
+}

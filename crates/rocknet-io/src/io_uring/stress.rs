@@ -1,0 +1,341 @@
+//! Random scenarios of connections on a slow, disorderly, failing ring: data arrives complete and in order, or an error
+//! is returned. No task waits forever, and no descriptor, buffer or operation is left.
+
+mod pair;
+
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Wake, Waker};
+
+use rocknet_testing::{Need, skip};
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fs::ResolveFlags;
+
+use self::pair::{Flag, Pair};
+use super::Driver;
+use super::kernel::Kernel;
+use super::path_prefetch::prefetch_path_on;
+use super::read_ahead::read_ahead_on;
+use super::simulated::{FaultProfile, SeededRng, SimulatedKernel};
+use super::state::RingState;
+use crate::confined_fs::Root;
+use crate::isolated_test::in_own_process;
+use crate::read_ahead::ReadAhead;
+use crate::runtime::{Runtime, io_uring_unavailable};
+
+/// Scenarios of each fault profile.
+const SCENARIOS: u64 = 500;
+/// Rounds in which all tasks must end once the peers read everything and send nothing more.
+const DRAIN_ROUNDS: usize = 20_000;
+
+const CALM: FaultProfile = FaultProfile {
+    slow: 0,
+    faults: 0,
+    losses: 0,
+    refusals: 0,
+    breaks: 0,
+    submissions: 256,
+    completions: 4096,
+};
+
+#[rustfmt::skip] // A table is read by its columns.
+const PROFILES: &[(&str, FaultProfile)] = &[
+    ("calm", CALM),
+    ("slow", FaultProfile { slow: 80, ..CALM }),
+    ("faulty", FaultProfile { slow: 20, faults: 30, refusals: 20, ..CALM }),
+    ("narrow", FaultProfile { slow: 20, faults: 10, submissions: 2, completions: 3, ..CALM }),
+    ("lossy", FaultProfile { slow: 50, faults: 10, losses: 5, refusals: 5, ..CALM }),
+    ("breaking", FaultProfile { slow: 50, faults: 10, losses: 1, refusals: 5, breaks: 10, submissions: 8, completions: 64 }),
+];
+
+#[test]
+fn no_fault_of_the_ring_loses_data_or_leaks() {
+    // In its own process, because it counts descriptors.
+    if !in_own_process("io_uring::stress::no_fault_of_the_ring_loses_data_or_leaks") {
+        return;
+    }
+    let runtime = Runtime::new(64).expect("a runtime");
+    let before = open_descriptors();
+    for (name, profile) in PROFILES {
+        let mut total = Totals::default();
+        for seed in 0..SCENARIOS {
+            println!("{name}, scenario {seed}");
+            runtime.block_on(Scenario::new(seed, Some(*profile)).run(&mut total));
+        }
+        println!("{name}: {total:?}");
+        assert!(
+            total.received > 1_000_000 && total.sent > 1_000_000,
+            "little happened: {total:?}"
+        );
+        assert!(total.large_receives > 100, "few large receives: {total:?}");
+        assert!(total.piped > 100_000, "few bytes went through pipes: {total:?}");
+        assert_eq!(total.lost > 0, profile.losses > 0, "{total:?}");
+        assert_eq!(total.broken > 0, profile.breaks > 0, "{total:?}");
+    }
+    assert_eq!(open_descriptors(), before, "descriptors are left open");
+}
+
+fn open_descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").expect("a list").count()
+}
+
+/// Sums over the scenarios of a profile.
+#[derive(Debug, Default)]
+struct Totals {
+    received: usize,
+    sent: usize,
+    finished: usize,
+    abandoned: usize,
+    failures: usize,
+    lost: usize,
+    broken: usize,
+    file_operations: usize,
+    large_receives: usize,
+    piped: usize,
+}
+
+#[test]
+fn the_real_kernel_passes_the_same_scenarios() {
+    if let Some(reason) = io_uring_unavailable() {
+        skip(Need::IoUring, &reason);
+        return;
+    }
+    let runtime = Runtime::new(64).expect("a runtime");
+    let mut total = Totals::default();
+    for seed in 0..SCENARIOS {
+        println!("scenario {seed}");
+        runtime.block_on(Scenario::new(seed, None).run(&mut total));
+    }
+    assert!(
+        total.received > 1_000_000 && total.sent > 1_000_000 && total.file_operations > 100,
+        "little happened: {total:?}"
+    );
+}
+
+struct Scenario {
+    rng: SeededRng,
+    driver: Rc<Driver>,
+    lost: Rc<RefCell<HashSet<u64>>>,
+    pairs: Vec<Pair>,
+    file_operations: Vec<(ReadAhead, Arc<Flag>)>,
+    file: Arc<File>,
+    root: Arc<Root>,
+    /// Stands in for the runtime's epoll.
+    events: Arc<File>,
+    epoll_waker: Arc<Flag>,
+    /// Waiting without a completion ends, on the simulated kernel.
+    may_wait: bool,
+}
+
+impl Scenario {
+    /// Creates a scenario, on the real kernel if there is no profile.
+    fn new(seed: u64, profile: Option<FaultProfile>) -> Scenario {
+        let mut rng = SeededRng::new(seed ^ 0x5eed);
+        let mut lost = Rc::default();
+        let kernel = match profile {
+            None => Kernel::new().expect("a ring"),
+            Some(profile) => {
+                let simulated = SimulatedKernel::new(seed, profile);
+                lost = Rc::clone(&simulated.lost);
+                Kernel::Simulated(Box::new(simulated))
+            }
+        };
+        let events = File::from(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).expect("an event"));
+        let state = RingState::with_kernel(kernel, events.as_raw_fd(), None);
+        let driver = Driver::from_state(state.expect("a ring"));
+        let pairs = (0..=rng.below(6)).map(|_| Pair::new(&driver, &mut rng)).collect();
+        Scenario {
+            rng,
+            driver,
+            lost,
+            pairs,
+            file_operations: Vec::new(),
+            file: Arc::new(File::open("/proc/self/exe").expect("a file")),
+            root: Arc::new(Root::open("/").expect("a folder")),
+            events: Arc::new(events),
+            epoll_waker: Arc::default(),
+            may_wait: profile.is_some(),
+        }
+    }
+
+    async fn run(mut self, total: &mut Totals) {
+        for _ in 0..40 + self.rng.below(200) {
+            self.step(total);
+            self.runtime_turn().await;
+        }
+        self.with_simulated(|simulated| {
+            simulated.profile.losses = 0;
+            simulated.profile.breaks = 0;
+        });
+        for round in 0.. {
+            self.drain_round();
+            self.runtime_turn().await;
+            if self.pairs.iter().all(Pair::is_over) && self.file_operations.is_empty() {
+                break;
+            }
+            let waiting: Vec<_> = self
+                .pairs
+                .iter()
+                .map(|pair| (pair.task.is_some(), pair.saw_end))
+                .collect();
+            assert!(
+                round < DRAIN_ROUNDS,
+                "a task waits forever: tasks and peers {waiting:?}, {} file operations, ring failed: {}",
+                self.file_operations.len(),
+                self.driver.has_failed()
+            );
+        }
+        self.check(total);
+    }
+
+    /// Runs the runtime, which drives links that have lost their ring.
+    async fn runtime_turn(&self) {
+        if self.driver.has_failed() {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    fn with_simulated<T>(&self, act: impl FnOnce(&mut SimulatedKernel) -> T) -> Option<T> {
+        self.driver.with_state(|state| match &mut state.kernel {
+            Kernel::Simulated(simulated) => Some(act(simulated)),
+            _ => None,
+        })
+    }
+
+    fn step(&mut self, total: &mut Totals) {
+        let (which, length) = (self.rng.below(self.pairs.len()), self.rng.below(30_000));
+        let spurious = self.rng.chance(10);
+        let none_woken = !self.pairs.iter().any(|pair| pair.woken.is_set());
+        let pair = &mut self.pairs[which];
+        match self.rng.below(100) {
+            0..30 if pair.woken.take() || spurious => pair.poll(),
+            0..45 => drop(self.driver.turn(false)),
+            45..55 if none_woken => {
+                self.driver.turn(self.may_wait);
+            }
+            45..67 => pair.write(length),
+            67..90 => pair.read(length),
+            90 => pair.stop_writing(),
+            91 if spurious => {
+                pair.peer_left = true;
+                pair.peer = None;
+            }
+            // Drops the connection at any point.
+            92 => pair.task = None,
+            93 if pair.is_over() => self.replace(which, total),
+            94..97 if self.file_operations.len() < 3 => {
+                let operation = self.start_file_operation(length as u64);
+                let woken = Arc::new(Flag::default());
+                woken.wake_by_ref();
+                self.file_operations
+                    .extend(operation.map(|operation| (operation, woken)));
+            }
+            97 => drop(self.file_operations.pop()),
+            98 => drop((&*self.events).write(&1_u64.to_ne_bytes())),
+            _ => self.watch(),
+        }
+        total.file_operations += self.poll_file_operations();
+    }
+
+    /// Acts as the task that watches the runtime's epoll.
+    fn watch(&mut self) {
+        let mut count = [0; 8];
+        let _ = (&*self.events).read(&mut count);
+        self.driver.watch_epoll(&Waker::from(Arc::clone(&self.epoll_waker)));
+    }
+
+    /// Starts a read-ahead, or the prefetch of a path that exists or not.
+    fn start_file_operation(&mut self, length: u64) -> Option<ReadAhead> {
+        if self.rng.chance(50) {
+            let name = ["proc", "proc/self", "proc/self/status", "nowhere", "proc/self/exe"][self.rng.below(5)];
+            let ahead = prefetch_path_on(&self.driver, self.root.clone(), name.as_bytes(), ResolveFlags::BENEATH)?;
+            return Some(Box::pin(ahead));
+        }
+        let offset = self.rng.below(1 << 20) as u64;
+        let ahead = read_ahead_on(Rc::clone(&self.driver), &self.file, offset, length)?;
+        Some(Box::pin(ahead))
+    }
+
+    fn poll_file_operations(&mut self) -> usize {
+        let before = self.file_operations.len();
+        self.file_operations.retain_mut(|(operation, woken)| {
+            let waker = Waker::from(Arc::clone(woken));
+            !woken.take() || operation.as_mut().poll(&mut Context::from_waker(&waker)).is_pending()
+        });
+        before - self.file_operations.len()
+    }
+
+    /// Replaces a connection that is over by another, which reuses its slot and descriptor.
+    fn replace(&mut self, which: usize, total: &mut Totals) {
+        let new = Pair::new(&self.driver, &mut self.rng);
+        let pair = &self.pairs[which];
+        pair.check(
+            self.lost.borrow().contains(&pair.inode),
+            self.driver.has_failed(),
+            total,
+        );
+        self.pairs[which] = new;
+    }
+
+    /// Reads everything and sends nothing more; only woken tasks are polled. The peer of a dropped link sees its end
+    /// without doing anything.
+    fn drain_round(&mut self) {
+        for pair in &mut self.pairs {
+            if pair.task.is_some() {
+                pair.stop_writing();
+            }
+            pair.read(200_000);
+            if pair.woken.take() {
+                pair.poll();
+            }
+        }
+        self.poll_file_operations();
+        self.driver.turn(self.may_wait);
+    }
+
+    fn check(mut self, total: &mut Totals) {
+        let broken = self.driver.has_failed();
+        for pair in &self.pairs {
+            pair.check(self.lost.borrow().contains(&pair.inode), broken, total);
+        }
+        // Cancellations and closes still to be completed. A kernel thread looks paths up.
+        for round in 0..DRAIN_ROUNDS {
+            self.driver.turn(self.may_wait);
+            if round >= 100 && self.driver.counts() == (0, 0) {
+                break;
+            }
+            std::thread::yield_now();
+        }
+        self.epoll_waker.take();
+        let _ = (&*self.events).write(&1_u64.to_ne_bytes());
+        self.watch();
+        let _ = (&*self.events).write(&1_u64.to_ne_bytes());
+        for _ in 0..100 {
+            self.driver.turn(self.may_wait);
+        }
+        assert!(broken || self.epoll_waker.take(), "events of the runtime are lost");
+        assert_eq!(self.driver.counts(), (0, 0), "slots and operations are left");
+        let left = self.with_simulated(|simulated| (simulated.in_flight(), simulated.buffers_missing()));
+        assert!(
+            matches!(left, None | Some((0, 0))),
+            "operations and buffers are left: {left:?}"
+        );
+        assert!(
+            self.driver.with_state(|state| state.closing.is_empty()),
+            "sockets are left"
+        );
+        total.broken += usize::from(broken);
+        // The ring ends while operations are in flight.
+        for _ in 0..self.rng.below(4) {
+            drop(self.start_file_operation(30_000));
+        }
+        self.driver.turn(false);
+        total.large_receives += self.with_simulated(|simulated| simulated.direct_calls).unwrap_or(0);
+        total.piped += self.with_simulated(|simulated| simulated.bytes_piped).unwrap_or(0);
+    }
+}

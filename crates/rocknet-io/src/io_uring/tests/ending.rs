@@ -1,0 +1,108 @@
+//! Links that are dropped and peers that close, at any moment.
+
+use std::future::{Future, poll_fn};
+use std::io::{ErrorKind, Read, Write};
+use std::pin::pin;
+use std::task::Poll;
+
+use super::{on_ring, once, pair, pattern, queue_of, receive, receive_all, send};
+use crate::io_uring::UringStream;
+use crate::link::Link;
+use crate::runtime::drain_events;
+
+#[test]
+fn a_link_may_be_dropped_at_any_moment() {
+    /// Acts as a connection does: receives one message, sends two, and repeats.
+    async fn talk(mut link: UringStream) {
+        for _ in 0..4 {
+            if receive(&mut link, 100).await.is_err() {
+                return;
+            }
+            for _ in 0..2 {
+                if send(&mut link, &mut queue_of(&pattern(5000))).await.is_err() {
+                    return;
+                }
+            }
+            // More than the socket has room for.
+            if send(&mut link, &mut queue_of(&pattern(400_000))).await.is_err() {
+                return;
+            }
+        }
+    }
+    for polls in 0..12 {
+        on_ring(async |driver| {
+            let before = driver.counts();
+            for ends_first in [false, true] {
+                let (link, mut peer) = pair(&driver);
+                let mut talk = Box::pin(talk(link));
+                peer.set_nonblocking(true).expect("an option");
+                for poll in 0..polls {
+                    let _ = peer.write(b"word");
+                    if poll % 3 == 2 {
+                        let _ = peer.read(&mut [0; 300_000]);
+                    }
+                    let ended = poll_fn(|context| Poll::Ready(talk.as_mut().poll(context).is_ready())).await;
+                    if ended {
+                        break;
+                    }
+                    if poll % 2 == 1 {
+                        drain_events().await;
+                    }
+                }
+                if ends_first {
+                    let _ = peer.write(b"unread");
+                    drop(peer);
+                    drop(talk);
+                } else {
+                    drop(talk);
+                    drain_events().await;
+                    peer.set_nonblocking(false).expect("an option");
+                    // No copy of the socket is left open, so the peer reads to the end.
+                    let end = peer.read_to_end(&mut Vec::new());
+                    assert!(
+                        end.is_ok() || end.is_err_and(|error| error.kind() == ErrorKind::ConnectionReset),
+                        "after {polls} polls"
+                    );
+                }
+                drain_events().await;
+            }
+            assert_eq!(driver.counts(), before, "something is left after {polls} polls");
+        });
+    }
+}
+
+#[test]
+fn a_peer_that_closes_is_an_end_or_an_error() {
+    on_ring(async |driver| {
+        // While sending more than there is room for.
+        let (mut link, peer) = pair(&driver);
+        let mut queue = queue_of(&pattern(3_000_000));
+        let mut peer = Some(peer);
+        let sent = poll_fn(|context| {
+            let sent = link.poll_send(context, &mut queue);
+            if sent.is_pending() {
+                peer = None;
+            }
+            sent
+        })
+        .await;
+        assert_eq!(sent.expect_err("the peer has closed").kind(), ErrorKind::BrokenPipe);
+
+        // Between two responses, where a batched write notices it first.
+        let (mut link, mut peer) = pair(&driver);
+        peer.write_all(b"question").expect("sent");
+        assert_eq!(receive(&mut link, 100).await.expect("bytes"), b"question");
+        drop(peer);
+        assert!(once(|context| link.send_batched(context, &mut queue_of(b"answer"))).await);
+        link.flush();
+        let error = receive(&mut link, 100).await;
+        assert_eq!(error.expect_err("the peer has closed").kind(), ErrorKind::BrokenPipe);
+
+        // While waiting for more.
+        let (mut link, peer) = pair(&driver);
+        let mut receiving = pin!(receive_all(&mut link, 100));
+        assert!(once(|context| receiving.as_mut().poll(context)).await.is_pending());
+        drop(peer);
+        assert!(receiving.await.is_empty());
+    });
+}

@@ -1,0 +1,184 @@
+//! Received data: complete, in order, and no more than is wanted.
+
+use std::future::poll_fn;
+use std::io::{ErrorKind, Write};
+use std::os::unix::net::UnixStream;
+use std::task::Poll;
+use std::thread;
+
+use super::{on_ring, once, pair, pattern, queue_of, receive, receive_all, send};
+use crate::io_uring::Driver;
+use crate::link::Link;
+use crate::runtime::drain_events;
+
+#[test]
+fn all_arrives_in_order_whatever_is_offered() {
+    for (offered, length, piece) in [
+        (1, 3000, 7),
+        (100, 100_000, 9000),
+        (8192, 300_000, 8192),
+        (65_536, 3_000_000, 100_000),
+    ] {
+        on_ring(async |driver| {
+            let (mut link, mut peer) = pair(&driver);
+            let sender = thread::spawn(move || {
+                for piece in pattern(length).chunks(piece) {
+                    peer.write_all(piece).expect("sent");
+                }
+            });
+            let received = receive_all(&mut link, offered).await;
+            sender.join().expect("a sender");
+            assert!(received == pattern(length), "{offered} offered");
+        });
+    }
+}
+
+#[test]
+fn an_end_that_comes_with_the_bytes_is_seen() {
+    for (length, is_waiting) in [(1, true), (3000, true), (1, false), (3000, false), (100_000, false)] {
+        on_ring(async |driver| {
+            let (mut link, mut peer) = pair(&driver);
+            link.expect_nothing();
+            if is_waiting {
+                // The operation is armed before anything is sent.
+                let mut buffer = [0; 1];
+                poll_fn(|context| {
+                    assert!(link.poll_recv(context, &mut buffer).is_pending());
+                    Poll::Ready(())
+                })
+                .await;
+                drain_events().await;
+            }
+            peer.write_all(&pattern(length)).expect("sent");
+            drop(peer);
+            let received = receive_all(&mut link, 65_536).await;
+            assert!(received == pattern(length), "{length} bytes, waiting: {is_waiting}");
+        });
+    }
+}
+
+#[test]
+fn more_data_than_all_buffers_hold_arrives() {
+    const LINKS: usize = 150;
+    const EACH: usize = 100_000;
+    on_ring(async |driver| {
+        let (mut links, mut peers): (Vec<_>, Vec<_>) = (0..LINKS).map(|_| pair(&driver)).unzip();
+        // The operations are armed before anything is sent, so that all need buffers in the same turn.
+        for link in &mut links {
+            let mut buffer = [0; 1];
+            poll_fn(|context| {
+                assert!(link.poll_recv(context, &mut buffer).is_pending());
+                Poll::Ready(())
+            })
+            .await;
+        }
+        drain_events().await;
+        for peer in &mut peers {
+            peer.write_all(&pattern(EACH)).expect("sent");
+        }
+        drop(peers);
+        for (number, link) in links.iter_mut().enumerate() {
+            assert!(receive_all(link, 65_536).await == pattern(EACH), "link {number}");
+        }
+    });
+}
+
+#[test]
+fn no_data_is_read_for_a_task_that_does_not_receive() {
+    on_ring(async |driver| {
+        let (mut link, mut peer) = pair(&driver);
+        peer.write_all(b"first").expect("sent");
+        assert_eq!(receive(&mut link, 100).await.expect("bytes"), b"first");
+        // From now on an operation is armed, and its data is not received.
+        let mut buffer = [0; 1];
+        assert!(
+            once(|context| link.poll_recv(context, &mut buffer).map(drop))
+                .await
+                .is_pending()
+        );
+        peer.set_nonblocking(true).expect("an option");
+        let (content, mut sent) = (pattern(50_000_000), 0);
+        let mut send_error = 0;
+        while send_error < 10 {
+            match peer.write(&content[sent..]) {
+                Ok(more) => sent += more,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => send_error += 1,
+                Err(error) => panic!("{error}"),
+            }
+            drain_events().await;
+        }
+        assert!(
+            sent < 4_000_000,
+            "{sent} bytes were accepted although none was received"
+        );
+        drop(peer);
+        assert!(receive_all(&mut link, 65_536).await == content[..sent]);
+    });
+}
+
+#[test]
+fn large_transfers_use_large_receives_and_small_ones_do_not() {
+    fn receives_large(driver: &Driver) -> bool {
+        driver.with_state(|state| state.slots.iter().any(|(_, slot)| slot.receive_mode.is_large()))
+    }
+    /// More than a socket holds, so that it comes in many pieces.
+    const LENGTH: usize = 1_000_000;
+    for small_before in [false, true] {
+        on_ring(async |driver| {
+            let (mut link, mut peer) = pair(&driver);
+            let send_word = |peer: &mut UnixStream| peer.write_all(b"word").expect("sent");
+            for _ in 0..20 * usize::from(small_before) {
+                send_word(&mut peer);
+                assert_eq!(receive(&mut link, 65_536).await.expect("bytes"), b"word");
+                assert!(!receives_large(&driver));
+            }
+            for _ in 0..3 {
+                let sender = thread::spawn(move || {
+                    peer.write_all(&pattern(LENGTH)).expect("sent");
+                    peer
+                });
+                let mut all = Vec::new();
+                while all.len() < LENGTH {
+                    all.extend(receive(&mut link, 65_536).await.expect("bytes"));
+                }
+                assert!(all == pattern(LENGTH));
+                assert!(receives_large(&driver), "it was received in small pieces");
+                peer = sender.join().expect("a sender");
+                for _ in 0..20 {
+                    send_word(&mut peer);
+                    assert_eq!(receive(&mut link, 65_536).await.expect("bytes"), b"word");
+                }
+                assert!(!receives_large(&driver), "each word costs a system call");
+            }
+        });
+    }
+}
+
+#[test]
+fn ends_and_resets_are_seen_by_large_receives() {
+    for cut in [false, true] {
+        on_ring(async |driver| {
+            let (mut link, mut peer) = pair(&driver);
+            // More than one receive takes, so that the rest waits in the socket.
+            peer.write_all(&pattern(100_000)).expect("sent");
+            let first = receive(&mut link, 65_536).await.expect("bytes");
+            assert!(first == pattern(100_000)[..first.len()]);
+            if cut {
+                // A Unix socket that closes with unread data resets the connection.
+                send(&mut link, &mut queue_of(b"unread")).await.expect("sent");
+            }
+            drop(peer);
+            let mut rest = first.len();
+            let end = loop {
+                match receive(&mut link, 65_536).await {
+                    Ok(some) if !some.is_empty() => rest += some.len(),
+                    end => break end.map_err(|error| error.kind()),
+                }
+            };
+            match cut {
+                false => assert_eq!((rest, end), (100_000, Ok(Vec::new()))),
+                true => assert_eq!(end, Err(ErrorKind::ConnectionReset)),
+            }
+        });
+    }
+}

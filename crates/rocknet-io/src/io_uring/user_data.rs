@@ -1,0 +1,52 @@
+//! Identifies the operation of a completion by the `user_data` that goes to the kernel and comes back.
+
+/// Kind of an operation, in the lower bits of `user_data`; the bits above hold the index of a connection slot or file
+/// operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OperationKind {
+    Receive = 0,
+    Writable = 1,
+    Epoll = 2,
+    /// Cancels the receive operation of a slot.
+    CancelReceive = 3,
+    CancelWritable = 4,
+    Send = 5,
+    FileOperation = 6,
+}
+
+const ALL_KINDS: [OperationKind; 7] = [
+    OperationKind::Receive,
+    OperationKind::Writable,
+    OperationKind::Epoll,
+    OperationKind::CancelReceive,
+    OperationKind::CancelWritable,
+    OperationKind::Send,
+    OperationKind::FileOperation,
+];
+const KIND_BITS: u32 = 3;
+
+/// Packs a kind and an index.
+pub(super) fn encode(kind: OperationKind, index: usize) -> u64 {
+    (index as u64) << KIND_BITS | kind as u64
+}
+
+/// Unpacks a kind and an index; `None` if it is not from here.
+pub(super) fn decode(user_data: u64) -> Option<(OperationKind, usize)> {
+    let kind = ALL_KINDS.get((user_data & ((1 << KIND_BITS) - 1)) as usize)?;
+    Some((*kind, (user_data >> KIND_BITS) as usize))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decoding_reverses_encoding() {
+        for kind in ALL_KINDS {
+            for index in [0, 1, 100_000] {
+                assert_eq!(decode(encode(kind, index)), Some((kind, index)));
+            }
+        }
+        assert_eq!(decode(7), None);
+    }
+}

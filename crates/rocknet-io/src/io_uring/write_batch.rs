@@ -1,0 +1,104 @@
+//! Write batch of the ring: responses are copied into it when they are ready, and sent by the next call.
+//!
+//! A send is tried once, during submission, and never kept; what the socket does not accept comes back. So nothing of
+//! this memory is read once the call has returned and its completions were taken. A complete send posts no completion.
+
+use super::kernel::Operation;
+
+/// Maximum bytes in a batch: as much as fits the core's own cache beside other data.
+const CAPACITY_BYTES: usize = 256 * 1024;
+/// Maximum bytes of one write. Larger ones are sent at once, because copying them would cost more than the system call.
+pub(super) const MAX_WRITE_BYTES: usize = 8 * 1024;
+
+/// Writes that are sent together.
+pub(super) struct WriteBatch {
+    /// Never grows, because the kernel gets addresses in it.
+    memory: Box<[u8]>,
+    used: usize,
+    writes: Vec<BatchedWrite>,
+    /// Number of writes moved into the submission queue.
+    queued: usize,
+}
+
+/// One write of one connection.
+#[derive(Clone, Copy)]
+struct BatchedWrite {
+    index: usize,
+    start: usize,
+    end: usize,
+}
+
+/// Index of a connection's write, if it has one.
+pub(super) type WriteIndex = Option<u32>;
+
+impl WriteBatch {
+    pub fn new() -> WriteBatch {
+        WriteBatch {
+            memory: vec![0; CAPACITY_BYTES].into_boxed_slice(),
+            used: 0,
+            writes: Vec::new(),
+            queued: 0,
+        }
+    }
+
+    /// Adds bytes of the connection at `index`, whose write in the batch is `write`. Returns `None` if the batch has to
+    /// be sent first.
+    pub fn push(&mut self, index: usize, write: WriteIndex, bytes: &[u8]) -> Option<u32> {
+        let end = self.used + bytes.len();
+        let room = self.memory.get_mut(self.used..end)?;
+        let next = self.writes.len() as u32;
+        let write = match write {
+            None => {
+                self.writes.push(BatchedWrite {
+                    index,
+                    start: self.used,
+                    end,
+                });
+                next
+            }
+            // Extends the connection's own write, if it is the last one and not queued.
+            Some(write) if write + 1 == next && self.queued < self.writes.len() => {
+                self.writes[write as usize].end = end;
+                write
+            }
+            Some(_) => return None,
+        };
+        room.copy_from_slice(bytes);
+        self.used = end;
+        Some(write)
+    }
+
+    /// Returns the next send to submit, and its connection.
+    pub fn next_send(&mut self, socket_of: impl FnOnce(usize) -> i32) -> Option<(Operation, usize)> {
+        let write = self.writes.get(self.queued)?;
+        self.queued += 1;
+        let bytes = &self.memory[write.start..write.end];
+        let operation = Operation::Send {
+            socket: socket_of(write.index),
+            bytes: bytes.as_ptr(),
+            length: bytes.len() as u32,
+        };
+        Some((operation, write.index))
+    }
+
+    /// Returns whether all writes were moved into the submission queue.
+    pub fn all_queued(&self) -> bool {
+        self.queued == self.writes.len()
+    }
+
+    /// Returns the part of a write after the first `sent` bytes.
+    pub fn unsent_part(&self, write: WriteIndex, sent: usize) -> &[u8] {
+        let write = write.and_then(|write| self.writes.get(write as usize));
+        write
+            .and_then(|write| self.memory[write.start..write.end].get(sent..))
+            .unwrap_or_default()
+    }
+
+    /// Removes all writes and calls `each` with their connections.
+    pub fn clear(&mut self, mut each: impl FnMut(usize)) {
+        for write in self.writes.drain(..) {
+            each(write.index);
+        }
+        (self.used, self.queued) = (0, 0);
+    }
+}
