@@ -21,7 +21,7 @@ pub(super) fn find(word: &str) -> Option<Advice> {
     search(WORDS, |known| known.eq_ignore_ascii_case(word))
 }
 
-/// Returns the advice for the prefix of a keyword, such as `ssl_…`, if there is none for the keyword.
+/// Returns the advice for the prefix of a keyword, such as `ssl_…`, if the keyword itself has no advice.
 pub(super) fn find_prefix(word: &str) -> Option<Advice> {
     search(PREFIXES, |start| {
         word.get(..start.len())
@@ -341,7 +341,7 @@ const WORDS: &[(&[&str], Advice)] = &[
     ),
 ];
 
-/// Advice for prefixes of keywords, used if there is none for the whole keyword.
+/// Advice for prefixes of keywords, used if the whole keyword has no advice.
 const PREFIXES: &[(&[&str], Advice)] = &[
     (
         &["ssl_", "SSL"],

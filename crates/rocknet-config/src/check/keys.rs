@@ -157,7 +157,7 @@ fn either(check: &mut Check<'_>, key: &Key, whole: &Kind, kinds: &'static [Kind]
     if let Some(kind) = kinds.iter().find(fits) {
         return value(check, key, kind, node);
     }
-    // A string that is none of the words: the help proposes the nearest word.
+    // For a string that is not one of the words, the help proposes the nearest word.
     let words = kinds.iter().find_map(|kind| match (kind, &node.value) {
         (Kind::Choice(words), Value::Text(text)) => Some((*words, text)),
         _ => None,

@@ -65,7 +65,7 @@ impl Key {
         })
     }
 
-    /// Returns the default as TOML; empty if there is none.
+    /// Returns the default as TOML; empty without a default.
     pub fn default_value(&self) -> String {
         let bound = || self.targets.iter().find_map(|target| target.default(&self.kind));
         self.default.map(|write| write()).or_else(bound).unwrap_or_default()

@@ -4,7 +4,6 @@
 pub const PROSE: &[&str] = &[
     "crates/rocknet-access",
     "crates/rocknet-certificates",
-    "crates/rocknet-config",
     "crates/rocknet-files",
     "crates/rocknet-gateway",
     "crates/rocknet-handler",
@@ -29,18 +28,7 @@ pub const PROSE: &[&str] = &[
     "crates/rocknet/tests/server",
     "crates/rocknet/tests/tls",
     "crates/rocknet/tests/wire",
-    "fuzz",
 ];
 
 /// Crates with violations of the rule of type names.
-pub const TYPE_NAMES: &[&str] = &[
-    "crates/rocknet",
-    "crates/rocknet-config",
-    "crates/rocknet-files",
-    "crates/rocknet-gateway",
-<<<<<<< HEAD
-    "crates/rocknet-io",
-=======
-    "crates/rocknet-proto",
->>>>>>> w-io1
-];
+pub const TYPE_NAMES: &[&str] = &["crates/rocknet", "crates/rocknet-files", "crates/rocknet-gateway"];

@@ -5,11 +5,11 @@ use super::super::listed::Listed;
 /// Types of statics without interior mutability.
 pub const CONSTANT_TYPES: &[&str] = &[
     "CanonicalCode",
-    "FixedLine",
+    "ConstField",
     "LibraryTable",
     "MediaType",
     "MiMalloc",
-    "Places",
+    "NameTable",
     "RawServer",
     "Spelling",
     "StaticField",
