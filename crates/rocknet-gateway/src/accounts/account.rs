@@ -5,7 +5,7 @@ use std::io;
 use rocknet_io::privileges::{self, User};
 
 /// The accounts that systems have for web applications, in the order in which they are tried.
-pub(super) const FOR_SCRIPTS: [&str; 5] = ["www-data", "nginx", "apache", "http", "nobody"];
+pub(super) const USUAL_SCRIPT_ACCOUNTS: [&str; 5] = ["www-data", "nginx", "apache", "http", "nobody"];
 
 /// The account that a program is started as.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub enum Account {
     /// Another account, which this process has the rights to become.
     Other(User),
     /// Another account, by its number at the helper.
-    Helped { number: u8, user: User },
+    ViaHelper { number: u8, user: User },
 }
 
 impl Account {
@@ -23,7 +23,7 @@ impl Account {
     pub(super) fn named(name: &str) -> io::Result<Account> {
         let user = User::find(name).map_err(io::Error::other)?;
         match privileges::is_root() {
-            _ if user.uid == 0 => Err(is_root()),
+            _ if user.uid == 0 => Err(root_error()),
             true => Ok(Account::Other(user)),
             false if user.uid == privileges::effective_uid() => Ok(Account::Own),
             false => {
@@ -38,7 +38,7 @@ impl Account {
         if !privileges::is_root() {
             return Ok(Account::Own);
         }
-        let user = FOR_SCRIPTS.iter().find_map(|name| User::find(name).ok());
+        let user = USUAL_SCRIPT_ACCOUNTS.iter().find_map(|name| User::find(name).ok());
         user.map(Account::Other).ok_or_else(|| {
             let help =
                 "RockNet is root, and there is no user to run scripts as: write script_user = \"NAME\" below [server]";
@@ -50,16 +50,16 @@ impl Account {
     pub fn user(&self) -> Option<&User> {
         match self {
             Account::Own => None,
-            Account::Other(user) | Account::Helped { user, .. } => Some(user),
+            Account::Other(user) | Account::ViaHelper { user, .. } => Some(user),
         }
     }
 }
 
-pub(super) fn is_root() -> io::Error {
+pub(super) fn root_error() -> io::Error {
     io::Error::other("scripts are not run as root: name another user")
 }
 
-pub(super) fn is_servers(name: &str) -> io::Error {
+pub(super) fn server_account_error(name: &str) -> io::Error {
     let why = format!("RockNet itself runs as {name}, whose scripts could read its private keys");
     io::Error::other(format!(
         "{why}: name another account, or one for RockNet alone as `user` below [server]"

@@ -24,19 +24,19 @@ pub struct Launch {
     pub environment: Vec<(OsString, OsString)>,
     /// Its working directory.
     pub folder: PathBuf,
-    pub input: OwnedFd,
-    pub output: OwnedFd,
-    pub errors: OwnedFd,
+    pub stdin: OwnedFd,
+    pub stdout: OwnedFd,
+    pub stderr: OwnedFd,
     /// A file whose path is its last argument. It needs no right to any folder to read it.
     pub file: Option<OwnedFd>,
     /// A socket for php-fpm to listen on, and the name of it in its configuration.
     pub listener: Option<(OsString, OwnedFd)>,
     /// Sent to it when the process that started it ends.
-    pub last_word: Signal,
+    pub parent_death_signal: Signal,
 }
 
 /// Variable by which php-fpm takes over sockets, as `NAME=DESCRIPTOR`: it uses it itself when it replaces its program.
-const SOCKETS: &str = "FPM_SOCKETS";
+const SOCKETS_VARIABLE: &str = "FPM_SOCKETS";
 
 impl Launch {
     /// Starts the program as a child of this process, from a thread that has to outlive it.
@@ -53,17 +53,17 @@ impl Launch {
         }
         if let Some((mut name, listener)) = self.listener {
             name.push(format!("={}", listener.as_raw_fd()));
-            command.env(SOCKETS, name);
+            command.env(SOCKETS_VARIABLE, name);
             kept.push(listener);
         }
         let setup = ChildSetup {
             user: self.account.user(),
-            parent_death_signal: Some(self.last_word),
+            parent_death_signal: Some(self.parent_death_signal),
             directory: Some(&self.folder),
             inherited: kept,
         };
         child::prepare(&mut command, setup)?;
-        command.stdin(self.input).stdout(self.output).stderr(self.errors);
+        command.stdin(self.stdin).stdout(self.stdout).stderr(self.stderr);
         command.spawn()
     }
 }

@@ -16,9 +16,9 @@ mod reach;
 mod rights;
 
 pub use self::account::Account;
-pub use self::helper::entered;
+pub use self::helper::run_if_helper;
 pub use self::launch::{Launch, pipe};
-pub use self::plan::{Accounts, Plan, runs_scripts, server_account};
+pub use self::plan::{AccountPlan, Accounts, runs_scripts, server_account};
 pub use self::process::Process;
 pub use self::reach::reachable;
-pub use self::rights::{apply_default, can_choose, prepare, run_by, warning};
+pub use self::rights::{apply_default, can_switch_accounts, prepare, set_helper_program, warning};

@@ -6,7 +6,7 @@ use rocknet_config::Config;
 use rocknet_config::model::Settings;
 use rocknet_io::privileges::{self, User};
 
-use super::account::{FOR_SCRIPTS, is_root, is_servers};
+use super::account::{USUAL_SCRIPT_ACCOUNTS, root_error, server_account_error};
 
 /// The accounts of scripts, each with its number: its place in `all`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -21,7 +21,7 @@ const SERVER: &str = "rocknet";
 
 /// The part of a configuration that prepares the accounts of its scripts.
 #[derive(Debug, Clone, Default)]
-pub struct Plan {
+pub struct AccountPlan {
     /// `server.script_user`.
     default: Option<String>,
     /// Accounts that sites with scripts name.
@@ -31,13 +31,13 @@ pub struct Plan {
     pub needs_default: bool,
 }
 
-impl Plan {
-    pub fn of(config: &Config) -> Plan {
+impl AccountPlan {
+    pub fn from_config(config: &Config) -> AccountPlan {
         let with_programs = || settings(config).filter(|settings| settings.runs_programs());
         let mut named: Vec<String> = with_programs().filter_map(|settings| settings.user.clone()).collect();
         named.sort_unstable();
         named.dedup();
-        Plan {
+        AccountPlan {
             default: config.server.script_user.clone(),
             named,
             has_scripts: runs_scripts(config),
@@ -52,7 +52,7 @@ impl Plan {
 
     /// The accounts of scripts beside a server that runs as `server`; the default one first. Empty: the system has no other.
     pub fn accounts(&self, server: &User) -> io::Result<Accounts> {
-        self.accounts_with(server, &FOR_SCRIPTS)
+        self.accounts_with(server, &USUAL_SCRIPT_ACCOUNTS)
     }
 
     /// The same, where systems have `usual` for scripts.
@@ -60,10 +60,10 @@ impl Plan {
         let find = |name: &str| {
             let user = User::find(name).map_err(|error| io::Error::other(format!("user = \"{name}\": {error}")))?;
             if user.uid == 0 {
-                return Err(is_root());
+                return Err(root_error());
             }
             if user.uid == server.uid {
-                return Err(is_servers(name));
+                return Err(server_account_error(name));
             }
             Ok(user)
         };
@@ -89,7 +89,7 @@ impl Plan {
 
 impl Accounts {
     /// The default account and its number; an error that tells what to write where there is none.
-    pub fn of_unnamed(&self) -> io::Result<(u8, &User)> {
+    pub fn default_account(&self) -> io::Result<(u8, &User)> {
         let found = self.default.and_then(|at| Some((at, self.all.get(usize::from(at))?)));
         found.ok_or_else(|| {
             io::Error::other(
@@ -152,30 +152,30 @@ mod tests {
     }
 
     #[test]
-    fn the_account_of_the_server_is_none_of_scripts() {
+    fn scripts_never_run_as_the_account_of_the_server() {
         let uid = |name: &str| User::find(name).map(|user| user.uid).unwrap_or_default();
-        let plan = |default: Option<&str>, named: &[&str]| Plan {
+        let plan = |default: Option<&str>, named: &[&str]| AccountPlan {
             default: default.map(str::to_owned),
             named: named.iter().map(|name| (*name).to_owned()).collect(),
             has_scripts: true,
             needs_default: false,
         };
-        let told = |plan: &Plan, server: u32| match plan.accounts(&user(server)) {
+        let uids = |plan: &AccountPlan, server: u32| match plan.accounts(&user(server)) {
             Ok(found) => Ok(found.all.iter().map(|user| user.uid).collect::<Vec<_>>()),
             Err(error) => Err(error.to_string()),
         };
         let (daemon, nobody) = (uid("daemon"), uid("nobody"));
-        let first = told(&plan(None, &[]), 4242).unwrap();
+        let first = uids(&plan(None, &[]), 4242).unwrap();
         assert_eq!(first.len(), 1);
         // Whatever it is: where the server has it, scripts have another.
         assert!(
-            told(&plan(None, &[]), first[0])
+            uids(&plan(None, &[]), first[0])
                 .unwrap()
                 .iter()
                 .all(|other| *other != first[0])
         );
         assert_eq!(
-            told(&plan(Some("daemon"), &["nobody", "daemon"]), 4242),
+            uids(&plan(Some("daemon"), &["nobody", "daemon"]), 4242),
             Ok(vec![daemon, nobody])
         );
         for (default, named, server, why) in [
@@ -184,7 +184,7 @@ mod tests {
             (None, &["root"], 4242, "not run as root"),
             (Some("no-such-user"), &[], 4242, "no user `no-such-user`"),
         ] {
-            let refused = told(&plan(default, named), server).expect_err(why);
+            let refused = uids(&plan(default, named), server).expect_err(why);
             assert!(refused.contains(why), "{refused}");
         }
     }
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn an_account_that_a_site_names_is_never_the_default() {
         let Ok(daemon) = User::find("daemon") else { return };
-        let plan = Plan {
+        let plan = AccountPlan {
             default: None,
             named: vec!["daemon".to_owned()],
             has_scripts: true,
@@ -201,15 +201,15 @@ mod tests {
         // No system account is free.
         let none = plan.accounts_with(&user(4242), &[]).unwrap();
         assert_eq!(none.all, vec![daemon.clone()]);
-        let refused = none.of_unnamed().expect_err("another site's account").to_string();
+        let refused = none.default_account().expect_err("another site's account").to_string();
         assert!(refused.contains("script_user"), "{refused}");
         let some = plan.accounts_with(&user(4242), &["nobody"]).unwrap();
-        assert_eq!(some.of_unnamed().unwrap().0, 0);
-        assert_ne!(some.of_unnamed().unwrap().1, &daemon);
+        assert_eq!(some.default_account().unwrap().0, 0);
+        assert_ne!(some.default_account().unwrap().1, &daemon);
     }
 
     #[test]
-    fn the_server_becomes_whom_it_is_told_or_whom_a_package_made() {
+    fn the_server_becomes_the_named_account_or_that_of_the_package() {
         for (written, is_root, has_package, expected) in [
             (Some("www-data"), true, true, Some("www-data")),
             (Some("www-data"), false, false, Some("www-data")),

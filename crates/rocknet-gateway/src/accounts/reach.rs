@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use rocknet_io::privileges::User;
 
-/// Files and folders that are looked at: a state folder has a few for each site.
-const MAX_LOOKED: usize = 10_000;
+/// Files and folders that are visited at: a state folder has a few for each site.
+const MAX_VISITED: usize = 10_000;
 
 const READ: u32 = 0o4;
 const WRITE: u32 = 0o2;
@@ -30,10 +30,10 @@ pub fn reachable(folder: &Path, user: &User) -> io::Result<Option<PathBuf>> {
         }
     }
     let mut left = vec![folder];
-    let mut looked = 0;
+    let mut visited = 0;
     while let Some(path) = left.pop() {
-        looked += 1;
-        if looked > MAX_LOOKED {
+        visited += 1;
+        if visited > MAX_VISITED {
             break;
         }
         let found = path.symlink_metadata()?;
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn owners_and_modes_say_what_is_reached() {
+    fn owners_and_modes_decide_what_is_reachable() {
         let place = tempfile::tempdir().unwrap();
         let chmod = |path: &Path, mode: u32| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
         chmod(place.path(), 0o755);
@@ -78,7 +78,7 @@ mod tests {
         fs::create_dir_all(&local).unwrap();
         let key = local.join("ca.key");
         fs::write(&key, "key").unwrap();
-        let stranger = User {
+        let other = User {
             name: "x".into(),
             uid: 4242,
             gid: 4242,
@@ -86,11 +86,11 @@ mod tests {
             home: None,
         };
         let group = fs::metadata(&key).unwrap().gid();
-        let friend = User {
+        let member = User {
             groups: vec![group],
-            ..stranger.clone()
+            ..other.clone()
         };
-        for (folder, inner, file, by_stranger, by_friend) in [
+        for (folder, inner, file, by_other, by_member) in [
             (0o700, 0o755, 0o644, None, None),
             (0o755, 0o755, 0o600, None, None),
             (0o755, 0o755, 0o644, Some(&key), Some(&key)),
@@ -102,7 +102,7 @@ mod tests {
             chmod(&state, folder);
             chmod(&local, inner);
             chmod(&key, file);
-            for (user, expected) in [(&stranger, by_stranger), (&friend, by_friend)] {
+            for (user, expected) in [(&other, by_other), (&member, by_member)] {
                 let found = reachable(&state, user).unwrap();
                 let real = expected.map(|path| fs::canonicalize(path).unwrap());
                 assert_eq!(found, real, "{folder:o} {inner:o} {file:o}");
@@ -110,7 +110,7 @@ mod tests {
         }
         chmod(&state, 0o700);
         chmod(place.path(), 0o777);
-        let above = reachable(&state, &stranger).unwrap();
+        let above = reachable(&state, &other).unwrap();
         assert_eq!(above, Some(fs::canonicalize(place.path()).unwrap()));
     }
 }

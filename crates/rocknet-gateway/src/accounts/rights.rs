@@ -7,10 +7,10 @@ use std::sync::OnceLock;
 use rocknet_config::Config;
 use rocknet_io::privileges::{self, User};
 
-use super::account::{Account, is_root, is_servers};
+use super::account::{Account, root_error, server_account_error};
 use super::helper::Helper;
 use super::launch::Launch;
-use super::plan::{self, Plan};
+use super::plan::{self, AccountPlan};
 use super::process::Process;
 
 /// The way to start scripts, since this process has given up the rights of root.
@@ -20,36 +20,36 @@ static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
 
 enum Rights {
     /// Programs are started as others by a process that kept the right to.
-    Helped(Helper),
+    ViaHelper(Helper),
     /// The rights were given up when there was no script.
-    Given,
+    Dropped,
     /// The only account for scripts is that of the server.
     Shared,
 }
 
-/// Sets the program that is started as the helper: one whose `main` calls [`entered`]. The first call counts.
-pub fn run_by(program: impl Into<PathBuf>) {
+/// Sets the program that is started as the helper: one whose `main` calls [`run_if_helper`]. The first call counts.
+pub fn set_helper_program(program: impl Into<PathBuf>) {
     let _ = PROGRAM.set(program.into());
 }
 
 /// Prepares for the loss of root's rights, which has to follow: starts the helper where the plan has scripts. `server` is the
 /// account that this process becomes.
-pub fn prepare(plan: &Plan, server: &User) -> io::Result<()> {
+pub fn prepare(plan: &AccountPlan, server: &User) -> io::Result<()> {
     let accounts = plan.accounts(server)?;
     let rights = if accounts.all.is_empty() {
         Rights::Shared
     } else if plan.needs_helper() {
         if plan.needs_default {
-            accounts.of_unnamed()?;
+            accounts.default_account()?;
         }
         let program = PROGRAM.get().map(PathBuf::as_path);
-        Rights::Helped(Helper::start(
+        Rights::ViaHelper(Helper::start(
             program.unwrap_or(Path::new("/proc/self/exe")),
             server.uid,
             accounts,
         )?)
     } else {
-        Rights::Given
+        Rights::Dropped
     };
     let _ = RIGHTS.set(rights);
     Ok(())
@@ -57,13 +57,13 @@ pub fn prepare(plan: &Plan, server: &User) -> io::Result<()> {
 
 fn helper() -> Option<&'static Helper> {
     match RIGHTS.get() {
-        Some(Rights::Helped(helper)) => Some(helper),
+        Some(Rights::ViaHelper(helper)) => Some(helper),
         _ => None,
     }
 }
 
 /// Returns whether this process can start programs as other accounts.
-pub fn can_choose() -> bool {
+pub fn can_switch_accounts() -> bool {
     helper().is_some() || privileges::is_root()
 }
 
@@ -79,14 +79,14 @@ pub fn warning(scripts: bool) -> Option<String> {
              them: create one (useradd --system www-data) and restart"
                 .to_owned(),
         ),
-        Rights::Helped(helper) => plan::unusual_default(helper.accounts().of_unnamed().ok()?.1),
-        Rights::Given => None,
+        Rights::ViaHelper(helper) => plan::unusual_default(helper.accounts().default_account().ok()?.1),
+        Rights::Dropped => None,
     }
 }
 
 /// Sets `server.script_user` for all sites that name no account, where this process can start programs as others.
 pub fn apply_default(config: &mut Config) {
-    let Some(default) = config.server.script_user.clone().filter(|_| can_choose()) else {
+    let Some(default) = config.server.script_user.clone().filter(|_| can_switch_accounts()) else {
         return;
     };
     for site in &mut config.sites {
@@ -101,7 +101,7 @@ impl Launch {
     /// Starts the program, from a thread that has to outlive it.
     pub fn start(self) -> io::Result<Process> {
         match self.account {
-            Account::Helped { number, .. } => {
+            Account::ViaHelper { number, .. } => {
                 let helper = helper().ok_or(io::ErrorKind::NotConnected)?;
                 Ok(helper.launch(number, self)?.into())
             }
@@ -112,10 +112,10 @@ impl Launch {
 
 impl Account {
     /// Returns the account of scripts: `wanted` where the configuration names one, else the default for this process.
-    pub fn of_scripts(wanted: Option<&str>) -> io::Result<Account> {
+    pub fn for_scripts(wanted: Option<&str>) -> io::Result<Account> {
         match (RIGHTS.get(), wanted) {
-            (Some(Rights::Helped(helper)), wanted) => Account::of_helper(helper, wanted),
-            (Some(Rights::Given), wanted) => {
+            (Some(Rights::ViaHelper(helper)), wanted) => Account::from_helper(helper, wanted),
+            (Some(Rights::Dropped), wanted) => {
                 let wanted = wanted.unwrap_or("another account");
                 let why =
                     format!("RockNet gave up root's rights when it had no scripts, and cannot run any as {wanted} now");
@@ -129,12 +129,12 @@ impl Account {
         }
     }
 
-    fn of_helper(helper: &Helper, wanted: Option<&str>) -> io::Result<Account> {
+    fn from_helper(helper: &Helper, wanted: Option<&str>) -> io::Result<Account> {
         let accounts = helper.accounts();
         let at = match wanted {
             None => {
-                let (number, user) = accounts.of_unnamed()?;
-                return Ok(Account::Helped {
+                let (number, user) = accounts.default_account()?;
+                return Ok(Account::ViaHelper {
                     number,
                     user: user.clone(),
                 });
@@ -142,10 +142,10 @@ impl Account {
             Some(name) => {
                 let user = User::find(name).map_err(io::Error::other)?;
                 if user.uid == 0 {
-                    return Err(is_root());
+                    return Err(root_error());
                 }
                 if user.uid == privileges::effective_uid() {
-                    return Err(is_servers(name));
+                    return Err(server_account_error(name));
                 }
                 accounts
                     .all
@@ -154,7 +154,7 @@ impl Account {
             }
         };
         let found = at.and_then(|at| Some((u8::try_from(at).ok()?, accounts.all.get(at)?)));
-        found.map(|(number, user)| Account::Helped { number, user: user.clone() }).ok_or_else(|| {
+        found.map(|(number, user)| Account::ViaHelper { number, user: user.clone() }).ok_or_else(|| {
             io::Error::other(
                 "the accounts of scripts are fixed when RockNet starts as root, and this one was not in the configuration then: \
                  restart RockNet",

@@ -32,22 +32,22 @@ pub struct Start {
 /// A program with the other ends of its pipes.
 pub struct Started {
     process: Watched,
-    input: OwnedFd,
-    output: OwnedFd,
-    errors: OwnedFd,
+    stdin: OwnedFd,
+    stdout: OwnedFd,
+    stderr: OwnedFd,
 }
 
 impl Started {
     /// Joins the loop of the worker that speaks with the program.
     pub fn join_loop(self) -> io::Result<Program> {
-        Program::new(Box::new(self.process), self.input, self.output, self.errors)
+        Program::new(Box::new(self.process), self.stdin, self.stdout, self.stderr)
     }
 }
 
 impl Start {
     /// Forks, which takes a while. The thread it is called on has to stay: the program is killed when it ends.
     pub fn start(self) -> io::Result<Started> {
-        let account = Account::of_scripts(self.user.as_deref())?;
+        let account = Account::for_scripts(self.user.as_deref())?;
         let (their_input, input) = pipe()?;
         let (output, their_output) = pipe()?;
         let (errors, their_errors) = pipe()?;
@@ -58,12 +58,12 @@ impl Start {
             name: OsString::new(),
             arguments: Vec::new(),
             environment: self.environment,
-            input: their_input.into(),
-            output: their_output.into(),
-            errors: their_errors.into(),
+            stdin: their_input.into(),
+            stdout: their_output.into(),
+            stderr: their_errors.into(),
             file: None,
             listener: None,
-            last_word: Signal::KILL,
+            parent_death_signal: Signal::KILL,
         };
         let process = self
             .processes
@@ -71,9 +71,9 @@ impl Start {
             .watch(launch.start()?, self.time, Box::new(self.place))?;
         Ok(Started {
             process,
-            input: input.into(),
-            output: output.into(),
-            errors: errors.into(),
+            stdin: input.into(),
+            stdout: output.into(),
+            stderr: errors.into(),
         })
     }
 }

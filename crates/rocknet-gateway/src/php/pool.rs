@@ -85,7 +85,7 @@ pub fn launch(
     (number, folder): (u32, &Path),
     listener: OwnedFd,
 ) -> io::Result<(Launch, PipeReader)> {
-    let account = Account::of_scripts(pool.user.as_deref())?;
+    let account = Account::for_scripts(pool.user.as_deref())?;
     let null = || File::options().read(true).write(true).open("/dev/null");
     let (said, errors) = pipe()?;
     let kept = ENVIRONMENT
@@ -97,12 +97,12 @@ pub fn launch(
         arguments: Vec::new(),
         environment: kept.collect(),
         folder: "/".into(),
-        input: null()?.into(),
-        output: null()?.into(),
-        errors: errors.into(),
+        stdin: null()?.into(),
+        stdout: null()?.into(),
+        stderr: errors.into(),
         file: None,
         listener: None,
-        last_word: Signal::TERM,
+        parent_death_signal: Signal::TERM,
         account,
     };
     if let Some(user) = launch.account.user() {
@@ -128,7 +128,7 @@ pub fn launch(
         }
         Kind::Cgi => {
             launch.name = "php-cgi".into();
-            launch.input = listener;
+            launch.stdin = listener;
             let mut tell = |name: &str, value: String| launch.environment.push((name.into(), value.into()));
             tell("PHP_FCGI_CHILDREN", processes().min(MOST_STAYING).to_string());
             tell("PHP_FCGI_MAX_REQUESTS", REQUESTS.to_string());

@@ -15,11 +15,11 @@ mod serve;
 use std::ffi::OsStr;
 use std::process::ExitCode;
 
-pub use self::client::{Helper, Started};
-use self::protocol::WORD;
+pub use self::client::{Helper, HelperProcess};
+use self::protocol::HELPER_ARGUMENT;
 
 /// Runs the helper if this process was started as one, and returns its exit code. Called before anything else.
-pub fn entered() -> Option<ExitCode> {
-    let is_meant = std::env::args_os().nth(1).as_deref() == Some(OsStr::new(WORD));
-    is_meant.then(serve::run)
+pub fn run_if_helper() -> Option<ExitCode> {
+    let is_helper = std::env::args_os().nth(1).as_deref() == Some(OsStr::new(HELPER_ARGUMENT));
+    is_helper.then(serve::run)
 }
