@@ -20,7 +20,7 @@ use crate::gateway::request::BackendRequest;
 use crate::gateway::trouble::Trouble;
 use crate::gateway::variables::{self, Answerer};
 use crate::gateway::{Backends, answer};
-use crate::php::CONNECT;
+use crate::php::CONNECT_TIMEOUT;
 use rocknet_files::script::Script;
 use rocknet_files::serve;
 use rocknet_files::tree::Tree;
@@ -122,7 +122,7 @@ async fn try_answer(
             conversation => return answer::response(conversation?, view.method, StatusLine::Refused),
         }
     }
-    let connected = backend.connect(services, CONNECT, true).await?;
+    let connected = backend.connect(services, CONNECT_TIMEOUT, true).await?;
     let conversation = Conversation::by_records(services, connected, written, complaints()).kept_by(backend, MAX_IDLE);
     let conversation = conversation.hold(content, &deadline, ticks).await?;
     answer::response(conversation, view.method, StatusLine::Refused)

@@ -17,7 +17,7 @@ use rocknet_io::epoll::ParkedConnection;
 
 use super::socket::{Lookups, Socket};
 use super::trouble::Trouble;
-use crate::php::Sockets;
+use crate::php::PhpSockets;
 use rocknet_handler::breaker::{Breaker, Rules};
 use rocknet_handler::clock::TimeSource;
 use rocknet_handler::services::Services;
@@ -36,7 +36,7 @@ pub struct Backend {
     /// Connections at rest in all backends of the server.
     resting: Arc<AtomicUsize>,
     /// What is known of the PHP that RockNet starts itself.
-    php: Arc<Sockets>,
+    php: Arc<PhpSockets>,
     lookups: Lookups,
     time: TimeSource,
     idle: Mutex<VecDeque<(ParkedConnection, u64)>>,
@@ -121,12 +121,12 @@ impl Backend {
     pub(super) fn new(
         place: Place,
         resting: &Arc<AtomicUsize>,
-        php: &Arc<Sockets>,
+        php: &Arc<PhpSockets>,
         lookups: &Lookups,
         time: &TimeSource,
     ) -> Backend {
         let answered = match (&place.host, place.own) {
-            (Host::Unix(socket), Some(_)) => Some(php.answered(socket)),
+            (Host::Unix(socket), Some(_)) => Some(php.responded(socket)),
             _ => None,
         };
         Backend {
@@ -153,7 +153,7 @@ impl Backend {
     /// What keeps the PHP that RockNet starts itself from running.
     pub fn own_trouble(&self) -> Option<String> {
         match (&self.place.host, self.place.own) {
-            (Host::Unix(socket), Some(_)) => self.php.trouble(socket),
+            (Host::Unix(socket), Some(_)) => self.php.failure(socket),
             _ => None,
         }
     }

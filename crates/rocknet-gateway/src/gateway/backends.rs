@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::backend::{Backend, Place};
 use super::socket::Lookups;
-use crate::php::Sockets;
+use crate::php::PhpSockets;
 use rocknet_handler::clock::TimeSource;
 
 /// A connection that rests longer gives its process back. Under load none rests so long.
@@ -17,13 +17,13 @@ pub struct Backends {
     all: Mutex<BTreeMap<Place, Weak<Backend>>>,
     /// Connections at rest in all of them. Mostly there are none, and then nothing has to be looked at.
     resting: Arc<AtomicUsize>,
-    php: Arc<Sockets>,
+    php: Arc<PhpSockets>,
     lookups: Lookups,
     time: TimeSource,
 }
 
 impl Backends {
-    pub fn new(php: Arc<Sockets>, time: TimeSource) -> Backends {
+    pub fn new(php: Arc<PhpSockets>, time: TimeSource) -> Backends {
         Backends {
             all: Mutex::default(),
             resting: Arc::default(),

@@ -13,7 +13,7 @@ use rocknet_io::program;
 
 /// How a program serves FastCGI. php-fpm comes first: it starts processes as they are needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum Sapi {
     Fpm,
     Cgi,
 }
@@ -22,7 +22,7 @@ pub enum Kind {
 pub struct Installed {
     pub major: u8,
     pub minor: u8,
-    pub kind: Kind,
+    pub sapi: Sapi,
     pub program: PathBuf,
 }
 
@@ -44,7 +44,7 @@ const SLOTS: [(&str, &str); 5] = [
     ("/usr/local/opt", "sbin"),
 ];
 /// A program tells its version in milliseconds; a broken one is not waited for.
-const PATIENCE: Duration = Duration::from_secs(5);
+const VERSION_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// All there are, the newest first, and one of each version.
 pub fn all() -> Vec<Installed> {
@@ -74,34 +74,34 @@ fn in_folders(folders: &[PathBuf]) -> Vec<Installed> {
         let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
         paths.sort_unstable();
         for path in paths {
-            let Some((kind, rest)) = path.file_name().and_then(|name| kind(name.to_str()?)) else {
+            let Some((sapi, rest)) = path.file_name().and_then(|name| sapi_in_name(name.to_str()?)) else {
                 continue;
             };
             let is_new = fs::canonicalize(&path).is_ok_and(|real| seen.insert(real));
             if !is_new || !is_program(&path) {
                 continue;
             }
-            let Some((major, minor)) = version_in_name(rest).or_else(|| asked(&path)) else {
+            let Some((major, minor)) = version_in_name(rest).or_else(|| queried_version(&path)) else {
                 continue;
             };
             found.push(Installed {
                 major,
                 minor,
-                kind,
+                sapi,
                 program: path,
             });
         }
     }
-    found.sort_by_key(|one| (std::cmp::Reverse((one.major, one.minor)), one.kind));
+    found.sort_by_key(|one| (std::cmp::Reverse((one.major, one.minor)), one.sapi));
     found.dedup_by_key(|one| (one.major, one.minor));
     found
 }
 
 /// What a name says: `php-fpm8.2` is php-fpm, and the rest `8.2`.
-fn kind(name: &str) -> Option<(Kind, &str)> {
+fn sapi_in_name(name: &str) -> Option<(Sapi, &str)> {
     let is_rest = |rest: &&str| rest.is_empty() || *rest == "-legacy" || version_in_name(rest).is_some();
-    let fpm = name.strip_prefix("php-fpm").map(|rest| (Kind::Fpm, rest));
-    let found = fpm.or_else(|| name.strip_prefix("php-cgi").map(|rest| (Kind::Cgi, rest)));
+    let fpm = name.strip_prefix("php-fpm").map(|rest| (Sapi::Fpm, rest));
+    let found = fpm.or_else(|| name.strip_prefix("php-cgi").map(|rest| (Sapi::Cgi, rest)));
     found.filter(|(_, rest)| is_rest(rest))
 }
 
@@ -125,7 +125,7 @@ fn is_program(path: &Path) -> bool {
 }
 
 /// What the program itself says: `PHP 8.2.36 (fpm-fcgi) (built: …`.
-fn asked(program: &Path) -> Option<(u8, u8)> {
+fn queried_version(program: &Path) -> Option<(u8, u8)> {
     let mut command = Command::new(program);
     command
         .arg("-v")
@@ -133,11 +133,11 @@ fn asked(program: &Path) -> Option<(u8, u8)> {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
-    let output = program::wait_with_output(command.spawn().ok()?, PATIENCE).ok()?;
-    version_said(&String::from_utf8_lossy(&output.stdout))
+    let output = program::wait_with_output(command.spawn().ok()?, VERSION_TIMEOUT).ok()?;
+    version_in_output(&String::from_utf8_lossy(&output.stdout))
 }
 
-fn version_said(text: &str) -> Option<(u8, u8)> {
+fn version_in_output(text: &str) -> Option<(u8, u8)> {
     let mut parts = text.strip_prefix("PHP ")?.split('.');
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
@@ -147,33 +147,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_tell_what_they_are() {
+    fn sapi_and_version_are_read_from_names() {
         for (name, expected) in [
-            ("php-fpm8.2", Some((Kind::Fpm, Some((8, 2))))),
-            ("php-fpm82", Some((Kind::Fpm, Some((8, 2))))),
-            ("php-fpm7.4", Some((Kind::Fpm, Some((7, 4))))),
-            ("php-fpm-8.3", Some((Kind::Fpm, Some((8, 3))))),
-            ("php-fpm810", Some((Kind::Fpm, Some((8, 10))))),
-            ("php-fpm", Some((Kind::Fpm, None))),
-            ("php-fpm-legacy", Some((Kind::Fpm, None))),
-            ("php-cgi8.2", Some((Kind::Cgi, Some((8, 2))))),
-            ("php-cgi", Some((Kind::Cgi, None))),
+            ("php-fpm8.2", Some((Sapi::Fpm, Some((8, 2))))),
+            ("php-fpm82", Some((Sapi::Fpm, Some((8, 2))))),
+            ("php-fpm7.4", Some((Sapi::Fpm, Some((7, 4))))),
+            ("php-fpm-8.3", Some((Sapi::Fpm, Some((8, 3))))),
+            ("php-fpm810", Some((Sapi::Fpm, Some((8, 10))))),
+            ("php-fpm", Some((Sapi::Fpm, None))),
+            ("php-fpm-legacy", Some((Sapi::Fpm, None))),
+            ("php-cgi8.2", Some((Sapi::Cgi, Some((8, 2))))),
+            ("php-cgi", Some((Sapi::Cgi, None))),
             ("php-fpm8.2.bak", None),
             ("php-fpm.conf", None),
             ("php-fpm8", None),
             ("php8.2", None),
             ("php-fpm\u{e9}8", None),
         ] {
-            let found = kind(name).map(|(kind, rest)| (kind, version_in_name(rest)));
+            let found = sapi_in_name(name).map(|(sapi, rest)| (sapi, version_in_name(rest)));
             assert_eq!(found, expected, "{name}");
         }
-        for (said, expected) in [
+        for (output, expected) in [
             ("PHP 8.2.36 (fpm-fcgi) (built: Nov 18 2026)\n", Some((8, 2))),
             ("PHP 8.4.0RC1 (cgi-fcgi)", Some((8, 4))),
             ("something else", None),
             ("PHP 8", None),
         ] {
-            assert_eq!(version_said(said), expected, "{said}");
+            assert_eq!(version_in_output(output), expected, "{output}");
         }
     }
 
@@ -181,7 +181,7 @@ mod tests {
     fn the_newest_comes_first_and_php_fpm_before_php_cgi() {
         let folder = tempfile::tempdir().unwrap();
         let (one, two) = (folder.path().join("sbin"), folder.path().join("bin"));
-        for (place, name, said, mode) in [
+        for (folder, name, script, mode) in [
             (&one, "php-fpm8.2", "", 0o755),
             (&two, "php-cgi8.2", "", 0o755),
             (&two, "php-cgi8.4", "", 0o755),
@@ -190,20 +190,20 @@ mod tests {
             (&two, "php-fpm", "echo PHP 7.4.33 \"($1)\"", 0o755),
             (&two, "php-fpm-legacy", "exit 1", 0o755),
         ] {
-            fs::create_dir_all(place).unwrap();
-            fs::write(place.join(name), format!("#!/bin/sh\n{said}\n")).unwrap();
-            fs::set_permissions(place.join(name), fs::Permissions::from_mode(mode)).unwrap();
+            fs::create_dir_all(folder).unwrap();
+            fs::write(folder.join(name), format!("#!/bin/sh\n{script}\n")).unwrap();
+            fs::set_permissions(folder.join(name), fs::Permissions::from_mode(mode)).unwrap();
         }
         std::os::unix::fs::symlink(one.join("php-fpm8.2"), one.join("php-fpm82")).unwrap();
         let found = in_folders(&[one, two, folder.path().join("none")]);
-        let told: Vec<_> = found.iter().map(|one| (one.version(), one.kind)).collect();
+        let versions: Vec<_> = found.iter().map(|one| (one.version(), one.sapi)).collect();
         let expected = [
-            ("8.10", Kind::Fpm),
-            ("8.4", Kind::Cgi),
-            ("8.2", Kind::Fpm),
-            ("7.4", Kind::Fpm),
+            ("8.10", Sapi::Fpm),
+            ("8.4", Sapi::Cgi),
+            ("8.2", Sapi::Fpm),
+            ("7.4", Sapi::Fpm),
         ];
-        assert_eq!(told, expected.map(|(version, kind)| (version.to_owned(), kind)));
+        assert_eq!(versions, expected.map(|(version, sapi)| (version.to_owned(), sapi)));
         for (wanted, expected) in [
             (PhpVersion::Newest, Some("8.10")),
             (

@@ -2,19 +2,19 @@
 //! from the start to the end of the server.
 //!
 //! ```text
-//! Config ─▶ keeper.rs: settles which and where ─▶ overseer.rs, a thread ─▶ master.rs: one php-fpm, started again if it ends
+//! Config ─▶ manager.rs: settles which and where ─▶ supervisor.rs, a thread ─▶ fpm_process.rs: one php-fpm, started again if it ends
 //!                          │                          │
 //!                     installed.rs                run_folder.rs: sockets and pool files, and what a dead server left
 //! ```
 
 mod event;
+mod fpm_process;
 mod installed;
-mod keeper;
-mod master;
-mod overseer;
+mod manager;
 mod pool;
 mod run_folder;
 mod sockets;
+mod supervisor;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -22,13 +22,13 @@ use std::time::Duration;
 use rocknet_config::Config;
 use rocknet_config::model::{Php, PhpVersion, Settings};
 
-pub use self::installed::{Installed, Kind, all as installed, choose};
-pub use self::keeper::Keeper;
-pub use self::sockets::Sockets;
+pub use self::installed::{Installed, Sapi, all as installed, choose};
+pub use self::manager::PhpManager;
+pub use self::sockets::PhpSockets;
 
 /// Longest wait for a connection to php-fpm: a server that is full has a place in that time, or is too slow for those who
 /// ask.
-pub(crate) const CONNECT: Duration = Duration::from_secs(3);
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Versions that a configuration wants RockNet to start and that are not installed, each told with what helps.
 pub fn missing(config: &Config) -> Vec<String> {
@@ -38,20 +38,20 @@ pub fn missing(config: &Config) -> Vec<String> {
     }
     let found = installed();
     let missing = wanted.into_iter().filter(|version| choose(&found, *version).is_none());
-    missing.map(|version| told_missing(version, &found)).collect()
+    missing.map(|version| missing_message(version, &found)).collect()
 }
 
-fn told_missing(version: PhpVersion, found: &[Installed]) -> String {
-    let there: Vec<_> = found.iter().map(Installed::version).collect();
+fn missing_message(version: PhpVersion, found: &[Installed]) -> String {
+    let versions: Vec<_> = found.iter().map(Installed::version).collect();
     let package = match version {
         PhpVersion::Of { minor: Some(_), .. } => format!("php{version}-fpm"),
         _ => "php-fpm".to_owned(),
     };
-    match there.as_slice() {
+    match versions.as_slice() {
         [] => format!("php = \"{version}\": no PHP is installed here; `apt install {package}` brings it"),
         _ => format!(
             "php = \"{version}\": that version is not installed here (there is {}); `apt install {package}` brings it",
-            there.join(", ")
+            versions.join(", ")
         ),
     }
 }

@@ -15,13 +15,13 @@ use rocknet_io::privileges::User;
 use rocknet_io::sealed_file;
 use rustix::process::Signal;
 
-use super::installed::{Installed, Kind};
+use super::installed::{Installed, Sapi};
 use crate::accounts::{Account, Launch, pipe};
 
 /// What sites ask of PHP beyond a version. Pools that are equal are one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pool {
-    pub program: Program,
+    pub program: PhpProgram,
     /// Whom its scripts run as, where a site says so.
     pub user: Option<String>,
     /// Errors are shown on the page.
@@ -29,43 +29,43 @@ pub struct Pool {
     /// Largest content of a request that any site takes: PHP's own limits are not to be in the way of it.
     pub body_size: u64,
     /// How long requests under way may go on when another pool takes its place.
-    pub patience: Duration,
+    pub drain_timeout: Duration,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Program {
+pub enum PhpProgram {
     Found(Installed),
     /// Looked for again and again: it may be installed while the server runs.
     Missing(PhpVersion),
 }
 
-impl Program {
+impl PhpProgram {
     /// `8.2`; `auto` where none is known.
     pub fn version(&self) -> String {
         match self {
-            Program::Found(installed) => installed.version(),
-            Program::Missing(version) => version.to_string(),
+            PhpProgram::Found(installed) => installed.version(),
+            PhpProgram::Missing(version) => version.to_string(),
         }
     }
 }
 
 /// Memory of the machine for each process: what a page of a large application takes. Half of the machine is for PHP.
-const MEMORY_EACH: u64 = 100 << 20;
+const MEMORY_PER_PROCESS: u64 = 100 << 20;
 /// Processes of a pool: a page that asks itself for something needs two, and beyond the most they wait for each other's
-/// cores. An idle one ends after [`IDLE`].
-const FEWEST: u64 = 4;
-const MOST: u64 = 64;
+/// cores. An idle one ends after [`IDLE_TIMEOUT_S`].
+const MIN_PROCESSES: u64 = 4;
+const MAX_PROCESSES: u64 = 64;
 /// Fewer of php-cgi, whose processes stay.
-const MOST_STAYING: u64 = 8;
+const MAX_CGI_PROCESSES: u64 = 8;
 /// Seconds after which an idle process ends.
-const IDLE: u32 = 10;
+const IDLE_TIMEOUT_S: u32 = 10;
 /// Requests after which a process is replaced, for extensions that lose memory.
-const REQUESTS: u32 = 10_000;
+const MAX_REQUESTS: u32 = 10_000;
 /// Connections that wait for a process, as php-fpm has it itself.
-const QUEUE: i32 = 511;
+const BACKLOG: i32 = 511;
 /// A folder that is not there. php-fpm gets its socket as a descriptor; the name in the pool file has to be the same there, and
 /// php-fpm removes the file of that name when it ends.
-const NOWHERE: &str = "/nonexistent/rocknet";
+const NO_FOLDER: &str = "/nonexistent/rocknet";
 /// What PHP gets of the environment: the pool file says what scripts see.
 const ENVIRONMENT: [&str; 8] = [
     "PATH",
@@ -87,7 +87,7 @@ pub fn launch(
 ) -> io::Result<(Launch, PipeReader)> {
     let account = Account::for_scripts(pool.user.as_deref())?;
     let null = || File::options().read(true).write(true).open("/dev/null");
-    let (said, errors) = pipe()?;
+    let (stderr_reader, stderr) = pipe()?;
     let kept = ENVIRONMENT
         .iter()
         .filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)));
@@ -99,7 +99,7 @@ pub fn launch(
         folder: "/".into(),
         stdin: null()?.into(),
         stdout: null()?.into(),
-        stderr: errors.into(),
+        stderr: stderr.into(),
         file: None,
         listener: None,
         parent_death_signal: Signal::TERM,
@@ -110,10 +110,10 @@ pub fn launch(
         let home = user.home.as_ref().map(|home| ("HOME".into(), home.into()));
         launch.environment.extend(home);
     }
-    match installed.kind {
-        Kind::Fpm => {
+    match installed.sapi {
+        Sapi::Fpm => {
             let name = folder.file_name().unwrap_or_default().to_string_lossy();
-            let listen = format!("{NOWHERE}/{number}.sock");
+            let listen = format!("{NO_FOLDER}/{number}.sock");
             let text = pool_file(
                 pool,
                 &super::run_folder::pool_name(&name),
@@ -126,24 +126,24 @@ pub fn launch(
             launch.file = Some(sealed_file::create(text.as_bytes())?.into());
             launch.listener = Some((listen.into(), listener));
         }
-        Kind::Cgi => {
+        Sapi::Cgi => {
             launch.name = "php-cgi".into();
             launch.stdin = listener;
-            let mut tell = |name: &str, value: String| launch.environment.push((name.into(), value.into()));
-            tell("PHP_FCGI_CHILDREN", processes().min(MOST_STAYING).to_string());
-            tell("PHP_FCGI_MAX_REQUESTS", REQUESTS.to_string());
-            let mut set = |name: &str, value: &str| {
+            let mut set_variable = |name: &str, value: String| launch.environment.push((name.into(), value.into()));
+            set_variable("PHP_FCGI_CHILDREN", processes().min(MAX_CGI_PROCESSES).to_string());
+            set_variable("PHP_FCGI_MAX_REQUESTS", MAX_REQUESTS.to_string());
+            let mut set_ini = |name: &str, value: &str| {
                 launch.arguments.push("-d".into());
                 launch.arguments.push(format!("{name}={value}").into());
             };
             for (name, value) in settings(pool) {
-                set(name, &value);
+                set_ini(name, &value);
             }
             // By this a process tells which server it belongs to.
-            set("rocknet.folder", &folder.display().to_string());
+            set_ini("rocknet.folder", &folder.display().to_string());
         }
     }
-    Ok((launch, said))
+    Ok((launch, stderr_reader))
 }
 
 /// A socket at `path` that this process alone may connect to.
@@ -152,7 +152,7 @@ pub fn listen(path: &Path) -> io::Result<UnixListener> {
     let _ = fs::remove_file(path);
     let listener = UnixListener::bind(path)?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
-    rustix::net::listen(&listener, QUEUE)?;
+    rustix::net::listen(&listener, BACKLOG)?;
     Ok(listener)
 }
 
@@ -188,7 +188,10 @@ fn pool_file(pool: &Pool, name: &str, listen: &str, user: Option<&User>, process
     line("daemonize", "no");
     // At this level it tells when it takes requests.
     line("log_level", "notice");
-    line("process_control_timeout", &pool.patience.as_secs().max(1).to_string());
+    line(
+        "process_control_timeout",
+        &pool.drain_timeout.as_secs().max(1).to_string(),
+    );
     let _ = writeln!(text, "[{name}]");
     let mut line = |name: &str, value: &str| {
         let _ = writeln!(text, "{name} = {value}");
@@ -196,8 +199,8 @@ fn pool_file(pool: &Pool, name: &str, listen: &str, user: Option<&User>, process
     line("listen", &format!("\"{listen}\""));
     line("pm", "ondemand");
     line("pm.max_children", &processes.to_string());
-    line("pm.process_idle_timeout", &format!("{IDLE}s"));
-    line("pm.max_requests", &REQUESTS.to_string());
+    line("pm.process_idle_timeout", &format!("{IDLE_TIMEOUT_S}s"));
+    line("pm.max_requests", &MAX_REQUESTS.to_string());
     // What scripts complain of comes by FastCGI, with the request it belongs to: caught here it would come twice.
     line("catch_workers_output", "no");
     for (name, value) in settings(pool) {
@@ -222,7 +225,9 @@ fn processes() -> u64 {
 }
 
 fn processes_of(memory: Option<u64>) -> u64 {
-    memory.map_or(FEWEST, |bytes| (bytes / 2 / MEMORY_EACH).clamp(FEWEST, MOST))
+    memory.map_or(MIN_PROCESSES, |bytes| {
+        (bytes / 2 / MEMORY_PER_PROCESS).clamp(MIN_PROCESSES, MAX_PROCESSES)
+    })
 }
 
 /// Bytes of the machine, or of the container it is.
@@ -240,16 +245,16 @@ mod tests {
 
     fn pool(dev: bool) -> Pool {
         Pool {
-            program: Program::Missing(PhpVersion::Newest),
+            program: PhpProgram::Missing(PhpVersion::Newest),
             user: None,
             dev,
             body_size: 1 << 20,
-            patience: Duration::from_secs(60),
+            drain_timeout: Duration::from_secs(60),
         }
     }
 
     #[test]
-    fn the_pool_file_says_what_is_needed() {
+    fn the_pool_file_has_all_settings() {
         let user = User {
             name: "www-data".into(),
             uid: 33,

@@ -14,12 +14,12 @@ use rustix::process::{Pid, Signal, kill_process};
 /// Below the state folder.
 pub const FOLDER: &str = "php";
 const LOCK: &str = "lock";
-/// What is told to end and does not is killed after this time.
+/// What is signalled to end and does not is killed after this time.
 const GRACE: Duration = Duration::from_secs(2);
 /// Between two looks whether it has ended.
-const PAUSE: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Looks that have to find nobody, one after the other.
-const QUIET_LOOKS: u32 = 2;
+const EMPTY_SCANS: u32 = 2;
 
 /// Removed when it is dropped.
 pub struct RunFolder {
@@ -96,22 +96,22 @@ fn is_old(path: &Path) -> bool {
 /// Ends every process that was started for a run folder: its path stands in their command lines. One that is just being
 /// started has no command line for a moment, so nobody is believed to be gone at the first look.
 fn end_users_of(folder: &Path) {
-    let (start, mut quiet, mut told) = (Instant::now(), 0, Vec::new());
-    while quiet < QUIET_LOOKS && start.elapsed() < 2 * GRACE {
+    let (start, mut empty_scans, mut signalled) = (Instant::now(), 0, Vec::new());
+    while empty_scans < EMPTY_SCANS && start.elapsed() < 2 * GRACE {
         let users = users_of(folder);
-        quiet = if users.is_empty() { quiet + 1 } else { 0 };
+        empty_scans = if users.is_empty() { empty_scans + 1 } else { 0 };
         for user in users {
             if start.elapsed() >= GRACE {
                 let _ = kill_process(user, Signal::KILL);
-            } else if !told.contains(&user) {
-                if told.is_empty() {
+            } else if !signalled.contains(&user) {
+                if signalled.is_empty() {
                     tracing::warn!("PHP of a killed server still runs; it is ended");
                 }
                 let _ = kill_process(user, Signal::TERM);
-                told.push(user);
+                signalled.push(user);
             }
         }
-        thread::sleep(PAUSE);
+        thread::sleep(POLL_INTERVAL);
     }
 }
 
@@ -132,8 +132,8 @@ fn users_of(folder: &Path) -> Vec<Pid> {
 
 /// Whether a name stands there, and no longer one.
 fn is_in(line: &[u8], name: &[u8]) -> bool {
-    let mut places = memchr::memmem::find_iter(line, name);
-    places.any(|at| !line.get(at + name.len()).is_some_and(u8::is_ascii_alphanumeric))
+    let mut found = memchr::memmem::find_iter(line, name);
+    found.any(|at| !line.get(at + name.len()).is_some_and(u8::is_ascii_alphanumeric))
 }
 
 /// The name of a pool whose files are in the run folder `name`: php-fpm shows it as that of its processes.
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_server_has_its_own_and_leaves_nothing() {
+    fn each_server_has_its_own_folder_and_removes_it() {
         let state = tempfile::tempdir().unwrap();
         let (one, two) = (
             RunFolder::make(state.path()).unwrap(),
@@ -168,16 +168,16 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn what_a_killed_server_left_is_ended() {
+    fn processes_of_a_killed_server_are_ended() {
         let state = tempfile::tempdir().unwrap();
         let left = state.path().join(FOLDER).join("77-1");
         fs::create_dir_all(&left).unwrap();
         fs::write(left.join(LOCK), "").unwrap();
-        let start = |name: &str, word: String| {
+        let start = |name: &str, argument: String| {
             let mut command = Command::new("sleep");
             command.arg0(name).args(["1000", "0"]).stdin(Stdio::null());
             // What follows is part of the name of the process: sleep itself takes nothing but times.
-            command.arg0(format!("{name} {word}"));
+            command.arg0(format!("{name} {argument}"));
             command.spawn().unwrap()
         };
         let mut php = start("php-fpm: master process", format!("({}/1.conf)", left.display()));
@@ -190,7 +190,7 @@ mod tests {
             let has_ended = (0..500).any(|_| {
                 let has_ended = child.try_wait().unwrap().is_some();
                 if !has_ended {
-                    thread::sleep(PAUSE);
+                    thread::sleep(POLL_INTERVAL);
                 }
                 has_ended
             });

@@ -9,35 +9,35 @@ use super::lock;
 
 /// As many entries as there are pools.
 #[derive(Debug, Default)]
-pub struct Sockets {
+pub struct PhpSockets {
     /// Why the php-fpm of a socket does not run, for the error page and the log.
-    troubles: Mutex<BTreeMap<PathBuf, String>>,
+    failures: Mutex<BTreeMap<PathBuf, String>>,
     /// Whether the php-fpm of a socket has answered anything since it was started.
-    answered: Mutex<BTreeMap<PathBuf, Arc<AtomicBool>>>,
+    responded: Mutex<BTreeMap<PathBuf, Arc<AtomicBool>>>,
 }
 
-impl Sockets {
+impl PhpSockets {
     /// Returns what keeps the php-fpm at `socket` from running; `None` while it runs or is being started.
-    pub fn trouble(&self, socket: &Path) -> Option<String> {
-        lock(&self.troubles).get(socket).cloned()
+    pub fn failure(&self, socket: &Path) -> Option<String> {
+        lock(&self.failures).get(socket).cloned()
     }
 
-    pub(super) fn set_trouble(&self, socket: &Path, trouble: Option<String>) {
-        let mut all = lock(&self.troubles);
-        match trouble {
-            Some(trouble) => all.insert(socket.to_owned(), trouble),
+    pub(super) fn set_failure(&self, socket: &Path, failure: Option<String>) {
+        let mut all = lock(&self.failures);
+        match failure {
+            Some(failure) => all.insert(socket.to_owned(), failure),
             None => all.remove(socket),
         };
     }
 
     /// Returns the mark that requests set when the php-fpm at `socket` answers.
-    pub fn answered(&self, socket: &Path) -> Arc<AtomicBool> {
-        Arc::clone(lock(&self.answered).entry(socket.to_owned()).or_default())
+    pub fn responded(&self, socket: &Path) -> Arc<AtomicBool> {
+        Arc::clone(lock(&self.responded).entry(socket.to_owned()).or_default())
     }
 
     /// Forgets a socket that is not used again.
     pub(super) fn forget(&self, socket: &Path) {
-        self.set_trouble(socket, None);
-        lock(&self.answered).remove(socket);
+        self.set_failure(socket, None);
+        lock(&self.responded).remove(socket);
     }
 }

@@ -1,4 +1,4 @@
-//! What the server sees of it: a configuration is settled before it acts, then wanted; the end of the keeper ends all.
+//! What the server sees of it: a configuration is plan before it acts, then wanted; the end of the keeper ends all.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Sender, channel};
@@ -8,46 +8,46 @@ use std::thread::{self, JoinHandle};
 use rocknet_config::Config;
 use rocknet_config::model::{Mode, Php, PhpVersion};
 
-use super::event::Event;
-use super::overseer::Overseer;
-use super::pool::{self, Pool, Program};
+use super::event::PhpEvent;
+use super::pool::{self, PhpProgram, Pool};
 use super::run_folder::RunFolder;
-use super::{Sockets, choose, installed, lock, settings, settings_mut, wanted};
+use super::supervisor::Supervisor;
+use super::{PhpSockets, choose, installed, lock, settings, settings_mut, wanted};
 
 /// Longest path that a socket can have, on every system.
 const MAX_SOCKET_PATH: usize = 103;
 
-pub struct Keeper {
-    sockets: Arc<Sockets>,
-    state: Mutex<State>,
+pub struct PhpManager {
+    sockets: Arc<PhpSockets>,
+    state: Mutex<ManagerState>,
 }
 
-struct State {
+struct ManagerState {
     state_folder: PathBuf,
     next: u32,
     /// What runs, or is about to.
     pools: Vec<(u32, Pool)>,
-    running: Option<Running>,
+    running: Option<RunningSupervisor>,
 }
 
 /// There is something to look after, or there was.
-struct Running {
-    words: Sender<Event>,
+struct RunningSupervisor {
+    events: Sender<PhpEvent>,
     thread: Option<JoinHandle<()>>,
     /// Removed behind the thread.
     folder: RunFolder,
 }
 
 /// The pools of a configuration that is about to act.
-#[must_use = "what is settled has to be wanted, or nobody listens there"]
-pub struct Settled(Vec<(u32, Pool)>);
+#[must_use = "the plan must be applied, otherwise no PHP listens on its sockets"]
+pub struct PhpPlan(Vec<(u32, Pool)>);
 
-impl Keeper {
+impl PhpManager {
     /// Starts nothing and makes nothing before a configuration wants it.
-    pub fn new(state_folder: PathBuf) -> Keeper {
-        Keeper {
+    pub fn new(state_folder: PathBuf) -> PhpManager {
+        PhpManager {
             sockets: Arc::default(),
-            state: Mutex::new(State {
+            state: Mutex::new(ManagerState {
                 state_folder,
                 next: 0,
                 pools: Vec::new(),
@@ -57,15 +57,15 @@ impl Keeper {
     }
 
     /// What requests may know of it.
-    pub fn sockets(&self) -> &Arc<Sockets> {
+    pub fn sockets(&self) -> &Arc<PhpSockets> {
         &self.sockets
     }
 
     /// Decides which PHP runs for the configuration, and tells its sites where it will listen.
-    pub fn settle(&self, config: &mut Config) -> Result<Settled, String> {
+    pub fn plan(&self, config: &mut Config) -> Result<PhpPlan, String> {
         let wanted = wanted(config);
         if wanted.is_empty() {
-            return Ok(Settled(Vec::new()));
+            return Ok(PhpPlan(Vec::new()));
         }
         let mut state = lock(&self.state);
         let folder = state
@@ -73,11 +73,11 @@ impl Keeper {
             .map_err(|(path, error)| format!("PHP needs a folder below {}: {error}", path.display()))?;
         let found = installed();
         let mut pools: Vec<(u32, Pool)> = Vec::new();
-        let mut places: Vec<((PhpVersion, Option<String>), PathBuf)> = Vec::new();
+        let mut sockets: Vec<((PhpVersion, Option<String>), PathBuf)> = Vec::new();
         for (version, user) in wanted {
             let program = match choose(&found, version) {
-                Some(installed) => Program::Found(installed.clone()),
-                None => Program::Missing(version),
+                Some(installed) => PhpProgram::Found(installed.clone()),
+                None => PhpProgram::Missing(version),
             };
             let pool = pool(config, program, user.clone());
             let same = state.pools.iter().chain(&pools).find(|(_, known)| *known == pool);
@@ -96,28 +96,28 @@ impl Keeper {
                 let help = "write a shorter folder as `state` below [server]";
                 return Err(format!("{} is too long for a socket: {help}", socket.display()));
             }
-            places.push(((version, user), socket));
+            sockets.push(((version, user), socket));
         }
         for settings in settings_mut(config) {
             if let Some(Php::Managed { version, socket }) = &mut settings.php
-                && let Some((_, place)) = places
+                && let Some((_, path)) = sockets
                     .iter()
                     .find(|((known, user), _)| known == version && *user == settings.user)
             {
-                socket.clone_from(place);
+                socket.clone_from(path);
             }
         }
-        Ok(Settled(pools))
+        Ok(PhpPlan(pools))
     }
 
-    /// Runs what was settled, and nothing else from now on.
-    pub fn want(&self, settled: Settled) -> std::io::Result<()> {
+    /// Runs what was plan, and nothing else from now on.
+    pub fn apply(&self, plan: PhpPlan) -> std::io::Result<()> {
         let mut state = lock(&self.state);
-        let Settled(pools) = settled;
+        let PhpPlan(pools) = plan;
         state.pools.clone_from(&pools);
         if let Some(running) = &mut state.running {
             running.start(&self.sockets)?;
-            let _ = running.words.send(Event::Want(pools));
+            let _ = running.events.send(PhpEvent::SetPools(pools));
         }
         Ok(())
     }
@@ -129,14 +129,14 @@ impl Keeper {
     }
 }
 
-impl State {
+impl ManagerState {
     /// The run folder, made the first time.
     fn folder(&mut self) -> Result<PathBuf, (PathBuf, std::io::Error)> {
         if self.running.is_none() {
             let folder = RunFolder::make(&self.state_folder).map_err(|error| (self.state_folder.clone(), error))?;
-            let (words, _) = channel();
-            self.running = Some(Running {
-                words,
+            let (events, _) = channel();
+            self.running = Some(RunningSupervisor {
+                events,
                 thread: None,
                 folder,
             });
@@ -146,30 +146,30 @@ impl State {
     }
 }
 
-impl Running {
-    fn start(&mut self, sockets: &Arc<Sockets>) -> std::io::Result<()> {
+impl RunningSupervisor {
+    fn start(&mut self, sockets: &Arc<PhpSockets>) -> std::io::Result<()> {
         if self.thread.is_some() {
             return Ok(());
         }
-        let (words, heard) = channel();
-        let overseer = Overseer::new(self.folder.path().to_owned(), words.clone(), Arc::clone(sockets));
-        let run = move || overseer.run(&heard);
+        let (events, receiver) = channel();
+        let supervisor = Supervisor::new(self.folder.path().to_owned(), events.clone(), Arc::clone(sockets));
+        let run = move || supervisor.run(&receiver);
         self.thread = Some(thread::Builder::new().name("rn-php".to_owned()).spawn(run)?);
-        self.words = words;
+        self.events = events;
         Ok(())
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningSupervisor {
     fn drop(&mut self) {
-        let _ = self.words.send(Event::Stop);
+        let _ = self.events.send(PhpEvent::Stop);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }
 }
 
-fn pool(config: &Config, program: Program, user: Option<String>) -> Pool {
+fn pool(config: &Config, program: PhpProgram, user: Option<String>) -> Pool {
     let body_size = settings(config).map(|settings| settings.body_size).max();
     let body_size = body_size.unwrap_or_default();
     Pool {
@@ -178,6 +178,6 @@ fn pool(config: &Config, program: Program, user: Option<String>) -> Pool {
         dev: config.server.mode == Mode::Dev,
         // For PHP, 0 would mean any size.
         body_size: body_size.clamp(1, i64::MAX as u64),
-        patience: config.limits.answer_timeout,
+        drain_timeout: config.limits.answer_timeout,
     }
 }
