@@ -105,7 +105,7 @@ impl Registries {
             self.programs.stop(deadline),
             self.libraries.stop(deadline),
         ];
-        self.backends.rest();
+        self.backends.close_all_idle();
         ended.into_iter().all(|ended| ended)
     }
 }

@@ -264,7 +264,10 @@ impl Server {
             StartError::Io(error)
         })?;
 
-        self.shared.certificates.manage(&snapshot.config).map_err(StartError::Io)?;
+        self.shared
+            .certificates
+            .manage(&snapshot.config)
+            .map_err(StartError::Io)?;
         self.php.apply(php_plan).map_err(StartError::Io)?;
 
         // Nothing fails from here on.

@@ -9,8 +9,8 @@ use rocknet_config::model::{self, Balance, Protocol};
 use rocknet_io::wheel::Wheel;
 
 use crate::gateway::Backends;
-use crate::gateway::backend::{Backend, Place};
-use crate::gateway::trouble::Trouble;
+use crate::gateway::backend::{Backend, BackendAddress};
+use crate::gateway::error::BackendError;
 use rocknet_handler::balance::{self, Candidate};
 use rocknet_handler::breaker::Rules;
 
@@ -18,11 +18,11 @@ use rocknet_handler::breaker::Rules;
 pub(super) const MAX_TRIES: usize = 3;
 
 /// Where requests of one place go, and how.
-pub struct Application {
+pub struct ApplicationGroup {
     pub(super) protocol: Protocol,
     members: Vec<Arc<Backend>>,
     balance: Balance,
-    turn: AtomicUsize,
+    round_robin: AtomicUsize,
     pub(super) rules: Rules,
     pub(super) connect: Duration,
     pub(super) keep: usize,
@@ -34,19 +34,19 @@ pub struct Application {
     pub(super) root: Option<Box<[u8]>>,
 }
 
-impl Application {
-    pub fn new(model: &model::Application, root: Option<&Path>, backends: &Backends) -> Application {
+impl ApplicationGroup {
+    pub fn new(model: &model::Application, root: Option<&Path>, backends: &Backends) -> ApplicationGroup {
         let member = |host: &model::Host| {
-            backends.of(&Place {
+            backends.backend(&BackendAddress {
                 host: host.clone(),
-                own: None,
+                own_php: None,
             })
         };
-        Application {
+        ApplicationGroup {
             protocol: model.protocol,
             members: model.to.iter().map(member).collect(),
             balance: model.balance.clone(),
-            turn: AtomicUsize::new(0),
+            round_robin: AtomicUsize::new(0),
             rules: Rules {
                 fails: model.fails,
                 window_ms: u64::try_from(model.fail_time.as_millis()).unwrap_or(u64::MAX),
@@ -68,7 +68,7 @@ impl Application {
     }
 
     /// Ticks in which there is an answer, or an error instead.
-    pub fn patience(&self, wheel: &Wheel, answer_timeout: Duration) -> u32 {
+    pub fn timeout_ticks(&self, wheel: &Wheel, answer_timeout: Duration) -> u32 {
         let tries = self.members.len().min(MAX_TRIES) as u32;
         wheel.ticks(self.connect * tries + answer_timeout)
     }
@@ -84,21 +84,21 @@ impl Application {
             weight: 1.0,
             name_hash: 0,
         };
-        let left = || {
+        let untried = || {
             self.members
                 .iter()
                 .enumerate()
                 .filter(|(number, _)| !tried.contains(number))
         };
-        let mut all: Vec<Candidate> = left()
+        let mut all: Vec<Candidate> = untried()
             .filter(|(_, member)| member.admits(now_ms))
             .map(candidate)
             .collect();
         if all.is_empty() {
             // Better one that failed a while ago than none.
-            all = left().map(candidate).collect();
+            all = untried().map(candidate).collect();
         }
-        let turn = || self.turn.fetch_add(1, Ordering::Relaxed);
+        let turn = || self.round_robin.fetch_add(1, Ordering::Relaxed);
         let chosen = match self.balance {
             Balance::RoundRobin => balance::round_robin(&all, turn()),
             Balance::LeastConn => balance::least_loaded(&all, turn()),
@@ -108,14 +108,14 @@ impl Application {
     }
 
     /// What came of asking one.
-    pub(super) fn heard(&self, number: usize, now_ms: u64, trouble: Option<&Trouble>) {
+    pub(super) fn record_result(&self, number: usize, now_ms: u64, error: Option<&BackendError>) {
         // One that nobody can stand in for is asked in any case.
         if self.members.len() == 1 {
             return;
         }
-        match trouble {
+        match error {
             None => self.members[number].succeeded(),
-            Some(trouble) if !trouble.is_applications() => {}
+            Some(error) if !error.is_backend_error() => {}
             Some(_) => self.members[number].failed(now_ms, self.rules),
         }
     }

@@ -6,32 +6,32 @@ use rocknet_proto::fastcgi::{self, Params};
 use rocknet_proto::request::Request;
 use rocknet_proto::{scgi, uwsgi};
 
-use super::group::Application;
-use crate::gateway::variables::{self, Answerer, Place, Sink};
+use super::group::ApplicationGroup;
+use crate::gateway::variables::{self, RequestContext, VariableSink, VariableSource};
 
 /// All that goes before the content. `length` is that of content that has been received.
 pub fn write(
-    application: &Application,
+    application: &ApplicationGroup,
     request: &Request<'_>,
     path: &str,
-    place: &Place<'_>,
+    context: &RequestContext<'_>,
     length: Option<u64>,
 ) -> Result<Vec<u8>, VariableError> {
     let (name, path_info) = names(&application.mount, path);
     let root = application.root.as_deref();
-    let answerer = Answerer::Application { name, path_info, root };
-    let all = |sink: &mut dyn Sink| -> Result<(), VariableError> {
+    let source = VariableSource::Application { name, path_info, root };
+    let all = |sink: &mut dyn VariableSink| -> Result<(), VariableError> {
         if application.params.is_empty() {
-            return variables::write(&mut &mut *sink, request, answerer, place, length);
+            return variables::write(&mut &mut *sink, request, source, context, length);
         }
-        let mut spoken = Spoken {
+        let mut without_overrides = WithoutOverrides {
             sink,
             params: &application.params,
         };
-        variables::write(&mut spoken, request, answerer, place, length)?;
-        let told = application.params.iter().filter(|(_, value)| !value.is_empty());
-        for (name, value) in told {
-            spoken.sink.put(name.as_bytes(), value.as_bytes())?;
+        variables::write(&mut without_overrides, request, source, context, length)?;
+        let overrides = application.params.iter().filter(|(_, value)| !value.is_empty());
+        for (name, value) in overrides {
+            without_overrides.sink.put(name.as_bytes(), value.as_bytes())?;
         }
         Ok(())
     };
@@ -69,19 +69,19 @@ fn names<'p>(mount: &str, path: &'p str) -> (&'p str, &'p str) {
     }
 }
 
-impl<S: Sink + ?Sized> Sink for &mut S {
+impl<S: VariableSink + ?Sized> VariableSink for &mut S {
     fn put(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableError> {
         (**self).put(name, value)
     }
 }
 
 /// Leaves out what the configuration tells in other words.
-struct Spoken<'a> {
-    sink: &'a mut dyn Sink,
+struct WithoutOverrides<'a> {
+    sink: &'a mut dyn VariableSink,
     params: &'a [(String, String)],
 }
 
-impl Sink for Spoken<'_> {
+impl VariableSink for WithoutOverrides<'_> {
     fn put(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableError> {
         match self.params.iter().any(|(own, _)| own.as_bytes() == name) {
             true => Ok(()),
@@ -92,7 +92,7 @@ impl Sink for Spoken<'_> {
 
 struct Scgi(scgi::ScgiRequest);
 
-impl Sink for Scgi {
+impl VariableSink for Scgi {
     fn put(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableError> {
         // It stands first, before all that is put here.
         match name {
@@ -104,7 +104,7 @@ impl Sink for Scgi {
 
 struct Uwsgi(uwsgi::UwsgiRequest);
 
-impl Sink for Uwsgi {
+impl VariableSink for Uwsgi {
     fn put(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableError> {
         self.0.push(name, value)
     }
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_parted_behind_the_name() {
+    fn paths_are_split_after_the_name() {
         for (mount, path, name, path_info) in [
             ("", "/", "", "/"),
             ("", "/a/b", "", "/a/b"),

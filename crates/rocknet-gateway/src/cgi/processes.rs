@@ -2,13 +2,13 @@
 
 use std::time::Instant;
 
-use super::places::Places;
+use super::permits::Permits;
 use super::reaper::Reaper;
 
 /// The programs of one server that run or wait for a place.
 #[derive(Default)]
 pub struct Processes {
-    pub(super) places: Places,
+    pub(super) permits: Permits,
     pub(super) reaper: Reaper,
 }
 

@@ -7,19 +7,19 @@ use std::time::Duration;
 use rocknet_config::model::Cgi;
 use tokio::sync::Semaphore;
 
-use super::places::Permit;
+use super::permits::ProgramPermit;
 use super::processes::Processes;
-use crate::gateway::trouble::Trouble;
+use crate::gateway::error::BackendError;
 
 /// The programs of a folder.
 pub struct Programs {
-    pub queue: Duration,
-    pub time: Duration,
-    pub output: u64,
+    pub queue_timeout: Duration,
+    pub time_limit: Duration,
+    pub max_output: u64,
     pub params: Vec<(String, String)>,
     /// Whom they run as, where the site says so.
     pub user: Option<Box<str>>,
-    pub(super) places: Arc<Semaphore>,
+    pub(super) permits: Arc<Semaphore>,
     /// Those of the whole server.
     pub(super) processes: Arc<Processes>,
 }
@@ -27,18 +27,18 @@ pub struct Programs {
 impl Programs {
     pub fn new(root: &Path, cgi: &Cgi, user: Option<&str>, processes: &Arc<Processes>) -> Programs {
         Programs {
-            queue: cgi.queue,
-            time: cgi.time,
-            output: cgi.output,
+            queue_timeout: cgi.queue,
+            time_limit: cgi.time,
+            max_output: cgi.output,
             params: cgi.params.clone().into_iter().collect(),
             user: user.map(Box::from),
-            places: processes.places.of(root, cgi),
+            permits: processes.permits.for_folder(root, cgi),
             processes: Arc::clone(processes),
         }
     }
 
-    /// Waits for a place.
-    pub async fn enter(&self) -> Result<Permit, Trouble> {
-        self.processes.places.enter(&self.places).await
+    /// WaitingGuard for a place.
+    pub async fn acquire(&self) -> Result<ProgramPermit, BackendError> {
+        self.processes.permits.acquire(&self.permits).await
     }
 }

@@ -15,8 +15,8 @@ use std::time::Duration;
 use rocknet_config::model::{Host, PhpVersion};
 use rocknet_io::epoll::ParkedConnection;
 
+use super::error::BackendError;
 use super::socket::{Lookups, Socket};
-use super::trouble::Trouble;
 use crate::php::PhpSockets;
 use rocknet_handler::breaker::{Breaker, Rules};
 use rocknet_handler::clock::TimeSource;
@@ -27,44 +27,44 @@ use rocknet_handler::services::Services;
 const MAX_REQUESTS: usize = 1024;
 /// A new connection that has not been heard for so long waits for a process, most likely: one that is free answers a quick
 /// page sooner, and where pages are slow, a connection more costs nothing that counts.
-const UNHEARD_MS: u64 = 20;
-/// One that was reached in this time and is gone is being started again, most likely: that is waited for.
+const PENDING_MS: u64 = 20;
+/// One that was reached in this time and is gone is being started again, most likely: that is may_wait for.
 const RESTART_MS: u64 = 10_000;
 
 pub struct Backend {
-    place: Place,
+    address: BackendAddress,
     /// Connections at rest in all backends of the server.
-    resting: Arc<AtomicUsize>,
+    idle_count: Arc<AtomicUsize>,
     /// What is known of the PHP that RockNet starts itself.
     php: Arc<PhpSockets>,
     lookups: Lookups,
     time: TimeSource,
     idle: Mutex<VecDeque<(ParkedConnection, u64)>>,
     /// New connections of which nothing was heard yet, in their order, and since when.
-    unheard: Mutex<BTreeMap<u64, u64>>,
+    pending: Mutex<BTreeMap<u64, u64>>,
     next: AtomicU64,
     requests: AtomicUsize,
     /// `breaker` remembers something: nobody needs its lock before.
-    is_doubted: AtomicBool,
+    breaker_has_state: AtomicBool,
     breaker: Mutex<Breaker>,
     /// Set when it answers, for whoever restarts the PHP that RockNet runs itself.
-    answered: Option<Arc<AtomicBool>>,
+    responded: Option<Arc<AtomicBool>>,
     /// When it was reached the last time, in milliseconds of uptime, with one added so that 0 means never.
-    reached_ms: AtomicU64,
+    last_reached_ms: AtomicU64,
 }
 
 /// Where an application listens.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct BackendAddress {
     pub host: Host,
     /// It is PHP, and RockNet runs it.
-    pub own: Option<PhpVersion>,
+    pub own_php: Option<PhpVersion>,
 }
 
 /// As it is written.
-impl fmt::Display for Place {
+impl fmt::Display for BackendAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.own {
+        match self.own_php {
             Some(version) => version.fmt(f),
             None => self.host.fmt(f),
         }
@@ -72,87 +72,87 @@ impl fmt::Display for Place {
 }
 
 /// Counts a request for as long as it lives.
-pub struct Counted(Arc<Backend>);
+pub struct InFlightGuard(Arc<Backend>);
 
-impl Counted {
+impl InFlightGuard {
     pub fn backend(&self) -> &Backend {
         &self.0
     }
 }
 
-impl Drop for Counted {
+impl Drop for InFlightGuard {
     fn drop(&mut self) {
         self.0.requests.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 /// A new connection, until something is heard of it.
-pub struct Unheard {
+pub struct PendingConnection {
     backend: Arc<Backend>,
     number: u64,
 }
 
-impl Unheard {
+impl PendingConnection {
     /// The first of an answer has come.
-    pub fn heard(self) {
-        if let Some(answered) = &self.backend.answered {
-            answered.store(true, Ordering::Relaxed);
+    pub fn response_received(self) {
+        if let Some(responded) = &self.backend.responded {
+            responded.store(true, Ordering::Relaxed);
         }
     }
 }
 
-impl Drop for Unheard {
+impl Drop for PendingConnection {
     fn drop(&mut self) {
-        lock(&self.backend.unheard).remove(&self.number);
+        lock(&self.backend.pending).remove(&self.number);
     }
 }
 
 /// A connection in use.
-pub struct Connected {
+pub struct BackendConnection {
     pub socket: Socket,
     pub is_new: bool,
     /// Dropped when something is heard.
-    pub unheard: Option<Unheard>,
+    pub pending: Option<PendingConnection>,
     /// Counts for as long as it lives; a program is counted elsewhere.
-    pub place: Option<Counted>,
+    pub in_flight: Option<InFlightGuard>,
 }
 
 impl Backend {
     pub(super) fn new(
-        place: Place,
-        resting: &Arc<AtomicUsize>,
+        address: BackendAddress,
+        idle_count: &Arc<AtomicUsize>,
         php: &Arc<PhpSockets>,
         lookups: &Lookups,
         time: &TimeSource,
     ) -> Backend {
-        let answered = match (&place.host, place.own) {
+        let responded = match (&address.host, address.own_php) {
             (Host::Unix(socket), Some(_)) => Some(php.responded(socket)),
             _ => None,
         };
         Backend {
-            answered,
-            place,
-            resting: Arc::clone(resting),
+            responded,
+            address,
+            idle_count: Arc::clone(idle_count),
             php: Arc::clone(php),
             lookups: lookups.clone(),
             time: time.clone(),
             idle: Mutex::default(),
-            unheard: Mutex::default(),
+            pending: Mutex::default(),
             next: AtomicU64::new(0),
-            is_doubted: AtomicBool::new(false),
+            breaker_has_state: AtomicBool::new(false),
             breaker: Mutex::default(),
             requests: AtomicUsize::new(0),
-            reached_ms: AtomicU64::new(0),
+            last_reached_ms: AtomicU64::new(0),
         }
     }
 
-    pub fn place(&self) -> &Place {
-        &self.place
+    pub fn address(&self) -> &BackendAddress {
+        &self.address
     }
 
     /// What keeps the PHP that RockNet starts itself from running.
-    pub fn own_trouble(&self) -> Option<String> {
-        match (&self.place.host, self.place.own) {
+    pub fn own_failure(&self) -> Option<String> {
+        match (&self.address.host, self.address.own_php) {
             (Host::Unix(socket), Some(_)) => self.php.failure(socket),
             _ => None,
         }
@@ -164,63 +164,63 @@ impl Backend {
     }
 
     /// A connection that was kept and still stands.
-    pub fn kept(self: &Arc<Backend>) -> Option<Connected> {
+    pub fn take_idle(self: &Arc<Backend>) -> Option<BackendConnection> {
         loop {
             // The youngest first: the older ones may go when there is little to do.
             let (idle, _) = lock(&self.idle).pop_back()?;
-            self.resting.fetch_sub(1, Ordering::Relaxed);
+            self.idle_count.fetch_sub(1, Ordering::Relaxed);
             if let Some(link) = idle.resume() {
-                return Some(Connected {
+                return Some(BackendConnection {
                     socket: Socket::Server(link),
                     is_new: false,
-                    unheard: None,
-                    place: Some(self.enter().ok()?),
+                    pending: None,
+                    in_flight: Some(self.begin_request().ok()?),
                 });
             }
         }
     }
 
-    fn kept_longest(&self) -> Option<ParkedConnection> {
+    fn take_oldest_idle(&self) -> Option<ParkedConnection> {
         let (idle, _) = lock(&self.idle).pop_front()?;
-        self.resting.fetch_sub(1, Ordering::Relaxed);
+        self.idle_count.fetch_sub(1, Ordering::Relaxed);
         Some(idle)
     }
 
     /// Keeps a connection whose request is over, unless `most` are kept or somebody waits for what it holds.
-    pub fn keep(&self, connected: Connected, most: usize) {
-        let Connected { socket, place, .. } = connected;
-        drop(place);
+    pub fn put_idle(&self, connection: BackendConnection, max_idle: usize) {
+        let BackendConnection { socket, in_flight, .. } = connection;
+        drop(in_flight);
         let now = self.time.uptime_ms();
-        self.reached_ms.store(now + 1, Ordering::Relaxed);
-        let oldest = lock(&self.unheard).first_key_value().map(|(_, since)| *since);
-        if oldest.is_some_and(|since| now.saturating_sub(since) >= UNHEARD_MS) {
+        self.last_reached_ms.store(now + 1, Ordering::Relaxed);
+        let oldest = lock(&self.pending).first_key_value().map(|(_, since)| *since);
+        if oldest.is_some_and(|since| now.saturating_sub(since) >= PENDING_MS) {
             return;
         }
-        let Some(resting) = socket.rest() else { return };
+        let Some(resting) = socket.into_idle() else { return };
         let mut all = lock(&self.idle);
-        if all.len() < most {
+        if all.len() < max_idle {
             all.push_back((resting, now));
-            self.resting.fetch_add(1, Ordering::Relaxed);
+            self.idle_count.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// A new connection. Where there is no other application to turn to, one that is full or is being started again is
-    /// `waited` for.
+    /// `may_wait` for.
     pub async fn connect(
         self: &Arc<Backend>,
         services: &Services,
-        patience: Duration,
-        waited: bool,
-    ) -> Result<Connected, Trouble> {
-        let place = self.enter()?;
+        timeout: Duration,
+        may_wait: bool,
+    ) -> Result<BackendConnection, BackendError> {
+        let in_flight = self.begin_request()?;
         // A new one wants a process. One that rests gives its own, or all could rest while this one waits.
-        drop(self.kept_longest());
+        drop(self.take_oldest_idle());
         let wheel = &services.wheel;
         let (deadline, pause) = (wheel.deadline(), wheel.deadline());
-        deadline.set(wheel.ticks(patience));
+        deadline.set(wheel.ticks(timeout));
         let connect = async || {
             services.connect_limiter.acquire().await;
-            Socket::connect(&self.place.host, &self.lookups).await
+            Socket::connect(&self.address.host, &self.lookups).await
         };
         // What came of it before tells more than that the time is over.
         let mut refused = None;
@@ -229,61 +229,61 @@ impl Backend {
                 Some(connected) => connected,
                 None => {
                     let error = refused.take().unwrap_or_else(|| ErrorKind::TimedOut.into());
-                    return Err(past_time(error));
+                    return Err(connect_error(error));
                 }
             };
             let error = match connected {
                 Ok(socket) => {
-                    self.reached_ms.store(self.time.uptime_ms() + 1, Ordering::Relaxed);
-                    return Ok(Connected {
+                    self.last_reached_ms.store(self.time.uptime_ms() + 1, Ordering::Relaxed);
+                    return Ok(BackendConnection {
                         socket,
                         is_new: true,
-                        unheard: Some(self.unheard()),
-                        place: Some(place),
+                        pending: Some(self.pending()),
+                        in_flight: Some(in_flight),
                     });
                 }
                 Err(error) => error,
             };
-            if !waited || !self.may_come(&error) {
-                return Err(past_time(error));
+            if !may_wait || !self.is_worth_retrying(&error) {
+                return Err(connect_error(error));
             }
             pause.set(1);
             if deadline.within(pause.past()).await.is_none() {
-                return Err(past_time(error));
+                return Err(connect_error(error));
             }
             refused = Some(error);
         }
     }
 
-    fn unheard(self: &Arc<Backend>) -> Unheard {
+    fn pending(self: &Arc<Backend>) -> PendingConnection {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        lock(&self.unheard).insert(number, self.time.uptime_ms());
+        lock(&self.pending).insert(number, self.time.uptime_ms());
         let backend = Arc::clone(self);
-        Unheard { backend, number }
+        PendingConnection { backend, number }
     }
 
-    fn enter(self: &Arc<Backend>) -> Result<Counted, Trouble> {
+    fn begin_request(self: &Arc<Backend>) -> Result<InFlightGuard, BackendError> {
         let before = self.requests.fetch_add(1, Ordering::Relaxed);
-        // Counted already, so that leaving it counts it down.
-        let place = Counted(Arc::clone(self));
+        // InFlightGuard already, so that leaving it counts it down.
+        let in_flight = InFlightGuard(Arc::clone(self));
         if before < MAX_REQUESTS {
-            Ok(place)
+            Ok(in_flight)
         } else {
-            Err(Trouble::Full)
+            Err(BackendError::Full)
         }
     }
 
     /// Whether it is worth trying again a moment later.
-    fn may_come(&self, error: &io::Error) -> bool {
+    fn is_worth_retrying(&self, error: &io::Error) -> bool {
         match error.kind() {
             // A socket file says so when its queue is full.
             ErrorKind::WouldBlock => true,
             ErrorKind::NotFound | ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset => {
                 // Our own is being started, unless that is known to have failed.
-                if self.place.own.is_some() {
-                    return self.own_trouble().is_none();
+                if self.address.own_php.is_some() {
+                    return self.own_failure().is_none();
                 }
-                let reached = self.reached_ms.load(Ordering::Relaxed);
+                let reached = self.last_reached_ms.load(Ordering::Relaxed);
                 reached != 0 && self.time.uptime_ms().saturating_sub(reached) < RESTART_MS
             }
             _ => false,
@@ -292,23 +292,23 @@ impl Backend {
 
     /// Whether its answers give no reason to leave it alone.
     pub fn admits(&self, now_ms: u64) -> bool {
-        !self.is_doubted.load(Ordering::Relaxed) || lock(&self.breaker).admits(now_ms)
+        !self.breaker_has_state.load(Ordering::Relaxed) || lock(&self.breaker).admits(now_ms)
     }
 
     /// A request goes there.
     pub fn begin(&self, now_ms: u64, rules: Rules) {
-        if self.is_doubted.load(Ordering::Relaxed) {
+        if self.breaker_has_state.load(Ordering::Relaxed) {
             lock(&self.breaker).begin(now_ms, rules);
         }
     }
 
     /// An answer has begun.
     pub fn succeeded(&self) {
-        if self.is_doubted.load(Ordering::Relaxed) {
+        if self.breaker_has_state.load(Ordering::Relaxed) {
             if lock(&self.breaker).succeeded() {
-                tracing::info!(application = %self.place, "answers again");
+                tracing::info!(application = %self.address, "answers again");
             }
-            self.is_doubted.store(false, Ordering::Relaxed);
+            self.breaker_has_state.store(false, Ordering::Relaxed);
         }
     }
 
@@ -316,16 +316,16 @@ impl Backend {
     pub fn failed(&self, now_ms: u64, rules: Rules) {
         let mut breaker = lock(&self.breaker);
         if breaker.failed(now_ms, rules) {
-            tracing::warn!(application = %self.place, "failed {} times, and is left alone for a while", rules.fails);
+            tracing::warn!(application = %self.address, "failed {} times, and is left alone for a while", rules.fails);
         }
-        self.is_doubted.store(!breaker.is_closed(), Ordering::Relaxed);
+        self.breaker_has_state.store(!breaker.is_closed(), Ordering::Relaxed);
     }
 
     pub(super) fn close_idle(&self, is_old: impl Fn(u64) -> bool) {
         let mut idle = lock(&self.idle);
         let before = idle.len();
         idle.retain(|(_, since)| !is_old(*since));
-        self.resting.fetch_sub(before - idle.len(), Ordering::Relaxed);
+        self.idle_count.fetch_sub(before - idle.len(), Ordering::Relaxed);
     }
 }
 
@@ -336,10 +336,10 @@ impl Drop for Backend {
 }
 
 /// Why there was no connection all the time.
-fn past_time(error: io::Error) -> Trouble {
+fn connect_error(error: io::Error) -> BackendError {
     match error.kind() {
-        ErrorKind::WouldBlock => Trouble::Full,
-        _ => Trouble::Unreachable(error),
+        ErrorKind::WouldBlock => BackendError::Full,
+        _ => BackendError::Unreachable(error),
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use super::backend::{Backend, Place};
+use super::backend::{Backend, BackendAddress};
 use super::socket::Lookups;
 use crate::php::PhpSockets;
 use rocknet_handler::clock::TimeSource;
@@ -14,9 +14,9 @@ const IDLE_MS: u64 = 1000;
 
 pub struct Backends {
     /// Those in use by some snapshot.
-    all: Mutex<BTreeMap<Place, Weak<Backend>>>,
+    all: Mutex<BTreeMap<BackendAddress, Weak<Backend>>>,
     /// Connections at rest in all of them. Mostly there are none, and then nothing has to be looked at.
-    resting: Arc<AtomicUsize>,
+    idle_count: Arc<AtomicUsize>,
     php: Arc<PhpSockets>,
     lookups: Lookups,
     time: TimeSource,
@@ -26,46 +26,46 @@ impl Backends {
     pub fn new(php: Arc<PhpSockets>, time: TimeSource) -> Backends {
         Backends {
             all: Mutex::default(),
-            resting: Arc::default(),
+            idle_count: Arc::default(),
             lookups: Lookups::default(),
             php,
             time,
         }
     }
 
-    /// Returns the backend at a place. Routes of one configuration and of the next share it.
-    pub fn of(&self, place: &Place) -> Arc<Backend> {
+    /// Returns the backend at a address. Routes of one configuration and of the next share it.
+    pub fn backend(&self, address: &BackendAddress) -> Arc<Backend> {
         let mut all = self.lock();
-        if let Some(backend) = all.get(place).and_then(Weak::upgrade) {
+        if let Some(backend) = all.get(address).and_then(Weak::upgrade) {
             return backend;
         }
         all.retain(|_, backend| backend.strong_count() > 0);
         let backend = Arc::new(Backend::new(
-            place.clone(),
-            &self.resting,
+            address.clone(),
+            &self.idle_count,
             &self.php,
             &self.lookups,
             &self.time,
         ));
-        all.insert(place.clone(), Arc::downgrade(&backend));
+        all.insert(address.clone(), Arc::downgrade(&backend));
         backend
     }
 
     /// Closes connections that have rested too long. Called by each worker at each tick.
     pub fn tick(&self) {
-        if self.resting.load(Ordering::Relaxed) > 0 {
+        if self.idle_count.load(Ordering::Relaxed) > 0 {
             let now = self.time.uptime_ms();
-            self.close_all(|since| now.saturating_sub(since) >= IDLE_MS);
+            self.close_idle_connections(|since| now.saturating_sub(since) >= IDLE_MS);
         }
     }
 
     /// Closes connections at rest. Called by a worker that ticks no more: the others would do it if there were any.
-    pub fn rest(&self) {
-        self.close_all(|_| true);
+    pub fn close_all_idle(&self) {
+        self.close_idle_connections(|_| true);
     }
 
-    fn close_all(&self, is_old: impl Fn(u64) -> bool) {
-        if self.resting.load(Ordering::Relaxed) == 0 {
+    fn close_idle_connections(&self, is_old: impl Fn(u64) -> bool) {
+        if self.idle_count.load(Ordering::Relaxed) == 0 {
             return;
         }
         let all: Vec<Arc<Backend>> = self.lock().values().filter_map(Weak::upgrade).collect();
@@ -75,7 +75,7 @@ impl Backends {
     }
 
     /// Nothing that can panic runs while it is locked.
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Place, Weak<Backend>>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<BackendAddress, Weak<Backend>>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

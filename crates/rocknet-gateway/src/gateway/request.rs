@@ -3,8 +3,8 @@
 use rocknet_proto::fields::Known;
 use rocknet_proto::method::Method;
 
-use super::trouble::Trouble;
-use super::variables::Place;
+use super::error::BackendError;
+use super::variables::RequestContext;
 use rocknet_handler::exchange::{Exchange, RequestBody};
 use rocknet_handler::spool::SpoolWriter;
 
@@ -24,7 +24,7 @@ impl BackendRequest {
     /// # Errors
     ///
     /// The client has not sent all of it, or it could not be kept.
-    pub async fn receive(mut exchange: Exchange) -> Result<BackendRequest, Trouble> {
+    pub async fn receive(mut exchange: Exchange) -> Result<BackendRequest, BackendError> {
         let mut body = std::mem::replace(&mut exchange.body, RequestBody::empty());
         let mut body_length = None;
         if !body.is_empty() {
@@ -32,7 +32,7 @@ impl BackendRequest {
             let bounds = route.server.spool.clone();
             let spool = SpoolWriter::new(&exchange.services.spool, bounds, route.body_memory, route.priority);
             // Boxed, because most requests have no body, and the future of each would be larger.
-            body_length = Some(Box::pin(body.spool(spool)).await.map_err(Trouble::Content)?);
+            body_length = Some(Box::pin(body.spool(spool)).await.map_err(BackendError::RequestBody)?);
         }
         Ok(BackendRequest {
             exchange,
@@ -46,7 +46,7 @@ impl BackendRequest {
     }
 
     /// Returns the facts that variables are made of, beside the request itself.
-    pub fn place(&self) -> Place<'_> {
+    pub fn context(&self) -> RequestContext<'_> {
         let Exchange {
             services,
             route,
@@ -55,7 +55,7 @@ impl BackendRequest {
             user,
             ..
         } = &self.exchange;
-        Place {
+        RequestContext {
             site: &route.label.site,
             address: &services.address,
             client: *client,

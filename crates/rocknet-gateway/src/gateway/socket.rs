@@ -14,12 +14,12 @@ use tokio::io::{AsyncRead, ReadBuf};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
-use crate::gateway::program::Program;
+use crate::gateway::cgi_program::CgiProgram;
 use rocknet_handler::port_exhaustion;
 
 /// Names that are looked up at once, for all workers. Each takes a thread for as long as the system asks about, which may be
 /// half a minute, and nothing cuts that short for a request that has been given up.
-const LOOKUPS: usize = 16;
+const MAX_LOOKUPS: usize = 16;
 
 /// The lookups that the applications of one server may have under way. All clones count together.
 #[derive(Clone)]
@@ -27,7 +27,7 @@ pub struct Lookups(Arc<Semaphore>);
 
 impl Default for Lookups {
     fn default() -> Lookups {
-        Lookups(Arc::new(Semaphore::new(LOOKUPS)))
+        Lookups(Arc::new(Semaphore::new(MAX_LOOKUPS)))
     }
 }
 
@@ -36,7 +36,7 @@ pub enum Socket {
     /// too another worker may take it over.
     Server(EpollStream),
     /// A program that was started for one request.
-    Program(Box<Program>),
+    Program(Box<CgiProgram>),
 }
 
 impl Socket {
@@ -54,7 +54,7 @@ impl Socket {
             Socket::Server(link) => link.poll_recv(context, buffer),
             Socket::Program(program) => {
                 let mut read = ReadBuf::new(buffer);
-                ready!(Pin::new(&mut program.output).poll_read(context, &mut read))?;
+                ready!(Pin::new(&mut program.stdout).poll_read(context, &mut read))?;
                 let length = read.filled().len();
                 Poll::Ready(Ok(Received::Borrowed(&buffer[..length])))
             }
@@ -62,7 +62,7 @@ impl Socket {
     }
 
     /// Takes what is in the queue. Ready when that is empty; but what was taken may come back into it: this is to be called
-    /// before anything else each time, and [`Socket::has_left`] tells when there is no more of that.
+    /// before anything else each time, and [`Socket::is_flushed`] tells when there is no more of that.
     pub fn poll_send(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>> {
         match self {
             Socket::Server(link) => {
@@ -80,21 +80,21 @@ impl Socket {
     }
 
     /// Whether all that was taken has left. What has not is in the queue again, and is to be sent first.
-    pub fn has_left(&mut self, queue: &mut SendQueue) -> bool {
+    pub fn is_flushed(&mut self, queue: &mut SendQueue) -> bool {
         let Socket::Server(link) = self else { return true };
         link.flush();
         let unsent = link.take_unsent();
-        let has_left = unsent.is_none();
+        let is_flushed = unsent.is_none();
         if let Some(unsent) = unsent {
             queue.put_back(unsent);
         }
-        has_left
+        is_flushed
     }
 
     /// A piece of what it says on a stream of its own; 0 where there is none.
-    pub fn poll_complaint(&mut self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+    pub fn poll_stderr(&mut self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
         match self {
-            Socket::Program(program) => program.poll_complaint(context, buffer),
+            Socket::Program(program) => program.poll_stderr(context, buffer),
             Socket::Server(_) => Poll::Ready(Ok(0)),
         }
     }
@@ -102,23 +102,23 @@ impl Socket {
     /// Nothing more is written. Servers are told by the length of the content, programs by the end of their input.
     pub fn end_writing(&mut self) {
         if let Socket::Program(program) = self {
-            program.input = None;
+            program.stdin = None;
         }
     }
 
     /// The end of what was read: whether it was meant.
-    pub fn is_whole(&self) -> bool {
+    pub fn has_ended_cleanly(&self) -> bool {
         match self {
-            Socket::Program(program) => program.process.ends_itself(),
+            Socket::Program(program) => program.process.has_not_been_killed(),
             Socket::Server(_) => true,
         }
     }
 
     /// Puts it aside; a program, which serves one request, is left to end.
-    pub fn rest(self) -> Option<ParkedConnection> {
+    pub fn into_idle(self) -> Option<ParkedConnection> {
         match self {
             Socket::Program(mut program) => {
-                program.process.leave();
+                program.process.release();
                 None
             }
             Socket::Server(link) => link.park(),
@@ -142,11 +142,11 @@ async fn connect_to_any(addresses: &[SocketAddr]) -> io::Result<EpollStream> {
 }
 
 async fn look_up(name: &str, port: u16, lookups: &Lookups) -> io::Result<Vec<SocketAddr>> {
-    let place = Arc::clone(&lookups.0).acquire_owned().await.map_err(io::Error::other)?;
+    let permit = Arc::clone(&lookups.0).acquire_owned().await.map_err(io::Error::other)?;
     let name = name.to_owned();
     let found = spawn_blocking(move || {
         // Taken along: whoever leaves does not end this.
-        let _place = place;
+        let _permit = permit;
         (name.as_str(), port).to_socket_addrs().map(Iterator::collect)
     });
     found.await.map_err(io::Error::other)?
@@ -167,13 +167,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn so_many_names_are_looked_up_at_once() {
+    fn concurrent_lookups_are_bounded() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port to listen at");
         let port = listener.local_addr().expect("its address").port();
         let host = Host::Name("localhost".to_owned(), port);
         Runtime::new(16).expect("a runtime").block_on(async {
             let lookups = Lookups::default();
-            let all = lookups.0.acquire_many(LOOKUPS as u32).await.expect("places");
+            let all = lookups.0.acquire_many(MAX_LOOKUPS as u32).await.expect("places");
             let mut connect = pin!(Socket::connect(&host, &lookups));
             poll_fn(|context| {
                 assert!(connect.as_mut().poll(context).is_pending());
@@ -183,12 +183,12 @@ mod tests {
             assert_eq!(lookups.0.available_permits(), 0);
             drop(all);
             assert!(matches!(connect.await, Ok(Socket::Server(_))));
-            assert_eq!(lookups.0.available_permits(), LOOKUPS);
+            assert_eq!(lookups.0.available_permits(), MAX_LOOKUPS);
         });
     }
 
     #[test]
-    fn what_finds_no_room_comes_back_and_arrives_in_order() {
+    fn unsent_bytes_return_and_arrive_in_order() {
         const PIECE: usize = 1000;
         // Far more than the system holds for a socket file.
         const PIECES: usize = 2000;
@@ -216,14 +216,14 @@ mod tests {
                 let is_taken = queue.is_empty();
                 drain_events().await;
                 // Nothing was read, and it was all taken: what is back had no room.
-                returned += usize::from(!socket.has_left(&mut queue) && is_taken);
+                returned += usize::from(!socket.is_flushed(&mut queue) && is_taken);
             }
             assert!(returned > 0 && !queue.is_empty());
             go_on.send(()).expect("the application");
             poll_fn(|context| socket.poll_send(context, &mut queue))
                 .await
                 .expect("sent");
-            assert!(socket.has_left(&mut queue) && socket.rest().is_some());
+            assert!(socket.is_flushed(&mut queue) && socket.into_idle().is_some());
         });
         assert!(application.join().expect("what it has read") == content);
     }

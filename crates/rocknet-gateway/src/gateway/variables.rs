@@ -13,18 +13,18 @@ use rocknet_files::script::Script;
 use rocknet_handler::exchange::{Client, TlsInfo};
 
 /// Where variables are written to.
-pub trait Sink {
+pub trait VariableSink {
     fn put(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableError>;
 }
 
-impl Sink for Params<'_> {
+impl VariableSink for Params<'_> {
     fn put(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableError> {
         self.push(name, value)
     }
 }
 
 /// Where a request came in, and from whom.
-pub struct Place<'a> {
+pub struct RequestContext<'a> {
     pub site: &'a str,
     pub address: &'a Address,
     pub client: Client,
@@ -52,7 +52,7 @@ const NOT_PASSED: [&str; 12] = [
 
 /// What the variables say that answers.
 #[derive(Clone, Copy)]
-pub enum Answerer<'a> {
+pub enum VariableSource<'a> {
     /// A file.
     Script(&'a Script),
     Application {
@@ -67,10 +67,10 @@ pub enum Answerer<'a> {
 
 /// Writes all variables. `length` is that of content that has been received.
 pub fn write(
-    params: &mut impl Sink,
+    params: &mut impl VariableSink,
     request: &Request<'_>,
-    answerer: Answerer<'_>,
-    place: &Place<'_>,
+    source: VariableSource<'_>,
+    context: &RequestContext<'_>,
     length: Option<u64>,
 ) -> Result<(), VariableError> {
     let query = request.query.unwrap_or_default();
@@ -89,9 +89,9 @@ pub fn write(
     ] {
         params.put(name.as_bytes(), value)?;
     }
-    match answerer {
-        Answerer::Script(script) => script_names(params, script)?,
-        Answerer::Application { name, path_info, root } => {
+    match source {
+        VariableSource::Script(script) => script_names(params, script)?,
+        VariableSource::Application { name, path_info, root } => {
             params.put(b"SCRIPT_NAME", name.as_bytes())?;
             params.put(b"PATH_INFO", path_info.as_bytes())?;
             params.put(b"DOCUMENT_URI", &[name.as_bytes(), path_info.as_bytes()].concat())?;
@@ -101,15 +101,15 @@ pub fn write(
         }
     }
     content(params, request, length)?;
-    ends(params, request, place)?;
-    if let Some(user) = place.user {
+    connection_variables(params, request, context)?;
+    if let Some(user) = context.user {
         params.put(b"AUTH_TYPE", b"Basic")?;
         params.put(b"REMOTE_USER", user.as_bytes())?;
     }
-    fields(params, request, place.user.is_some())
+    fields(params, request, context.user.is_some())
 }
 
-fn script_names(params: &mut impl Sink, script: &Script) -> Result<(), VariableError> {
+fn script_names(params: &mut impl VariableSink, script: &Script) -> Result<(), VariableError> {
     let root = script.root.as_encoded_bytes();
     let document_uri = [&*script.name, &*script.path_info].concat();
     for (name, value) in [
@@ -129,43 +129,47 @@ fn script_names(params: &mut impl Sink, script: &Script) -> Result<(), VariableE
     Ok(())
 }
 
-fn content(params: &mut impl Sink, request: &Request<'_>, length: Option<u64>) -> Result<(), VariableError> {
+fn content(params: &mut impl VariableSink, request: &Request<'_>, length: Option<u64>) -> Result<(), VariableError> {
     if let Some(media_type) = request.fields.get(Known::ContentType) {
         params.put(b"CONTENT_TYPE", media_type)?;
     }
     match (length, request.fields.get(Known::ContentLength)) {
         (Some(length), _) => params.put(b"CONTENT_LENGTH", length.to_string().as_bytes()),
         // There is none, and the client has said so.
-        (None, Some(told)) => params.put(b"CONTENT_LENGTH", told),
+        (None, Some(length_field)) => params.put(b"CONTENT_LENGTH", length_field),
         (None, None) => Ok(()),
     }
 }
 
 /// Both ends of the connection.
-fn ends(params: &mut impl Sink, request: &Request<'_>, place: &Place<'_>) -> Result<(), VariableError> {
+fn connection_variables(
+    params: &mut impl VariableSink,
+    request: &Request<'_>,
+    context: &RequestContext<'_>,
+) -> Result<(), VariableError> {
     let authority = Authority::parse(request.authority);
     let mut buffer = [0; HOST_BUFFER];
     let host = authority.as_ref().map(|authority| authority.lower_host(&mut buffer));
     // What the client calls the server is taken only where the site has no name of its own.
-    let name = if is_name(place.site) {
-        place.site
+    let name = if is_name(context.site) {
+        context.site
     } else {
         host.unwrap_or("localhost")
     };
     params.put(b"SERVER_NAME", name.as_bytes())?;
-    let usual = if place.secure.is_some() { 443 } else { 80 };
-    let told = || authority.as_ref().and_then(|authority| authority.port);
-    let port = place
+    let usual = if context.secure.is_some() { 443 } else { 80 };
+    let port_of_authority = || authority.as_ref().and_then(|authority| authority.port);
+    let port = context
         .address
         .port()
         .filter(|port| *port != 0)
-        .or_else(told)
+        .or_else(port_of_authority)
         .unwrap_or(usual);
     params.put(b"SERVER_PORT", port.to_string().as_bytes())?;
-    if let Address::Tcp { ip: Some(ip), .. } = place.address {
+    if let Address::Tcp { ip: Some(ip), .. } = context.address {
         params.put(b"SERVER_ADDR", ip.to_string().as_bytes())?;
     }
-    match place.client {
+    match context.client {
         Client::Ip { address, port } => {
             params.put(b"REMOTE_ADDR", address.to_canonical().to_string().as_bytes())?;
             // Proxies in front mostly do not tell it.
@@ -178,9 +182,9 @@ fn ends(params: &mut impl Sink, request: &Request<'_>, place: &Place<'_>) -> Res
     }
     params.put(
         b"REQUEST_SCHEME",
-        if place.secure.is_some() { b"https" } else { b"http" },
+        if context.secure.is_some() { b"https" } else { b"http" },
     )?;
-    if let Some(secure) = place.secure {
+    if let Some(secure) = context.secure {
         params.put(b"HTTPS", b"on")?;
         if let Some(client) = &secure.client {
             params.put(b"SSL_CLIENT_VERIFY", b"SUCCESS")?;
@@ -196,7 +200,7 @@ fn is_name(site: &str) -> bool {
 }
 
 /// `is_verified`: the server has verified the password, so that no script needs to see it (RFC 3875 §4.1.18).
-fn fields(params: &mut impl Sink, request: &Request<'_>, is_verified: bool) -> Result<(), VariableError> {
+fn fields(params: &mut impl VariableSink, request: &Request<'_>, is_verified: bool) -> Result<(), VariableError> {
     if !request.authority.is_empty() {
         params.put(b"HTTP_HOST", request.authority)?;
     }

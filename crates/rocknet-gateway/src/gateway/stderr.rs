@@ -1,63 +1,63 @@
 //! What an application writes to its error stream, on its way to the error log.
 
-/// Bytes of one request's complaints that are logged: a script that warns in a loop is not to fill the disk.
+/// Bytes of one request's stderr_log that are logged: a script that warns in a loop is not to fill the disk.
 const MAX_BYTES: usize = 8 * 1024;
 /// Bytes of one line.
 const MAX_LINE: usize = 2 * 1024;
 
 /// Collects lines, which may come in pieces, and logs them with the site and the script they belong to.
-pub struct Complaints {
-    /// What it comes from: `PHP`.
-    from: &'static str,
+pub struct StderrLog {
+    /// What it comes source: `PHP`.
+    source: &'static str,
     site: Box<str>,
     script: Box<str>,
     line: Vec<u8>,
-    room: usize,
+    remaining: usize,
 }
 
-impl Complaints {
-    pub fn new(from: &'static str, site: &str, script: &str) -> Complaints {
-        Complaints {
-            from,
+impl StderrLog {
+    pub fn new(source: &'static str, site: &str, script: &str) -> StderrLog {
+        StderrLog {
+            source,
             site: site.into(),
             script: script.into(),
             line: Vec::new(),
-            room: MAX_BYTES,
+            remaining: MAX_BYTES,
         }
     }
 
     pub fn add(&mut self, bytes: &[u8]) {
-        let taken = &bytes[..bytes.len().min(self.room)];
+        let taken = &bytes[..bytes.len().min(self.remaining)];
         let mut rest = taken;
         while let Some(end) = memchr::memchr(b'\n', rest) {
             self.line.extend_from_slice(&rest[..end]);
-            self.tell();
+            self.log_line();
             rest = &rest[end + 1..];
         }
         self.line.extend_from_slice(rest);
         if self.line.len() > MAX_LINE {
-            self.tell();
+            self.log_line();
         }
-        let was_open = self.room > 0;
-        self.room -= taken.len();
+        let was_open = self.remaining > 0;
+        self.remaining -= taken.len();
         if was_open && taken.len() < bytes.len() {
-            self.tell();
-            tracing::warn!(site = %self.site, script = %self.script, "{}: more than {MAX_BYTES} bytes of messages; the rest is left out", self.from);
-            self.room = 0;
+            self.log_line();
+            tracing::warn!(site = %self.site, script = %self.script, "{}: more than {MAX_BYTES} bytes of messages; the rest is left out", self.source);
+            self.remaining = 0;
         }
     }
 
-    fn tell(&mut self) {
+    fn log_line(&mut self) {
         let line = std::mem::take(&mut self.line);
         for piece in line.trim_ascii().chunks(MAX_LINE) {
             let text = String::from_utf8_lossy(piece);
-            tracing::error!(site = %self.site, script = %self.script, "{}: {text}", self.from);
+            tracing::error!(site = %self.site, script = %self.script, "{}: {text}", self.source);
         }
     }
 }
 
-impl Drop for Complaints {
+impl Drop for StderrLog {
     fn drop(&mut self) {
-        self.tell();
+        self.log_line();
     }
 }

@@ -10,12 +10,12 @@ use rocknet_proto::cgi::{CgiHead, StatusLine};
 use rocknet_proto::fields::{Field, is_framing};
 use rocknet_proto::method::Method;
 
-use super::conversation::Conversation;
-use super::trouble::Trouble;
+use super::error::BackendError;
+use super::exchange::BackendExchange;
 use rocknet_handler::response::{Body, Response, Stream};
 
 /// What applications say to nginx about its buffers and caches. The name of a file to send is heeded behind this.
-fn is_for_others(name: &[u8]) -> bool {
+fn is_for_nginx(name: &[u8]) -> bool {
     let starts = name
         .get(..ACCEL.len())
         .is_some_and(|start| start.eq_ignore_ascii_case(ACCEL));
@@ -25,95 +25,99 @@ fn is_for_others(name: &[u8]) -> bool {
 const ACCEL: &[u8] = b"x-accel-";
 
 /// The response to a request whose head has come.
-pub fn response(mut conversation: Conversation, method: Method, line: StatusLine) -> Result<Response, Trouble> {
-    let end = conversation.head();
-    let answer = std::mem::take(conversation.answer());
-    let head = CgiHead::parse(&answer[..end], line).map_err(Trouble::Head)?;
+pub fn build_response(
+    mut backend_exchange: BackendExchange,
+    method: Method,
+    line: StatusLine,
+) -> Result<Response, BackendError> {
+    let end = backend_exchange.head();
+    let received = std::mem::take(backend_exchange.received());
+    let head = CgiHead::parse(&received[..end], line).map_err(BackendError::Head)?;
     let mut response = Response::new(head.status);
-    response.upstream = conversation.timing();
+    response.upstream = backend_exchange.timing();
     let length = head.length;
     for (name, value) in head.fields {
         // The length is told anew where it is known, and the date is the server's.
-        if !is_framing(name) && !name.eq_ignore_ascii_case(b"date") && !is_for_others(name) {
+        if !is_framing(name) && !name.eq_ignore_ascii_case(b"date") && !is_for_nginx(name) {
             response.fields.add_field(Field::new(name, value));
         }
     }
-    let mut content = answer;
-    content.drain(..end);
+    let mut body = received;
+    body.drain(..end);
     // All of it is here, and the end of the connection would say nothing new.
-    let is_all = conversation.ends_by_closing() && length.is_some_and(|length| content.len() as u64 >= length);
-    if !conversation.is_over() && !is_all {
-        *conversation.answer() = content;
+    let is_all = backend_exchange.ends_by_closing() && length.is_some_and(|length| body.len() as u64 >= length);
+    if !backend_exchange.is_over() && !is_all {
+        *backend_exchange.received() = body;
         let left = length;
-        response.body = Body::Stream(Box::new(Content {
-            conversation,
+        response.body = Body::Stream(Box::new(ResponseBody {
+            backend_exchange,
             length,
             left,
         }));
         return Ok(response);
     }
-    if conversation.ends_by_closing()
+    if backend_exchange.ends_by_closing()
         && method != Method::Head
         && let Some(length) = length
     {
-        // Nothing else tells an answer that was cut from one that is whole.
-        if (content.len() as u64) < length && !matches!(response.status.code(), 204 | 304) {
-            return Err(Trouble::Cut);
+        // HeadBody else tells an received that was cut from one that is whole.
+        if (body.len() as u64) < length && !matches!(response.status.code(), 204 | 304) {
+            return Err(BackendError::Truncated);
         }
-        content.truncate(usize::try_from(length).unwrap_or(usize::MAX));
+        body.truncate(usize::try_from(length).unwrap_or(usize::MAX));
     }
-    conversation.finish();
-    response.body = match (method, content.is_empty()) {
+    backend_exchange.finish();
+    response.body = match (method, body.is_empty()) {
         // An application says nothing to HEAD, or what it would say to GET.
-        (Method::Head, true) => Body::Stream(Box::new(Nothing(length))),
-        _ => Body::Bytes(content.into()),
+        (Method::Head, true) => Body::Stream(Box::new(HeadBody(length))),
+        _ => Body::Bytes(body.into()),
     };
     Ok(response)
 }
 
-/// The rest of an answer: read when there is room for it.
-struct Content {
-    conversation: Conversation,
+/// The rest of an received: read when there is room for it.
+struct ResponseBody {
+    backend_exchange: BackendExchange,
     /// As the application told it: clients are told the same, so it is so long or cut.
     length: Option<u64>,
     /// Of that what is still to come.
     left: Option<u64>,
 }
 
-impl Content {
+impl ResponseBody {
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
         loop {
-            let mut answer = std::mem::take(self.conversation.answer());
+            let mut received = std::mem::take(self.backend_exchange.received());
             if let Some(left) = &mut self.left {
-                answer.truncate(usize::try_from(*left).unwrap_or(usize::MAX));
-                *left -= answer.len() as u64;
+                received.truncate(usize::try_from(*left).unwrap_or(usize::MAX));
+                *left -= received.len() as u64;
             }
-            if !answer.is_empty() {
-                return Poll::Ready(Some(Ok(answer.into())));
+            if !received.is_empty() {
+                return Poll::Ready(Some(Ok(received.into())));
             }
-            let is_over = self.conversation.is_over();
+            let is_over = self.backend_exchange.is_over();
             if is_over && self.left.is_some_and(|left| left > 0) {
-                return Poll::Ready(Some(Err(Trouble::Cut.into())));
+                return Poll::Ready(Some(Err(BackendError::Truncated.into())));
             }
             // What the application does behind the last byte is nothing to wait for.
-            if is_over || self.left == Some(0) && self.conversation.poll_more(context).is_pending() {
-                self.conversation.finish();
+            if is_over || self.left == Some(0) && self.backend_exchange.poll_receive(context).is_pending() {
+                self.backend_exchange.finish();
                 return Poll::Ready(None);
             }
             if self.left == Some(0) {
-                if !self.conversation.is_over() {
+                if !self.backend_exchange.is_over() {
                     return Poll::Ready(None);
                 }
                 continue;
             }
-            if let Err(trouble) = ready!(self.conversation.poll_more(context)) {
-                return Poll::Ready(Some(Err(trouble.into())));
+            if let Err(error) = ready!(self.backend_exchange.poll_receive(context)) {
+                return Poll::Ready(Some(Err(error.into())));
             }
         }
     }
 }
 
-impl Stream for Content {
+impl Stream for ResponseBody {
     fn next(&mut self) -> Pin<Box<dyn Future<Output = Option<io::Result<Bytes>>> + '_>> {
         Box::pin(poll_fn(|context| self.poll_next(context)))
     }
@@ -123,10 +127,10 @@ impl Stream for Content {
     }
 }
 
-/// Content that is never sent, and how long it would be where that is known.
-struct Nothing(Option<u64>);
+/// ResponseBody that is never sent, and how long it would be where that is known.
+struct HeadBody(Option<u64>);
 
-impl Stream for Nothing {
+impl Stream for HeadBody {
     fn next(&mut self) -> Pin<Box<dyn Future<Output = Option<io::Result<Bytes>>> + '_>> {
         Box::pin(std::future::ready(None))
     }

@@ -1,4 +1,4 @@
-//! The places in which programs run: some for each folder, and some for all.
+//! The permits in which programs run: some for each folder, and some for all.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,80 +8,80 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use rocknet_config::model::{Cgi, MAX_PROGRAMS};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::gateway::trouble::Trouble;
+use crate::gateway::error::BackendError;
 
 /// Requests that wait for a place, for all sites: longer than that, nobody waits.
 const MAX_WAITING: usize = 256;
 
-/// The places of all programs of a server.
-pub struct Places {
+/// The permits of all programs of a server.
+pub struct Permits {
     all: Arc<Semaphore>,
     waiting: AtomicUsize,
     /// Those of each folder, while some route uses it.
-    known: Mutex<BTreeMap<Key, Weak<Semaphore>>>,
+    by_folder: Mutex<BTreeMap<FolderKey, Weak<Semaphore>>>,
 }
 
-impl Default for Places {
-    fn default() -> Places {
-        Places {
+impl Default for Permits {
+    fn default() -> Permits {
+        Permits {
             all: Arc::new(Semaphore::new(MAX_PROGRAMS)),
             waiting: AtomicUsize::new(0),
-            known: Mutex::default(),
+            by_folder: Mutex::default(),
         }
     }
 }
 
 /// A place, for as long as this lives.
-pub struct Permit {
+pub struct ProgramPermit {
     _own: OwnedSemaphorePermit,
     _of_all: OwnedSemaphorePermit,
 }
 
 /// Counts who waits.
-struct Waits<'p>(&'p AtomicUsize);
+struct WaitingGuard<'p>(&'p AtomicUsize);
 
-impl Drop for Waits<'_> {
+impl Drop for WaitingGuard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 /// A folder, and how many of its programs run at once.
-type Key = (PathBuf, String, usize);
+type FolderKey = (PathBuf, String, usize);
 
-impl Places {
-    /// Waits for a place among `own`, those of a folder, and among those of the server.
-    pub async fn enter(&self, own: &Arc<Semaphore>) -> Result<Permit, Trouble> {
-        let Places { all, waiting, .. } = self;
+impl Permits {
+    /// WaitingGuard for a place among `own`, those of a folder, and among those of the server.
+    pub async fn acquire(&self, own: &Arc<Semaphore>) -> Result<ProgramPermit, BackendError> {
+        let Permits { all, waiting, .. } = self;
         let (own, all) = (Arc::clone(own), Arc::clone(all));
         if let (Ok(_own), Ok(_of_all)) = (
             Arc::clone(&own).try_acquire_owned(),
             Arc::clone(&all).try_acquire_owned(),
         ) {
-            return Ok(Permit { _own, _of_all });
+            return Ok(ProgramPermit { _own, _of_all });
         }
         let before = waiting.fetch_add(1, Ordering::Relaxed);
-        let _waits = Waits(waiting);
+        let _waits = WaitingGuard(waiting);
         if before >= MAX_WAITING {
-            return Err(Trouble::Full);
+            return Err(BackendError::Full);
         }
         // The folder's first: whoever waits for that holds nobody up who has another folder.
-        let _own = own.acquire_owned().await.map_err(|_| Trouble::Full)?;
-        let _of_all = all.acquire_owned().await.map_err(|_| Trouble::Full)?;
-        Ok(Permit { _own, _of_all })
+        let _own = own.acquire_owned().await.map_err(|_| BackendError::Full)?;
+        let _of_all = all.acquire_owned().await.map_err(|_| BackendError::Full)?;
+        Ok(ProgramPermit { _own, _of_all })
     }
 
-    /// The places of a folder: whoever names it has the same, in every site and behind every reload that leaves their number.
-    pub fn of(&self, root: &Path, cgi: &Cgi) -> Arc<Semaphore> {
+    /// The permits of a folder: whoever names it has the same, in every site and behind every reload that leaves their number.
+    pub fn for_folder(&self, root: &Path, cgi: &Cgi) -> Arc<Semaphore> {
         let key = (root.to_owned(), cgi.folder.clone(), cgi.programs);
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(places) = known.get(&key).and_then(Weak::upgrade) {
-            return places;
+        let mut by_folder = self.by_folder.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(permits) = by_folder.get(&key).and_then(Weak::upgrade) {
+            return permits;
         }
-        known.retain(|_, places| places.strong_count() > 0);
-        let places = Arc::new(Semaphore::new(cgi.programs));
-        known.insert(key, Arc::downgrade(&places));
-        places
+        by_folder.retain(|_, permits| permits.strong_count() > 0);
+        let permits = Arc::new(Semaphore::new(cgi.programs));
+        by_folder.insert(key, Arc::downgrade(&permits));
+        permits
     }
 }
 
@@ -91,7 +91,7 @@ mod tests {
     use crate::cgi::Programs;
 
     #[test]
-    fn a_folder_has_its_places_whoever_names_it() {
+    fn routes_of_one_folder_share_its_permits() {
         let processes = Arc::default();
         let programs = |folder: &str, programs: usize| {
             let cgi = Cgi {
@@ -105,11 +105,11 @@ mod tests {
             .build()
             .expect("a runtime");
         runtime.block_on(async {
-            let first = one.enter().await.expect("a place");
-            let _second = same.enter().await.expect("another");
-            assert_eq!(one.places.available_permits(), 0);
-            assert_eq!(other.places.available_permits(), 2);
-            let waiting = one.enter();
+            let first = one.acquire().await.expect("a place");
+            let _second = same.acquire().await.expect("another");
+            assert_eq!(one.permits.available_permits(), 0);
+            assert_eq!(other.permits.available_permits(), 2);
+            let waiting = one.acquire();
             tokio::pin!(waiting);
             assert!(is_pending(waiting.as_mut()).await);
             drop(first);

@@ -10,39 +10,44 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::unix::pipe::{Receiver, Sender};
 
 /// The process of a program.
-pub trait Child {
+pub trait ProgramProcess {
     /// Returns whether it has not been killed for taking too long.
-    fn ends_itself(&self) -> bool;
+    fn has_not_been_killed(&self) -> bool;
 
     /// Lets it end by itself: its answer is complete.
-    fn leave(&mut self);
+    fn release(&mut self);
 }
 
 /// The program as the loop of a worker speaks with it. It is killed when this is dropped, unless it was left.
-pub struct Program {
-    pub process: Box<dyn Child>,
+pub struct CgiProgram {
+    pub process: Box<dyn ProgramProcess>,
     /// Gone once all was written.
-    pub input: Option<Sender>,
-    pub output: Receiver,
-    errors: Option<Receiver>,
+    pub stdin: Option<Sender>,
+    pub stdout: Receiver,
+    stderr: Option<Receiver>,
 }
 
-impl Program {
-    /// `input`, `output`, `errors`: our ends of the pipes of `process`.
-    pub fn new(process: Box<dyn Child>, input: OwnedFd, output: OwnedFd, errors: OwnedFd) -> io::Result<Program> {
-        Ok(Program {
+impl CgiProgram {
+    /// `stdin`, `stdout`, `stderr`: our ends of the pipes of `process`.
+    pub fn new(
+        process: Box<dyn ProgramProcess>,
+        stdin: OwnedFd,
+        stdout: OwnedFd,
+        stderr: OwnedFd,
+    ) -> io::Result<CgiProgram> {
+        Ok(CgiProgram {
             process,
-            input: Some(Sender::from_owned_fd(input)?),
-            output: Receiver::from_owned_fd(output)?,
-            errors: Some(Receiver::from_owned_fd(errors)?),
+            stdin: Some(Sender::from_owned_fd(stdin)?),
+            stdout: Receiver::from_owned_fd(stdout)?,
+            stderr: Some(Receiver::from_owned_fd(stderr)?),
         })
     }
 
     /// Writes from the front of the queue, which holds nothing but memory. Ready when it is empty.
     pub fn poll_send(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>> {
         while let Some(front) = queue.front() {
-            let input = self.input.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
-            let written = ready!(Pin::new(input).poll_write(context, front))?;
+            let stdin = self.stdin.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
+            let written = ready!(Pin::new(stdin).poll_write(context, front))?;
             if written == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
@@ -51,16 +56,16 @@ impl Program {
         Poll::Ready(Ok(()))
     }
 
-    pub fn poll_complaint(&mut self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
-        let Some(errors) = &mut self.errors else {
+    pub fn poll_stderr(&mut self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+        let Some(stderr) = &mut self.stderr else {
             return Poll::Ready(Ok(0));
         };
         let mut buffer = ReadBuf::new(buffer);
-        match Pin::new(errors).poll_read(context, &mut buffer) {
+        match Pin::new(stderr).poll_read(context, &mut buffer) {
             Poll::Ready(Ok(())) if !buffer.filled().is_empty() => Poll::Ready(Ok(buffer.filled().len())),
             Poll::Pending => Poll::Pending,
             Poll::Ready(_) => {
-                self.errors = None;
+                self.stderr = None;
                 Poll::Ready(Ok(0))
             }
         }
