@@ -1,4 +1,4 @@
-//! Accounts that a configuration needs: that of the server, and those of its scripts.
+//! Accounts that a configuration needs: the account of the server and those of its scripts.
 
 use std::io;
 
@@ -8,30 +8,33 @@ use rocknet_io::privileges::{self, User};
 
 use super::account::{USUAL_SCRIPT_ACCOUNTS, root_error, server_account_error};
 
-/// The accounts of scripts, each with its number: its place in `all`.
+/// Accounts of scripts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Accounts {
+    /// All accounts. The index of an account is its number.
     pub all: Vec<User>,
-    /// That of scripts whose site names none. None: such scripts do not run, rather than as the account of another site.
+    /// Number of the account for scripts whose site names none. `None`: those scripts do not run, because they must not run
+    /// as the account of another site.
     pub default: Option<u8>,
 }
 
-/// The account that packages create for RockNet.
+/// Account that packages create for the server.
 const SERVER: &str = "rocknet";
 
-/// The part of a configuration that prepares the accounts of its scripts.
+/// Settings of a configuration that decide the accounts of its scripts.
 #[derive(Debug, Clone, Default)]
 pub struct AccountPlan {
     /// `server.script_user`.
     default: Option<String>,
-    /// Accounts that sites with scripts name.
+    /// Accounts that sites with scripts name; sorted, each once.
     named: Vec<String>,
     has_scripts: bool,
-    /// A site with scripts names no account for them.
+    /// Some site with scripts names no account.
     pub needs_default: bool,
 }
 
 impl AccountPlan {
+    /// Collects the settings.
     pub fn from_config(config: &Config) -> AccountPlan {
         let with_programs = || settings(config).filter(|settings| settings.runs_programs());
         let mut named: Vec<String> = with_programs().filter_map(|settings| settings.user.clone()).collect();
@@ -45,17 +48,22 @@ impl AccountPlan {
         }
     }
 
-    /// Whether something is to be started as another account, now or after a reload that the configuration announces.
+    /// Returns whether programs are started as other accounts, now or after a reload for which the configuration prepares.
     pub fn needs_helper(&self) -> bool {
         self.has_scripts || self.default.is_some() || !self.named.is_empty()
     }
 
-    /// The accounts of scripts beside a server that runs as `server`; the default one first. Empty: the system has no other.
+    /// Returns the accounts of scripts for a server that runs as `server`, the default first. Empty: the system has no
+    /// other account.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a named account does not exist, is root, or is that of the server.
     pub fn accounts(&self, server: &User) -> io::Result<Accounts> {
         self.accounts_with(server, &USUAL_SCRIPT_ACCOUNTS)
     }
 
-    /// The same, where systems have `usual` for scripts.
+    /// Like [`AccountPlan::accounts`], with `usual` as the usual accounts for scripts.
     fn accounts_with(&self, server: &User, usual: &[&str]) -> io::Result<Accounts> {
         let find = |name: &str| {
             let user = User::find(name).map_err(|error| io::Error::other(format!("user = \"{name}\": {error}")))?;
@@ -88,20 +96,24 @@ impl AccountPlan {
 }
 
 impl Accounts {
-    /// The default account and its number; an error that tells what to write where there is none.
+    /// Returns the default account and its number.
+    ///
+    /// # Errors
+    ///
+    /// Returns a message for the operator if there is no default account.
     pub fn default_account(&self) -> io::Result<(u8, &User)> {
         let found = self.default.and_then(|at| Some((at, self.all.get(usize::from(at))?)));
         found.ok_or_else(|| {
             io::Error::other(
-                "this system has no account for scripts whose site names none: write script_user = \"NAME\" below [server], or \
+                "this system has no account for scripts whose site names none: set script_user = \"NAME\" below [server], or \
                  `user` for each site with scripts, and restart RockNet",
             )
         })
     }
 }
 
-/// The account that a server started as root becomes: the one that is named, or the one that a package has created. None: it
-/// stays root.
+/// Returns the account to which a server started as root switches: the configured one, or the one that a package created.
+/// `None`: it stays root.
 pub fn server_account(config: &Config) -> Option<String> {
     let found = || User::find(SERVER).ok().filter(|user| user.uid != 0 && user.gid != 0);
     chosen(config.server.user.as_deref(), privileges::is_root(), || {
@@ -119,13 +131,13 @@ fn chosen(written: Option<&str>, is_root: bool, has_package: impl Fn() -> bool) 
 /// Returns the warning for a default that is not the first of the usual accounts.
 pub fn unusual_default(user: &User) -> Option<String> {
     (user.name == "nobody").then(|| {
-        "scripts run as `nobody`, because the account that systems have for them is RockNet's own or is missing: give RockNet one \
-         of its own (useradd --system rocknet, user = \"rocknet\" below [server]), or write script_user = \"NAME\""
+        "scripts run as `nobody`, because the usual account for scripts is missing or is RockNet's own: give RockNet an account \
+         of its own (useradd --system rocknet, user = \"rocknet\" below [server]), or set script_user = \"NAME\""
             .to_owned()
     })
 }
 
-/// Returns whether RockNet starts programs that answer requests.
+/// Returns whether RockNet starts programs that handle requests.
 pub fn runs_scripts(config: &Config) -> bool {
     settings(config).any(Settings::runs_programs)
 }
@@ -167,7 +179,7 @@ mod tests {
         let (daemon, nobody) = (uid("daemon"), uid("nobody"));
         let first = uids(&plan(None, &[]), 4242).unwrap();
         assert_eq!(first.len(), 1);
-        // Whatever it is: where the server has it, scripts have another.
+        // A server with the default account: scripts get another one.
         assert!(
             uids(&plan(None, &[]), first[0])
                 .unwrap()
@@ -198,7 +210,7 @@ mod tests {
             has_scripts: true,
             needs_default: true,
         };
-        // No system account is free.
+        // No usual account is available.
         let none = plan.accounts_with(&user(4242), &[]).unwrap();
         assert_eq!(none.all, vec![daemon.clone()]);
         let refused = none.default_account().expect_err("another site's account").to_string();

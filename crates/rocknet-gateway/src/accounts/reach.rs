@@ -1,4 +1,4 @@
-//! What an account can reach in a folder, by owners and modes alone: for `rocknet doctor`.
+//! Checks whether an account can reach files in a folder, by owners and modes alone. Used by `rocknet doctor`.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -7,21 +7,26 @@ use std::path::{Path, PathBuf};
 
 use rocknet_io::privileges::User;
 
-/// Files and folders that are visited at: a state folder has a few for each site.
+/// Maximum number of files and folders visited. A state folder has a few for each site.
 const MAX_VISITED: usize = 10_000;
 
 const READ: u32 = 0o4;
 const WRITE: u32 = 0o2;
 const ENTER: u32 = 0o1;
 
-/// The first file below `folder` that the account could read or write, or folder whose entries it could replace.
+/// Returns the first file below `folder` that the account can read or write, or the first folder whose entries it can
+/// replace. Blocks on the disk.
+///
+/// # Errors
+///
+/// Returns the error of the system if an entry cannot be read.
 pub fn reachable(folder: &Path, user: &User) -> io::Result<Option<PathBuf>> {
     let folder = fs::canonicalize(folder)?;
     let mut above: Vec<&Path> = folder.ancestors().skip(1).collect();
     above.reverse();
     for path in above {
         let found = fs::metadata(path)?;
-        // Entries of a sticky folder are replaced by their owners alone.
+        // Only its owner can replace an entry of a sticky folder.
         if may(user, &found, WRITE) && found.mode() & 0o1000 == 0 {
             return Ok(Some(path.to_owned()));
         }

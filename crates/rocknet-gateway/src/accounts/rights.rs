@@ -1,4 +1,4 @@
-//! Rights of this process to start programs as other accounts: root's own, or those of the helper.
+//! The rights of this process to start programs as other accounts: those of root, or those of the helper.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,27 +13,33 @@ use super::launch::Launch;
 use super::plan::{self, AccountPlan};
 use super::process::Process;
 
-/// The way to start scripts, since this process has given up the rights of root.
+/// Rights to start scripts, set when this process drops the rights of root.
 static RIGHTS: OnceLock<Rights> = OnceLock::new();
 
+/// Program that is started as the helper.
 static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
 
 enum Rights {
-    /// Programs are started as others by a process that kept the right to.
+    /// The helper, which kept root's rights, starts programs as other accounts.
     ViaHelper(Helper),
-    /// The rights were given up when there was no script.
+    /// The rights were dropped while the configuration had no scripts.
     Dropped,
     /// The only account for scripts is that of the server.
     Shared,
 }
 
-/// Sets the program that is started as the helper: one whose `main` calls [`run_if_helper`]. The first call counts.
+/// Sets the program that is started as the helper. Its `main` has to call [`run_if_helper`]. Only the first call has an
+/// effect.
 pub fn set_helper_program(program: impl Into<PathBuf>) {
     let _ = PROGRAM.set(program.into());
 }
 
-/// Prepares for the loss of root's rights, which has to follow: starts the helper where the plan has scripts. `server` is the
-/// account that this process becomes.
+/// Prepares for dropping root's rights, which has to follow: starts the helper if the plan needs it. `server`: the account to
+/// which this process switches.
+///
+/// # Errors
+///
+/// Returns an error if an account of the plan cannot be used, or if the helper cannot be started.
 pub fn prepare(plan: &AccountPlan, server: &User) -> io::Result<()> {
     let accounts = plan.accounts(server)?;
     let rights = if accounts.all.is_empty() {
@@ -67,8 +73,8 @@ pub fn can_switch_accounts() -> bool {
     helper().is_some() || privileges::is_root()
 }
 
-/// Returns the warning for the operator where scripts and the server share an account although the server was started as root, or where
-/// the default for scripts is not what one would expect.
+/// Returns the warning for the operator if scripts and server share an account although the server was started as root, or if
+/// the default account for scripts is not a usual one.
 pub fn warning(scripts: bool) -> Option<String> {
     if !scripts {
         return None;
@@ -84,7 +90,7 @@ pub fn warning(scripts: bool) -> Option<String> {
     }
 }
 
-/// Sets `server.script_user` for all sites that name no account, where this process can start programs as others.
+/// Sets `server.script_user` for all sites that name no account, if this process can start programs as other accounts.
 pub fn apply_default(config: &mut Config) {
     let Some(default) = config.server.script_user.clone().filter(|_| can_switch_accounts()) else {
         return;
@@ -98,7 +104,11 @@ pub fn apply_default(config: &mut Config) {
 }
 
 impl Launch {
-    /// Starts the program, from a thread that has to outlive it.
+    /// Starts the program. The calling thread has to outlive it.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the system or of the helper.
     pub fn start(self) -> io::Result<Process> {
         match self.account {
             Account::ViaHelper { number, .. } => {
@@ -111,16 +121,21 @@ impl Launch {
 }
 
 impl Account {
-    /// Returns the account of scripts: `wanted` where the configuration names one, else the default for this process.
+    /// Returns the account of scripts: `wanted` if the configuration names one, else the default.
+    ///
+    /// # Errors
+    ///
+    /// Returns a message for the operator if this process cannot start programs as that account.
     pub fn for_scripts(wanted: Option<&str>) -> io::Result<Account> {
         match (RIGHTS.get(), wanted) {
             (Some(Rights::ViaHelper(helper)), wanted) => Account::from_helper(helper, wanted),
             (Some(Rights::Dropped), wanted) => {
                 let wanted = wanted.unwrap_or("another account");
-                let why =
-                    format!("RockNet gave up root's rights when it had no scripts, and cannot run any as {wanted} now");
+                let why = format!(
+                    "RockNet dropped root's rights when it had no scripts, and cannot run scripts as {wanted} now"
+                );
                 Err(io::Error::other(format!(
-                    "{why}: restart it (script_user = \"NAME\" below [server] keeps a reload able to)"
+                    "{why}: restart it (with script_user = \"NAME\" below [server] a reload can add scripts later)"
                 )))
             }
             (Some(Rights::Shared), None) => Ok(Account::Own),
@@ -156,8 +171,8 @@ impl Account {
         let found = at.and_then(|at| Some((u8::try_from(at).ok()?, accounts.all.get(at)?)));
         found.map(|(number, user)| Account::ViaHelper { number, user: user.clone() }).ok_or_else(|| {
             io::Error::other(
-                "the accounts of scripts are fixed when RockNet starts as root, and this one was not in the configuration then: \
-                 restart RockNet",
+                "the accounts of scripts are fixed when RockNet starts as root, and the configuration did not name this one \
+                 then: restart RockNet",
             )
         })
     }

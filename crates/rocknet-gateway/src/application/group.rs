@@ -1,4 +1,4 @@
-//! The applications of one place: which of them a request goes to, and what their answers say of them.
+//! The applications of one route: selects one for each request and records its result.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,27 +14,31 @@ use crate::gateway::error::BackendError;
 use rocknet_handler::balance::{self, Candidate};
 use rocknet_handler::breaker::Rules;
 
-/// Applications tried for one request: of two that are down at once, a third is still found.
+/// Maximum number of applications tried for one request. Three, so that a third is found when two are down.
 pub(super) const MAX_TRIES: usize = 3;
 
-/// Where requests of one place go, and how.
+/// The applications of one route, with the settings of its requests.
 pub struct ApplicationGroup {
     pub(super) protocol: Protocol,
     members: Vec<Arc<Backend>>,
     balance: Balance,
     round_robin: AtomicUsize,
+    /// Rules of the circuit breaker.
     pub(super) rules: Rules,
+    /// Timeout of a connection.
     pub(super) connect: Duration,
+    /// Maximum number of idle connections to each application.
     pub(super) keep: usize,
-    /// Its name in paths, without a slash at its end.
+    /// Path prefix of the application, without a slash at its end.
     pub(super) mount: Box<str>,
-    /// In place of other variables of these names; an empty value takes one away.
+    /// Variables that replace those of the same name; an empty value removes the variable.
     pub(super) params: Vec<(String, String)>,
-    /// The folder of the site's files.
+    /// Document root of the site.
     pub(super) root: Option<Box<[u8]>>,
 }
 
 impl ApplicationGroup {
+    /// Creates the group of a configured application. `root`: document root of the site.
     pub fn new(model: &model::Application, root: Option<&Path>, backends: &Backends) -> ApplicationGroup {
         let member = |host: &model::Host| {
             backends.backend(&BackendAddress {
@@ -67,13 +71,13 @@ impl ApplicationGroup {
         &self.members[number]
     }
 
-    /// Ticks in which there is an answer, or an error instead.
+    /// Returns the number of ticks after which a request has a response or an error.
     pub fn timeout_ticks(&self, wheel: &Wheel, answer_timeout: Duration) -> u32 {
         let tries = self.members.len().min(MAX_TRIES) as u32;
         wheel.ticks(self.connect * tries + answer_timeout)
     }
 
-    /// The one that a request goes to, of those that were not tried for it.
+    /// Selects an application for a request, other than those in `tried`. `draw` returns random numbers.
     pub(super) fn choose(&self, tried: &[usize], now_ms: u64, draw: impl FnMut() -> u64) -> usize {
         if self.members.len() == 1 {
             return 0;
@@ -95,7 +99,7 @@ impl ApplicationGroup {
             .map(candidate)
             .collect();
         if all.is_empty() {
-            // Better one that failed a while ago than none.
+            // An application that failed a while ago is better than none.
             all = untried().map(candidate).collect();
         }
         let turn = || self.round_robin.fetch_add(1, Ordering::Relaxed);
@@ -107,9 +111,9 @@ impl ApplicationGroup {
         chosen.unwrap_or_default()
     }
 
-    /// What came of asking one.
+    /// Records the result of a request to an application.
     pub(super) fn record_result(&self, number: usize, now_ms: u64, error: Option<&BackendError>) {
-        // One that nobody can stand in for is asked in any case.
+        // A single application gets every request, so its failures are not counted.
         if self.members.len() == 1 {
             return;
         }

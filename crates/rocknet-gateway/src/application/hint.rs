@@ -1,4 +1,4 @@
-//! What the operator can do where an application gave no answer: told by the log, and in `dev` mode by the page.
+//! Hints for the operator when an application gives no response, shown by the log and, in `dev` mode, by the error page.
 
 use std::io::ErrorKind;
 
@@ -13,7 +13,8 @@ use rocknet_handler::response::Response;
 use rocknet_handler::route::SiteLabel;
 use rocknet_log::throttle::Cause;
 
-/// The answer, and a line in the log where it is the operator's matter. `last_tried`: who was asked last.
+/// Returns the error response. Logs the error, unless the request caused it. `last_tried`: number of the last application
+/// that was tried.
 pub fn error_response(
     error: &BackendError,
     application: &ApplicationGroup,
@@ -35,29 +36,29 @@ pub fn error_response(
     error_page(status, &hint, label)
 }
 
-/// A line in the log, once in a while.
+/// Logs the error, at a limited rate.
 pub fn log(error: &BackendError, application: &ApplicationGroup, number: usize, site: &str) {
     let member = application.member(number);
     let cause = Cause {
         level: Level::ERROR,
-        what: "no answer from an application",
+        what: "no response from an application",
         site,
         subject: &member.address().to_string(),
     };
     if cause.may_be_logged() {
         let protocol = application.protocol;
         let help = hint(error, protocol, member.address());
-        tracing::error!(site, application = %member.address(), help, "no answer by {protocol}: {error}");
+        tracing::error!(site, application = %member.address(), help, "no response by {protocol}: {error}");
     }
 }
 
 fn fields_too_long(protocol: Protocol) -> &'static str {
     match protocol {
         Protocol::Uwsgi => {
-            "The fields of this request are longer than uwsgi can tell: it has 64 KiB for all of them. FastCGI has more."
+            "The header fields of this request are longer than uwsgi can encode: 64 KiB for all of them. FastCGI allows more."
         }
-        Protocol::FastCgi => "A field of this request is longer than FastCGI can tell: it has 64 KiB for each.",
-        Protocol::Scgi => "The fields of this request are longer than any application takes.",
+        Protocol::FastCgi => "A header field of this request is longer than FastCGI can encode: 64 KiB for each.",
+        Protocol::Scgi => "The header fields of this request are longer than SCGI applications accept.",
     }
 }
 
@@ -66,11 +67,11 @@ fn hint(error: &BackendError, protocol: Protocol, address: &BackendAddress) -> S
     match error {
         BackendError::Unreachable(error) if error.kind() == ErrorKind::PermissionDenied => {
             format!(
-                "RockNet may not open {address}. Let the application make its socket for the user that RockNet runs as."
+                "RockNet has no permission to open {address}. Let the application create its socket for the user that RockNet runs as."
             )
         }
         BackendError::Unreachable(error) if error.kind() == ErrorKind::TimedOut => {
-            format!("Nothing answers at {address}. Is that the right host, and is there a firewall in between?")
+            format!("{address} does not respond. Check the host, and the firewalls in between.")
         }
         BackendError::Unreachable(error) if is_exhausted(error) => port_exhaustion::HINT.to_owned(),
         BackendError::Unreachable(error) if is_resource_shortage(error) => "Raise the limit of open files.".to_owned(),
@@ -78,18 +79,18 @@ fn hint(error: &BackendError, protocol: Protocol, address: &BackendAddress) -> S
             format!("Nothing listens at {address}. Start the application, or correct `{key}` in the configuration.")
         }
         BackendError::Full => {
-            "All processes of the application are busy. Give it more of them, or find out what takes them so long."
-                .to_owned()
+            "All processes of the application are busy. Give it more processes, or find its slow requests.".to_owned()
         }
         BackendError::Timeout => {
-            "The application takes longer than limits.answer_timeout. Raise that, or see what it waits for.".to_owned()
+            "The application takes longer than limits.answer_timeout. Raise that limit, or find out what it waits for."
+                .to_owned()
         }
         BackendError::FastCgi(_) => {
-            format!("What listens at {address} does not speak FastCGI. Does it speak HTTP (`proxy`), SCGI or uwsgi?")
+            format!("The server at {address} does not speak FastCGI. Does it speak HTTP (`proxy`), SCGI or uwsgi?")
         }
         BackendError::Head(_) | BackendError::HeadTooLong => format!(
-            "What {address} answers does not begin with header fields that can be passed on. Does it speak {protocol}, and is \
-             every field one line?"
+            "The response of {address} does not begin with valid header fields. Does it speak {protocol}, and is every \
+             field one line?"
         ),
         BackendError::StaleConnection
         | BackendError::ConnectionLost(_)
@@ -97,12 +98,14 @@ fn hint(error: &BackendError, protocol: Protocol, address: &BackendAddress) -> S
         | BackendError::Truncated
         | BackendError::ResponseTooLarge => match protocol {
             Protocol::Uwsgi => format!(
-                "The application at {address} closed the connection before it had answered. Its log tells why. Of uWSGI: \
-                 does `socket` stand there, not `http-socket`, and is `buffer-size` (4096 where nobody says otherwise) more than \
-                 the request's fields?"
+                "The application at {address} closed the connection before it responded. See its log for the reason. With \
+                 uWSGI, check that it listens with `socket`, not `http-socket`, and that `buffer-size` (4096 by default) \
+                 exceeds the header fields of the request."
             ),
             _ => {
-                format!("The application at {address} closed the connection before it had answered. Its log tells why.")
+                format!(
+                    "The application at {address} closed the connection before it responded. See its log for the reason."
+                )
             }
         },
         BackendError::Request(_) | BackendError::RequestBody(_) => String::new(),

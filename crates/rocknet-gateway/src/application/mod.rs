@@ -1,9 +1,9 @@
-//! Applications that answer by FastCGI, SCGI or uwsgi: each is asked for everything at its place.
+//! Handler of applications that speak FastCGI, SCGI or uwsgi. An application gets every request of its route.
 //!
 //! ```text
-//! Exchange ─▶ group.rs: which of several ─▶ request.rs: its variables, in the application's protocol
+//! Exchange ─▶ group.rs: selects one ─▶ request.rs: variables in the protocol of the application
 //!                                                │
-//!                     Response ◀─ gateway/exchange.rs ⇄ one of gateway/backend.rs
+//!                     Response ◀─ gateway/exchange.rs ⇄ a connection of gateway/backend.rs
 //! ```
 
 mod group;
@@ -31,10 +31,11 @@ use rocknet_handler::route::Route;
 use rocknet_handler::services::Services;
 use rocknet_handler::{Handler, HandlerFuture};
 
-/// The applications of a route as a handler.
+/// Handler that sends requests to the applications of a route.
 pub struct ApplicationHandler(Arc<ApplicationGroup>);
 
 impl ApplicationHandler {
+    /// Creates a handler for the group.
     pub fn new(application: ApplicationGroup) -> ApplicationHandler {
         ApplicationHandler(Arc::new(application))
     }
@@ -67,7 +68,7 @@ impl Handler for ApplicationHandler {
     }
 }
 
-/// `tried`: those that were asked, by their number.
+/// Sends the request and returns the response. Adds the number of each application that was tried to `tried`.
 async fn try_answer(
     services: &Rc<Services>,
     application: &ApplicationGroup,

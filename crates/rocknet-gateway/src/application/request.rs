@@ -1,4 +1,4 @@
-//! A request in the protocol of its application: the variables, with those that the configuration has its own words for.
+//! Encodes a request in the protocol of its application, with the variables that the configuration overrides.
 
 use rocknet_config::model::Protocol;
 use rocknet_proto::cgi::VariableError;
@@ -9,7 +9,11 @@ use rocknet_proto::{scgi, uwsgi};
 use super::group::ApplicationGroup;
 use crate::gateway::variables::{self, RequestContext, VariableSink, VariableSource};
 
-/// All that goes before the content. `length` is that of content that has been received.
+/// Returns everything that precedes the request body. `length`: length of the body in bytes; `None` if there is none.
+///
+/// # Errors
+///
+/// Returns an error if the protocol cannot encode a variable.
 pub fn write(
     application: &ApplicationGroup,
     request: &Request<'_>,
@@ -57,11 +61,11 @@ pub fn write(
     }
 }
 
-/// The usual size of a request with its variables.
+/// Usual size in bytes of a request with its variables.
 const RECORDS: usize = 2048;
 
-/// What an application is called in a path, and what follows that. It is asked as the whole site where the path does not
-/// lead to it by its name: a pattern may have brought it there.
+/// Splits a path into `SCRIPT_NAME` and `PATH_INFO`. A path without the prefix, which may match by a pattern, is treated as
+/// if the application were the whole site.
 fn names<'p>(mount: &str, path: &'p str) -> (&'p str, &'p str) {
     match path.strip_prefix(mount) {
         Some(rest) if rest.is_empty() || rest.starts_with('/') => path.split_at(mount.len()),
@@ -75,7 +79,7 @@ impl<S: VariableSink + ?Sized> VariableSink for &mut S {
     }
 }
 
-/// Leaves out what the configuration tells in other words.
+/// Drops the variables that the configuration overrides.
 struct WithoutOverrides<'a> {
     sink: &'a mut dyn VariableSink,
     params: &'a [(String, String)],
@@ -94,7 +98,7 @@ struct Scgi(scgi::ScgiRequest);
 
 impl VariableSink for Scgi {
     fn put(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableError> {
-        // It stands first, before all that is put here.
+        // `scgi::ScgiRequest` has written it already, because it must come first.
         match name {
             b"CONTENT_LENGTH" => Ok(()),
             _ => self.0.push(name, value),

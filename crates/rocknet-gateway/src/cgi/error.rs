@@ -1,4 +1,4 @@
-//! The reasons why a program gives no response, and what the client and the operator are told.
+//! Errors of CGI requests, with the response for the client and the hint for the operator.
 
 use rocknet_proto::status::Status;
 use tracing::Level;
@@ -8,14 +8,15 @@ use rocknet_handler::response::Response;
 use rocknet_handler::route::SiteLabel;
 use rocknet_log::throttle::Cause;
 
-/// A reason why there is no response.
+/// Reason why a program gives no response.
 pub enum CgiError {
-    /// As with any application.
+    /// Error of the exchange, as with any back end.
     Backend(BackendError),
-    /// No program is there, or it may not be run.
+    /// The path leads to no program, or the server cannot run it now.
     Status(Status),
-    /// Its name below the root.
+    /// The file is not executable; its path below the root.
     NotExecutable(String),
+    /// The program cannot be started.
     Start(std::io::Error),
 }
 
@@ -26,7 +27,7 @@ impl From<BackendError> for CgiError {
 }
 
 impl CgiError {
-    /// Logs the reason and makes the response.
+    /// Logs the error and returns the response.
     pub fn response(&self, script: Option<&str>, path: &str, label: &SiteLabel) -> Response {
         let script = match self {
             CgiError::NotExecutable(name) => name,
@@ -42,8 +43,8 @@ impl CgiError {
             CgiError::Start(error) => (
                 Status::BAD_GATEWAY,
                 format!("it cannot be started: {error}"),
-                "See that the first line of the program names an interpreter that is there (#!/usr/bin/env python3), and that \
-                 RockNet's user may read both.",
+                "Check that the first line of the program names an installed interpreter (#!/usr/bin/env python3), and that \
+                 the user of the program may read both.",
             ),
             CgiError::Backend(error) => {
                 let hint = match error {
@@ -52,28 +53,28 @@ impl CgiError {
                         return Response::new(error.status());
                     }
                     BackendError::Full => {
-                        "Programs of CGI take too long. Find out which, raise cgi.programs or cgi.queue, or serve the application by \
-                         FastCGI."
+                        "CGI programs take too long. Find the slow ones, raise cgi.programs or cgi.queue, or serve the application \
+                         by FastCGI."
                     }
                     BackendError::Timeout => {
-                        "The program takes longer than limits.answer_timeout. Raise that, or see what it waits for."
+                        "The program takes longer than limits.answer_timeout. Raise that limit, or find out what it waits for."
                     }
                     BackendError::Head(_) | BackendError::HeadTooLong => {
-                        "What the program writes has to begin with header fields and an empty line: `Content-Type: text/plain`."
+                        "The output of the program must begin with header fields and an empty line: `Content-Type: text/plain`."
                     }
-                    _ => "The program ended without an answer. The error log tells what it said.",
+                    _ => "The program ended without a response. See its messages in the error log.",
                 };
                 (error.status(), error.to_string(), hint)
             }
         };
         let cause = Cause {
             level: Level::ERROR,
-            what: "no answer from a program",
+            what: "no response from a program",
             site: &label.site,
             subject: script,
         };
         if cause.may_be_logged() {
-            tracing::error!(site = %label.site, script, path, help = hint, "no answer from the program: {what}");
+            tracing::error!(site = %label.site, script, path, help = hint, "no response from the program: {what}");
         }
         error_page(status, hint, label)
     }

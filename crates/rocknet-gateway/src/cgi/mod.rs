@@ -1,9 +1,8 @@
-//! CGI (RFC 3875): a program is run for a request, told of it by its environment and its input, and its output is the
-//! answer.
+//! Handler of CGI programs (RFC 3875): runs a program for each request and returns its output as the response.
 //!
 //! ```text
-//! Exchange ─▶ script.rs: which program ─▶ process.rs: started, in a group of its own ─▶ gateway/exchange.rs ─▶ Response
-//!                                              └─▶ reaper.rs: waits for its end, and kills it when its time is over
+//! Exchange ─▶ script.rs: finds the program ─▶ process.rs: starts it in a group of its own ─▶ gateway/exchange.rs ─▶ Response
+//!                                                └─▶ reaper.rs: waits for its end, kills it at its time limit
 //! ```
 
 mod error;
@@ -43,11 +42,11 @@ pub use self::permits::ProgramPermit;
 pub use self::processes::Processes;
 pub use self::programs::Programs;
 
-/// The environment of a program.
+/// Environment variables of a program.
 struct Environment(Vec<(OsString, OsString)>);
 
 impl Environment {
-    /// With what the configuration says in place of what stands there.
+    /// Replaces variables by those of the configuration; an empty value removes one.
     fn with_params(mut self, params: &[(String, String)]) -> Vec<(OsString, OsString)> {
         self.0
             .retain(|(name, _)| params.iter().all(|(own, _)| name != own.as_str()));
@@ -59,7 +58,7 @@ impl Environment {
 
 impl VariableSink for Environment {
     fn put(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableError> {
-        // Passwords are checked by the server, and an environment is seen by more than its program (RFC 3875 §4.1.18).
+        // The server verifies passwords, and other processes can read the environment of a program (RFC 3875 §4.1.18).
         if !matches!(name, b"HTTP_AUTHORIZATION" | b"HTTP_PROXY_AUTHORIZATION") {
             let text = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
             self.0.push((text(name), text(value)));
@@ -68,13 +67,14 @@ impl VariableSink for Environment {
     }
 }
 
-/// Runs the programs of a tree.
+/// Handler that runs the programs of a tree.
 pub struct CgiHandler {
     tree: Arc<Tree>,
     programs: Arc<Programs>,
 }
 
 impl CgiHandler {
+    /// Creates a handler for the programs of the tree.
     pub fn new(tree: Arc<Tree>, programs: Programs) -> CgiHandler {
         CgiHandler {
             tree,
@@ -110,11 +110,11 @@ impl Handler for CgiHandler {
     }
 }
 
-/// Returns the file of the program that a path leads to. May wait for the disk.
+/// Returns the file of the program that a path leads to. Blocks on the disk.
 ///
 /// # Errors
 ///
-/// The status of the response where there is no program, or none that can be executed.
+/// Returns the status of the response if there is no program, or if it is not executable.
 pub fn program(tree: &Tree, path: &str) -> Result<PathBuf, Status> {
     let found = script::find(tree, path).map_err(|error| match error {
         CgiError::Status(status) => status,
@@ -124,7 +124,7 @@ pub fn program(tree: &Tree, path: &str) -> Result<PathBuf, Status> {
     Ok(OsString::from_vec(found.file()).into())
 }
 
-/// `script`: the name of the program, once it is known.
+/// Runs the program and returns its response. Sets `script` to the path of the program once it is found.
 async fn try_answer(
     services: &Rc<Services>,
     tree: Arc<Tree>,
@@ -170,7 +170,7 @@ async fn try_answer(
         socket: Socket::Program(Box::new(program)),
         is_new: true,
         pending: None,
-        // The thread that waits for it counts it, and longer than anybody speaks with it.
+        // The permit counts the program, and the reaper holds the permit longer than the exchange lasts.
         in_flight: None,
     };
     let backend_exchange = BackendExchange::plain(services, connection, Vec::new(), programs.max_output, stderr_log);
@@ -178,5 +178,5 @@ async fn try_answer(
     Ok(build_response(backend_exchange, view.method, StatusLine::Refused)?)
 }
 
-/// Where programs look for others, whatever the server was started with.
+/// `PATH` of programs, independent of the environment of the server.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";

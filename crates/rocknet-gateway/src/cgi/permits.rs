@@ -1,4 +1,4 @@
-//! The permits in which programs run: some for each folder, and some for all.
+//! Permits that limit the number of running programs, per folder and in total.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,14 +10,14 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::gateway::error::BackendError;
 
-/// Requests that wait for a place, for all sites: longer than that, nobody waits.
+/// Maximum number of requests that wait for a permit, for all sites; further requests are rejected.
 const MAX_WAITING: usize = 256;
 
-/// The permits of all programs of a server.
+/// Permits for the programs of one server.
 pub struct Permits {
     all: Arc<Semaphore>,
     waiting: AtomicUsize,
-    /// Those of each folder, while some route uses it.
+    /// Permits of each folder, while some route uses it.
     by_folder: Mutex<BTreeMap<FolderKey, Weak<Semaphore>>>,
 }
 
@@ -31,13 +31,13 @@ impl Default for Permits {
     }
 }
 
-/// A place, for as long as this lives.
+/// Permission to run one program. It is returned on drop.
 pub struct ProgramPermit {
     _own: OwnedSemaphorePermit,
     _of_all: OwnedSemaphorePermit,
 }
 
-/// Counts who waits.
+/// Counts a waiting request until it is dropped.
 struct WaitingGuard<'p>(&'p AtomicUsize);
 
 impl Drop for WaitingGuard<'_> {
@@ -46,11 +46,15 @@ impl Drop for WaitingGuard<'_> {
     }
 }
 
-/// A folder, and how many of its programs run at once.
+/// Identifies a folder: root, folder below it, and maximum number of its programs that run at once.
 type FolderKey = (PathBuf, String, usize);
 
 impl Permits {
-    /// WaitingGuard for a place among `own`, those of a folder, and among those of the server.
+    /// Waits for a permit of the folder (`own`) and for one of the server.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`BackendError::Full`] if too many requests wait already.
     pub async fn acquire(&self, own: &Arc<Semaphore>) -> Result<ProgramPermit, BackendError> {
         let Permits { all, waiting, .. } = self;
         let (own, all) = (Arc::clone(own), Arc::clone(all));
@@ -65,13 +69,14 @@ impl Permits {
         if before >= MAX_WAITING {
             return Err(BackendError::Full);
         }
-        // The folder's first: whoever waits for that holds nobody up who has another folder.
+        // The permit of the folder first, so that a request that waits for it does not block other folders.
         let _own = own.acquire_owned().await.map_err(|_| BackendError::Full)?;
         let _of_all = all.acquire_owned().await.map_err(|_| BackendError::Full)?;
         Ok(ProgramPermit { _own, _of_all })
     }
 
-    /// The permits of a folder: whoever names it has the same, in every site and behind every reload that leaves their number.
+    /// Returns the permits of a folder. All routes that name the folder share them, in every site and after every reload that
+    /// does not change their number.
     pub fn for_folder(&self, root: &Path, cgi: &Cgi) -> Arc<Semaphore> {
         let key = (root.to_owned(), cgi.folder.clone(), cgi.programs);
         let mut by_folder = self.by_folder.lock().unwrap_or_else(PoisonError::into_inner);
@@ -105,15 +110,15 @@ mod tests {
             .build()
             .expect("a runtime");
         runtime.block_on(async {
-            let first = one.acquire().await.expect("a place");
-            let _second = same.acquire().await.expect("another");
+            let first = one.acquire().await.expect("a permit");
+            let _second = same.acquire().await.expect("a second permit");
             assert_eq!(one.permits.available_permits(), 0);
             assert_eq!(other.permits.available_permits(), 2);
             let waiting = one.acquire();
             tokio::pin!(waiting);
             assert!(is_pending(waiting.as_mut()).await);
             drop(first);
-            waiting.await.expect("the place of the first");
+            waiting.await.expect("the permit of the first");
         });
     }
 

@@ -1,4 +1,4 @@
-//! A program that runs for one request: started with its own environment, three pipes, and nothing else of ours.
+//! Starts the program of one request, with an environment of its own, three pipes, and no other descriptor of the server.
 
 use std::ffi::OsString;
 use std::io;
@@ -15,21 +15,23 @@ use super::reaper::WatchedProcess;
 use crate::accounts::{Account, Launch, pipe};
 use crate::gateway::cgi_program::CgiProgram;
 
-/// What to start. No shell is involved: the kernel reads the first line of a script.
+/// A program to start. No shell is involved: the kernel reads the first line of a script.
 pub struct CgiCommand {
+    /// File of the program.
     pub file: PathBuf,
+    /// Its whole environment.
     pub environment: Vec<(OsString, OsString)>,
-    /// Whom it runs as, where the site says so.
+    /// Account that it runs as, if the site names one.
     pub user: Option<Box<str>>,
-    /// For which it may run.
+    /// Time after which it is killed.
     pub time_limit: Duration,
-    /// Among those that run.
+    /// Permission to run, held until the program and its group have ended.
     pub permit: ProgramPermit,
-    /// Those of the server.
+    /// Programs of the server.
     pub processes: Arc<Processes>,
 }
 
-/// A program with the other ends of its pipes.
+/// A started program with the server's ends of its pipes.
 pub struct StartedProgram {
     process: WatchedProcess,
     stdin: OwnedFd,
@@ -38,14 +40,23 @@ pub struct StartedProgram {
 }
 
 impl StartedProgram {
-    /// Joins the loop of the worker that speaks with the program.
+    /// Registers the pipes with the event loop of the calling worker.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the system if a pipe cannot be registered.
     pub fn attach(self) -> io::Result<CgiProgram> {
         CgiProgram::new(Box::new(self.process), self.stdin, self.stdout, self.stderr)
     }
 }
 
 impl CgiCommand {
-    /// Forks, which takes a while. The thread it is called on has to stay: the program is killed when it ends.
+    /// Starts the program. Blocks while it forks. The calling thread has to outlive the program, because the system kills the
+    /// program when that thread ends.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there is no account for the program, or if it cannot be started.
     pub fn spawn(self) -> io::Result<StartedProgram> {
         let account = Account::for_scripts(self.user.as_deref())?;
         let (their_stdin, stdin) = pipe()?;

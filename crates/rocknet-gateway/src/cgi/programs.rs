@@ -1,4 +1,4 @@
-//! The programs of one folder.
+//! Settings and permits of the programs of one folder.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,20 +11,26 @@ use super::permits::ProgramPermit;
 use super::processes::Processes;
 use crate::gateway::error::BackendError;
 
-/// The programs of a folder.
+/// Programs of one folder.
 pub struct Programs {
+    /// Maximum wait for a permit.
     pub queue_timeout: Duration,
+    /// Time after which a program is killed.
     pub time_limit: Duration,
+    /// Maximum length of a response in bytes, including its head.
     pub max_output: u64,
+    /// Variables that replace those of the same name; an empty value removes the variable.
     pub params: Vec<(String, String)>,
-    /// Whom they run as, where the site says so.
+    /// Account that the programs run as, if the site names one.
     pub user: Option<Box<str>>,
+    /// Permits of the folder.
     pub(super) permits: Arc<Semaphore>,
-    /// Those of the whole server.
+    /// Programs of the whole server.
     pub(super) processes: Arc<Processes>,
 }
 
 impl Programs {
+    /// Creates the settings of a folder below `root`. `user`: account of the site.
     pub fn new(root: &Path, cgi: &Cgi, user: Option<&str>, processes: &Arc<Processes>) -> Programs {
         Programs {
             queue_timeout: cgi.queue,
@@ -37,7 +43,11 @@ impl Programs {
         }
     }
 
-    /// WaitingGuard for a place.
+    /// Waits for a permit.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`BackendError::Full`] if too many requests wait already.
     pub async fn acquire(&self) -> Result<ProgramPermit, BackendError> {
         self.processes.permits.acquire(&self.permits).await
     }

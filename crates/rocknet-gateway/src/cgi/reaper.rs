@@ -1,4 +1,5 @@
-//! The thread that waits for programs to end, and kills those whose time is over: none is left behind, whoever leaves.
+//! The thread that waits for programs to end and kills them at their time limit, so that no program outlives its request
+//! unnoticed.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,20 +14,22 @@ use crate::accounts::Process;
 use crate::gateway::cgi_program::ProgramProcess;
 use rocknet_io::owned_thread::OwnedThread;
 
-/// After its answer a program may tidy up for so long.
+/// Time that a program has to end after its response is complete.
 const GRACE: Duration = Duration::from_secs(5);
-/// Between two looks whether one has ended.
+/// Poll interval for programs that have ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
+/// Command to the thread.
 enum ReaperCommand {
+    /// Watches a program.
     Watch(ReaperEntry),
-    /// The time of the one with this flag is over after this.
+    /// Kills the program with this flag after the duration.
     Release(Arc<AtomicBool>, Duration),
-    /// The time of all is over. The thread ends when they have, and at this time in any case.
+    /// Kills all programs at once. The thread ends when they have ended, or at this deadline.
     Stop(Instant),
 }
 
-/// A process that is waited for. It is killed when this is dropped, with its group.
+/// Handle of a watched process. Dropping it kills the process with its group, unless it was released.
 pub struct WatchedProcess {
     killed: Arc<AtomicBool>,
     commands: Sender<ReaperCommand>,
@@ -46,7 +49,7 @@ impl ProgramProcess for WatchedProcess {
 
 impl WatchedProcess {
     fn end_within(&self, time: Duration) {
-        // By the flag: the number of one that has ended may be another's.
+        // Identified by its flag, because the process number may have been reused.
         let _ = self
             .commands
             .send(ReaperCommand::Release(Arc::clone(&self.killed), time));
@@ -61,7 +64,7 @@ impl Drop for WatchedProcess {
     }
 }
 
-/// The way to the thread, which is started by the first program.
+/// Handle of the thread, which is started with the first program.
 #[derive(Default)]
 pub struct Reaper(Mutex<ReaperState>);
 
@@ -77,8 +80,12 @@ enum ReaperState {
 }
 
 impl Reaper {
-    /// Has a child of this process waited for, and killed when its time is over. Its place among those that run is taken until
-    /// it has gone, whoever has left it before.
+    /// Watches a child of this process and kills it after `time`. `permit` is held until the process and its group have ended,
+    /// even if the handle is dropped before.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the thread cannot be started or the server is being stopped. The process is killed then.
     pub fn watch(
         &self,
         process: impl Into<Process>,
@@ -104,7 +111,7 @@ impl Reaper {
             has_ended: false,
             _permit: permit,
         });
-        // The thread may have ended meanwhile.
+        // The thread may have ended in the meantime.
         if let Err(SendError(ReaperCommand::Watch(mut entry))) = commands.send(watch) {
             entry.process.kill();
             return Err(is_stopped());
@@ -133,8 +140,8 @@ impl Reaper {
         }
     }
 
-    /// Kills all that run, with their groups, because what programs have started does not end by itself. Returns whether all
-    /// had ended at `deadline`. No program is watched from now on.
+    /// Kills all programs with their groups, because background processes of programs do not end by themselves. Rejects new
+    /// programs from now on. Returns whether all had ended at `deadline`.
     pub fn stop(&self, deadline: Instant) -> bool {
         let state = std::mem::replace(&mut *self.state(), ReaperState::Stopped);
         match state {
@@ -146,7 +153,7 @@ impl Reaper {
         }
     }
 
-    /// Nothing that can panic runs while it is locked.
+    /// Locks the state. Poisoning is ignored, because no code that can panic runs while it is locked.
     fn state(&self) -> MutexGuard<'_, ReaperState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -164,24 +171,26 @@ fn is_stopped() -> io::Error {
     io::Error::other("the server is being stopped")
 }
 
+/// A watched process.
 struct ReaperEntry {
     process: Process,
-    /// When it is killed, with its group.
+    /// Time at which it is killed with its group.
     kill_at: Instant,
-    /// When it is at the latest.
+    /// Upper bound of `kill_at`: the time limit of the program.
     latest_kill_at: Instant,
+    /// Set when it is killed. Identifies the process in commands.
     killed: Arc<AtomicBool>,
-    /// Nobody reads what it says any more. Before, its end is not waited for: while it is a zombie its group keeps the
-    /// number, and what it has started can be ended too.
+    /// Its output is no longer read. Before that it is not reaped: a zombie keeps the number of its group, so that its
+    /// background processes can be killed too.
     is_released: bool,
-    /// It was waited for. What it has started goes on.
+    /// It has been reaped. Its background processes may still run.
     has_ended: bool,
-    /// Counts it for as long as anything of it lives.
+    /// Held until the process and its group have ended.
     _permit: Box<dyn Send>,
 }
 
 impl ReaperEntry {
-    /// Kills what has to be. Whether there is something left to look at again.
+    /// Kills and reaps the process if it is time. Returns whether the process or its group is still to be watched.
     fn update(&mut self, now: Instant) -> bool {
         let is_over = self.kill_at <= now;
         if is_over {
@@ -195,22 +204,23 @@ impl ReaperEntry {
             return true;
         }
         if !self.has_ended {
-            // One that no signal of ours ends, since it has become another user, or waits for a disk, is looked at again:
-            // nobody else may wait for it.
+            // A process may survive the signal, because it has changed its user or waits for a disk. It is checked again,
+            // because only this thread may reap it.
             match self.process.try_wait() {
                 Ok(None) => return true,
                 Err(error) if may_still_run(&error) => return true,
                 Ok(Some(_)) | Err(_) => {}
             }
             self.has_ended = true;
-            // What it has left behind with its answer complete was left on purpose, and has all of the time.
+            // Background processes of a program whose response is complete are intended, and may use the whole time limit.
             self.kill_at = self.latest_kill_at;
         }
         !is_over && self.process.is_group_left()
     }
 }
 
-/// Whether a program may go on although a call about it failed: neither the system nor the helper has said that there is none.
+/// Returns whether a program may still run although a call failed. It does not if the error of the system or the helper
+/// means that there is no such process.
 fn may_still_run(error: &io::Error) -> bool {
     let is_none = [Errno::CHILD, Errno::SRCH, Errno::PERM].map(Errno::raw_os_error);
     error.kind() != io::ErrorKind::BrokenPipe && !error.raw_os_error().is_some_and(|number| is_none.contains(&number))
@@ -243,7 +253,7 @@ fn run(commands: &Receiver<ReaperCommand>) {
         }
         let now = Instant::now();
         if stop_by.is_some() {
-            // Those that came after the command as well.
+            // Includes programs that were added after the command.
             for entry in &mut all {
                 (entry.kill_at, entry.latest_kill_at, entry.is_released) = (now, now, true);
             }
@@ -272,10 +282,10 @@ mod tests {
         let mut program = Command::new("sleep");
         let program = program.arg("1000").process_group(0).spawn().expect("a program");
         let pid = Pid::from_child(&program);
-        let permit = PERMITS.try_acquire().expect("a place");
+        let permit = PERMITS.try_acquire().expect("a permit");
         let reaper = Reaper::default();
         let mut watched = reaper.watch(program, LONG, Box::new(permit)).expect("a thread");
-        // The answer is whole, and nobody speaks with it any more.
+        // The response is complete and the exchange is over.
         watched.release();
         drop(watched);
         assert_eq!(PERMITS.available_permits(), 0);
@@ -287,7 +297,7 @@ mod tests {
         assert_eq!(PERMITS.available_permits(), 1);
     }
 
-    /// A program that has ended behind its answer, and left another one that runs for ever.
+    /// Starts a program that ends after its output and leaves a background process that does not end.
     fn with_background_process(reaper: &Reaper, time: Duration, permit: Box<dyn Send>) -> std::process::ChildStdout {
         let mut program = Command::new("sh");
         let program = program.args(["-c", "sleep 1000 & echo"]).process_group(0);
@@ -319,14 +329,14 @@ mod tests {
                 _permit: Box::new(()),
             };
             assert_eq!(entry.update(now), goes_on);
-            assert_eq!(entry.update(now + LONG), goes_on, "its time is over");
+            assert_eq!(entry.update(now + LONG), goes_on, "after its time limit");
         }
     }
 
     #[test]
     fn background_processes_hold_the_permit_and_end_at_the_time_limit() {
         static PERMITS: Semaphore = Semaphore::const_new(1);
-        let permit = PERMITS.try_acquire().expect("a place");
+        let permit = PERMITS.try_acquire().expect("a permit");
         let began = Instant::now();
         let reaper = Reaper::default();
         let mut output = with_background_process(&reaper, Duration::from_millis(300), Box::new(permit));
@@ -343,7 +353,7 @@ mod tests {
 
     #[test]
     fn a_program_that_cannot_be_killed_delays_no_other() {
-        // It leads no group, so that the signal does not find it: as little as one that has become another user.
+        // It leads no process group, so the signal does not reach it, as with a process that has changed its user.
         let unkillable = Command::new("sleep").arg("1000").spawn().expect("a program");
         let pid = Pid::from_child(&unkillable);
         let reaper = Reaper::default();
@@ -356,15 +366,15 @@ mod tests {
         let (ended, ends) = channel();
         thread::spawn(move || ended.send(output.read(&mut [0])));
         let end = ends.recv_timeout(Duration::from_secs(10));
-        // It must not outlive a test that fails.
+        // Killed here, so that it does not outlive a failing test.
         let _ = kill_process(pid, Signal::KILL);
-        assert!(matches!(end, Ok(Ok(0))), "nobody is killed any more: {end:?}");
+        assert!(matches!(end, Ok(Ok(0))), "the other program is not killed: {end:?}");
     }
 
     #[test]
     fn stop_kills_all_at_once_and_rejects_new_programs() {
         let reaper = Reaper::default();
-        // Left behind by one, and spoken with still.
+        // One background process of a released program, and one program that is still in use.
         let mut left = with_background_process(&reaper, LONG, Box::new(()));
         let mut program = Command::new("sleep");
         let program = program.arg("1000").process_group(0).spawn().expect("a program");

@@ -1,4 +1,4 @@
-//! Which program a path leads to: the first file on its way that is one. May wait for the disk.
+//! Finds the program of a path: the first file along the path. Blocks on the disk.
 
 use rocknet_io::confined_fs::FileKind;
 use rocknet_proto::semantics::safe_path::SafePath;
@@ -10,12 +10,16 @@ use rocknet_files::resolve;
 use rocknet_files::script::Script;
 use rocknet_files::tree::Tree;
 
-/// Folders below the one of programs in which they are looked for: each is a look at the disk.
+/// Maximum depth of a program below the folder of programs. Each level costs an access to the disk.
 const MAX_DEPTH: usize = 8;
-/// Any of the permissions to be executed: the user that it runs as may be another than ours.
+/// Execute bits of owner, group and others. Any of them counts, because the program may run as another user.
 const EXECUTE_BITS: u32 = 0o111;
 
-/// `/cgi-bin/a.sh` of `/cgi-bin/a.sh/more`. What follows it may be what no file can have as its name.
+/// Finds `/cgi-bin/a.sh` for `/cgi-bin/a.sh/more`. The rest may contain bytes that no file name can have.
+///
+/// # Errors
+///
+/// Returns the status of the response, or the path of a file that is not executable.
 pub fn find(tree: &Tree, path: &str) -> Result<Script, CgiError> {
     let missing = || CgiError::Status(Status::NOT_FOUND);
     let look = Look::patient();

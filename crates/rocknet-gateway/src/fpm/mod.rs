@@ -1,4 +1,4 @@
-//! PHP: a script is found as a file is, and run by an application server that is told of it by FastCGI.
+//! Handler of PHP scripts: finds the script like a file and runs it in php-fpm by FastCGI.
 //!
 //! ```text
 //! Exchange and Script ─▶ gateway/variables.rs ─▶ gateway/exchange.rs ⇄ php-fpm ─▶ Response
@@ -29,11 +29,11 @@ use rocknet_handler::response::Response;
 use rocknet_handler::services::Services;
 use rocknet_handler::{Handler, HandlerFuture};
 
-/// Connections at rest to one php-fpm: as many as a busy second leaves behind. Each holds a process, but gives it back to
-/// whoever wants a new connection, and is closed when nobody has used it for a second.
+/// Maximum number of idle connections to one php-fpm: as many as a busy second leaves. Each holds a process, which it
+/// gives up when a new connection is opened, and after one second without use.
 const MAX_IDLE: usize = 32;
 
-/// Returns the backend that runs the scripts of a route.
+/// Returns the back end that runs the scripts of a route.
 pub fn backend(php: &Php, backends: &Backends) -> Arc<Backend> {
     backends.backend(&match php {
         Php::External(host) => BackendAddress {
@@ -47,13 +47,14 @@ pub fn backend(php: &Php, backends: &Backends) -> Arc<Backend> {
     })
 }
 
-/// Runs the scripts of a tree; other paths lead to its files.
+/// Handler that runs the scripts of a tree and serves its other files.
 pub struct PhpHandler {
     tree: Arc<Tree>,
     backend: Arc<Backend>,
 }
 
 impl PhpHandler {
+    /// Creates a handler for the tree, whose scripts run in `backend`.
     pub fn new(tree: Arc<Tree>, backend: Arc<Backend>) -> PhpHandler {
         PhpHandler { tree, backend }
     }
@@ -111,7 +112,7 @@ async fn try_answer(
     let deadline = services.wheel.deadline();
     deadline.set(ticks);
 
-    // php-fpm may close a kept connection at any moment, so it carries only requests that may be sent again.
+    // php-fpm may close an idle connection at any moment, so it carries only requests that may be repeated.
     let repeatable = received.is_repeatable();
     let stderr_log = || StderrLog::new("PHP", site, &script.name);
     if let Some(connection) = repeatable.then(|| backend.take_idle()).flatten() {
@@ -133,5 +134,5 @@ async fn try_answer(
     build_response(backend_exchange, view.method, StatusLine::Refused)
 }
 
-/// The usual size of a request with its variables.
+/// Usual size in bytes of a request with its variables.
 const RECORDS: usize = 2048;

@@ -1,4 +1,4 @@
-//! The registry of the application servers that one server uses, shared by its configurations.
+//! Registry of the back ends of one server, shared by its configurations.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,13 +9,15 @@ use super::socket::Lookups;
 use crate::php::PhpSockets;
 use rocknet_handler::clock::TimeSource;
 
-/// A connection that rests longer gives its process back. Under load none rests so long.
+/// Time in milliseconds after which an idle connection is closed, so that its process is free again. Under load no
+/// connection is idle so long.
 const IDLE_MS: u64 = 1000;
 
+/// Registry of back ends.
 pub struct Backends {
-    /// Those in use by some snapshot.
+    /// Back ends that some snapshot uses.
     all: Mutex<BTreeMap<BackendAddress, Weak<Backend>>>,
-    /// Connections at rest in all of them. Mostly there are none, and then nothing has to be looked at.
+    /// Number of idle connections of all back ends. It is mostly 0, and then no back end has to be checked.
     idle_count: Arc<AtomicUsize>,
     php: Arc<PhpSockets>,
     lookups: Lookups,
@@ -23,6 +25,7 @@ pub struct Backends {
 }
 
 impl Backends {
+    /// Creates an empty registry. `php`: states of the PHP sockets that the server runs itself.
     pub fn new(php: Arc<PhpSockets>, time: TimeSource) -> Backends {
         Backends {
             all: Mutex::default(),
@@ -33,7 +36,7 @@ impl Backends {
         }
     }
 
-    /// Returns the backend at a address. Routes of one configuration and of the next share it.
+    /// Returns the back end at an address. Routes of one configuration and of the next share it.
     pub fn backend(&self, address: &BackendAddress) -> Arc<Backend> {
         let mut all = self.lock();
         if let Some(backend) = all.get(address).and_then(Weak::upgrade) {
@@ -51,7 +54,7 @@ impl Backends {
         backend
     }
 
-    /// Closes connections that have rested too long. Called by each worker at each tick.
+    /// Closes connections that have been idle too long. Called by each worker at each tick.
     pub fn tick(&self) {
         if self.idle_count.load(Ordering::Relaxed) > 0 {
             let now = self.time.uptime_ms();
@@ -59,7 +62,7 @@ impl Backends {
         }
     }
 
-    /// Closes connections at rest. Called by a worker that ticks no more: the others would do it if there were any.
+    /// Closes all idle connections. Called by a worker that stops ticking, because no other worker may be left to do it.
     pub fn close_all_idle(&self) {
         self.close_idle_connections(|_| true);
     }
@@ -74,7 +77,7 @@ impl Backends {
         }
     }
 
-    /// Nothing that can panic runs while it is locked.
+    /// Locks the registry. Poisoning is ignored, because no code that can panic runs while it is locked.
     fn lock(&self) -> MutexGuard<'_, BTreeMap<BackendAddress, Weak<Backend>>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! A program that was started for one request, as a peer to speak with.
+//! The pipes of a program that was started for one request.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -11,24 +11,31 @@ use tokio::net::unix::pipe::{Receiver, Sender};
 
 /// The process of a program.
 pub trait ProgramProcess {
-    /// Returns whether it has not been killed for taking too long.
+    /// Returns whether the reaper has not killed the program, for example because of its time limit.
     fn has_not_been_killed(&self) -> bool;
 
-    /// Lets it end by itself: its answer is complete.
+    /// Lets the program end by itself, because its response is complete.
     fn release(&mut self);
 }
 
-/// The program as the loop of a worker speaks with it. It is killed when this is dropped, unless it was left.
+/// A program with its pipes, registered with the event loop of a worker. Dropping it kills the program, unless it was
+/// released.
 pub struct CgiProgram {
+    /// The process.
     pub process: Box<dyn ProgramProcess>,
-    /// Gone once all was written.
+    /// `None` once the whole request body is written.
     pub stdin: Option<Sender>,
+    /// Standard output: the response.
     pub stdout: Receiver,
     stderr: Option<Receiver>,
 }
 
 impl CgiProgram {
-    /// `stdin`, `stdout`, `stderr`: our ends of the pipes of `process`.
+    /// Registers the server's ends of the pipes of `process` with the current event loop.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the system if a pipe cannot be registered.
     pub fn new(
         process: Box<dyn ProgramProcess>,
         stdin: OwnedFd,
@@ -43,7 +50,7 @@ impl CgiProgram {
         })
     }
 
-    /// Writes from the front of the queue, which holds nothing but memory. Ready when it is empty.
+    /// Writes from the front of the queue, which holds only memory. Ready when the queue is empty.
     pub fn poll_send(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>> {
         while let Some(front) = queue.front() {
             let stdin = self.stdin.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
@@ -56,6 +63,7 @@ impl CgiProgram {
         Poll::Ready(Ok(()))
     }
 
+    /// Reads from standard error into `buffer` and returns the number of bytes; 0 once it is closed.
     pub fn poll_stderr(&mut self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
         let Some(stderr) = &mut self.stderr else {
             return Poll::Ready(Ok(0));

@@ -1,5 +1,5 @@
-//! Why an application gave no answer: the client is told by a status, the operator by the log, and in `dev` mode by the page,
-//! in the words of the handler that asked.
+//! Errors of an exchange with a back end. The client gets a status; the log, and in `dev` mode the error page, show a hint
+//! of the handler.
 
 use std::fmt;
 use std::io::{self, ErrorKind};
@@ -16,35 +16,39 @@ use rocknet_handler::response::Response;
 use rocknet_handler::route::SiteLabel;
 use rocknet_log::throttle::Cause;
 
+/// Reason why a back end gave no response.
 #[derive(Debug)]
 pub enum BackendError {
-    /// Nobody listens there, or nobody may be asked.
+    /// The connection could not be opened.
     Unreachable(io::Error),
-    /// Too many requests are there already.
+    /// Too many requests are in flight or waiting.
     Full,
-    /// No answer in time.
+    /// The response did not begin in time.
     Timeout,
-    /// A connection that was kept was closed before anything came back. Tried again elsewhere.
+    /// A reused connection was closed before any byte was received. The request is retried on a new connection.
     StaleConnection,
-    /// More than any answer may have.
+    /// The response exceeds its maximum length.
     ResponseTooLarge,
-    /// It ended before all was there that its length had told.
+    /// The response ended before its `Content-Length`.
     Truncated,
-    /// The connection broke before the answer had begun.
+    /// The connection failed before the response began.
     ConnectionLost(io::Error),
-    /// The script ended, or its process did, and there was no answer.
+    /// The script or its process ended without a response.
     NoResponse,
-    /// What answers does not keep to FastCGI.
+    /// The peer violates the FastCGI protocol.
     FastCgi(RecordError),
+    /// The response head cannot be parsed.
     Head(CgiHeadError),
-    /// More fields than anybody takes.
+    /// The response head exceeds its limit.
     HeadTooLong,
-    /// The request is too large to be told to an application.
+    /// The request head is too large for the protocol of the application.
     Request(VariableError),
+    /// The request body could not be received or stored.
     RequestBody(BodyError),
 }
 
 impl BackendError {
+    /// Returns the status of the response to the client.
     pub fn status(&self) -> Status {
         match self {
             BackendError::Unreachable(error) if error.kind() == ErrorKind::TimedOut => Status::GATEWAY_TIMEOUT,
@@ -65,28 +69,27 @@ impl BackendError {
         }
     }
 
-    /// Whether it is the client's matter, so that nobody else has to be told.
+    /// Returns whether the request caused the error. The operator then needs no error in the log.
     pub fn is_client_error(&self) -> bool {
         matches!(self, BackendError::Request(_) | BackendError::RequestBody(_))
     }
 
-    /// Whether it speaks against the application, and another one may do better.
+    /// Returns whether the back end caused the error, so that another one may succeed.
     pub fn is_backend_error(&self) -> bool {
         let is_resource_shortage = matches!(self, BackendError::Unreachable(error) if is_resource_shortage(error));
         !self.is_client_error() && !is_resource_shortage
     }
 
-    /// Logs why a request was not passed on, where that is the client's matter. `subject`: the script or the kind of
-    /// application.
+    /// Logs an error that the request caused. `subject`: the script, or the protocol of the application.
     pub fn log_client_error(&self, site: &str, subject: &str) {
         let (what, help) = match self {
             BackendError::RequestBody(BodyError::TooLarge) => (
                 "413 Content Too Large",
-                "raise `body_size` of the site or of [limits], if such requests are wanted",
+                "raise `body_size` of the site or of [limits] if requests of this size should be accepted",
             ),
             BackendError::Request(_) => (
                 "431 Request Header Fields Too Large",
-                "the fields are longer than the protocol of the application allows",
+                "the header fields are longer than the protocol of the application allows",
             ),
             _ => return,
         };
@@ -101,13 +104,13 @@ impl BackendError {
         }
     }
 
-    /// Nothing of the request was told to anybody.
+    /// Returns whether no byte of the request was sent, so that it may be retried regardless of its method.
     pub fn is_before_send(&self) -> bool {
         matches!(self, BackendError::Unreachable(_) | BackendError::Full)
     }
 }
 
-/// The error itself, with what helps where its reader may be told.
+/// Returns the error page, with the hint in `dev` mode.
 pub fn error_page(status: Status, hint: &str, label: &SiteLabel) -> Response {
     if label.is_dev {
         fixed::error_with_hint(status, Some(hint))
@@ -116,7 +119,7 @@ pub fn error_page(status: Status, hint: &str, label: &SiteLabel) -> Response {
     }
 }
 
-/// Descriptors, memory or local ports: nothing that the application could help.
+/// Returns whether the server ran out of descriptors, memory or local ports, which the back end cannot change.
 pub fn is_resource_shortage(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let errno = Errno::from_io_error(error);
@@ -128,18 +131,18 @@ impl fmt::Display for BackendError {
         match self {
             BackendError::Unreachable(error) if is_exhausted(error) => f.write_str(port_exhaustion::HINT),
             BackendError::Unreachable(error) => write!(f, "cannot connect: {error}"),
-            BackendError::Full => f.write_str("all its processes are busy, and too many requests wait"),
-            BackendError::ResponseTooLarge => f.write_str("it answered with more than any answer may have"),
-            BackendError::Timeout => f.write_str("it did not answer in time"),
+            BackendError::Full => f.write_str("all its processes are busy and too many requests are waiting"),
+            BackendError::ResponseTooLarge => f.write_str("the response exceeds its maximum length"),
+            BackendError::Timeout => f.write_str("it did not respond in time"),
             BackendError::StaleConnection => f.write_str("it closed the connection"),
-            BackendError::ConnectionLost(error) => write!(f, "the connection broke: {error}"),
-            BackendError::NoResponse => f.write_str("it ended without an answer"),
-            BackendError::Truncated => f.write_str("its answer is shorter than it told"),
+            BackendError::ConnectionLost(error) => write!(f, "the connection was lost: {error}"),
+            BackendError::NoResponse => f.write_str("it ended without a response"),
+            BackendError::Truncated => f.write_str("its response is shorter than its Content-Length"),
             BackendError::FastCgi(fault) => fault.fmt(f),
             BackendError::Head(fault) => fault.fmt(f),
-            BackendError::HeadTooLong => f.write_str("its header fields are too long"),
+            BackendError::HeadTooLong => f.write_str("its response header is too long"),
             BackendError::Request(error) => error.fmt(f),
-            BackendError::RequestBody(error) => write!(f, "the request did not come whole: {error:?}"),
+            BackendError::RequestBody(error) => write!(f, "the request body could not be received: {error:?}"),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! One request and its answer over one connection: its body, which has been received before, is sent while what comes back is
-//! read, up to the end of its head and from there on as it is asked for.
+//! One exchange with a back end over one connection. The request body, which has been received before, is sent while the
+//! response is read: up to the end of its head at once, and from there as the client takes it.
 
 use std::future::poll_fn;
 use std::io;
@@ -20,42 +20,45 @@ use rocknet_handler::exchange::RequestBody;
 use rocknet_handler::response::UpstreamTiming;
 use rocknet_handler::services::Services;
 
-/// Bytes of an answer that are held while its request is still being sent. A script that says more before it has read its
-/// content gets no more of it: the answer has to begin, and behind its beginning no content is taken.
+/// Maximum number of response bytes buffered while the request is still being sent. A script that writes more before it
+/// has read the request body gets no more of the body: the response has to begin, and after that no body is sent.
 const MAX_BUFFERED: usize = 2 * MAX_HEAD_SIZE;
 
-/// The protocol status of an application that takes no further request.
+/// `FCGI_OVERLOADED`: protocol status of an application that accepts no further request.
 const OVERLOADED: u8 = 2;
 
+/// One request sent to a back end, and its response.
 pub struct BackendExchange {
     services: Rc<Services>,
-    /// Taken when it is kept for another.
+    /// `None` once it is kept for another request.
     connection: Option<BackendConnection>,
-    /// Who keeps it, beside how many others.
+    /// Back end that keeps the connection after the exchange, and its maximum number of idle connections.
     keep_alive: Option<(Arc<Backend>, usize)>,
-    /// Of the request, what the socket has not taken.
+    /// Bytes of the request that the socket has not accepted yet.
     sending: SendQueue,
-    /// Content that is still to be sent.
+    /// Request body that is still to be sent.
     body: Option<RequestBody>,
     framing: Framing,
-    /// The answer as far as nobody has taken it, its head included until that is complete.
+    /// Received bytes of the response that have not been taken yet, including the head.
     received: Vec<u8>,
+    /// Length of the head in bytes, once it is complete.
     head: Option<usize>,
     has_received: bool,
-    /// It had no room for the request.
+    /// The application rejected the request with `FCGI_OVERLOADED`.
     overloaded: bool,
-    /// Something went wrong that rules out another request on this connection.
+    /// An error rules out another request on this connection.
     must_close: bool,
     stderr_log: StderrLog,
     began: Instant,
 }
 
-/// How the two sides tell their parts.
+/// Framing of request and response.
 enum Framing {
+    /// FastCGI records.
     Records(fastcgi::ResponseReader),
-    /// Content follows the request as it is, and the answer ends with the connection.
+    /// The request body follows the request unframed, and the end of the connection ends the response.
     Plain {
-        /// Bytes of an answer that may still come.
+        /// Bytes of the response that may still be received.
         remaining: u64,
         is_over: bool,
     },
@@ -77,17 +80,17 @@ impl Framing {
     }
 }
 
-/// What sending the request waits for.
+/// State of sending the request.
 #[derive(PartialEq, Eq)]
 enum SendState {
-    /// The disk.
+    /// The next piece of the body is being read from disk.
     WaitsForBody,
     WaitsForSocket,
     Done,
 }
 
 impl BackendExchange {
-    /// `request`: its records, all but the content.
+    /// Starts an exchange by FastCGI. `request`: its records except those of the body.
     pub fn fastcgi(
         services: &Rc<Services>,
         connection: BackendConnection,
@@ -98,13 +101,15 @@ impl BackendExchange {
         BackendExchange::new(services, connection, request, framing, stderr_log)
     }
 
-    /// Has the connection kept behind the answer, for another request: the application was asked to leave it open.
+    /// Keeps the connection after the response for another request, if fewer than `max_idle` are kept. The request must
+    /// have asked the application to leave it open.
     pub fn keep_alive(self, backend: &Arc<Backend>, max_idle: usize) -> BackendExchange {
         let keep_alive = (max_idle > 0).then(|| (Arc::clone(backend), max_idle));
         BackendExchange { keep_alive, ..self }
     }
 
-    /// `request`: what goes before the content. The answer has at most `remaining` bytes.
+    /// Starts an exchange without framing. `request`: the bytes before the body; `remaining`: maximum length of the
+    /// response in bytes.
     pub fn plain(
         services: &Rc<Services>,
         connection: BackendConnection,
@@ -143,8 +148,7 @@ impl BackendExchange {
         }
     }
 
-    /// Names the application, and the time that the head of its answer took; `None` for a program that was started for the
-    /// request.
+    /// Returns the address of the back end and the time until the response head; `None` for a CGI program.
     pub fn timing(&self) -> Option<UpstreamTiming> {
         let in_flight = self.connection.as_ref()?.in_flight.as_ref()?;
         Some(UpstreamTiming {
@@ -153,8 +157,12 @@ impl BackendExchange {
         })
     }
 
-    /// Goes on until the head of the answer is there, and the request has been sent. While the disk is waited for, the time of the
-    /// application stands still.
+    /// Runs until the response head is received and the request is sent. `deadline` is set anew to `ticks` after each piece
+    /// of the body, and is not enforced while the body is read from disk.
+    ///
+    /// # Errors
+    ///
+    /// Returns why there is no response head.
     pub async fn run_until_head(
         mut self,
         body: RequestBody,
@@ -169,16 +177,17 @@ impl BackendExchange {
         Ok(self)
     }
 
-    /// Where the head of the answer ends; the content follows it.
+    /// Returns the length of the response head in bytes; the body follows it.
     pub fn head(&self) -> usize {
         self.head.unwrap_or_default()
     }
 
-    /// What has come of the answer and was not taken yet.
+    /// Returns the received bytes that have not been taken yet.
     pub fn received(&mut self) -> &mut Vec<u8> {
         &mut self.received
     }
 
+    /// Returns whether the response is complete.
     pub fn is_over(&self) -> bool {
         match &self.framing {
             Framing::Records(records) => records.is_ended(),
@@ -204,7 +213,7 @@ impl BackendExchange {
                     self.body = None;
                     return Poll::Ready(Ok(()));
                 }
-                // Some came back: it is sent again, or its room is waited for.
+                // The socket returned unsent bytes: send them again, or wait until it is writable.
                 if !self.sending.is_empty() && send_state != SendState::WaitsForSocket {
                     continue;
                 }
@@ -228,13 +237,13 @@ impl BackendExchange {
         }
     }
 
-    /// Whether what the socket has taken has left, so that nothing of it can come back.
+    /// Returns whether all bytes that the socket accepted have been sent, so that none of them can return.
     fn is_flushed(&mut self) -> bool {
         let connection = self.connection.as_mut();
         connection.is_none_or(|connection| connection.socket.is_flushed(&mut self.sending))
     }
 
-    /// Sends what there is of the request.
+    /// Sends as much of the request as possible.
     fn send_request(
         &mut self,
         context: &mut Context<'_>,
@@ -248,7 +257,7 @@ impl BackendExchange {
             match connection.socket.poll_send(context, &mut self.sending) {
                 Poll::Ready(Ok(())) => {}
                 Poll::Pending => return Ok(SendState::WaitsForSocket),
-                // It listens no more; what it says is still worth hearing, and tells more than this error.
+                // The application reads no more. Its response is still read, because it explains more than this error.
                 Poll::Ready(Err(_)) => {
                     self.sending.clear();
                     (self.body, self.must_close) = (None, true);
@@ -274,7 +283,11 @@ impl BackendExchange {
         }
     }
 
-    /// Receives once, and reads the records in it.
+    /// Receives once and parses what was received.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the connection ends early, or if its bytes break the protocol or a limit.
     pub fn poll_receive(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BackendError>> {
         let Some(connection) = &mut self.connection else {
             return Poll::Ready(Err(BackendError::NoResponse));
@@ -303,7 +316,7 @@ impl BackendExchange {
         let before = self.received.len();
         if let Err(error) = self.read(&received) {
             self.must_close = true;
-            // What is complete is passed on: that there is more behind it spoils the connection, not the answer.
+            // A complete response is passed on: bytes after its end invalidate the connection, not the response.
             if !self.is_over() {
                 return Poll::Ready(Err(error));
             }
@@ -317,7 +330,7 @@ impl BackendExchange {
         Poll::Ready(Ok(()))
     }
 
-    /// The other side has closed.
+    /// Called when the peer has closed.
     fn on_eof(&mut self) -> Result<(), BackendError> {
         let Framing::Plain { is_over, .. } = &mut self.framing else {
             return Err(BackendError::NoResponse);
@@ -349,7 +362,7 @@ impl BackendExchange {
             match received.event {
                 RecordEvent::Stdout(range) => self.received.extend_from_slice(&rest[range]),
                 RecordEvent::Stderr(range) => self.stderr_log.add(&rest[range]),
-                // What the script returned is nobody's matter here.
+                // The exit status of the script is ignored.
                 RecordEvent::End(end) => self.overloaded = end.protocol_status == OVERLOADED,
                 RecordEvent::More => {}
             }
@@ -358,24 +371,24 @@ impl BackendExchange {
         Ok(())
     }
 
-    /// Whether the answer ends with its connection, so that its own length is all that tells whether it came whole.
+    /// Returns whether the end of the connection ends the response, so that only `Content-Length` shows a truncation.
     pub fn ends_by_closing(&self) -> bool {
         matches!(self.framing, Framing::Plain { .. })
     }
 
-    /// Behind the last of the answer: the connection is kept for another request, if it is fit for one.
+    /// Called after the last byte of the response. Keeps the connection for another request if it is reusable.
     pub fn finish(&mut self) {
         let fit = self.is_over() && !self.must_close && self.body.is_none() && self.sending.is_empty();
         match (self.connection.take().filter(|_| fit), &self.keep_alive) {
             (Some(connection), Some((backend, max_idle))) => backend.put_idle(connection, *max_idle),
-            // A program may go on for a moment, with what nobody waits for.
+            // A program may go on for a moment; its response is complete.
             (Some(connection), None) => drop(connection.socket.into_idle()),
             (None, _) => {}
         }
     }
 }
 
-/// How the streams of bodies tell that an answer was cut.
+/// Converts to the error by which a body stream reports a truncated response.
 impl From<BackendError> for io::Error {
     fn from(error: BackendError) -> io::Error {
         io::Error::new(io::ErrorKind::ConnectionAborted, format!("the application: {error}"))

@@ -1,4 +1,4 @@
-//! A request as back ends get it: its body is received, and its facts stand ready for variables.
+//! A request prepared for a back end: with its body received, and with the context of its variables.
 
 use rocknet_proto::fields::Known;
 use rocknet_proto::method::Method;
@@ -18,12 +18,12 @@ pub struct BackendRequest {
 }
 
 impl BackendRequest {
-    /// Receives the whole request body. So a slow client never holds a process of an application, and every application knows
-    /// the length before the first byte.
+    /// Receives the whole request body. Therefore a slow client never holds a process of an application, and every
+    /// application gets the length before the first byte.
     ///
     /// # Errors
     ///
-    /// The client has not sent all of it, or it could not be kept.
+    /// Returns an error if the client does not send the whole body, or if the body cannot be stored.
     pub async fn receive(mut exchange: Exchange) -> Result<BackendRequest, BackendError> {
         let mut body = std::mem::replace(&mut exchange.body, RequestBody::empty());
         let mut body_length = None;
@@ -41,11 +41,12 @@ impl BackendRequest {
         })
     }
 
+    /// Takes the request body out of the request.
     pub fn take_body(&mut self) -> RequestBody {
         std::mem::replace(&mut self.body, RequestBody::empty())
     }
 
-    /// Returns the facts that variables are made of, beside the request itself.
+    /// Returns the data for the variables that the request head does not have.
     pub fn context(&self) -> RequestContext<'_> {
         let Exchange {
             services,
@@ -64,15 +65,16 @@ impl BackendRequest {
         }
     }
 
-    /// Returns true if the request may be sent once more where a connection is lost before its response begins: nobody knows
-    /// then whether the back end has acted on it.
+    /// Returns whether the request may be sent again after its connection is lost before the response begins. It is then
+    /// unknown whether the back end has processed the request.
     pub fn is_repeatable(&self) -> bool {
         let view = self.exchange.request.view();
         let has_length = view.fields.get(Known::ContentLength).is_some();
         matches!(view.method, Method::Get | Method::Head) && !has_length && self.body_length.is_none()
     }
 
-    /// Returns the ticks until a response has to be there: one less than the protocol waits, which would respond with 503.
+    /// Returns the number of ticks within which the response must begin: one less than the connection waits, which would
+    /// respond with 503.
     pub fn response_ticks(&self) -> u32 {
         let Exchange { services, route, .. } = &self.exchange;
         services.wheel.ticks(route.answer_timeout).saturating_sub(1)

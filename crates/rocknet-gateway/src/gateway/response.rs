@@ -1,4 +1,4 @@
-//! From what an application answers to a response: its head read and cleared of what is the connection's, its content passed on.
+//! Turns the output of an application into a response: parses its head, removes connection fields and streams the body.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -14,7 +14,8 @@ use super::error::BackendError;
 use super::exchange::BackendExchange;
 use rocknet_handler::response::{Body, Response, Stream};
 
-/// What applications say to nginx about its buffers and caches. The name of a file to send is heeded behind this.
+/// Returns whether the field controls the buffers and caches of nginx. `X-Accel-Redirect` is excluded, because it is
+/// evaluated later.
 fn is_for_nginx(name: &[u8]) -> bool {
     let starts = name
         .get(..ACCEL.len())
@@ -24,7 +25,11 @@ fn is_for_nginx(name: &[u8]) -> bool {
 
 const ACCEL: &[u8] = b"x-accel-";
 
-/// The response to a request whose head has come.
+/// Builds the response once its head has been received.
+///
+/// # Errors
+///
+/// Returns an error if the head cannot be parsed, or if the body ended before its `Content-Length`.
 pub fn build_response(
     mut backend_exchange: BackendExchange,
     method: Method,
@@ -37,14 +42,14 @@ pub fn build_response(
     response.upstream = backend_exchange.timing();
     let length = head.length;
     for (name, value) in head.fields {
-        // The length is told anew where it is known, and the date is the server's.
+        // The server sets `Content-Length` from the parsed length, and `Date` itself.
         if !is_framing(name) && !name.eq_ignore_ascii_case(b"date") && !is_for_nginx(name) {
             response.fields.add_field(Field::new(name, value));
         }
     }
     let mut body = received;
     body.drain(..end);
-    // All of it is here, and the end of the connection would say nothing new.
+    // The body is complete; waiting for the end of the connection would add nothing.
     let is_all = backend_exchange.ends_by_closing() && length.is_some_and(|length| body.len() as u64 >= length);
     if !backend_exchange.is_over() && !is_all {
         *backend_exchange.received() = body;
@@ -60,7 +65,7 @@ pub fn build_response(
         && method != Method::Head
         && let Some(length) = length
     {
-        // HeadBody else tells an received that was cut from one that is whole.
+        // Only the length distinguishes a truncated response from a complete one.
         if (body.len() as u64) < length && !matches!(response.status.code(), 204 | 304) {
             return Err(BackendError::Truncated);
         }
@@ -68,19 +73,19 @@ pub fn build_response(
     }
     backend_exchange.finish();
     response.body = match (method, body.is_empty()) {
-        // An application says nothing to HEAD, or what it would say to GET.
+        // To HEAD an application sends no body, or the body of GET.
         (Method::Head, true) => Body::Stream(Box::new(HeadBody(length))),
         _ => Body::Bytes(body.into()),
     };
     Ok(response)
 }
 
-/// The rest of an received: read when there is room for it.
+/// The rest of a response body; read only when the client can take more.
 struct ResponseBody {
     backend_exchange: BackendExchange,
-    /// As the application told it: clients are told the same, so it is so long or cut.
+    /// `Content-Length` of the application in bytes. The client gets the same value, so a shorter body is truncated.
     length: Option<u64>,
-    /// Of that what is still to come.
+    /// Bytes of `length` still to be received.
     left: Option<u64>,
 }
 
@@ -99,7 +104,7 @@ impl ResponseBody {
             if is_over && self.left.is_some_and(|left| left > 0) {
                 return Poll::Ready(Some(Err(BackendError::Truncated.into())));
             }
-            // What the application does behind the last byte is nothing to wait for.
+            // The application may go on after the last byte; the response does not wait for it.
             if is_over || self.left == Some(0) && self.backend_exchange.poll_receive(context).is_pending() {
                 self.backend_exchange.finish();
                 return Poll::Ready(None);
@@ -127,7 +132,7 @@ impl Stream for ResponseBody {
     }
 }
 
-/// ResponseBody that is never sent, and how long it would be where that is known.
+/// Body of a response to HEAD: never sent, with its length in bytes if known.
 struct HeadBody(Option<u64>);
 
 impl Stream for HeadBody {

@@ -1,21 +1,23 @@
-//! What an application writes to its error stream, on its way to the error log.
+//! Writes the standard error of an application to the error log.
 
-/// Bytes of one request's stderr_log that are logged: a script that warns in a loop is not to fill the disk.
+/// Maximum number of bytes logged for one request, so that a script that warns in a loop does not fill the disk.
 const MAX_BYTES: usize = 8 * 1024;
-/// Bytes of one line.
+/// Maximum length of one line in bytes.
 const MAX_LINE: usize = 2 * 1024;
 
-/// Collects lines, which may come in pieces, and logs them with the site and the script they belong to.
+/// Collects the lines of one request, which may arrive in pieces, and logs them with site and script.
 pub struct StderrLog {
-    /// What it comes source: `PHP`.
+    /// Prefix of each line, such as `PHP`.
     source: &'static str,
     site: Box<str>,
     script: Box<str>,
     line: Vec<u8>,
+    /// Bytes that may still be logged.
     remaining: usize,
 }
 
 impl StderrLog {
+    /// Creates a log for one request. `source`: prefix of each line.
     pub fn new(source: &'static str, site: &str, script: &str) -> StderrLog {
         StderrLog {
             source,
@@ -26,6 +28,7 @@ impl StderrLog {
         }
     }
 
+    /// Adds bytes as they were received; complete lines are logged at once.
     pub fn add(&mut self, bytes: &[u8]) {
         let taken = &bytes[..bytes.len().min(self.remaining)];
         let mut rest = taken;
@@ -42,7 +45,7 @@ impl StderrLog {
         self.remaining -= taken.len();
         if was_open && taken.len() < bytes.len() {
             self.log_line();
-            tracing::warn!(site = %self.site, script = %self.script, "{}: more than {MAX_BYTES} bytes of messages; the rest is left out", self.source);
+            tracing::warn!(site = %self.site, script = %self.script, "{}: more than {MAX_BYTES} bytes of messages for one request; the rest is not logged", self.source);
             self.remaining = 0;
         }
     }

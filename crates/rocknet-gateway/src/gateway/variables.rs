@@ -1,4 +1,4 @@
-//! A request as variables: those of CGI (RFC 3875 §4.1), and those that applications read beside them.
+//! Writes a request as CGI variables (RFC 3875 §4.1), with the additional ones that applications expect.
 
 use std::borrow::Cow;
 
@@ -12,8 +12,13 @@ use rocknet_proto::semantics::authority::{Authority, HOST_BUFFER};
 use rocknet_files::script::Script;
 use rocknet_handler::exchange::{Client, TlsInfo};
 
-/// Where variables are written to.
+/// Destination of variables.
 pub trait VariableSink {
+    /// Adds a variable.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the protocol cannot encode it.
     fn put(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableError>;
 }
 
@@ -23,18 +28,22 @@ impl VariableSink for Params<'_> {
     }
 }
 
-/// Where a request came in, and from whom.
+/// Data of a request that its head does not have.
 pub struct RequestContext<'a> {
+    /// Name of the site.
     pub site: &'a str,
+    /// Address of the listener.
     pub address: &'a Address,
+    /// Address of the client.
     pub client: Client,
+    /// TLS handshake of the connection, if it has TLS.
     pub secure: Option<&'a TlsInfo>,
-    /// The user whose password was verified.
+    /// User whose password the server has verified.
     pub user: Option<&'a str>,
 }
 
-/// Fields that no script gets: those of the connection, those that are variables by another name, and `Proxy`, which
-/// would become `HTTP_PROXY`, where programs look for the proxy that they are to use.
+/// Header fields that are not passed: connection fields, fields with a variable of their own, and `Proxy`. It would become
+/// `HTTP_PROXY`, from which programs read the proxy to use (CVE-2016-5385).
 const NOT_PASSED: [&str; 12] = [
     "connection",
     "content-length",
@@ -50,22 +59,27 @@ const NOT_PASSED: [&str; 12] = [
     "upgrade",
 ];
 
-/// What the variables say that answers.
+/// Script or application that the variables describe.
 #[derive(Clone, Copy)]
 pub enum VariableSource<'a> {
-    /// A file.
+    /// A script file.
     Script(&'a Script),
+    /// An application without a file.
     Application {
-        /// Empty for one that is the whole site.
+        /// Path prefix of the application; empty if it is the whole site.
         name: &'a str,
-        /// What follows that in the path.
+        /// Rest of the path after `name`.
         path_info: &'a str,
-        /// The folder of the site's files, where there is one.
+        /// Document root of the site, if it has one.
         root: Option<&'a [u8]>,
     },
 }
 
-/// Writes all variables. `length` is that of content that has been received.
+/// Writes all variables. `length`: length of the received request body in bytes; `None` if there is no body.
+///
+/// # Errors
+///
+/// Returns an error if the protocol cannot encode a variable.
 pub fn write(
     params: &mut impl VariableSink,
     request: &Request<'_>,
@@ -117,7 +131,7 @@ fn script_names(params: &mut impl VariableSink, script: &Script) -> Result<(), V
         ("SCRIPT_NAME", script.name.as_bytes()),
         ("DOCUMENT_URI", document_uri.as_bytes()),
         ("DOCUMENT_ROOT", root),
-        // php-cgi runs nothing without it.
+        // php-cgi refuses to run without it.
         ("REDIRECT_STATUS", b"200"),
     ] {
         params.put(name.as_bytes(), value)?;
@@ -135,13 +149,13 @@ fn content(params: &mut impl VariableSink, request: &Request<'_>, length: Option
     }
     match (length, request.fields.get(Known::ContentLength)) {
         (Some(length), _) => params.put(b"CONTENT_LENGTH", length.to_string().as_bytes()),
-        // There is none, and the client has said so.
+        // No body, and the client sent `Content-Length: 0`.
         (None, Some(length_field)) => params.put(b"CONTENT_LENGTH", length_field),
         (None, None) => Ok(()),
     }
 }
 
-/// Both ends of the connection.
+/// Writes the variables of the connection: the addresses of both ends, and TLS.
 fn connection_variables(
     params: &mut impl VariableSink,
     request: &Request<'_>,
@@ -150,7 +164,7 @@ fn connection_variables(
     let authority = Authority::parse(request.authority);
     let mut buffer = [0; HOST_BUFFER];
     let host = authority.as_ref().map(|authority| authority.lower_host(&mut buffer));
-    // What the client calls the server is taken only where the site has no name of its own.
+    // The host of the request is used only if the site has no name of its own.
     let name = if is_name(context.site) {
         context.site
     } else {
@@ -172,12 +186,12 @@ fn connection_variables(
     match context.client {
         Client::Ip { address, port } => {
             params.put(b"REMOTE_ADDR", address.to_canonical().to_string().as_bytes())?;
-            // Proxies in front mostly do not tell it.
+            // Proxies mostly do not pass the port.
             if port != 0 {
                 params.put(b"REMOTE_PORT", port.to_string().as_bytes())?;
             }
         }
-        // Scripts look for an address there, and this is whose it is.
+        // Scripts expect an address, and a client of a Unix socket is local.
         Client::Local => params.put(b"REMOTE_ADDR", b"127.0.0.1")?,
     }
     params.put(
@@ -194,19 +208,21 @@ fn connection_variables(
     Ok(())
 }
 
-/// Whether a site is named by one host name, as opposed to a port, a pattern, or all.
+/// Returns whether the site is named by one host name, as opposed to a port, a pattern or all hosts.
 fn is_name(site: &str) -> bool {
     site.contains('.') && !site.contains(['*', ':'])
 }
 
-/// `is_verified`: the server has verified the password, so that no script needs to see it (RFC 3875 §4.1.18).
+/// Writes the header fields. `is_verified`: the server has verified the password, so no script needs to see it (RFC 3875
+/// §4.1.18).
 fn fields(params: &mut impl VariableSink, request: &Request<'_>, is_verified: bool) -> Result<(), VariableError> {
     if !request.authority.is_empty() {
         params.put(b"HTTP_HOST", request.authority)?;
     }
     let mut variable = Vec::new();
     for (number, (name, _)) in request.fields.iter().enumerate() {
-        // An underscore, or what PHP makes one of, would let a field pass for another: `X_Real_IP` for `X-Real-IP`.
+        // An underscore, or a byte that PHP replaces by one, would let a field imitate another: `X_Real_IP` for
+        // `X-Real-IP`.
         let is_plain = name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-');
         let is_passed = !NOT_PASSED
             .iter()

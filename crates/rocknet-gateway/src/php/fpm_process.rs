@@ -1,4 +1,4 @@
-//! One php-fpm: started, listened to, started again when it ends, and ended when nobody wants it.
+//! One php-fpm (or php-cgi) process: starts it, reads its standard error, restarts it when it ends, and stops it.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, PipeReader, Read};
@@ -20,50 +20,54 @@ use super::pool::{self, PhpProgram, Pool};
 use super::{PhpSockets, lock, missing_message};
 use crate::accounts::Process;
 
-/// Before one that ended is started again: none the first time, because a crash is mostly one, then this, and twice as long each
-/// time.
+/// Delay before the second restart. The first restart is immediate, because most crashes do not repeat; each later delay is
+/// twice as long.
 const FIRST_RESTART_DELAY: Duration = Duration::from_millis(250);
 const MAX_RESTART_DELAY: Duration = Duration::from_secs(30);
-/// Between two looks for a version that is not installed.
+/// Interval between two searches for a version that is not installed.
 const SEARCH_INTERVAL: Duration = Duration::from_secs(10);
-/// One that has run so long, or has answered a request, has had a good run: it is started again as if it were the first time.
+/// Run time after which a process counts as stable, as it does after its first response. Its next restart is immediate.
 const STABLE_AFTER: Duration = Duration::from_secs(10);
-/// What its last events are: as many lines as explain an end, and no more of each than a log shows.
+/// Number of its last lines on standard error that are reported when it ends, and maximum length of a line in bytes.
 const STDERR_TAIL: usize = 6;
 const MAX_LINE: u64 = 1024;
 
+/// A php-fpm process of one pool, with its state across restarts.
 pub struct FpmProcess {
+    /// Number of the pool.
     pub number: u32,
+    /// Settings of the pool.
     pub pool: Pool,
     folder: PathBuf,
     socket: PathBuf,
-    /// Stays open from one php-fpm to the next, so that requests wait in its queue meanwhile; closed while none is expected.
+    /// Stays open across restarts, so that requests wait in its backlog; closed while no restart is near.
     listener: Option<UnixListener>,
-    /// Set by the first answer of the one that runs.
+    /// Set by the first response of the running process.
     responded: Arc<AtomicBool>,
-    /// Processes whose php-fpm was killed, and when they are killed too: they answer what they have begun.
+    /// Worker processes whose php-fpm was killed, and the deadline at which they are killed too. Until then they complete
+    /// their requests.
     orphans: Vec<(Process, Instant)>,
     stderr_tail: Arc<Mutex<VecDeque<String>>>,
     sender: Sender<PhpEvent>,
     sockets: Arc<PhpSockets>,
     state: FpmState,
-    /// Counts those that were started, so that what the last one said is not taken for this one's.
+    /// Number of starts, so that an event of an earlier process is not attributed to the current one.
     run: u32,
     sapi: Sapi,
     failures: u32,
-    /// Nobody wants it from here on.
+    /// Time at which it is stopped, because no configuration uses it any more.
     retires_at: Option<Instant>,
 }
 
 enum FpmState {
-    /// Not running; started at this time.
+    /// Not running; to be started at this time.
     Waiting(Instant),
     Running {
         process: Process,
         since: Instant,
         ready: bool,
     },
-    /// Told to end; killed at this time.
+    /// Signalled to end; killed at this time.
     Ending {
         process: Process,
         at: Instant,
@@ -72,6 +76,7 @@ enum FpmState {
 }
 
 impl FpmProcess {
+    /// Creates the process of a pool; the first [`FpmProcess::tick`] starts it. `folder`: run folder of the server.
     pub fn new(
         number: u32,
         pool: Pool,
@@ -99,11 +104,12 @@ impl FpmProcess {
         }
     }
 
+    /// Returns whether it has ended for good.
     pub fn is_gone(&self) -> bool {
         matches!(self.state, FpmState::Gone)
     }
 
-    /// When [`FpmProcess::tick`] has something to do, if nobody says anything before.
+    /// Returns when [`FpmProcess::tick`] has to be called, unless an event comes before.
     pub fn due(&self) -> Option<Instant> {
         let by_state = match self.state {
             FpmState::Waiting(at) => Some(at),
@@ -114,12 +120,12 @@ impl FpmProcess {
         by_state.into_iter().chain(self.retires_at).chain(orphans).min()
     }
 
-    /// Has it end a moment later, with its requests answered: workers still hear of the configuration without it.
+    /// Stops it gracefully after [`RETIRE_DELAY`], because workers may still use the previous configuration.
     pub fn retire(&mut self) {
         self.retires_at.get_or_insert_with(|| Instant::now() + RETIRE_DELAY);
     }
 
-    /// Does what is due.
+    /// Starts, checks or kills processes as their times require.
     pub fn tick(&mut self) {
         if self.retires_at.take_if(|at| *at <= Instant::now()).is_some() {
             self.end(self.pool.drain_timeout, true);
@@ -141,7 +147,7 @@ impl FpmProcess {
             FpmState::Ending { process, at } => {
                 let is_over = matches!(process.try_wait(), Ok(Some(_)));
                 if is_over || *at <= Instant::now() {
-                    // Its processes too, which live on when it is killed.
+                    // Kills its worker processes too, which survive it.
                     process.kill();
                     self.clean_up();
                 }
@@ -178,7 +184,7 @@ impl FpmProcess {
                 let ready = false;
                 self.state = FpmState::Running { process, since, ready };
                 if installed.sapi == Sapi::Cgi {
-                    // It says nothing, and takes requests at once.
+                    // php-cgi reports nothing, and accepts requests at once.
                     self.on_ready(self.run);
                 }
             }
@@ -202,7 +208,7 @@ impl FpmProcess {
         Ok(process)
     }
 
-    /// Reads what it says on a thread of its own, to the end.
+    /// Reads its standard error to the end, on a thread of its own.
     fn read_stderr(&self, stderr: PipeReader, installed: &Installed) {
         let (tail, sender) = (Arc::clone(&self.stderr_tail), self.sender.clone());
         let (number, run) = (self.number, self.run);
@@ -232,11 +238,11 @@ impl FpmProcess {
             }
             let _ = sender.send(PhpEvent::StderrClosed(number, run));
         };
-        // Without it, nobody reads what is said, and the end is seen at the next look.
+        // Without the thread no output is read, and the end of the process is noticed at the next check.
         let _ = thread::Builder::new().name(format!("rn-php-{number}")).spawn(read);
     }
 
-    /// It takes requests.
+    /// Called when the process accepts requests.
     pub fn on_ready(&mut self, run: u32) {
         if run != self.run {
             return;
@@ -249,7 +255,7 @@ impl FpmProcess {
         }
     }
 
-    /// It says nothing more, so it most likely ends.
+    /// Called when standard error is closed: the process most likely ends.
     pub fn on_stderr_closed(&mut self, run: u32) {
         if run != self.run {
             return;
@@ -284,7 +290,7 @@ impl FpmProcess {
         self.failed(&format!("it ended ({status}){output}"), was_ready);
     }
 
-    /// Has the processes of a php-fpm that was killed answer what they have begun, and nothing else.
+    /// Lets the worker processes of a killed php-fpm complete their requests, and accept no others.
     fn drain(&mut self, process: Process) {
         let is_signalled = self.is_fpm() && process.signal_group(Signal::QUIT).is_ok();
         if is_signalled && self.orphans.len() < MAX_ORPHANS {
@@ -294,7 +300,8 @@ impl FpmProcess {
         }
     }
 
-    /// `was_ready`: what ended had taken requests, so the next one most likely will.
+    /// Logs a failure and schedules the restart. `was_ready`: the process had accepted requests, so the next one most likely
+    /// will.
     fn failed(&mut self, why: &str, was_ready: bool) {
         let delay = restart_delay(self.failures);
         self.failures = self.failures.saturating_add(1);
@@ -303,8 +310,8 @@ impl FpmProcess {
             0 => "at once".to_owned(),
             ms => format!("in {ms} ms"),
         };
-        tracing::error!("PHP {version} does not run: {why}. It is started again {when}");
-        // Requests wait for one that is there again in time; otherwise they are told at once.
+        tracing::error!("PHP {version} does not run: {why}. It is restarted {when}");
+        // Requests wait if the restart is near; otherwise they fail at once.
         let may_wait = delay.is_zero() || was_ready && delay <= CONNECT_TIMEOUT;
         if !may_wait {
             self.sockets
@@ -314,19 +321,19 @@ impl FpmProcess {
         self.state = FpmState::Waiting(Instant::now() + delay);
     }
 
-    /// Takes no more connections. Those that wait in the queue are cut.
+    /// Accepts no more connections. Connections in the backlog are reset.
     fn close(&mut self) {
         if self.listener.take().is_some() {
             let _ = std::fs::remove_file(&self.socket);
         }
     }
 
-    /// Whether it ends its own processes. php-cgi knows no other word than to end, and may lose one of its own.
+    /// Returns whether it ends its own worker processes. php-cgi has no graceful stop, and may lose track of a worker.
     fn is_fpm(&self) -> bool {
         self.sapi == Sapi::Fpm
     }
 
-    /// Tells it to end: when its requests are answered, or at once.
+    /// Signals it to end: gracefully, once its requests are complete, or at once. It is killed after `within`.
     pub fn end(&mut self, within: Duration, gracefully: bool) {
         self.sockets.set_failure(&self.socket, None);
         let is_fpm = self.is_fpm();
@@ -374,20 +381,20 @@ impl Drop for FpmProcess {
     }
 }
 
-/// php-cgi that was told to end and does not is killed with all its processes after this time.
+/// Time after which a signalled php-cgi is killed with its worker processes.
 const CGI_STOP_TIMEOUT: Duration = Duration::from_secs(2);
-/// Workers take a new configuration in their next turn.
+/// Delay before a replaced process is stopped. Workers take a new configuration in their next iteration.
 const RETIRE_DELAY: Duration = Duration::from_secs(1);
-/// A process that has closed all it could speak by is gone a moment later.
+/// Maximum wait for the end of a process that has closed its standard error.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
-/// Between two looks whether a process has ended.
+/// Poll interval for the end of a process.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Between two looks whether the processes of one that was killed have ended.
+/// Poll interval for the end of orphaned worker processes.
 const ORPHAN_POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// As many that were killed have their processes finish; beyond, something kills them for fun.
+/// Maximum number of killed processes whose workers may complete their requests. More kills than that are no accident.
 const MAX_ORPHANS: usize = 16;
-/// What php-fpm writes for every start, and the last of it.
+/// Mark of a php-fpm message of level notice, and end of the message that reports the end of a start.
 const NOTICE: &str = "] NOTICE: ";
 const READY: &str = "ready to handle connections";
 
@@ -400,7 +407,7 @@ fn restart_delay(failures: u32) -> Duration {
     }
 }
 
-/// A line of php-fpm, in the log at the level it has itself.
+/// Logs a line of php-fpm at the level that the line has.
 fn log_line(version: &str, line: &str) {
     let is = |word: &str| line.contains(word);
     if is(NOTICE) || is("] DEBUG: ") || line.is_empty() {
@@ -451,7 +458,7 @@ mod tests {
         std::fs::write(&program, script).unwrap();
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
         let (mut process, events) = self::process(folder.path(), Sapi::Fpm, program);
-        // The first failure may be an accident: nothing is told before the second.
+        // The first failure may be an accident: requests see none before the second.
         for is_reported in [false, true] {
             process.tick();
             assert!(matches!(events.recv_timeout(TIMEOUT), Ok(PhpEvent::StderrClosed(1, _))));
@@ -468,7 +475,7 @@ mod tests {
         process.end(TIMEOUT, false);
         assert!(process.is_gone());
         assert_eq!(process.sockets.failure(&process.socket), None);
-        // Nothing that could be started at all.
+        // A program that cannot be started.
         let (mut none, _words) = self::process(folder.path(), Sapi::Fpm, folder.path().join("none"));
         none.tick();
         none.tick();
@@ -540,7 +547,7 @@ mod tests {
             process.tick();
             thread::sleep(POLL_INTERVAL);
         }
-        // All that held its error stream have ended.
+        // All processes that held its standard error have ended.
         assert!(matches!(events.recv_timeout(TIMEOUT), Ok(PhpEvent::StderrClosed(1, _))));
         assert!(UnixStream::connect(&process.socket).is_err());
     }

@@ -1,4 +1,4 @@
-//! Which versions of PHP are installed, by the names and places that systems give them.
+//! Finds the installed versions of PHP by the program names and folders of common systems.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,31 +11,39 @@ use rocknet_config::model::PhpVersion;
 
 use rocknet_io::program;
 
-/// How a program serves FastCGI. php-fpm comes first: it starts processes as they are needed.
+/// Server API of a PHP program that serves FastCGI. php-fpm is preferred, because it starts worker processes on demand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sapi {
+    /// `php-fpm`.
     Fpm,
+    /// `php-cgi`.
     Cgi,
 }
 
+/// An installed PHP program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installed {
+    /// Major version.
     pub major: u8,
+    /// Minor version.
     pub minor: u8,
+    /// Server API.
     pub sapi: Sapi,
+    /// Path of the program.
     pub program: PathBuf,
 }
 
 impl Installed {
+    /// Returns the version, such as `8.2`.
     pub fn version(&self) -> String {
         format!("{}.{}", self.major, self.minor)
     }
 }
 
-/// Folders of programs: Debian, Fedora, Alpine, SUSE and Arch have them in the first two, images of containers and what
-/// was built by hand in the next two.
+/// Folders of programs. Debian, Fedora, Alpine, SUSE and Arch use the first two; container images and manual builds use the
+/// others.
 const FOLDERS: [&str; 4] = ["/usr/sbin", "/usr/bin", "/usr/local/sbin", "/usr/local/bin"];
-/// Where each version has a folder of its own: Remi's packages for Fedora and its kin, Gentoo's slots, Homebrew.
+/// Parent and child folders of systems where each version has its own folder: Remi's packages for Fedora, Gentoo, Homebrew.
 const SLOTS: [(&str, &str); 5] = [
     ("/opt/remi", "root/usr/sbin"),
     ("/usr/lib64", "bin"),
@@ -43,10 +51,10 @@ const SLOTS: [(&str, &str); 5] = [
     ("/opt/homebrew/opt", "sbin"),
     ("/usr/local/opt", "sbin"),
 ];
-/// A program tells its version in milliseconds; a broken one is not waited for.
+/// Timeout of `php -v`, which takes milliseconds.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// All there are, the newest first, and one of each version.
+/// Returns one program for each installed version, the newest first. Blocks on the disk, and may run programs.
 pub fn all() -> Vec<Installed> {
     let slots = SLOTS.iter().flat_map(|(above, below)| {
         let entries = fs::read_dir(above).into_iter().flatten().flatten();
@@ -57,7 +65,7 @@ pub fn all() -> Vec<Installed> {
     in_folders(&folders)
 }
 
-/// The one that is meant by what is written.
+/// Returns the program for the version that the configuration wants.
 pub fn choose(all: &[Installed], wanted: PhpVersion) -> Option<&Installed> {
     all.iter().find(|one| match wanted {
         PhpVersion::Newest => true,
@@ -67,7 +75,7 @@ pub fn choose(all: &[Installed], wanted: PhpVersion) -> Option<&Installed> {
 
 fn in_folders(folders: &[PathBuf]) -> Vec<Installed> {
     let mut found = Vec::new();
-    // Many names lead to one program.
+    // Several names may lead to one program.
     let mut seen = BTreeSet::new();
     for folder in folders {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -97,7 +105,7 @@ fn in_folders(folders: &[PathBuf]) -> Vec<Installed> {
     found
 }
 
-/// What a name says: `php-fpm8.2` is php-fpm, and the rest `8.2`.
+/// Returns the server API of a program name and the rest of the name: php-fpm and `8.2` for `php-fpm8.2`.
 fn sapi_in_name(name: &str) -> Option<(Sapi, &str)> {
     let is_rest = |rest: &&str| rest.is_empty() || *rest == "-legacy" || version_in_name(rest).is_some();
     let fpm = name.strip_prefix("php-fpm").map(|rest| (Sapi::Fpm, rest));
@@ -105,7 +113,7 @@ fn sapi_in_name(name: &str) -> Option<(Sapi, &str)> {
     found.filter(|(_, rest)| is_rest(rest))
 }
 
-/// `8.2`, or `82` as Alpine has it.
+/// Parses `8.2`, or `82` as Alpine writes it.
 fn version_in_name(rest: &str) -> Option<(u8, u8)> {
     let rest = rest.strip_prefix('-').unwrap_or(rest);
     let is_digits = |text: &str| !text.is_empty() && text.len() <= 2 && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -124,7 +132,7 @@ fn is_program(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
-/// What the program itself says: `PHP 8.2.36 (fpm-fcgi) (built: …`.
+/// Runs the program with `-v`, which prints `PHP 8.2.36 (fpm-fcgi) (built: …`, and returns the version.
 fn queried_version(program: &Path) -> Option<(u8, u8)> {
     let mut command = Command::new(program);
     command
@@ -137,6 +145,7 @@ fn queried_version(program: &Path) -> Option<(u8, u8)> {
     version_in_output(&String::from_utf8_lossy(&output.stdout))
 }
 
+/// Parses the version in the output of `php -v`.
 fn version_in_output(text: &str) -> Option<(u8, u8)> {
     let mut parts = text.strip_prefix("PHP ")?.split('.');
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))

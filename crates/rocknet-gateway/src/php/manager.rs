@@ -1,4 +1,5 @@
-//! What the server sees of it: a configuration is plan before it acts, then wanted; the end of the keeper ends all.
+//! The interface of the server to its PHP: plans the pools of a configuration, then applies the plan. Dropping the manager
+//! ends all pools.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Sender, channel};
@@ -14,9 +15,10 @@ use super::run_folder::RunFolder;
 use super::supervisor::Supervisor;
 use super::{PhpSockets, choose, installed, lock, settings, settings_mut, wanted};
 
-/// Longest path that a socket can have, on every system.
+/// Maximum length in bytes of the path of a Unix socket, on every system.
 const MAX_SOCKET_PATH: usize = 103;
 
+/// Runs the PHP of one server.
 pub struct PhpManager {
     sockets: Arc<PhpSockets>,
     state: Mutex<ManagerState>,
@@ -24,26 +26,27 @@ pub struct PhpManager {
 
 struct ManagerState {
     state_folder: PathBuf,
+    /// Number of the pool that was created last.
     next: u32,
-    /// What runs, or is about to.
+    /// Pools of the configuration in force, with their numbers.
     pools: Vec<(u32, Pool)>,
     running: Option<RunningSupervisor>,
 }
 
-/// There is something to look after, or there was.
+/// Run folder and supervisor thread; present once a configuration has wanted PHP.
 struct RunningSupervisor {
     events: Sender<PhpEvent>,
     thread: Option<JoinHandle<()>>,
-    /// Removed behind the thread.
+    /// Removed after the thread has ended.
     folder: RunFolder,
 }
 
-/// The pools of a configuration that is about to act.
+/// Pools of a configuration that is not in force yet.
 #[must_use = "the plan must be applied, otherwise no PHP listens on its sockets"]
 pub struct PhpPlan(Vec<(u32, Pool)>);
 
 impl PhpManager {
-    /// Starts nothing and makes nothing before a configuration wants it.
+    /// Creates the manager. It starts no process and creates no folder before a configuration needs PHP.
     pub fn new(state_folder: PathBuf) -> PhpManager {
         PhpManager {
             sockets: Arc::default(),
@@ -56,21 +59,25 @@ impl PhpManager {
         }
     }
 
-    /// What requests may know of it.
+    /// Returns the states of the sockets, for requests.
     pub fn sockets(&self) -> &Arc<PhpSockets> {
         &self.sockets
     }
 
-    /// Decides which PHP runs for the configuration, and tells its sites where it will listen.
+    /// Plans the pools of a configuration, and sets the socket of each of its sites.
+    ///
+    /// # Errors
+    ///
+    /// Returns a message for the operator if the run folder cannot be created, or if its path is too long.
     pub fn plan(&self, config: &mut Config) -> Result<PhpPlan, String> {
         let wanted = wanted(config);
         if wanted.is_empty() {
             return Ok(PhpPlan(Vec::new()));
         }
         let mut state = lock(&self.state);
-        let folder = state
-            .folder()
-            .map_err(|(path, error)| format!("PHP needs a folder below {}: {error}", path.display()))?;
+        let folder = state.folder().map_err(|(path, error)| {
+            format!("cannot create the run folder of PHP below {}: {error}", path.display())
+        })?;
         let found = installed();
         let mut pools: Vec<(u32, Pool)> = Vec::new();
         let mut sockets: Vec<((PhpVersion, Option<String>), PathBuf)> = Vec::new();
@@ -93,8 +100,11 @@ impl PhpManager {
             }
             let socket = pool::socket(&folder, number);
             if socket.as_os_str().len() > MAX_SOCKET_PATH {
-                let help = "write a shorter folder as `state` below [server]";
-                return Err(format!("{} is too long for a socket: {help}", socket.display()));
+                let help = "set a shorter `state` folder below [server]";
+                return Err(format!(
+                    "{} is too long for the path of a socket: {help}",
+                    socket.display()
+                ));
             }
             sockets.push(((version, user), socket));
         }
@@ -110,7 +120,11 @@ impl PhpManager {
         Ok(PhpPlan(pools))
     }
 
-    /// Runs what was plan, and nothing else from now on.
+    /// Runs the planned pools, and retires all others.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the system if the supervisor thread cannot be started.
     pub fn apply(&self, plan: PhpPlan) -> std::io::Result<()> {
         let mut state = lock(&self.state);
         let PhpPlan(pools) = plan;
@@ -122,7 +136,7 @@ impl PhpManager {
         Ok(())
     }
 
-    /// Ends all of it, and returns when it has ended.
+    /// Ends all pools. Blocks until they have ended.
     pub fn stop(&self) {
         let running = lock(&self.state).running.take();
         drop(running);
@@ -130,7 +144,7 @@ impl PhpManager {
 }
 
 impl ManagerState {
-    /// The run folder, made the first time.
+    /// Returns the run folder, which the first call creates.
     fn folder(&mut self) -> Result<PathBuf, (PathBuf, std::io::Error)> {
         if self.running.is_none() {
             let folder = RunFolder::make(&self.state_folder).map_err(|error| (self.state_folder.clone(), error))?;
@@ -176,7 +190,7 @@ fn pool(config: &Config, program: PhpProgram, user: Option<String>) -> Pool {
         program,
         user,
         dev: config.server.mode == Mode::Dev,
-        // For PHP, 0 would mean any size.
+        // PHP reads 0 as unlimited.
         body_size: body_size.clamp(1, i64::MAX as u64),
         drain_timeout: config.limits.answer_timeout,
     }

@@ -1,4 +1,4 @@
-//! The state of each socket of the PHP that a server runs itself, shared by the thread that runs it and by requests.
+//! States of the sockets of the PHP that a server runs itself, shared by the supervisor thread and requests.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,17 +7,17 @@ use std::sync::{Arc, Mutex};
 
 use super::lock;
 
-/// As many entries as there are pools.
+/// States of the sockets, one entry for each pool.
 #[derive(Debug, Default)]
 pub struct PhpSockets {
-    /// Why the php-fpm of a socket does not run, for the error page and the log.
+    /// Reason why the php-fpm of a socket does not run, for the error page and the log.
     failures: Mutex<BTreeMap<PathBuf, String>>,
-    /// Whether the php-fpm of a socket has answered anything since it was started.
+    /// Set once the php-fpm of a socket has responded since its start.
     responded: Mutex<BTreeMap<PathBuf, Arc<AtomicBool>>>,
 }
 
 impl PhpSockets {
-    /// Returns what keeps the php-fpm at `socket` from running; `None` while it runs or is being started.
+    /// Returns why the php-fpm at `socket` does not run; `None` while it runs or is being started.
     pub fn failure(&self, socket: &Path) -> Option<String> {
         lock(&self.failures).get(socket).cloned()
     }
@@ -30,12 +30,12 @@ impl PhpSockets {
         };
     }
 
-    /// Returns the mark that requests set when the php-fpm at `socket` answers.
+    /// Returns the flag that requests set when the php-fpm at `socket` responds.
     pub fn responded(&self, socket: &Path) -> Arc<AtomicBool> {
         Arc::clone(lock(&self.responded).entry(socket.to_owned()).or_default())
     }
 
-    /// Forgets a socket that is not used again.
+    /// Removes the state of a socket that is not used again.
     pub(super) fn forget(&self, socket: &Path) {
         self.set_failure(socket, None);
         lock(&self.responded).remove(socket);

@@ -1,4 +1,4 @@
-//! The thread that looks after every php-fpm. It is their parent, and they end with it.
+//! The thread that supervises all php-fpm processes. It is their parent, and the system ends them with it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,11 +10,12 @@ use super::event::PhpEvent;
 use super::fpm_process::FpmProcess;
 use super::pool::Pool;
 
-/// Between two looks at processes that say nothing: their end is told at once, and this is for what nobody told.
+/// Maximum interval between two checks. The end of a process raises an event; this covers ends without one.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
-/// After the last answer nothing is under way: who does not end then is killed.
+/// Time after which a process that has not ended is killed. No request is in flight when the server stops PHP.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// State of the thread.
 pub struct Supervisor {
     processes: Vec<FpmProcess>,
     folder: PathBuf,
@@ -23,6 +24,7 @@ pub struct Supervisor {
 }
 
 impl Supervisor {
+    /// Creates the state. `sender`: sends events to the thread itself.
     pub fn new(folder: PathBuf, sender: Sender<PhpEvent>, sockets: Arc<PhpSockets>) -> Supervisor {
         Supervisor {
             processes: Vec::new(),
@@ -32,6 +34,7 @@ impl Supervisor {
         }
     }
 
+    /// Handles events until [`PhpEvent::Stop`] or the end of the channel.
     pub fn run(mut self, events: &Receiver<PhpEvent>) {
         loop {
             let due = self.processes.iter().filter_map(FpmProcess::due).min();

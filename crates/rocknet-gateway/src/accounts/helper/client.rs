@@ -1,6 +1,6 @@
-//! The server's side: one request at a time, each with its reply.
+//! The server's side of the helper protocol: one request at a time, each with its reply.
 //!
-//! A reply that does not come in time is waited for by nobody: until it comes, all requests fail at once.
+//! After a reply that does not arrive in time, all requests fail at once until it arrives.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -21,40 +21,44 @@ use super::protocol::{
 };
 use crate::accounts::{Accounts, Launch};
 
-/// Longest wait for a reply. Starting a program takes a millisecond; a program on a network drive that hangs takes for ever.
+/// Timeout of a reply. Starting a program takes a millisecond; a program on a hanging network drive never starts.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The helper of this process.
 pub struct Helper {
-    /// None: somebody asks.
+    /// `None` while a caller uses the connection.
     state: Mutex<Option<HelperConnection>>,
     free: Condvar,
-    /// Programs that nobody asks about any more, which it has not been told of: as many as it knows at most.
+    /// Numbers of programs for which [`HelperRequest::Forget`] is still to be sent: at most as many as the helper knows.
     to_forget: Mutex<Vec<u64>>,
-    /// Longest wait for a reply, and for one's connection.
+    /// Maximum wait for the connection, and for a reply.
     timeout: Duration,
+    /// A failure has been logged.
     has_failed: AtomicBool,
-    /// It has ended, and with it all that it started.
+    /// The helper has ended, and with it all programs that it started.
     has_exited: AtomicBool,
     accounts: Accounts,
     _child: Child,
 }
 
+/// Connection to the helper.
 struct HelperConnection {
     channel: FdChannel,
+    /// Number of the last request.
     sequence: u32,
+    /// Request whose reply is overdue.
     late: Option<LateReply>,
-    /// Programs that were started too late. They are ended.
+    /// Programs whose start was reported too late. They are killed.
     abandoned: Vec<u64>,
 }
 
-/// A request whose reply did not come in time.
+/// A request whose reply did not arrive in time.
 struct LateReply {
     sequence: u32,
     is_start: bool,
 }
 
-/// A program that the helper started, by its number there.
+/// A program started by the helper, identified by the helper's number.
 pub struct HelperProcess {
     helper: &'static Helper,
     number: u64,
@@ -62,11 +66,18 @@ pub struct HelperProcess {
 }
 
 impl Helper {
-    /// Starts it, as root, and tells it the accounts: from then on they are fixed. `server` is the account that this process is
-    /// about to become.
+    /// Starts the helper as root and sends it the accounts, which are fixed from then on. `server`: user id to which this
+    /// process is about to switch.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there are too many accounts, or if the helper does not start or reply.
     pub fn start(program: &Path, server: u32, accounts: Accounts) -> io::Result<Helper> {
         if accounts.all.len() > MAX_ACCOUNTS {
-            let why = format!("scripts run as {} accounts: {MAX_ACCOUNTS} at most", accounts.all.len());
+            let why = format!(
+                "scripts run as {} accounts, more than the maximum of {MAX_ACCOUNTS}: let sites share accounts",
+                accounts.all.len()
+            );
             return Err(io::Error::other(why));
         }
         let (channel, input) = FdChannel::pair()?;
@@ -79,7 +90,7 @@ impl Helper {
         command.stdin(input).stdout(Stdio::null()).stderr(Stdio::null());
         child::prepare(&mut command, ChildSetup::default())?;
         let child = command.spawn()?;
-        // With it goes the end that is the helper's, so that its death is seen.
+        // Closes the helper's end of the channel in this process, so that the end of the helper is noticed.
         drop(command);
         let helper = Helper::new(channel, child, accounts, REPLY_TIMEOUT);
         let file = sealed_file::create(&protocol::write_accounts(server, &helper.accounts.all))?;
@@ -105,12 +116,16 @@ impl Helper {
         }
     }
 
-    /// The accounts that it starts programs as.
+    /// Returns the accounts as which it starts programs.
     pub fn accounts(&self) -> &Accounts {
         &self.accounts
     }
 
     /// Starts a program as the account with this number.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the system, or an error if the helper does not reply.
     pub fn launch(&'static self, account: u8, launch: Launch) -> io::Result<HelperProcess> {
         let (listener_name, listener) = launch.listener.unzip();
         let program = ProgramSpec {
@@ -158,24 +173,24 @@ impl Helper {
         replied.map_err(|error| match error {
             HelperError::Refused(errno) => io::Error::from_raw_os_error(errno),
             HelperError::Unavailable(error) => {
-                // Reset: it ended with requests unread.
+                // `ECONNRESET`: it ended with unread requests.
                 let has_exited = matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset);
                 if has_exited {
                     self.has_exited.store(true, Ordering::Relaxed);
                 }
                 if !self.has_failed.swap(true, Ordering::Relaxed) {
                     tracing::error!(
-                        "the helper that starts programs as other accounts does not answer ({error}): restart RockNet if PHP and \
-                         CGI stay away"
+                        "the helper that starts programs as other accounts does not respond ({error}): restart RockNet if PHP and \
+                         CGI keep failing"
                     );
                 }
                 let kind = if has_exited { io::ErrorKind::BrokenPipe } else { io::ErrorKind::TimedOut };
-                io::Error::new(kind, format!("the helper that starts programs does not answer: {error}"))
+                io::Error::new(kind, format!("the helper that starts programs does not respond: {error}"))
             }
         })
     }
 
-    /// Waits until nobody else asks, but not longer than for a reply.
+    /// Waits for the connection; `None` after the timeout of a reply.
     fn lock_connection(&self) -> Option<ConnectionGuard<'_>> {
         let state = lock(&self.state);
         let waited = self
@@ -190,7 +205,7 @@ impl Helper {
     }
 }
 
-/// The right to ask, which one caller has at a time. Dropping it passes it on.
+/// Exclusive use of the connection. Dropping it returns the connection.
 struct ConnectionGuard<'a> {
     helper: &'a Helper,
     state: Option<HelperConnection>,
@@ -198,7 +213,7 @@ struct ConnectionGuard<'a> {
 
 impl ConnectionGuard<'_> {
     fn get(&mut self) -> &mut HelperConnection {
-        self.state.as_mut().expect("it is given back at the end alone")
+        self.state.as_mut().expect("the connection is returned only on drop")
     }
 }
 
@@ -209,14 +224,17 @@ impl Drop for ConnectionGuard<'_> {
     }
 }
 
+/// Error of a request to the helper.
 enum HelperError {
+    /// The helper replied with an error number of the system.
     Refused(i32),
+    /// The helper did not reply.
     Unavailable(io::Error),
 }
 
 impl HelperConnection {
     fn call(&mut self, request: HelperRequest, with: &[BorrowedFd<'_>], timeout: Duration) -> Result<u64, HelperError> {
-        // Until it has replied to what it was asked last, nobody waits for it again.
+        // A call does not wait while an earlier reply is overdue.
         self.receive_late_reply(Duration::ZERO)?;
         self.sequence = self.sequence.wrapping_add(1);
         self.channel
@@ -236,7 +254,7 @@ impl HelperConnection {
         reply.map_err(HelperError::Refused)
     }
 
-    /// Takes the reply that did not come in time, if it has come by now.
+    /// Receives an overdue reply, if it has arrived by now.
     fn receive_late_reply(&mut self, timeout: Duration) -> Result<(), HelperError> {
         let Some(late) = &self.late else {
             return Ok(());
@@ -269,7 +287,7 @@ impl HelperConnection {
         read.ok_or_else(|| HelperError::Unavailable(io::ErrorKind::InvalidData.into()))
     }
 
-    /// Ends abandoned, and says what nobody asks about any more. What fails is left for the next time.
+    /// Kills abandoned programs and sends the outstanding `Forget` requests. Failed ones are sent again next time.
     fn clean_up(&mut self, to_forget: &Mutex<Vec<u64>>, timeout: Duration) {
         while let Some(&number) = self.abandoned.last() {
             let kill = HelperRequest::Signal {
@@ -296,6 +314,11 @@ impl HelperConnection {
 }
 
 impl HelperProcess {
+    /// Reaps the program if it has ended. After the end of the helper, the program counts as ended too.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the helper does not reply.
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         if self.status.is_none() {
             let status = match self.helper.call(HelperRequest::TryWait(self.number), &[]) {
@@ -310,6 +333,11 @@ impl HelperProcess {
         Ok(self.status)
     }
 
+    /// Sends a signal to the program or its group.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the system, or an error if the helper does not reply.
     pub fn signal(&self, signal: Signal, to_group: bool) -> io::Result<()> {
         let request = HelperRequest::Signal {
             number: self.number,
@@ -319,10 +347,11 @@ impl HelperProcess {
         self.helper.call(request, &[]).map(drop)
     }
 
+    /// Returns whether its group has members.
     pub fn is_group_left(&self) -> bool {
         match self.helper.call(HelperRequest::IsGroupLeft(self.number), &[]) {
             Ok(left) => left != 0,
-            // Nobody knows yet.
+            // Unknown as long as the reply is overdue.
             Err(error) => error.kind() == io::ErrorKind::TimedOut,
         }
     }
@@ -341,7 +370,8 @@ fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How programs end whose helper has ended: the system sends them the signal of their last word, which php-fpm obeys.
+/// Wait status of programs whose helper has ended (SIGTERM): the system sends them their parent-death signal, which php-fpm
+/// obeys.
 const ENDED_WITH_HELPER: i32 = 15;
 
 #[cfg(test)]
@@ -354,18 +384,19 @@ mod tests {
     const SHORT: Duration = Duration::from_millis(50);
     const LONG: Duration = Duration::from_secs(20);
 
-    /// A helper whose side is the test's.
+    /// Creates a helper and the helper's end of its channel.
     fn helper(timeout: Duration) -> (Helper, FdChannel) {
         let (ours, theirs) = FdChannel::pair().unwrap();
         let child = Command::new("true").spawn().unwrap();
         (Helper::new(ours, child, Accounts::default(), timeout), theirs.into())
     }
 
-    /// A program that another test is starting has a copy of every socket for a moment, so that none has gone yet.
+    /// Waits for a condition. A program that another test is starting holds a copy of every socket for a moment, so a closed
+    /// socket is not noticed at once.
     fn until(is_so: impl Fn() -> bool) {
         let deadline = Instant::now() + LONG;
         while !is_so() {
-            assert!(Instant::now() < deadline, "the helper is not seen to have gone");
+            assert!(Instant::now() < deadline, "the end of the helper is not noticed");
             thread::yield_now();
         }
     }
@@ -397,7 +428,7 @@ mod tests {
         for late in [Ok(7), Err(2)] {
             let (mut helper, theirs) = helper(SHORT);
             assert!(helper.call(start(), &[]).is_err());
-            // From here on nothing may be waited for.
+            // With this timeout, a call that waited would fail the test.
             helper.timeout = LONG;
             let before = Instant::now();
             for _ in 0..10_000 {
@@ -407,7 +438,7 @@ mod tests {
             assert!(before.elapsed() < LONG, "{:?}", before.elapsed());
             let (sequence, request) = receive(&theirs);
             assert_eq!(request, start());
-            assert!(!theirs.wait_readable(Duration::ZERO), "it was asked again");
+            assert!(!theirs.wait_readable(Duration::ZERO), "another request was sent");
             reply(&theirs, sequence, late);
             let server = thread::spawn(move || {
                 let mut requests = Vec::new();
@@ -435,7 +466,9 @@ mod tests {
     fn waiting_for_the_connection_is_bounded_by_the_reply_timeout() {
         let (helper, _theirs) = helper(SHORT);
         let connection = helper.lock_connection().unwrap();
-        let failed = helper.call(HelperRequest::TryWait(1), &[]).expect_err("somebody asks");
+        let failed = helper
+            .call(HelperRequest::TryWait(1), &[])
+            .expect_err("the connection is in use");
         assert_eq!(failed.kind(), io::ErrorKind::TimedOut);
         drop(connection);
         assert!(helper.lock_connection().is_some());
@@ -473,7 +506,7 @@ mod tests {
             number: 8,
             status: None,
         };
-        assert!(left.is_group_left(), "nobody has said that it is not");
+        assert!(left.is_group_left(), "its state is unknown");
         drop(theirs);
         until(|| !left.is_group_left());
     }

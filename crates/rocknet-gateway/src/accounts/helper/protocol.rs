@@ -1,4 +1,4 @@
-//! What the server and its helper say: messages of fixed size, and files in memory for what has none.
+//! Message formats between the server and its helper: messages of a fixed size, and files in memory for data of any size.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -9,52 +9,64 @@ use std::os::unix::fs::FileExt;
 use rocknet_io::privileges::User;
 use rustix::process::Signal;
 
-/// First argument of a process that is the helper. No person types it.
+/// First argument of the helper process. It is not meant to be typed.
 pub const HELPER_ARGUMENT: &str = "start-programs-as-accounts";
 
-/// Longest of both kinds of messages.
+/// Size in bytes of a request and of a reply.
 pub const MAX_MESSAGE: usize = 32;
-/// Longest content of a file: the system starts no program with more than 2 MiB of arguments and environment.
+/// Maximum size of a file in bytes. The system starts no program with more than 2 MiB of arguments and environment.
 const MAX_FILE: u64 = 2 << 20;
-/// Accounts of one server. More sites than that have a machine of their own.
+/// Maximum number of accounts of one server. A request identifies an account by one byte.
 pub const MAX_ACCOUNTS: usize = 255;
-/// Arguments and variables of one program: RockNet writes a dozen, and one for each field of a request.
+/// Maximum number of arguments, and of variables, of one program. RockNet writes a dozen, and one variable for each header
+/// field.
 const MAX_STRINGS: usize = 8192;
 
-/// A request of the server. Descriptors come with [`HelperRequest::Start`] alone.
+/// Request of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HelperRequest {
-    /// The accounts, in the file that comes with it; the first request, once.
+    /// Sets the accounts, from the file that is passed with it. It is the first request, and sent once.
     Accounts,
-    /// Start what the file says. Descriptors: the file, three streams, then what the flags name.
+    /// Starts the program that the file describes. Descriptors: that file, the three standard streams, then those of the
+    /// flags.
     Start {
+        /// Number of the account.
         account: u8,
+        /// A file is passed, whose path becomes the last argument.
         has_file: bool,
+        /// A listening socket is passed.
         has_listener: bool,
+        /// Signal that the program gets when the helper ends.
         parent_death_signal: Signal,
     },
-    /// How the program ended, if it has.
+    /// Reaps the program with this number if it has ended; returns its wait status or [`RUNNING`].
     TryWait(u64),
+    /// Sends a signal.
     Signal {
+        /// Number of the program.
         number: u64,
+        /// Signal to send.
         signal: Signal,
+        /// Sends it to the whole process group.
         to_group: bool,
     },
+    /// Returns 1 if the group of the program has members, else 0.
     IsGroupLeft(u64),
-    /// The server asks nothing more about it.
+    /// Forgets the program when it ends, because the server sends no more requests about it.
     Forget(u64),
 }
 
-/// What comes back: a number, whose meaning depends on the request, or the error of the system.
+/// Reply: a number, whose meaning depends on the request, or an error number of the system.
 pub type HelperReply = Result<u64, i32>;
 
-/// "Not yet", of [`HelperRequest::TryWait`]: no status is that large.
+/// Reply to [`HelperRequest::TryWait`] while the program runs. No wait status is that large.
 pub const RUNNING: u64 = u64::MAX;
 
-/// Signals that may be asked for.
+/// Signals that the server may send.
 const SIGNALS: [Signal; 3] = [Signal::TERM, Signal::QUIT, Signal::KILL];
 
 impl HelperRequest {
+    /// Encodes the request. `sequence`: number that its reply repeats.
     pub fn write(self, sequence: u32) -> [u8; MAX_MESSAGE] {
         let mut out = [0; MAX_MESSAGE];
         out[..4].copy_from_slice(&sequence.to_le_bytes());
@@ -90,7 +102,7 @@ impl HelperRequest {
         out
     }
 
-    /// Reads what [`HelperRequest::write`] writes, and nothing else.
+    /// Decodes a request and its sequence number; `None` unless [`HelperRequest::write`] produces exactly these bytes.
     pub fn read(message: &[u8]) -> Option<(u32, HelperRequest)> {
         let message: &[u8; MAX_MESSAGE] = message.try_into().ok()?;
         let sequence = u32::from_le_bytes(message[..4].try_into().ok()?);
@@ -114,11 +126,12 @@ impl HelperRequest {
             5 => HelperRequest::Forget(number),
             _ => return None,
         };
-        // Every byte that means nothing is 0.
+        // Every unused byte is 0.
         (request.write(sequence) == *message).then_some((sequence, request))
     }
 }
 
+/// Encodes a reply to the request with this sequence number.
 pub fn write_reply(sequence: u32, reply: HelperReply) -> [u8; MAX_MESSAGE] {
     let mut out = [0; MAX_MESSAGE];
     out[..4].copy_from_slice(&sequence.to_le_bytes());
@@ -131,6 +144,7 @@ pub fn write_reply(sequence: u32, reply: HelperReply) -> [u8; MAX_MESSAGE] {
     out
 }
 
+/// Decodes a reply and its sequence number; `None` if it is malformed.
 pub fn read_reply(message: &[u8]) -> Option<(u32, HelperReply)> {
     let message: &[u8; MAX_MESSAGE] = message.try_into().ok()?;
     let sequence = u32::from_le_bytes(message[..4].try_into().ok()?);
@@ -153,20 +167,25 @@ fn signal(number: u8) -> Option<Signal> {
     SIGNALS.get(usize::from(number)).copied()
 }
 
-/// What a program is started with, as it lies in a file.
+/// Description of a program to start, as a file contains it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ProgramSpec {
+    /// Absolute path of the program.
     pub path: OsString,
-    /// Empty: the path.
+    /// Name in process lists; empty: the path.
     pub name: OsString,
+    /// Working directory, an absolute path.
     pub folder: OsString,
-    /// Name of the listening socket, where there is one.
+    /// Name of the listening socket, if one is passed.
     pub listener: OsString,
+    /// Arguments after `argv[0]`.
     pub arguments: Vec<OsString>,
+    /// Whole environment.
     pub environment: Vec<(OsString, OsString)>,
 }
 
 impl ProgramSpec {
+    /// Encodes the description.
     pub fn write(&self) -> Vec<u8> {
         let mut out = Vec::new();
         for text in [&self.path, &self.name, &self.folder, &self.listener] {
@@ -182,6 +201,7 @@ impl ProgramSpec {
         out
     }
 
+    /// Decodes a description; `None` if it is malformed or a path is not absolute.
     pub fn read(mut from: &[u8]) -> Option<ProgramSpec> {
         let from = &mut from;
         let program = ProgramSpec {
@@ -198,7 +218,7 @@ impl ProgramSpec {
     }
 }
 
-/// The accounts, and the account of the server, which must not be among them.
+/// Encodes the accounts, with the user id of the server, which must not be among them.
 pub fn write_accounts(server: u32, accounts: &[User]) -> Vec<u8> {
     let mut out = server.to_le_bytes().to_vec();
     write_number(&mut out, accounts.len());
@@ -213,7 +233,7 @@ pub fn write_accounts(server: u32, accounts: &[User]) -> Vec<u8> {
     out
 }
 
-/// Nothing if one of them is root, has root's group as its own, or is the server.
+/// Decodes the accounts; `None` if one is root, has root's group as its primary group, or is the server.
 pub fn read_accounts(mut from: &[u8]) -> Option<Vec<User>> {
     let from = &mut from;
     let server = read_number(from)?;
@@ -231,7 +251,12 @@ pub fn read_accounts(mut from: &[u8]) -> Option<Vec<User>> {
     is_good.then_some(accounts)
 }
 
-/// The content of a file that somebody else made: a regular one, which nobody waits for, up to a bound.
+/// Reads a file that another process created. It must be a regular file, on which a read cannot block, of at most
+/// [`MAX_FILE`] bytes.
+///
+/// # Errors
+///
+/// Returns `InvalidData` for any other file, or the error of the system.
 pub fn read_file(file: &File) -> io::Result<Vec<u8>> {
     let found = file.metadata()?;
     if !found.is_file() || found.len() > MAX_FILE {
@@ -243,7 +268,7 @@ pub fn read_file(file: &File) -> io::Result<Vec<u8>> {
 }
 
 fn write_number(out: &mut Vec<u8>, number: usize) {
-    // Beyond, the file is larger than any that is read.
+    // A larger number does not fit a file of `MAX_FILE` bytes, so it is rejected when read.
     out.extend_from_slice(&u32::try_from(number).unwrap_or(u32::MAX).to_le_bytes());
 }
 
@@ -303,7 +328,7 @@ mod tests {
             for length in [0, 1, MAX_MESSAGE - 1] {
                 assert_eq!(HelperRequest::read(&written[..length]), None);
             }
-            // Nothing hides in bytes that mean nothing.
+            // Unused bytes must be 0.
             for at in 20..MAX_MESSAGE {
                 let mut other = written;
                 other[at] = 1;
@@ -314,7 +339,7 @@ mod tests {
         unknown[19] = 3;
         assert_eq!(HelperRequest::read(&unknown), None, "a signal that is not on the list");
         unknown[4] = 6;
-        assert_eq!(HelperRequest::read(&unknown), None, "a request that is none");
+        assert_eq!(HelperRequest::read(&unknown), None, "an unknown request");
         for reply in [Ok(0), Ok(RUNNING), Err(2)] {
             assert_eq!(read_reply(&write_reply(3, reply)), Some((3, reply)));
         }

@@ -1,4 +1,5 @@
-//! The helper's side: checks each request, does it, and replies. It ends when the server does, and takes what it started along.
+//! The helper's side of its protocol: checks each request, executes it, and replies. When the server ends, it ends all
+//! programs that it started and then itself.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -15,32 +16,37 @@ use rustix::process::Signal;
 use super::protocol::{self, HelperReply, HelperRequest, MAX_MESSAGE, ProgramSpec, RUNNING};
 use crate::accounts::{Account, Launch, Process};
 
-/// Programs that are known at once: those of CGI, those they leave behind, and a few of PHP.
+/// Maximum number of programs at a time: CGI programs, their background processes, and a few of PHP.
 const MAX_PROCESSES: usize = 1024;
-/// After the server has gone, time for php-fpm to end.
+/// Time that php-fpm has to end after the server has ended.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
+/// Poll interval for the end of programs.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Errors that a request can have, by their numbers in the system.
+/// Error numbers of replies.
 const INVALID: i32 = rustix::io::Errno::INVAL.raw_os_error();
 const REFUSED: i32 = rustix::io::Errno::ACCESS.raw_os_error();
 const FULL: i32 = rustix::io::Errno::AGAIN.raw_os_error();
 const UNKNOWN: i32 = rustix::io::Errno::SRCH.raw_os_error();
 
+/// A program that was started.
 struct ProcessEntry {
     process: Process,
     parent_death_signal: Signal,
-    /// Not asked about any more: forgotten when it ends.
+    /// The server sends no more requests about it, so it is forgotten when it ends.
     is_released: bool,
 }
 
+/// State of the helper.
 #[derive(Default)]
 struct HelperServer {
+    /// Accounts as which programs are started, once they are received.
     accounts: Option<Vec<User>>,
     processes: BTreeMap<u64, ProcessEntry>,
     next: u64,
 }
 
+/// Runs the helper on the channel at standard input until the server closes it.
 pub fn run() -> ExitCode {
     let Ok(channel) = FdChannel::from_stdin() else {
         return ExitCode::FAILURE;
@@ -51,7 +57,7 @@ pub fn run() -> ExitCode {
     let mut server = HelperServer::default();
     let mut buffer = [0; MAX_MESSAGE + 1];
     while let Ok(Some((size, descriptors))) = channel.recv_with_fds(&mut buffer) {
-        // What cannot be read comes from nobody who keeps to the protocol.
+        // The peer violates the protocol.
         let Some((sequence, request)) = HelperRequest::read(&buffer[..size]) else {
             break;
         };
@@ -164,7 +170,7 @@ impl HelperServer {
             .retain(|_, entry| !entry.is_released || matches!(entry.process.try_wait(), Ok(None)));
     }
 
-    /// The server has gone.
+    /// Ends all programs, after the server has ended.
     fn end(mut self) {
         for entry in self.processes.values() {
             let _ = match entry.parent_death_signal {
@@ -215,7 +221,7 @@ mod tests {
         vec![sealed_file::create(&accounts).unwrap().into()]
     }
 
-    /// What a server that was taken over could try.
+    /// Attempts of a compromised server.
     #[test]
     fn programs_start_only_as_an_account_on_the_list() {
         let user = User {
@@ -257,7 +263,7 @@ mod tests {
         assert_eq!(server.handle(start(0), more), Err(INVALID));
         let mut pipe = program_files(&program);
         pipe[0] = io::pipe().unwrap().0.into();
-        assert_eq!(server.handle(start(0), pipe), Err(INVALID), "a file that is none");
+        assert_eq!(server.handle(start(0), pipe), Err(INVALID), "a pipe instead of a file");
         for request in [
             HelperRequest::TryWait(1),
             HelperRequest::IsGroupLeft(1),
