@@ -53,21 +53,21 @@ impl Launch {
         if !self.name.is_empty() {
             command.arg0(&self.name);
         }
-        let mut kept = Vec::new();
+        let mut inherited = Vec::new();
         if let Some(file) = self.file {
             command.arg(sealed_file::path(file.as_fd()));
-            kept.push(file);
+            inherited.push(file);
         }
         if let Some((mut name, listener)) = self.listener {
             name.push(format!("={}", listener.as_raw_fd()));
             command.env(SOCKETS_VARIABLE, name);
-            kept.push(listener);
+            inherited.push(listener);
         }
         let setup = ChildSetup {
             user: self.account.user(),
             parent_death_signal: Some(self.parent_death_signal),
             directory: Some(&self.folder),
-            inherited: kept,
+            inherited,
         };
         child::prepare(&mut command, setup)?;
         command.stdin(self.stdin).stdout(self.stdout).stderr(self.stderr);

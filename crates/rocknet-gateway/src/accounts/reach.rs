@@ -76,10 +76,10 @@ mod tests {
 
     #[test]
     fn owners_and_modes_decide_what_is_reachable() {
-        let place = tempfile::tempdir().unwrap();
+        let folder = tempfile::tempdir().unwrap();
         let chmod = |path: &Path, mode: u32| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
-        chmod(place.path(), 0o755);
-        let (state, local) = (place.path().join("state"), place.path().join("state/local"));
+        chmod(folder.path(), 0o755);
+        let (state, local) = (folder.path().join("state"), folder.path().join("state/local"));
         fs::create_dir_all(&local).unwrap();
         let key = local.join("ca.key");
         fs::write(&key, "key").unwrap();
@@ -114,8 +114,8 @@ mod tests {
             }
         }
         chmod(&state, 0o700);
-        chmod(place.path(), 0o777);
+        chmod(folder.path(), 0o777);
         let above = reachable(&state, &other).unwrap();
-        assert_eq!(above, Some(fs::canonicalize(place.path()).unwrap()));
+        assert_eq!(above, Some(fs::canonicalize(folder.path()).unwrap()));
     }
 }

@@ -47,7 +47,7 @@ impl Handler for ApplicationHandler {
         Box::pin(async move {
             let (services, route) = (Rc::clone(&exchange.services), Arc::clone(&exchange.route));
             let mut tried = Vec::new();
-            match try_answer(&services, &application, exchange, &route.label.site, &mut tried).await {
+            match try_handle(&services, &application, exchange, &route.label.site, &mut tried).await {
                 Ok(response) => response,
                 Err(error) => hint::error_response(&error, &application, tried.last().copied(), &route.label),
             }
@@ -69,7 +69,7 @@ impl Handler for ApplicationHandler {
 }
 
 /// Sends the request and returns the response. Adds the number of each application that was tried to `tried`.
-async fn try_answer(
+async fn try_handle(
     services: &Rc<Services>,
     application: &ApplicationGroup,
     exchange: Exchange,

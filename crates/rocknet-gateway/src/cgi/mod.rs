@@ -93,7 +93,7 @@ impl Handler for CgiHandler {
                 exchange.path.clone(),
             );
             let mut script = None;
-            match try_answer(&services, tree, &programs, exchange, &route.label.site, &mut script).await {
+            match try_handle(&services, tree, &programs, exchange, &route.label.site, &mut script).await {
                 Ok(response) => response,
                 Err(error) => error.response(script.as_deref(), &path, &route.label),
             }
@@ -125,7 +125,7 @@ pub fn program(tree: &Tree, path: &str) -> Result<PathBuf, Status> {
 }
 
 /// Runs the program and returns its response. Sets `script` to the path of the program once it is found.
-async fn try_answer(
+async fn try_handle(
     services: &Rc<Services>,
     tree: Arc<Tree>,
     programs: &Programs,

@@ -67,10 +67,10 @@ impl Handler for PhpHandler {
             serve::leave_files(&mut exchange);
             let script = match serve::script(&tree, &exchange).await {
                 Ok(script) => script,
-                Err(answer) => return answer,
+                Err(response) => return response,
             };
             let (services, route) = (Rc::clone(&exchange.services), Arc::clone(&exchange.route));
-            match try_answer(&services, &backend, &script, exchange, &route.label.site).await {
+            match try_handle(&services, &backend, &script, exchange, &route.label.site).await {
                 Ok(response) => response,
                 Err(error) => hint::error_response(&error, &backend, &script.name, &route.label),
             }
@@ -87,7 +87,7 @@ impl Handler for PhpHandler {
     }
 }
 
-async fn try_answer(
+async fn try_handle(
     services: &Rc<Services>,
     backend: &Arc<Backend>,
     script: &Script,

@@ -181,7 +181,7 @@ mod tests {
         let host = Host::Name("localhost".to_owned(), port);
         Runtime::new(16).expect("a runtime").block_on(async {
             let lookups = Lookups::default();
-            let all = lookups.0.acquire_many(MAX_LOOKUPS as u32).await.expect("places");
+            let all = lookups.0.acquire_many(MAX_LOOKUPS as u32).await.expect("permits");
             let mut connect = pin!(Socket::connect(&host, &lookups));
             poll_fn(|context| {
                 assert!(connect.as_mut().poll(context).is_pending());

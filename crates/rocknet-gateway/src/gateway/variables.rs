@@ -114,7 +114,7 @@ pub fn write(
             }
         }
     }
-    content(params, request, length)?;
+    body_variables(params, request, length)?;
     connection_variables(params, request, context)?;
     if let Some(user) = context.user {
         params.put(b"AUTH_TYPE", b"Basic")?;
@@ -143,7 +143,11 @@ fn script_names(params: &mut impl VariableSink, script: &Script) -> Result<(), V
     Ok(())
 }
 
-fn content(params: &mut impl VariableSink, request: &Request<'_>, length: Option<u64>) -> Result<(), VariableError> {
+fn body_variables(
+    params: &mut impl VariableSink,
+    request: &Request<'_>,
+    length: Option<u64>,
+) -> Result<(), VariableError> {
     if let Some(media_type) = request.fields.get(Known::ContentType) {
         params.put(b"CONTENT_TYPE", media_type)?;
     }

@@ -193,10 +193,10 @@ impl Helper {
     /// Waits for the connection; `None` after the timeout of a reply.
     fn lock_connection(&self) -> Option<ConnectionGuard<'_>> {
         let state = lock(&self.state);
-        let waited = self
+        let result = self
             .free
             .wait_timeout_while(state, self.timeout, |state| state.is_none());
-        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let (mut state, _) = result.unwrap_or_else(PoisonError::into_inner);
         let state = state.take()?;
         Some(ConnectionGuard {
             helper: self,
