@@ -1,4 +1,5 @@
-//! Handlers for applications that speak FastCGI, SCGI, uwsgi or CGI, and the php-fpm processes that RockNet runs itself.
+//! Handlers for applications that speak FastCGI, SCGI, uwsgi or CGI, and the php-fpm processes that RockNet runs
+//! itself.
 //!
 //! ```text
 //! handlers  application/ FastCGI, SCGI, uwsgi   fpm/ PHP scripts   cgi/ programs

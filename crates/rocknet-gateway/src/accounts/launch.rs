@@ -75,8 +75,8 @@ impl Launch {
     }
 }
 
-/// Creates a pipe to or from a program. The program may also open it by its path, as in `>/dev/stderr`, although another
-/// account created it. Other processes cannot reach that path.
+/// Creates a pipe to or from a program. The program may also open it by its path, as in `>/dev/stderr`, although
+/// another account created it. Other processes cannot reach that path.
 ///
 /// # Errors
 ///

@@ -13,8 +13,8 @@ use super::account::{USUAL_SCRIPT_ACCOUNTS, root_error, server_account_error};
 pub struct Accounts {
     /// All accounts. The index of an account is its number.
     pub all: Vec<User>,
-    /// Number of the account for scripts whose site names none. `None`: those scripts do not run, because they must not run
-    /// as the account of another site.
+    /// Number of the account for scripts whose site names none. `None`: those scripts do not run, because they must not
+    /// run as the account of another site.
     pub default: Option<u8>,
 }
 
@@ -48,7 +48,8 @@ impl AccountPlan {
         }
     }
 
-    /// Returns whether programs are started as other accounts, now or after a reload for which the configuration prepares.
+    /// Returns whether programs are started as other accounts, now or after a reload for which the configuration
+    /// prepares.
     pub fn needs_helper(&self) -> bool {
         self.has_scripts || self.default.is_some() || !self.named.is_empty()
     }
@@ -105,15 +106,15 @@ impl Accounts {
         let found = self.default.and_then(|at| Some((at, self.all.get(usize::from(at))?)));
         found.ok_or_else(|| {
             io::Error::other(
-                "this system has no account for scripts whose site names none: set script_user = \"NAME\" below [server], or \
-                 `user` for each site with scripts, and restart RockNet",
+                "this system has no account for scripts whose site names none: set script_user = \"NAME\" below \
+                 [server], or `user` for each site with scripts, and restart RockNet",
             )
         })
     }
 }
 
-/// Returns the account to which a server started as root switches: the configured one, or the one that a package created.
-/// `None`: it stays root.
+/// Returns the account to which a server started as root switches: the configured one, or the one that a package
+/// created. `None`: it stays root.
 pub fn server_account(config: &Config) -> Option<String> {
     let found = || User::find(SERVER).ok().filter(|user| user.uid != 0 && user.gid != 0);
     chosen(config.server.user.as_deref(), privileges::is_root(), || {
@@ -131,8 +132,9 @@ fn chosen(written: Option<&str>, is_root: bool, has_package: impl Fn() -> bool) 
 /// Returns the warning for a default that is not the first of the usual accounts.
 pub fn unusual_default(user: &User) -> Option<String> {
     (user.name == "nobody").then(|| {
-        "scripts run as `nobody`, because the usual account for scripts is missing or is RockNet's own: give RockNet an account \
-         of its own (useradd --system rocknet, user = \"rocknet\" below [server]), or set script_user = \"NAME\""
+        "scripts run as `nobody`, because the usual account for scripts is missing or is RockNet's own: give RockNet \
+         an account of its own (useradd --system rocknet, user = \"rocknet\" below [server]), or set script_user = \
+         \"NAME\""
             .to_owned()
     })
 }

@@ -57,9 +57,9 @@ impl ChildProcess {
         child::signal_group(self.child.id(), signal)
     }
 
-    /// Returns whether the group has members. A program that has not been reaped holds its number and its group. After that
-    /// the remaining members hold the number, and the system assigns it to no process. If a process has the number, the group
-    /// has ended.
+    /// Returns whether the group has members. A program that has not been reaped holds its number and its group. After
+    /// that the remaining members hold the number, and the system assigns it to no process. If a process has the
+    /// number, the group has ended.
     fn is_group_left(&self) -> bool {
         if !self.is_reaped {
             return true;

@@ -34,8 +34,8 @@ pub fn set_helper_program(program: impl Into<PathBuf>) {
     let _ = PROGRAM.set(program.into());
 }
 
-/// Prepares for dropping root's rights, which has to follow: starts the helper if the plan needs it. `server`: the account to
-/// which this process switches.
+/// Prepares for dropping root's rights, which has to follow: starts the helper if the plan needs it. `server`: the
+/// account to which this process switches.
 ///
 /// # Errors
 ///
@@ -73,16 +73,16 @@ pub fn can_switch_accounts() -> bool {
     helper().is_some() || privileges::is_root()
 }
 
-/// Returns the warning for the operator if scripts and server share an account although the server was started as root, or if
-/// the default account for scripts is not a usual one.
+/// Returns the warning for the operator about the account of scripts: the server was started as root but shares its
+/// account with them, or their default account is not a usual one.
 pub fn warning(scripts: bool) -> Option<String> {
     if !scripts {
         return None;
     }
     match RIGHTS.get()? {
         Rights::Shared => Some(
-            "scripts run as the account of the server and can read its private keys, because there is no other account for \
-             them: create one (useradd --system www-data) and restart"
+            "scripts run as the account of the server and can read its private keys, because there is no other account \
+             for them: create one (useradd --system www-data) and restart"
                 .to_owned(),
         ),
         Rights::ViaHelper(helper) => plan::unusual_default(helper.accounts().default_account().ok()?.1),
@@ -169,11 +169,16 @@ impl Account {
             }
         };
         let found = at.and_then(|at| Some((u8::try_from(at).ok()?, accounts.all.get(at)?)));
-        found.map(|(number, user)| Account::ViaHelper { number, user: user.clone() }).ok_or_else(|| {
-            io::Error::other(
-                "the accounts of scripts are fixed when RockNet starts as root, and the configuration did not name this one \
-                 then: restart RockNet",
-            )
-        })
+        found
+            .map(|(number, user)| Account::ViaHelper {
+                number,
+                user: user.clone(),
+            })
+            .ok_or_else(|| {
+                io::Error::other(
+                    "the accounts of scripts are fixed when RockNet starts as root, and the configuration did not name \
+                     this one then: restart RockNet",
+                )
+            })
     }
 }

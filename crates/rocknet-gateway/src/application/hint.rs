@@ -1,4 +1,5 @@
-//! Hints for the operator when an application gives no response, shown by the log and, in `dev` mode, by the error page.
+//! Hints for the operator when an application gives no response, shown by the log and, in `dev` mode, by the error
+//! page.
 
 use std::io::ErrorKind;
 
@@ -13,8 +14,8 @@ use rocknet_handler::response::Response;
 use rocknet_handler::route::SiteLabel;
 use rocknet_log::throttle::Cause;
 
-/// Returns the error response. Logs the error, unless the request caused it. `last_tried`: number of the last application
-/// that was tried.
+/// Returns the error response. Logs the error, unless the request caused it. `last_tried`: number of the last
+/// application that was tried.
 pub fn error_response(
     error: &BackendError,
     application: &ApplicationGroup,
@@ -55,7 +56,8 @@ pub fn log(error: &BackendError, application: &ApplicationGroup, number: usize, 
 fn fields_too_long(protocol: Protocol) -> &'static str {
     match protocol {
         Protocol::Uwsgi => {
-            "The header fields of this request are longer than uwsgi can encode: 64 KiB for all of them. FastCGI allows more."
+            "The header fields of this request are longer than uwsgi can encode: 64 KiB for all of them. FastCGI \
+             allows more."
         }
         Protocol::FastCgi => "A header field of this request is longer than FastCGI can encode: 64 KiB for each.",
         Protocol::Scgi => "The header fields of this request are longer than SCGI applications accept.",
@@ -67,7 +69,8 @@ fn hint(error: &BackendError, protocol: Protocol, address: &BackendAddress) -> S
     match error {
         BackendError::Unreachable(error) if error.kind() == ErrorKind::PermissionDenied => {
             format!(
-                "RockNet has no permission to open {address}. Let the application create its socket for the user that RockNet runs as."
+                "RockNet has no permission to open {address}. Let the application create its socket for the user that \
+                 RockNet runs as."
             )
         }
         BackendError::Unreachable(error) if error.kind() == ErrorKind::TimedOut => {
@@ -98,13 +101,14 @@ fn hint(error: &BackendError, protocol: Protocol, address: &BackendAddress) -> S
         | BackendError::Truncated
         | BackendError::ResponseTooLarge => match protocol {
             Protocol::Uwsgi => format!(
-                "The application at {address} closed the connection before it responded. See its log for the reason. With \
-                 uWSGI, check that it listens with `socket`, not `http-socket`, and that `buffer-size` (4096 by default) \
-                 exceeds the header fields of the request."
+                "The application at {address} closed the connection before it responded. See its log for the reason. \
+                 With uWSGI, check that it listens with `socket`, not `http-socket`, and that `buffer-size` (4096 by \
+                 default) exceeds the header fields of the request."
             ),
             _ => {
                 format!(
-                    "The application at {address} closed the connection before it responded. See its log for the reason."
+                    "The application at {address} closed the connection before it responded. See its log for the \
+                     reason."
                 )
             }
         },

@@ -64,8 +64,8 @@ pub fn write(
 /// Usual size in bytes of a request with its variables.
 const RECORDS: usize = 2048;
 
-/// Splits a path into `SCRIPT_NAME` and `PATH_INFO`. A path without the prefix, which may match by a pattern, is treated as
-/// if the application were the whole site.
+/// Splits a path into `SCRIPT_NAME` and `PATH_INFO`. A path without the prefix, which may match by a pattern, is
+/// treated as if the application were the whole site.
 fn names<'p>(mount: &str, path: &'p str) -> (&'p str, &'p str) {
     match path.strip_prefix(mount) {
         Some(rest) if rest.is_empty() || rest.starts_with('/') => path.split_at(mount.len()),

@@ -43,8 +43,8 @@ impl CgiError {
             CgiError::Start(error) => (
                 Status::BAD_GATEWAY,
                 format!("it cannot be started: {error}"),
-                "Check that the first line of the program names an installed interpreter (#!/usr/bin/env python3), and that \
-                 the user of the program may read both.",
+                "Check that the first line of the program names an installed interpreter (#!/usr/bin/env python3), and \
+                 that the user of the program may read both.",
             ),
             CgiError::Backend(error) => {
                 let hint = match error {
@@ -53,14 +53,16 @@ impl CgiError {
                         return Response::new(error.status());
                     }
                     BackendError::Full => {
-                        "CGI programs take too long. Find the slow ones, raise cgi.programs or cgi.queue, or serve the application \
-                         by FastCGI."
+                        "CGI programs take too long. Find the slow ones, raise cgi.programs or cgi.queue, or serve the \
+                         application by FastCGI."
                     }
                     BackendError::Timeout => {
-                        "The program takes longer than limits.answer_timeout. Raise that limit, or find out what it waits for."
+                        "The program takes longer than limits.answer_timeout. Raise that limit, or find out what it \
+                         waits for."
                     }
                     BackendError::Head(_) | BackendError::HeadTooLong => {
-                        "The output of the program must begin with header fields and an empty line: `Content-Type: text/plain`."
+                        "The output of the program must begin with header fields and an empty line: `Content-Type: \
+                         text/plain`."
                     }
                     _ => "The program ended without a response. See its messages in the error log.",
                 };

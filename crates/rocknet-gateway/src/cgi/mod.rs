@@ -1,7 +1,7 @@
 //! Handler of CGI programs (RFC 3875): runs a program for each request and returns its output as the response.
 //!
 //! ```text
-//! Exchange ─▶ script.rs: finds the program ─▶ process.rs: starts it in a group of its own ─▶ gateway/exchange.rs ─▶ Response
+//! Exchange ─▶ script.rs: finds the program ─▶ process.rs: starts it in its own group ─▶ gateway/exchange.rs ─▶ Response
 //!                                                └─▶ reaper.rs: waits for its end, kills it at its time limit
 //! ```
 

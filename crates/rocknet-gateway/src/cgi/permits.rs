@@ -75,8 +75,8 @@ impl Permits {
         Ok(ProgramPermit { _own, _of_all })
     }
 
-    /// Returns the permits of a folder. All routes that name the folder share them, in every site and after every reload that
-    /// does not change their number.
+    /// Returns the permits of a folder. All routes that name the folder share them, in every site and after every
+    /// reload that does not change their number.
     pub fn for_folder(&self, root: &Path, cgi: &Cgi) -> Arc<Semaphore> {
         let key = (root.to_owned(), cgi.folder.clone(), cgi.programs);
         let mut by_folder = self.by_folder.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,5 @@
-//! Starts the program of one request, with an environment of its own, three pipes, and no other descriptor of the server.
+//! Starts the program of one request, with an environment of its own, three pipes, and no other descriptor of the
+//! server.
 
 use std::ffi::OsString;
 use std::io;
@@ -51,8 +52,8 @@ impl StartedProgram {
 }
 
 impl CgiCommand {
-    /// Starts the program. Blocks while it forks. The calling thread has to outlive the program, because the system kills the
-    /// program when that thread ends.
+    /// Starts the program. Blocks while it forks. The calling thread has to outlive the program, because the system
+    /// kills the program when that thread ends.
     ///
     /// # Errors
     ///

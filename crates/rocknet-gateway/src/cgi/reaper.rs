@@ -1,5 +1,5 @@
-//! The thread that waits for programs to end and kills them at their time limit, so that no program outlives its request
-//! unnoticed.
+//! The thread that waits for programs to end and kills them at their time limit, so that no program outlives its
+//! request unnoticed.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -80,8 +80,8 @@ enum ReaperState {
 }
 
 impl Reaper {
-    /// Watches a child of this process and kills it after `time`. `permit` is held until the process and its group have ended,
-    /// even if the handle is dropped before.
+    /// Watches a child of this process and kills it after `time`. `permit` is held until the process and its group have
+    /// ended, even if the handle is dropped before.
     ///
     /// # Errors
     ///
@@ -140,8 +140,8 @@ impl Reaper {
         }
     }
 
-    /// Kills all programs with their groups, because background processes of programs do not end by themselves. Rejects new
-    /// programs from now on. Returns whether all had ended at `deadline`.
+    /// Kills all programs with their groups, because background processes of programs do not end by themselves. Rejects
+    /// new programs from now on. Returns whether all had ended at `deadline`.
     pub fn stop(&self, deadline: Instant) -> bool {
         let state = std::mem::replace(&mut *self.state(), ReaperState::Stopped);
         match state {
@@ -204,15 +204,16 @@ impl ReaperEntry {
             return true;
         }
         if !self.has_ended {
-            // A process may survive the signal, because it has changed its user or waits for a disk. It is checked again,
-            // because only this thread may reap it.
+            // A process may survive the signal, because it has changed its user or waits for a disk. It is checked
+            // again, because only this thread may reap it.
             match self.process.try_wait() {
                 Ok(None) => return true,
                 Err(error) if may_still_run(&error) => return true,
                 Ok(Some(_)) | Err(_) => {}
             }
             self.has_ended = true;
-            // Background processes of a program whose response is complete are intended, and may use the whole time limit.
+            // Background processes of a program whose response is complete are intended, and may use the whole time
+            // limit.
             self.kill_at = self.latest_kill_at;
         }
         !is_over && self.process.is_group_left()

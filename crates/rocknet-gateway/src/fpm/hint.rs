@@ -42,7 +42,8 @@ fn hint(error: &BackendError, backend: &Backend) -> Option<String> {
     let address = backend.address();
     Some(match error {
         BackendError::Unreachable(error) if error.kind() == ErrorKind::PermissionDenied => format!(
-            "RockNet has no permission to open {address}. In the pool of php-fpm, set listen.owner or listen.group to the user that RockNet runs as."
+            "RockNet has no permission to open {address}. In the pool of php-fpm, set listen.owner or listen.group to \
+             the user that RockNet runs as."
         ),
         BackendError::Unreachable(error) if error.kind() == ErrorKind::TimedOut => {
             format!("{address} does not respond. Check the host, and the firewalls in between.")
@@ -54,20 +55,38 @@ fn hint(error: &BackendError, backend: &Backend) -> Option<String> {
             None => format!("PHP {address} is being started. See the error log for its progress."),
         },
         BackendError::Unreachable(_) => format!(
-            "Nothing listens at {address}. Start php-fpm (systemctl start php8.2-fpm), or correct `php` in the configuration."
+            "Nothing listens at {address}. Start php-fpm (systemctl start php8.2-fpm), or correct `php` in the \
+             configuration."
         ),
         BackendError::Full if address.own_php.is_some() => {
-            "All processes of PHP are busy. Find the slow scripts, or run a php-fpm of your own with more processes (`php = \"unix:…\"`).".to_owned()
+            "All processes of PHP are busy. Find the slow scripts, or run a php-fpm of your own with more processes \
+             (`php = \"unix:…\"`)."
+                .to_owned()
         }
-        BackendError::Full => "All processes of php-fpm are busy. Raise pm.max_children of its pool, or find the slow scripts.".to_owned(),
-        BackendError::Timeout => "The script takes longer than limits.answer_timeout. Raise that limit, or find out what the script waits for.".to_owned(),
+        BackendError::Full => {
+            "All processes of php-fpm are busy. Raise pm.max_children of its pool, or find the slow scripts.".to_owned()
+        }
+        BackendError::Timeout => {
+            "The script takes longer than limits.answer_timeout. Raise that limit, or find out what the script waits \
+             for."
+                .to_owned()
+        }
         BackendError::FastCgi(_) => {
-            format!("The server at {address} does not speak FastCGI. `php` takes the address of php-fpm, not of a web server.")
+            format!(
+                "The server at {address} does not speak FastCGI. `php` takes the address of php-fpm, not of a web \
+                 server."
+            )
         }
-        BackendError::StaleConnection | BackendError::ConnectionLost(_) | BackendError::NoResponse | BackendError::Truncated => {
+        BackendError::StaleConnection
+        | BackendError::ConnectionLost(_)
+        | BackendError::NoResponse
+        | BackendError::Truncated => {
             "PHP ended before it responded. See the error log of php-fpm and that of RockNet for the reason.".to_owned()
         }
-        BackendError::Head(_) | BackendError::HeadTooLong => "The script sends header fields that cannot be passed on. Correct the header() calls of the script.".to_owned(),
+        BackendError::Head(_) | BackendError::HeadTooLong => {
+            "The script sends header fields that cannot be passed on. Correct the header() calls of the script."
+                .to_owned()
+        }
         BackendError::ResponseTooLarge => "The response exceeds its maximum length.".to_owned(),
         BackendError::Request(_) | BackendError::RequestBody(_) => return None,
     })

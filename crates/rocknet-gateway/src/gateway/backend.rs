@@ -196,8 +196,8 @@ impl Backend {
         Some(idle)
     }
 
-    /// Keeps a connection whose request is complete. Closes it if `max_idle` are kept already, or if a pending connection
-    /// may wait for the process that it holds.
+    /// Keeps a connection whose request is complete. Closes it if `max_idle` are kept already, or if a pending
+    /// connection may wait for the process that it holds.
     pub fn put_idle(&self, connection: BackendConnection, max_idle: usize) {
         let BackendConnection { socket, in_flight, .. } = connection;
         drop(in_flight);
@@ -332,7 +332,12 @@ impl Backend {
     pub fn failed(&self, now_ms: u64, rules: Rules) {
         let mut breaker = lock(&self.breaker);
         if breaker.failed(now_ms, rules) {
-            tracing::warn!(application = %self.address, "failed {} times and is out of rotation for {} ms: see its log", rules.fails, rules.window_ms);
+            tracing::warn!(
+                application = %self.address,
+                "failed {} times and is out of rotation for {} ms: see its log",
+                rules.fails,
+                rules.window_ms
+            );
         }
         self.breaker_has_state.store(!breaker.is_closed(), Ordering::Relaxed);
     }

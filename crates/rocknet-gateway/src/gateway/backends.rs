@@ -62,7 +62,8 @@ impl Backends {
         }
     }
 
-    /// Closes all idle connections. Called by a worker that stops ticking, because no other worker may be left to do it.
+    /// Closes all idle connections. Called by a worker that stops ticking, because no other worker may be left to do
+    /// it.
     pub fn close_all_idle(&self) {
         self.close_idle_connections(|_| true);
     }

@@ -1,5 +1,5 @@
-//! Errors of an exchange with a back end. The client gets a status; the log, and in `dev` mode the error page, show a hint
-//! of the handler.
+//! Errors of an exchange with a back end. The client gets a status; the log, and in `dev` mode the error page, show a
+//! hint of the handler.
 
 use std::fmt;
 use std::io::{self, ErrorKind};

@@ -1,5 +1,5 @@
-//! One exchange with a back end over one connection. The request body, which has been received before, is sent while the
-//! response is read: up to the end of its head at once, and from there as the client takes it.
+//! One exchange with a back end over one connection. The request body, which has been received before, is sent while
+//! the response is read: up to the end of its head at once, and from there as the client takes it.
 
 use std::future::poll_fn;
 use std::io;
@@ -157,8 +157,8 @@ impl BackendExchange {
         })
     }
 
-    /// Runs until the response head is received and the request is sent. `deadline` is set anew to `ticks` after each piece
-    /// of the body, and is not enforced while the body is read from disk.
+    /// Runs until the response head is received and the request is sent. `deadline` is set anew to `ticks` after each
+    /// piece of the body, and is not enforced while the body is read from disk.
     ///
     /// # Errors
     ///

@@ -65,16 +65,16 @@ impl BackendRequest {
         }
     }
 
-    /// Returns whether the request may be sent again after its connection is lost before the response begins. It is then
-    /// unknown whether the back end has processed the request.
+    /// Returns whether the request may be sent again after its connection is lost before the response begins. It is
+    /// then unknown whether the back end has processed the request.
     pub fn is_repeatable(&self) -> bool {
         let view = self.exchange.request.view();
         let has_length = view.fields.get(Known::ContentLength).is_some();
         matches!(view.method, Method::Get | Method::Head) && !has_length && self.body_length.is_none()
     }
 
-    /// Returns the number of ticks within which the response must begin: one less than the connection waits, which would
-    /// respond with 503.
+    /// Returns the number of ticks within which the response must begin: one less than the connection waits, which
+    /// would respond with 503.
     pub fn response_ticks(&self) -> u32 {
         let Exchange { services, route, .. } = &self.exchange;
         services.wheel.ticks(route.answer_timeout).saturating_sub(1)

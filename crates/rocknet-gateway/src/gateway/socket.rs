@@ -17,8 +17,8 @@ use tokio::task::spawn_blocking;
 use crate::gateway::cgi_program::CgiProgram;
 use rocknet_handler::port_exhaustion;
 
-/// Maximum number of concurrent name lookups of all workers. Each occupies a thread until the system's resolver returns,
-/// which may take half a minute, and cannot be cancelled when its request is given up.
+/// Maximum number of concurrent name lookups of all workers. Each occupies a thread until the system's resolver
+/// returns, which may take half a minute, and cannot be cancelled when its request is given up.
 const MAX_LOOKUPS: usize = 16;
 
 /// Permits for concurrent name lookups of one server. Clones share them.
@@ -33,8 +33,8 @@ impl Default for Lookups {
 
 /// A connection to a back end, or the pipes of a program.
 pub enum Socket {
-    /// A connection over a Unix socket or TCP. It is driven by the runtime's epoll also with the io_uring back end, so that
-    /// another worker can take it over.
+    /// A connection over a Unix socket or TCP. It is driven by the runtime's epoll also with the io_uring back end, so
+    /// that another worker can take it over.
     Server(EpollStream),
     /// A program that was started for one request.
     Program(Box<CgiProgram>),
@@ -68,8 +68,8 @@ impl Socket {
         }
     }
 
-    /// Accepts the bytes of the queue; ready when it is empty. Accepted bytes that the system does not take return to the
-    /// queue. Therefore this must be called first each time, until [`Socket::is_flushed`] returns true.
+    /// Accepts the bytes of the queue; ready when it is empty. Accepted bytes that the system does not take return to
+    /// the queue. Therefore this must be called first each time, until [`Socket::is_flushed`] returns true.
     pub fn poll_send(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>> {
         match self {
             Socket::Server(link) => {
@@ -106,8 +106,8 @@ impl Socket {
         }
     }
 
-    /// Called after the last byte of the request. It closes the standard input of a program; other back ends know the end
-    /// by the length of the body.
+    /// Called after the last byte of the request. It closes the standard input of a program; other back ends know the
+    /// end by the length of the body.
     pub fn end_writing(&mut self) {
         if let Socket::Program(program) = self {
             program.stdin = None;

@@ -45,7 +45,12 @@ impl StderrLog {
         self.remaining -= taken.len();
         if was_open && taken.len() < bytes.len() {
             self.log_line();
-            tracing::warn!(site = %self.site, script = %self.script, "{}: more than {MAX_BYTES} bytes of messages for one request; the rest is not logged", self.source);
+            tracing::warn!(
+                site = %self.site,
+                script = %self.script,
+                "{}: more than {MAX_BYTES} bytes of messages for one request; the rest is not logged",
+                self.source
+            );
             self.remaining = 0;
         }
     }

@@ -42,8 +42,8 @@ pub struct RequestContext<'a> {
     pub user: Option<&'a str>,
 }
 
-/// Header fields that are not passed: connection fields, fields with a variable of their own, and `Proxy`. It would become
-/// `HTTP_PROXY`, from which programs read the proxy to use (CVE-2016-5385).
+/// Header fields that are not passed: connection fields, fields with a variable of their own, and `Proxy`. It would
+/// become `HTTP_PROXY`, from which programs read the proxy to use (CVE-2016-5385).
 const NOT_PASSED: [&str; 12] = [
     "connection",
     "content-length",
@@ -217,8 +217,8 @@ fn is_name(site: &str) -> bool {
     site.contains('.') && !site.contains(['*', ':'])
 }
 
-/// Writes the header fields. `is_verified`: the server has verified the password, so no script needs to see it (RFC 3875
-/// §4.1.18).
+/// Writes the header fields. `is_verified`: the server has verified the password, so no script needs to see it (RFC
+/// 3875 §4.1.18).
 fn fields(params: &mut impl VariableSink, request: &Request<'_>, is_verified: bool) -> Result<(), VariableError> {
     if !request.authority.is_empty() {
         params.put(b"HTTP_HOST", request.authority)?;

@@ -20,8 +20,8 @@ use super::pool::{self, PhpProgram, Pool};
 use super::{PhpSockets, lock, missing_message};
 use crate::accounts::Process;
 
-/// Delay before the second restart. The first restart is immediate, because most crashes do not repeat; each later delay is
-/// twice as long.
+/// Delay before the second restart. The first restart is immediate, because most crashes do not repeat; each later
+/// delay is twice as long.
 const FIRST_RESTART_DELAY: Duration = Duration::from_millis(250);
 const MAX_RESTART_DELAY: Duration = Duration::from_secs(30);
 /// Interval between two searches for a version that is not installed.
@@ -44,8 +44,8 @@ pub struct FpmProcess {
     listener: Option<UnixListener>,
     /// Set by the first response of the running process.
     responded: Arc<AtomicBool>,
-    /// Worker processes whose php-fpm was killed, and the deadline at which they are killed too. Until then they complete
-    /// their requests.
+    /// Worker processes whose php-fpm was killed, and the deadline at which they are killed too. Until then they
+    /// complete their requests.
     orphans: Vec<(Process, Instant)>,
     stderr_tail: Arc<Mutex<VecDeque<String>>>,
     sender: Sender<PhpEvent>,
@@ -300,8 +300,8 @@ impl FpmProcess {
         }
     }
 
-    /// Logs a failure and schedules the restart. `was_ready`: the process had accepted requests, so the next one most likely
-    /// will.
+    /// Logs a failure and schedules the restart. `was_ready`: the process had accepted requests, so the next one most
+    /// likely will.
     fn failed(&mut self, why: &str, was_ready: bool) {
         let delay = restart_delay(self.failures);
         self.failures = self.failures.saturating_add(1);

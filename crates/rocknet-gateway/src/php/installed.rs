@@ -40,10 +40,11 @@ impl Installed {
     }
 }
 
-/// Folders of programs. Debian, Fedora, Alpine, SUSE and Arch use the first two; container images and manual builds use the
-/// others.
+/// Folders of programs. Debian, Fedora, Alpine, SUSE and Arch use the first two; container images and manual builds use
+/// the others.
 const FOLDERS: [&str; 4] = ["/usr/sbin", "/usr/bin", "/usr/local/sbin", "/usr/local/bin"];
-/// Parent and child folders of systems where each version has its own folder: Remi's packages for Fedora, Gentoo, Homebrew.
+/// Parent and child folders of systems where each version has its own folder: Remi's packages for Fedora, Gentoo,
+/// Homebrew.
 const SLOTS: [(&str, &str); 5] = [
     ("/opt/remi", "root/usr/sbin"),
     ("/usr/lib64", "bin"),

@@ -1,5 +1,5 @@
-//! The interface of the server to its PHP: plans the pools of a configuration, then applies the plan. Dropping the manager
-//! ends all pools.
+//! The interface of the server to its PHP: plans the pools of a configuration, then applies the plan. Dropping the
+//! manager ends all pools.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Sender, channel};

@@ -1,8 +1,8 @@
-//! The php-fpm processes that RockNet runs itself: one for each version that sites want, supervised from the start to the
-//! end of the server.
+//! The php-fpm processes that RockNet runs itself: one for each version that sites want, supervised from the start to
+//! the end of the server.
 //!
 //! ```text
-//! Config ─▶ manager.rs: plans pools and sockets ─▶ supervisor.rs, a thread ─▶ fpm_process.rs: one php-fpm, restarted if it ends
+//! Config ─▶ manager.rs: plans pools, sockets ─▶ supervisor.rs, a thread ─▶ fpm_process.rs: one php-fpm with its restarts
 //!                          │                          │
 //!                     installed.rs                run_folder.rs: sockets, and cleanup after a killed server
 //! ```
@@ -29,7 +29,8 @@ pub use self::sockets::PhpSockets;
 /// Timeout of a connection to php-fpm. A busy php-fpm has a free process within this time, or is too slow for its load.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Returns a message with a hint for each version that the configuration wants RockNet to run and that is not installed.
+/// Returns a message with a hint for each version that the configuration wants RockNet to run and that is not
+/// installed.
 pub fn missing(config: &Config) -> Vec<String> {
     let wanted = versions(config);
     if wanted.is_empty() {

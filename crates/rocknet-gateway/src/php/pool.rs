@@ -1,4 +1,5 @@
-//! The settings with which a php-fpm is started: its pool file, a listening socket that outlives it, and its command line.
+//! The settings with which a php-fpm is started: its pool file, a listening socket that outlives it, and its command
+//! line.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -27,7 +28,8 @@ pub struct Pool {
     pub user: Option<String>,
     /// Shows errors on the page.
     pub dev: bool,
-    /// Largest request body in bytes that any site accepts. The limits of PHP are set to it, so that they reject no less.
+    /// Largest request body in bytes that any site accepts. The limits of PHP are set to it, so that they reject no
+    /// less.
     pub body_size: u64,
     /// Time that requests in flight have to complete when another pool replaces this one.
     pub drain_timeout: Duration,
@@ -52,10 +54,11 @@ impl PhpProgram {
     }
 }
 
-/// Memory in bytes for each process: the need of a page of a large application. Half of the machine's memory is for PHP.
+/// Memory in bytes for each process: the need of a page of a large application. Half of the machine's memory is for
+/// PHP.
 const MEMORY_PER_PROCESS: u64 = 100 << 20;
-/// Minimum and maximum of the process limit of a pool. A page that requests another page of its own site needs two; beyond
-/// the maximum, processes wait for cores. An idle process ends after [`IDLE_TIMEOUT_S`].
+/// Minimum and maximum of the process limit of a pool. A page that requests another page of its own site needs two;
+/// beyond the maximum, processes wait for cores. An idle process ends after [`IDLE_TIMEOUT_S`].
 const MIN_PROCESSES: u64 = 4;
 const MAX_PROCESSES: u64 = 64;
 /// Maximum number of processes of php-cgi: fewer, because they do not end when idle.
@@ -66,8 +69,8 @@ const IDLE_TIMEOUT_S: u32 = 10;
 const MAX_REQUESTS: u32 = 10_000;
 /// Backlog of the listening socket; the default of php-fpm.
 const BACKLOG: i32 = 511;
-/// A folder that does not exist. php-fpm inherits its socket as a descriptor and matches it by the name in the pool file. It
-/// removes the file of that name when it ends, so the name must not be the real path.
+/// A folder that does not exist. php-fpm inherits its socket as a descriptor and matches it by the name in the pool
+/// file. It removes the file of that name when it ends, so the name must not be the real path.
 const NO_FOLDER: &str = "/nonexistent/rocknet";
 /// Environment variables that PHP inherits. The pool file decides which of them scripts see.
 const ENVIRONMENT: [&str; 8] = [

@@ -1,6 +1,6 @@
-//! The run folder of one server below the state folder, with the sockets of its PHP. A lock that the system releases with
-//! the process marks it as used. A folder whose lock is free belongs to a killed server: its PHP is ended, and the folder
-//! removed.
+//! The run folder of one server below the state folder, with the sockets of its PHP. A lock that the system releases
+//! with the process marks it as used. A folder whose lock is free belongs to a killed server: its PHP is ended, and the
+//! folder removed.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
@@ -100,8 +100,8 @@ fn is_old(path: &Path) -> bool {
     age.is_some_and(|age| age > GRACE)
 }
 
-/// Ends every process that was started for a run folder, whose path is in its command line. A process that is being started
-/// has no command line for a moment, so one scan without a result is not enough.
+/// Ends every process that was started for a run folder, whose path is in its command line. A process that is being
+/// started has no command line for a moment, so one scan without a result is not enough.
 fn end_users_of(folder: &Path) {
     let (start, mut empty_scans, mut signalled) = (Instant::now(), 0, Vec::new());
     while empty_scans < EMPTY_SCANS && start.elapsed() < 2 * GRACE {

@@ -29,7 +29,8 @@ pub struct Helper {
     /// `None` while a caller uses the connection.
     state: Mutex<Option<HelperConnection>>,
     free: Condvar,
-    /// Numbers of programs for which [`HelperRequest::Forget`] is still to be sent: at most as many as the helper knows.
+    /// Numbers of programs for which [`HelperRequest::Forget`] is still to be sent: at most as many as the helper
+    /// knows.
     to_forget: Mutex<Vec<u64>>,
     /// Maximum wait for the connection, and for a reply.
     timeout: Duration,
@@ -66,8 +67,8 @@ pub struct HelperProcess {
 }
 
 impl Helper {
-    /// Starts the helper as root and sends it the accounts, which are fixed from then on. `server`: user id to which this
-    /// process is about to switch.
+    /// Starts the helper as root and sends it the accounts, which are fixed from then on. `server`: user id to which
+    /// this process is about to switch.
     ///
     /// # Errors
     ///
@@ -180,12 +181,19 @@ impl Helper {
                 }
                 if !self.has_failed.swap(true, Ordering::Relaxed) {
                     tracing::error!(
-                        "the helper that starts programs as other accounts does not respond ({error}): restart RockNet if PHP and \
-                         CGI keep failing"
+                        "the helper that starts programs as other accounts does not respond ({error}): restart RockNet \
+                         if PHP and CGI keep failing"
                     );
                 }
-                let kind = if has_exited { io::ErrorKind::BrokenPipe } else { io::ErrorKind::TimedOut };
-                io::Error::new(kind, format!("the helper that starts programs does not respond: {error}"))
+                let kind = if has_exited {
+                    io::ErrorKind::BrokenPipe
+                } else {
+                    io::ErrorKind::TimedOut
+                };
+                io::Error::new(
+                    kind,
+                    format!("the helper that starts programs does not respond: {error}"),
+                )
             }
         })
     }
@@ -370,8 +378,8 @@ fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Wait status of programs whose helper has ended (SIGTERM): the system sends them their parent-death signal, which php-fpm
-/// obeys.
+/// Wait status of programs whose helper has ended (SIGTERM): the system sends them their parent-death signal, which
+/// php-fpm obeys.
 const ENDED_WITH_HELPER: i32 = 15;
 
 #[cfg(test)]
@@ -391,8 +399,8 @@ mod tests {
         (Helper::new(ours, child, Accounts::default(), timeout), theirs.into())
     }
 
-    /// Waits for a condition. A program that another test is starting holds a copy of every socket for a moment, so a closed
-    /// socket is not noticed at once.
+    /// Waits for a condition. A program that another test is starting holds a copy of every socket for a moment, so a
+    /// closed socket is not noticed at once.
     fn until(is_so: impl Fn() -> bool) {
         let deadline = Instant::now() + LONG;
         while !is_so() {

@@ -6,8 +6,8 @@
 //!                              protocol.rs: message formats
 //! ```
 //!
-//! The server sends a list of accounts before it drops its rights, and the helper starts programs only as those: never as
-//! root, and never as the server. It opens no file, reads no configuration, and ends with the server.
+//! The server sends a list of accounts before it drops its rights, and the helper starts programs only as those: never
+//! as root, and never as the server. It opens no file, reads no configuration, and ends with the server.
 
 mod client;
 mod protocol;

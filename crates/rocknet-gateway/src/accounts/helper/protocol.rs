@@ -1,4 +1,5 @@
-//! Message formats between the server and its helper: messages of a fixed size, and files in memory for data of any size.
+//! Message formats between the server and its helper: messages of a fixed size, and files in memory for data of any
+//! size.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -18,8 +19,8 @@ pub const MAX_MESSAGE: usize = 32;
 const MAX_FILE: u64 = 2 << 20;
 /// Maximum number of accounts of one server. A request identifies an account by one byte.
 pub const MAX_ACCOUNTS: usize = 255;
-/// Maximum number of arguments, and of variables, of one program. RockNet writes a dozen, and one variable for each header
-/// field.
+/// Maximum number of arguments, and of variables, of one program. RockNet writes a dozen, and one variable for each
+/// header field.
 const MAX_STRINGS: usize = 8192;
 
 /// Request of the server.
@@ -27,8 +28,8 @@ const MAX_STRINGS: usize = 8192;
 pub enum HelperRequest {
     /// Sets the accounts, from the file that is passed with it. It is the first request, and sent once.
     Accounts,
-    /// Starts the program that the file describes. Descriptors: that file, the three standard streams, then those of the
-    /// flags.
+    /// Starts the program that the file describes. Descriptors: that file, the three standard streams, then those of
+    /// the flags.
     Start {
         /// Number of the account.
         account: u8,
