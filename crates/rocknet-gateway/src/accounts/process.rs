@@ -25,7 +25,7 @@ enum ProcessKind {
 
 struct ChildProcess {
     child: Child,
-    /// It has been reaped, so another process may have its number.
+    /// The program has been reaped, so another process may have its number.
     is_reaped: bool,
     /// The group has ended, so another group may have its number.
     has_lost_group: AtomicBool,

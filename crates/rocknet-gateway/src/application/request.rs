@@ -9,7 +9,8 @@ use rocknet_proto::{scgi, uwsgi};
 use super::group::ApplicationGroup;
 use crate::gateway::variables::{self, RequestContext, VariableSink, VariableSource};
 
-/// Returns everything that precedes the request body. `length`: length of the body in bytes; `None` if there is none.
+/// Returns everything that precedes the request body. `length`: length of the body in bytes; `None` if there is no
+/// body.
 ///
 /// # Errors
 ///

@@ -183,7 +183,7 @@ struct ReaperEntry {
     /// Its output is no longer read. Before that it is not reaped: a zombie keeps the number of its group, so that its
     /// background processes can be killed too.
     is_released: bool,
-    /// It has been reaped. Its background processes may still run.
+    /// The process has been reaped. Its background processes may still run.
     has_ended: bool,
     /// Held until the process and its group have ended.
     _permit: Box<dyn Send>,

@@ -102,7 +102,7 @@ impl BackendExchange {
     }
 
     /// Keeps the connection after the response for another request, if fewer than `max_idle` are kept. The request must
-    /// have asked the application to leave it open.
+    /// have requested that the application leaves it open.
     pub fn keep_alive(self, backend: &Arc<Backend>, max_idle: usize) -> BackendExchange {
         let keep_alive = (max_idle > 0).then(|| (Arc::clone(backend), max_idle));
         BackendExchange { keep_alive, ..self }
@@ -157,7 +157,7 @@ impl BackendExchange {
         })
     }
 
-    /// Runs until the response head is received and the request is sent. `deadline` is set anew to `ticks` after each
+    /// Runs until the response head is received and the request is sent. `deadline` is set to `ticks` again after each
     /// piece of the body, and is not enforced while the body is read from disk.
     ///
     /// # Errors

@@ -98,7 +98,7 @@ impl Socket {
         is_flushed
     }
 
-    /// Reads from the standard error of a program and returns the number of bytes; 0 if there are none.
+    /// Reads from the standard error of a program and returns the number of bytes; 0 if there is nothing to read.
     pub fn poll_stderr(&mut self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
         match self {
             Socket::Program(program) => program.poll_stderr(context, buffer),
