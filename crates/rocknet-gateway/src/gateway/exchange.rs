@@ -102,7 +102,7 @@ impl BackendExchange {
     }
 
     /// Keeps the connection after the response for another request, if fewer than `max_idle` are kept. The request must
-    /// have requested that the application leaves it open.
+    /// carry `FCGI_KEEP_CONN`, so that the application leaves it open.
     pub fn keep_alive(self, backend: &Arc<Backend>, max_idle: usize) -> BackendExchange {
         let keep_alive = (max_idle > 0).then(|| (Arc::clone(backend), max_idle));
         BackendExchange { keep_alive, ..self }
