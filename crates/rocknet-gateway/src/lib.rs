@@ -1,11 +1,12 @@
-//! Applications behind FastCGI, SCGI, uwsgi and CGI, and the PHP that the server runs itself.
+//! Handlers for applications that speak FastCGI, SCGI, uwsgi or CGI, and the php-fpm processes that RockNet runs
+//! itself.
 //!
 //! ```text
-//! handlers  application/ FastCGI, SCGI, uwsgi   fpm/ scripts of PHP   cgi/ programs
+//! handlers  application/ FastCGI, SCGI, uwsgi   fpm/ PHP scripts   cgi/ programs
 //!               └───────────────┬───────────────────┴────────────────────┘
-//!                           gateway/ variables, conversation, connections
+//!                           gateway/ variables, exchanges, connections
 //!                               │
-//!                           php/ the php-fpm that the server runs     accounts/ the accounts that programs run as
+//!                           php/ php-fpm processes of the server     accounts/ accounts that programs run as
 //! ```
 #![forbid(unsafe_code)]
 

@@ -61,7 +61,7 @@ impl Endpoint {
             // Refused before it acts, and not for each script. Without scripts `user` has no effect, whatever it names.
             let user = settings.user.as_deref();
             let of = user.map_or_else(|| "scripts".to_owned(), |user| format!("user = \"{user}\""));
-            Account::of_scripts(user).map_err(|error| format!("{of}: {error}"))?;
+            Account::for_scripts(user).map_err(|error| format!("{of}: {error}"))?;
         }
         let entry = handlers::choose(settings);
         let route = Arc::new(common.route(settings, headers)?);

@@ -12,7 +12,7 @@ use rocknet_control::SiteKind;
 
 use crate::files::serve::Files;
 use crate::files::tree::Tree;
-use crate::gateway::application::{Application, ApplicationHandler};
+use crate::gateway::application::{ApplicationGroup, ApplicationHandler};
 use crate::gateway::cgi::{CgiHandler, Programs};
 use crate::gateway::fpm::{self, PhpHandler};
 use crate::handler::Handler;
@@ -114,7 +114,7 @@ const APPLICATION: Entry = Entry {
             return nothing();
         };
         let root = parts.settings.root.as_deref();
-        let application = Application::new(wanted, root, &parts.registries.backends);
+        let application = ApplicationGroup::new(wanted, root, &parts.registries.backends);
         Ok(Arc::new(ApplicationHandler::new(application)))
     },
     describe: |settings| {

@@ -30,11 +30,11 @@ fn main() -> ExitCode {
     if let Some(exit) = isolated::entered() {
         return exit;
     }
-    if let Some(exit) = accounts::entered() {
+    if let Some(exit) = accounts::run_if_helper() {
         return exit;
     }
     if let Some(program) = own_program() {
-        accounts::run_by(program.clone());
+        accounts::set_helper_program(program.clone());
         isolated::run_by(program);
     }
     let arguments = match Arguments::try_parse() {

@@ -59,7 +59,7 @@ pub struct Registries {
 
 impl Registries {
     /// Starts nothing. `php`: what is known of the PHP that this server runs itself.
-    pub fn new(php: Arc<php::Sockets>) -> Registries {
+    pub fn new(php: Arc<php::PhpSockets>) -> Registries {
         let time = TimeSource::default();
         Registries::with(Upstreams::new(time.clone()), php, time)
     }
@@ -69,7 +69,7 @@ impl Registries {
         Registries::with(Upstreams::with_dialer(time.clone(), dialer), Arc::default(), time)
     }
 
-    fn with(upstreams: Upstreams, php: Arc<php::Sockets>, time: TimeSource) -> Registries {
+    fn with(upstreams: Upstreams, php: Arc<php::PhpSockets>, time: TimeSource) -> Registries {
         let streams = Streams::default();
         Registries {
             upstreams: Arc::new(upstreams),
@@ -105,7 +105,7 @@ impl Registries {
             self.programs.stop(deadline),
             self.libraries.stop(deadline),
         ];
-        self.backends.rest();
+        self.backends.close_all_idle();
         ended.into_iter().all(|ended| ended)
     }
 }

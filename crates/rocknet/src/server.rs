@@ -60,7 +60,7 @@ pub struct Server {
     mounts: Vec<Mount>,
     state: Mutex<State>,
     /// Ended behind the last request.
-    php: php::Keeper,
+    php: php::PhpManager,
 }
 
 struct State {
@@ -97,8 +97,8 @@ impl Server {
             Logger::start(&config.log).map_err(|error| StartError::Setup(format!("cannot open the log: {error}")))?;
         // What runs PHP is started with the rights that the workers have.
         accounts::apply_default(&mut config);
-        let php = php::Keeper::new(state_folder);
-        let settled = php.settle(&mut config).map_err(StartError::Setup)?;
+        let php = php::PhpManager::new(state_folder);
+        let php_plan = php.plan(&mut config).map_err(StartError::Setup)?;
         let registries = Arc::new(Registries::new(Arc::clone(php.sockets())));
         let snapshot =
             Snapshot::new(config, &mounts, &logger, &certificates, &registries).map_err(StartError::Setup)?;
@@ -108,7 +108,7 @@ impl Server {
         let pool = Pool::new(config.server.blocking_threads.max(1));
         let cache = Cache::start(config.cache.memory.max(NEGATIVE_CACHE), pool.clone()).map_err(StartError::Io)?;
         certificates.manage(config).map_err(StartError::Io)?;
-        php.want(settled).map_err(StartError::Io)?;
+        php.apply(php_plan).map_err(StartError::Io)?;
         let shared = Shared {
             backend: backend.backend,
             spool: spool::Store::new(pool.clone()),
@@ -221,7 +221,7 @@ impl Server {
     fn swap(&self, state: &mut State, mut config: Config) -> Result<(), StartError> {
         let setup = |error| StartError::Setup(error);
         accounts::apply_default(&mut config);
-        let settled = self.php.settle(&mut config).map_err(setup)?;
+        let php_plan = self.php.plan(&mut config).map_err(setup)?;
         let Shared {
             logger,
             certificates,
@@ -268,7 +268,7 @@ impl Server {
             .certificates
             .manage(&snapshot.config)
             .map_err(StartError::Io)?;
-        self.php.want(settled).map_err(StartError::Io)?;
+        self.php.apply(php_plan).map_err(StartError::Io)?;
 
         // Nothing fails from here on.
         state.groups.extend(started);

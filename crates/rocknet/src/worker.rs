@@ -231,7 +231,7 @@ impl Worker {
     /// The last connection has gone: what this worker remembers will be too old when the next comes, and would keep
     /// memory and open files that the cache has let go.
     pub fn rest(&self) {
-        self.shared.registries.backends.rest();
+        self.shared.registries.backends.close_all_idle();
         self.services.release();
         self.pipes.close_idle();
     }

@@ -1,65 +1,65 @@
-//! The account of the system that a program is started as.
+//! The system account that a program runs as.
 
 use std::io;
 
 use rocknet_io::privileges::{self, User};
 
-/// The accounts that systems have for web applications, in the order in which they are tried.
-pub(super) const FOR_SCRIPTS: [&str; 5] = ["www-data", "nginx", "apache", "http", "nobody"];
+/// Accounts that systems usually have for web applications, in the order in which they are tried.
+pub(super) const USUAL_SCRIPT_ACCOUNTS: [&str; 5] = ["www-data", "nginx", "apache", "http", "nobody"];
 
-/// The account that a program is started as.
+/// Account that a program runs as.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Account {
     /// The account of this process.
     Own,
-    /// Another account, which this process has the rights to become.
+    /// Another account, to which this process can switch as root.
     Other(User),
-    /// Another account, by its number at the helper.
-    Helped { number: u8, user: User },
+    /// Another account, as which the helper starts programs; `number`: its index in the helper's list.
+    ViaHelper { number: u8, user: User },
 }
 
 impl Account {
-    /// Returns the account of a name.
+    /// Returns the account with this name.
     pub(super) fn named(name: &str) -> io::Result<Account> {
         let user = User::find(name).map_err(io::Error::other)?;
         match privileges::is_root() {
-            _ if user.uid == 0 => Err(is_root()),
+            _ if user.uid == 0 => Err(root_error()),
             true => Ok(Account::Other(user)),
             false if user.uid == privileges::effective_uid() => Ok(Account::Own),
             false => {
-                let help = "only root can run scripts as somebody else, and RockNet is not root";
+                let help = "only root can run scripts as another user, and RockNet is not root";
                 Err(io::Error::other(help))
             }
         }
     }
 
-    /// Returns the account of scripts where the configuration names none.
+    /// Returns the account of scripts if the configuration names none.
     pub(super) fn default() -> io::Result<Account> {
         if !privileges::is_root() {
             return Ok(Account::Own);
         }
-        let user = FOR_SCRIPTS.iter().find_map(|name| User::find(name).ok());
+        let user = USUAL_SCRIPT_ACCOUNTS.iter().find_map(|name| User::find(name).ok());
         user.map(Account::Other).ok_or_else(|| {
             let help =
-                "RockNet is root, and there is no user to run scripts as: write script_user = \"NAME\" below [server]";
+                "RockNet is root and the system has no user for scripts: set script_user = \"NAME\" below [server]";
             io::Error::other(help)
         })
     }
 
-    /// Returns its entry in the tables of the system, if it is not the account of this process.
+    /// Returns the user of the account; `None` for the account of this process.
     pub fn user(&self) -> Option<&User> {
         match self {
             Account::Own => None,
-            Account::Other(user) | Account::Helped { user, .. } => Some(user),
+            Account::Other(user) | Account::ViaHelper { user, .. } => Some(user),
         }
     }
 }
 
-pub(super) fn is_root() -> io::Error {
+pub(super) fn root_error() -> io::Error {
     io::Error::other("scripts are not run as root: name another user")
 }
 
-pub(super) fn is_servers(name: &str) -> io::Error {
+pub(super) fn server_account_error(name: &str) -> io::Error {
     let why = format!("RockNet itself runs as {name}, whose scripts could read its private keys");
     io::Error::other(format!(
         "{why}: name another account, or one for RockNet alone as `user` below [server]"

@@ -1,4 +1,4 @@
-//! A program that is about to be started: its command line, its descriptors and its account.
+//! The parameters of a program to start: its command line, descriptors and account.
 
 use std::ffi::OsString;
 use std::io::{self, PipeReader, PipeWriter};
@@ -14,65 +14,76 @@ use rustix::process::Signal;
 
 use super::account::Account;
 
-/// Everything that a program gets. Its environment is `environment` and nothing else.
+/// A program to start, with everything that it inherits.
 pub struct Launch {
+    /// Account that it runs as.
     pub account: Account,
+    /// Path of the program.
     pub program: PathBuf,
-    /// Its name in lists of processes; empty: the program.
+    /// Its name in process lists (`argv[0]`); empty: the path.
     pub name: OsString,
+    /// Arguments after `argv[0]`.
     pub arguments: Vec<OsString>,
+    /// Its whole environment.
     pub environment: Vec<(OsString, OsString)>,
     /// Its working directory.
     pub folder: PathBuf,
-    pub input: OwnedFd,
-    pub output: OwnedFd,
-    pub errors: OwnedFd,
-    /// A file whose path is its last argument. It needs no right to any folder to read it.
+    /// Its standard input.
+    pub stdin: OwnedFd,
+    /// Its standard output.
+    pub stdout: OwnedFd,
+    /// Its standard error.
+    pub stderr: OwnedFd,
+    /// A file in memory whose path is the last argument. The program can read it without access to any folder.
     pub file: Option<OwnedFd>,
-    /// A socket for php-fpm to listen on, and the name of it in its configuration.
+    /// Listening socket for php-fpm, with its name in the pool file.
     pub listener: Option<(OsString, OwnedFd)>,
-    /// Sent to it when the process that started it ends.
-    pub last_word: Signal,
+    /// Signal that it gets when the thread that started it ends.
+    pub parent_death_signal: Signal,
 }
 
-/// Variable by which php-fpm takes over sockets, as `NAME=DESCRIPTOR`: it uses it itself when it replaces its program.
-const SOCKETS: &str = "FPM_SOCKETS";
+/// Environment variable by which php-fpm inherits sockets, as `NAME=DESCRIPTOR`. php-fpm itself uses it to re-execute.
+const SOCKETS_VARIABLE: &str = "FPM_SOCKETS";
 
 impl Launch {
-    /// Starts the program as a child of this process, from a thread that has to outlive it.
+    /// Starts the program as a child of this process. The calling thread has to outlive the program.
     pub(super) fn start_child(self) -> io::Result<Child> {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).env_clear().envs(self.environment);
         if !self.name.is_empty() {
             command.arg0(&self.name);
         }
-        let mut kept = Vec::new();
+        let mut inherited = Vec::new();
         if let Some(file) = self.file {
             command.arg(sealed_file::path(file.as_fd()));
-            kept.push(file);
+            inherited.push(file);
         }
         if let Some((mut name, listener)) = self.listener {
             name.push(format!("={}", listener.as_raw_fd()));
-            command.env(SOCKETS, name);
-            kept.push(listener);
+            command.env(SOCKETS_VARIABLE, name);
+            inherited.push(listener);
         }
         let setup = ChildSetup {
             user: self.account.user(),
-            parent_death_signal: Some(self.last_word),
+            parent_death_signal: Some(self.parent_death_signal),
             directory: Some(&self.folder),
-            inherited: kept,
+            inherited,
         };
         child::prepare(&mut command, setup)?;
-        command.stdin(self.input).stdout(self.output).stderr(self.errors);
+        command.stdin(self.stdin).stdout(self.stdout).stderr(self.stderr);
         command.spawn()
     }
 }
 
-/// Creates a pipe to or from a program. The program may open it by its path too, as in `>/dev/stderr`, although another
-/// account made it; others do not get as far as the path.
+/// Creates a pipe to or from a program. The program may also open it by its path, as in `>/dev/stderr`, although
+/// another account created it. Other processes cannot reach that path.
+///
+/// # Errors
+///
+/// Returns the error of the system.
 pub fn pipe() -> io::Result<(PipeReader, PipeWriter)> {
     let (reader, writer) = io::pipe()?;
-    // Nothing depends on it but programs that open the path.
+    // An error is ignored: only programs that open the path need the mode.
     let _ = fchmod(&writer, Mode::from_bits_truncate(0o666));
     Ok((reader, writer))
 }

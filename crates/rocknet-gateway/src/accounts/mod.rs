@@ -1,11 +1,12 @@
-//! The accounts of the system that scripts run as, and the programs that are started as them.
+//! The system accounts that scripts run as, and the programs started as those accounts.
 //!
 //! ```text
-//! php/pool.rs, handler/cgi ─▶ launch.rs: what to start, as which account ─▶ process.rs: a running program
-//!                                  └─ helper/: starts it, once the server has given up root's rights
+//! php/pool.rs, cgi/process.rs ─▶ launch.rs: program, descriptors, account ─▶ process.rs: a running program
+//!                                    └─ helper/: starts it, once the server has dropped root's rights
 //! ```
-//! Private keys belong to the account of the server. Scripts of a server that was started as root never run as that account,
-//! unless the system has no other.
+//!
+//! Private keys belong to the account of the server. If the server was started as root, scripts never run as that
+//! account, unless the system has no other.
 
 mod account;
 mod helper;
@@ -16,9 +17,9 @@ mod reach;
 mod rights;
 
 pub use self::account::Account;
-pub use self::helper::entered;
+pub use self::helper::run_if_helper;
 pub use self::launch::{Launch, pipe};
-pub use self::plan::{Accounts, Plan, runs_scripts, server_account};
+pub use self::plan::{AccountPlan, Accounts, runs_scripts, server_account};
 pub use self::process::Process;
 pub use self::reach::reachable;
-pub use self::rights::{apply_default, can_choose, prepare, run_by, warning};
+pub use self::rights::{apply_default, can_switch_accounts, prepare, set_helper_program, warning};

@@ -1,4 +1,4 @@
-//! Accounts that a configuration needs: that of the server, and those of its scripts.
+//! Accounts that a configuration needs: the account of the server and those of its scripts.
 
 use std::io;
 
@@ -6,38 +6,41 @@ use rocknet_config::Config;
 use rocknet_config::model::Settings;
 use rocknet_io::privileges::{self, User};
 
-use super::account::{FOR_SCRIPTS, is_root, is_servers};
+use super::account::{USUAL_SCRIPT_ACCOUNTS, root_error, server_account_error};
 
-/// The accounts of scripts, each with its number: its place in `all`.
+/// Accounts of scripts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Accounts {
+    /// All accounts. The index of an account is its number.
     pub all: Vec<User>,
-    /// That of scripts whose site names none. None: such scripts do not run, rather than as the account of another site.
+    /// Number of the account for scripts whose site names none. `None`: those scripts do not run, because they must not
+    /// run as the account of another site.
     pub default: Option<u8>,
 }
 
-/// The account that packages create for RockNet.
+/// Account that packages create for the server.
 const SERVER: &str = "rocknet";
 
-/// The part of a configuration that prepares the accounts of its scripts.
+/// Settings of a configuration that decide the accounts of its scripts.
 #[derive(Debug, Clone, Default)]
-pub struct Plan {
+pub struct AccountPlan {
     /// `server.script_user`.
     default: Option<String>,
-    /// Accounts that sites with scripts name.
+    /// Accounts that sites with scripts name; sorted, each once.
     named: Vec<String>,
     has_scripts: bool,
-    /// A site with scripts names no account for them.
+    /// Some site with scripts names no account.
     pub needs_default: bool,
 }
 
-impl Plan {
-    pub fn of(config: &Config) -> Plan {
+impl AccountPlan {
+    /// Collects the settings.
+    pub fn from_config(config: &Config) -> AccountPlan {
         let with_programs = || settings(config).filter(|settings| settings.runs_programs());
         let mut named: Vec<String> = with_programs().filter_map(|settings| settings.user.clone()).collect();
         named.sort_unstable();
         named.dedup();
-        Plan {
+        AccountPlan {
             default: config.server.script_user.clone(),
             named,
             has_scripts: runs_scripts(config),
@@ -45,25 +48,31 @@ impl Plan {
         }
     }
 
-    /// Whether something is to be started as another account, now or after a reload that the configuration announces.
+    /// Returns whether programs are started as other accounts, now or after a reload for which the configuration
+    /// prepares.
     pub fn needs_helper(&self) -> bool {
         self.has_scripts || self.default.is_some() || !self.named.is_empty()
     }
 
-    /// The accounts of scripts beside a server that runs as `server`; the default one first. Empty: the system has no other.
+    /// Returns the accounts of scripts for a server that runs as `server`, the default first. Empty: the system has no
+    /// other account.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a named account does not exist, is root, or is that of the server.
     pub fn accounts(&self, server: &User) -> io::Result<Accounts> {
-        self.accounts_with(server, &FOR_SCRIPTS)
+        self.accounts_with(server, &USUAL_SCRIPT_ACCOUNTS)
     }
 
-    /// The same, where systems have `usual` for scripts.
+    /// Like [`AccountPlan::accounts`], with `usual` as the usual accounts for scripts.
     fn accounts_with(&self, server: &User, usual: &[&str]) -> io::Result<Accounts> {
         let find = |name: &str| {
             let user = User::find(name).map_err(|error| io::Error::other(format!("user = \"{name}\": {error}")))?;
             if user.uid == 0 {
-                return Err(is_root());
+                return Err(root_error());
             }
             if user.uid == server.uid {
-                return Err(is_servers(name));
+                return Err(server_account_error(name));
             }
             Ok(user)
         };
@@ -88,20 +97,24 @@ impl Plan {
 }
 
 impl Accounts {
-    /// The default account and its number; an error that tells what to write where there is none.
-    pub fn of_unnamed(&self) -> io::Result<(u8, &User)> {
+    /// Returns the default account and its number.
+    ///
+    /// # Errors
+    ///
+    /// Returns a message for the operator if there is no default account.
+    pub fn default_account(&self) -> io::Result<(u8, &User)> {
         let found = self.default.and_then(|at| Some((at, self.all.get(usize::from(at))?)));
         found.ok_or_else(|| {
             io::Error::other(
-                "this system has no account for scripts whose site names none: write script_user = \"NAME\" below [server], or \
-                 `user` for each site with scripts, and restart RockNet",
+                "this system has no account for scripts whose site names none: set script_user = \"NAME\" below \
+                 [server], or `user` for each site with scripts, and restart RockNet",
             )
         })
     }
 }
 
-/// The account that a server started as root becomes: the one that is named, or the one that a package has created. None: it
-/// stays root.
+/// Returns the account to which a server started as root switches: the configured one, or the one that a package
+/// created. `None`: it stays root.
 pub fn server_account(config: &Config) -> Option<String> {
     let found = || User::find(SERVER).ok().filter(|user| user.uid != 0 && user.gid != 0);
     chosen(config.server.user.as_deref(), privileges::is_root(), || {
@@ -119,13 +132,14 @@ fn chosen(written: Option<&str>, is_root: bool, has_package: impl Fn() -> bool) 
 /// Returns the warning for a default that is not the first of the usual accounts.
 pub fn unusual_default(user: &User) -> Option<String> {
     (user.name == "nobody").then(|| {
-        "scripts run as `nobody`, because the account that systems have for them is RockNet's own or is missing: give RockNet one \
-         of its own (useradd --system rocknet, user = \"rocknet\" below [server]), or write script_user = \"NAME\""
+        "scripts run as `nobody`, because the usual account for scripts is missing or is RockNet's own: give RockNet \
+         an account of its own (useradd --system rocknet, user = \"rocknet\" below [server]), or set script_user = \
+         \"NAME\""
             .to_owned()
     })
 }
 
-/// Returns whether RockNet starts programs that answer requests.
+/// Returns whether RockNet starts programs that handle requests.
 pub fn runs_scripts(config: &Config) -> bool {
     settings(config).any(Settings::runs_programs)
 }
@@ -152,30 +166,30 @@ mod tests {
     }
 
     #[test]
-    fn the_account_of_the_server_is_none_of_scripts() {
+    fn scripts_never_run_as_the_account_of_the_server() {
         let uid = |name: &str| User::find(name).map(|user| user.uid).unwrap_or_default();
-        let plan = |default: Option<&str>, named: &[&str]| Plan {
+        let plan = |default: Option<&str>, named: &[&str]| AccountPlan {
             default: default.map(str::to_owned),
             named: named.iter().map(|name| (*name).to_owned()).collect(),
             has_scripts: true,
             needs_default: false,
         };
-        let told = |plan: &Plan, server: u32| match plan.accounts(&user(server)) {
+        let uids = |plan: &AccountPlan, server: u32| match plan.accounts(&user(server)) {
             Ok(found) => Ok(found.all.iter().map(|user| user.uid).collect::<Vec<_>>()),
             Err(error) => Err(error.to_string()),
         };
         let (daemon, nobody) = (uid("daemon"), uid("nobody"));
-        let first = told(&plan(None, &[]), 4242).unwrap();
+        let first = uids(&plan(None, &[]), 4242).unwrap();
         assert_eq!(first.len(), 1);
-        // Whatever it is: where the server has it, scripts have another.
+        // A server with the default account: scripts get another one.
         assert!(
-            told(&plan(None, &[]), first[0])
+            uids(&plan(None, &[]), first[0])
                 .unwrap()
                 .iter()
                 .all(|other| *other != first[0])
         );
         assert_eq!(
-            told(&plan(Some("daemon"), &["nobody", "daemon"]), 4242),
+            uids(&plan(Some("daemon"), &["nobody", "daemon"]), 4242),
             Ok(vec![daemon, nobody])
         );
         for (default, named, server, why) in [
@@ -184,7 +198,7 @@ mod tests {
             (None, &["root"], 4242, "not run as root"),
             (Some("no-such-user"), &[], 4242, "no user `no-such-user`"),
         ] {
-            let refused = told(&plan(default, named), server).expect_err(why);
+            let refused = uids(&plan(default, named), server).expect_err(why);
             assert!(refused.contains(why), "{refused}");
         }
     }
@@ -192,24 +206,24 @@ mod tests {
     #[test]
     fn an_account_that_a_site_names_is_never_the_default() {
         let Ok(daemon) = User::find("daemon") else { return };
-        let plan = Plan {
+        let plan = AccountPlan {
             default: None,
             named: vec!["daemon".to_owned()],
             has_scripts: true,
             needs_default: true,
         };
-        // No system account is free.
+        // No usual account is available.
         let none = plan.accounts_with(&user(4242), &[]).unwrap();
         assert_eq!(none.all, vec![daemon.clone()]);
-        let refused = none.of_unnamed().expect_err("another site's account").to_string();
+        let refused = none.default_account().expect_err("another site's account").to_string();
         assert!(refused.contains("script_user"), "{refused}");
         let some = plan.accounts_with(&user(4242), &["nobody"]).unwrap();
-        assert_eq!(some.of_unnamed().unwrap().0, 0);
-        assert_ne!(some.of_unnamed().unwrap().1, &daemon);
+        assert_eq!(some.default_account().unwrap().0, 0);
+        assert_ne!(some.default_account().unwrap().1, &daemon);
     }
 
     #[test]
-    fn the_server_becomes_whom_it_is_told_or_whom_a_package_made() {
+    fn the_server_becomes_the_named_account_or_that_of_the_package() {
         for (written, is_root, has_package, expected) in [
             (Some("www-data"), true, true, Some("www-data")),
             (Some("www-data"), false, false, Some("www-data")),

@@ -1,4 +1,4 @@
-//! A program that was started, by this process or by the helper: waited for, and sent signals with its group.
+//! A started program, child of this process or of the helper: reaps it and sends signals to it or its process group.
 
 use std::io;
 use std::process::{Child, ExitStatus};
@@ -10,28 +10,28 @@ use rocknet_io::child;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
-use super::helper::Started;
+use super::helper::HelperProcess;
 
-/// Leads a process group of its own. Dropping it leaves the program running.
-pub struct Process(Kind);
+/// A started program, which leads a process group of its own. Dropping the value leaves the program running.
+pub struct Process(ProcessKind);
 
-enum Kind {
-    Child(Own),
-    Helped(Started),
-    /// Every call fails, and nothing is left of its group.
+enum ProcessKind {
+    Child(ChildProcess),
+    ViaHelper(HelperProcess),
+    /// Every call fails, and its group has no members.
     #[cfg(test)]
     Failing(fn() -> io::Error),
 }
 
-struct Own {
+struct ChildProcess {
     child: Child,
-    /// It has been waited for: its number may be another process's.
+    /// The program has been reaped, so another process may have its number.
     is_reaped: bool,
-    /// Its group's number may be another group's.
+    /// The group has ended, so another group may have its number.
     has_lost_group: AtomicBool,
 }
 
-impl Own {
+impl ChildProcess {
     fn pid(&self) -> io::Result<Pid> {
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         pid.ok_or_else(|| io::ErrorKind::InvalidInput.into())
@@ -57,8 +57,9 @@ impl Own {
         child::signal_group(self.child.id(), signal)
     }
 
-    /// A program that has not been waited for holds its number, and its group. Later what is left of the group holds the
-    /// number, which the system gives to no process meanwhile: where one has it, the group has gone.
+    /// Returns whether the group has members. A program that has not been reaped holds its number and its group. After
+    /// that the remaining members hold the number, and the system assigns it to no process. If a process has the
+    /// number, the group has ended.
     fn is_group_left(&self) -> bool {
         if !self.is_reaped {
             return true;
@@ -75,70 +76,82 @@ impl Own {
     }
 }
 
-/// Longest wait for a program that was killed: one that waits for a disk ends later, and nobody waits for that.
-const END: Duration = Duration::from_secs(2);
-/// Between two looks whether it has ended.
-const PAUSE: Duration = Duration::from_millis(2);
+/// Maximum wait for the end of a killed program. A program that waits for a disk ends later and is not waited for.
+const KILL_TIMEOUT: Duration = Duration::from_secs(2);
+/// Poll interval for the end of a program.
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 impl Process {
-    /// How the program ended, if it has. It is not a zombie any more then.
+    /// Reaps the program if it has ended, and returns its exit status; `None` while it runs.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the system or of the helper.
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         match &mut self.0 {
-            Kind::Child(own) => own.try_wait(),
-            Kind::Helped(started) => started.try_wait(),
+            ProcessKind::Child(own) => own.try_wait(),
+            ProcessKind::ViaHelper(started) => started.try_wait(),
             #[cfg(test)]
-            Kind::Failing(error) => Err(error()),
+            ProcessKind::Failing(error) => Err(error()),
         }
     }
 
-    /// Sends a signal to the program alone. Fails once it has been waited for.
+    /// Sends a signal to the program alone.
+    ///
+    /// # Errors
+    ///
+    /// Returns `ESRCH` once the program has been reaped.
     pub fn signal(&self, signal: Signal) -> io::Result<()> {
         match &self.0 {
-            Kind::Child(own) => own.signal(signal),
-            Kind::Helped(started) => started.signal(signal, false),
+            ProcessKind::Child(own) => own.signal(signal),
+            ProcessKind::ViaHelper(started) => started.signal(signal, false),
             #[cfg(test)]
-            Kind::Failing(error) => Err(error()),
+            ProcessKind::Failing(error) => Err(error()),
         }
     }
 
-    /// Sends a signal to all of its group. Fails where nothing is left of it.
+    /// Sends a signal to its whole group.
+    ///
+    /// # Errors
+    ///
+    /// Returns `ESRCH` if the group has no members.
     pub fn signal_group(&self, signal: Signal) -> io::Result<()> {
         match &self.0 {
-            Kind::Child(own) => own.signal_group(signal),
-            Kind::Helped(started) => started.signal(signal, true),
+            ProcessKind::Child(own) => own.signal_group(signal),
+            ProcessKind::ViaHelper(started) => started.signal(signal, true),
             #[cfg(test)]
-            Kind::Failing(error) => Err(error()),
+            ProcessKind::Failing(error) => Err(error()),
         }
     }
 
-    /// Whether anything is left of its group; the program itself is until it has been waited for.
+    /// Returns whether its group has members. The program itself is a member until it is reaped.
     pub fn is_group_left(&self) -> bool {
         match &self.0 {
-            Kind::Child(own) => own.is_group_left(),
-            Kind::Helped(started) => started.is_group_left(),
+            ProcessKind::Child(own) => own.is_group_left(),
+            ProcessKind::ViaHelper(started) => started.is_group_left(),
             #[cfg(test)]
-            Kind::Failing(_) => false,
+            ProcessKind::Failing(_) => false,
         }
     }
 
     #[cfg(test)]
     pub fn failing(error: fn() -> io::Error) -> Process {
-        Process(Kind::Failing(error))
+        Process(ProcessKind::Failing(error))
     }
 
-    /// Kills its group and waits for the program.
+    /// Kills its group and waits for the program, at most two seconds.
     pub fn kill(&mut self) {
         let _ = self.signal_group(Signal::KILL);
-        let until = Instant::now() + END;
+        let until = Instant::now() + KILL_TIMEOUT;
         while matches!(self.try_wait(), Ok(None)) && Instant::now() < until {
-            thread::sleep(PAUSE);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 }
 
 impl From<Child> for Process {
     fn from(child: Child) -> Process {
-        Process(Kind::Child(Own {
+        Process(ProcessKind::Child(ChildProcess {
             child,
             is_reaped: false,
             has_lost_group: AtomicBool::new(false),
@@ -146,9 +159,9 @@ impl From<Child> for Process {
     }
 }
 
-impl From<Started> for Process {
-    fn from(started: Started) -> Process {
-        Process(Kind::Helped(started))
+impl From<HelperProcess> for Process {
+    fn from(started: HelperProcess) -> Process {
+        Process(ProcessKind::ViaHelper(started))
     }
 }
 
@@ -162,13 +175,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_that_another_process_has_by_now_is_sent_nothing() {
+    fn no_signal_goes_to_a_process_that_reuses_the_number() {
         let mut other = Command::new("sleep").arg("1000").process_group(0).spawn().unwrap();
         let pid = Pid::from_child(&other);
-        // As if it had got the number of a program of ours that was waited for.
+        // Simulates a process that got the number of a reaped program.
         let child = std::mem::replace(&mut other, Command::new("true").spawn().unwrap());
         let _ = other.wait();
-        let mut process = Process(Kind::Child(Own {
+        let mut process = Process(ProcessKind::Child(ChildProcess {
             child,
             is_reaped: true,
             has_lost_group: AtomicBool::new(false),
@@ -184,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_at_its_group_does_not_take_the_end_of_a_program() {
+    fn checking_the_group_does_not_reap_the_program() {
         let child = Command::new("true").process_group(0).spawn().unwrap();
         let pid = Pid::from_child(&child);
         let mut process = Process::from(child);

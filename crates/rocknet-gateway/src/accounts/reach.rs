@@ -1,4 +1,4 @@
-//! What an account can reach in a folder, by owners and modes alone: for `rocknet doctor`.
+//! Checks whether an account can reach files in a folder, by owners and modes alone. Used by `rocknet doctor`.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -7,21 +7,26 @@ use std::path::{Path, PathBuf};
 
 use rocknet_io::privileges::User;
 
-/// Files and folders that are looked at: a state folder has a few for each site.
-const MAX_LOOKED: usize = 10_000;
+/// Maximum number of files and folders visited. A state folder has a few for each site.
+const MAX_VISITED: usize = 10_000;
 
 const READ: u32 = 0o4;
 const WRITE: u32 = 0o2;
 const ENTER: u32 = 0o1;
 
-/// The first file below `folder` that the account could read or write, or folder whose entries it could replace.
+/// Returns the first file below `folder` that the account can read or write, or the first folder whose entries it can
+/// replace. Blocks on the disk.
+///
+/// # Errors
+///
+/// Returns the error of the system if an entry cannot be read.
 pub fn reachable(folder: &Path, user: &User) -> io::Result<Option<PathBuf>> {
     let folder = fs::canonicalize(folder)?;
     let mut above: Vec<&Path> = folder.ancestors().skip(1).collect();
     above.reverse();
     for path in above {
         let found = fs::metadata(path)?;
-        // Entries of a sticky folder are replaced by their owners alone.
+        // Only its owner can replace an entry of a sticky folder.
         if may(user, &found, WRITE) && found.mode() & 0o1000 == 0 {
             return Ok(Some(path.to_owned()));
         }
@@ -30,10 +35,10 @@ pub fn reachable(folder: &Path, user: &User) -> io::Result<Option<PathBuf>> {
         }
     }
     let mut left = vec![folder];
-    let mut looked = 0;
+    let mut visited = 0;
     while let Some(path) = left.pop() {
-        looked += 1;
-        if looked > MAX_LOOKED {
+        visited += 1;
+        if visited > MAX_VISITED {
             break;
         }
         let found = path.symlink_metadata()?;
@@ -70,15 +75,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn owners_and_modes_say_what_is_reached() {
-        let place = tempfile::tempdir().unwrap();
+    fn owners_and_modes_decide_what_is_reachable() {
+        let folder = tempfile::tempdir().unwrap();
         let chmod = |path: &Path, mode: u32| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
-        chmod(place.path(), 0o755);
-        let (state, local) = (place.path().join("state"), place.path().join("state/local"));
+        chmod(folder.path(), 0o755);
+        let (state, local) = (folder.path().join("state"), folder.path().join("state/local"));
         fs::create_dir_all(&local).unwrap();
         let key = local.join("ca.key");
         fs::write(&key, "key").unwrap();
-        let stranger = User {
+        let other = User {
             name: "x".into(),
             uid: 4242,
             gid: 4242,
@@ -86,11 +91,11 @@ mod tests {
             home: None,
         };
         let group = fs::metadata(&key).unwrap().gid();
-        let friend = User {
+        let member = User {
             groups: vec![group],
-            ..stranger.clone()
+            ..other.clone()
         };
-        for (folder, inner, file, by_stranger, by_friend) in [
+        for (folder, inner, file, by_other, by_member) in [
             (0o700, 0o755, 0o644, None, None),
             (0o755, 0o755, 0o600, None, None),
             (0o755, 0o755, 0o644, Some(&key), Some(&key)),
@@ -102,15 +107,15 @@ mod tests {
             chmod(&state, folder);
             chmod(&local, inner);
             chmod(&key, file);
-            for (user, expected) in [(&stranger, by_stranger), (&friend, by_friend)] {
+            for (user, expected) in [(&other, by_other), (&member, by_member)] {
                 let found = reachable(&state, user).unwrap();
                 let real = expected.map(|path| fs::canonicalize(path).unwrap());
                 assert_eq!(found, real, "{folder:o} {inner:o} {file:o}");
             }
         }
         chmod(&state, 0o700);
-        chmod(place.path(), 0o777);
-        let above = reachable(&state, &stranger).unwrap();
-        assert_eq!(above, Some(fs::canonicalize(place.path()).unwrap()));
+        chmod(folder.path(), 0o777);
+        let above = reachable(&state, &other).unwrap();
+        assert_eq!(above, Some(fs::canonicalize(folder.path()).unwrap()));
     }
 }

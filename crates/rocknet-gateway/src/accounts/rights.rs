@@ -1,4 +1,4 @@
-//! Rights of this process to start programs as other accounts: root's own, or those of the helper.
+//! The rights of this process to start programs as other accounts: those of root, or those of the helper.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,49 +7,55 @@ use std::sync::OnceLock;
 use rocknet_config::Config;
 use rocknet_io::privileges::{self, User};
 
-use super::account::{Account, is_root, is_servers};
+use super::account::{Account, root_error, server_account_error};
 use super::helper::Helper;
 use super::launch::Launch;
-use super::plan::{self, Plan};
+use super::plan::{self, AccountPlan};
 use super::process::Process;
 
-/// The way to start scripts, since this process has given up the rights of root.
+/// Rights to start scripts, set when this process drops the rights of root.
 static RIGHTS: OnceLock<Rights> = OnceLock::new();
 
+/// Program that is started as the helper.
 static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
 
 enum Rights {
-    /// Programs are started as others by a process that kept the right to.
-    Helped(Helper),
-    /// The rights were given up when there was no script.
-    Given,
+    /// The helper, which kept root's rights, starts programs as other accounts.
+    ViaHelper(Helper),
+    /// The rights were dropped while the configuration had no scripts.
+    Dropped,
     /// The only account for scripts is that of the server.
     Shared,
 }
 
-/// Sets the program that is started as the helper: one whose `main` calls [`entered`]. The first call counts.
-pub fn run_by(program: impl Into<PathBuf>) {
+/// Sets the program that is started as the helper. Its `main` has to call [`run_if_helper`]. Only the first call has an
+/// effect.
+pub fn set_helper_program(program: impl Into<PathBuf>) {
     let _ = PROGRAM.set(program.into());
 }
 
-/// Prepares for the loss of root's rights, which has to follow: starts the helper where the plan has scripts. `server` is the
-/// account that this process becomes.
-pub fn prepare(plan: &Plan, server: &User) -> io::Result<()> {
+/// Prepares for dropping root's rights, which has to follow: starts the helper if the plan needs it. `server`: the
+/// account to which this process switches.
+///
+/// # Errors
+///
+/// Returns an error if an account of the plan cannot be used, or if the helper cannot be started.
+pub fn prepare(plan: &AccountPlan, server: &User) -> io::Result<()> {
     let accounts = plan.accounts(server)?;
     let rights = if accounts.all.is_empty() {
         Rights::Shared
     } else if plan.needs_helper() {
         if plan.needs_default {
-            accounts.of_unnamed()?;
+            accounts.default_account()?;
         }
         let program = PROGRAM.get().map(PathBuf::as_path);
-        Rights::Helped(Helper::start(
+        Rights::ViaHelper(Helper::start(
             program.unwrap_or(Path::new("/proc/self/exe")),
             server.uid,
             accounts,
         )?)
     } else {
-        Rights::Given
+        Rights::Dropped
     };
     let _ = RIGHTS.set(rights);
     Ok(())
@@ -57,36 +63,36 @@ pub fn prepare(plan: &Plan, server: &User) -> io::Result<()> {
 
 fn helper() -> Option<&'static Helper> {
     match RIGHTS.get() {
-        Some(Rights::Helped(helper)) => Some(helper),
+        Some(Rights::ViaHelper(helper)) => Some(helper),
         _ => None,
     }
 }
 
 /// Returns whether this process can start programs as other accounts.
-pub fn can_choose() -> bool {
+pub fn can_switch_accounts() -> bool {
     helper().is_some() || privileges::is_root()
 }
 
-/// Returns the warning for the operator where scripts and the server share an account although the server was started as root, or where
-/// the default for scripts is not what one would expect.
+/// Returns the warning for the operator about the account of scripts: the server was started as root but shares its
+/// account with them, or their default account is not a usual one.
 pub fn warning(scripts: bool) -> Option<String> {
     if !scripts {
         return None;
     }
     match RIGHTS.get()? {
         Rights::Shared => Some(
-            "scripts run as the account of the server and can read its private keys, because there is no other account for \
-             them: create one (useradd --system www-data) and restart"
+            "scripts run as the account of the server and can read its private keys, because there is no other account \
+             for them: create one (useradd --system www-data) and restart"
                 .to_owned(),
         ),
-        Rights::Helped(helper) => plan::unusual_default(helper.accounts().of_unnamed().ok()?.1),
-        Rights::Given => None,
+        Rights::ViaHelper(helper) => plan::unusual_default(helper.accounts().default_account().ok()?.1),
+        Rights::Dropped => None,
     }
 }
 
-/// Sets `server.script_user` for all sites that name no account, where this process can start programs as others.
+/// Sets `server.script_user` for all sites that name no account, if this process can start programs as other accounts.
 pub fn apply_default(config: &mut Config) {
-    let Some(default) = config.server.script_user.clone().filter(|_| can_choose()) else {
+    let Some(default) = config.server.script_user.clone().filter(|_| can_switch_accounts()) else {
         return;
     };
     for site in &mut config.sites {
@@ -98,10 +104,14 @@ pub fn apply_default(config: &mut Config) {
 }
 
 impl Launch {
-    /// Starts the program, from a thread that has to outlive it.
+    /// Starts the program. The calling thread has to outlive it.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the system or of the helper.
     pub fn start(self) -> io::Result<Process> {
         match self.account {
-            Account::Helped { number, .. } => {
+            Account::ViaHelper { number, .. } => {
                 let helper = helper().ok_or(io::ErrorKind::NotConnected)?;
                 Ok(helper.launch(number, self)?.into())
             }
@@ -111,16 +121,21 @@ impl Launch {
 }
 
 impl Account {
-    /// Returns the account of scripts: `wanted` where the configuration names one, else the default for this process.
-    pub fn of_scripts(wanted: Option<&str>) -> io::Result<Account> {
+    /// Returns the account of scripts: `wanted` if the configuration names one, else the default.
+    ///
+    /// # Errors
+    ///
+    /// Returns a message for the operator if this process cannot start programs as that account.
+    pub fn for_scripts(wanted: Option<&str>) -> io::Result<Account> {
         match (RIGHTS.get(), wanted) {
-            (Some(Rights::Helped(helper)), wanted) => Account::of_helper(helper, wanted),
-            (Some(Rights::Given), wanted) => {
+            (Some(Rights::ViaHelper(helper)), wanted) => Account::from_helper(helper, wanted),
+            (Some(Rights::Dropped), wanted) => {
                 let wanted = wanted.unwrap_or("another account");
-                let why =
-                    format!("RockNet gave up root's rights when it had no scripts, and cannot run any as {wanted} now");
+                let why = format!(
+                    "RockNet dropped root's rights when it had no scripts, and cannot run scripts as {wanted} now"
+                );
                 Err(io::Error::other(format!(
-                    "{why}: restart it (script_user = \"NAME\" below [server] keeps a reload able to)"
+                    "{why}: restart it (with script_user = \"NAME\" below [server] a reload can add scripts later)"
                 )))
             }
             (Some(Rights::Shared), None) => Ok(Account::Own),
@@ -129,12 +144,12 @@ impl Account {
         }
     }
 
-    fn of_helper(helper: &Helper, wanted: Option<&str>) -> io::Result<Account> {
+    fn from_helper(helper: &Helper, wanted: Option<&str>) -> io::Result<Account> {
         let accounts = helper.accounts();
         let at = match wanted {
             None => {
-                let (number, user) = accounts.of_unnamed()?;
-                return Ok(Account::Helped {
+                let (number, user) = accounts.default_account()?;
+                return Ok(Account::ViaHelper {
                     number,
                     user: user.clone(),
                 });
@@ -142,10 +157,10 @@ impl Account {
             Some(name) => {
                 let user = User::find(name).map_err(io::Error::other)?;
                 if user.uid == 0 {
-                    return Err(is_root());
+                    return Err(root_error());
                 }
                 if user.uid == privileges::effective_uid() {
-                    return Err(is_servers(name));
+                    return Err(server_account_error(name));
                 }
                 accounts
                     .all
@@ -154,11 +169,16 @@ impl Account {
             }
         };
         let found = at.and_then(|at| Some((u8::try_from(at).ok()?, accounts.all.get(at)?)));
-        found.map(|(number, user)| Account::Helped { number, user: user.clone() }).ok_or_else(|| {
-            io::Error::other(
-                "the accounts of scripts are fixed when RockNet starts as root, and this one was not in the configuration then: \
-                 restart RockNet",
-            )
-        })
+        found
+            .map(|(number, user)| Account::ViaHelper {
+                number,
+                user: user.clone(),
+            })
+            .ok_or_else(|| {
+                io::Error::other(
+                    "the accounts of scripts are fixed when RockNet starts as root, and the configuration did not name \
+                     this one then: restart RockNet",
+                )
+            })
     }
 }

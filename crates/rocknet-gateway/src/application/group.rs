@@ -1,4 +1,4 @@
-//! The applications of one place: which of them a request goes to, and what their answers say of them.
+//! The applications of one route: selects one for each request and records its result.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,44 +9,48 @@ use rocknet_config::model::{self, Balance, Protocol};
 use rocknet_io::wheel::Wheel;
 
 use crate::gateway::Backends;
-use crate::gateway::backend::{Backend, Place};
-use crate::gateway::trouble::Trouble;
+use crate::gateway::backend::{Backend, BackendAddress};
+use crate::gateway::error::BackendError;
 use rocknet_handler::balance::{self, Candidate};
 use rocknet_handler::breaker::Rules;
 
-/// Applications tried for one request: of two that are down at once, a third is still found.
+/// Maximum number of applications tried for one request. Three, so that a third is found when two are down.
 pub(super) const MAX_TRIES: usize = 3;
 
-/// Where requests of one place go, and how.
-pub struct Application {
+/// The applications of one route, with the settings of its requests.
+pub struct ApplicationGroup {
     pub(super) protocol: Protocol,
     members: Vec<Arc<Backend>>,
     balance: Balance,
-    turn: AtomicUsize,
+    round_robin: AtomicUsize,
+    /// Rules of the circuit breaker.
     pub(super) rules: Rules,
+    /// Timeout of a connection.
     pub(super) connect: Duration,
+    /// Maximum number of idle connections to each application.
     pub(super) keep: usize,
-    /// Its name in paths, without a slash at its end.
+    /// Path prefix of the application, without a slash at its end.
     pub(super) mount: Box<str>,
-    /// In place of other variables of these names; an empty value takes one away.
+    /// Variables that replace those of the same name; an empty value removes the variable.
     pub(super) params: Vec<(String, String)>,
-    /// The folder of the site's files.
+    /// Document root of the site.
     pub(super) root: Option<Box<[u8]>>,
 }
 
-impl Application {
-    pub fn new(model: &model::Application, root: Option<&Path>, backends: &Backends) -> Application {
+impl ApplicationGroup {
+    /// Creates the group of a configured application. `root`: document root of the site.
+    pub fn new(model: &model::Application, root: Option<&Path>, backends: &Backends) -> ApplicationGroup {
         let member = |host: &model::Host| {
-            backends.of(&Place {
+            backends.backend(&BackendAddress {
                 host: host.clone(),
-                own: None,
+                own_php: None,
             })
         };
-        Application {
+        ApplicationGroup {
             protocol: model.protocol,
             members: model.to.iter().map(member).collect(),
             balance: model.balance.clone(),
-            turn: AtomicUsize::new(0),
+            round_robin: AtomicUsize::new(0),
             rules: Rules {
                 fails: model.fails,
                 window_ms: u64::try_from(model.fail_time.as_millis()).unwrap_or(u64::MAX),
@@ -67,13 +71,13 @@ impl Application {
         &self.members[number]
     }
 
-    /// Ticks in which there is an answer, or an error instead.
-    pub fn patience(&self, wheel: &Wheel, answer_timeout: Duration) -> u32 {
+    /// Returns the number of ticks after which a request has a response or an error.
+    pub fn timeout_ticks(&self, wheel: &Wheel, answer_timeout: Duration) -> u32 {
         let tries = self.members.len().min(MAX_TRIES) as u32;
         wheel.ticks(self.connect * tries + answer_timeout)
     }
 
-    /// The one that a request goes to, of those that were not tried for it.
+    /// Selects an application for a request, other than those in `tried`. `draw` returns random numbers.
     pub(super) fn choose(&self, tried: &[usize], now_ms: u64, draw: impl FnMut() -> u64) -> usize {
         if self.members.len() == 1 {
             return 0;
@@ -84,21 +88,21 @@ impl Application {
             weight: 1.0,
             name_hash: 0,
         };
-        let left = || {
+        let untried = || {
             self.members
                 .iter()
                 .enumerate()
                 .filter(|(number, _)| !tried.contains(number))
         };
-        let mut all: Vec<Candidate> = left()
+        let mut all: Vec<Candidate> = untried()
             .filter(|(_, member)| member.admits(now_ms))
             .map(candidate)
             .collect();
         if all.is_empty() {
-            // Better one that failed a while ago than none.
-            all = left().map(candidate).collect();
+            // An application that failed a while ago is better than none.
+            all = untried().map(candidate).collect();
         }
-        let turn = || self.turn.fetch_add(1, Ordering::Relaxed);
+        let turn = || self.round_robin.fetch_add(1, Ordering::Relaxed);
         let chosen = match self.balance {
             Balance::RoundRobin => balance::round_robin(&all, turn()),
             Balance::LeastConn => balance::least_loaded(&all, turn()),
@@ -107,15 +111,15 @@ impl Application {
         chosen.unwrap_or_default()
     }
 
-    /// What came of asking one.
-    pub(super) fn heard(&self, number: usize, now_ms: u64, trouble: Option<&Trouble>) {
-        // One that nobody can stand in for is asked in any case.
+    /// Records the result of a request to an application.
+    pub(super) fn record_result(&self, number: usize, now_ms: u64, error: Option<&BackendError>) {
+        // A single application gets every request, so its failures are not counted.
         if self.members.len() == 1 {
             return;
         }
-        match trouble {
+        match error {
             None => self.members[number].succeeded(),
-            Some(trouble) if !trouble.is_applications() => {}
+            Some(error) if !error.is_backend_error() => {}
             Some(_) => self.members[number].failed(now_ms, self.rules),
         }
     }

@@ -1,13 +1,13 @@
-//! Applications that answer by FastCGI, SCGI or uwsgi: each is asked for everything at its place.
+//! Handler of applications that speak FastCGI, SCGI or uwsgi. An application gets every request of its route.
 //!
 //! ```text
-//! Exchange ─▶ group.rs: which of several ─▶ request.rs: its variables, in the application's protocol
+//! Exchange ─▶ group.rs: selects one ─▶ request.rs: variables in the protocol of the application
 //!                                                │
-//!                     Response ◀─ gateway/conversation.rs ⇄ one of gateway/backend.rs
+//!                     Response ◀─ gateway/exchange.rs ⇄ a connection of gateway/backend.rs
 //! ```
 
-mod cure;
 mod group;
+mod hint;
 mod request;
 
 use std::rc::Rc;
@@ -19,23 +19,24 @@ use rocknet_proto::cgi::StatusLine;
 
 use self::group::MAX_TRIES;
 
-pub use self::group::Application;
-use crate::gateway::answer as gateway_answer;
-use crate::gateway::complaints::Complaints;
-use crate::gateway::conversation::Conversation;
+pub use self::group::ApplicationGroup;
+use crate::gateway::error::BackendError;
+use crate::gateway::exchange::BackendExchange;
 use crate::gateway::request::BackendRequest;
-use crate::gateway::trouble::Trouble;
+use crate::gateway::response::build_response;
+use crate::gateway::stderr::StderrLog;
 use rocknet_handler::exchange::{Exchange, RequestBody};
 use rocknet_handler::response::Response;
 use rocknet_handler::route::Route;
 use rocknet_handler::services::Services;
 use rocknet_handler::{Handler, HandlerFuture};
 
-/// The applications of a route as a handler.
-pub struct ApplicationHandler(Arc<Application>);
+/// Handler that sends requests to the applications of a route.
+pub struct ApplicationHandler(Arc<ApplicationGroup>);
 
 impl ApplicationHandler {
-    pub fn new(application: Application) -> ApplicationHandler {
+    /// Creates a handler for the group.
+    pub fn new(application: ApplicationGroup) -> ApplicationHandler {
         ApplicationHandler(Arc::new(application))
     }
 }
@@ -46,16 +47,16 @@ impl Handler for ApplicationHandler {
         Box::pin(async move {
             let (services, route) = (Rc::clone(&exchange.services), Arc::clone(&exchange.route));
             let mut tried = Vec::new();
-            match try_answer(&services, &application, exchange, &route.label.site, &mut tried).await {
+            match try_handle(&services, &application, exchange, &route.label.site, &mut tried).await {
                 Ok(response) => response,
-                Err(trouble) => cure::tell(&trouble, &application, tried.last().copied(), &route.label),
+                Err(error) => hint::error_response(&error, &application, tried.last().copied(), &route.label),
             }
             .into()
         })
     }
 
     fn timeout_ticks(&self, wheel: &Wheel, route: &Route) -> u32 {
-        self.0.patience(wheel, route.answer_timeout)
+        self.0.timeout_ticks(wheel, route.answer_timeout)
     }
 
     fn buffers_request_body(&self) -> bool {
@@ -67,73 +68,80 @@ impl Handler for ApplicationHandler {
     }
 }
 
-/// `tried`: those that were asked, by their number.
-async fn try_answer(
+/// Sends the request and returns the response. Adds the number of each application that was tried to `tried`.
+async fn try_handle(
     services: &Rc<Services>,
-    application: &Application,
+    application: &ApplicationGroup,
     exchange: Exchange,
     site: &str,
     tried: &mut Vec<usize>,
-) -> Result<Response, Trouble> {
+) -> Result<Response, BackendError> {
     let mut received = BackendRequest::receive(exchange).await?;
-    let (content, length) = (received.take_body(), received.body_length);
-    let (view, place) = (received.exchange.request.view(), received.place());
+    let (body, length) = (received.take_body(), received.body_length);
+    let (view, context) = (received.exchange.request.view(), received.context());
     let path = &received.exchange.path;
-    let asked = || request::write(application, &view, path, &place, length).map_err(Trouble::Request);
-    let mut written = asked()?;
+    let write_request = || request::write(application, &view, path, &context, length).map_err(BackendError::Request);
+    let mut written = write_request()?;
 
     let ticks = received.response_ticks();
     let deadline = services.wheel.deadline();
     let repeatable = received.is_repeatable();
-    let complaints = || Complaints::new(application.protocol.key(), site, path);
+    let stderr_log = || StderrLog::new(application.protocol.key(), site, path);
     let now_ms = || services.clock.uptime_ms();
-    let (number, connected) = loop {
+    let (number, connection) = loop {
         let number = application.choose(tried, now_ms(), || services.random());
         tried.push(number);
         let backend = application.member(number);
         backend.begin(now_ms(), application.rules);
-        if let Some(connected) = (repeatable && application.keep > 0).then(|| backend.kept()).flatten() {
+        if let Some(connection) = (repeatable && application.keep > 0)
+            .then(|| backend.take_idle())
+            .flatten()
+        {
             deadline.set(ticks);
-            let conversation =
-                Conversation::by_records(services, connected, std::mem::take(&mut written), complaints());
-            let conversation = conversation.kept_by(backend, application.keep);
-            match conversation.hold(RequestBody::empty(), &deadline, ticks).await {
-                Err(Trouble::Unheard) => written = asked()?,
-                held => {
-                    let answer = held.and_then(|held| gateway_answer::response(held, view.method, StatusLine::Refused));
-                    application.heard(number, now_ms(), answer.as_ref().err());
-                    return answer;
+            let backend_exchange =
+                BackendExchange::fastcgi(services, connection, std::mem::take(&mut written), stderr_log());
+            let backend_exchange = backend_exchange.keep_alive(backend, application.keep);
+            match backend_exchange
+                .run_until_head(RequestBody::empty(), &deadline, ticks)
+                .await
+            {
+                Err(BackendError::StaleConnection) => written = write_request()?,
+                exchange_result => {
+                    let response = exchange_result
+                        .and_then(|exchange_result| build_response(exchange_result, view.method, StatusLine::Refused));
+                    application.record_result(number, now_ms(), response.as_ref().err());
+                    return response;
                 }
             }
         }
         let has_others = tried.len() < application.count().min(MAX_TRIES);
-        let connected = backend.connect(services, application.connect, application.count() == 1);
-        match connected.await {
-            Ok(connected) => break (number, connected),
-            Err(trouble) if has_others && trouble.is_before_all() => {
-                application.heard(number, now_ms(), Some(&trouble));
-                cure::log(&trouble, application, number, site);
+        let connection = backend.connect(services, application.connect, application.count() == 1);
+        match connection.await {
+            Ok(connection) => break (number, connection),
+            Err(error) if has_others && error.is_before_send() => {
+                application.record_result(number, now_ms(), Some(&error));
+                hint::log(&error, application, number, site);
             }
-            Err(trouble) => {
-                application.heard(number, now_ms(), Some(&trouble));
-                return Err(trouble);
+            Err(error) => {
+                application.record_result(number, now_ms(), Some(&error));
+                return Err(error);
             }
         }
     };
     deadline.set(ticks);
-    let (conversation, line) = match application.protocol {
+    let (backend_exchange, line) = match application.protocol {
         Protocol::FastCgi => (
-            Conversation::by_records(services, connected, written, complaints())
-                .kept_by(application.member(number), application.keep),
+            BackendExchange::fastcgi(services, connection, written, stderr_log())
+                .keep_alive(application.member(number), application.keep),
             StatusLine::Refused,
         ),
         Protocol::Scgi | Protocol::Uwsgi => (
-            Conversation::plain(services, connected, written, u64::MAX, complaints()),
+            BackendExchange::plain(services, connection, written, u64::MAX, stderr_log()),
             StatusLine::Allowed,
         ),
     };
-    let held = conversation.hold(content, &deadline, ticks).await;
-    let answer = held.and_then(|held| gateway_answer::response(held, view.method, line));
-    application.heard(number, now_ms(), answer.as_ref().err());
-    answer
+    let exchange_result = backend_exchange.run_until_head(body, &deadline, ticks).await;
+    let response = exchange_result.and_then(|exchange_result| build_response(exchange_result, view.method, line));
+    application.record_result(number, now_ms(), response.as_ref().err());
+    response
 }

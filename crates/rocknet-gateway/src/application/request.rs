@@ -1,4 +1,4 @@
-//! A request in the protocol of its application: the variables, with those that the configuration has its own words for.
+//! Encodes a request in the protocol of its application, with the variables that the configuration overrides.
 
 use rocknet_config::model::Protocol;
 use rocknet_proto::cgi::VariableError;
@@ -6,32 +6,37 @@ use rocknet_proto::fastcgi::{self, Params};
 use rocknet_proto::request::Request;
 use rocknet_proto::{scgi, uwsgi};
 
-use super::group::Application;
-use crate::gateway::variables::{self, Answerer, Place, Sink};
+use super::group::ApplicationGroup;
+use crate::gateway::variables::{self, RequestContext, VariableSink, VariableSource};
 
-/// All that goes before the content. `length` is that of content that has been received.
+/// Returns everything that precedes the request body. `length`: length of the body in bytes; `None` if there is no
+/// body.
+///
+/// # Errors
+///
+/// Returns an error if the protocol cannot encode a variable.
 pub fn write(
-    application: &Application,
+    application: &ApplicationGroup,
     request: &Request<'_>,
     path: &str,
-    place: &Place<'_>,
+    context: &RequestContext<'_>,
     length: Option<u64>,
 ) -> Result<Vec<u8>, VariableError> {
     let (name, path_info) = names(&application.mount, path);
     let root = application.root.as_deref();
-    let answerer = Answerer::Application { name, path_info, root };
-    let all = |sink: &mut dyn Sink| -> Result<(), VariableError> {
+    let source = VariableSource::Application { name, path_info, root };
+    let all = |sink: &mut dyn VariableSink| -> Result<(), VariableError> {
         if application.params.is_empty() {
-            return variables::write(&mut &mut *sink, request, answerer, place, length);
+            return variables::write(&mut &mut *sink, request, source, context, length);
         }
-        let mut spoken = Spoken {
+        let mut without_overrides = WithoutOverrides {
             sink,
             params: &application.params,
         };
-        variables::write(&mut spoken, request, answerer, place, length)?;
-        let told = application.params.iter().filter(|(_, value)| !value.is_empty());
-        for (name, value) in told {
-            spoken.sink.put(name.as_bytes(), value.as_bytes())?;
+        variables::write(&mut without_overrides, request, source, context, length)?;
+        let overrides = application.params.iter().filter(|(_, value)| !value.is_empty());
+        for (name, value) in overrides {
+            without_overrides.sink.put(name.as_bytes(), value.as_bytes())?;
         }
         Ok(())
     };
@@ -57,11 +62,11 @@ pub fn write(
     }
 }
 
-/// The usual size of a request with its variables.
+/// Usual size in bytes of a request with its variables.
 const RECORDS: usize = 2048;
 
-/// What an application is called in a path, and what follows that. It is asked as the whole site where the path does not
-/// lead to it by its name: a pattern may have brought it there.
+/// Splits a path into `SCRIPT_NAME` and `PATH_INFO`. A path without the prefix, which may match by a pattern, is
+/// treated as if the application were the whole site.
 fn names<'p>(mount: &str, path: &'p str) -> (&'p str, &'p str) {
     match path.strip_prefix(mount) {
         Some(rest) if rest.is_empty() || rest.starts_with('/') => path.split_at(mount.len()),
@@ -69,19 +74,19 @@ fn names<'p>(mount: &str, path: &'p str) -> (&'p str, &'p str) {
     }
 }
 
-impl<S: Sink + ?Sized> Sink for &mut S {
+impl<S: VariableSink + ?Sized> VariableSink for &mut S {
     fn put(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableError> {
         (**self).put(name, value)
     }
 }
 
-/// Leaves out what the configuration tells in other words.
-struct Spoken<'a> {
-    sink: &'a mut dyn Sink,
+/// Drops the variables that the configuration overrides.
+struct WithoutOverrides<'a> {
+    sink: &'a mut dyn VariableSink,
     params: &'a [(String, String)],
 }
 
-impl Sink for Spoken<'_> {
+impl VariableSink for WithoutOverrides<'_> {
     fn put(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableError> {
         match self.params.iter().any(|(own, _)| own.as_bytes() == name) {
             true => Ok(()),
@@ -92,9 +97,9 @@ impl Sink for Spoken<'_> {
 
 struct Scgi(scgi::ScgiRequest);
 
-impl Sink for Scgi {
+impl VariableSink for Scgi {
     fn put(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableError> {
-        // It stands first, before all that is put here.
+        // `scgi::ScgiRequest` has written it already, because it must come first.
         match name {
             b"CONTENT_LENGTH" => Ok(()),
             _ => self.0.push(name, value),
@@ -104,7 +109,7 @@ impl Sink for Scgi {
 
 struct Uwsgi(uwsgi::UwsgiRequest);
 
-impl Sink for Uwsgi {
+impl VariableSink for Uwsgi {
     fn put(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableError> {
         self.0.push(name, value)
     }
@@ -115,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_parted_behind_the_name() {
+    fn paths_are_split_after_the_name() {
         for (mount, path, name, path_info) in [
             ("", "/", "", "/"),
             ("", "/a/b", "", "/a/b"),

@@ -1,13 +1,12 @@
-//! CGI (RFC 3875): a program is run for a request, told of it by its environment and its input, and its output is the
-//! answer.
+//! Handler of CGI programs (RFC 3875): runs a program for each request and returns its output as the response.
 //!
 //! ```text
-//! Exchange ─▶ script.rs: which program ─▶ process.rs: started, in a group of its own ─▶ gateway/conversation.rs ─▶ Response
-//!                                              └─▶ reaper.rs: waits for its end, and kills it when its time is over
+//! Exchange ─▶ script.rs: finds the program ─▶ process.rs: starts it in its own group ─▶ gateway/exchange.rs ─▶ Response
+//!                                                └─▶ reaper.rs: waits for its end, kills it at its time limit
 //! ```
 
-mod failure;
-mod places;
+mod error;
+mod permits;
 mod process;
 mod processes;
 mod programs;
@@ -23,43 +22,43 @@ use std::sync::Arc;
 use rocknet_proto::cgi::{StatusLine, VariableError};
 use rocknet_proto::status::Status;
 
-use self::failure::Failure;
-use self::process::{Start, Started};
-use crate::gateway::answer as gateway_answer;
-use crate::gateway::backend::Connected;
-use crate::gateway::complaints::Complaints;
-use crate::gateway::conversation::Conversation;
+use self::error::CgiError;
+use self::process::{CgiCommand, StartedProgram};
+use crate::gateway::backend::BackendConnection;
+use crate::gateway::error::BackendError;
+use crate::gateway::exchange::BackendExchange;
 use crate::gateway::request::BackendRequest;
+use crate::gateway::response::build_response;
 use crate::gateway::socket::Socket;
-use crate::gateway::trouble::Trouble;
-use crate::gateway::variables::{self, Answerer, Sink};
+use crate::gateway::stderr::StderrLog;
+use crate::gateway::variables::{self, VariableSink, VariableSource};
 use rocknet_files::tree::Tree;
 use rocknet_handler::exchange::Exchange;
 use rocknet_handler::response::Response;
 use rocknet_handler::services::Services;
 use rocknet_handler::{Handler, HandlerFuture};
 
-pub use self::places::Permit;
+pub use self::permits::ProgramPermit;
 pub use self::processes::Processes;
 pub use self::programs::Programs;
 
-/// The environment of a program.
+/// Environment variables of a program.
 struct Environment(Vec<(OsString, OsString)>);
 
 impl Environment {
-    /// With what the configuration says in place of what stands there.
-    fn told(mut self, params: &[(String, String)]) -> Vec<(OsString, OsString)> {
+    /// Replaces variables by those of the configuration; an empty value removes one.
+    fn with_params(mut self, params: &[(String, String)]) -> Vec<(OsString, OsString)> {
         self.0
             .retain(|(name, _)| params.iter().all(|(own, _)| name != own.as_str()));
-        let told = params.iter().filter(|(_, value)| !value.is_empty());
-        self.0.extend(told.map(|(name, value)| (name.into(), value.into())));
+        let added = params.iter().filter(|(_, value)| !value.is_empty());
+        self.0.extend(added.map(|(name, value)| (name.into(), value.into())));
         self.0
     }
 }
 
-impl Sink for Environment {
+impl VariableSink for Environment {
     fn put(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableError> {
-        // Passwords are checked by the server, and an environment is seen by more than its program (RFC 3875 §4.1.18).
+        // The server verifies passwords, and other processes can read the environment of a program (RFC 3875 §4.1.18).
         if !matches!(name, b"HTTP_AUTHORIZATION" | b"HTTP_PROXY_AUTHORIZATION") {
             let text = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
             self.0.push((text(name), text(value)));
@@ -68,13 +67,14 @@ impl Sink for Environment {
     }
 }
 
-/// Runs the programs of a tree.
+/// Handler that runs the programs of a tree.
 pub struct CgiHandler {
     tree: Arc<Tree>,
     programs: Arc<Programs>,
 }
 
 impl CgiHandler {
+    /// Creates a handler for the programs of the tree.
     pub fn new(tree: Arc<Tree>, programs: Programs) -> CgiHandler {
         CgiHandler {
             tree,
@@ -93,9 +93,9 @@ impl Handler for CgiHandler {
                 exchange.path.clone(),
             );
             let mut script = None;
-            match try_answer(&services, tree, &programs, exchange, &route.label.site, &mut script).await {
+            match try_handle(&services, tree, &programs, exchange, &route.label.site, &mut script).await {
                 Ok(response) => response,
-                Err(failure) => failure.tell(script.as_deref(), &path, &route.label),
+                Err(error) => error.response(script.as_deref(), &path, &route.label),
             }
             .into()
         })
@@ -110,77 +110,73 @@ impl Handler for CgiHandler {
     }
 }
 
-/// Returns the file of the program that a path leads to. May wait for the disk.
+/// Returns the file of the program that a path leads to. Blocks on the disk.
 ///
 /// # Errors
 ///
-/// The status of the response where there is no program, or none that can be executed.
+/// Returns the status of the response if there is no program, or if it is not executable.
 pub fn program(tree: &Tree, path: &str) -> Result<PathBuf, Status> {
-    let found = script::find(tree, path).map_err(|failure| match failure {
-        Failure::Status(status) => status,
-        Failure::NotExecutable(_) => Status::FORBIDDEN,
-        Failure::Start(_) | Failure::Trouble(_) => Status::BAD_GATEWAY,
+    let found = script::find(tree, path).map_err(|error| match error {
+        CgiError::Status(status) => status,
+        CgiError::NotExecutable(_) => Status::FORBIDDEN,
+        CgiError::Start(_) | CgiError::Backend(_) => Status::BAD_GATEWAY,
     })?;
     Ok(OsString::from_vec(found.file()).into())
 }
 
-/// `script`: the name of the program, once it is known.
-async fn try_answer(
+/// Runs the program and returns its response. Sets `script` to the path of the program once it is found.
+async fn try_handle(
     services: &Rc<Services>,
     tree: Arc<Tree>,
     programs: &Programs,
     exchange: Exchange,
     site: &str,
     script: &mut Option<String>,
-) -> Result<Response, Failure> {
+) -> Result<Response, CgiError> {
     let (path, priority) = (exchange.path.clone(), exchange.route.priority);
     let found = {
         let job = services.pool.spawn(priority, move || script::find(&tree, &path));
-        job.await.map_err(|_| Failure::Status(Status::SERVICE_UNAVAILABLE))??
+        job.await.map_err(|_| CgiError::Status(Status::SERVICE_UNAVAILABLE))??
     };
     *script = Some(found.name.to_string());
     let mut received = BackendRequest::receive(exchange).await?;
-    let (content, length) = (received.take_body(), received.body_length);
-    let (view, place) = (received.exchange.request.view(), received.place());
+    let (body, length) = (received.take_body(), received.body_length);
+    let (view, context) = (received.exchange.request.view(), received.context());
     let mut environment = Environment(vec![("PATH".into(), PATH.into())]);
-    let answerer = Answerer::Script(&found);
-    variables::write(&mut environment, &view, answerer, &place, length).map_err(Trouble::Request)?;
+    let source = VariableSource::Script(&found);
+    variables::write(&mut environment, &view, source, &context, length).map_err(BackendError::Request)?;
 
     let ticks = received.response_ticks();
     let deadline = services.wheel.deadline();
-    deadline.set(services.wheel.ticks(programs.queue));
-    let permit = match deadline.within(programs.enter()).await {
+    deadline.set(services.wheel.ticks(programs.queue_timeout));
+    let permit = match deadline.within(programs.acquire()).await {
         Some(permit) => permit?,
-        None => return Err(Trouble::Full.into()),
+        None => return Err(BackendError::Full.into()),
     };
     deadline.set(ticks);
-    let complaints = Complaints::new("CGI", site, &found.name);
-    let start = Start {
+    let stderr_log = StderrLog::new("CGI", site, &found.name);
+    let command = CgiCommand {
         file: OsString::from_vec(found.file()).into(),
-        environment: environment.told(&programs.params),
+        environment: environment.with_params(&programs.params),
         user: programs.user.clone(),
-        time: programs.time,
-        place: permit,
+        time_limit: programs.time_limit,
+        permit,
         processes: Arc::clone(&programs.processes),
     };
-    let job = services.pool.spawn(priority, move || start.start());
-    let started = job.await.map_err(|_| Failure::Status(Status::SERVICE_UNAVAILABLE))?;
-    let program = started.and_then(Started::join_loop).map_err(Failure::Start)?;
-    let connected = Connected {
+    let job = services.pool.spawn(priority, move || command.spawn());
+    let started = job.await.map_err(|_| CgiError::Status(Status::SERVICE_UNAVAILABLE))?;
+    let program = started.and_then(StartedProgram::attach).map_err(CgiError::Start)?;
+    let connection = BackendConnection {
         socket: Socket::Program(Box::new(program)),
         is_new: true,
-        unheard: None,
-        // The thread that waits for it counts it, and longer than anybody speaks with it.
-        place: None,
+        pending: None,
+        // The permit counts the program, and the reaper holds the permit longer than the exchange lasts.
+        in_flight: None,
     };
-    let conversation = Conversation::plain(services, connected, Vec::new(), programs.output, complaints);
-    let conversation = conversation.hold(content, &deadline, ticks).await?;
-    Ok(gateway_answer::response(
-        conversation,
-        view.method,
-        StatusLine::Refused,
-    )?)
+    let backend_exchange = BackendExchange::plain(services, connection, Vec::new(), programs.max_output, stderr_log);
+    let backend_exchange = backend_exchange.run_until_head(body, &deadline, ticks).await?;
+    Ok(build_response(backend_exchange, view.method, StatusLine::Refused)?)
 }
 
-/// Where programs look for others, whatever the server was started with.
+/// `PATH` of programs, independent of the environment of the server.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";

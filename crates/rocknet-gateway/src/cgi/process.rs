@@ -1,4 +1,5 @@
-//! A program that runs for one request: started with its own environment, three pipes, and nothing else of ours.
+//! Starts the program of one request, with an environment of its own, three pipes, and no other descriptor of the
+//! server.
 
 use std::ffi::OsString;
 use std::io;
@@ -9,48 +10,59 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::places::Permit;
+use super::permits::ProgramPermit;
 use super::processes::Processes;
-use super::reaper::Watched;
+use super::reaper::WatchedProcess;
 use crate::accounts::{Account, Launch, pipe};
-use crate::gateway::program::Program;
+use crate::gateway::cgi_program::CgiProgram;
 
-/// What to start. No shell is involved: the kernel reads the first line of a script.
-pub struct Start {
+/// A program to start. No shell is involved: the kernel reads the first line of a script.
+pub struct CgiCommand {
+    /// File of the program.
     pub file: PathBuf,
+    /// Its whole environment.
     pub environment: Vec<(OsString, OsString)>,
-    /// Whom it runs as, where the site says so.
+    /// Account that it runs as, if the site names one.
     pub user: Option<Box<str>>,
-    /// For which it may run.
-    pub time: Duration,
-    /// Among those that run.
-    pub place: Permit,
-    /// Those of the server.
+    /// Time after which it is killed.
+    pub time_limit: Duration,
+    /// Permission to run, held until the program and its group have ended.
+    pub permit: ProgramPermit,
+    /// Programs of the server.
     pub processes: Arc<Processes>,
 }
 
-/// A program with the other ends of its pipes.
-pub struct Started {
-    process: Watched,
-    input: OwnedFd,
-    output: OwnedFd,
-    errors: OwnedFd,
+/// A started program with the server's ends of its pipes.
+pub struct StartedProgram {
+    process: WatchedProcess,
+    stdin: OwnedFd,
+    stdout: OwnedFd,
+    stderr: OwnedFd,
 }
 
-impl Started {
-    /// Joins the loop of the worker that speaks with the program.
-    pub fn join_loop(self) -> io::Result<Program> {
-        Program::new(Box::new(self.process), self.input, self.output, self.errors)
+impl StartedProgram {
+    /// Registers the pipes with the event loop of the calling worker.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the system if a pipe cannot be registered.
+    pub fn attach(self) -> io::Result<CgiProgram> {
+        CgiProgram::new(Box::new(self.process), self.stdin, self.stdout, self.stderr)
     }
 }
 
-impl Start {
-    /// Forks, which takes a while. The thread it is called on has to stay: the program is killed when it ends.
-    pub fn start(self) -> io::Result<Started> {
-        let account = Account::of_scripts(self.user.as_deref())?;
-        let (their_input, input) = pipe()?;
-        let (output, their_output) = pipe()?;
-        let (errors, their_errors) = pipe()?;
+impl CgiCommand {
+    /// Starts the program. Blocks while it forks. The calling thread has to outlive the program, because the system
+    /// kills the program when that thread ends.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there is no account for the program, or if it cannot be started.
+    pub fn spawn(self) -> io::Result<StartedProgram> {
+        let account = Account::for_scripts(self.user.as_deref())?;
+        let (their_stdin, stdin) = pipe()?;
+        let (stdout, their_stdout) = pipe()?;
+        let (stderr, their_stderr) = pipe()?;
         let launch = Launch {
             account,
             folder: self.file.parent().map_or_else(|| "/".into(), PathBuf::from),
@@ -58,22 +70,22 @@ impl Start {
             name: OsString::new(),
             arguments: Vec::new(),
             environment: self.environment,
-            input: their_input.into(),
-            output: their_output.into(),
-            errors: their_errors.into(),
+            stdin: their_stdin.into(),
+            stdout: their_stdout.into(),
+            stderr: their_stderr.into(),
             file: None,
             listener: None,
-            last_word: Signal::KILL,
+            parent_death_signal: Signal::KILL,
         };
         let process = self
             .processes
             .reaper
-            .watch(launch.start()?, self.time, Box::new(self.place))?;
-        Ok(Started {
+            .watch(launch.start()?, self.time_limit, Box::new(self.permit))?;
+        Ok(StartedProgram {
             process,
-            input: input.into(),
-            output: output.into(),
-            errors: errors.into(),
+            stdin: stdin.into(),
+            stdout: stdout.into(),
+            stderr: stderr.into(),
         })
     }
 }

@@ -1,20 +1,20 @@
-//! The processes of one server that run programs.
+//! The CGI programs of one server.
 
 use std::time::Instant;
 
-use super::places::Places;
+use super::permits::Permits;
 use super::reaper::Reaper;
 
-/// The programs of one server that run or wait for a place.
+/// CGI programs of one server: their permits, and the reaper of those that run.
 #[derive(Default)]
 pub struct Processes {
-    pub(super) places: Places,
+    pub(super) permits: Permits,
     pub(super) reaper: Reaper,
 }
 
 impl Processes {
-    /// Kills every program that runs, with its process group, and starts none from now on. Returns whether all of them had
-    /// ended at `deadline`.
+    /// Kills every running program with its process group, and rejects new programs. Returns whether all had ended at
+    /// `deadline`.
     pub fn stop(&self, deadline: Instant) -> bool {
         self.reaper.stop(deadline)
     }

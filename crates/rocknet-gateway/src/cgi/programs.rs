@@ -1,4 +1,4 @@
-//! The programs of one folder.
+//! Settings and permits of the programs of one folder.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,38 +7,48 @@ use std::time::Duration;
 use rocknet_config::model::Cgi;
 use tokio::sync::Semaphore;
 
-use super::places::Permit;
+use super::permits::ProgramPermit;
 use super::processes::Processes;
-use crate::gateway::trouble::Trouble;
+use crate::gateway::error::BackendError;
 
-/// The programs of a folder.
+/// Programs of one folder.
 pub struct Programs {
-    pub queue: Duration,
-    pub time: Duration,
-    pub output: u64,
+    /// Maximum wait for a permit.
+    pub queue_timeout: Duration,
+    /// Time after which a program is killed.
+    pub time_limit: Duration,
+    /// Maximum length of a response in bytes, including its head.
+    pub max_output: u64,
+    /// Variables that replace those of the same name; an empty value removes the variable.
     pub params: Vec<(String, String)>,
-    /// Whom they run as, where the site says so.
+    /// Account that the programs run as, if the site names one.
     pub user: Option<Box<str>>,
-    pub(super) places: Arc<Semaphore>,
-    /// Those of the whole server.
+    /// Permits of the folder.
+    pub(super) permits: Arc<Semaphore>,
+    /// Programs of the whole server.
     pub(super) processes: Arc<Processes>,
 }
 
 impl Programs {
+    /// Creates the settings of a folder below `root`. `user`: account of the site.
     pub fn new(root: &Path, cgi: &Cgi, user: Option<&str>, processes: &Arc<Processes>) -> Programs {
         Programs {
-            queue: cgi.queue,
-            time: cgi.time,
-            output: cgi.output,
+            queue_timeout: cgi.queue,
+            time_limit: cgi.time,
+            max_output: cgi.output,
             params: cgi.params.clone().into_iter().collect(),
             user: user.map(Box::from),
-            places: processes.places.of(root, cgi),
+            permits: processes.permits.for_folder(root, cgi),
             processes: Arc::clone(processes),
         }
     }
 
-    /// Waits for a place.
-    pub async fn enter(&self) -> Result<Permit, Trouble> {
-        self.processes.places.enter(&self.places).await
+    /// Waits for a permit.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`BackendError::Full`] if too many requests wait already.
+    pub async fn acquire(&self) -> Result<ProgramPermit, BackendError> {
+        self.processes.permits.acquire(&self.permits).await
     }
 }

@@ -1,4 +1,5 @@
-//! The thread that waits for programs to end, and kills those whose time is over: none is left behind, whoever leaves.
+//! The thread that waits for programs to end and kills them at their time limit, so that no program outlives its
+//! request unnoticed.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,145 +11,158 @@ use rustix::io::Errno;
 use rustix::process::Signal;
 
 use crate::accounts::Process;
-use crate::gateway::program::Child;
+use crate::gateway::cgi_program::ProgramProcess;
 use rocknet_io::owned_thread::OwnedThread;
 
-/// After its answer a program may tidy up for so long.
+/// Time that a program has to end after its response is complete.
 const GRACE: Duration = Duration::from_secs(5);
-/// Between two looks whether one has ended.
-const LOOK: Duration = Duration::from_millis(20);
+/// Poll interval for programs that have ended.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-enum Word {
-    Watch(Entry),
-    /// The time of the one with this flag is over after this.
-    Leave(Arc<AtomicBool>, Duration),
-    /// The time of all is over. The thread ends when they have, and at this time in any case.
+/// Command to the thread.
+enum ReaperCommand {
+    /// Watches a program.
+    Watch(ReaperEntry),
+    /// Kills the program with this flag after the duration.
+    Release(Arc<AtomicBool>, Duration),
+    /// Kills all programs at once. The thread ends when they have ended, or at this deadline.
     Stop(Instant),
 }
 
-/// A process that is waited for. It is killed when this is dropped, with its group.
-pub struct Watched {
+/// Handle of a watched process. Dropping it kills the process with its group, unless it was released.
+pub struct WatchedProcess {
     killed: Arc<AtomicBool>,
-    words: Sender<Word>,
-    left: bool,
+    commands: Sender<ReaperCommand>,
+    is_released: bool,
 }
 
-impl Child for Watched {
-    fn ends_itself(&self) -> bool {
+impl ProgramProcess for WatchedProcess {
+    fn has_not_been_killed(&self) -> bool {
         !self.killed.load(Ordering::Acquire)
     }
 
-    fn leave(&mut self) {
-        self.left = true;
+    fn release(&mut self) {
+        self.is_released = true;
         self.end_within(GRACE);
     }
 }
 
-impl Watched {
+impl WatchedProcess {
     fn end_within(&self, time: Duration) {
-        // By the flag: the number of one that has ended may be another's.
-        let _ = self.words.send(Word::Leave(Arc::clone(&self.killed), time));
+        // Identified by its flag, because the process number may have been reused.
+        let _ = self
+            .commands
+            .send(ReaperCommand::Release(Arc::clone(&self.killed), time));
     }
 }
 
-impl Drop for Watched {
+impl Drop for WatchedProcess {
     fn drop(&mut self) {
-        if !self.left {
+        if !self.is_released {
             self.end_within(Duration::ZERO);
         }
     }
 }
 
-/// The way to the thread, which is started by the first program.
+/// Handle of the thread, which is started with the first program.
 #[derive(Default)]
-pub struct Reaper(Mutex<State>);
+pub struct Reaper(Mutex<ReaperState>);
 
 #[derive(Default)]
-enum State {
+enum ReaperState {
     #[default]
     Idle,
     Running {
-        words: Sender<Word>,
+        commands: Sender<ReaperCommand>,
         thread: OwnedThread,
     },
     Stopped,
 }
 
 impl Reaper {
-    /// Has a child of this process waited for, and killed when its time is over. Its place among those that run is taken until
-    /// it has gone, whoever has left it before.
-    pub fn watch(&self, process: impl Into<Process>, time: Duration, place: Box<dyn Send>) -> io::Result<Watched> {
+    /// Watches a child of this process and kills it after `time`. `permit` is held until the process and its group have
+    /// ended, even if the handle is dropped before.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the thread cannot be started or the server is being stopped. The process is killed then.
+    pub fn watch(
+        &self,
+        process: impl Into<Process>,
+        time: Duration,
+        permit: Box<dyn Send>,
+    ) -> io::Result<WatchedProcess> {
         let mut process = process.into();
-        let words = match self.words() {
-            Ok(words) => words,
+        let commands = match self.commands() {
+            Ok(commands) => commands,
             Err(error) => {
                 process.kill();
                 return Err(error);
             }
         };
         let killed = Arc::<AtomicBool>::default();
-        let until = Instant::now() + time;
-        let watch = Word::Watch(Entry {
+        let latest_kill_at = Instant::now() + time;
+        let watch = ReaperCommand::Watch(ReaperEntry {
             process,
-            at: until,
-            until,
+            kill_at: latest_kill_at,
+            latest_kill_at,
             killed: Arc::clone(&killed),
-            left: false,
+            is_released: false,
             has_ended: false,
-            _place: place,
+            _permit: permit,
         });
-        // The thread may have ended meanwhile.
-        if let Err(SendError(Word::Watch(mut entry))) = words.send(watch) {
+        // The thread may have ended in the meantime.
+        if let Err(SendError(ReaperCommand::Watch(mut entry))) = commands.send(watch) {
             entry.process.kill();
             return Err(is_stopped());
         }
-        Ok(Watched {
+        Ok(WatchedProcess {
             killed,
-            words,
-            left: false,
+            commands,
+            is_released: false,
         })
     }
 
-    fn words(&self) -> io::Result<Sender<Word>> {
+    fn commands(&self) -> io::Result<Sender<ReaperCommand>> {
         let mut state = self.state();
         match &*state {
-            State::Running { words, .. } => Ok(words.clone()),
-            State::Stopped => Err(is_stopped()),
-            State::Idle => {
-                let (words, heard) = channel();
-                let thread = OwnedThread::start("rn-cgi", move || run(&heard))?;
-                *state = State::Running {
-                    words: words.clone(),
+            ReaperState::Running { commands, .. } => Ok(commands.clone()),
+            ReaperState::Stopped => Err(is_stopped()),
+            ReaperState::Idle => {
+                let (commands, receiver) = channel();
+                let thread = OwnedThread::start("rn-cgi", move || run(&receiver))?;
+                *state = ReaperState::Running {
+                    commands: commands.clone(),
                     thread,
                 };
-                Ok(words)
+                Ok(commands)
             }
         }
     }
 
-    /// Kills all that run, with their groups, because what programs have started does not end by itself. Returns whether all
-    /// had ended at `deadline`. No program is watched from now on.
+    /// Kills all programs with their groups, because background processes of programs do not end by themselves. Rejects
+    /// new programs from now on. Returns whether all had ended at `deadline`.
     pub fn stop(&self, deadline: Instant) -> bool {
-        let state = std::mem::replace(&mut *self.state(), State::Stopped);
+        let state = std::mem::replace(&mut *self.state(), ReaperState::Stopped);
         match state {
-            State::Running { words, thread } => {
-                let _ = words.send(Word::Stop(deadline));
-                thread.join(deadline + LOOK)
+            ReaperState::Running { commands, thread } => {
+                let _ = commands.send(ReaperCommand::Stop(deadline));
+                thread.join(deadline + POLL_INTERVAL)
             }
-            State::Idle | State::Stopped => true,
+            ReaperState::Idle | ReaperState::Stopped => true,
         }
     }
 
-    /// Nothing that can panic runs while it is locked.
-    fn state(&self) -> MutexGuard<'_, State> {
+    /// Locks the state. Poisoning is ignored, because no code that can panic runs while it is locked.
+    fn state(&self) -> MutexGuard<'_, ReaperState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Reaper {
     fn drop(&mut self) {
-        if let State::Running { words, .. } = &*self.state() {
-            let _ = words.send(Word::Stop(Instant::now() + GRACE));
+        if let ReaperState::Running { commands, .. } = &*self.state() {
+            let _ = commands.send(ReaperCommand::Stop(Instant::now() + GRACE));
         }
     }
 }
@@ -157,91 +171,95 @@ fn is_stopped() -> io::Error {
     io::Error::other("the server is being stopped")
 }
 
-struct Entry {
+/// A watched process.
+struct ReaperEntry {
     process: Process,
-    /// When it is killed, with its group.
-    at: Instant,
-    /// When it is at the latest.
-    until: Instant,
+    /// Time at which it is killed with its group.
+    kill_at: Instant,
+    /// Upper bound of `kill_at`: the time limit of the program.
+    latest_kill_at: Instant,
+    /// Set when it is killed. Identifies the process in commands.
     killed: Arc<AtomicBool>,
-    /// Nobody reads what it says any more. Before, its end is not waited for: while it is a zombie its group keeps the
-    /// number, and what it has started can be ended too.
-    left: bool,
-    /// It was waited for. What it has started goes on.
+    /// Its output is no longer read. Before that it is not reaped: a zombie keeps the number of its group, so that its
+    /// background processes can be killed too.
+    is_released: bool,
+    /// The process has been reaped. Its background processes may still run.
     has_ended: bool,
-    /// Counts it for as long as anything of it lives.
-    _place: Box<dyn Send>,
+    /// Held until the process and its group have ended.
+    _permit: Box<dyn Send>,
 }
 
-impl Entry {
-    /// Kills what has to be. Whether there is something left to look at again.
-    fn goes_on(&mut self, now: Instant) -> bool {
-        let is_over = self.at <= now;
+impl ReaperEntry {
+    /// Kills and reaps the process if it is time. Returns whether the process or its group is still to be watched.
+    fn update(&mut self, now: Instant) -> bool {
+        let is_over = self.kill_at <= now;
         if is_over {
             self.killed.store(true, Ordering::Release);
             let killed = self.process.signal_group(Signal::KILL);
-            if killed.is_err_and(|error| is_unclear(&error)) {
+            if killed.is_err_and(|error| may_still_run(&error)) {
                 return true;
             }
         }
-        if !self.left && !is_over {
+        if !self.is_released && !is_over {
             return true;
         }
         if !self.has_ended {
-            // One that no signal of ours ends, since it has become another user, or waits for a disk, is looked at again:
-            // nobody else may wait for it.
+            // A process may survive the signal, because it has changed its user or waits for a disk. It is checked
+            // again, because only this thread may reap it.
             match self.process.try_wait() {
                 Ok(None) => return true,
-                Err(error) if is_unclear(&error) => return true,
+                Err(error) if may_still_run(&error) => return true,
                 Ok(Some(_)) | Err(_) => {}
             }
             self.has_ended = true;
-            // What it has left behind with its answer complete was left on purpose, and has all of the time.
-            self.at = self.until;
+            // Background processes of a program whose response is complete are intended, and may use the whole time
+            // limit.
+            self.kill_at = self.latest_kill_at;
         }
         !is_over && self.process.is_group_left()
     }
 }
 
-/// Whether a program may go on although a call about it failed: neither the system nor the helper has said that there is none.
-fn is_unclear(error: &io::Error) -> bool {
+/// Returns whether a program may still run although a call failed. It does not if the error of the system or the helper
+/// means that there is no such process.
+fn may_still_run(error: &io::Error) -> bool {
     let is_none = [Errno::CHILD, Errno::SRCH, Errno::PERM].map(Errno::raw_os_error);
     error.kind() != io::ErrorKind::BrokenPipe && !error.raw_os_error().is_some_and(|number| is_none.contains(&number))
 }
 
-fn run(words: &Receiver<Word>) {
-    let mut all: Vec<Entry> = Vec::new();
+fn run(commands: &Receiver<ReaperCommand>) {
+    let mut all: Vec<ReaperEntry> = Vec::new();
     let mut stop_by: Option<Instant> = None;
     loop {
         if stop_by.is_some_and(|until| all.is_empty() || until <= Instant::now()) {
             return;
         }
-        let word = if all.is_empty() {
-            words.recv().map_err(|_| RecvTimeoutError::Disconnected)
+        let command = if all.is_empty() {
+            commands.recv().map_err(|_| RecvTimeoutError::Disconnected)
         } else {
-            words.recv_timeout(LOOK)
+            commands.recv_timeout(POLL_INTERVAL)
         };
-        match word {
-            Ok(Word::Watch(entry)) => all.push(entry),
-            Ok(Word::Leave(killed, within)) => {
+        match command {
+            Ok(ReaperCommand::Watch(entry)) => all.push(entry),
+            Ok(ReaperCommand::Release(killed, within)) => {
                 let at = Instant::now() + within;
                 for entry in all.iter_mut().filter(|entry| Arc::ptr_eq(&entry.killed, &killed)) {
-                    entry.at = entry.at.min(at);
-                    entry.left = true;
+                    entry.kill_at = entry.kill_at.min(at);
+                    entry.is_released = true;
                 }
             }
-            Ok(Word::Stop(until)) => stop_by = Some(until),
+            Ok(ReaperCommand::Stop(until)) => stop_by = Some(until),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
         let now = Instant::now();
         if stop_by.is_some() {
-            // Those that came after the word as well.
+            // Includes programs that were added after the command.
             for entry in &mut all {
-                (entry.at, entry.until, entry.left) = (now, now, true);
+                (entry.kill_at, entry.latest_kill_at, entry.is_released) = (now, now, true);
             }
         }
-        all.retain_mut(|entry| entry.goes_on(now));
+        all.retain_mut(|entry| entry.update(now));
     }
 }
 
@@ -260,40 +278,40 @@ mod tests {
     const LONG: Duration = Duration::from_secs(900);
 
     #[test]
-    fn a_place_is_taken_until_its_program_has_gone() {
-        static PLACES: Semaphore = Semaphore::const_new(1);
+    fn a_permit_is_held_until_its_program_has_ended() {
+        static PERMITS: Semaphore = Semaphore::const_new(1);
         let mut program = Command::new("sleep");
         let program = program.arg("1000").process_group(0).spawn().expect("a program");
         let pid = Pid::from_child(&program);
-        let place = PLACES.try_acquire().expect("a place");
+        let permit = PERMITS.try_acquire().expect("a permit");
         let reaper = Reaper::default();
-        let mut watched = reaper.watch(program, LONG, Box::new(place)).expect("a thread");
-        // The answer is whole, and nobody speaks with it any more.
-        watched.leave();
+        let mut watched = reaper.watch(program, LONG, Box::new(permit)).expect("a thread");
+        // The response is complete and the exchange is over.
+        watched.release();
         drop(watched);
-        assert_eq!(PLACES.available_permits(), 0);
+        assert_eq!(PERMITS.available_permits(), 0);
         kill_process(pid, Signal::KILL).expect("it still runs");
         let deadline = Instant::now() + Duration::from_secs(10);
-        while PLACES.available_permits() == 0 && Instant::now() < deadline {
+        while PERMITS.available_permits() == 0 && Instant::now() < deadline {
             thread::yield_now();
         }
-        assert_eq!(PLACES.available_permits(), 1);
+        assert_eq!(PERMITS.available_permits(), 1);
     }
 
-    /// A program that has ended behind its answer, and left another one that runs for ever.
-    fn left_behind(reaper: &Reaper, time: Duration, place: Box<dyn Send>) -> std::process::ChildStdout {
+    /// Starts a program that ends after its output and leaves a background process that does not end.
+    fn with_background_process(reaper: &Reaper, time: Duration, permit: Box<dyn Send>) -> std::process::ChildStdout {
         let mut program = Command::new("sh");
         let program = program.args(["-c", "sleep 1000 & echo"]).process_group(0);
         let mut program = program.stdout(Stdio::piped()).spawn().expect("a program");
         let mut output = program.stdout.take().expect("a pipe");
-        let mut watched = reaper.watch(program, time, place).expect("a thread");
+        let mut watched = reaper.watch(program, time, permit).expect("a thread");
         output.read_exact(&mut [0]).expect("a line");
-        watched.leave();
+        watched.release();
         output
     }
 
     #[test]
-    fn a_place_is_kept_while_nobody_knows_whether_its_program_has_ended() {
+    fn a_permit_is_held_while_the_state_of_its_program_is_unknown() {
         for (process, goes_on) in [
             (Process::failing(|| io::ErrorKind::TimedOut.into()), true),
             (Process::failing(|| Errno::IO.into()), true),
@@ -302,45 +320,45 @@ mod tests {
             (Process::failing(|| io::ErrorKind::BrokenPipe.into()), false),
         ] {
             let now = Instant::now();
-            let mut entry = Entry {
+            let mut entry = ReaperEntry {
                 process,
-                at: now + LONG,
-                until: now + LONG,
+                kill_at: now + LONG,
+                latest_kill_at: now + LONG,
                 killed: Arc::default(),
-                left: true,
+                is_released: true,
                 has_ended: false,
-                _place: Box::new(()),
+                _permit: Box::new(()),
             };
-            assert_eq!(entry.goes_on(now), goes_on);
-            assert_eq!(entry.goes_on(now + LONG), goes_on, "its time is over");
+            assert_eq!(entry.update(now), goes_on);
+            assert_eq!(entry.update(now + LONG), goes_on, "after its time limit");
         }
     }
 
     #[test]
-    fn what_a_program_leaves_behind_keeps_its_place_and_ends_with_its_time() {
-        static PLACES: Semaphore = Semaphore::const_new(1);
-        let place = PLACES.try_acquire().expect("a place");
+    fn background_processes_hold_the_permit_and_end_at_the_time_limit() {
+        static PERMITS: Semaphore = Semaphore::const_new(1);
+        let permit = PERMITS.try_acquire().expect("a permit");
         let began = Instant::now();
         let reaper = Reaper::default();
-        let mut output = left_behind(&reaper, Duration::from_millis(300), Box::new(place));
+        let mut output = with_background_process(&reaper, Duration::from_millis(300), Box::new(permit));
         let (ended, ends) = channel();
         thread::spawn(move || ended.send(output.read(&mut [0])));
         let end = ends.recv_timeout(Duration::from_secs(10));
         assert!(matches!(end, Ok(Ok(0))), "it goes on: {end:?}");
         assert!(began.elapsed() >= Duration::from_millis(300));
-        while PLACES.available_permits() == 0 && began.elapsed() < Duration::from_secs(10) {
+        while PERMITS.available_permits() == 0 && began.elapsed() < Duration::from_secs(10) {
             thread::yield_now();
         }
-        assert_eq!(PLACES.available_permits(), 1);
+        assert_eq!(PERMITS.available_permits(), 1);
     }
 
     #[test]
-    fn one_that_cannot_be_killed_is_in_nobodys_way() {
-        // It leads no group, so that the signal does not find it: as little as one that has become another user.
-        let deaf = Command::new("sleep").arg("1000").spawn().expect("a program");
-        let pid = Pid::from_child(&deaf);
+    fn a_program_that_cannot_be_killed_delays_no_other() {
+        // It leads no process group, so the signal does not reach it, as with a process that has changed its user.
+        let unkillable = Command::new("sleep").arg("1000").spawn().expect("a program");
+        let pid = Pid::from_child(&unkillable);
         let reaper = Reaper::default();
-        drop(reaper.watch(deaf, LONG, Box::new(())).expect("a thread"));
+        drop(reaper.watch(unkillable, LONG, Box::new(())).expect("a thread"));
         let mut other = Command::new("sleep");
         let other = other.arg("1000").process_group(0).stdout(Stdio::piped());
         let mut other = other.spawn().expect("a program");
@@ -349,22 +367,22 @@ mod tests {
         let (ended, ends) = channel();
         thread::spawn(move || ended.send(output.read(&mut [0])));
         let end = ends.recv_timeout(Duration::from_secs(10));
-        // It must not outlive a test that fails.
+        // Killed here, so that it does not outlive a failing test.
         let _ = kill_process(pid, Signal::KILL);
-        assert!(matches!(end, Ok(Ok(0))), "nobody is killed any more: {end:?}");
+        assert!(matches!(end, Ok(Ok(0))), "the other program is not killed: {end:?}");
     }
 
     #[test]
-    fn stopping_ends_all_at_once_and_starts_nothing_again() {
+    fn stop_kills_all_at_once_and_rejects_new_programs() {
         let reaper = Reaper::default();
-        // Left behind by one, and spoken with still.
-        let mut left = left_behind(&reaper, LONG, Box::new(()));
+        // One background process of a released program, and one program that is still in use.
+        let mut left = with_background_process(&reaper, LONG, Box::new(()));
         let mut program = Command::new("sleep");
         let program = program.arg("1000").process_group(0).spawn().expect("a program");
         let watched = reaper.watch(program, LONG, Box::new(())).expect("a thread");
         assert!(reaper.stop(Instant::now() + Duration::from_secs(60)));
         assert_eq!(left.read(&mut [0]).expect("its end"), 0);
-        assert!(!watched.ends_itself());
+        assert!(!watched.has_not_been_killed());
         let mut late = Command::new("sleep");
         let late = late.arg("1000").process_group(0).stdout(Stdio::piped());
         let mut late = late.spawn().expect("a program");

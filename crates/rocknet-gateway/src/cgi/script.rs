@@ -1,27 +1,31 @@
-//! Which program a path leads to: the first file on its way that is one. May wait for the disk.
+//! Finds the program of a path: the first file along the path. Blocks on the disk.
 
 use rocknet_io::confined_fs::FileKind;
 use rocknet_proto::semantics::safe_path::SafePath;
 use rocknet_proto::status::Status;
 
-use super::failure::Failure;
+use super::error::CgiError;
 use rocknet_files::look::Look;
 use rocknet_files::resolve;
 use rocknet_files::script::Script;
 use rocknet_files::tree::Tree;
 
-/// Folders below the one of programs in which they are looked for: each is a look at the disk.
+/// Maximum depth of a program below the folder of programs. Each level costs an access to the disk.
 const MAX_DEPTH: usize = 8;
-/// Any of the permissions to be executed: the user that it runs as may be another than ours.
-const EXECUTABLE: u32 = 0o111;
+/// Execute bits of owner, group and others. Any of them counts, because the program may run as another user.
+const EXECUTE_BITS: u32 = 0o111;
 
-/// `/cgi-bin/a.sh` of `/cgi-bin/a.sh/more`. What follows it may be what no file can have as its name.
-pub fn find(tree: &Tree, path: &str) -> Result<Script, Failure> {
-    let missing = || Failure::Status(Status::NOT_FOUND);
+/// Finds `/cgi-bin/a.sh` for `/cgi-bin/a.sh/more`. The rest may contain bytes that no file name can have.
+///
+/// # Errors
+///
+/// Returns the status of the response, or the path of a file that is not executable.
+pub fn find(tree: &Tree, path: &str) -> Result<Script, CgiError> {
+    let missing = || CgiError::Status(Status::NOT_FOUND);
     let look = Look::patient();
     let root = look
         .root(tree)
-        .map_err(|_| Failure::Status(Status::SERVICE_UNAVAILABLE))?;
+        .map_err(|_| CgiError::Status(Status::SERVICE_UNAVAILABLE))?;
     let folder = tree.programs().ok_or_else(missing)?;
     let rest = path.strip_prefix(folder).ok_or_else(missing)?;
     let ends = rest.match_indices('/').skip(1).map(|(at, _)| at).chain([rest.len()]);
@@ -31,14 +35,14 @@ pub fn find(tree: &Tree, path: &str) -> Result<Script, Failure> {
         if safe.has_dot_segment() || safe.is_directory() {
             return Err(missing());
         }
-        let opened = resolve::open(&look, &root, tree, &name.as_bytes()[1..]).map_err(Failure::Status)?;
+        let opened = resolve::open(&look, &root, tree, &name.as_bytes()[1..]).map_err(CgiError::Status)?;
         match opened.meta.kind {
             FileKind::Directory => {}
-            FileKind::File if opened.meta.mode & EXECUTABLE == 0 => {
-                return Err(Failure::NotExecutable(name.to_owned()));
+            FileKind::File if opened.meta.mode & EXECUTE_BITS == 0 => {
+                return Err(CgiError::NotExecutable(name.to_owned()));
             }
             FileKind::File => {
-                let root = resolve::whole(&look, tree).map_err(Failure::Status)?;
+                let root = resolve::whole(&look, tree).map_err(CgiError::Status)?;
                 return Ok(Script::new(&root, name, path_info));
             }
         }

@@ -1,10 +1,10 @@
-//! PHP: a script is found as a file is, and run by an application server that is told of it by FastCGI.
+//! Handler of PHP scripts: finds the script like a file and runs it in php-fpm by FastCGI.
 //!
 //! ```text
-//! Exchange and Script ─▶ gateway/variables.rs ─▶ gateway/conversation.rs ⇄ php-fpm ─▶ Response
+//! Exchange and Script ─▶ gateway/variables.rs ─▶ gateway/exchange.rs ⇄ php-fpm ─▶ Response
 //! ```
 
-mod cure;
+mod hint;
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use rocknet_config::model::{Host, Php};
 use rocknet_proto::cgi::StatusLine;
 use rocknet_proto::fastcgi::{self, Params};
 
-use crate::gateway::backend::{self, Backend};
-use crate::gateway::complaints::Complaints;
-use crate::gateway::conversation::Conversation;
+use crate::gateway::backend::{Backend, BackendAddress};
+use crate::gateway::error::BackendError;
+use crate::gateway::exchange::BackendExchange;
 use crate::gateway::request::BackendRequest;
-use crate::gateway::trouble::Trouble;
-use crate::gateway::variables::{self, Answerer};
-use crate::gateway::{Backends, answer};
-use crate::php::CONNECT;
+use crate::gateway::stderr::StderrLog;
+use crate::gateway::variables::{self, VariableSource};
+use crate::gateway::{Backends, response::build_response};
+use crate::php::CONNECT_TIMEOUT;
 use rocknet_files::script::Script;
 use rocknet_files::serve;
 use rocknet_files::tree::Tree;
@@ -29,31 +29,32 @@ use rocknet_handler::response::Response;
 use rocknet_handler::services::Services;
 use rocknet_handler::{Handler, HandlerFuture};
 
-/// Connections at rest to one php-fpm: as many as a busy second leaves behind. Each holds a process, but gives it back to
-/// whoever wants a new connection, and is closed when nobody has used it for a second.
+/// Maximum number of idle connections to one php-fpm: as many as a busy second leaves. Each holds a process, which it
+/// gives up when a new connection is opened, and after one second without use.
 const MAX_IDLE: usize = 32;
 
-/// Returns the backend that runs the scripts of a route.
+/// Returns the back end that runs the scripts of a route.
 pub fn backend(php: &Php, backends: &Backends) -> Arc<Backend> {
-    backends.of(&match php {
-        Php::External(host) => backend::Place {
+    backends.backend(&match php {
+        Php::External(host) => BackendAddress {
             host: host.clone(),
-            own: None,
+            own_php: None,
         },
-        Php::Managed { version, socket } => backend::Place {
+        Php::Managed { version, socket } => BackendAddress {
             host: Host::Unix(socket.clone()),
-            own: Some(*version),
+            own_php: Some(*version),
         },
     })
 }
 
-/// Runs the scripts of a tree; other paths lead to its files.
+/// Handler that runs the scripts of a tree and serves its other files.
 pub struct PhpHandler {
     tree: Arc<Tree>,
     backend: Arc<Backend>,
 }
 
 impl PhpHandler {
+    /// Creates a handler for the tree, whose scripts run in `backend`.
     pub fn new(tree: Arc<Tree>, backend: Arc<Backend>) -> PhpHandler {
         PhpHandler { tree, backend }
     }
@@ -66,12 +67,12 @@ impl Handler for PhpHandler {
             serve::leave_files(&mut exchange);
             let script = match serve::script(&tree, &exchange).await {
                 Ok(script) => script,
-                Err(answer) => return answer,
+                Err(response) => return response,
             };
             let (services, route) = (Rc::clone(&exchange.services), Arc::clone(&exchange.route));
-            match try_answer(&services, &backend, &script, exchange, &route.label.site).await {
+            match try_handle(&services, &backend, &script, exchange, &route.label.site).await {
                 Ok(response) => response,
-                Err(trouble) => cure::tell(&trouble, &backend, &script.name, &route.label),
+                Err(error) => hint::error_response(&error, &backend, &script.name, &route.label),
             }
             .into()
         })
@@ -86,22 +87,22 @@ impl Handler for PhpHandler {
     }
 }
 
-async fn try_answer(
+async fn try_handle(
     services: &Rc<Services>,
     backend: &Arc<Backend>,
     script: &Script,
     exchange: Exchange,
     site: &str,
-) -> Result<Response, Trouble> {
+) -> Result<Response, BackendError> {
     let mut received = BackendRequest::receive(exchange).await?;
-    let (content, length) = (received.take_body(), received.body_length);
-    let (view, place) = (received.exchange.request.view(), received.place());
+    let (body, length) = (received.take_body(), received.body_length);
+    let (view, context) = (received.exchange.request.view(), received.context());
     let records = || {
         let mut records = Vec::with_capacity(RECORDS);
         fastcgi::begin(&mut records, true);
         let mut params = Params::new(&mut records);
-        let written = variables::write(&mut params, &view, Answerer::Script(script), &place, length);
-        written.map_err(Trouble::Request)?;
+        let written = variables::write(&mut params, &view, VariableSource::Script(script), &context, length);
+        written.map_err(BackendError::Request)?;
         params.finish();
         Ok(records)
     };
@@ -111,22 +112,27 @@ async fn try_answer(
     let deadline = services.wheel.deadline();
     deadline.set(ticks);
 
-    // php-fpm may close a kept connection at any moment, so it carries only requests that may be sent again.
+    // php-fpm may close an idle connection at any moment, so it carries only requests that may be repeated.
     let repeatable = received.is_repeatable();
-    let complaints = || Complaints::new("PHP", site, &script.name);
-    if let Some(connected) = repeatable.then(|| backend.kept()).flatten() {
-        let conversation = Conversation::by_records(services, connected, std::mem::take(&mut written), complaints());
-        let conversation = conversation.kept_by(backend, MAX_IDLE);
-        match conversation.hold(RequestBody::empty(), &deadline, ticks).await {
-            Err(Trouble::Unheard) => written = records()?,
-            conversation => return answer::response(conversation?, view.method, StatusLine::Refused),
+    let stderr_log = || StderrLog::new("PHP", site, &script.name);
+    if let Some(connection) = repeatable.then(|| backend.take_idle()).flatten() {
+        let backend_exchange =
+            BackendExchange::fastcgi(services, connection, std::mem::take(&mut written), stderr_log());
+        let backend_exchange = backend_exchange.keep_alive(backend, MAX_IDLE);
+        match backend_exchange
+            .run_until_head(RequestBody::empty(), &deadline, ticks)
+            .await
+        {
+            Err(BackendError::StaleConnection) => written = records()?,
+            backend_exchange => return build_response(backend_exchange?, view.method, StatusLine::Refused),
         }
     }
-    let connected = backend.connect(services, CONNECT, true).await?;
-    let conversation = Conversation::by_records(services, connected, written, complaints()).kept_by(backend, MAX_IDLE);
-    let conversation = conversation.hold(content, &deadline, ticks).await?;
-    answer::response(conversation, view.method, StatusLine::Refused)
+    let connection = backend.connect(services, CONNECT_TIMEOUT, true).await?;
+    let backend_exchange =
+        BackendExchange::fastcgi(services, connection, written, stderr_log()).keep_alive(backend, MAX_IDLE);
+    let backend_exchange = backend_exchange.run_until_head(body, &deadline, ticks).await?;
+    build_response(backend_exchange, view.method, StatusLine::Refused)
 }
 
-/// The usual size of a request with its variables.
+/// Usual size in bytes of a request with its variables.
 const RECORDS: usize = 2048;

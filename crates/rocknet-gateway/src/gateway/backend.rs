@@ -1,9 +1,10 @@
-//! One application server and the connections to it: those in use are counted, those at rest are kept for the next.
+//! A back end (application server) and its connections: counts the requests in flight and keeps idle connections for
+//! reuse.
 //!
-//! What is kept is shared by all workers. A connection at rest holds one process of php-fpm, of which there may be five:
-//! if each worker kept its own, processes would wait for workers that are idle while others wait for a process. For the same
-//! reason none is kept while a new one waits to be heard for long: its request may be waiting for that very process, and
-//! those who come later would pass it on the connections that are kept.
+//! All workers share the idle connections. An idle connection holds one process of php-fpm, and a pool may have only
+//! five. If each worker kept its own, processes would be held by idle workers while other workers wait for a process.
+//! For the same reason no connection is kept while a new connection has waited long for its first byte: its request may
+//! wait for that very process, and later requests would overtake it on the kept connections.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -15,317 +16,337 @@ use std::time::Duration;
 use rocknet_config::model::{Host, PhpVersion};
 use rocknet_io::epoll::ParkedConnection;
 
+use super::error::BackendError;
 use super::socket::{Lookups, Socket};
-use super::trouble::Trouble;
-use crate::php::Sockets;
+use crate::php::PhpSockets;
 use rocknet_handler::breaker::{Breaker, Rules};
 use rocknet_handler::clock::TimeSource;
 use rocknet_handler::services::Services;
 
-/// Requests that are with one application server, or on their way to it. php-fpm has a queue of 511; what is beyond waits
-/// here, and each holds a descriptor.
+/// Maximum number of requests in flight to one back end. php-fpm has a backlog of 511; further requests wait here, and
+/// each holds a descriptor.
 const MAX_REQUESTS: usize = 1024;
-/// A new connection that has not been heard for so long waits for a process, most likely: one that is free answers a quick
-/// page sooner, and where pages are slow, a connection more costs nothing that counts.
-const UNHEARD_MS: u64 = 20;
-/// One that was reached in this time and is gone is being started again, most likely: that is waited for.
+/// Time in milliseconds without a byte after which a new connection most likely waits for a process. A free process
+/// responds to a quick page sooner; where pages are slow, another connection costs nothing that counts.
+const PENDING_MS: u64 = 20;
+/// A back end that was reached within this time and refuses connections is most likely being restarted, so `connect`
+/// retries.
 const RESTART_MS: u64 = 10_000;
 
+/// A back end with its idle connections, its pending connections and its circuit breaker.
 pub struct Backend {
-    place: Place,
-    /// Connections at rest in all backends of the server.
-    resting: Arc<AtomicUsize>,
-    /// What is known of the PHP that RockNet starts itself.
-    php: Arc<Sockets>,
+    address: BackendAddress,
+    /// Number of idle connections of all back ends of the server.
+    idle_count: Arc<AtomicUsize>,
+    /// States of the PHP sockets that RockNet runs itself.
+    php: Arc<PhpSockets>,
     lookups: Lookups,
     time: TimeSource,
+    /// Idle connections, the oldest first, each with the uptime in milliseconds at which it became idle.
     idle: Mutex<VecDeque<(ParkedConnection, u64)>>,
-    /// New connections of which nothing was heard yet, in their order, and since when.
-    unheard: Mutex<BTreeMap<u64, u64>>,
+    /// New connections that have not received a byte: number, and uptime in milliseconds at which each was opened.
+    pending: Mutex<BTreeMap<u64, u64>>,
     next: AtomicU64,
+    /// Number of requests in flight.
     requests: AtomicUsize,
-    /// `breaker` remembers something: nobody needs its lock before.
-    is_doubted: AtomicBool,
+    /// `breaker` has counted a failure. Until then its lock is not taken.
+    breaker_has_state: AtomicBool,
     breaker: Mutex<Breaker>,
-    /// Set when it answers, for whoever restarts the PHP that RockNet runs itself.
-    answered: Option<Arc<AtomicBool>>,
-    /// When it was reached the last time, in milliseconds of uptime, with one added so that 0 means never.
-    reached_ms: AtomicU64,
+    /// Set by the first response; the PHP supervisor reads it before it restarts php-fpm.
+    responded: Option<Arc<AtomicBool>>,
+    /// Uptime in milliseconds of the last successful connection, plus one; 0: never.
+    last_reached_ms: AtomicU64,
 }
 
-/// Where an application listens.
+/// Address of a back end.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct BackendAddress {
+    /// Socket file or TCP address.
     pub host: Host,
-    /// It is PHP, and RockNet runs it.
-    pub own: Option<PhpVersion>,
+    /// Version of a PHP that RockNet runs itself.
+    pub own_php: Option<PhpVersion>,
 }
 
-/// As it is written.
-impl fmt::Display for Place {
+/// Formats the address as the configuration writes it.
+impl fmt::Display for BackendAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.own {
+        match self.own_php {
             Some(version) => version.fmt(f),
             None => self.host.fmt(f),
         }
     }
 }
 
-/// Counts a request for as long as it lives.
-pub struct Counted(Arc<Backend>);
+/// Counts a request as in flight until it is dropped.
+pub struct InFlightGuard(Arc<Backend>);
 
-impl Counted {
+impl InFlightGuard {
+    /// Returns the back end of the request.
     pub fn backend(&self) -> &Backend {
         &self.0
     }
 }
 
-impl Drop for Counted {
+impl Drop for InFlightGuard {
     fn drop(&mut self) {
         self.0.requests.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// A new connection, until something is heard of it.
-pub struct Unheard {
+/// Marks a new connection as pending until its first byte is received.
+pub struct PendingConnection {
     backend: Arc<Backend>,
     number: u64,
 }
 
-impl Unheard {
-    /// The first of an answer has come.
-    pub fn heard(self) {
-        if let Some(answered) = &self.backend.answered {
-            answered.store(true, Ordering::Relaxed);
+impl PendingConnection {
+    /// Called when the first bytes of a response have been received.
+    pub fn response_received(self) {
+        if let Some(responded) = &self.backend.responded {
+            responded.store(true, Ordering::Relaxed);
         }
     }
 }
 
-impl Drop for Unheard {
+impl Drop for PendingConnection {
     fn drop(&mut self) {
-        lock(&self.backend.unheard).remove(&self.number);
+        lock(&self.backend.pending).remove(&self.number);
     }
 }
 
 /// A connection in use.
-pub struct Connected {
+pub struct BackendConnection {
+    /// The connection, or the pipes of a program.
     pub socket: Socket,
+    /// The connection was opened for this request, not taken from the idle ones.
     pub is_new: bool,
-    /// Dropped when something is heard.
-    pub unheard: Option<Unheard>,
-    /// Counts for as long as it lives; a program is counted elsewhere.
-    pub place: Option<Counted>,
+    /// Dropped when the first bytes are received.
+    pub pending: Option<PendingConnection>,
+    /// Counts the request. `None` for a CGI program, which is counted by its permit.
+    pub in_flight: Option<InFlightGuard>,
 }
 
 impl Backend {
     pub(super) fn new(
-        place: Place,
-        resting: &Arc<AtomicUsize>,
-        php: &Arc<Sockets>,
+        address: BackendAddress,
+        idle_count: &Arc<AtomicUsize>,
+        php: &Arc<PhpSockets>,
         lookups: &Lookups,
         time: &TimeSource,
     ) -> Backend {
-        let answered = match (&place.host, place.own) {
-            (Host::Unix(socket), Some(_)) => Some(php.answered(socket)),
+        let responded = match (&address.host, address.own_php) {
+            (Host::Unix(socket), Some(_)) => Some(php.responded(socket)),
             _ => None,
         };
         Backend {
-            answered,
-            place,
-            resting: Arc::clone(resting),
+            responded,
+            address,
+            idle_count: Arc::clone(idle_count),
             php: Arc::clone(php),
             lookups: lookups.clone(),
             time: time.clone(),
             idle: Mutex::default(),
-            unheard: Mutex::default(),
+            pending: Mutex::default(),
             next: AtomicU64::new(0),
-            is_doubted: AtomicBool::new(false),
+            breaker_has_state: AtomicBool::new(false),
             breaker: Mutex::default(),
             requests: AtomicUsize::new(0),
-            reached_ms: AtomicU64::new(0),
+            last_reached_ms: AtomicU64::new(0),
         }
     }
 
-    pub fn place(&self) -> &Place {
-        &self.place
+    /// Returns the address of the back end.
+    pub fn address(&self) -> &BackendAddress {
+        &self.address
     }
 
-    /// What keeps the PHP that RockNet starts itself from running.
-    pub fn own_trouble(&self) -> Option<String> {
-        match (&self.place.host, self.place.own) {
-            (Host::Unix(socket), Some(_)) => self.php.trouble(socket),
+    /// Returns why a PHP that RockNet runs itself is down; `None` if it runs or is another back end.
+    pub fn own_failure(&self) -> Option<String> {
+        match (&self.address.host, self.address.own_php) {
+            (Host::Unix(socket), Some(_)) => self.php.failure(socket),
             _ => None,
         }
     }
 
-    /// Requests that are with it, or on their way.
+    /// Returns the number of requests in flight.
     pub fn load(&self) -> usize {
         self.requests.load(Ordering::Relaxed)
     }
 
-    /// A connection that was kept and still stands.
-    pub fn kept(self: &Arc<Backend>) -> Option<Connected> {
+    /// Takes an idle connection that is still open.
+    pub fn take_idle(self: &Arc<Backend>) -> Option<BackendConnection> {
         loop {
-            // The youngest first: the older ones may go when there is little to do.
+            // The youngest first, so that the older ones expire when load is low.
             let (idle, _) = lock(&self.idle).pop_back()?;
-            self.resting.fetch_sub(1, Ordering::Relaxed);
+            self.idle_count.fetch_sub(1, Ordering::Relaxed);
             if let Some(link) = idle.resume() {
-                return Some(Connected {
+                return Some(BackendConnection {
                     socket: Socket::Server(link),
                     is_new: false,
-                    unheard: None,
-                    place: Some(self.enter().ok()?),
+                    pending: None,
+                    in_flight: Some(self.begin_request().ok()?),
                 });
             }
         }
     }
 
-    fn kept_longest(&self) -> Option<ParkedConnection> {
+    fn take_oldest_idle(&self) -> Option<ParkedConnection> {
         let (idle, _) = lock(&self.idle).pop_front()?;
-        self.resting.fetch_sub(1, Ordering::Relaxed);
+        self.idle_count.fetch_sub(1, Ordering::Relaxed);
         Some(idle)
     }
 
-    /// Keeps a connection whose request is over, unless `most` are kept or somebody waits for what it holds.
-    pub fn keep(&self, connected: Connected, most: usize) {
-        let Connected { socket, place, .. } = connected;
-        drop(place);
+    /// Keeps a connection whose request is complete. Closes it if `max_idle` are kept already, or if a pending
+    /// connection may wait for the process that it holds.
+    pub fn put_idle(&self, connection: BackendConnection, max_idle: usize) {
+        let BackendConnection { socket, in_flight, .. } = connection;
+        drop(in_flight);
         let now = self.time.uptime_ms();
-        self.reached_ms.store(now + 1, Ordering::Relaxed);
-        let oldest = lock(&self.unheard).first_key_value().map(|(_, since)| *since);
-        if oldest.is_some_and(|since| now.saturating_sub(since) >= UNHEARD_MS) {
+        self.last_reached_ms.store(now + 1, Ordering::Relaxed);
+        let oldest = lock(&self.pending).first_key_value().map(|(_, since)| *since);
+        if oldest.is_some_and(|since| now.saturating_sub(since) >= PENDING_MS) {
             return;
         }
-        let Some(resting) = socket.rest() else { return };
+        let Some(resting) = socket.into_idle() else { return };
         let mut all = lock(&self.idle);
-        if all.len() < most {
+        if all.len() < max_idle {
             all.push_back((resting, now));
-            self.resting.fetch_add(1, Ordering::Relaxed);
+            self.idle_count.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// A new connection. Where there is no other application to turn to, one that is full or is being started again is
-    /// `waited` for.
+    /// Opens a new connection within `timeout`. With `may_wait`, a back end that is full or being restarted is retried
+    /// until then; a caller that has other back ends passes `false`.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`BackendError::Full`] or [`BackendError::Unreachable`]. No byte of the request has been sent then.
     pub async fn connect(
         self: &Arc<Backend>,
         services: &Services,
-        patience: Duration,
-        waited: bool,
-    ) -> Result<Connected, Trouble> {
-        let place = self.enter()?;
-        // A new one wants a process. One that rests gives its own, or all could rest while this one waits.
-        drop(self.kept_longest());
+        timeout: Duration,
+        may_wait: bool,
+    ) -> Result<BackendConnection, BackendError> {
+        let in_flight = self.begin_request()?;
+        // A new connection needs a process. The oldest idle one gives up its own; otherwise idle connections could hold
+        // all processes while this one waits.
+        drop(self.take_oldest_idle());
         let wheel = &services.wheel;
         let (deadline, pause) = (wheel.deadline(), wheel.deadline());
-        deadline.set(wheel.ticks(patience));
+        deadline.set(wheel.ticks(timeout));
         let connect = async || {
             services.connect_limiter.acquire().await;
-            Socket::connect(&self.place.host, &self.lookups).await
+            Socket::connect(&self.address.host, &self.lookups).await
         };
-        // What came of it before tells more than that the time is over.
+        // An earlier error explains more than the timeout.
         let mut refused = None;
         loop {
             let connected = match deadline.within(connect()).await {
                 Some(connected) => connected,
                 None => {
                     let error = refused.take().unwrap_or_else(|| ErrorKind::TimedOut.into());
-                    return Err(past_time(error));
+                    return Err(connect_error(error));
                 }
             };
             let error = match connected {
                 Ok(socket) => {
-                    self.reached_ms.store(self.time.uptime_ms() + 1, Ordering::Relaxed);
-                    return Ok(Connected {
+                    self.last_reached_ms.store(self.time.uptime_ms() + 1, Ordering::Relaxed);
+                    return Ok(BackendConnection {
                         socket,
                         is_new: true,
-                        unheard: Some(self.unheard()),
-                        place: Some(place),
+                        pending: Some(self.pending()),
+                        in_flight: Some(in_flight),
                     });
                 }
                 Err(error) => error,
             };
-            if !waited || !self.may_come(&error) {
-                return Err(past_time(error));
+            if !may_wait || !self.is_worth_retrying(&error) {
+                return Err(connect_error(error));
             }
             pause.set(1);
             if deadline.within(pause.past()).await.is_none() {
-                return Err(past_time(error));
+                return Err(connect_error(error));
             }
             refused = Some(error);
         }
     }
 
-    fn unheard(self: &Arc<Backend>) -> Unheard {
+    fn pending(self: &Arc<Backend>) -> PendingConnection {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        lock(&self.unheard).insert(number, self.time.uptime_ms());
+        lock(&self.pending).insert(number, self.time.uptime_ms());
         let backend = Arc::clone(self);
-        Unheard { backend, number }
+        PendingConnection { backend, number }
     }
 
-    fn enter(self: &Arc<Backend>) -> Result<Counted, Trouble> {
+    fn begin_request(self: &Arc<Backend>) -> Result<InFlightGuard, BackendError> {
         let before = self.requests.fetch_add(1, Ordering::Relaxed);
-        // Counted already, so that leaving it counts it down.
-        let place = Counted(Arc::clone(self));
+        // Created before the check, so that its drop undoes the increment.
+        let in_flight = InFlightGuard(Arc::clone(self));
         if before < MAX_REQUESTS {
-            Ok(place)
+            Ok(in_flight)
         } else {
-            Err(Trouble::Full)
+            Err(BackendError::Full)
         }
     }
 
-    /// Whether it is worth trying again a moment later.
-    fn may_come(&self, error: &io::Error) -> bool {
+    /// Returns whether another attempt to connect may succeed a moment later.
+    fn is_worth_retrying(&self, error: &io::Error) -> bool {
         match error.kind() {
-            // A socket file says so when its queue is full.
+            // `EAGAIN`: the backlog of a Unix socket is full.
             ErrorKind::WouldBlock => true,
             ErrorKind::NotFound | ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset => {
-                // Our own is being started, unless that is known to have failed.
-                if self.place.own.is_some() {
-                    return self.own_trouble().is_none();
+                // A PHP of RockNet's own is being started, unless the start has failed.
+                if self.address.own_php.is_some() {
+                    return self.own_failure().is_none();
                 }
-                let reached = self.reached_ms.load(Ordering::Relaxed);
+                let reached = self.last_reached_ms.load(Ordering::Relaxed);
                 reached != 0 && self.time.uptime_ms().saturating_sub(reached) < RESTART_MS
             }
             _ => false,
         }
     }
 
-    /// Whether its answers give no reason to leave it alone.
+    /// Returns whether the circuit breaker lets a request through.
     pub fn admits(&self, now_ms: u64) -> bool {
-        !self.is_doubted.load(Ordering::Relaxed) || lock(&self.breaker).admits(now_ms)
+        !self.breaker_has_state.load(Ordering::Relaxed) || lock(&self.breaker).admits(now_ms)
     }
 
-    /// A request goes there.
+    /// Called when a request is sent to the back end.
     pub fn begin(&self, now_ms: u64, rules: Rules) {
-        if self.is_doubted.load(Ordering::Relaxed) {
+        if self.breaker_has_state.load(Ordering::Relaxed) {
             lock(&self.breaker).begin(now_ms, rules);
         }
     }
 
-    /// An answer has begun.
+    /// Called when a response has begun; closes the circuit breaker.
     pub fn succeeded(&self) {
-        if self.is_doubted.load(Ordering::Relaxed) {
+        if self.breaker_has_state.load(Ordering::Relaxed) {
             if lock(&self.breaker).succeeded() {
-                tracing::info!(application = %self.place, "answers again");
+                tracing::info!(application = %self.address, "responds again");
             }
-            self.is_doubted.store(false, Ordering::Relaxed);
+            self.breaker_has_state.store(false, Ordering::Relaxed);
         }
     }
 
-    /// There was none.
+    /// Called when a request has failed; may open the circuit breaker.
     pub fn failed(&self, now_ms: u64, rules: Rules) {
         let mut breaker = lock(&self.breaker);
         if breaker.failed(now_ms, rules) {
-            tracing::warn!(application = %self.place, "failed {} times, and is left alone for a while", rules.fails);
+            tracing::warn!(
+                application = %self.address,
+                "failed {} times and is out of rotation for {} ms: see its log",
+                rules.fails,
+                rules.window_ms
+            );
         }
-        self.is_doubted.store(!breaker.is_closed(), Ordering::Relaxed);
+        self.breaker_has_state.store(!breaker.is_closed(), Ordering::Relaxed);
     }
 
     pub(super) fn close_idle(&self, is_old: impl Fn(u64) -> bool) {
         let mut idle = lock(&self.idle);
         let before = idle.len();
         idle.retain(|(_, since)| !is_old(*since));
-        self.resting.fetch_sub(before - idle.len(), Ordering::Relaxed);
+        self.idle_count.fetch_sub(before - idle.len(), Ordering::Relaxed);
     }
 }
 
@@ -335,15 +356,15 @@ impl Drop for Backend {
     }
 }
 
-/// Why there was no connection all the time.
-fn past_time(error: io::Error) -> Trouble {
+/// Converts the last error of `connect`.
+fn connect_error(error: io::Error) -> BackendError {
     match error.kind() {
-        ErrorKind::WouldBlock => Trouble::Full,
-        _ => Trouble::Unreachable(error),
+        ErrorKind::WouldBlock => BackendError::Full,
+        _ => BackendError::Unreachable(error),
     }
 }
 
-/// Nothing that can panic runs while one of these is locked.
+/// Locks the mutex. Poisoning is ignored, because no code that can panic runs while it is locked.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

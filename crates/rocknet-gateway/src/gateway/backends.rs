@@ -1,71 +1,75 @@
-//! The registry of the application servers that one server uses, shared by its configurations.
+//! Registry of the back ends of one server, shared by its configurations.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use super::backend::{Backend, Place};
+use super::backend::{Backend, BackendAddress};
 use super::socket::Lookups;
-use crate::php::Sockets;
+use crate::php::PhpSockets;
 use rocknet_handler::clock::TimeSource;
 
-/// A connection that rests longer gives its process back. Under load none rests so long.
+/// Time in milliseconds after which an idle connection is closed, so that its process is free again. Under load no
+/// connection is idle so long.
 const IDLE_MS: u64 = 1000;
 
+/// Registry of back ends.
 pub struct Backends {
-    /// Those in use by some snapshot.
-    all: Mutex<BTreeMap<Place, Weak<Backend>>>,
-    /// Connections at rest in all of them. Mostly there are none, and then nothing has to be looked at.
-    resting: Arc<AtomicUsize>,
-    php: Arc<Sockets>,
+    /// Back ends that some snapshot uses.
+    all: Mutex<BTreeMap<BackendAddress, Weak<Backend>>>,
+    /// Number of idle connections of all back ends. It is mostly 0, and then no back end has to be checked.
+    idle_count: Arc<AtomicUsize>,
+    php: Arc<PhpSockets>,
     lookups: Lookups,
     time: TimeSource,
 }
 
 impl Backends {
-    pub fn new(php: Arc<Sockets>, time: TimeSource) -> Backends {
+    /// Creates an empty registry. `php`: states of the PHP sockets that the server runs itself.
+    pub fn new(php: Arc<PhpSockets>, time: TimeSource) -> Backends {
         Backends {
             all: Mutex::default(),
-            resting: Arc::default(),
+            idle_count: Arc::default(),
             lookups: Lookups::default(),
             php,
             time,
         }
     }
 
-    /// Returns the backend at a place. Routes of one configuration and of the next share it.
-    pub fn of(&self, place: &Place) -> Arc<Backend> {
+    /// Returns the back end at an address. Routes of one configuration and of the next share it.
+    pub fn backend(&self, address: &BackendAddress) -> Arc<Backend> {
         let mut all = self.lock();
-        if let Some(backend) = all.get(place).and_then(Weak::upgrade) {
+        if let Some(backend) = all.get(address).and_then(Weak::upgrade) {
             return backend;
         }
         all.retain(|_, backend| backend.strong_count() > 0);
         let backend = Arc::new(Backend::new(
-            place.clone(),
-            &self.resting,
+            address.clone(),
+            &self.idle_count,
             &self.php,
             &self.lookups,
             &self.time,
         ));
-        all.insert(place.clone(), Arc::downgrade(&backend));
+        all.insert(address.clone(), Arc::downgrade(&backend));
         backend
     }
 
-    /// Closes connections that have rested too long. Called by each worker at each tick.
+    /// Closes connections that have been idle too long. Called by each worker at each tick.
     pub fn tick(&self) {
-        if self.resting.load(Ordering::Relaxed) > 0 {
+        if self.idle_count.load(Ordering::Relaxed) > 0 {
             let now = self.time.uptime_ms();
-            self.close_all(|since| now.saturating_sub(since) >= IDLE_MS);
+            self.close_idle_connections(|since| now.saturating_sub(since) >= IDLE_MS);
         }
     }
 
-    /// Closes connections at rest. Called by a worker that ticks no more: the others would do it if there were any.
-    pub fn rest(&self) {
-        self.close_all(|_| true);
+    /// Closes all idle connections. Called by a worker that stops ticking, because no other worker may be left to do
+    /// it.
+    pub fn close_all_idle(&self) {
+        self.close_idle_connections(|_| true);
     }
 
-    fn close_all(&self, is_old: impl Fn(u64) -> bool) {
-        if self.resting.load(Ordering::Relaxed) == 0 {
+    fn close_idle_connections(&self, is_old: impl Fn(u64) -> bool) {
+        if self.idle_count.load(Ordering::Relaxed) == 0 {
             return;
         }
         let all: Vec<Arc<Backend>> = self.lock().values().filter_map(Weak::upgrade).collect();
@@ -74,8 +78,8 @@ impl Backends {
         }
     }
 
-    /// Nothing that can panic runs while it is locked.
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Place, Weak<Backend>>> {
+    /// Locks the registry. Poisoning is ignored, because no code that can panic runs while it is locked.
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<BackendAddress, Weak<Backend>>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

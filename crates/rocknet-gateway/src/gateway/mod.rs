@@ -1,20 +1,20 @@
-//! What handlers share that have an application answer: PHP, FastCGI, SCGI, uwsgi, and programs of CGI.
+//! Parts shared by the handlers of PHP, FastCGI, SCGI, uwsgi and CGI.
 //!
 //! ```text
-//! Exchange ─▶ request.rs: its body, received ─▶ variables.rs ─▶ conversation.rs ⇄ socket.rs    one of backend.rs, kept open or new,
-//!                                                              │                         or a program
-//!                                            Response ◀─ answer.rs: status and fields, and the content as it comes
+//! Exchange ─▶ request.rs: receives the body ─▶ variables.rs ─▶ exchange.rs ⇄ socket.rs: a connection of backend.rs,
+//!                                                                 │                    idle or new, or a CGI program
+//!                        Response ◀─ response.rs: status, fields and the body as it arrives
 //! ```
 
-pub mod answer;
 pub mod backend;
 mod backends;
-pub mod complaints;
-pub mod conversation;
-pub mod program;
+pub mod cgi_program;
+pub mod error;
+pub mod exchange;
 pub mod request;
+pub mod response;
 pub mod socket;
-pub mod trouble;
+pub mod stderr;
 pub mod variables;
 
 pub use self::backends::Backends;

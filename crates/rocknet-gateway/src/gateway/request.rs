@@ -1,10 +1,10 @@
-//! A request as back ends get it: its body is received, and its facts stand ready for variables.
+//! A request prepared for a back end: with its body received, and with the context of its variables.
 
 use rocknet_proto::fields::Known;
 use rocknet_proto::method::Method;
 
-use super::trouble::Trouble;
-use super::variables::Place;
+use super::error::BackendError;
+use super::variables::RequestContext;
 use rocknet_handler::exchange::{Exchange, RequestBody};
 use rocknet_handler::spool::SpoolWriter;
 
@@ -18,13 +18,13 @@ pub struct BackendRequest {
 }
 
 impl BackendRequest {
-    /// Receives the whole request body. So a slow client never holds a process of an application, and every application knows
-    /// the length before the first byte.
+    /// Receives the whole request body. Therefore a slow client never holds a process of an application, and every
+    /// application gets the length before the first byte.
     ///
     /// # Errors
     ///
-    /// The client has not sent all of it, or it could not be kept.
-    pub async fn receive(mut exchange: Exchange) -> Result<BackendRequest, Trouble> {
+    /// Returns an error if the client does not send the whole body, or if the body cannot be stored.
+    pub async fn receive(mut exchange: Exchange) -> Result<BackendRequest, BackendError> {
         let mut body = std::mem::replace(&mut exchange.body, RequestBody::empty());
         let mut body_length = None;
         if !body.is_empty() {
@@ -32,7 +32,7 @@ impl BackendRequest {
             let bounds = route.server.spool.clone();
             let spool = SpoolWriter::new(&exchange.services.spool, bounds, route.body_memory, route.priority);
             // Boxed, because most requests have no body, and the future of each would be larger.
-            body_length = Some(Box::pin(body.spool(spool)).await.map_err(Trouble::Content)?);
+            body_length = Some(Box::pin(body.spool(spool)).await.map_err(BackendError::RequestBody)?);
         }
         Ok(BackendRequest {
             exchange,
@@ -41,12 +41,13 @@ impl BackendRequest {
         })
     }
 
+    /// Takes the request body out of the request.
     pub fn take_body(&mut self) -> RequestBody {
         std::mem::replace(&mut self.body, RequestBody::empty())
     }
 
-    /// Returns the facts that variables are made of, beside the request itself.
-    pub fn place(&self) -> Place<'_> {
+    /// Returns the data for the variables that the request head does not have.
+    pub fn context(&self) -> RequestContext<'_> {
         let Exchange {
             services,
             route,
@@ -55,7 +56,7 @@ impl BackendRequest {
             user,
             ..
         } = &self.exchange;
-        Place {
+        RequestContext {
             site: &route.label.site,
             address: &services.address,
             client: *client,
@@ -64,15 +65,16 @@ impl BackendRequest {
         }
     }
 
-    /// Returns true if the request may be sent once more where a connection is lost before its response begins: nobody knows
-    /// then whether the back end has acted on it.
+    /// Returns whether the request may be sent again after its connection is lost before the response begins. It is
+    /// then unknown whether the back end has processed the request.
     pub fn is_repeatable(&self) -> bool {
         let view = self.exchange.request.view();
         let has_length = view.fields.get(Known::ContentLength).is_some();
         matches!(view.method, Method::Get | Method::Head) && !has_length && self.body_length.is_none()
     }
 
-    /// Returns the ticks until a response has to be there: one less than the protocol waits, which would respond with 503.
+    /// Returns the number of ticks within which the response must begin: one less than the connection waits, which
+    /// would respond with 503.
     pub fn response_ticks(&self) -> u32 {
         let Exchange { services, route, .. } = &self.exchange;
         services.wheel.ticks(route.answer_timeout).saturating_sub(1)

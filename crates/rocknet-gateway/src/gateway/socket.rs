@@ -1,4 +1,4 @@
-//! A connection to an application server, over a socket file or TCP.
+//! A connection to a back end: a Unix socket, TCP, or the pipes of a CGI program.
 
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -14,32 +14,38 @@ use tokio::io::{AsyncRead, ReadBuf};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
-use crate::gateway::program::Program;
+use crate::gateway::cgi_program::CgiProgram;
 use rocknet_handler::port_exhaustion;
 
-/// Names that are looked up at once, for all workers. Each takes a thread for as long as the system asks about, which may be
-/// half a minute, and nothing cuts that short for a request that has been given up.
-const LOOKUPS: usize = 16;
+/// Maximum number of concurrent name lookups of all workers. Each occupies a thread until the system's resolver
+/// returns, which may take half a minute, and cannot be cancelled when its request is given up.
+const MAX_LOOKUPS: usize = 16;
 
-/// The lookups that the applications of one server may have under way. All clones count together.
+/// Permits for concurrent name lookups of one server. Clones share them.
 #[derive(Clone)]
 pub struct Lookups(Arc<Semaphore>);
 
 impl Default for Lookups {
     fn default() -> Lookups {
-        Lookups(Arc::new(Semaphore::new(LOOKUPS)))
+        Lookups(Arc::new(Semaphore::new(MAX_LOOKUPS)))
     }
 }
 
+/// A connection to a back end, or the pipes of a program.
 pub enum Socket {
-    /// A server, at a socket file or an address. Heard by the runtime's own events, also where a ring drives the rest: there
-    /// too another worker may take it over.
+    /// A connection over a Unix socket or TCP. It is driven by the runtime's epoll also with the io_uring back end, so
+    /// that another worker can take it over.
     Server(EpollStream),
     /// A program that was started for one request.
-    Program(Box<Program>),
+    Program(Box<CgiProgram>),
 }
 
 impl Socket {
+    /// Connects to a socket file or an address. A name is looked up first, and its addresses are tried in order.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the system; for a name, that of the last address.
     pub async fn connect(host: &Host, lookups: &Lookups) -> io::Result<Socket> {
         let link = match host {
             Host::Unix(path) => EpollStream::connect_to_file(path).await?,
@@ -49,20 +55,21 @@ impl Socket {
         Ok(Socket::Server(link))
     }
 
+    /// Receives bytes; empty at the end of the stream.
     pub fn poll_recv<'b>(&mut self, context: &mut Context<'_>, buffer: &'b mut [u8]) -> Poll<io::Result<Received<'b>>> {
         match self {
             Socket::Server(link) => link.poll_recv(context, buffer),
             Socket::Program(program) => {
                 let mut read = ReadBuf::new(buffer);
-                ready!(Pin::new(&mut program.output).poll_read(context, &mut read))?;
+                ready!(Pin::new(&mut program.stdout).poll_read(context, &mut read))?;
                 let length = read.filled().len();
                 Poll::Ready(Ok(Received::Borrowed(&buffer[..length])))
             }
         }
     }
 
-    /// Takes what is in the queue. Ready when that is empty; but what was taken may come back into it: this is to be called
-    /// before anything else each time, and [`Socket::has_left`] tells when there is no more of that.
+    /// Accepts the bytes of the queue; ready when it is empty. Accepted bytes that the system does not take return to
+    /// the queue. Therefore this must be called first each time, until [`Socket::is_flushed`] returns true.
     pub fn poll_send(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>> {
         match self {
             Socket::Server(link) => {
@@ -79,46 +86,47 @@ impl Socket {
         }
     }
 
-    /// Whether all that was taken has left. What has not is in the queue again, and is to be sent first.
-    pub fn has_left(&mut self, queue: &mut SendQueue) -> bool {
+    /// Returns whether all accepted bytes have been sent. Unsent bytes are put back at the front of the queue.
+    pub fn is_flushed(&mut self, queue: &mut SendQueue) -> bool {
         let Socket::Server(link) = self else { return true };
         link.flush();
         let unsent = link.take_unsent();
-        let has_left = unsent.is_none();
+        let is_flushed = unsent.is_none();
         if let Some(unsent) = unsent {
             queue.put_back(unsent);
         }
-        has_left
+        is_flushed
     }
 
-    /// A piece of what it says on a stream of its own; 0 where there is none.
-    pub fn poll_complaint(&mut self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+    /// Reads from the standard error of a program and returns the number of bytes; 0 if there is nothing to read.
+    pub fn poll_stderr(&mut self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
         match self {
-            Socket::Program(program) => program.poll_complaint(context, buffer),
+            Socket::Program(program) => program.poll_stderr(context, buffer),
             Socket::Server(_) => Poll::Ready(Ok(0)),
         }
     }
 
-    /// Nothing more is written. Servers are told by the length of the content, programs by the end of their input.
+    /// Called after the last byte of the request. It closes the standard input of a program; other back ends know the
+    /// end by the length of the body.
     pub fn end_writing(&mut self) {
         if let Socket::Program(program) = self {
-            program.input = None;
+            program.stdin = None;
         }
     }
 
-    /// The end of what was read: whether it was meant.
-    pub fn is_whole(&self) -> bool {
+    /// Returns whether the end of the stream was intended: a program that was killed ends its stream too.
+    pub fn has_ended_cleanly(&self) -> bool {
         match self {
-            Socket::Program(program) => program.process.ends_itself(),
+            Socket::Program(program) => program.process.has_not_been_killed(),
             Socket::Server(_) => true,
         }
     }
 
-    /// Puts it aside; a program, which serves one request, is left to end.
-    pub fn rest(self) -> Option<ParkedConnection> {
+    /// Makes the connection idle for reuse. Releases a program, which serves only one request.
+    pub fn into_idle(self) -> Option<ParkedConnection> {
         match self {
             Socket::Program(mut program) => {
-                program.process.leave();
+                program.process.release();
                 None
             }
             Socket::Server(link) => link.park(),
@@ -142,11 +150,11 @@ async fn connect_to_any(addresses: &[SocketAddr]) -> io::Result<EpollStream> {
 }
 
 async fn look_up(name: &str, port: u16, lookups: &Lookups) -> io::Result<Vec<SocketAddr>> {
-    let place = Arc::clone(&lookups.0).acquire_owned().await.map_err(io::Error::other)?;
+    let permit = Arc::clone(&lookups.0).acquire_owned().await.map_err(io::Error::other)?;
     let name = name.to_owned();
     let found = spawn_blocking(move || {
-        // Taken along: whoever leaves does not end this.
-        let _place = place;
+        // Moved into the lookup, because a request that is given up does not end it.
+        let _permit = permit;
         (name.as_str(), port).to_socket_addrs().map(Iterator::collect)
     });
     found.await.map_err(io::Error::other)?
@@ -167,13 +175,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn so_many_names_are_looked_up_at_once() {
+    fn concurrent_lookups_are_bounded() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port to listen at");
         let port = listener.local_addr().expect("its address").port();
         let host = Host::Name("localhost".to_owned(), port);
         Runtime::new(16).expect("a runtime").block_on(async {
             let lookups = Lookups::default();
-            let all = lookups.0.acquire_many(LOOKUPS as u32).await.expect("places");
+            let all = lookups.0.acquire_many(MAX_LOOKUPS as u32).await.expect("permits");
             let mut connect = pin!(Socket::connect(&host, &lookups));
             poll_fn(|context| {
                 assert!(connect.as_mut().poll(context).is_pending());
@@ -183,14 +191,14 @@ mod tests {
             assert_eq!(lookups.0.available_permits(), 0);
             drop(all);
             assert!(matches!(connect.await, Ok(Socket::Server(_))));
-            assert_eq!(lookups.0.available_permits(), LOOKUPS);
+            assert_eq!(lookups.0.available_permits(), MAX_LOOKUPS);
         });
     }
 
     #[test]
-    fn what_finds_no_room_comes_back_and_arrives_in_order() {
+    fn unsent_bytes_return_and_arrive_in_order() {
         const PIECE: usize = 1000;
-        // Far more than the system holds for a socket file.
+        // Far more than the system buffers for a Unix socket.
         const PIECES: usize = 2000;
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("socket");
@@ -199,7 +207,7 @@ mod tests {
         let application = thread::spawn(move || {
             let (mut stream, _) = listener.accept().expect("a connection");
             let mut all = Vec::new();
-            waits.recv().expect("a word");
+            waits.recv().expect("the signal to read");
             stream.read_to_end(&mut all).expect("all");
             all
         });
@@ -215,15 +223,15 @@ mod tests {
                 assert!(matches!(sent, Poll::Pending | Poll::Ready(Ok(()))));
                 let is_taken = queue.is_empty();
                 drain_events().await;
-                // Nothing was read, and it was all taken: what is back had no room.
-                returned += usize::from(!socket.has_left(&mut queue) && is_taken);
+                // The peer reads nothing and all was accepted, so the returned bytes found no room.
+                returned += usize::from(!socket.is_flushed(&mut queue) && is_taken);
             }
             assert!(returned > 0 && !queue.is_empty());
             go_on.send(()).expect("the application");
             poll_fn(|context| socket.poll_send(context, &mut queue))
                 .await
                 .expect("sent");
-            assert!(socket.has_left(&mut queue) && socket.rest().is_some());
+            assert!(socket.is_flushed(&mut queue) && socket.into_idle().is_some());
         });
         assert!(application.join().expect("what it has read") == content);
     }

@@ -1,4 +1,4 @@
-//! A request as variables: those of CGI (RFC 3875 §4.1), and those that applications read beside them.
+//! Writes a request as CGI variables (RFC 3875 §4.1), with the additional ones that applications expect.
 
 use std::borrow::Cow;
 
@@ -12,29 +12,38 @@ use rocknet_proto::semantics::authority::{Authority, HOST_BUFFER};
 use rocknet_files::script::Script;
 use rocknet_handler::exchange::{Client, TlsInfo};
 
-/// Where variables are written to.
-pub trait Sink {
+/// Destination of variables.
+pub trait VariableSink {
+    /// Adds a variable.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the protocol cannot encode it.
     fn put(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableError>;
 }
 
-impl Sink for Params<'_> {
+impl VariableSink for Params<'_> {
     fn put(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableError> {
         self.push(name, value)
     }
 }
 
-/// Where a request came in, and from whom.
-pub struct Place<'a> {
+/// Data of a request that its head does not have.
+pub struct RequestContext<'a> {
+    /// Name of the site.
     pub site: &'a str,
+    /// Address of the listener.
     pub address: &'a Address,
+    /// Address of the client.
     pub client: Client,
+    /// TLS handshake of the connection, if it has TLS.
     pub secure: Option<&'a TlsInfo>,
-    /// The user whose password was verified.
+    /// User whose password the server has verified.
     pub user: Option<&'a str>,
 }
 
-/// Fields that no script gets: those of the connection, those that are variables by another name, and `Proxy`, which
-/// would become `HTTP_PROXY`, where programs look for the proxy that they are to use.
+/// Header fields that are not passed: connection fields, fields with a variable of their own, and `Proxy`. It would
+/// become `HTTP_PROXY`, from which programs read the proxy to use (CVE-2016-5385).
 const NOT_PASSED: [&str; 12] = [
     "connection",
     "content-length",
@@ -50,27 +59,32 @@ const NOT_PASSED: [&str; 12] = [
     "upgrade",
 ];
 
-/// What the variables say that answers.
+/// Script or application that the variables describe.
 #[derive(Clone, Copy)]
-pub enum Answerer<'a> {
-    /// A file.
+pub enum VariableSource<'a> {
+    /// A script file.
     Script(&'a Script),
+    /// An application without a file.
     Application {
-        /// Empty for one that is the whole site.
+        /// Path prefix of the application; empty if it is the whole site.
         name: &'a str,
-        /// What follows that in the path.
+        /// Rest of the path after `name`.
         path_info: &'a str,
-        /// The folder of the site's files, where there is one.
+        /// Document root of the site, if it has one.
         root: Option<&'a [u8]>,
     },
 }
 
-/// Writes all variables. `length` is that of content that has been received.
+/// Writes all variables. `length`: length of the received request body in bytes; `None` if there is no body.
+///
+/// # Errors
+///
+/// Returns an error if the protocol cannot encode a variable.
 pub fn write(
-    params: &mut impl Sink,
+    params: &mut impl VariableSink,
     request: &Request<'_>,
-    answerer: Answerer<'_>,
-    place: &Place<'_>,
+    source: VariableSource<'_>,
+    context: &RequestContext<'_>,
     length: Option<u64>,
 ) -> Result<(), VariableError> {
     let query = request.query.unwrap_or_default();
@@ -89,9 +103,9 @@ pub fn write(
     ] {
         params.put(name.as_bytes(), value)?;
     }
-    match answerer {
-        Answerer::Script(script) => script_names(params, script)?,
-        Answerer::Application { name, path_info, root } => {
+    match source {
+        VariableSource::Script(script) => script_names(params, script)?,
+        VariableSource::Application { name, path_info, root } => {
             params.put(b"SCRIPT_NAME", name.as_bytes())?;
             params.put(b"PATH_INFO", path_info.as_bytes())?;
             params.put(b"DOCUMENT_URI", &[name.as_bytes(), path_info.as_bytes()].concat())?;
@@ -100,16 +114,16 @@ pub fn write(
             }
         }
     }
-    content(params, request, length)?;
-    ends(params, request, place)?;
-    if let Some(user) = place.user {
+    body_variables(params, request, length)?;
+    connection_variables(params, request, context)?;
+    if let Some(user) = context.user {
         params.put(b"AUTH_TYPE", b"Basic")?;
         params.put(b"REMOTE_USER", user.as_bytes())?;
     }
-    fields(params, request, place.user.is_some())
+    fields(params, request, context.user.is_some())
 }
 
-fn script_names(params: &mut impl Sink, script: &Script) -> Result<(), VariableError> {
+fn script_names(params: &mut impl VariableSink, script: &Script) -> Result<(), VariableError> {
     let root = script.root.as_encoded_bytes();
     let document_uri = [&*script.name, &*script.path_info].concat();
     for (name, value) in [
@@ -117,7 +131,7 @@ fn script_names(params: &mut impl Sink, script: &Script) -> Result<(), VariableE
         ("SCRIPT_NAME", script.name.as_bytes()),
         ("DOCUMENT_URI", document_uri.as_bytes()),
         ("DOCUMENT_ROOT", root),
-        // php-cgi runs nothing without it.
+        // php-cgi refuses to run without it.
         ("REDIRECT_STATUS", b"200"),
     ] {
         params.put(name.as_bytes(), value)?;
@@ -129,58 +143,66 @@ fn script_names(params: &mut impl Sink, script: &Script) -> Result<(), VariableE
     Ok(())
 }
 
-fn content(params: &mut impl Sink, request: &Request<'_>, length: Option<u64>) -> Result<(), VariableError> {
+fn body_variables(
+    params: &mut impl VariableSink,
+    request: &Request<'_>,
+    length: Option<u64>,
+) -> Result<(), VariableError> {
     if let Some(media_type) = request.fields.get(Known::ContentType) {
         params.put(b"CONTENT_TYPE", media_type)?;
     }
     match (length, request.fields.get(Known::ContentLength)) {
         (Some(length), _) => params.put(b"CONTENT_LENGTH", length.to_string().as_bytes()),
-        // There is none, and the client has said so.
-        (None, Some(told)) => params.put(b"CONTENT_LENGTH", told),
+        // No body, and the client sent `Content-Length: 0`.
+        (None, Some(length_field)) => params.put(b"CONTENT_LENGTH", length_field),
         (None, None) => Ok(()),
     }
 }
 
-/// Both ends of the connection.
-fn ends(params: &mut impl Sink, request: &Request<'_>, place: &Place<'_>) -> Result<(), VariableError> {
+/// Writes the variables of the connection: the addresses of both ends, and TLS.
+fn connection_variables(
+    params: &mut impl VariableSink,
+    request: &Request<'_>,
+    context: &RequestContext<'_>,
+) -> Result<(), VariableError> {
     let authority = Authority::parse(request.authority);
     let mut buffer = [0; HOST_BUFFER];
     let host = authority.as_ref().map(|authority| authority.lower_host(&mut buffer));
-    // What the client calls the server is taken only where the site has no name of its own.
-    let name = if is_name(place.site) {
-        place.site
+    // The host of the request is used only if the site has no name of its own.
+    let name = if is_name(context.site) {
+        context.site
     } else {
         host.unwrap_or("localhost")
     };
     params.put(b"SERVER_NAME", name.as_bytes())?;
-    let usual = if place.secure.is_some() { 443 } else { 80 };
-    let told = || authority.as_ref().and_then(|authority| authority.port);
-    let port = place
+    let usual = if context.secure.is_some() { 443 } else { 80 };
+    let port_of_authority = || authority.as_ref().and_then(|authority| authority.port);
+    let port = context
         .address
         .port()
         .filter(|port| *port != 0)
-        .or_else(told)
+        .or_else(port_of_authority)
         .unwrap_or(usual);
     params.put(b"SERVER_PORT", port.to_string().as_bytes())?;
-    if let Address::Tcp { ip: Some(ip), .. } = place.address {
+    if let Address::Tcp { ip: Some(ip), .. } = context.address {
         params.put(b"SERVER_ADDR", ip.to_string().as_bytes())?;
     }
-    match place.client {
+    match context.client {
         Client::Ip { address, port } => {
             params.put(b"REMOTE_ADDR", address.to_canonical().to_string().as_bytes())?;
-            // Proxies in front mostly do not tell it.
+            // Proxies mostly do not pass the port.
             if port != 0 {
                 params.put(b"REMOTE_PORT", port.to_string().as_bytes())?;
             }
         }
-        // Scripts look for an address there, and this is whose it is.
+        // Scripts expect an address, and a client of a Unix socket is local.
         Client::Local => params.put(b"REMOTE_ADDR", b"127.0.0.1")?,
     }
     params.put(
         b"REQUEST_SCHEME",
-        if place.secure.is_some() { b"https" } else { b"http" },
+        if context.secure.is_some() { b"https" } else { b"http" },
     )?;
-    if let Some(secure) = place.secure {
+    if let Some(secure) = context.secure {
         params.put(b"HTTPS", b"on")?;
         if let Some(client) = &secure.client {
             params.put(b"SSL_CLIENT_VERIFY", b"SUCCESS")?;
@@ -190,19 +212,21 @@ fn ends(params: &mut impl Sink, request: &Request<'_>, place: &Place<'_>) -> Res
     Ok(())
 }
 
-/// Whether a site is named by one host name, as opposed to a port, a pattern, or all.
+/// Returns whether the site is named by one host name, as opposed to a port, a pattern or all hosts.
 fn is_name(site: &str) -> bool {
     site.contains('.') && !site.contains(['*', ':'])
 }
 
-/// `is_verified`: the server has verified the password, so that no script needs to see it (RFC 3875 §4.1.18).
-fn fields(params: &mut impl Sink, request: &Request<'_>, is_verified: bool) -> Result<(), VariableError> {
+/// Writes the header fields. `is_verified`: the server has verified the password, so no script needs to see it (RFC
+/// 3875 §4.1.18).
+fn fields(params: &mut impl VariableSink, request: &Request<'_>, is_verified: bool) -> Result<(), VariableError> {
     if !request.authority.is_empty() {
         params.put(b"HTTP_HOST", request.authority)?;
     }
     let mut variable = Vec::new();
     for (number, (name, _)) in request.fields.iter().enumerate() {
-        // An underscore, or what PHP makes one of, would let a field pass for another: `X_Real_IP` for `X-Real-IP`.
+        // An underscore, or a byte that PHP replaces by one, would let a field imitate another: `X_Real_IP` for
+        // `X-Real-IP`.
         let is_plain = name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-');
         let is_passed = !NOT_PASSED
             .iter()

@@ -1,14 +1,15 @@
-//! Events of the thread that supervises every php-fpm.
+//! Events of the supervisor thread.
 
 use super::pool::Pool;
 
-/// An event of the thread that supervises every php-fpm.
-pub enum Event {
-    /// The pools that run from now on, by number; all others end when their requests are answered.
-    Want(Vec<(u32, Pool)>),
-    /// The pool with this number takes requests, in its run of the second number.
+/// Event for the supervisor thread.
+pub enum PhpEvent {
+    /// Pools that run from now on, with their numbers. All others end once their requests are complete.
+    SetPools(Vec<(u32, Pool)>),
+    /// The pool with the first number accepts requests; the second number identifies its run.
     Ready(u32, u32),
-    /// The pool with this number has closed its error stream, in its run of the second number.
-    Silent(u32, u32),
+    /// The pool with the first number has closed its standard error; the second number identifies its run.
+    StderrClosed(u32, u32),
+    /// Ends all pools and the thread.
     Stop,
 }

@@ -1,4 +1,4 @@
-//! Which versions of PHP are installed, by the names and places that systems give them.
+//! Finds the installed versions of PHP by the program names and folders of common systems.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,31 +11,40 @@ use rocknet_config::model::PhpVersion;
 
 use rocknet_io::program;
 
-/// How a program serves FastCGI. php-fpm comes first: it starts processes as they are needed.
+/// Server API of a PHP program that serves FastCGI. php-fpm is preferred, because it starts worker processes on demand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum Sapi {
+    /// `php-fpm`.
     Fpm,
+    /// `php-cgi`.
     Cgi,
 }
 
+/// An installed PHP program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installed {
+    /// Major version.
     pub major: u8,
+    /// Minor version.
     pub minor: u8,
-    pub kind: Kind,
+    /// Server API.
+    pub sapi: Sapi,
+    /// Path of the program.
     pub program: PathBuf,
 }
 
 impl Installed {
+    /// Returns the version, such as `8.2`.
     pub fn version(&self) -> String {
         format!("{}.{}", self.major, self.minor)
     }
 }
 
-/// Folders of programs: Debian, Fedora, Alpine, SUSE and Arch have them in the first two, images of containers and what
-/// was built by hand in the next two.
+/// Folders of programs. Debian, Fedora, Alpine, SUSE and Arch use the first two; container images and manual builds use
+/// the others.
 const FOLDERS: [&str; 4] = ["/usr/sbin", "/usr/bin", "/usr/local/sbin", "/usr/local/bin"];
-/// Where each version has a folder of its own: Remi's packages for Fedora and its kin, Gentoo's slots, Homebrew.
+/// Parent and child folders of systems where each version has its own folder: Remi's packages for Fedora, Gentoo,
+/// Homebrew.
 const SLOTS: [(&str, &str); 5] = [
     ("/opt/remi", "root/usr/sbin"),
     ("/usr/lib64", "bin"),
@@ -43,10 +52,10 @@ const SLOTS: [(&str, &str); 5] = [
     ("/opt/homebrew/opt", "sbin"),
     ("/usr/local/opt", "sbin"),
 ];
-/// A program tells its version in milliseconds; a broken one is not waited for.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Timeout of `php -v`, which takes milliseconds.
+const VERSION_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// All there are, the newest first, and one of each version.
+/// Returns one program for each installed version, the newest first. Blocks on the disk, and may run programs.
 pub fn all() -> Vec<Installed> {
     let slots = SLOTS.iter().flat_map(|(above, below)| {
         let entries = fs::read_dir(above).into_iter().flatten().flatten();
@@ -57,7 +66,7 @@ pub fn all() -> Vec<Installed> {
     in_folders(&folders)
 }
 
-/// The one that is meant by what is written.
+/// Returns the program for the version that the configuration wants.
 pub fn choose(all: &[Installed], wanted: PhpVersion) -> Option<&Installed> {
     all.iter().find(|one| match wanted {
         PhpVersion::Newest => true,
@@ -67,45 +76,45 @@ pub fn choose(all: &[Installed], wanted: PhpVersion) -> Option<&Installed> {
 
 fn in_folders(folders: &[PathBuf]) -> Vec<Installed> {
     let mut found = Vec::new();
-    // Many names lead to one program.
+    // Several names may lead to one program.
     let mut seen = BTreeSet::new();
     for folder in folders {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
         let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
         paths.sort_unstable();
         for path in paths {
-            let Some((kind, rest)) = path.file_name().and_then(|name| kind(name.to_str()?)) else {
+            let Some((sapi, rest)) = path.file_name().and_then(|name| sapi_in_name(name.to_str()?)) else {
                 continue;
             };
             let is_new = fs::canonicalize(&path).is_ok_and(|real| seen.insert(real));
             if !is_new || !is_program(&path) {
                 continue;
             }
-            let Some((major, minor)) = version_in_name(rest).or_else(|| asked(&path)) else {
+            let Some((major, minor)) = version_in_name(rest).or_else(|| queried_version(&path)) else {
                 continue;
             };
             found.push(Installed {
                 major,
                 minor,
-                kind,
+                sapi,
                 program: path,
             });
         }
     }
-    found.sort_by_key(|one| (std::cmp::Reverse((one.major, one.minor)), one.kind));
+    found.sort_by_key(|one| (std::cmp::Reverse((one.major, one.minor)), one.sapi));
     found.dedup_by_key(|one| (one.major, one.minor));
     found
 }
 
-/// What a name says: `php-fpm8.2` is php-fpm, and the rest `8.2`.
-fn kind(name: &str) -> Option<(Kind, &str)> {
+/// Returns the server API of a program name and the rest of the name: php-fpm and `8.2` for `php-fpm8.2`.
+fn sapi_in_name(name: &str) -> Option<(Sapi, &str)> {
     let is_rest = |rest: &&str| rest.is_empty() || *rest == "-legacy" || version_in_name(rest).is_some();
-    let fpm = name.strip_prefix("php-fpm").map(|rest| (Kind::Fpm, rest));
-    let found = fpm.or_else(|| name.strip_prefix("php-cgi").map(|rest| (Kind::Cgi, rest)));
+    let fpm = name.strip_prefix("php-fpm").map(|rest| (Sapi::Fpm, rest));
+    let found = fpm.or_else(|| name.strip_prefix("php-cgi").map(|rest| (Sapi::Cgi, rest)));
     found.filter(|(_, rest)| is_rest(rest))
 }
 
-/// `8.2`, or `82` as Alpine has it.
+/// Parses `8.2`, or `82` as Alpine writes it.
 fn version_in_name(rest: &str) -> Option<(u8, u8)> {
     let rest = rest.strip_prefix('-').unwrap_or(rest);
     let is_digits = |text: &str| !text.is_empty() && text.len() <= 2 && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -124,8 +133,8 @@ fn is_program(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
-/// What the program itself says: `PHP 8.2.36 (fpm-fcgi) (built: …`.
-fn asked(program: &Path) -> Option<(u8, u8)> {
+/// Runs the program with `-v`, which prints `PHP 8.2.36 (fpm-fcgi) (built: …`, and returns the version.
+fn queried_version(program: &Path) -> Option<(u8, u8)> {
     let mut command = Command::new(program);
     command
         .arg("-v")
@@ -133,11 +142,12 @@ fn asked(program: &Path) -> Option<(u8, u8)> {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
-    let output = program::wait_with_output(command.spawn().ok()?, PATIENCE).ok()?;
-    version_said(&String::from_utf8_lossy(&output.stdout))
+    let output = program::wait_with_output(command.spawn().ok()?, VERSION_TIMEOUT).ok()?;
+    version_in_output(&String::from_utf8_lossy(&output.stdout))
 }
 
-fn version_said(text: &str) -> Option<(u8, u8)> {
+/// Parses the version in the output of `php -v`.
+fn version_in_output(text: &str) -> Option<(u8, u8)> {
     let mut parts = text.strip_prefix("PHP ")?.split('.');
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
@@ -147,33 +157,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_tell_what_they_are() {
+    fn sapi_and_version_are_read_from_names() {
         for (name, expected) in [
-            ("php-fpm8.2", Some((Kind::Fpm, Some((8, 2))))),
-            ("php-fpm82", Some((Kind::Fpm, Some((8, 2))))),
-            ("php-fpm7.4", Some((Kind::Fpm, Some((7, 4))))),
-            ("php-fpm-8.3", Some((Kind::Fpm, Some((8, 3))))),
-            ("php-fpm810", Some((Kind::Fpm, Some((8, 10))))),
-            ("php-fpm", Some((Kind::Fpm, None))),
-            ("php-fpm-legacy", Some((Kind::Fpm, None))),
-            ("php-cgi8.2", Some((Kind::Cgi, Some((8, 2))))),
-            ("php-cgi", Some((Kind::Cgi, None))),
+            ("php-fpm8.2", Some((Sapi::Fpm, Some((8, 2))))),
+            ("php-fpm82", Some((Sapi::Fpm, Some((8, 2))))),
+            ("php-fpm7.4", Some((Sapi::Fpm, Some((7, 4))))),
+            ("php-fpm-8.3", Some((Sapi::Fpm, Some((8, 3))))),
+            ("php-fpm810", Some((Sapi::Fpm, Some((8, 10))))),
+            ("php-fpm", Some((Sapi::Fpm, None))),
+            ("php-fpm-legacy", Some((Sapi::Fpm, None))),
+            ("php-cgi8.2", Some((Sapi::Cgi, Some((8, 2))))),
+            ("php-cgi", Some((Sapi::Cgi, None))),
             ("php-fpm8.2.bak", None),
             ("php-fpm.conf", None),
             ("php-fpm8", None),
             ("php8.2", None),
             ("php-fpm\u{e9}8", None),
         ] {
-            let found = kind(name).map(|(kind, rest)| (kind, version_in_name(rest)));
+            let found = sapi_in_name(name).map(|(sapi, rest)| (sapi, version_in_name(rest)));
             assert_eq!(found, expected, "{name}");
         }
-        for (said, expected) in [
+        for (output, expected) in [
             ("PHP 8.2.36 (fpm-fcgi) (built: Nov 18 2026)\n", Some((8, 2))),
             ("PHP 8.4.0RC1 (cgi-fcgi)", Some((8, 4))),
             ("something else", None),
             ("PHP 8", None),
         ] {
-            assert_eq!(version_said(said), expected, "{said}");
+            assert_eq!(version_in_output(output), expected, "{output}");
         }
     }
 
@@ -181,7 +191,7 @@ mod tests {
     fn the_newest_comes_first_and_php_fpm_before_php_cgi() {
         let folder = tempfile::tempdir().unwrap();
         let (one, two) = (folder.path().join("sbin"), folder.path().join("bin"));
-        for (place, name, said, mode) in [
+        for (folder, name, script, mode) in [
             (&one, "php-fpm8.2", "", 0o755),
             (&two, "php-cgi8.2", "", 0o755),
             (&two, "php-cgi8.4", "", 0o755),
@@ -190,20 +200,20 @@ mod tests {
             (&two, "php-fpm", "echo PHP 7.4.33 \"($1)\"", 0o755),
             (&two, "php-fpm-legacy", "exit 1", 0o755),
         ] {
-            fs::create_dir_all(place).unwrap();
-            fs::write(place.join(name), format!("#!/bin/sh\n{said}\n")).unwrap();
-            fs::set_permissions(place.join(name), fs::Permissions::from_mode(mode)).unwrap();
+            fs::create_dir_all(folder).unwrap();
+            fs::write(folder.join(name), format!("#!/bin/sh\n{script}\n")).unwrap();
+            fs::set_permissions(folder.join(name), fs::Permissions::from_mode(mode)).unwrap();
         }
         std::os::unix::fs::symlink(one.join("php-fpm8.2"), one.join("php-fpm82")).unwrap();
         let found = in_folders(&[one, two, folder.path().join("none")]);
-        let told: Vec<_> = found.iter().map(|one| (one.version(), one.kind)).collect();
+        let versions: Vec<_> = found.iter().map(|one| (one.version(), one.sapi)).collect();
         let expected = [
-            ("8.10", Kind::Fpm),
-            ("8.4", Kind::Cgi),
-            ("8.2", Kind::Fpm),
-            ("7.4", Kind::Fpm),
+            ("8.10", Sapi::Fpm),
+            ("8.4", Sapi::Cgi),
+            ("8.2", Sapi::Fpm),
+            ("7.4", Sapi::Fpm),
         ];
-        assert_eq!(told, expected.map(|(version, kind)| (version.to_owned(), kind)));
+        assert_eq!(versions, expected.map(|(version, sapi)| (version.to_owned(), sapi)));
         for (wanted, expected) in [
             (PhpVersion::Newest, Some("8.10")),
             (

@@ -1,20 +1,20 @@
-//! The PHP that RockNet starts itself: which versions are installed, and a php-fpm of each that sites want, looked after
-//! from the start to the end of the server.
+//! The php-fpm processes that RockNet runs itself: one for each version that sites want, supervised from the start to
+//! the end of the server.
 //!
 //! ```text
-//! Config ─▶ keeper.rs: settles which and where ─▶ overseer.rs, a thread ─▶ master.rs: one php-fpm, started again if it ends
+//! Config ─▶ manager.rs: plans pools, sockets ─▶ supervisor.rs, a thread ─▶ fpm_process.rs: one php-fpm with its restarts
 //!                          │                          │
-//!                     installed.rs                run_folder.rs: sockets and pool files, and what a dead server left
+//!                     installed.rs                run_folder.rs: sockets, and cleanup after a killed server
 //! ```
 
 mod event;
+mod fpm_process;
 mod installed;
-mod keeper;
-mod master;
-mod overseer;
+mod manager;
 mod pool;
 mod run_folder;
 mod sockets;
+mod supervisor;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -22,15 +22,15 @@ use std::time::Duration;
 use rocknet_config::Config;
 use rocknet_config::model::{Php, PhpVersion, Settings};
 
-pub use self::installed::{Installed, Kind, all as installed, choose};
-pub use self::keeper::Keeper;
-pub use self::sockets::Sockets;
+pub use self::installed::{Installed, Sapi, all as installed, choose};
+pub use self::manager::PhpManager;
+pub use self::sockets::PhpSockets;
 
-/// Longest wait for a connection to php-fpm: a server that is full has a place in that time, or is too slow for those who
-/// ask.
-pub(crate) const CONNECT: Duration = Duration::from_secs(3);
+/// Timeout of a connection to php-fpm. A busy php-fpm has a free process within this time, or is too slow for its load.
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Versions that a configuration wants RockNet to start and that are not installed, each told with what helps.
+/// Returns a message with a hint for each version that the configuration wants RockNet to run and that is not
+/// installed.
 pub fn missing(config: &Config) -> Vec<String> {
     let wanted = versions(config);
     if wanted.is_empty() {
@@ -38,32 +38,33 @@ pub fn missing(config: &Config) -> Vec<String> {
     }
     let found = installed();
     let missing = wanted.into_iter().filter(|version| choose(&found, *version).is_none());
-    missing.map(|version| told_missing(version, &found)).collect()
+    missing.map(|version| missing_message(version, &found)).collect()
 }
 
-fn told_missing(version: PhpVersion, found: &[Installed]) -> String {
-    let there: Vec<_> = found.iter().map(Installed::version).collect();
+/// Returns the message for a version that is not installed.
+fn missing_message(version: PhpVersion, found: &[Installed]) -> String {
+    let versions: Vec<_> = found.iter().map(Installed::version).collect();
     let package = match version {
         PhpVersion::Of { minor: Some(_), .. } => format!("php{version}-fpm"),
         _ => "php-fpm".to_owned(),
     };
-    match there.as_slice() {
-        [] => format!("php = \"{version}\": no PHP is installed here; `apt install {package}` brings it"),
+    match versions.as_slice() {
+        [] => format!("php = \"{version}\": no PHP is installed; install it (`apt install {package}`)"),
         _ => format!(
-            "php = \"{version}\": that version is not installed here (there is {}); `apt install {package}` brings it",
-            there.join(", ")
+            "php = \"{version}\": that version is not installed (found: {}); install it (`apt install {package}`)",
+            versions.join(", ")
         ),
     }
 }
 
-/// Each version that some site or route wants RockNet to start.
+/// Returns each version that some site or route wants RockNet to run.
 fn versions(config: &Config) -> Vec<PhpVersion> {
     let mut all: Vec<PhpVersion> = wanted(config).into_iter().map(|(version, _)| version).collect();
     all.dedup();
     all
 }
 
-/// The same with the user whom scripts run as there, where a site names one.
+/// Returns each such version with the account of its scripts, if the site names one.
 fn wanted(config: &Config) -> Vec<(PhpVersion, Option<String>)> {
     let mut all: Vec<_> = settings(config)
         .filter_map(|settings| match settings.php {
@@ -76,7 +77,7 @@ fn wanted(config: &Config) -> Vec<(PhpVersion, Option<String>)> {
     all
 }
 
-/// Whether RockNet has to start any.
+/// Returns whether the configuration wants RockNet to run PHP.
 pub fn is_wanted(config: &Config) -> bool {
     !versions(config).is_empty()
 }
@@ -95,7 +96,7 @@ fn settings_mut(config: &mut Config) -> impl Iterator<Item = &mut Settings> {
     })
 }
 
-/// Nothing that can panic runs while one of these is locked.
+/// Locks the mutex. Poisoning is ignored, because no code that can panic runs while it is locked.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

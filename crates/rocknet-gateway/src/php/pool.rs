@@ -1,4 +1,5 @@
-//! What a php-fpm is started with: a pool file that says little, a socket that outlives it, and the command line.
+//! The settings with which a php-fpm is started: its pool file, a listening socket that outlives it, and its command
+//! line.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -15,58 +16,63 @@ use rocknet_io::privileges::User;
 use rocknet_io::sealed_file;
 use rustix::process::Signal;
 
-use super::installed::{Installed, Kind};
+use super::installed::{Installed, Sapi};
 use crate::accounts::{Account, Launch, pipe};
 
-/// What sites ask of PHP beyond a version. Pools that are equal are one.
+/// Settings of a pool. Sites whose settings are equal share a pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pool {
-    pub program: Program,
-    /// Whom its scripts run as, where a site says so.
+    /// Program that the pool runs.
+    pub program: PhpProgram,
+    /// Account of its scripts, if the site names one.
     pub user: Option<String>,
-    /// Errors are shown on the page.
+    /// Shows errors on the page.
     pub dev: bool,
-    /// Largest content of a request that any site takes: PHP's own limits are not to be in the way of it.
+    /// Largest request body in bytes that any site accepts. The limits of PHP are set to it, so that they reject no
+    /// less.
     pub body_size: u64,
-    /// How long requests under way may go on when another pool takes its place.
-    pub patience: Duration,
+    /// Time that requests in flight have to complete when another pool replaces this one.
+    pub drain_timeout: Duration,
 }
 
+/// Program of a pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Program {
+pub enum PhpProgram {
+    /// An installed program.
     Found(Installed),
-    /// Looked for again and again: it may be installed while the server runs.
+    /// Not installed. It is searched for repeatedly, because it may be installed while the server runs.
     Missing(PhpVersion),
 }
 
-impl Program {
-    /// `8.2`; `auto` where none is known.
+impl PhpProgram {
+    /// Returns the version, such as `8.2`; for a missing program as the configuration writes it.
     pub fn version(&self) -> String {
         match self {
-            Program::Found(installed) => installed.version(),
-            Program::Missing(version) => version.to_string(),
+            PhpProgram::Found(installed) => installed.version(),
+            PhpProgram::Missing(version) => version.to_string(),
         }
     }
 }
 
-/// Memory of the machine for each process: what a page of a large application takes. Half of the machine is for PHP.
-const MEMORY_EACH: u64 = 100 << 20;
-/// Processes of a pool: a page that asks itself for something needs two, and beyond the most they wait for each other's
-/// cores. An idle one ends after [`IDLE`].
-const FEWEST: u64 = 4;
-const MOST: u64 = 64;
-/// Fewer of php-cgi, whose processes stay.
-const MOST_STAYING: u64 = 8;
+/// Memory in bytes for each process: the need of a page of a large application. Half of the machine's memory is for
+/// PHP.
+const MEMORY_PER_PROCESS: u64 = 100 << 20;
+/// Minimum and maximum of the process limit of a pool. A page that requests another page of its own site needs two;
+/// beyond the maximum, processes wait for cores. An idle process ends after [`IDLE_TIMEOUT_S`].
+const MIN_PROCESSES: u64 = 4;
+const MAX_PROCESSES: u64 = 64;
+/// Maximum number of processes of php-cgi: fewer, because they do not end when idle.
+const MAX_CGI_PROCESSES: u64 = 8;
 /// Seconds after which an idle process ends.
-const IDLE: u32 = 10;
-/// Requests after which a process is replaced, for extensions that lose memory.
-const REQUESTS: u32 = 10_000;
-/// Connections that wait for a process, as php-fpm has it itself.
-const QUEUE: i32 = 511;
-/// A folder that is not there. php-fpm gets its socket as a descriptor; the name in the pool file has to be the same there, and
-/// php-fpm removes the file of that name when it ends.
-const NOWHERE: &str = "/nonexistent/rocknet";
-/// What PHP gets of the environment: the pool file says what scripts see.
+const IDLE_TIMEOUT_S: u32 = 10;
+/// Number of requests after which a process is replaced, because extensions may leak memory.
+const MAX_REQUESTS: u32 = 10_000;
+/// Backlog of the listening socket; the default of php-fpm.
+const BACKLOG: i32 = 511;
+/// A folder that does not exist. php-fpm inherits its socket as a descriptor and matches it by the name in the pool
+/// file. It removes the file of that name when it ends, so the name must not be the real path.
+const NO_FOLDER: &str = "/nonexistent/rocknet";
+/// Environment variables that PHP inherits. The pool file decides which of them scripts see.
 const ENVIRONMENT: [&str; 8] = [
     "PATH",
     "HOME",
@@ -78,16 +84,20 @@ const ENVIRONMENT: [&str; 8] = [
     "PHP_INI_SCAN_DIR",
 ];
 
-/// What starts a php-fpm that listens at `listener`, and the end of a pipe that takes what it says.
+/// Returns the launch of a php-fpm that accepts connections of `listener`, and the reading end of its standard error.
+///
+/// # Errors
+///
+/// Returns an error if there is no account for its scripts, or if a file or pipe cannot be created.
 pub fn launch(
     pool: &Pool,
     installed: &Installed,
     (number, folder): (u32, &Path),
     listener: OwnedFd,
 ) -> io::Result<(Launch, PipeReader)> {
-    let account = Account::of_scripts(pool.user.as_deref())?;
+    let account = Account::for_scripts(pool.user.as_deref())?;
     let null = || File::options().read(true).write(true).open("/dev/null");
-    let (said, errors) = pipe()?;
+    let (stderr_reader, stderr) = pipe()?;
     let kept = ENVIRONMENT
         .iter()
         .filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)));
@@ -97,12 +107,12 @@ pub fn launch(
         arguments: Vec::new(),
         environment: kept.collect(),
         folder: "/".into(),
-        input: null()?.into(),
-        output: null()?.into(),
-        errors: errors.into(),
+        stdin: null()?.into(),
+        stdout: null()?.into(),
+        stderr: stderr.into(),
         file: None,
         listener: None,
-        last_word: Signal::TERM,
+        parent_death_signal: Signal::TERM,
         account,
     };
     if let Some(user) = launch.account.user() {
@@ -110,10 +120,10 @@ pub fn launch(
         let home = user.home.as_ref().map(|home| ("HOME".into(), home.into()));
         launch.environment.extend(home);
     }
-    match installed.kind {
-        Kind::Fpm => {
+    match installed.sapi {
+        Sapi::Fpm => {
             let name = folder.file_name().unwrap_or_default().to_string_lossy();
-            let listen = format!("{NOWHERE}/{number}.sock");
+            let listen = format!("{NO_FOLDER}/{number}.sock");
             let text = pool_file(
                 pool,
                 &super::run_folder::pool_name(&name),
@@ -126,47 +136,51 @@ pub fn launch(
             launch.file = Some(sealed_file::create(text.as_bytes())?.into());
             launch.listener = Some((listen.into(), listener));
         }
-        Kind::Cgi => {
+        Sapi::Cgi => {
             launch.name = "php-cgi".into();
-            launch.input = listener;
-            let mut tell = |name: &str, value: String| launch.environment.push((name.into(), value.into()));
-            tell("PHP_FCGI_CHILDREN", processes().min(MOST_STAYING).to_string());
-            tell("PHP_FCGI_MAX_REQUESTS", REQUESTS.to_string());
-            let mut set = |name: &str, value: &str| {
+            launch.stdin = listener;
+            let mut set_variable = |name: &str, value: String| launch.environment.push((name.into(), value.into()));
+            set_variable("PHP_FCGI_CHILDREN", processes().min(MAX_CGI_PROCESSES).to_string());
+            set_variable("PHP_FCGI_MAX_REQUESTS", MAX_REQUESTS.to_string());
+            let mut set_ini = |name: &str, value: &str| {
                 launch.arguments.push("-d".into());
                 launch.arguments.push(format!("{name}={value}").into());
             };
             for (name, value) in settings(pool) {
-                set(name, &value);
+                set_ini(name, &value);
             }
-            // By this a process tells which server it belongs to.
-            set("rocknet.folder", &folder.display().to_string());
+            // Identifies the server of a process in its command line.
+            set_ini("rocknet.folder", &folder.display().to_string());
         }
     }
-    Ok((launch, said))
+    Ok((launch, stderr_reader))
 }
 
-/// A socket at `path` that this process alone may connect to.
+/// Binds a Unix socket at `path` to which only the account of this process may connect.
+///
+/// # Errors
+///
+/// Returns the error of the system.
 pub fn listen(path: &Path) -> io::Result<UnixListener> {
-    // One that is left over from a listener that was given up.
+    // Removes the file of an earlier listener.
     let _ = fs::remove_file(path);
     let listener = UnixListener::bind(path)?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
-    rustix::net::listen(&listener, QUEUE)?;
+    rustix::net::listen(&listener, BACKLOG)?;
     Ok(listener)
 }
 
-/// Where the pool with this number listens.
+/// Returns the path of the socket of the pool with this number.
 pub fn socket(folder: &Path, number: u32) -> PathBuf {
     folder.join(format!("{number}.sock"))
 }
 
-/// Settings of PHP itself.
+/// Returns the `php.ini` settings of the pool.
 fn settings(pool: &Pool) -> Vec<(&'static str, String)> {
     let word = |on: bool| if on { "on" } else { "off" }.to_owned();
     let size = pool.body_size.to_string();
     let mut all = vec![
-        // To RockNet's error log, with the site.
+        // Errors go to the error log of RockNet, with the site.
         ("log_errors", word(true)),
         ("error_log", String::new()),
         ("upload_max_filesize", size.clone()),
@@ -186,9 +200,12 @@ fn pool_file(pool: &Pool, name: &str, listen: &str, user: Option<&User>, process
     };
     line("error_log", "/dev/stderr");
     line("daemonize", "no");
-    // At this level it tells when it takes requests.
+    // At this level php-fpm reports when it accepts requests.
     line("log_level", "notice");
-    line("process_control_timeout", &pool.patience.as_secs().max(1).to_string());
+    line(
+        "process_control_timeout",
+        &pool.drain_timeout.as_secs().max(1).to_string(),
+    );
     let _ = writeln!(text, "[{name}]");
     let mut line = |name: &str, value: &str| {
         let _ = writeln!(text, "{name} = {value}");
@@ -196,14 +213,14 @@ fn pool_file(pool: &Pool, name: &str, listen: &str, user: Option<&User>, process
     line("listen", &format!("\"{listen}\""));
     line("pm", "ondemand");
     line("pm.max_children", &processes.to_string());
-    line("pm.process_idle_timeout", &format!("{IDLE}s"));
-    line("pm.max_requests", &REQUESTS.to_string());
-    // What scripts complain of comes by FastCGI, with the request it belongs to: caught here it would come twice.
+    line("pm.process_idle_timeout", &format!("{IDLE_TIMEOUT_S}s"));
+    line("pm.max_requests", &MAX_REQUESTS.to_string());
+    // Messages of scripts arrive by FastCGI with their request; caught here they would be logged twice.
     line("catch_workers_output", "no");
     for (name, value) in settings(pool) {
         let _ = writeln!(text, "php_value[{name}] = \"{value}\"");
     }
-    // What php-fpm would set itself if it were root.
+    // php-fpm sets these itself only if it is started as root.
     if let Some(user) = user {
         let home = user.home.iter().filter_map(|home| home.to_str());
         for (name, value) in home.map(|home| ("HOME", home)).chain([("USER", user.name.as_str())]) {
@@ -222,10 +239,12 @@ fn processes() -> u64 {
 }
 
 fn processes_of(memory: Option<u64>) -> u64 {
-    memory.map_or(FEWEST, |bytes| (bytes / 2 / MEMORY_EACH).clamp(FEWEST, MOST))
+    memory.map_or(MIN_PROCESSES, |bytes| {
+        (bytes / 2 / MEMORY_PER_PROCESS).clamp(MIN_PROCESSES, MAX_PROCESSES)
+    })
 }
 
-/// Bytes of the machine, or of the container it is.
+/// Returns the memory of the machine in bytes, or the limit of its container if that is smaller.
 fn memory(meminfo: &str, group: &str) -> Option<u64> {
     let total = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"));
     let total = total.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
@@ -240,16 +259,16 @@ mod tests {
 
     fn pool(dev: bool) -> Pool {
         Pool {
-            program: Program::Missing(PhpVersion::Newest),
+            program: PhpProgram::Missing(PhpVersion::Newest),
             user: None,
             dev,
             body_size: 1 << 20,
-            patience: Duration::from_secs(60),
+            drain_timeout: Duration::from_secs(60),
         }
     }
 
     #[test]
-    fn the_pool_file_says_what_is_needed() {
+    fn the_pool_file_has_all_settings() {
         let user = User {
             name: "www-data".into(),
             uid: 33,

@@ -1,5 +1,6 @@
-//! The folder of one server below the state folder: pool files and sockets of the PHP it runs, held by a lock that dies
-//! with it. Whose lock is free belongs to a server that was killed: its PHP is ended, and it is removed.
+//! The run folder of one server below the state folder, with the sockets of its PHP. A lock that the system releases
+//! with the process marks it as used. A folder whose lock is free belongs to a killed server: its PHP is ended, and the
+//! folder removed.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
@@ -11,24 +12,28 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Below the state folder.
+/// Name of the parent of all run folders, below the state folder.
 pub const FOLDER: &str = "php";
 const LOCK: &str = "lock";
-/// What is told to end and does not is killed after this time.
+/// Time after which a signalled process is killed.
 const GRACE: Duration = Duration::from_secs(2);
-/// Between two looks whether it has ended.
-const PAUSE: Duration = Duration::from_millis(20);
-/// Looks that have to find nobody, one after the other.
-const QUIET_LOOKS: u32 = 2;
+/// Poll interval for the end of processes.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// Number of consecutive scans that must find no process.
+const EMPTY_SCANS: u32 = 2;
 
-/// Removed when it is dropped.
+/// A locked run folder. It is removed on drop.
 pub struct RunFolder {
     path: PathBuf,
     _lock: File,
 }
 
 impl RunFolder {
-    /// Makes one, and clears away what dead servers have left beside it.
+    /// Creates a run folder below the state folder, and removes those of killed servers.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the system if the folder or its lock cannot be created.
     pub fn make(state: &Path) -> io::Result<RunFolder> {
         let all = state.join(FOLDER);
         DirBuilder::new().recursive(true).mode(0o700).create(&all)?;
@@ -36,12 +41,12 @@ impl RunFolder {
         let mut number = 0u32;
         let path = loop {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            // With the time, so that no two are called the same: processes are known by the name.
+            // The time makes the name unique, because processes are identified by it.
             let name = format!("{}-{number}-{:x}", std::process::id(), now.subsec_nanos());
             let path = all.join(name);
             match DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => break path,
-                // Another server of this process made it, by the same clock.
+                // Another server of this process created it at the same time.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number = number.wrapping_add(1),
                 Err(error) => return Err(error),
             }
@@ -51,6 +56,7 @@ impl RunFolder {
         Ok(RunFolder { path, _lock: lock })
     }
 
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -68,10 +74,11 @@ fn lock_file(folder: &Path) -> io::Result<File> {
     options.open(folder.join(LOCK))
 }
 
+/// Removes the run folders of killed servers.
 fn clear(all: &Path) {
     for entry in fs::read_dir(all).into_iter().flatten().flatten() {
         let path = entry.path();
-        // One that is being made by another server has no lock yet for a moment: a young one is let be.
+        // A folder that another server is creating has no lock yet, so a young folder is skipped.
         if !path.join(LOCK).exists() && !is_old(&path) {
             continue;
         }
@@ -81,7 +88,7 @@ fn clear(all: &Path) {
         }
         end_users_of(&path);
         if fs::remove_dir_all(&path).is_ok() {
-            tracing::info!("what a killed server had left in {} is removed", path.display());
+            tracing::info!("removed the run folder {} of a killed server", path.display());
         }
     }
 }
@@ -93,25 +100,25 @@ fn is_old(path: &Path) -> bool {
     age.is_some_and(|age| age > GRACE)
 }
 
-/// Ends every process that was started for a run folder: its path stands in their command lines. One that is just being
-/// started has no command line for a moment, so nobody is believed to be gone at the first look.
+/// Ends every process that was started for a run folder, whose path is in its command line. A process that is being
+/// started has no command line for a moment, so one scan without a result is not enough.
 fn end_users_of(folder: &Path) {
-    let (start, mut quiet, mut told) = (Instant::now(), 0, Vec::new());
-    while quiet < QUIET_LOOKS && start.elapsed() < 2 * GRACE {
+    let (start, mut empty_scans, mut signalled) = (Instant::now(), 0, Vec::new());
+    while empty_scans < EMPTY_SCANS && start.elapsed() < 2 * GRACE {
         let users = users_of(folder);
-        quiet = if users.is_empty() { quiet + 1 } else { 0 };
+        empty_scans = if users.is_empty() { empty_scans + 1 } else { 0 };
         for user in users {
             if start.elapsed() >= GRACE {
                 let _ = kill_process(user, Signal::KILL);
-            } else if !told.contains(&user) {
-                if told.is_empty() {
-                    tracing::warn!("PHP of a killed server still runs; it is ended");
+            } else if !signalled.contains(&user) {
+                if signalled.is_empty() {
+                    tracing::warn!("PHP of a killed server is still running and is ended");
                 }
                 let _ = kill_process(user, Signal::TERM);
-                told.push(user);
+                signalled.push(user);
             }
         }
-        thread::sleep(PAUSE);
+        thread::sleep(POLL_INTERVAL);
     }
 }
 
@@ -130,13 +137,13 @@ fn users_of(folder: &Path) -> Vec<Pid> {
     users.collect()
 }
 
-/// Whether a name stands there, and no longer one.
+/// Returns whether the command line contains the name, and not merely a longer name that begins with it.
 fn is_in(line: &[u8], name: &[u8]) -> bool {
-    let mut places = memchr::memmem::find_iter(line, name);
-    places.any(|at| !line.get(at + name.len()).is_some_and(u8::is_ascii_alphanumeric))
+    let mut found = memchr::memmem::find_iter(line, name);
+    found.any(|at| !line.get(at + name.len()).is_some_and(u8::is_ascii_alphanumeric))
 }
 
-/// The name of a pool whose files are in the run folder `name`: php-fpm shows it as that of its processes.
+/// Returns the name of the pools of the run folder `name`. php-fpm shows it in the titles of its processes.
 pub fn pool_name(name: &str) -> String {
     format!("rocknet-{name}")
 }
@@ -150,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_server_has_its_own_and_leaves_nothing() {
+    fn each_server_has_its_own_folder_and_removes_it() {
         let state = tempfile::tempdir().unwrap();
         let (one, two) = (
             RunFolder::make(state.path()).unwrap(),
@@ -168,16 +175,16 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn what_a_killed_server_left_is_ended() {
+    fn processes_of_a_killed_server_are_ended() {
         let state = tempfile::tempdir().unwrap();
         let left = state.path().join(FOLDER).join("77-1");
         fs::create_dir_all(&left).unwrap();
         fs::write(left.join(LOCK), "").unwrap();
-        let start = |name: &str, word: String| {
+        let start = |name: &str, argument: String| {
             let mut command = Command::new("sleep");
             command.arg0(name).args(["1000", "0"]).stdin(Stdio::null());
-            // What follows is part of the name of the process: sleep itself takes nothing but times.
-            command.arg0(format!("{name} {word}"));
+            // The argument is part of the process name, because sleep accepts only times.
+            command.arg0(format!("{name} {argument}"));
             command.spawn().unwrap()
         };
         let mut php = start("php-fpm: master process", format!("({}/1.conf)", left.display()));
@@ -190,11 +197,11 @@ mod tests {
             let has_ended = (0..500).any(|_| {
                 let has_ended = child.try_wait().unwrap().is_some();
                 if !has_ended {
-                    thread::sleep(PAUSE);
+                    thread::sleep(POLL_INTERVAL);
                 }
                 has_ended
             });
-            // It must not outlive a test that fails.
+            // Killed here, so that it does not outlive a failing test.
             let _ = child.kill();
             has_ended
         });

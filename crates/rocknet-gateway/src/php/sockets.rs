@@ -1,4 +1,4 @@
-//! The state of each socket of the PHP that a server runs itself, shared by the thread that runs it and by requests.
+//! States of the sockets of the PHP that a server runs itself, shared by the supervisor thread and requests.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,37 +7,37 @@ use std::sync::{Arc, Mutex};
 
 use super::lock;
 
-/// As many entries as there are pools.
+/// States of the sockets, one entry for each pool.
 #[derive(Debug, Default)]
-pub struct Sockets {
-    /// Why the php-fpm of a socket does not run, for the error page and the log.
-    troubles: Mutex<BTreeMap<PathBuf, String>>,
-    /// Whether the php-fpm of a socket has answered anything since it was started.
-    answered: Mutex<BTreeMap<PathBuf, Arc<AtomicBool>>>,
+pub struct PhpSockets {
+    /// Reason why the php-fpm of a socket does not run, for the error page and the log.
+    failures: Mutex<BTreeMap<PathBuf, String>>,
+    /// Set once the php-fpm of a socket has responded since its start.
+    responded: Mutex<BTreeMap<PathBuf, Arc<AtomicBool>>>,
 }
 
-impl Sockets {
-    /// Returns what keeps the php-fpm at `socket` from running; `None` while it runs or is being started.
-    pub fn trouble(&self, socket: &Path) -> Option<String> {
-        lock(&self.troubles).get(socket).cloned()
+impl PhpSockets {
+    /// Returns why the php-fpm at `socket` does not run; `None` while it runs or is being started.
+    pub fn failure(&self, socket: &Path) -> Option<String> {
+        lock(&self.failures).get(socket).cloned()
     }
 
-    pub(super) fn set_trouble(&self, socket: &Path, trouble: Option<String>) {
-        let mut all = lock(&self.troubles);
-        match trouble {
-            Some(trouble) => all.insert(socket.to_owned(), trouble),
+    pub(super) fn set_failure(&self, socket: &Path, failure: Option<String>) {
+        let mut all = lock(&self.failures);
+        match failure {
+            Some(failure) => all.insert(socket.to_owned(), failure),
             None => all.remove(socket),
         };
     }
 
-    /// Returns the mark that requests set when the php-fpm at `socket` answers.
-    pub fn answered(&self, socket: &Path) -> Arc<AtomicBool> {
-        Arc::clone(lock(&self.answered).entry(socket.to_owned()).or_default())
+    /// Returns the flag that requests set when the php-fpm at `socket` responds.
+    pub fn responded(&self, socket: &Path) -> Arc<AtomicBool> {
+        Arc::clone(lock(&self.responded).entry(socket.to_owned()).or_default())
     }
 
-    /// Forgets a socket that is not used again.
+    /// Removes the state of a socket that is not used again.
     pub(super) fn forget(&self, socket: &Path) {
-        self.set_trouble(socket, None);
-        lock(&self.answered).remove(socket);
+        self.set_failure(socket, None);
+        lock(&self.responded).remove(socket);
     }
 }

@@ -66,7 +66,7 @@ pub fn start(config: Config, options: LaunchOptions) -> Result<Running, NotStart
         Origin::File(_) => accounts::server_account(&config),
         Origin::Folder | Origin::Nothing => config.server.user.clone(),
     };
-    let scripts = accounts::Plan::of(&config);
+    let scripts = accounts::AccountPlan::from_config(&config);
     let state = State {
         folder: state_folder(&config),
         is_needed: config.sites.iter().any(|site| site.tls.is_some()) || php::is_wanted(&config),
@@ -208,7 +208,7 @@ struct State {
     is_needed: bool,
 }
 
-fn become_user(user: Option<&str>, state: &State, scripts: &accounts::Plan) -> Result<(), String> {
+fn become_user(user: Option<&str>, state: &State, scripts: &accounts::AccountPlan) -> Result<(), String> {
     let Some(user) = user.filter(|_| privileges::is_root()) else {
         return Ok(());
     };

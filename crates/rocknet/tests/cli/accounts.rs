@@ -328,7 +328,7 @@ fn the_end_of_the_helper_is_told_and_seen() {
     kill_process(pid, Signal::KILL).expect("it runs");
     by(deadline(), "the end of php-fpm", || is_gone(master));
     server.logged("restart RockNet");
-    server.logged("does not answer");
+    server.logged("does not respond");
     for path in ["/uid.php", "/cgi-bin/try"] {
         let until = deadline();
         while !server.get(path).starts_with("HTTP/1.1 502 ") {

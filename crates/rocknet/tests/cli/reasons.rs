@@ -48,14 +48,14 @@ fn scripts_that_fail_differently_have_a_line_each() {
     }
     let server = place.serve(&["run"]);
     for (name, status, what) in [
-        ("silent.sh", "502", "ended without an answer"),
-        ("headless.sh", "502", "no answer from the program: "),
+        ("silent.sh", "502", "ended without a response"),
+        ("headless.sh", "502", "no response from the program: "),
         ("lost.sh", "502", "cannot be started"),
         ("plain.sh", "403", "not executable"),
     ] {
         let path = format!("/cgi-bin/{name}");
         assert!(server.get(&path).contains(status), "{name}");
-        let line = server.logged("no answer from the program");
+        let line = server.logged("no response from the program");
         check(
             &line,
             &["ERROR", "site=default", &format!("script={path}"), what, "help="],
@@ -70,7 +70,7 @@ fn scripts_that_fail_differently_have_a_line_each() {
         &line,
         &[
             "ERROR",
-            "no answer from a program: ",
+            "no response from a program: ",
             "of=/cgi-bin/lost.sh",
             "site=default",
         ],

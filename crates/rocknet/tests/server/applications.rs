@@ -310,7 +310,7 @@ fn trouble_has_a_status_and_in_dev_mode_a_cure() {
             for (path, status, cure) in [
                 ("/nobody/x", 502, "Nothing listens at 127.0.0.1"),
                 ("/no-file/x", 502, "Start the application"),
-                ("/?silent", 502, "before it had answered"),
+                ("/?silent", 502, "before it responded"),
                 ("/slow?slow", 504, "limits.answer_timeout"),
             ] {
                 let answer = server.get(path);

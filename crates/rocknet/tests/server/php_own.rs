@@ -217,7 +217,7 @@ fn each_site_has_its_own_user() {
     if !privileges::is_root() {
         let refused = Running::try_start(folder, &text("user = \"nobody\"", ""), Vec::new());
         let told = refused.err().map(|error| error.to_string()).unwrap_or_default();
-        assert!(told.contains("only root can run scripts as somebody else"), "{told}");
+        assert!(told.contains("only root can run scripts as another user"), "{told}");
         return skip(Need::Root, "only root can run scripts as another user");
     }
     let server = Running::start(folder, &text("user = \"daemon\"", "user = \"nobody\""));

@@ -5,7 +5,6 @@ pub const PROSE: &[&str] = &[
     "crates/rocknet-access",
     "crates/rocknet-certificates",
     "crates/rocknet-files",
-    "crates/rocknet-gateway",
     "crates/rocknet-handler",
     "crates/rocknet-pages",
     "crates/rocknet-routing",
@@ -31,4 +30,4 @@ pub const PROSE: &[&str] = &[
 ];
 
 /// Crates with violations of the rule of type names.
-pub const TYPE_NAMES: &[&str] = &["crates/rocknet", "crates/rocknet-files", "crates/rocknet-gateway"];
+pub const TYPE_NAMES: &[&str] = &["crates/rocknet", "crates/rocknet-files"];

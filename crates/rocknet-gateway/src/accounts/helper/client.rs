@@ -1,6 +1,6 @@
-//! The server's side: one request at a time, each with its reply.
+//! The server's side of the helper protocol: one request at a time, each with its reply.
 //!
-//! A reply that does not come in time is waited for by nobody: until it comes, all requests fail at once.
+//! After a reply that does not arrive in time, all requests fail at once until it arrives.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -16,98 +16,120 @@ use rocknet_io::fd_channel::{Blocking, FdChannel};
 use rocknet_io::sealed_file;
 use rustix::process::Signal;
 
-use super::protocol::{self, MAX_ACCOUNTS, MAX_MESSAGE, Program, RUNNING, Reply, Request, WORD};
+use super::protocol::{
+    self, HELPER_ARGUMENT, HelperReply, HelperRequest, MAX_ACCOUNTS, MAX_MESSAGE, ProgramSpec, RUNNING,
+};
 use crate::accounts::{Accounts, Launch};
 
-/// Longest wait for a reply. Starting a program takes a millisecond; a program on a network drive that hangs takes for ever.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Timeout of a reply. Starting a program takes a millisecond; a program on a hanging network drive never starts.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The helper of this process.
 pub struct Helper {
-    /// None: somebody asks.
-    state: Mutex<Option<State>>,
+    /// `None` while a caller uses the connection.
+    state: Mutex<Option<HelperConnection>>,
     free: Condvar,
-    /// Programs that nobody asks about any more, which it has not been told of: as many as it knows at most.
-    unwanted: Mutex<Vec<u64>>,
-    /// Longest wait for a reply, and for one's turn.
-    patience: Duration,
+    /// Numbers of programs for which [`HelperRequest::Forget`] is still to be sent: at most as many as the helper
+    /// knows.
+    to_forget: Mutex<Vec<u64>>,
+    /// Maximum wait for the connection, and for a reply.
+    timeout: Duration,
+    /// A failure has been logged.
     has_failed: AtomicBool,
-    /// It has ended, and with it all that it started.
-    is_gone: AtomicBool,
+    /// The helper has ended, and with it all programs that it started.
+    has_exited: AtomicBool,
     accounts: Accounts,
     _child: Child,
 }
 
-struct State {
+/// Connection to the helper.
+struct HelperConnection {
     channel: FdChannel,
+    /// Number of the last request.
     sequence: u32,
-    late: Option<Late>,
-    /// Programs that were started too late. They are ended.
-    strays: Vec<u64>,
+    /// Request whose reply is overdue.
+    late: Option<LateReply>,
+    /// Programs whose start was reported too late. They are killed.
+    abandoned: Vec<u64>,
 }
 
-/// A request whose reply did not come in time.
-struct Late {
+/// A request whose reply did not arrive in time.
+struct LateReply {
     sequence: u32,
     is_start: bool,
 }
 
-/// A program that the helper started, by its number there.
-pub struct Started {
+/// A program started by the helper, identified by the helper's number.
+pub struct HelperProcess {
     helper: &'static Helper,
     number: u64,
     status: Option<ExitStatus>,
 }
 
 impl Helper {
-    /// Starts it, as root, and tells it the accounts: from then on they are fixed. `server` is the account that this process is
-    /// about to become.
+    /// Starts the helper as root and sends it the accounts, which are fixed from then on. `server`: user id to which
+    /// this process is about to switch.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there are too many accounts, or if the helper does not start or reply.
     pub fn start(program: &Path, server: u32, accounts: Accounts) -> io::Result<Helper> {
         if accounts.all.len() > MAX_ACCOUNTS {
-            let why = format!("scripts run as {} accounts: {MAX_ACCOUNTS} at most", accounts.all.len());
+            let why = format!(
+                "scripts run as {} accounts, more than the maximum of {MAX_ACCOUNTS}: let sites share accounts",
+                accounts.all.len()
+            );
             return Err(io::Error::other(why));
         }
         let (channel, input) = FdChannel::pair()?;
         let mut command = Command::new(program);
-        command.arg0("rocknet").arg(WORD).env_clear().current_dir("/");
+        command
+            .arg0("rocknet")
+            .arg(HELPER_ARGUMENT)
+            .env_clear()
+            .current_dir("/");
         command.stdin(input).stdout(Stdio::null()).stderr(Stdio::null());
         child::prepare(&mut command, ChildSetup::default())?;
         let child = command.spawn()?;
-        // With it goes the end that is the helper's, so that its death is seen.
+        // Closes the helper's end of the channel in this process, so that the end of the helper is noticed.
         drop(command);
-        let helper = Helper::new(channel, child, accounts, PATIENCE);
-        let told = sealed_file::create(&protocol::write_accounts(server, &helper.accounts.all))?;
-        helper.ask(Request::Accounts, &[told.as_fd()])?;
+        let helper = Helper::new(channel, child, accounts, REPLY_TIMEOUT);
+        let file = sealed_file::create(&protocol::write_accounts(server, &helper.accounts.all))?;
+        helper.call(HelperRequest::Accounts, &[file.as_fd()])?;
         Ok(helper)
     }
 
-    fn new(channel: FdChannel, child: Child, accounts: Accounts, patience: Duration) -> Helper {
+    fn new(channel: FdChannel, child: Child, accounts: Accounts, timeout: Duration) -> Helper {
         Helper {
-            state: Mutex::new(Some(State {
+            state: Mutex::new(Some(HelperConnection {
                 channel,
                 sequence: 0,
                 late: None,
-                strays: Vec::new(),
+                abandoned: Vec::new(),
             })),
             free: Condvar::new(),
-            unwanted: Mutex::default(),
-            patience,
+            to_forget: Mutex::default(),
+            timeout,
             has_failed: AtomicBool::new(false),
-            is_gone: AtomicBool::new(false),
+            has_exited: AtomicBool::new(false),
             accounts,
             _child: child,
         }
     }
 
-    /// The accounts that it starts programs as.
+    /// Returns the accounts as which it starts programs.
     pub fn accounts(&self) -> &Accounts {
         &self.accounts
     }
 
     /// Starts a program as the account with this number.
-    pub fn launch(&'static self, account: u8, launch: Launch) -> io::Result<Started> {
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the system, or an error if the helper does not reply.
+    pub fn launch(&'static self, account: u8, launch: Launch) -> io::Result<HelperProcess> {
         let (listener_name, listener) = launch.listener.unzip();
-        let program = Program {
+        let program = ProgramSpec {
             path: launch.program.into(),
             name: launch.name,
             folder: launch.folder.into(),
@@ -118,180 +140,198 @@ impl Helper {
         let content = sealed_file::create(&program.write())?;
         let mut all = vec![
             content.as_fd(),
-            launch.input.as_fd(),
-            launch.output.as_fd(),
-            launch.errors.as_fd(),
+            launch.stdin.as_fd(),
+            launch.stdout.as_fd(),
+            launch.stderr.as_fd(),
         ];
         all.extend(launch.file.as_ref().map(AsFd::as_fd));
         all.extend(listener.as_ref().map(AsFd::as_fd));
-        let request = Request::Start {
+        let request = HelperRequest::Start {
             account,
             has_file: launch.file.is_some(),
             has_listener: listener.is_some(),
-            last_word: launch.last_word,
+            parent_death_signal: launch.parent_death_signal,
         };
-        let number = self.ask(request, &all)?;
-        Ok(Started {
+        let number = self.call(request, &all)?;
+        Ok(HelperProcess {
             helper: self,
             number,
             status: None,
         })
     }
 
-    fn ask(&self, request: Request, with: &[BorrowedFd<'_>]) -> io::Result<u64> {
-        let asked = match self.turn() {
-            Some(mut turn) => {
-                let asked = turn.state().ask(request, with, self.patience);
-                if !matches!(asked, Err(Failure::Silent(_))) {
-                    turn.state().tidy(&self.unwanted, self.patience);
+    fn call(&self, request: HelperRequest, with: &[BorrowedFd<'_>]) -> io::Result<u64> {
+        let replied = match self.lock_connection() {
+            Some(mut connection) => {
+                let replied = connection.get().call(request, with, self.timeout);
+                if !matches!(replied, Err(HelperError::Unavailable(_))) {
+                    connection.get().clean_up(&self.to_forget, self.timeout);
                 }
-                asked
+                replied
             }
-            None => Err(Failure::Silent(io::ErrorKind::TimedOut.into())),
+            None => Err(HelperError::Unavailable(io::ErrorKind::TimedOut.into())),
         };
-        asked.map_err(|error| match error {
-            Failure::Refused(errno) => io::Error::from_raw_os_error(errno),
-            Failure::Silent(error) => {
-                // Reset: it ended with requests unread.
-                let is_gone = matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset);
-                if is_gone {
-                    self.is_gone.store(true, Ordering::Relaxed);
+        replied.map_err(|error| match error {
+            HelperError::Refused(errno) => io::Error::from_raw_os_error(errno),
+            HelperError::Unavailable(error) => {
+                // `ECONNRESET`: it ended with unread requests.
+                let has_exited = matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset);
+                if has_exited {
+                    self.has_exited.store(true, Ordering::Relaxed);
                 }
                 if !self.has_failed.swap(true, Ordering::Relaxed) {
                     tracing::error!(
-                        "the helper that starts programs as other accounts does not answer ({error}): restart RockNet if PHP and \
-                         CGI stay away"
+                        "the helper that starts programs as other accounts does not respond ({error}): restart RockNet \
+                         if PHP and CGI keep failing"
                     );
                 }
-                let kind = if is_gone { io::ErrorKind::BrokenPipe } else { io::ErrorKind::TimedOut };
-                io::Error::new(kind, format!("the helper that starts programs does not answer: {error}"))
+                let kind = if has_exited {
+                    io::ErrorKind::BrokenPipe
+                } else {
+                    io::ErrorKind::TimedOut
+                };
+                io::Error::new(
+                    kind,
+                    format!("the helper that starts programs does not respond: {error}"),
+                )
             }
         })
     }
 
-    /// Waits until nobody else asks, but not longer than for a reply.
-    fn turn(&self) -> Option<Turn<'_>> {
+    /// Waits for the connection; `None` after the timeout of a reply.
+    fn lock_connection(&self) -> Option<ConnectionGuard<'_>> {
         let state = lock(&self.state);
-        let waited = self
+        let result = self
             .free
-            .wait_timeout_while(state, self.patience, |state| state.is_none());
-        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            .wait_timeout_while(state, self.timeout, |state| state.is_none());
+        let (mut state, _) = result.unwrap_or_else(PoisonError::into_inner);
         let state = state.take()?;
-        Some(Turn {
+        Some(ConnectionGuard {
             helper: self,
             state: Some(state),
         })
     }
 }
 
-/// The right to ask, which one caller has at a time. Dropping it passes it on.
-struct Turn<'a> {
+/// Exclusive use of the connection. Dropping it returns the connection.
+struct ConnectionGuard<'a> {
     helper: &'a Helper,
-    state: Option<State>,
+    state: Option<HelperConnection>,
 }
 
-impl Turn<'_> {
-    fn state(&mut self) -> &mut State {
-        self.state.as_mut().expect("it is given back at the end alone")
+impl ConnectionGuard<'_> {
+    fn get(&mut self) -> &mut HelperConnection {
+        self.state.as_mut().expect("the connection is returned only on drop")
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for ConnectionGuard<'_> {
     fn drop(&mut self) {
         *lock(&self.helper.state) = self.state.take();
         self.helper.free.notify_one();
     }
 }
 
-enum Failure {
+/// Error of a request to the helper.
+enum HelperError {
+    /// The helper replied with an error number of the system.
     Refused(i32),
-    Silent(io::Error),
+    /// The helper did not reply.
+    Unavailable(io::Error),
 }
 
-impl State {
-    fn ask(&mut self, request: Request, with: &[BorrowedFd<'_>], patience: Duration) -> Result<u64, Failure> {
-        // Until it has replied to what it was asked last, nobody waits for it again.
-        self.hear_late(Duration::ZERO)?;
+impl HelperConnection {
+    fn call(&mut self, request: HelperRequest, with: &[BorrowedFd<'_>], timeout: Duration) -> Result<u64, HelperError> {
+        // A call does not wait while an earlier reply is overdue.
+        self.receive_late_reply(Duration::ZERO)?;
         self.sequence = self.sequence.wrapping_add(1);
         self.channel
             .send_with_fds(&request.write(self.sequence), with, Blocking::No)
-            .map_err(Failure::Silent)?;
-        let reply = self.hear(patience);
-        if matches!(&reply, Err(Failure::Silent(error)) if error.kind() == io::ErrorKind::TimedOut) {
-            self.late = Some(Late {
+            .map_err(HelperError::Unavailable)?;
+        let reply = self.receive_reply(timeout);
+        if matches!(&reply, Err(HelperError::Unavailable(error)) if error.kind() == io::ErrorKind::TimedOut) {
+            self.late = Some(LateReply {
                 sequence: self.sequence,
-                is_start: matches!(request, Request::Start { .. }),
+                is_start: matches!(request, HelperRequest::Start { .. }),
             });
         }
         let (replied, reply) = reply?;
         if replied != self.sequence {
-            return Err(Failure::Silent(io::ErrorKind::InvalidData.into()));
+            return Err(HelperError::Unavailable(io::ErrorKind::InvalidData.into()));
         }
-        reply.map_err(Failure::Refused)
+        reply.map_err(HelperError::Refused)
     }
 
-    /// Takes the reply that did not come in time, if it has come by now.
-    fn hear_late(&mut self, patience: Duration) -> Result<(), Failure> {
+    /// Receives an overdue reply, if it has arrived by now.
+    fn receive_late_reply(&mut self, timeout: Duration) -> Result<(), HelperError> {
         let Some(late) = &self.late else {
             return Ok(());
         };
         let (sequence, is_start) = (late.sequence, late.is_start);
-        let (replied, reply) = self.hear(patience)?;
+        let (replied, reply) = self.receive_reply(timeout)?;
         if replied != sequence {
-            return Err(Failure::Silent(io::ErrorKind::InvalidData.into()));
+            return Err(HelperError::Unavailable(io::ErrorKind::InvalidData.into()));
         }
         self.late = None;
         if is_start {
-            self.strays.extend(reply);
+            self.abandoned.extend(reply);
         }
         Ok(())
     }
 
-    fn hear(&self, patience: Duration) -> Result<(u32, Reply), Failure> {
-        if !self.channel.wait_readable(patience) {
-            return Err(Failure::Silent(io::ErrorKind::TimedOut.into()));
+    fn receive_reply(&self, timeout: Duration) -> Result<(u32, HelperReply), HelperError> {
+        if !self.channel.wait_readable(timeout) {
+            return Err(HelperError::Unavailable(io::ErrorKind::TimedOut.into()));
         }
         let mut buffer = [0; MAX_MESSAGE + 1];
-        let received = self.channel.recv_with_fds(&mut buffer).map_err(Failure::Silent)?;
+        let received = self
+            .channel
+            .recv_with_fds(&mut buffer)
+            .map_err(HelperError::Unavailable)?;
         let Some((size, _)) = received else {
-            return Err(Failure::Silent(io::ErrorKind::BrokenPipe.into()));
+            return Err(HelperError::Unavailable(io::ErrorKind::BrokenPipe.into()));
         };
         let read = protocol::read_reply(&buffer[..size]);
-        read.ok_or_else(|| Failure::Silent(io::ErrorKind::InvalidData.into()))
+        read.ok_or_else(|| HelperError::Unavailable(io::ErrorKind::InvalidData.into()))
     }
 
-    /// Ends strays, and says what nobody asks about any more. What fails is left for the next time.
-    fn tidy(&mut self, unwanted: &Mutex<Vec<u64>>, patience: Duration) {
-        while let Some(&number) = self.strays.last() {
-            let kill = Request::Signal {
+    /// Kills abandoned programs and sends the outstanding `Forget` requests. Failed ones are sent again next time.
+    fn clean_up(&mut self, to_forget: &Mutex<Vec<u64>>, timeout: Duration) {
+        while let Some(&number) = self.abandoned.last() {
+            let kill = HelperRequest::Signal {
                 number,
                 signal: Signal::KILL,
                 to_group: true,
             };
-            if let Err(Failure::Silent(_)) = self.ask(kill, &[], patience) {
+            if let Err(HelperError::Unavailable(_)) = self.call(kill, &[], timeout) {
                 return;
             }
-            self.strays.pop();
-            lock(unwanted).push(number);
+            self.abandoned.pop();
+            lock(to_forget).push(number);
         }
         loop {
-            let Some(number) = lock(unwanted).pop() else {
+            let Some(number) = lock(to_forget).pop() else {
                 return;
             };
-            if let Err(Failure::Silent(_)) = self.ask(Request::Forget(number), &[], patience) {
-                lock(unwanted).push(number);
+            if let Err(HelperError::Unavailable(_)) = self.call(HelperRequest::Forget(number), &[], timeout) {
+                lock(to_forget).push(number);
                 return;
             }
         }
     }
 }
 
-impl Started {
+impl HelperProcess {
+    /// Reaps the program if it has ended. After the end of the helper, the program counts as ended too.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the helper does not reply.
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         if self.status.is_none() {
-            let status = match self.helper.ask(Request::TryWait(self.number), &[]) {
-                Err(_) if self.helper.is_gone.load(Ordering::Relaxed) => {
-                    return Ok(Some(ExitStatus::from_raw(WITH_HELPER)));
+            let status = match self.helper.call(HelperRequest::TryWait(self.number), &[]) {
+                Err(_) if self.helper.has_exited.load(Ordering::Relaxed) => {
+                    return Ok(Some(ExitStatus::from_raw(ENDED_WITH_HELPER)));
                 }
                 status => status?,
             };
@@ -301,29 +341,35 @@ impl Started {
         Ok(self.status)
     }
 
+    /// Sends a signal to the program or its group.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the system, or an error if the helper does not reply.
     pub fn signal(&self, signal: Signal, to_group: bool) -> io::Result<()> {
-        let request = Request::Signal {
+        let request = HelperRequest::Signal {
             number: self.number,
             signal,
             to_group,
         };
-        self.helper.ask(request, &[]).map(drop)
+        self.helper.call(request, &[]).map(drop)
     }
 
+    /// Returns whether its group has members.
     pub fn is_group_left(&self) -> bool {
-        match self.helper.ask(Request::IsGroupLeft(self.number), &[]) {
+        match self.helper.call(HelperRequest::IsGroupLeft(self.number), &[]) {
             Ok(left) => left != 0,
-            // Nobody knows yet.
+            // Unknown as long as the reply is overdue.
             Err(error) => error.kind() == io::ErrorKind::TimedOut,
         }
     }
 }
 
-impl Drop for Started {
+impl Drop for HelperProcess {
     fn drop(&mut self) {
-        let told = self.helper.ask(Request::Forget(self.number), &[]);
-        if told.is_err_and(|error| error.kind() == io::ErrorKind::TimedOut) {
-            lock(&self.helper.unwanted).push(self.number);
+        let result = self.helper.call(HelperRequest::Forget(self.number), &[]);
+        if result.is_err_and(|error| error.kind() == io::ErrorKind::TimedOut) {
+            lock(&self.helper.to_forget).push(self.number);
         }
     }
 }
@@ -332,8 +378,9 @@ fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How programs end whose helper has ended: the system sends them the signal of their last word, which php-fpm obeys.
-const WITH_HELPER: i32 = 15;
+/// Wait status of programs whose helper has ended (SIGTERM): the system sends them their parent-death signal, which
+/// php-fpm obeys.
+const ENDED_WITH_HELPER: i32 = 15;
 
 #[cfg(test)]
 mod tests {
@@ -345,126 +392,129 @@ mod tests {
     const SHORT: Duration = Duration::from_millis(50);
     const LONG: Duration = Duration::from_secs(20);
 
-    /// A helper whose side is the test's.
-    fn helper(patience: Duration) -> (Helper, FdChannel) {
+    /// Creates a helper and the helper's end of its channel.
+    fn helper(timeout: Duration) -> (Helper, FdChannel) {
         let (ours, theirs) = FdChannel::pair().unwrap();
         let child = Command::new("true").spawn().unwrap();
-        (Helper::new(ours, child, Accounts::default(), patience), theirs.into())
+        (Helper::new(ours, child, Accounts::default(), timeout), theirs.into())
     }
 
-    /// A program that another test is starting has a copy of every socket for a moment, so that none has gone yet.
+    /// Waits for a condition. A program that another test is starting holds a copy of every socket for a moment, so a
+    /// closed socket is not noticed at once.
     fn until(is_so: impl Fn() -> bool) {
         let deadline = Instant::now() + LONG;
         while !is_so() {
-            assert!(Instant::now() < deadline, "the helper is not seen to have gone");
+            assert!(Instant::now() < deadline, "the end of the helper is not noticed");
             thread::yield_now();
         }
     }
 
-    fn start() -> Request {
-        Request::Start {
+    fn start() -> HelperRequest {
+        HelperRequest::Start {
             account: 0,
             has_file: false,
             has_listener: false,
-            last_word: Signal::KILL,
+            parent_death_signal: Signal::KILL,
         }
     }
 
-    fn hear(theirs: &FdChannel) -> (u32, Request) {
+    fn receive(theirs: &FdChannel) -> (u32, HelperRequest) {
         let mut buffer = [0; MAX_MESSAGE + 1];
         assert!(theirs.wait_readable(LONG), "no request");
         let (size, _) = theirs.recv_with_fds(&mut buffer).unwrap().unwrap();
-        Request::read(&buffer[..size]).unwrap()
+        HelperRequest::read(&buffer[..size]).unwrap()
     }
 
-    fn reply(theirs: &FdChannel, sequence: u32, reply: Reply) {
+    fn reply(theirs: &FdChannel, sequence: u32, reply: HelperReply) {
         theirs
             .send(&protocol::write_reply(sequence, reply), None, Blocking::No)
             .unwrap();
     }
 
     #[test]
-    fn after_one_late_reply_all_fail_at_once_until_it_comes() {
+    fn after_a_late_reply_every_call_fails_at_once_until_it_arrives() {
         for late in [Ok(7), Err(2)] {
             let (mut helper, theirs) = helper(SHORT);
-            assert!(helper.ask(start(), &[]).is_err());
-            // From here on nothing may be waited for.
-            helper.patience = LONG;
+            assert!(helper.call(start(), &[]).is_err());
+            // With this timeout, a call that waited would fail the test.
+            helper.timeout = LONG;
             let before = Instant::now();
             for _ in 0..10_000 {
-                let failed = helper.ask(Request::TryWait(1), &[]).expect_err("no reply");
+                let failed = helper.call(HelperRequest::TryWait(1), &[]).expect_err("no reply");
                 assert_eq!(failed.kind(), io::ErrorKind::TimedOut);
             }
             assert!(before.elapsed() < LONG, "{:?}", before.elapsed());
-            let (sequence, request) = hear(&theirs);
+            let (sequence, request) = receive(&theirs);
             assert_eq!(request, start());
-            assert!(!theirs.wait_readable(Duration::ZERO), "it was asked again");
+            assert!(!theirs.wait_readable(Duration::ZERO), "another request was sent");
             reply(&theirs, sequence, late);
-            let answers = thread::spawn(move || {
-                let mut asked = Vec::new();
+            let server = thread::spawn(move || {
+                let mut requests = Vec::new();
                 for _ in 0..if late.is_ok() { 3 } else { 1 } {
-                    let (sequence, request) = hear(&theirs);
-                    asked.push(request);
+                    let (sequence, request) = receive(&theirs);
+                    requests.push(request);
                     reply(&theirs, sequence, Ok(0));
                 }
-                (asked, theirs)
+                (requests, theirs)
             });
-            assert_eq!(helper.ask(Request::TryWait(1), &[]).unwrap(), 0);
-            let (asked, theirs) = answers.join().unwrap();
-            let kill = Request::Signal {
+            assert_eq!(helper.call(HelperRequest::TryWait(1), &[]).unwrap(), 0);
+            let (requests, theirs) = server.join().unwrap();
+            let kill = HelperRequest::Signal {
                 number: 7,
                 signal: Signal::KILL,
                 to_group: true,
             };
-            let all = [Request::TryWait(1), kill, Request::Forget(7)];
-            assert_eq!(asked, all[..asked.len()]);
+            let all = [HelperRequest::TryWait(1), kill, HelperRequest::Forget(7)];
+            assert_eq!(requests, all[..requests.len()]);
             assert!(!theirs.wait_readable(Duration::ZERO));
         }
     }
 
     #[test]
-    fn a_turn_is_waited_for_no_longer_than_a_reply() {
+    fn waiting_for_the_connection_is_bounded_by_the_reply_timeout() {
         let (helper, _theirs) = helper(SHORT);
-        let turn = helper.turn().unwrap();
-        let failed = helper.ask(Request::TryWait(1), &[]).expect_err("somebody asks");
+        let connection = helper.lock_connection().unwrap();
+        let failed = helper
+            .call(HelperRequest::TryWait(1), &[])
+            .expect_err("the connection is in use");
         assert_eq!(failed.kind(), io::ErrorKind::TimedOut);
-        drop(turn);
-        assert!(helper.turn().is_some());
+        drop(connection);
+        assert!(helper.lock_connection().is_some());
     }
 
     #[test]
     fn a_full_socket_is_not_waited_for() {
         let (helper, theirs) = helper(SHORT);
-        let mut turn = helper.turn().unwrap();
-        while turn.state().channel.send_with_fds(&[1], &[], Blocking::No).is_ok() {}
-        drop(turn);
-        let failed = helper.ask(Request::TryWait(1), &[]).expect_err("it is full");
+        let mut connection = helper.lock_connection().unwrap();
+        while connection.get().channel.send_with_fds(&[1], &[], Blocking::No).is_ok() {}
+        drop(connection);
+        let failed = helper.call(HelperRequest::TryWait(1), &[]).expect_err("it is full");
         assert_eq!(failed.kind(), io::ErrorKind::TimedOut);
         drop(theirs);
         until(|| {
-            let failed = helper.ask(Request::TryWait(1), &[]).expect_err("it has gone");
+            let failed = helper.call(HelperRequest::TryWait(1), &[]).expect_err("it has gone");
             failed.kind() == io::ErrorKind::BrokenPipe
         });
     }
 
     #[test]
-    fn what_it_could_not_be_told_is_told_later() {
+    fn an_undelivered_forget_is_sent_later() {
         let (helper, theirs) = helper(SHORT);
         let helper: &'static Helper = Box::leak(Box::new(helper));
-        drop(Started {
+        drop(HelperProcess {
             helper,
             number: 9,
             status: None,
         });
-        assert_eq!(*lock(&helper.unwanted), [9]);
-        let (sequence, _) = hear(&theirs);
+        assert_eq!(*lock(&helper.to_forget), [9]);
+        let (sequence, _) = receive(&theirs);
         reply(&theirs, sequence, Ok(0));
-        let left = Started {
+        let left = HelperProcess {
             helper,
             number: 8,
             status: None,
         };
-        assert!(left.is_group_left(), "nobody has said that it is not");
+        assert!(left.is_group_left(), "its state is unknown");
         drop(theirs);
         until(|| !left.is_group_left());
     }

@@ -1,4 +1,5 @@
-//! What the server and its helper say: messages of fixed size, and files in memory for what has none.
+//! Message formats between the server and its helper: messages of a fixed size, and files in memory for data of any
+//! size.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -9,75 +10,92 @@ use std::os::unix::fs::FileExt;
 use rocknet_io::privileges::User;
 use rustix::process::Signal;
 
-/// First argument of a process that is the helper. No person types it.
-pub const WORD: &str = "start-programs-as-accounts";
+/// First argument of the helper process. It is not meant to be typed.
+pub const HELPER_ARGUMENT: &str = "start-programs-as-accounts";
 
-/// Longest of both kinds of messages.
+/// Size in bytes of a request and of a reply.
 pub const MAX_MESSAGE: usize = 32;
-/// Longest content of a file: the system starts no program with more than 2 MiB of arguments and environment.
-const MAX_CONTENT: u64 = 2 << 20;
-/// Accounts of one server. More sites than that have a machine of their own.
+/// Maximum size of a file in bytes. The system starts no program with more than 2 MiB of arguments and environment.
+const MAX_FILE: u64 = 2 << 20;
+/// Maximum number of accounts of one server. A request identifies an account by one byte.
 pub const MAX_ACCOUNTS: usize = 255;
-/// Arguments and variables of one program: RockNet writes a dozen, and one for each field of a request.
-const MAX_TEXTS: usize = 8192;
+/// Maximum number of arguments, and of variables, of one program. RockNet writes a dozen, and one variable for each
+/// header field.
+const MAX_STRINGS: usize = 8192;
 
-/// A request of the server. Descriptors come with [`Request::Start`] alone.
+/// Request of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Request {
-    /// The accounts, in the file that comes with it; the first request, once.
+pub enum HelperRequest {
+    /// Sets the accounts, from the file that is passed with it. It is the first request, and sent once.
     Accounts,
-    /// Start what the file says. Descriptors: the file, three streams, then what the flags name.
+    /// Starts the program that the file describes. Descriptors: that file, the three standard streams, then those of
+    /// the flags.
     Start {
+        /// Number of the account.
         account: u8,
+        /// A file is passed, whose path becomes the last argument.
         has_file: bool,
+        /// A listening socket is passed.
         has_listener: bool,
-        last_word: Signal,
+        /// Signal that the program gets when the helper ends.
+        parent_death_signal: Signal,
     },
-    /// How the program ended, if it has.
+    /// Reaps the program with this number if it has ended; returns its wait status or [`RUNNING`].
     TryWait(u64),
+    /// Sends a signal.
     Signal {
+        /// Number of the program.
         number: u64,
+        /// Signal to send.
         signal: Signal,
+        /// Sends it to the whole process group.
         to_group: bool,
     },
+    /// Returns 1 if the group of the program has members, else 0.
     IsGroupLeft(u64),
-    /// The server asks nothing more about it.
+    /// Forgets the program when it ends, because the server sends no more requests about it.
     Forget(u64),
 }
 
-/// What comes back: a number, whose meaning depends on the request, or the error of the system.
-pub type Reply = Result<u64, i32>;
+/// Reply: a number, whose meaning depends on the request, or an error number of the system.
+pub type HelperReply = Result<u64, i32>;
 
-/// "Not yet", of [`Request::TryWait`]: no status is that large.
+/// Reply to [`HelperRequest::TryWait`] while the program runs. No wait status is that large.
 pub const RUNNING: u64 = u64::MAX;
 
-/// Signals that may be asked for.
+/// Signals that the server may send.
 const SIGNALS: [Signal; 3] = [Signal::TERM, Signal::QUIT, Signal::KILL];
 
-impl Request {
+impl HelperRequest {
+    /// Encodes the request. `sequence`: number that its reply repeats.
     pub fn write(self, sequence: u32) -> [u8; MAX_MESSAGE] {
         let mut out = [0; MAX_MESSAGE];
         out[..4].copy_from_slice(&sequence.to_le_bytes());
         let (kind, number, rest) = match self {
-            Request::Accounts => (0, 0, [0; 4]),
-            Request::Start {
+            HelperRequest::Accounts => (0, 0, [0; 4]),
+            HelperRequest::Start {
                 account,
                 has_file,
                 has_listener,
-                last_word,
+                parent_death_signal,
             } => (
                 1,
                 0,
-                [account, has_file.into(), has_listener.into(), signal_number(last_word)],
+                [
+                    account,
+                    has_file.into(),
+                    has_listener.into(),
+                    signal_number(parent_death_signal),
+                ],
             ),
-            Request::TryWait(number) => (2, number, [0; 4]),
-            Request::Signal {
+            HelperRequest::TryWait(number) => (2, number, [0; 4]),
+            HelperRequest::Signal {
                 number,
                 signal,
                 to_group,
             } => (3, number, [signal_number(signal), to_group.into(), 0, 0]),
-            Request::IsGroupLeft(number) => (4, number, [0; 4]),
-            Request::Forget(number) => (5, number, [0; 4]),
+            HelperRequest::IsGroupLeft(number) => (4, number, [0; 4]),
+            HelperRequest::Forget(number) => (5, number, [0; 4]),
         };
         out[4] = kind;
         out[8..16].copy_from_slice(&number.to_le_bytes());
@@ -85,36 +103,37 @@ impl Request {
         out
     }
 
-    /// Reads what [`Request::write`] writes, and nothing else.
-    pub fn read(message: &[u8]) -> Option<(u32, Request)> {
+    /// Decodes a request and its sequence number; `None` unless [`HelperRequest::write`] produces exactly these bytes.
+    pub fn read(message: &[u8]) -> Option<(u32, HelperRequest)> {
         let message: &[u8; MAX_MESSAGE] = message.try_into().ok()?;
         let sequence = u32::from_le_bytes(message[..4].try_into().ok()?);
         let number = u64::from_le_bytes(message[8..16].try_into().ok()?);
         let [a, b, c, d] = message[16..20].try_into().ok()?;
         let request = match message[4] {
-            0 => Request::Accounts,
-            1 => Request::Start {
+            0 => HelperRequest::Accounts,
+            1 => HelperRequest::Start {
                 account: a,
                 has_file: b != 0,
                 has_listener: c != 0,
-                last_word: signal(d)?,
+                parent_death_signal: signal(d)?,
             },
-            2 => Request::TryWait(number),
-            3 => Request::Signal {
+            2 => HelperRequest::TryWait(number),
+            3 => HelperRequest::Signal {
                 number,
                 signal: signal(a)?,
                 to_group: b != 0,
             },
-            4 => Request::IsGroupLeft(number),
-            5 => Request::Forget(number),
+            4 => HelperRequest::IsGroupLeft(number),
+            5 => HelperRequest::Forget(number),
             _ => return None,
         };
-        // Every byte that means nothing is 0.
+        // Every unused byte is 0.
         (request.write(sequence) == *message).then_some((sequence, request))
     }
 }
 
-pub fn write_reply(sequence: u32, reply: Reply) -> [u8; MAX_MESSAGE] {
+/// Encodes a reply to the request with this sequence number.
+pub fn write_reply(sequence: u32, reply: HelperReply) -> [u8; MAX_MESSAGE] {
     let mut out = [0; MAX_MESSAGE];
     out[..4].copy_from_slice(&sequence.to_le_bytes());
     let (is_error, number) = match reply {
@@ -126,7 +145,8 @@ pub fn write_reply(sequence: u32, reply: Reply) -> [u8; MAX_MESSAGE] {
     out
 }
 
-pub fn read_reply(message: &[u8]) -> Option<(u32, Reply)> {
+/// Decodes a reply and its sequence number; `None` if it is malformed.
+pub fn read_reply(message: &[u8]) -> Option<(u32, HelperReply)> {
     let message: &[u8; MAX_MESSAGE] = message.try_into().ok()?;
     let sequence = u32::from_le_bytes(message[..4].try_into().ok()?);
     let number = u64::from_le_bytes(message[8..16].try_into().ok()?);
@@ -148,20 +168,25 @@ fn signal(number: u8) -> Option<Signal> {
     SIGNALS.get(usize::from(number)).copied()
 }
 
-/// What a program is started with, as it lies in a file.
+/// Description of a program to start, as a file contains it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Program {
+pub struct ProgramSpec {
+    /// Absolute path of the program.
     pub path: OsString,
-    /// Empty: the path.
+    /// Name in process lists; empty: the path.
     pub name: OsString,
+    /// Working directory, an absolute path.
     pub folder: OsString,
-    /// Name of the listening socket, where there is one.
+    /// Name of the listening socket, if one is passed.
     pub listener: OsString,
+    /// Arguments after `argv[0]`.
     pub arguments: Vec<OsString>,
+    /// Whole environment.
     pub environment: Vec<(OsString, OsString)>,
 }
 
-impl Program {
+impl ProgramSpec {
+    /// Encodes the description.
     pub fn write(&self) -> Vec<u8> {
         let mut out = Vec::new();
         for text in [&self.path, &self.name, &self.folder, &self.listener] {
@@ -177,9 +202,10 @@ impl Program {
         out
     }
 
-    pub fn read(mut from: &[u8]) -> Option<Program> {
+    /// Decodes a description; `None` if it is malformed or a path is not absolute.
+    pub fn read(mut from: &[u8]) -> Option<ProgramSpec> {
         let from = &mut from;
-        let program = Program {
+        let program = ProgramSpec {
             path: read_text(from)?,
             name: read_text(from)?,
             folder: read_text(from)?,
@@ -193,7 +219,7 @@ impl Program {
     }
 }
 
-/// The accounts, and the account of the server, which must not be among them.
+/// Encodes the accounts, with the user id of the server, which must not be among them.
 pub fn write_accounts(server: u32, accounts: &[User]) -> Vec<u8> {
     let mut out = server.to_le_bytes().to_vec();
     write_number(&mut out, accounts.len());
@@ -208,7 +234,7 @@ pub fn write_accounts(server: u32, accounts: &[User]) -> Vec<u8> {
     out
 }
 
-/// Nothing if one of them is root, has root's group as its own, or is the server.
+/// Decodes the accounts; `None` if one is root, has root's group as its primary group, or is the server.
 pub fn read_accounts(mut from: &[u8]) -> Option<Vec<User>> {
     let from = &mut from;
     let server = read_number(from)?;
@@ -226,10 +252,15 @@ pub fn read_accounts(mut from: &[u8]) -> Option<Vec<User>> {
     is_good.then_some(accounts)
 }
 
-/// The content of a file that somebody else made: a regular one, which nobody waits for, up to a bound.
-pub fn content(file: &File) -> io::Result<Vec<u8>> {
+/// Reads a file that another process created. It must be a regular file, on which a read cannot block, of at most
+/// [`MAX_FILE`] bytes.
+///
+/// # Errors
+///
+/// Returns `InvalidData` for any other file, or the error of the system.
+pub fn read_file(file: &File) -> io::Result<Vec<u8>> {
     let found = file.metadata()?;
-    if !found.is_file() || found.len() > MAX_CONTENT {
+    if !found.is_file() || found.len() > MAX_FILE {
         return Err(io::ErrorKind::InvalidData.into());
     }
     let mut content = vec![0; usize::try_from(found.len()).map_err(io::Error::other)?];
@@ -238,7 +269,7 @@ pub fn content(file: &File) -> io::Result<Vec<u8>> {
 }
 
 fn write_number(out: &mut Vec<u8>, number: usize) {
-    // Beyond, the file is larger than any that is read.
+    // A larger number does not fit a file of `MAX_FILE` bytes, so it is rejected when read.
     out.extend_from_slice(&u32::try_from(number).unwrap_or(u32::MAX).to_le_bytes());
 }
 
@@ -262,7 +293,7 @@ fn read_text(from: &mut &[u8]) -> Option<OsString> {
 
 fn read_several<T>(from: &mut &[u8], read: impl Fn(&mut &[u8]) -> Option<T>) -> Option<Vec<T>> {
     let count = usize::try_from(read_number(from)?).ok()?;
-    if count > MAX_TEXTS {
+    if count > MAX_STRINGS {
         return None;
     }
     (0..count).map(|_| read(from)).collect()
@@ -273,71 +304,71 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_are_read_as_they_were_written_and_nothing_else_is() {
-        let start = Request::Start {
+    fn only_messages_as_written_are_read() {
+        let start = HelperRequest::Start {
             account: 7,
             has_file: true,
             has_listener: false,
-            last_word: Signal::KILL,
+            parent_death_signal: Signal::KILL,
         };
-        let signal = Request::Signal {
+        let signal = HelperRequest::Signal {
             number: u64::MAX - 1,
             signal: Signal::QUIT,
             to_group: true,
         };
         for request in [
-            Request::Accounts,
+            HelperRequest::Accounts,
             start,
-            Request::TryWait(1),
+            HelperRequest::TryWait(1),
             signal,
-            Request::IsGroupLeft(2),
-            Request::Forget(3),
+            HelperRequest::IsGroupLeft(2),
+            HelperRequest::Forget(3),
         ] {
             let written = request.write(9);
-            assert_eq!(Request::read(&written), Some((9, request)));
+            assert_eq!(HelperRequest::read(&written), Some((9, request)));
             for length in [0, 1, MAX_MESSAGE - 1] {
-                assert_eq!(Request::read(&written[..length]), None);
+                assert_eq!(HelperRequest::read(&written[..length]), None);
             }
-            // Nothing hides in bytes that mean nothing.
+            // Unused bytes must be 0.
             for at in 20..MAX_MESSAGE {
                 let mut other = written;
                 other[at] = 1;
-                assert_eq!(Request::read(&other), None, "{request:?} at {at}");
+                assert_eq!(HelperRequest::read(&other), None, "{request:?} at {at}");
             }
         }
         let mut unknown = start.write(9);
         unknown[19] = 3;
-        assert_eq!(Request::read(&unknown), None, "a signal that is not on the list");
+        assert_eq!(HelperRequest::read(&unknown), None, "a signal that is not on the list");
         unknown[4] = 6;
-        assert_eq!(Request::read(&unknown), None, "a request that is none");
+        assert_eq!(HelperRequest::read(&unknown), None, "an unknown request");
         for reply in [Ok(0), Ok(RUNNING), Err(2)] {
             assert_eq!(read_reply(&write_reply(3, reply)), Some((3, reply)));
         }
     }
 
     #[test]
-    fn programs_are_read_whole_or_not_at_all() {
-        let program = Program {
+    fn programs_are_read_whole_or_rejected() {
+        let program = ProgramSpec {
             path: "/bin/sh".into(),
             folder: "/".into(),
             arguments: vec!["-c".into(), "".into()],
             environment: vec![("A".into(), "b".into())],
-            ..Program::default()
+            ..ProgramSpec::default()
         };
         let written = program.write();
-        assert_eq!(Program::read(&written), Some(program.clone()));
+        assert_eq!(ProgramSpec::read(&written), Some(program.clone()));
         for length in 0..written.len() {
-            assert_eq!(Program::read(&written[..length]), None, "{length}");
+            assert_eq!(ProgramSpec::read(&written[..length]), None, "{length}");
         }
-        let relative = Program {
+        let relative = ProgramSpec {
             path: "sh".into(),
             ..program
         };
-        assert_eq!(Program::read(&relative.write()), None);
+        assert_eq!(ProgramSpec::read(&relative.write()), None);
     }
 
     #[test]
-    fn root_and_the_server_are_no_accounts_of_scripts() {
+    fn root_and_the_server_are_rejected_as_script_accounts() {
         let user = |uid, gid| User {
             name: String::new(),
             uid,

@@ -1,4 +1,5 @@
-//! The helper's side: checks each request, does it, and replies. It ends when the server does, and takes what it started along.
+//! The helper's side of its protocol: checks each request, executes it, and replies. When the server ends, it ends all
+//! programs that it started and then itself.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -12,35 +13,40 @@ use rocknet_io::fd_channel::{Blocking, FdChannel};
 use rocknet_io::privileges::{self, User};
 use rustix::process::Signal;
 
-use super::protocol::{self, MAX_MESSAGE, Program, RUNNING, Reply, Request};
+use super::protocol::{self, HelperReply, HelperRequest, MAX_MESSAGE, ProgramSpec, RUNNING};
 use crate::accounts::{Account, Launch, Process};
 
-/// Programs that are known at once: those of CGI, those they leave behind, and a few of PHP.
+/// Maximum number of programs at a time: CGI programs, their background processes, and a few of PHP.
 const MAX_PROCESSES: usize = 1024;
-/// After the server has gone, time for php-fpm to end.
-const END: Duration = Duration::from_secs(2);
-const PAUSE: Duration = Duration::from_millis(10);
+/// Time that php-fpm has to end after the server has ended.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
+/// Poll interval for the end of programs.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Errors that a request can have, by their numbers in the system.
+/// Error numbers of replies.
 const INVALID: i32 = rustix::io::Errno::INVAL.raw_os_error();
 const REFUSED: i32 = rustix::io::Errno::ACCESS.raw_os_error();
 const FULL: i32 = rustix::io::Errno::AGAIN.raw_os_error();
 const UNKNOWN: i32 = rustix::io::Errno::SRCH.raw_os_error();
 
-struct Entry {
+/// A program that was started.
+struct ProcessEntry {
     process: Process,
-    last_word: Signal,
-    /// Not asked about any more: forgotten when it ends.
-    is_left: bool,
+    parent_death_signal: Signal,
+    /// The server sends no more requests about it, so it is forgotten when it ends.
+    is_released: bool,
 }
 
+/// State of the helper.
 #[derive(Default)]
-struct Server {
+struct HelperServer {
+    /// Accounts as which programs are started, once they are received.
     accounts: Option<Vec<User>>,
-    processes: BTreeMap<u64, Entry>,
+    processes: BTreeMap<u64, ProcessEntry>,
     next: u64,
 }
 
+/// Runs the helper on the channel at standard input until the server closes it.
 pub fn run() -> ExitCode {
     let Ok(channel) = FdChannel::from_stdin() else {
         return ExitCode::FAILURE;
@@ -48,11 +54,11 @@ pub fn run() -> ExitCode {
     if privileges::keep_process_capabilities().is_err() {
         return ExitCode::FAILURE;
     }
-    let mut server = Server::default();
+    let mut server = HelperServer::default();
     let mut buffer = [0; MAX_MESSAGE + 1];
     while let Ok(Some((size, descriptors))) = channel.recv_with_fds(&mut buffer) {
-        // What cannot be read comes from nobody who keeps to the protocol.
-        let Some((sequence, request)) = Request::read(&buffer[..size]) else {
+        // The peer violates the protocol.
+        let Some((sequence, request)) = HelperRequest::read(&buffer[..size]) else {
             break;
         };
         let reply = server.handle(request, descriptors);
@@ -68,53 +74,53 @@ pub fn run() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-impl Server {
-    fn handle(&mut self, request: Request, descriptors: Vec<OwnedFd>) -> Reply {
+impl HelperServer {
+    fn handle(&mut self, request: HelperRequest, descriptors: Vec<OwnedFd>) -> HelperReply {
         match request {
-            Request::Accounts => {
+            HelperRequest::Accounts => {
                 let [file] = <[OwnedFd; 1]>::try_from(descriptors).map_err(|_| INVALID)?;
                 if self.accounts.is_some() {
                     return Err(REFUSED);
                 }
-                let content = protocol::content(&File::from(file)).map_err(|error| errno(&error))?;
+                let content = protocol::read_file(&File::from(file)).map_err(|error| errno(&error))?;
                 self.accounts = Some(protocol::read_accounts(&content).ok_or(INVALID)?);
                 Ok(0)
             }
-            Request::Start { .. } => self.start(request, descriptors),
-            Request::TryWait(number) => {
-                let status = self.of(number)?.process.try_wait().map_err(|error| errno(&error))?;
+            HelperRequest::Start { .. } => self.start(request, descriptors),
+            HelperRequest::TryWait(number) => {
+                let status = self.entry(number)?.process.try_wait().map_err(|error| errno(&error))?;
                 Ok(status.map_or(RUNNING, |status| status.into_raw().unsigned_abs().into()))
             }
-            Request::Signal {
+            HelperRequest::Signal {
                 number,
                 signal,
                 to_group,
             } => {
-                let process = &self.of(number)?.process;
+                let process = &self.entry(number)?.process;
                 let sent = match to_group {
                     true => process.signal_group(signal),
                     false => process.signal(signal),
                 };
                 sent.map(|()| 0).map_err(|error| errno(&error))
             }
-            Request::IsGroupLeft(number) => Ok(self.of(number)?.process.is_group_left().into()),
-            Request::Forget(number) => {
-                self.of(number)?.is_left = true;
+            HelperRequest::IsGroupLeft(number) => Ok(self.entry(number)?.process.is_group_left().into()),
+            HelperRequest::Forget(number) => {
+                self.entry(number)?.is_released = true;
                 Ok(0)
             }
         }
     }
 
-    fn of(&mut self, number: u64) -> Result<&mut Entry, i32> {
+    fn entry(&mut self, number: u64) -> Result<&mut ProcessEntry, i32> {
         self.processes.get_mut(&number).ok_or(UNKNOWN)
     }
 
-    fn start(&mut self, request: Request, descriptors: Vec<OwnedFd>) -> Reply {
-        let Request::Start {
+    fn start(&mut self, request: HelperRequest, descriptors: Vec<OwnedFd>) -> HelperReply {
+        let HelperRequest::Start {
             account,
             has_file,
             has_listener,
-            last_word,
+            parent_death_signal,
         } = request
         else {
             return Err(INVALID);
@@ -126,14 +132,14 @@ impl Server {
         }
         let mut descriptors = descriptors.into_iter();
         let mut next = || descriptors.next().ok_or(INVALID);
-        let (content, input, output, errors) = (File::from(next()?), next()?, next()?, next()?);
+        let (content, stdin, stdout, stderr) = (File::from(next()?), next()?, next()?, next()?);
         let file = has_file.then(&mut next).transpose()?;
         let listener = has_listener.then(&mut next).transpose()?;
         if descriptors.next().is_some() {
             return Err(INVALID);
         }
-        let content = protocol::content(&content).map_err(|error| errno(&error))?;
-        let program = Program::read(&content).ok_or(INVALID)?;
+        let content = protocol::read_file(&content).map_err(|error| errno(&error))?;
+        let program = ProgramSpec::read(&content).ok_or(INVALID)?;
         let launch = Launch {
             account: Account::Other(account),
             program: program.path.into(),
@@ -141,19 +147,19 @@ impl Server {
             arguments: program.arguments,
             environment: program.environment,
             folder: program.folder.into(),
-            input,
-            output,
-            errors,
+            stdin,
+            stdout,
+            stderr,
             file,
             listener: listener.map(|listener| (program.listener, listener)),
-            last_word,
+            parent_death_signal,
         };
         let process = launch.start().map_err(|error| errno(&error))?;
         self.next += 1;
-        let entry = Entry {
+        let entry = ProcessEntry {
             process,
-            last_word,
-            is_left: false,
+            parent_death_signal,
+            is_released: false,
         };
         self.processes.insert(self.next, entry);
         Ok(self.next)
@@ -161,21 +167,21 @@ impl Server {
 
     fn forget_ended(&mut self) {
         self.processes
-            .retain(|_, entry| !entry.is_left || matches!(entry.process.try_wait(), Ok(None)));
+            .retain(|_, entry| !entry.is_released || matches!(entry.process.try_wait(), Ok(None)));
     }
 
-    /// The server has gone.
+    /// Ends all programs, after the server has ended.
     fn end(mut self) {
         for entry in self.processes.values() {
-            let _ = match entry.last_word {
+            let _ = match entry.parent_death_signal {
                 Signal::KILL => entry.process.signal_group(Signal::KILL),
-                word => entry.process.signal(word),
+                signal => entry.process.signal(signal),
             };
         }
-        let until = Instant::now() + END;
-        let is_running = |entry: &mut Entry| matches!(entry.process.try_wait(), Ok(None));
+        let until = Instant::now() + EXIT_TIMEOUT;
+        let is_running = |entry: &mut ProcessEntry| matches!(entry.process.try_wait(), Ok(None));
         while self.processes.values_mut().any(is_running) && Instant::now() < until {
-            std::thread::sleep(PAUSE);
+            std::thread::sleep(POLL_INTERVAL);
         }
         for entry in self.processes.values() {
             let _ = entry.process.signal_group(Signal::KILL);
@@ -193,12 +199,12 @@ mod tests {
 
     use super::*;
 
-    fn start(account: u8) -> Request {
-        Request::Start {
+    fn start(account: u8) -> HelperRequest {
+        HelperRequest::Start {
             account,
             has_file: false,
             has_listener: false,
-            last_word: Signal::KILL,
+            parent_death_signal: Signal::KILL,
         }
     }
 
@@ -206,18 +212,18 @@ mod tests {
         File::options().read(true).write(true).open("/dev/null").unwrap().into()
     }
 
-    fn given(content: &[u8]) -> Vec<OwnedFd> {
+    fn program_files(content: &[u8]) -> Vec<OwnedFd> {
         vec![sealed_file::create(content).unwrap().into(), null(), null(), null()]
     }
 
-    fn told(user: &User) -> Vec<OwnedFd> {
+    fn accounts_file(user: &User) -> Vec<OwnedFd> {
         let accounts = protocol::write_accounts(4321, std::slice::from_ref(user));
         vec![sealed_file::create(&accounts).unwrap().into()]
     }
 
-    /// What a server that was taken over could try.
+    /// Attempts of a compromised server.
     #[test]
-    fn nothing_is_started_but_as_an_account_of_the_list() {
+    fn programs_start_only_as_an_account_on_the_list() {
         let user = User {
             name: String::new(),
             uid: 4242,
@@ -225,44 +231,44 @@ mod tests {
             groups: vec![4242],
             home: None,
         };
-        let program = Program {
+        let program = ProgramSpec {
             path: "/bin/true".into(),
             folder: "/".into(),
-            ..Program::default()
+            ..ProgramSpec::default()
         };
         let program = program.write();
-        let mut server = Server::default();
+        let mut server = HelperServer::default();
         assert_eq!(
-            server.handle(start(0), given(&program)),
+            server.handle(start(0), program_files(&program)),
             Err(REFUSED),
             "before the list"
         );
-        assert_eq!(server.handle(Request::Accounts, told(&user)), Ok(0));
+        assert_eq!(server.handle(HelperRequest::Accounts, accounts_file(&user)), Ok(0));
         assert_eq!(
-            server.handle(Request::Accounts, told(&user)),
+            server.handle(HelperRequest::Accounts, accounts_file(&user)),
             Err(REFUSED),
             "a second list"
         );
         assert_eq!(
-            server.handle(start(1), given(&program)),
+            server.handle(start(1), program_files(&program)),
             Err(REFUSED),
             "not on the list"
         );
-        assert_eq!(server.handle(start(0), given(b"torn")), Err(INVALID));
-        let mut less = given(&program);
+        assert_eq!(server.handle(start(0), program_files(b"torn")), Err(INVALID));
+        let mut less = program_files(&program);
         less.pop();
         assert_eq!(server.handle(start(0), less), Err(INVALID));
-        let mut more = given(&program);
+        let mut more = program_files(&program);
         more.push(null());
         assert_eq!(server.handle(start(0), more), Err(INVALID));
-        let mut pipe = given(&program);
+        let mut pipe = program_files(&program);
         pipe[0] = io::pipe().unwrap().0.into();
-        assert_eq!(server.handle(start(0), pipe), Err(INVALID), "a file that is none");
+        assert_eq!(server.handle(start(0), pipe), Err(INVALID), "a pipe instead of a file");
         for request in [
-            Request::TryWait(1),
-            Request::IsGroupLeft(1),
-            Request::Forget(0),
-            Request::Signal {
+            HelperRequest::TryWait(1),
+            HelperRequest::IsGroupLeft(1),
+            HelperRequest::Forget(0),
+            HelperRequest::Signal {
                 number: 1,
                 signal: Signal::KILL,
                 to_group: true,
@@ -272,6 +278,9 @@ mod tests {
         }
         assert!(server.processes.is_empty());
         let root = User { uid: 0, ..user };
-        assert_eq!(Server::default().handle(Request::Accounts, told(&root)), Err(INVALID));
+        assert_eq!(
+            HelperServer::default().handle(HelperRequest::Accounts, accounts_file(&root)),
+            Err(INVALID)
+        );
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn look(config: &Config) -> Vec<Check> {
         Ok(user) => user,
         Err(error) => return vec![Check::bad(WHAT, error.to_string())],
     };
-    let plan = accounts::Plan::of(config);
+    let plan = accounts::AccountPlan::from_config(config);
     let scripts = match plan.accounts(&server) {
         Ok(scripts) => scripts,
         Err(error) => return vec![Check::bad(WHAT, error.to_string())],
@@ -60,7 +60,7 @@ pub(super) fn look(config: &Config) -> Vec<Check> {
     });
     if plan.needs_default
         && !scripts.all.is_empty()
-        && let Err(error) = scripts.of_unnamed()
+        && let Err(error) = scripts.default_account()
     {
         checks.push(Check::bad(WHAT, error.to_string()));
     }

@@ -1,0 +1,81 @@
+//! The pipes of a program that was started for one request.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use rocknet_io::queue::SendQueue;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::unix::pipe::{Receiver, Sender};
+
+/// The process of a program.
+pub trait ProgramProcess {
+    /// Returns whether the reaper has not killed the program, for example because of its time limit.
+    fn has_not_been_killed(&self) -> bool;
+
+    /// Lets the program end by itself, because its response is complete.
+    fn release(&mut self);
+}
+
+/// A program with its pipes, registered with the event loop of a worker. Dropping it kills the program, unless it was
+/// released.
+pub struct CgiProgram {
+    /// The process.
+    pub process: Box<dyn ProgramProcess>,
+    /// `None` once the whole request body is written.
+    pub stdin: Option<Sender>,
+    /// Standard output: the response.
+    pub stdout: Receiver,
+    stderr: Option<Receiver>,
+}
+
+impl CgiProgram {
+    /// Registers the server's ends of the pipes of `process` with the current event loop.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the system if a pipe cannot be registered.
+    pub fn new(
+        process: Box<dyn ProgramProcess>,
+        stdin: OwnedFd,
+        stdout: OwnedFd,
+        stderr: OwnedFd,
+    ) -> io::Result<CgiProgram> {
+        Ok(CgiProgram {
+            process,
+            stdin: Some(Sender::from_owned_fd(stdin)?),
+            stdout: Receiver::from_owned_fd(stdout)?,
+            stderr: Some(Receiver::from_owned_fd(stderr)?),
+        })
+    }
+
+    /// Writes from the front of the queue, which holds only memory. Ready when the queue is empty.
+    pub fn poll_send(&mut self, context: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>> {
+        while let Some(front) = queue.front() {
+            let stdin = self.stdin.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
+            let written = ready!(Pin::new(stdin).poll_write(context, front))?;
+            if written == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            queue.advance(written);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Reads from standard error into `buffer` and returns the number of bytes; 0 once it is closed.
+    pub fn poll_stderr(&mut self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+        let Some(stderr) = &mut self.stderr else {
+            return Poll::Ready(Ok(0));
+        };
+        let mut buffer = ReadBuf::new(buffer);
+        match Pin::new(stderr).poll_read(context, &mut buffer) {
+            Poll::Ready(Ok(())) if !buffer.filled().is_empty() => Poll::Ready(Ok(buffer.filled().len())),
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(_) => {
+                self.stderr = None;
+                Poll::Ready(Ok(0))
+            }
+        }
+    }
+}

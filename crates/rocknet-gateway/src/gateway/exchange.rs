@@ -1,0 +1,396 @@
+//! One exchange with a back end over one connection. The request body, which has been received before, is sent while
+//! the response is read: up to the end of its head at once, and from there as the client takes it.
+
+use std::future::poll_fn;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use rocknet_io::queue::SendQueue;
+use rocknet_io::wheel::Deadline;
+use rocknet_proto::cgi::{MAX_HEAD_SIZE, find_head_end};
+use rocknet_proto::fastcgi::{self, RecordEvent};
+
+use super::backend::{Backend, BackendConnection};
+use super::error::BackendError;
+use super::stderr::StderrLog;
+use rocknet_handler::exchange::RequestBody;
+use rocknet_handler::response::UpstreamTiming;
+use rocknet_handler::services::Services;
+
+/// Maximum number of response bytes buffered while the request is still being sent. A script that writes more before it
+/// has read the request body gets no more of the body: the response has to begin, and after that no body is sent.
+const MAX_BUFFERED: usize = 2 * MAX_HEAD_SIZE;
+
+/// `FCGI_OVERLOADED`: protocol status of an application that accepts no further request.
+const OVERLOADED: u8 = 2;
+
+/// One request sent to a back end, and its response.
+pub struct BackendExchange {
+    services: Rc<Services>,
+    /// `None` once it is kept for another request.
+    connection: Option<BackendConnection>,
+    /// Back end that keeps the connection after the exchange, and its maximum number of idle connections.
+    keep_alive: Option<(Arc<Backend>, usize)>,
+    /// Bytes of the request that the socket has not accepted yet.
+    sending: SendQueue,
+    /// Request body that is still to be sent.
+    body: Option<RequestBody>,
+    framing: Framing,
+    /// Received bytes of the response that have not been taken yet, including the head.
+    received: Vec<u8>,
+    /// Length of the head in bytes, once it is complete.
+    head: Option<usize>,
+    has_received: bool,
+    /// The application rejected the request with `FCGI_OVERLOADED`.
+    overloaded: bool,
+    /// An error rules out another request on this connection.
+    must_close: bool,
+    stderr_log: StderrLog,
+    began: Instant,
+}
+
+/// Framing of request and response.
+enum Framing {
+    /// FastCGI records.
+    Records(fastcgi::ResponseReader),
+    /// The request body follows the request unframed, and the end of the connection ends the response.
+    Plain {
+        /// Bytes of the response that may still be received.
+        remaining: u64,
+        is_over: bool,
+    },
+}
+
+impl Framing {
+    fn body(&self, out: &mut Vec<u8>, body: &[u8]) {
+        match self {
+            Framing::Records(_) => fastcgi::stdin(out, body),
+            Framing::Plain { .. } => out.extend_from_slice(body),
+        }
+    }
+
+    fn body_end(&self, out: &mut Vec<u8>) {
+        match self {
+            Framing::Records(_) => fastcgi::stdin_end(out),
+            Framing::Plain { .. } => {}
+        }
+    }
+}
+
+/// State of sending the request.
+#[derive(PartialEq, Eq)]
+enum SendState {
+    /// The next piece of the body is being read from disk.
+    WaitsForBody,
+    WaitsForSocket,
+    Done,
+}
+
+impl BackendExchange {
+    /// Starts an exchange by FastCGI. `request`: its records except those of the body.
+    pub fn fastcgi(
+        services: &Rc<Services>,
+        connection: BackendConnection,
+        request: Vec<u8>,
+        stderr_log: StderrLog,
+    ) -> BackendExchange {
+        let framing = Framing::Records(fastcgi::ResponseReader::new());
+        BackendExchange::new(services, connection, request, framing, stderr_log)
+    }
+
+    /// Keeps the connection after the response for another request, if fewer than `max_idle` are kept. The request must
+    /// carry `FCGI_KEEP_CONN`, so that the application leaves it open.
+    pub fn keep_alive(self, backend: &Arc<Backend>, max_idle: usize) -> BackendExchange {
+        let keep_alive = (max_idle > 0).then(|| (Arc::clone(backend), max_idle));
+        BackendExchange { keep_alive, ..self }
+    }
+
+    /// Starts an exchange without framing. `request`: the bytes before the body; `remaining`: maximum length of the
+    /// response in bytes.
+    pub fn plain(
+        services: &Rc<Services>,
+        connection: BackendConnection,
+        request: Vec<u8>,
+        remaining: u64,
+        stderr_log: StderrLog,
+    ) -> BackendExchange {
+        let framing = Framing::Plain {
+            remaining,
+            is_over: false,
+        };
+        BackendExchange::new(services, connection, request, framing, stderr_log)
+    }
+
+    fn new(
+        services: &Rc<Services>,
+        connection: BackendConnection,
+        request: Vec<u8>,
+        framing: Framing,
+        stderr_log: StderrLog,
+    ) -> BackendExchange {
+        BackendExchange {
+            services: Rc::clone(services),
+            connection: Some(connection),
+            keep_alive: None,
+            sending: request.into(),
+            body: None,
+            framing,
+            received: Vec::new(),
+            head: None,
+            has_received: false,
+            overloaded: false,
+            must_close: false,
+            stderr_log,
+            began: Instant::now(),
+        }
+    }
+
+    /// Returns the address of the back end and the time until the response head; `None` for a CGI program.
+    pub fn timing(&self) -> Option<UpstreamTiming> {
+        let in_flight = self.connection.as_ref()?.in_flight.as_ref()?;
+        Some(UpstreamTiming {
+            address: in_flight.backend().address().to_string().into(),
+            head: Some(self.began.elapsed()),
+        })
+    }
+
+    /// Runs until the response head is received and the request is sent. `deadline` is set to `ticks` again after each
+    /// piece of the body, and is not enforced while the body is read from disk.
+    ///
+    /// # Errors
+    ///
+    /// Returns why there is no response head.
+    pub async fn run_until_head(
+        mut self,
+        body: RequestBody,
+        deadline: &Deadline,
+        ticks: u32,
+    ) -> Result<BackendExchange, BackendError> {
+        match body.is_empty() {
+            true => self.framing.body_end(self.sending.buffer()),
+            false => self.body = Some(body),
+        }
+        poll_fn(|context| self.poll_head(context, deadline, ticks)).await?;
+        Ok(self)
+    }
+
+    /// Returns the length of the response head in bytes; the body follows it.
+    pub fn head(&self) -> usize {
+        self.head.unwrap_or_default()
+    }
+
+    /// Returns the received bytes that have not been taken yet.
+    pub fn received(&mut self) -> &mut Vec<u8> {
+        &mut self.received
+    }
+
+    /// Returns whether the response is complete.
+    pub fn is_over(&self) -> bool {
+        match &self.framing {
+            Framing::Records(records) => records.is_ended(),
+            Framing::Plain { is_over, .. } => *is_over,
+        }
+    }
+
+    fn poll_head(
+        &mut self,
+        context: &mut Context<'_>,
+        deadline: &Deadline,
+        ticks: u32,
+    ) -> Poll<Result<(), BackendError>> {
+        loop {
+            let send_state = match self.send_request(context, deadline, ticks) {
+                Ok(send_state) => send_state,
+                Err(error) => return Poll::Ready(Err(error)),
+            };
+            if self.head.is_some() {
+                let is_sent = self.is_flushed() && send_state == SendState::Done;
+                if is_sent || self.is_over() || self.received.len() >= MAX_BUFFERED {
+                    self.must_close |= !is_sent;
+                    self.body = None;
+                    return Poll::Ready(Ok(()));
+                }
+                // The socket returned unsent bytes: send them again, or wait until it is writable.
+                if !self.sending.is_empty() && send_state != SendState::WaitsForSocket {
+                    continue;
+                }
+            }
+            if self.is_over() {
+                let error = if self.overloaded {
+                    BackendError::Full
+                } else {
+                    BackendError::NoResponse
+                };
+                return Poll::Ready(Err(error));
+            }
+            match self.poll_receive(context) {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending if send_state != SendState::WaitsForBody && deadline.poll_past(context.waker()) => {
+                    return Poll::Ready(Err(BackendError::Timeout));
+                }
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+
+    /// Returns whether all bytes that the socket accepted have been sent, so that none of them can return.
+    fn is_flushed(&mut self) -> bool {
+        let connection = self.connection.as_mut();
+        connection.is_none_or(|connection| connection.socket.is_flushed(&mut self.sending))
+    }
+
+    /// Sends as much of the request as possible.
+    fn send_request(
+        &mut self,
+        context: &mut Context<'_>,
+        deadline: &Deadline,
+        ticks: u32,
+    ) -> Result<SendState, BackendError> {
+        loop {
+            let Some(connection) = &mut self.connection else {
+                return Ok(SendState::Done);
+            };
+            match connection.socket.poll_send(context, &mut self.sending) {
+                Poll::Ready(Ok(())) => {}
+                Poll::Pending => return Ok(SendState::WaitsForSocket),
+                // The application reads no more. Its response is still read, because it explains more than this error.
+                Poll::Ready(Err(_)) => {
+                    self.sending.clear();
+                    (self.body, self.must_close) = (None, true);
+                }
+            }
+            let Some(body) = &mut self.body else {
+                connection.socket.end_writing();
+                return Ok(SendState::Done);
+            };
+            match body.poll_chunk(context) {
+                Poll::Pending => return Ok(SendState::WaitsForBody),
+                Poll::Ready(Ok(Some(chunk))) => {
+                    self.framing.body(self.sending.buffer(), &chunk);
+                    deadline.set(ticks);
+                }
+                Poll::Ready(Ok(None)) => {
+                    self.framing.body_end(self.sending.buffer());
+                    self.body = None;
+                    deadline.set(ticks);
+                }
+                Poll::Ready(Err(error)) => return Err(BackendError::RequestBody(error)),
+            }
+        }
+    }
+
+    /// Receives once and parses what was received.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the connection ends early, or if its bytes break the protocol or a limit.
+    pub fn poll_receive(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BackendError>> {
+        let Some(connection) = &mut self.connection else {
+            return Poll::Ready(Err(BackendError::NoResponse));
+        };
+        let services = Rc::clone(&self.services);
+        let mut input = services.receive_buffer.borrow_mut();
+        let input = &mut input.allocated().bytes;
+        while let Poll::Ready(Ok(length @ 1..)) = connection.socket.poll_stderr(context, input) {
+            self.stderr_log.add(&input[..length]);
+        }
+        let received = match connection.socket.poll_recv(context, input) {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(received) => received,
+        };
+        let is_stale = !self.has_received && !connection.is_new;
+        let received = match received {
+            Ok(received) if !received.is_empty() => received,
+            _ if is_stale => return Poll::Ready(Err(BackendError::StaleConnection)),
+            Ok(_) => return Poll::Ready(self.on_eof()),
+            Err(error) => return Poll::Ready(Err(BackendError::ConnectionLost(error))),
+        };
+        self.has_received = true;
+        if let Some(pending) = connection.pending.take() {
+            pending.response_received();
+        }
+        let before = self.received.len();
+        if let Err(error) = self.read(&received) {
+            self.must_close = true;
+            // A complete response is passed on: bytes after its end invalidate the connection, not the response.
+            if !self.is_over() {
+                return Poll::Ready(Err(error));
+            }
+        }
+        if self.head.is_none() {
+            self.head = find_head_end(&self.received, before);
+            if self.head.unwrap_or(self.received.len()) > MAX_HEAD_SIZE {
+                return Poll::Ready(Err(BackendError::HeadTooLong));
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Called when the peer has closed.
+    fn on_eof(&mut self) -> Result<(), BackendError> {
+        let Framing::Plain { is_over, .. } = &mut self.framing else {
+            return Err(BackendError::NoResponse);
+        };
+        match &self.connection {
+            Some(connection) if connection.socket.has_ended_cleanly() => {
+                *is_over = true;
+                Ok(())
+            }
+            _ => Err(BackendError::Timeout),
+        }
+    }
+
+    fn read(&mut self, input: &[u8]) -> Result<(), BackendError> {
+        let records = match &mut self.framing {
+            Framing::Records(records) => records,
+            Framing::Plain { remaining, .. } => {
+                *remaining = remaining
+                    .checked_sub(input.len() as u64)
+                    .ok_or(BackendError::ResponseTooLarge)?;
+                self.received.extend_from_slice(input);
+                return Ok(());
+            }
+        };
+        let mut at = 0;
+        while at < input.len() {
+            let rest = &input[at..];
+            let received = records.receive(rest).map_err(BackendError::FastCgi)?;
+            match received.event {
+                RecordEvent::Stdout(range) => self.received.extend_from_slice(&rest[range]),
+                RecordEvent::Stderr(range) => self.stderr_log.add(&rest[range]),
+                // The exit status of the script is ignored.
+                RecordEvent::End(end) => self.overloaded = end.protocol_status == OVERLOADED,
+                RecordEvent::More => {}
+            }
+            at += received.consumed;
+        }
+        Ok(())
+    }
+
+    /// Returns whether the end of the connection ends the response, so that only `Content-Length` shows a truncation.
+    pub fn ends_by_closing(&self) -> bool {
+        matches!(self.framing, Framing::Plain { .. })
+    }
+
+    /// Called after the last byte of the response. Keeps the connection for another request if it is reusable.
+    pub fn finish(&mut self) {
+        let fit = self.is_over() && !self.must_close && self.body.is_none() && self.sending.is_empty();
+        match (self.connection.take().filter(|_| fit), &self.keep_alive) {
+            (Some(connection), Some((backend, max_idle))) => backend.put_idle(connection, *max_idle),
+            // A program may go on for a moment; its response is complete.
+            (Some(connection), None) => drop(connection.socket.into_idle()),
+            (None, _) => {}
+        }
+    }
+}
+
+/// Converts to the error by which a body stream reports a truncated response.
+impl From<BackendError> for io::Error {
+    fn from(error: BackendError) -> io::Error {
+        io::Error::new(io::ErrorKind::ConnectionAborted, format!("the application: {error}"))
+    }
+}

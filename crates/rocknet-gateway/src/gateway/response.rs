@@ -1,0 +1,146 @@
+//! Turns the output of an application into a response: parses its head, removes connection fields and streams the body.
+
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use rocknet_proto::cgi::{CgiHead, StatusLine};
+use rocknet_proto::fields::{Field, is_framing};
+use rocknet_proto::method::Method;
+
+use super::error::BackendError;
+use super::exchange::BackendExchange;
+use rocknet_handler::response::{Body, Response, Stream};
+
+/// Returns whether the field controls the buffers and caches of nginx. `X-Accel-Redirect` is excluded, because it is
+/// evaluated later.
+fn is_for_nginx(name: &[u8]) -> bool {
+    let starts = name
+        .get(..ACCEL.len())
+        .is_some_and(|start| start.eq_ignore_ascii_case(ACCEL));
+    starts && !name.eq_ignore_ascii_case(b"x-accel-redirect")
+}
+
+const ACCEL: &[u8] = b"x-accel-";
+
+/// Builds the response once its head has been received.
+///
+/// # Errors
+///
+/// Returns an error if the head cannot be parsed, or if the body ended before its `Content-Length`.
+pub fn build_response(
+    mut backend_exchange: BackendExchange,
+    method: Method,
+    line: StatusLine,
+) -> Result<Response, BackendError> {
+    let end = backend_exchange.head();
+    let received = std::mem::take(backend_exchange.received());
+    let head = CgiHead::parse(&received[..end], line).map_err(BackendError::Head)?;
+    let mut response = Response::new(head.status);
+    response.upstream = backend_exchange.timing();
+    let length = head.length;
+    for (name, value) in head.fields {
+        // The server sets `Content-Length` from the parsed length, and `Date` itself.
+        if !is_framing(name) && !name.eq_ignore_ascii_case(b"date") && !is_for_nginx(name) {
+            response.fields.add_field(Field::new(name, value));
+        }
+    }
+    let mut body = received;
+    body.drain(..end);
+    // The body is complete; waiting for the end of the connection would add nothing.
+    let is_all = backend_exchange.ends_by_closing() && length.is_some_and(|length| body.len() as u64 >= length);
+    if !backend_exchange.is_over() && !is_all {
+        *backend_exchange.received() = body;
+        let left = length;
+        response.body = Body::Stream(Box::new(ResponseBody {
+            backend_exchange,
+            length,
+            left,
+        }));
+        return Ok(response);
+    }
+    if backend_exchange.ends_by_closing()
+        && method != Method::Head
+        && let Some(length) = length
+    {
+        // Only the length distinguishes a truncated response from a complete one.
+        if (body.len() as u64) < length && !matches!(response.status.code(), 204 | 304) {
+            return Err(BackendError::Truncated);
+        }
+        body.truncate(usize::try_from(length).unwrap_or(usize::MAX));
+    }
+    backend_exchange.finish();
+    response.body = match (method, body.is_empty()) {
+        // To HEAD an application sends no body, or the body of GET.
+        (Method::Head, true) => Body::Stream(Box::new(HeadBody(length))),
+        _ => Body::Bytes(body.into()),
+    };
+    Ok(response)
+}
+
+/// The rest of a response body; read only when the client can take more.
+struct ResponseBody {
+    backend_exchange: BackendExchange,
+    /// `Content-Length` of the application in bytes. The client gets the same value, so a shorter body is truncated.
+    length: Option<u64>,
+    /// Bytes of `length` still to be received.
+    left: Option<u64>,
+}
+
+impl ResponseBody {
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
+        loop {
+            let mut received = std::mem::take(self.backend_exchange.received());
+            if let Some(left) = &mut self.left {
+                received.truncate(usize::try_from(*left).unwrap_or(usize::MAX));
+                *left -= received.len() as u64;
+            }
+            if !received.is_empty() {
+                return Poll::Ready(Some(Ok(received.into())));
+            }
+            let is_over = self.backend_exchange.is_over();
+            if is_over && self.left.is_some_and(|left| left > 0) {
+                return Poll::Ready(Some(Err(BackendError::Truncated.into())));
+            }
+            // The application may go on after the last byte; the response does not wait for it.
+            if is_over || self.left == Some(0) && self.backend_exchange.poll_receive(context).is_pending() {
+                self.backend_exchange.finish();
+                return Poll::Ready(None);
+            }
+            if self.left == Some(0) {
+                if !self.backend_exchange.is_over() {
+                    return Poll::Ready(None);
+                }
+                continue;
+            }
+            if let Err(error) = ready!(self.backend_exchange.poll_receive(context)) {
+                return Poll::Ready(Some(Err(error.into())));
+            }
+        }
+    }
+}
+
+impl Stream for ResponseBody {
+    fn next(&mut self) -> Pin<Box<dyn Future<Output = Option<io::Result<Bytes>>> + '_>> {
+        Box::pin(poll_fn(|context| self.poll_next(context)))
+    }
+
+    fn length(&self) -> Option<u64> {
+        self.length
+    }
+}
+
+/// Body of a response to HEAD: never sent, with its length in bytes if known.
+struct HeadBody(Option<u64>);
+
+impl Stream for HeadBody {
+    fn next(&mut self) -> Pin<Box<dyn Future<Output = Option<io::Result<Bytes>>> + '_>> {
+        Box::pin(std::future::ready(None))
+    }
+
+    fn length(&self) -> Option<u64> {
+        self.0
+    }
+}

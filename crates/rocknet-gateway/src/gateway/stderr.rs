@@ -1,0 +1,71 @@
+//! Writes the standard error of an application to the error log.
+
+/// Maximum number of bytes logged for one request, so that a script that warns in a loop does not fill the disk.
+const MAX_BYTES: usize = 8 * 1024;
+/// Maximum length of one line in bytes.
+const MAX_LINE: usize = 2 * 1024;
+
+/// Collects the lines of one request, which may arrive in pieces, and logs them with site and script.
+pub struct StderrLog {
+    /// Prefix of each line, such as `PHP`.
+    source: &'static str,
+    site: Box<str>,
+    script: Box<str>,
+    line: Vec<u8>,
+    /// Bytes that may still be logged.
+    remaining: usize,
+}
+
+impl StderrLog {
+    /// Creates a log for one request. `source`: prefix of each line.
+    pub fn new(source: &'static str, site: &str, script: &str) -> StderrLog {
+        StderrLog {
+            source,
+            site: site.into(),
+            script: script.into(),
+            line: Vec::new(),
+            remaining: MAX_BYTES,
+        }
+    }
+
+    /// Adds bytes as they were received; complete lines are logged at once.
+    pub fn add(&mut self, bytes: &[u8]) {
+        let taken = &bytes[..bytes.len().min(self.remaining)];
+        let mut rest = taken;
+        while let Some(end) = memchr::memchr(b'\n', rest) {
+            self.line.extend_from_slice(&rest[..end]);
+            self.log_line();
+            rest = &rest[end + 1..];
+        }
+        self.line.extend_from_slice(rest);
+        if self.line.len() > MAX_LINE {
+            self.log_line();
+        }
+        let was_open = self.remaining > 0;
+        self.remaining -= taken.len();
+        if was_open && taken.len() < bytes.len() {
+            self.log_line();
+            tracing::warn!(
+                site = %self.site,
+                script = %self.script,
+                "{}: more than {MAX_BYTES} bytes of messages for one request; the rest is not logged",
+                self.source
+            );
+            self.remaining = 0;
+        }
+    }
+
+    fn log_line(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        for piece in line.trim_ascii().chunks(MAX_LINE) {
+            let text = String::from_utf8_lossy(piece);
+            tracing::error!(site = %self.site, script = %self.script, "{}: {text}", self.source);
+        }
+    }
+}
+
+impl Drop for StderrLog {
+    fn drop(&mut self) {
+        self.log_line();
+    }
+}

@@ -1,0 +1,197 @@
+//! The interface of the server to its PHP: plans the pools of a configuration, then applies the plan. Dropping the
+//! manager ends all pools.
+
+use std::path::PathBuf;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+
+use rocknet_config::Config;
+use rocknet_config::model::{Mode, Php, PhpVersion};
+
+use super::event::PhpEvent;
+use super::pool::{self, PhpProgram, Pool};
+use super::run_folder::RunFolder;
+use super::supervisor::Supervisor;
+use super::{PhpSockets, choose, installed, lock, settings, settings_mut, wanted};
+
+/// Maximum length in bytes of the path of a Unix socket, on every system.
+const MAX_SOCKET_PATH: usize = 103;
+
+/// Runs the PHP of one server.
+pub struct PhpManager {
+    sockets: Arc<PhpSockets>,
+    state: Mutex<ManagerState>,
+}
+
+struct ManagerState {
+    state_folder: PathBuf,
+    /// Number of the pool that was created last.
+    next: u32,
+    /// Pools of the configuration in force, with their numbers.
+    pools: Vec<(u32, Pool)>,
+    running: Option<RunningSupervisor>,
+}
+
+/// Run folder and supervisor thread; present once a configuration has wanted PHP.
+struct RunningSupervisor {
+    events: Sender<PhpEvent>,
+    thread: Option<JoinHandle<()>>,
+    /// Removed after the thread has ended.
+    folder: RunFolder,
+}
+
+/// Pools of a configuration that is not in force yet.
+#[must_use = "the plan must be applied, otherwise no PHP listens on its sockets"]
+pub struct PhpPlan(Vec<(u32, Pool)>);
+
+impl PhpManager {
+    /// Creates the manager. It starts no process and creates no folder before a configuration needs PHP.
+    pub fn new(state_folder: PathBuf) -> PhpManager {
+        PhpManager {
+            sockets: Arc::default(),
+            state: Mutex::new(ManagerState {
+                state_folder,
+                next: 0,
+                pools: Vec::new(),
+                running: None,
+            }),
+        }
+    }
+
+    /// Returns the states of the sockets, for requests.
+    pub fn sockets(&self) -> &Arc<PhpSockets> {
+        &self.sockets
+    }
+
+    /// Plans the pools of a configuration, and sets the socket of each of its sites.
+    ///
+    /// # Errors
+    ///
+    /// Returns a message for the operator if the run folder cannot be created, or if its path is too long.
+    pub fn plan(&self, config: &mut Config) -> Result<PhpPlan, String> {
+        let wanted = wanted(config);
+        if wanted.is_empty() {
+            return Ok(PhpPlan(Vec::new()));
+        }
+        let mut state = lock(&self.state);
+        let folder = state.folder().map_err(|(path, error)| {
+            format!("cannot create the run folder of PHP below {}: {error}", path.display())
+        })?;
+        let found = installed();
+        let mut pools: Vec<(u32, Pool)> = Vec::new();
+        let mut sockets: Vec<((PhpVersion, Option<String>), PathBuf)> = Vec::new();
+        for (version, user) in wanted {
+            let program = match choose(&found, version) {
+                Some(installed) => PhpProgram::Found(installed.clone()),
+                None => PhpProgram::Missing(version),
+            };
+            let pool = pool(config, program, user.clone());
+            let same = state.pools.iter().chain(&pools).find(|(_, known)| *known == pool);
+            let number = match same {
+                Some((number, _)) => *number,
+                None => {
+                    state.next += 1;
+                    state.next
+                }
+            };
+            if !pools.iter().any(|(known, _)| *known == number) {
+                pools.push((number, pool));
+            }
+            let socket = pool::socket(&folder, number);
+            if socket.as_os_str().len() > MAX_SOCKET_PATH {
+                let help = "set a shorter `state` folder below [server]";
+                return Err(format!(
+                    "{} is too long for the path of a socket: {help}",
+                    socket.display()
+                ));
+            }
+            sockets.push(((version, user), socket));
+        }
+        for settings in settings_mut(config) {
+            if let Some(Php::Managed { version, socket }) = &mut settings.php
+                && let Some((_, path)) = sockets
+                    .iter()
+                    .find(|((known, user), _)| known == version && *user == settings.user)
+            {
+                socket.clone_from(path);
+            }
+        }
+        Ok(PhpPlan(pools))
+    }
+
+    /// Runs the planned pools, and retires all others.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the system if the supervisor thread cannot be started.
+    pub fn apply(&self, plan: PhpPlan) -> std::io::Result<()> {
+        let mut state = lock(&self.state);
+        let PhpPlan(pools) = plan;
+        state.pools.clone_from(&pools);
+        if let Some(running) = &mut state.running {
+            running.start(&self.sockets)?;
+            let _ = running.events.send(PhpEvent::SetPools(pools));
+        }
+        Ok(())
+    }
+
+    /// Ends all pools. Blocks until they have ended.
+    pub fn stop(&self) {
+        let running = lock(&self.state).running.take();
+        drop(running);
+    }
+}
+
+impl ManagerState {
+    /// Returns the run folder, which the first call creates.
+    fn folder(&mut self) -> Result<PathBuf, (PathBuf, std::io::Error)> {
+        if self.running.is_none() {
+            let folder = RunFolder::make(&self.state_folder).map_err(|error| (self.state_folder.clone(), error))?;
+            let (events, _) = channel();
+            self.running = Some(RunningSupervisor {
+                events,
+                thread: None,
+                folder,
+            });
+        }
+        let folder = self.running.as_ref().map(|running| running.folder.path().to_owned());
+        Ok(folder.unwrap_or_default())
+    }
+}
+
+impl RunningSupervisor {
+    fn start(&mut self, sockets: &Arc<PhpSockets>) -> std::io::Result<()> {
+        if self.thread.is_some() {
+            return Ok(());
+        }
+        let (events, receiver) = channel();
+        let supervisor = Supervisor::new(self.folder.path().to_owned(), events.clone(), Arc::clone(sockets));
+        let run = move || supervisor.run(&receiver);
+        self.thread = Some(thread::Builder::new().name("rn-php".to_owned()).spawn(run)?);
+        self.events = events;
+        Ok(())
+    }
+}
+
+impl Drop for RunningSupervisor {
+    fn drop(&mut self) {
+        let _ = self.events.send(PhpEvent::Stop);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn pool(config: &Config, program: PhpProgram, user: Option<String>) -> Pool {
+    let body_size = settings(config).map(|settings| settings.body_size).max();
+    let body_size = body_size.unwrap_or_default();
+    Pool {
+        program,
+        user,
+        dev: config.server.mode == Mode::Dev,
+        // PHP reads 0 as unlimited.
+        body_size: body_size.clamp(1, i64::MAX as u64),
+        drain_timeout: config.limits.answer_timeout,
+    }
+}
