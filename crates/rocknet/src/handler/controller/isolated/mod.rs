@@ -10,14 +10,14 @@
 //! The process is this program, started anew: it has the rights that the server has at that moment, and of its descriptors
 //! none but an end of each of these sockets. It ends with the server, however that ends.
 
-mod answer;
 mod body;
+mod call;
+mod child_main;
 mod control;
-mod conversation;
-mod inside;
+mod exchange;
 mod library;
-mod locked;
-mod place;
+mod lock;
+mod permits;
 mod process;
 mod program;
 mod supervisor;
@@ -26,15 +26,15 @@ mod supervisors;
 use std::ffi::OsStr;
 use std::process::ExitCode;
 
-use self::program::WORD;
+use self::program::RUN_LIBRARY_ARGUMENT;
 
-pub use self::answer::answer;
-pub use self::library::{Controller, Isolated};
-pub use self::program::run_by;
+pub use self::exchange::answer;
+pub use self::library::{IsolatedController, IsolatedLibrary};
+pub use self::program::set_program;
 pub use self::supervisors::Supervisors;
 
 /// Whether this process was started to run a library, and how it ended then. To be asked before anything else is done.
-pub fn entered() -> Option<ExitCode> {
-    let is_meant = std::env::args_os().nth(1).as_deref() == Some(OsStr::new(WORD));
-    is_meant.then(inside::run)
+pub fn run_if_child() -> Option<ExitCode> {
+    let is_meant = std::env::args_os().nth(1).as_deref() == Some(OsStr::new(RUN_LIBRARY_ARGUMENT));
+    is_meant.then(child_main::run)
 }

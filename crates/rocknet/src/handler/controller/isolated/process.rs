@@ -15,48 +15,48 @@ use rocknet_io::child::{bind_to_thread, signal_group};
 use rocknet_io::fd_channel::{self, FdChannel};
 use rustix::process::Signal;
 
-use super::control::{self, Report};
-use super::locked::lock;
-use super::place::{AT_ONCE, Place};
-use super::program::{WORD, program};
-use crate::handler::controller::draft;
+use super::control::{self, ChildReport};
+use super::lock::lock;
+use super::permits::{CallPermit, MAX_CALLS};
+use super::program::{RUN_LIBRARY_ARGUMENT, program};
+use crate::handler::controller::response_builder;
 
 /// Connections kept for the next requests, each a thread of the process that waits: as many as there may be calls. With fewer,
 /// those beyond make a connection and a thread for each request, which cost more than all the rest of it.
-const MAX_IDLE: usize = AT_ONCE;
+const MAX_IDLE: usize = MAX_CALLS;
 /// Bytes of a line that the process writes to its outputs, and lines of each second: a library that prints for every
 /// request is not to fill the disk.
-const MAX_LINE: usize = 2 * 1024;
-const LINES_A_SECOND: u32 = 100;
+const MAX_LOG_LINE: usize = 2 * 1024;
+const MAX_LINES_PER_SECOND: u32 = 100;
 /// What is read of its outputs at once.
-const READ: usize = 4 * 1024;
+const READ_SIZE: usize = 4 * 1024;
 /// A process that has closed its side is gone a moment later, or is killed.
-const LAST_MOMENT: Duration = Duration::from_secs(1);
-const LOOK: Duration = Duration::from_millis(2);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 /// One that has lost a connection and lives on for so long has closed it for another reason.
-const DOUBT: Duration = Duration::from_millis(200);
+const SUSPECT_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// What requests know of it.
-pub struct Process {
+pub struct ProcessHandle {
     control: FdChannel,
     idle: Mutex<Vec<UnixStream>>,
     /// Calls that nobody waits for any more, but which have not returned.
-    abandoned: Mutex<Vec<Abandoned>>,
+    abandoned: Mutex<Vec<AbandonedCall>>,
     /// It takes no more requests.
     is_closed: AtomicBool,
     /// A connection was lost: most likely it is about to end, and whoever asks next waits until that is known.
-    is_doubted: AtomicBool,
+    is_suspect: AtomicBool,
 }
 
 /// A call that was given up.
-pub struct Abandoned {
+pub struct AbandonedCall {
     pub connection: UnixStream,
     pub since: Instant,
     /// The thread is taken for as long as the call lasts.
-    _place: Place,
+    _permit: CallPermit,
 }
 
-impl Process {
+impl ProcessHandle {
     /// A connection that nobody uses; new, where none was kept.
     pub fn connection(&self) -> io::Result<UnixStream> {
         if self.is_closed() {
@@ -84,24 +84,24 @@ impl Process {
     }
 
     /// The call on this connection is not waited for any more.
-    pub fn abandon(&self, connection: UnixStream, place: Place) {
+    pub fn abandon(&self, connection: UnixStream, permit: CallPermit) {
         // What it says when it returns finds nobody; that the process closes it then tells that it has.
         let _ = connection.shutdown(std::net::Shutdown::Read);
         // What it said just before that is lost as well, and then it waits for more to be wanted. It hears that more is, and
         // that nobody listens, whatever it waits for: no controller is asked twice, and no content seems to end.
-        let mut word = Vec::new();
-        if ServerMessage::Give.write(&mut word).is_ok() {
-            let _ = (&connection).write(&word);
+        let mut frame = Vec::new();
+        if Ask::Give.write(&mut frame).is_ok() {
+            let _ = (&connection).write(&frame);
         }
         let since = Instant::now();
-        lock(&self.abandoned).push(Abandoned {
+        lock(&self.abandoned).push(AbandonedCall {
             connection,
             since,
-            _place: place,
+            _permit: permit,
         });
     }
 
-    pub fn abandoned(&self) -> &Mutex<Vec<Abandoned>> {
+    pub fn abandoned(&self) -> &Mutex<Vec<AbandonedCall>> {
         &self.abandoned
     }
 
@@ -109,12 +109,12 @@ impl Process {
         self.is_closed.load(Ordering::Acquire)
     }
 
-    pub fn is_doubted(&self) -> bool {
-        self.is_doubted.load(Ordering::Acquire)
+    pub fn is_suspect(&self) -> bool {
+        self.is_suspect.load(Ordering::Acquire)
     }
 
-    pub fn doubt(&self, is_doubted: bool) {
-        self.is_doubted.store(is_doubted, Ordering::Release);
+    pub fn set_suspect(&self, is_suspect: bool) {
+        self.is_suspect.store(is_suspect, Ordering::Release);
     }
 
     /// Takes no more requests; the process ends behind those that it has.
@@ -126,25 +126,25 @@ impl Process {
 }
 
 /// What its parent knows of it.
-pub struct Running {
+pub struct ChildProcess {
     child: Child,
     /// Its outputs, until they end.
     output: Option<PipeReader>,
-    lines: Lines,
+    output_log: OutputLog,
     pub since: Instant,
-    pub process: Arc<Process>,
+    pub process: Arc<ProcessHandle>,
 }
 
-impl Running {
+impl ChildProcess {
     /// To be called on a thread that lives longer than the process, which ends with it.
-    pub fn start(library: impl AsFd, name: &Path) -> io::Result<Running> {
+    pub fn start(library: impl AsFd, name: &Path) -> io::Result<ChildProcess> {
         let program =
             program().ok_or_else(|| io::Error::new(ErrorKind::NotFound, "this program cannot run libraries"))?;
         let (control, input) = FdChannel::pair()?;
         let (output, writer) = io::pipe()?;
         let mut command = Command::new(program);
         // The last word is for whoever looks at a list of processes.
-        command.arg0("rocknet").arg(WORD).arg(name);
+        command.arg0("rocknet").arg(RUN_LIBRARY_ARGUMENT).arg(name);
         command
             .stdin(input)
             .stdout(writer.try_clone()?)
@@ -153,17 +153,17 @@ impl Running {
         let child = command.spawn()?;
         // With it go the ends that are the child's.
         drop(command);
-        let running = Running {
+        let running = ChildProcess {
             child,
             output: Some(output),
-            lines: Lines::new(name),
+            output_log: OutputLog::new(name),
             since: Instant::now(),
-            process: Arc::new(Process {
+            process: Arc::new(ProcessHandle {
                 control,
                 idle: Mutex::default(),
                 abandoned: Mutex::default(),
                 is_closed: AtomicBool::new(false),
-                is_doubted: AtomicBool::new(false),
+                is_suspect: AtomicBool::new(false),
             }),
         };
         // One that has gone at once is told by how it ended.
@@ -180,24 +180,24 @@ impl Running {
     }
 
     /// What it says next; `None`: nothing more, ever. Lines for the log go there.
-    pub fn hear(&mut self) -> Option<Heard> {
-        match Report::recv(&self.process.control) {
-            Ok(Some(Report::Log(level, line))) => {
-                draft::log(level, &line);
-                Some(Heard::Line)
+    pub fn next_event(&mut self) -> Option<ProcessEvent> {
+        match ChildReport::recv(&self.process.control) {
+            Ok(Some(ChildReport::Log(level, line))) => {
+                response_builder::log(level, &line);
+                Some(ProcessEvent::Logged)
             }
-            Ok(Some(report)) => Some(Heard::Report(report)),
+            Ok(Some(report)) => Some(ProcessEvent::Report(report)),
             Ok(None) => None,
-            Err(error) if error.kind() == ErrorKind::WouldBlock => Some(Heard::Nothing),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Some(ProcessEvent::Idle),
             Err(_) => None,
         }
     }
 
     /// Passes on what it has written to its outputs, which is not waited for: something is there, or the end.
-    pub fn pass_on(&mut self) {
-        let mut buffer = [0; READ];
+    pub fn forward_output(&mut self) {
+        let mut buffer = [0; READ_SIZE];
         match self.output.as_mut().map(|output| output.read(&mut buffer)) {
-            Some(Ok(read)) if read > 0 => self.lines.add(&buffer[..read]),
+            Some(Ok(read)) if read > 0 => self.output_log.add(&buffer[..read]),
             Some(_) => self.output = None,
             None => {}
         }
@@ -205,14 +205,14 @@ impl Running {
 
     /// Whether it still lives after a moment.
     pub fn stays_alive(&mut self) -> bool {
-        self.ends_within(DOUBT);
+        self.wait_for_exit(SUSPECT_TIMEOUT);
         self.is_alive()
     }
 
-    fn ends_within(&mut self, moment: Duration) {
-        let until = Instant::now() + moment;
+    fn wait_for_exit(&mut self, timeout: Duration) {
+        let until = Instant::now() + timeout;
         while self.is_alive() && Instant::now() < until {
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 
@@ -222,37 +222,37 @@ impl Running {
     }
 
     /// Has it end now, if it does not within a moment, and tells how it did. What it started ends with it.
-    pub fn end(&mut self, moment: Duration) -> ExitStatus {
-        self.ends_within(moment);
+    pub fn end(&mut self, timeout: Duration) -> ExitStatus {
+        self.wait_for_exit(timeout);
         let _ = signal_group(self.child.id(), Signal::KILL);
         let status = self.child.wait();
         self.process.close();
         lock(&self.process.abandoned).clear();
-        self.last_words();
+        self.forward_rest();
         status.unwrap_or_default()
     }
 
     /// How it ended, of one that has closed its side.
-    pub fn ended(&mut self) -> ExitStatus {
-        self.end(LAST_MOMENT)
+    pub fn wait_for_end(&mut self) -> ExitStatus {
+        self.end(EXIT_TIMEOUT)
     }
 
     /// What is left in the pipe. Somebody else may still hold its other end, so nothing is waited for.
-    fn last_words(&mut self) {
+    fn forward_rest(&mut self) {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
-        const MOST: usize = 16;
-        for _ in 0..MOST {
+        const MAX_READS: usize = 16;
+        for _ in 0..MAX_READS {
             let Some(output) = &self.output else { return };
             let mut look = [PollFd::new(output, PollFlags::IN)];
             if !matches!(poll(&mut look, Some(&Timespec::default())), Ok(ready) if ready > 0) {
                 return;
             }
-            self.pass_on();
+            self.forward_output();
         }
     }
 }
 
-impl Drop for Running {
+impl Drop for ChildProcess {
     fn drop(&mut self) {
         if self.is_alive() {
             self.end(Duration::ZERO);
@@ -262,24 +262,24 @@ impl Drop for Running {
 }
 
 /// What was heard.
-pub enum Heard {
-    Nothing,
+pub enum ProcessEvent {
+    Idle,
     /// It is in the log already.
-    Line,
-    Report(Report),
+    Logged,
+    Report(ChildReport),
 }
 
 /// The outputs of the process, line by line in the log.
-struct Lines {
+struct OutputLog {
     library: String,
     line: Vec<u8>,
     second: Instant,
     count: u32,
 }
 
-impl Lines {
-    fn new(name: &Path) -> Lines {
-        Lines {
+impl OutputLog {
+    fn new(name: &Path) -> OutputLog {
+        OutputLog {
             library: name.display().to_string(),
             line: Vec::new(),
             second: Instant::now(),
@@ -290,14 +290,14 @@ impl Lines {
     fn add(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             match byte {
-                b'\n' => self.tell(),
-                _ if self.line.len() < MAX_LINE => self.line.push(byte),
+                b'\n' => self.log_line(),
+                _ if self.line.len() < MAX_LOG_LINE => self.line.push(byte),
                 _ => {}
             }
         }
     }
 
-    fn tell(&mut self) {
+    fn log_line(&mut self) {
         let line = std::mem::take(&mut self.line);
         if self.second.elapsed() >= Duration::from_secs(1) {
             (self.second, self.count) = (Instant::now(), 0);
@@ -305,19 +305,19 @@ impl Lines {
         self.count = self.count.saturating_add(1);
         let library = &self.library;
         match self.count {
-            ..=LINES_A_SECOND => tracing::warn!(%library, "{}", String::from_utf8_lossy(line.trim_ascii())),
-            count if count == LINES_A_SECOND + 1 => {
-                tracing::warn!(%library, "prints more than {LINES_A_SECOND} lines a second; the rest is left out");
+            ..=MAX_LINES_PER_SECOND => tracing::warn!(%library, "{}", String::from_utf8_lossy(line.trim_ascii())),
+            count if count == MAX_LINES_PER_SECOND + 1 => {
+                tracing::warn!(%library, "prints more than {MAX_LINES_PER_SECOND} lines a second; the rest is left out");
             }
             _ => {}
         }
     }
 }
 
-impl Drop for Lines {
+impl Drop for OutputLog {
     fn drop(&mut self) {
         if !self.line.is_empty() {
-            self.tell();
+            self.log_line();
         }
     }
 }

@@ -15,18 +15,18 @@ use rocknet_controller::host::{self, CallError, LoadedLibrary, Progress, Request
 use rocknet_controller::{Level, Refused};
 use rocknet_io::fd_channel::FdChannel;
 
-use super::control::{self, Entry, Order, Report};
-use crate::handler::controller::draft::Draft;
-use crate::handler::controller::image;
-use crate::handler::controller::talk::ROOM;
-use crate::handler::controller::trouble::Trouble;
+use super::control::{self, ChildCommand, ChildReport, ControllerEntry};
+use crate::handler::controller::call::MAX_PIECE;
+use crate::handler::controller::error::ControllerError;
+use crate::handler::controller::private_copy;
+use crate::handler::controller::response_builder::ResponseBuilder;
 
 /// Bytes of one line in the log; the server takes no more.
-const MAX_LINE: usize = 2 * 1024;
+const MAX_LOG_LINE: usize = 2 * 1024;
 /// Threads at once: a few more than the server has places for calls and for connections that rest.
 const MAX_THREADS: usize = 256;
 
-const NAME: &str = "rocknet-library";
+const PROCESS_NAME: &str = "rocknet-library";
 
 /// Where lines go that belong to no request.
 static CONTROL: OnceLock<FdChannel> = OnceLock::new();
@@ -38,31 +38,31 @@ pub fn run() -> ExitCode {
         return ExitCode::from(2);
     };
     // It was started by a link to this program, whose name says nothing to whoever looks at a list of processes.
-    let _ = fs::write("/proc/self/comm", NAME);
+    let _ = fs::write("/proc/self/comm", PROCESS_NAME);
     let control = CONTROL.get_or_init(|| control);
-    let Ok(Some(Order::Load(image, name))) = control::order(control) else {
+    let Ok(Some(ChildCommand::Load(image, name))) = control::command(control) else {
         return ExitCode::FAILURE;
     };
-    let library = match image::library(&File::from(image), &name, log) {
+    let library = match private_copy::library(&File::from(image), &name, log) {
         Ok(library) => Arc::new(library),
         Err(error) => {
-            let _ = Report::Refused(error.to_string()).send(control);
+            let _ = ChildReport::Refused(error.to_string()).send(control);
             return ExitCode::FAILURE;
         }
     };
-    let controllers = Arc::new(all(&library));
-    if tell(control, &controllers).is_err() {
+    let controllers = Arc::new(find_controllers(&library));
+    if report_controllers(control, &controllers).is_err() {
         return ExitCode::FAILURE;
     }
-    let threads = Arc::new(Threads::default());
-    while let Ok(Some(order)) = control::order(control) {
-        if let Order::Serve(connection) = order
-            && let Some(thread) = threads.enter()
+    let threads = Arc::new(ThreadCount::default());
+    while let Ok(Some(command)) = control::command(control) {
+        if let ChildCommand::Serve(connection) = command
+            && let Some(thread) = threads.acquire()
         {
             let controllers = Arc::clone(&controllers);
             let serve = move || {
                 // Whatever is wrong with it is the server's, which has gone or does not speak to us any more.
-                let _ = Connection::new(connection).serve(&controllers);
+                let _ = ChildConnection::new(connection).serve(&controllers);
                 drop(controllers);
                 drop(thread);
             };
@@ -79,46 +79,46 @@ pub fn run() -> ExitCode {
 
 fn log(level: Level, line: &[u8]) {
     if let Some(control) = CONTROL.get() {
-        let line = line[..line.len().min(MAX_LINE)].to_vec();
-        let _ = Report::Log(level, line).send(control);
+        let line = line[..line.len().min(MAX_LOG_LINE)].to_vec();
+        let _ = ChildReport::Log(level, line).send(control);
     }
 }
 
-fn all(library: &Arc<LoadedLibrary>) -> Vec<host::LoadedController> {
+fn find_controllers(library: &Arc<Library>) -> Vec<host::Controller> {
     let names = library.names();
     names
         .filter_map(|name| host::LoadedController::find(library, name))
         .collect()
 }
 
-fn tell(control: &FdChannel, controllers: &[host::LoadedController]) -> io::Result<()> {
+fn report_controllers(control: &FdChannel, controllers: &[host::Controller]) -> io::Result<()> {
     for controller in controllers {
-        let entry = Entry {
+        let entry = ControllerEntry {
             name: controller.name().to_owned(),
             takes: controller.takes(),
             gives: controller.gives(),
         };
-        Report::Controller(entry).send(control)?;
+        ChildReport::Controller(entry).send(control)?;
     }
-    Report::Ready.send(control)
+    ChildReport::Ready.send(control)
 }
 
 /// How many threads serve connections.
 #[derive(Default)]
-struct Threads {
+struct ThreadCount {
     count: Mutex<usize>,
     changed: Condvar,
 }
 
 /// One of them.
-struct Thread(Arc<Threads>);
+struct ThreadPermit(Arc<ThreadCount>);
 
-impl Threads {
-    fn enter(self: &Arc<Threads>) -> Option<Thread> {
+impl ThreadCount {
+    fn acquire(self: &Arc<ThreadCount>) -> Option<ThreadPermit> {
         let mut count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
         (*count < MAX_THREADS).then(|| {
             *count += 1;
-            Thread(Arc::clone(self))
+            ThreadPermit(Arc::clone(self))
         })
     }
 
@@ -130,7 +130,7 @@ impl Threads {
     }
 }
 
-impl Drop for Thread {
+impl Drop for ThreadPermit {
     fn drop(&mut self) {
         *self.0.count.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
         self.0.changed.notify_all();
@@ -138,16 +138,16 @@ impl Drop for Thread {
 }
 
 /// One connection of the server: requests one after the other.
-struct Connection {
+struct ChildConnection {
     /// Shared with the answer that is being made, which logs by it.
     stream: Arc<UnixStream>,
     inbox: FrameReader,
     outbox: Vec<u8>,
 }
 
-impl Connection {
-    fn new(socket: OwnedFd) -> Connection {
-        Connection {
+impl ChildConnection {
+    fn new(socket: OwnedFd) -> ChildConnection {
+        ChildConnection {
             stream: Arc::new(socket.into()),
             inbox: FrameReader::default(),
             outbox: Vec::new(),
@@ -156,51 +156,53 @@ impl Connection {
 
     fn serve(mut self, controllers: &[host::LoadedController]) -> io::Result<()> {
         loop {
-            let (number, request) = self.ask(|ask| match ask {
-                ServerMessage::Begin(number, request) => Some((number, ReceivedRequest::read(request))),
+            let (number, request) = self.receive(|ask| match ask {
+                Ask::Begin(number, request) => Some((number, Told::read(request))),
                 _ => None,
             })?;
-            let content = self.ask(|ask| match ask {
-                ServerMessage::Content(content) => Some(content.to_vec()),
+            let content = self.receive(|ask| match ask {
+                Ask::Content(content) => Some(content.to_vec()),
                 _ => None,
             })?;
-            let request = request.map_err(broken)?.with_content(&content);
+            let request = request.map_err(invalid_data)?.with_content(&content);
             let controller = controllers
                 .get(usize::from(number))
-                .ok_or_else(|| broken(InvalidFrame))?;
+                .ok_or_else(|| invalid_data(Broken))?;
             self.answer(controller, &request)?;
-            self.inbox.shrink();
-            self.outbox.shrink_to(KEPT);
+            self.inbox.rest();
+            self.outbox.shrink_to(MAX_KEPT_BUFFER);
         }
     }
 
     /// One request.
-    fn answer(&mut self, controller: &host::LoadedController, request: &ReceivedRequest) -> io::Result<()> {
-        let mut draft = Making {
-            draft: Draft::new("".into()),
+    fn answer(&mut self, controller: &host::Controller, request: &Told) -> io::Result<()> {
+        let mut builder = ChildResponse {
+            builder: ResponseBuilder::new("".into()),
             stream: Arc::clone(&self.stream),
         };
-        let mut state = RequestState::default();
-        let mut went = controller.answer(request, &mut draft, &mut state);
+        let mut state = State::default();
+        let mut went = controller.answer(request, &mut builder, &mut state);
         let mut is_at_end = !controller.takes();
-        while !is_at_end && went == Ok(Progress::Continue) {
-            self.say(&ProcessMessage::Continue)?;
-            let piece = self.ask(|ask| match ask {
-                ServerMessage::Piece(piece) => Some(Some(piece.to_vec())),
-                ServerMessage::End => Some(None),
+        while !is_at_end && went == Ok(Went::On) {
+            self.send(&Tell::On)?;
+            let piece = self.receive(|ask| match ask {
+                Ask::Piece(piece) => Some(Some(piece.to_vec())),
+                Ask::End => Some(None),
                 _ => None,
             })?;
             is_at_end = piece.is_none();
-            went = controller.take(request, &mut draft, &mut state, piece.as_deref());
+            went = controller.take(request, &mut builder, &mut state, piece.as_deref());
         }
-        let begun = went.map_err(Trouble::Failed).and_then(|_| draft.draft.begin());
-        let (response, written) = match begun {
-            Ok(begun) => begun,
-            Err(trouble) => {
-                return self.say(&match trouble {
-                    Trouble::Failed(CallError(code)) => ProcessMessage::Failed(code),
-                    Trouble::Refused(refused) => ProcessMessage::Refused(refused),
-                    _ => ProcessMessage::NoStatus,
+        let built = went
+            .map_err(ControllerError::Failed)
+            .and_then(|_| builder.builder.finish_head());
+        let (response, written) = match built {
+            Ok(built) => built,
+            Err(error) => {
+                return self.send(&match error {
+                    ControllerError::Failed(Failed(code)) => Tell::Failed(code),
+                    ControllerError::Refused(refused) => Tell::Refused(refused),
+                    _ => Tell::NoStatus,
                 });
             }
         };
@@ -208,13 +210,13 @@ impl Connection {
         let fields = fields.map(|(name, value)| (name.as_bytes(), value.as_bytes()));
         let size = u32::try_from(written.len()).unwrap_or(u32::MAX);
         self.outbox.clear();
-        frame::write_head(&mut self.outbox, response.status.code().into(), size, fields).map_err(broken)?;
+        frame::head(&mut self.outbox, response.status.code().into(), size, fields).map_err(invalid_data)?;
         for piece in written.chunks(frame::MAX_BODY) {
-            ProcessMessage::Body(piece).write(&mut self.outbox).map_err(broken)?;
+            Tell::Body(piece).write(&mut self.outbox).map_err(invalid_data)?;
         }
         (&*self.stream).write_all(&self.outbox)?;
         if controller.gives() {
-            self.give(controller, request, &mut draft, &mut state)?;
+            self.give(controller, request, &mut builder, &mut state)?;
         }
         Ok(())
     }
@@ -222,37 +224,37 @@ impl Connection {
     /// The rest of a body, whenever the server wants more of it.
     fn give(
         &mut self,
-        controller: &host::LoadedController,
-        request: &ReceivedRequest,
-        draft: &mut Making,
-        state: &mut RequestState,
+        controller: &host::Controller,
+        request: &Told,
+        builder: &mut ChildResponse,
+        state: &mut State,
     ) -> io::Result<()> {
-        let mut room = vec![0; ROOM];
+        let mut piece = vec![0; MAX_PIECE];
         loop {
-            self.ask(|ask| (ask == ServerMessage::Give).then_some(()))?;
-            match controller.give(request, draft, state, &mut room) {
-                Ok(given) => {
-                    self.say(&ProcessMessage::Body(&room[..given]))?;
-                    if given == 0 {
+            self.receive(|ask| (ask == Ask::Give).then_some(()))?;
+            match controller.give(request, builder, state, &mut piece) {
+                Ok(length) => {
+                    self.send(&Tell::Body(&piece[..length]))?;
+                    if length == 0 {
                         return Ok(());
                     }
                 }
-                Err(CallError(code)) => return self.say(&ProcessMessage::Failed(code)),
+                Err(Failed(code)) => return self.send(&Tell::Failed(code)),
             }
         }
     }
 
-    fn say(&mut self, tell: &ProcessMessage<'_>) -> io::Result<()> {
+    fn send(&mut self, message: &Tell<'_>) -> io::Result<()> {
         self.outbox.clear();
-        tell.write(&mut self.outbox).map_err(broken)?;
+        message.write(&mut self.outbox).map_err(invalid_data)?;
         (&*self.stream).write_all(&self.outbox)
     }
 
     /// What the server says next, which has to be what is expected. An error where it says no more.
-    fn ask<T>(&mut self, mut expected: impl FnMut(ServerMessage<'_>) -> Option<T>) -> io::Result<T> {
+    fn receive<T>(&mut self, mut expected: impl FnMut(Ask<'_>) -> Option<T>) -> io::Result<T> {
         loop {
-            if let Some(ask) = self.inbox.next_server_message().map_err(broken)? {
-                return expected(ask).ok_or_else(|| broken(InvalidFrame));
+            if let Some(ask) = self.inbox.ask().map_err(invalid_data)? {
+                return expected(ask).ok_or_else(|| invalid_data(Broken));
             }
             let read = (&*self.stream).read(self.inbox.spare())?;
             if read == 0 {
@@ -264,39 +266,39 @@ impl Connection {
 }
 
 /// Room that a connection keeps for its next request.
-const KEPT: usize = 64 * 1024;
+const MAX_KEPT_BUFFER: usize = 64 * 1024;
 
-fn broken(_: InvalidFrame) -> io::Error {
+fn invalid_data(_: Broken) -> io::Error {
     io::ErrorKind::InvalidData.into()
 }
 
 /// An answer while it is made here; its lines for the log are the server's.
-struct Making {
-    draft: Draft,
+struct ChildResponse {
+    builder: ResponseBuilder,
     stream: Arc<UnixStream>,
 }
 
-impl ResponseWriter for Making {
+impl Answer for ChildResponse {
     fn set_status(&mut self, status: u32) -> Result<(), Refused> {
-        self.draft.set_status(status)
+        self.builder.set_status(status)
     }
 
     fn add_field(&mut self, name: &[u8], value: &[u8]) -> Result<(), Refused> {
-        self.draft.add_field(name, value)
+        self.builder.add_field(name, value)
     }
 
     fn write(&mut self, data: &[u8]) -> Result<(), Refused> {
-        self.draft.write(data)
+        self.builder.write(data)
     }
 
-    fn mark_invalid(&mut self) {
-        self.draft.mark_invalid();
+    fn refuse(&mut self) {
+        self.builder.refuse();
     }
 
     fn log(&self, level: Level, line: &[u8]) {
         let mut frame = Vec::new();
-        let line = &line[..line.len().min(MAX_LINE)];
-        if ProcessMessage::Log(level, line).write(&mut frame).is_ok() {
+        let line = &line[..line.len().min(MAX_LOG_LINE)];
+        if Tell::Log(level, line).write(&mut frame).is_ok() {
             let _ = (&*self.stream).write_all(&frame);
         }
     }

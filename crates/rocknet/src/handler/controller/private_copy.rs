@@ -10,10 +10,10 @@ use rocknet_controller::Level;
 use rocknet_controller::host::{LoadError, LoadedLibrary};
 
 #[cfg(target_os = "linux")]
-#[path = "image/linux.rs"]
+#[path = "private_copy/linux.rs"]
 mod system;
 #[cfg(not(target_os = "linux"))]
-#[path = "image/portable.rs"]
+#[path = "private_copy/portable.rs"]
 mod system;
 // What other systems do is tested here too.
 #[cfg(all(test, target_os = "linux"))]

@@ -7,11 +7,11 @@ use rocknet_controller::{abi, host};
 use rocknet_proto::request::{OwnedRequest, Request};
 use rustls::ProtocolVersion;
 
-use crate::exchange::{Client, Exchange, RequestBody, TlsInfo};
+use crate::exchange::{Client, Exchange, RequestContent, Secure};
 
 /// Whom a request comes from, and over what.
 #[derive(Clone, Copy)]
-pub struct Origin<'a> {
+pub struct RequestOrigin<'a> {
     pub client: Client,
     pub is_secure: bool,
     tls_version: Option<&'static str>,
@@ -21,17 +21,17 @@ pub struct Origin<'a> {
     user: Option<&'a str>,
 }
 
-impl<'a> Origin<'a> {
-    pub fn of(exchange: &'a Exchange) -> Origin<'a> {
-        Origin::new(exchange.client, exchange.tls.as_deref(), exchange.user.as_deref())
+impl<'a> RequestOrigin<'a> {
+    pub fn of(exchange: &'a Exchange) -> RequestOrigin<'a> {
+        RequestOrigin::new(exchange.client, exchange.secure.as_deref(), exchange.user.as_deref())
     }
 
-    pub fn new(client: Client, secure: Option<&'a TlsInfo>, user: Option<&'a str>) -> Origin<'a> {
-        Origin {
+    pub fn new(client: Client, secure: Option<&'a Secure>, user: Option<&'a str>) -> RequestOrigin<'a> {
+        RequestOrigin {
             client,
             is_secure: secure.is_some(),
             tls_version: secure.and_then(|secure| secure.version).and_then(version),
-            tls_cipher: secure.and_then(TlsInfo::cipher),
+            tls_cipher: secure.and_then(Secure::cipher),
             server_name: secure.and_then(|secure| secure.server_name.as_deref()),
             certificate: secure
                 .and_then(|secure| secure.client.as_ref())
@@ -50,19 +50,19 @@ fn version(version: ProtocolVersion) -> Option<&'static str> {
 }
 
 /// A request where it lies.
-pub struct Here<'a> {
+pub struct RequestView<'a> {
     pub request: Request<'a>,
     /// Decoded and normalised.
     pub path: &'a str,
     pub content: &'a [u8],
-    pub origin: Origin<'a>,
+    pub origin: RequestOrigin<'a>,
     /// Address and port of the client, once somebody asks for them.
     client: OnceCell<Option<(String, String)>>,
 }
 
-impl<'a> Here<'a> {
-    pub fn new(request: Request<'a>, path: &'a str, content: &'a [u8], origin: Origin<'a>) -> Here<'a> {
-        Here {
+impl<'a> RequestView<'a> {
+    pub fn new(request: Request<'a>, path: &'a str, content: &'a [u8], origin: RequestOrigin<'a>) -> RequestView<'a> {
+        RequestView {
             request,
             path,
             content,
@@ -80,7 +80,7 @@ impl<'a> Here<'a> {
     }
 }
 
-impl host::RequestView for Here<'_> {
+impl host::Asked for RequestView<'_> {
     fn read(&self, what: u32) -> Option<&[u8]> {
         let request = &self.request;
         match what {
@@ -120,7 +120,7 @@ impl host::RequestView for Here<'_> {
 }
 
 /// A request that outlives the read it came with, and may go to another thread.
-pub struct Kept {
+pub struct SavedRequest {
     request: OwnedRequest,
     path: Box<str>,
     client: Client,
@@ -132,24 +132,24 @@ pub struct Kept {
     user: Option<Box<str>>,
 }
 
-impl Kept {
+impl SavedRequest {
     /// Keeps the request of an exchange, whose body is returned beside it.
-    pub fn of(exchange: Exchange) -> (Kept, RequestBody) {
+    pub fn of(exchange: Exchange) -> (SavedRequest, RequestContent) {
         let Exchange {
             request,
-            body,
+            content,
             path,
             client,
-            tls,
+            secure,
             user,
             ..
         } = exchange;
-        let origin = Origin::new(client, tls.as_deref(), user.as_deref());
-        (Kept::new(request, path, &origin), body)
+        let origin = RequestOrigin::new(client, secure.as_deref(), user.as_deref());
+        (SavedRequest::new(request, path, &origin), content)
     }
 
-    fn new(request: Rc<OwnedRequest>, path: Box<str>, origin: &Origin<'_>) -> Kept {
-        Kept {
+    fn new(request: Rc<OwnedRequest>, path: Box<str>, origin: &RequestOrigin<'_>) -> SavedRequest {
+        SavedRequest {
             request: Rc::unwrap_or_clone(request),
             path,
             client: origin.client,
@@ -162,8 +162,8 @@ impl Kept {
         }
     }
 
-    pub fn here<'a>(&'a self, content: &'a [u8]) -> Here<'a> {
-        let origin = Origin {
+    pub fn view<'a>(&'a self, content: &'a [u8]) -> RequestView<'a> {
+        let origin = RequestOrigin {
             client: self.client,
             is_secure: self.is_secure,
             tls_version: self.tls_version,
@@ -172,6 +172,6 @@ impl Kept {
             certificate: self.certificate.as_deref(),
             user: self.user.as_deref(),
         };
-        Here::new(self.request.view(), &self.path, content, origin)
+        RequestView::new(self.request.view(), &self.path, content, origin)
     }
 }

@@ -12,11 +12,11 @@ use std::time::Instant;
 use rocknet_config::model;
 use rocknet_controller::host::{self, LoadedLibrary};
 
-use super::isolated::{Isolated, Supervisors};
-use super::{draft, image, isolated};
+use super::isolated::{IsolatedLibrary, Supervisors};
+use super::{isolated, private_copy, response_builder};
 
 /// Bytes of a library: with everything linked into it and its symbols there are some of a hundred million.
-const MAX_LIBRARY: u64 = 512 * 1024 * 1024;
+const MAX_LIBRARY_SIZE: u64 = 512 * 1024 * 1024;
 
 /// Why a controller is not to be had.
 #[derive(Debug)]
@@ -33,30 +33,30 @@ pub enum LoadError {
 
 /// What tells one state of a file from another.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Stamp([u64; 4]);
+struct FileStamp([u64; 4]);
 
-impl Stamp {
-    fn of(file: &Metadata) -> Stamp {
+impl FileStamp {
+    fn of(file: &Metadata) -> FileStamp {
         let changed = file.mtime().cast_unsigned().wrapping_mul(1_000_000_000);
         let changed = changed.wrapping_add(file.mtime_nsec().cast_unsigned());
-        Stamp([file.dev(), file.ino(), changed, file.size()])
+        FileStamp([file.dev(), file.ino(), changed, file.size()])
     }
 }
 
 /// Libraries that are held by some snapshot or request, as they were when they were loaded.
-struct Shelf<L>(Mutex<BTreeMap<PathBuf, (Stamp, Weak<L>)>>);
+struct LibraryTable<L>(Mutex<BTreeMap<PathBuf, (FileStamp, Weak<L>)>>);
 
-impl<L> Default for Shelf<L> {
-    fn default() -> Shelf<L> {
-        Shelf(Mutex::default())
+impl<L> Default for LibraryTable<L> {
+    fn default() -> LibraryTable<L> {
+        LibraryTable(Mutex::default())
     }
 }
 
 /// The libraries of one server.
 #[derive(Default)]
 pub struct Libraries {
-    here: Shelf<LoadedLibrary>,
-    isolated: Shelf<Isolated>,
+    in_process: LibraryTable<Library>,
+    isolated: LibraryTable<IsolatedLibrary>,
     supervisors: Supervisors,
 }
 
@@ -64,8 +64,8 @@ impl Libraries {
     /// The controller that is meant, its library loaded if it is not yet as it is now.
     pub fn controller(&self, wanted: &model::Controller) -> Result<host::LoadedController, LoadError> {
         let path = &wanted.library;
-        let library = self.here.library(path, |image| {
-            image::library(&image, &path.to_string_lossy(), draft::log).map_err(LoadError::Library)
+        let library = self.in_process.library(path, |image| {
+            private_copy::library(&image, &path.to_string_lossy(), response_builder::log).map_err(LoadError::Library)
         })?;
         host::LoadedController::find(&library, &wanted.name).ok_or_else(|| LoadError::NoController {
             has: library.names().map(str::to_owned).collect(),
@@ -73,11 +73,11 @@ impl Libraries {
     }
 
     /// The same in a process of its own.
-    pub fn isolated(&self, wanted: &model::Controller) -> Result<isolated::Controller, LoadError> {
+    pub fn isolated(&self, wanted: &model::Controller) -> Result<isolated::IsolatedController, LoadError> {
         let path = &wanted.library;
-        let load = |image| Isolated::load(path, image, &self.supervisors).map_err(LoadError::Isolated);
+        let load = |image| IsolatedLibrary::load(path, image, &self.supervisors).map_err(LoadError::Isolated);
         let library = self.isolated.library(path, load)?;
-        isolated::Controller::find(&library, &wanted.name).ok_or_else(|| LoadError::NoController {
+        isolated::IsolatedController::find(&library, &wanted.name).ok_or_else(|| LoadError::NoController {
             has: library.names().map(str::to_owned).collect(),
         })
     }
@@ -88,15 +88,15 @@ impl Libraries {
     }
 }
 
-impl<L> Shelf<L> {
+impl<L> LibraryTable<L> {
     /// The library of a file, loaded of a copy of it if it is not yet as it is now.
     fn library(&self, path: &Path, load: impl FnOnce(File) -> Result<L, LoadError>) -> Result<Arc<L>, LoadError> {
         let file = File::open(path).map_err(LoadError::Unreadable)?;
-        let stamp = Stamp::of(&file.metadata().map_err(LoadError::Unreadable)?);
+        let stamp = FileStamp::of(&file.metadata().map_err(LoadError::Unreadable)?);
         // Held while a library begins: two who want the same one get the same one.
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((known, library)) = all.get(path)
-            && let (true, Some(library)) = (*known == stamp, library.upgrade())
+        if let Some((loaded, library)) = all.get(path)
+            && let (true, Some(library)) = (*loaded == stamp, library.upgrade())
         {
             return Ok(library);
         }
@@ -109,8 +109,8 @@ impl<L> Shelf<L> {
 
 /// A copy of the file that nobody else has.
 fn copy(file: &File) -> Result<File, LoadError> {
-    let (copy, size) = image::copy(file, MAX_LIBRARY).map_err(LoadError::Unreadable)?;
-    if size > MAX_LIBRARY {
+    let (copy, size) = private_copy::copy(file, MAX_LIBRARY_SIZE).map_err(LoadError::Unreadable)?;
+    if size > MAX_LIBRARY_SIZE {
         return Err(LoadError::TooLarge);
     }
     Ok(copy)
@@ -120,7 +120,7 @@ impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LoadError::Unreadable(error) => error.fmt(f),
-            LoadError::TooLarge => write!(f, "it has more than {} MiB", MAX_LIBRARY >> 20),
+            LoadError::TooLarge => write!(f, "it has more than {} MiB", MAX_LIBRARY_SIZE >> 20),
             LoadError::Library(error) => error.fmt(f),
             LoadError::Isolated(why) => f.write_str(why),
             LoadError::NoController { has } => write!(f, "it has no such controller, but `{}`", has.join("`, `")),
