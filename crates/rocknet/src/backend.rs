@@ -18,44 +18,44 @@ pub enum Backend {
 
 /// A backend, and the reason for it as the log tells it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Choice {
+pub struct BackendChoice {
     pub backend: Backend,
-    why: String,
+    reason: String,
 }
 
-impl Choice {
+impl BackendChoice {
     /// What is asked for, or an error that says why it cannot be had.
-    pub fn new(configured: model::IoBackend) -> Result<Choice, String> {
+    pub fn new(configured: model::IoBackend) -> Result<BackendChoice, String> {
         let variable = std::env::var_os(VARIABLE).map(|value| value.to_string_lossy().into_owned());
-        Choice::of(configured, variable.as_deref(), io_uring_unavailable)
+        BackendChoice::of(configured, variable.as_deref(), ring_trouble)
     }
 
     fn of(
         configured: model::IoBackend,
         variable: Option<&str>,
-        trouble: impl FnOnce() -> Option<String>,
-    ) -> Result<Choice, String> {
-        let (wanted, asked_by) = match variable.filter(|value| !value.is_empty()) {
+        error: impl FnOnce() -> Option<String>,
+    ) -> Result<BackendChoice, String> {
+        let (wanted, setting) = match variable.filter(|value| !value.is_empty()) {
             None => (configured, "server.backend"),
             Some("auto") => (model::IoBackend::Auto, VARIABLE),
             Some("epoll") => (model::IoBackend::Epoll, VARIABLE),
             Some("io_uring") => (model::IoBackend::IoUring, VARIABLE),
             Some(other) => return Err(format!("{VARIABLE} is {other:?}; it takes auto, epoll or io_uring")),
         };
-        let choice = |backend, why| Ok(Choice { backend, why });
+        let choice = |backend, reason| Ok(BackendChoice { backend, reason });
         match wanted {
-            model::IoBackend::Epoll => choice(Backend::Epoll, format!("{asked_by} asks for it")),
-            model::IoBackend::IoUring => match trouble() {
-                None => choice(Backend::Ring, format!("{asked_by} asks for it")),
-                Some(trouble) => Err(format!("{asked_by} asks for io_uring, but {trouble}")),
+            model::IoBackend::Epoll => choice(Backend::Epoll, format!("{setting} asks for it")),
+            model::IoBackend::IoUring => match error() {
+                None => choice(Backend::Ring, format!("{setting} asks for it")),
+                Some(error) => Err(format!("{setting} asks for io_uring, but {error}")),
             },
             // A ring costs less for small answers to many, and more where sockets are full time and again: decision 9.
             model::IoBackend::Auto => {
-                let why = match trouble() {
+                let reason = match error() {
                     None => "the best over all loads; io_uring works here, and may be asked for".to_owned(),
-                    Some(trouble) => format!("io_uring cannot be had: {trouble}"),
+                    Some(error) => format!("io_uring cannot be had: {error}"),
                 };
-                choice(Backend::Epoll, why)
+                choice(Backend::Epoll, reason)
             }
         }
     }
@@ -71,25 +71,25 @@ impl fmt::Display for Backend {
     }
 }
 
-impl fmt::Display for Choice {
+impl fmt::Display for BackendChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "sockets are driven by {}: {}", self.backend, self.why)
+        write!(f, "sockets are driven by {}: {}", self.backend, self.reason)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use rocknet_config::model::IoBackend::{Auto, Epoll as AskEpoll, IoUring};
+    use rocknet_config::model::IoBackend::{Auto, Epoll as ConfiguredEpoll, IoUring};
 
     use super::Backend::{Epoll, Ring};
     use super::*;
 
     #[test]
-    fn the_variable_is_asked_first_and_the_system_last() {
-        for (configured, variable, trouble, expected, word) in [
+    fn the_variable_overrides_the_configuration() {
+        for (configured, variable, error, expected, word) in [
             (Auto, None, None, Ok(Epoll), "works here"),
             (Auto, None, Some("no"), Ok(Epoll), "cannot be had: no"),
-            (AskEpoll, None, None, Ok(Epoll), "server.backend asks"),
+            (ConfiguredEpoll, None, None, Ok(Epoll), "server.backend asks"),
             (IoUring, None, None, Ok(Ring), "server.backend asks"),
             (
                 IoUring,
@@ -99,18 +99,24 @@ mod tests {
                 "server.backend asks for io_uring, but no",
             ),
             (IoUring, Some("epoll"), Some("no"), Ok(Epoll), "ROCKNET_BACKEND asks"),
-            (AskEpoll, Some("io_uring"), None, Ok(Ring), "ROCKNET_BACKEND asks"),
-            (AskEpoll, Some("auto"), Some("no"), Ok(Epoll), "cannot be had"),
-            (AskEpoll, Some(""), None, Ok(Epoll), "server.backend asks"),
+            (
+                ConfiguredEpoll,
+                Some("io_uring"),
+                None,
+                Ok(Ring),
+                "ROCKNET_BACKEND asks",
+            ),
+            (ConfiguredEpoll, Some("auto"), Some("no"), Ok(Epoll), "cannot be had"),
+            (ConfiguredEpoll, Some(""), None, Ok(Epoll), "server.backend asks"),
             (Auto, Some("uring"), None, Err(()), "takes auto, epoll or io_uring"),
         ] {
-            let found = Choice::of(configured, variable, || trouble.map(str::to_owned));
-            let (backend, told) = match found {
+            let found = BackendChoice::of(configured, variable, || error.map(str::to_owned));
+            let (backend, text) = match found {
                 Ok(choice) => (Ok(choice.backend), choice.to_string()),
-                Err(told) => (Err(()), told),
+                Err(text) => (Err(()), text),
             };
-            assert_eq!(backend, expected, "{configured:?}, {variable:?}: {told}");
-            assert!(told.contains(word), "{told}");
+            assert_eq!(backend, expected, "{configured:?}, {variable:?}: {text}");
+            assert!(text.contains(word), "{text}");
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::files::tree::Tree;
 use crate::gateway::accounts::Account;
 use crate::guard::{self, Guards};
 use crate::handler::Handler;
-use crate::handlers::{self, Entry, Parts};
+use crate::handlers::{self, HandlerContext, HandlerEntry};
 use crate::registries::Registries;
 use crate::route::{Route, ServerSettings, SiteLabel};
 
@@ -21,7 +21,7 @@ pub struct Endpoint {
     /// Check requests before anything else of the route acts.
     pub guards: Guards,
     /// The row of the handler in the table, but for programs.
-    pub entry: &'static Entry,
+    pub entry: &'static HandlerEntry,
     handler: Arc<dyn Handler>,
     /// Answers below the folder of programs, if there is one.
     programs: Option<Arc<dyn Handler>>,
@@ -34,7 +34,7 @@ pub struct Endpoint {
 }
 
 /// Facts about a site that all of its endpoints share.
-pub struct Common<'a> {
+pub struct EndpointContext<'a> {
     pub label: &'a SiteLabel,
     pub server: &'a Arc<ServerSettings>,
     /// Largest file whose content is kept in memory, in bytes.
@@ -55,7 +55,7 @@ impl Endpoint {
     pub fn new(
         settings: &Settings,
         headers: BTreeMap<String, String>,
-        common: &Common<'_>,
+        context: &EndpointContext<'_>,
     ) -> Result<Endpoint, Box<dyn Error>> {
         if settings.runs_programs() {
             // Refused before it acts, and not for each script. Without scripts `user` has no effect, whatever it names.
@@ -64,25 +64,25 @@ impl Endpoint {
             Account::of_scripts(user).map_err(|error| format!("{of}: {error}"))?;
         }
         let entry = handlers::choose(settings);
-        let route = Arc::new(common.route(settings, headers)?);
+        let route = Arc::new(context.route(settings, headers)?);
         let root = settings.root.as_deref();
         let tree = root
             .filter(|_| entry.serves_files)
-            .map(|root| Arc::new(common.tree(root, settings, &route)));
-        let parts = Parts {
+            .map(|root| Arc::new(context.tree(root, settings, &route)));
+        let handler_context = HandlerContext {
             settings,
             route: &route,
             tree: tree.as_ref(),
-            registries: common.registries,
-            config_file: common.config_file,
+            registries: context.registries,
+            config_file: context.config_file,
         };
-        let handler = entry.make(&parts)?;
+        let handler = entry.make(&handler_context)?;
         let has_programs = tree.is_some() && settings.cgi.is_some();
-        let programs = has_programs.then(|| handlers::CGI.make(&parts)).transpose()?;
+        let programs = has_programs.then(|| handlers::CGI.make(&handler_context)).transpose()?;
         Ok(Endpoint {
-            guards: guard::of_route(settings, common.registries)?,
+            guards: guard::of_route(settings, context.registries)?,
             takes_tunnels: handler.accepts_tunnels(),
-            pages: tree.clone().or_else(|| common.pages(settings, &route)),
+            pages: tree.clone().or_else(|| context.pages(settings, &route)),
             route,
             entry,
             handler,
@@ -100,17 +100,17 @@ impl Endpoint {
         handler: Arc<dyn Handler>,
         settings: &Settings,
         headers: BTreeMap<String, String>,
-        common: &Common<'_>,
+        context: &EndpointContext<'_>,
     ) -> Result<Endpoint, Box<dyn Error>> {
         // The redirects of a site are for the paths that it serves itself.
         let settings = &Settings {
             redirects: Default::default(),
             ..settings.clone()
         };
-        let route = Arc::new(common.route(settings, headers)?);
+        let route = Arc::new(context.route(settings, headers)?);
         Ok(Endpoint {
-            guards: guard::of_route(settings, common.registries)?,
-            pages: common.pages(settings, &route),
+            guards: guard::of_route(settings, context.registries)?,
+            pages: context.pages(settings, &route),
             route,
             entry: &handlers::EMBEDDED,
             handler,
@@ -126,7 +126,7 @@ impl Endpoint {
     }
 
     /// Returns the row of the handler of a decoded path.
-    pub fn entry_of(&self, path: &str) -> &'static Entry {
+    pub fn entry_for(&self, path: &str) -> &'static HandlerEntry {
         self.programs_at(path).map_or(self.entry, |_| &handlers::CGI)
     }
 
@@ -137,7 +137,7 @@ impl Endpoint {
 
     /// Returns whether any request is answered with something other than 404.
     pub fn serves(&self) -> bool {
-        !self.entry.serves_nothing() || !self.route.redirects.is_empty()
+        !self.entry.is_not_found() || !self.route.redirects.is_empty()
     }
 
     /// Returns whether request bodies are received whole here before a handler passes them on.
@@ -153,7 +153,7 @@ impl Endpoint {
     }
 }
 
-impl Common<'_> {
+impl EndpointContext<'_> {
     fn route(&self, settings: &Settings, headers: BTreeMap<String, String>) -> Result<Route, String> {
         let mut route = Route::new(settings, headers, self.label.clone(), Arc::clone(self.server))?;
         route.is_unguarded = self.is_open;

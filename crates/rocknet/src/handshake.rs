@@ -31,7 +31,7 @@ impl Handshake {
     /// Returns whether the connection may carry requests for a site: one that shows the same certificate, trusts the same, and
     /// takes this version.
     #[inline]
-    pub fn may_ask(&self, policy: &Arc<TlsPolicy>) -> bool {
+    pub fn may_request(&self, policy: &Arc<TlsPolicy>) -> bool {
         // A reload makes new ones that are equal.
         Arc::ptr_eq(&self.policy, policy) || self.policy.is_equivalent(policy) && policy.accepts(self.facts.version)
     }

@@ -3,15 +3,16 @@
 //! It never speaks to the kernel itself; that is `rocknet-io`. It never parses a wire; that is `rocknet-proto`.
 #![forbid(unsafe_code)]
 
+pub mod accept_loop;
 pub mod backend;
 pub mod endpoint;
 pub mod filter;
-pub mod group;
 pub mod guard;
 pub mod handler;
 pub mod handlers;
 pub mod handshake;
 pub mod lifecycle;
+pub mod listener;
 pub mod metrics;
 pub mod pipeline;
 pub mod protocol;
@@ -21,7 +22,6 @@ pub mod server;
 pub mod site;
 pub mod snapshot;
 pub mod transport;
-pub mod turn;
 pub mod worker;
 
 pub use rocknet_blocking as blocking;

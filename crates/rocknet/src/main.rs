@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
-use cli::{Arguments, Command, Exit};
+use cli::{Arguments, Command, ExitStatus};
 use rocknet::gateway::accounts;
 use rocknet::handler::controller::isolated;
 
@@ -27,7 +27,7 @@ fn own_program() -> Option<PathBuf> {
 }
 
 fn main() -> ExitCode {
-    if let Some(exit) = isolated::entered() {
+    if let Some(exit) = isolated::run_if_child() {
         return exit;
     }
     if let Some(exit) = accounts::entered() {
@@ -35,17 +35,17 @@ fn main() -> ExitCode {
     }
     if let Some(program) = own_program() {
         accounts::run_by(program.clone());
-        isolated::run_by(program);
+        isolated::set_program(program);
     }
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
-        Err(told) => {
+        Err(error) => {
             // Help and version come this way too. A reader that has gone is not our failure.
-            let _ = told.print();
-            return if told.use_stderr() {
-                Exit::Usage.into()
+            let _ = error.print();
+            return if error.use_stderr() {
+                ExitStatus::Usage.into()
             } else {
-                Exit::Good.into()
+                ExitStatus::Success.into()
             };
         }
     };
@@ -64,7 +64,7 @@ fn main() -> ExitCode {
         Some(Command::Man(options)) => cli::man::run(&options, Arguments::command()),
     };
     match done {
-        Ok(()) => Exit::Good.into(),
+        Ok(()) => ExitStatus::Success.into(),
         Err(failure) => failure.report().into(),
     }
 }

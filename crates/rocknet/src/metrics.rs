@@ -23,22 +23,22 @@ pub struct WorkerCounters {
     pub tunnels_total: Counter,
     pub tunnels_closed: Counter,
     /// By class: 1xx to 5xx.
-    pub answers: [Counter; 5],
+    pub responses: [Counter; 5],
     /// How long responses took, by site.
     pub durations: Durations,
 }
 
 impl WorkerCounters {
     #[inline]
-    pub fn answered(&self, status: Status) {
+    pub fn count_response(&self, status: Status) {
         self.requests.add(1);
-        if let Some(counter) = self.answers.get((status.code() / 100).wrapping_sub(1) as usize) {
+        if let Some(counter) = self.responses.get((status.code() / 100).wrapping_sub(1) as usize) {
             counter.add(1);
         }
     }
 
     /// Adds what a worker counted that has gone.
-    fn absorb(&self, gone: &WorkerCounters) {
+    fn merge(&self, ended: &WorkerCounters) {
         // Taken apart, so that a counter that comes later is not forgotten here.
         let WorkerCounters {
             connections_total,
@@ -49,9 +49,9 @@ impl WorkerCounters {
             panics,
             tunnels_total,
             tunnels_closed,
-            answers,
+            responses,
             durations,
-        } = gone;
+        } = ended;
         self.connections_total.add(connections_total.get());
         self.connections_closed.add(connections_closed.get());
         self.requests.add(requests.get());
@@ -60,10 +60,10 @@ impl WorkerCounters {
         self.panics.add(panics.get());
         self.tunnels_total.add(tunnels_total.get());
         self.tunnels_closed.add(tunnels_closed.get());
-        for (own, more) in self.answers.iter().zip(answers) {
+        for (own, more) in self.responses.iter().zip(responses) {
             own.add(more.get());
         }
-        self.durations.absorb(durations);
+        self.durations.merge(durations);
     }
 }
 
@@ -74,40 +74,40 @@ pub struct Metrics(Mutex<Workers>);
 
 #[derive(Debug, Default)]
 struct Workers {
-    here: Vec<Arc<WorkerCounters>>,
-    gone: WorkerCounters,
+    live: Vec<Arc<WorkerCounters>>,
+    ended: WorkerCounters,
 }
 
 impl Metrics {
-    pub fn enrol(&self) -> Arc<WorkerCounters> {
+    pub fn register(&self) -> Arc<WorkerCounters> {
         let counters = Arc::new(WorkerCounters::default());
         let mut workers = self.lock();
-        let Workers { here, gone } = &mut *workers;
-        here.retain(|worker| {
-            let is_here = Arc::strong_count(worker) > 1;
-            if !is_here {
-                gone.absorb(worker);
+        let Workers { live, ended } = &mut *workers;
+        live.retain(|worker| {
+            let is_live = Arc::strong_count(worker) > 1;
+            if !is_live {
+                ended.merge(worker);
             }
-            is_here
+            is_live
         });
-        here.push(Arc::clone(&counters));
+        live.push(Arc::clone(&counters));
         counters
     }
 
     pub fn sum(&self, which: impl Fn(&WorkerCounters) -> u64) -> u64 {
         let workers = self.lock();
-        let here: u64 = workers.here.iter().map(|counters| which(counters)).sum();
-        here + which(&workers.gone)
+        let live: u64 = workers.live.iter().map(|counters| which(counters)).sum();
+        live + which(&workers.ended)
     }
 
     /// How long responses took since the start, by the name of their site.
     pub fn durations(&self) -> HashMap<Box<str>, Histogram> {
         let mut sums = HashMap::new();
         let workers = self.lock();
-        for counters in &workers.here {
+        for counters in &workers.live {
             counters.durations.add_to(&mut sums);
         }
-        workers.gone.durations.add_to(&mut sums);
+        workers.ended.durations.add_to(&mut sums);
         sums
     }
 
@@ -121,18 +121,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn workers_that_are_gone_count_and_take_no_room() {
+    fn ended_workers_are_counted_and_merged() {
         let metrics = Metrics::default();
-        let stays = metrics.enrol();
-        stays.answered(Status::OK);
+        let stays = metrics.register();
+        stays.count_response(Status::OK);
         for _ in 0..100 {
-            let worker = metrics.enrol();
+            let worker = metrics.register();
             worker.connections_total.add(2);
-            worker.answered(Status::NOT_FOUND);
+            worker.count_response(Status::NOT_FOUND);
         }
         assert_eq!(metrics.sum(|worker| worker.connections_total.get()), 200);
         assert_eq!(metrics.sum(|worker| worker.requests.get()), 101);
-        assert_eq!(metrics.sum(|worker| worker.answers[3].get()), 100);
-        assert!(metrics.lock().here.len() <= 2);
+        assert_eq!(metrics.sum(|worker| worker.responses[3].get()), 100);
+        assert!(metrics.lock().live.len() <= 2);
     }
 }

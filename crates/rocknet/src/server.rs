@@ -12,7 +12,7 @@ use rocknet_control::{SiteSummary, Status};
 use rocknet_io::descriptors;
 use rocknet_io::socket::{Address, BindError, BindErrorKind, ListenOptions, Listener};
 
-use crate::backend::Choice;
+use crate::backend::BackendChoice;
 use crate::blocking::Pool;
 use crate::certificates::{CertificateManager, state_folder};
 use crate::clock::uptime_ms;
@@ -20,7 +20,7 @@ use crate::files::cache::{Cache, most_open_files};
 use crate::files::open_folder::most_open_folders;
 use crate::gateway::accounts;
 use crate::gateway::php;
-use crate::group::{Group, join_all};
+use crate::listener::{ActiveListener, join_within};
 use crate::log::Logger;
 use crate::metrics::Metrics;
 use crate::registries::Registries;
@@ -54,18 +54,18 @@ pub enum StartError {
 
 /// A running server. Dropping it without [`Server::stop`] leaves its threads running.
 pub struct Server {
-    backend: Choice,
+    backend: BackendChoice,
     shared: Shared,
     metrics: Metrics,
     mounts: Vec<Mount>,
-    state: Mutex<State>,
+    state: Mutex<ServerState>,
     /// Ended behind the last request.
     php: php::Keeper,
 }
 
-struct State {
+struct ServerState {
     snapshot: Arc<Snapshot>,
-    groups: BTreeMap<Address, Group>,
+    listeners: BTreeMap<Address, ActiveListener>,
     reloads: u64,
     last_reload_error: Option<String>,
 }
@@ -82,8 +82,8 @@ impl Server {
     ) -> Result<Server, StartError> {
         uptime_ms();
         descriptors::raise();
-        let wanted = crate::snapshot::addresses(&config);
-        let mut listeners = bind_all(&wanted, worker_count(&config, wanted.len()), &[])?;
+        let addresses = crate::snapshot::addresses(&config);
+        let mut bound = bind_all(&addresses, worker_count(&config, addresses.len()), &[])?;
         // Decided once: after `before_threads` the default would be another folder.
         let state_folder = state_folder(&config);
         let certificates = CertificateManager::start(&config, &state_folder).map_err(StartError::Setup)?;
@@ -91,7 +91,7 @@ impl Server {
         let _files = certificates.read_files(&config);
         before_threads().map_err(StartError::Setup)?;
         // Asked with the rights that the workers will have.
-        let backend = Choice::new(config.server.backend).map_err(StartError::Setup)?;
+        let backend = BackendChoice::new(config.server.backend).map_err(StartError::Setup)?;
 
         let logger =
             Logger::start(&config.log).map_err(|error| StartError::Setup(format!("cannot open the log: {error}")))?;
@@ -118,20 +118,20 @@ impl Server {
             certificates,
             registries,
         };
-        let workers = worker_count(config, listeners.len());
-        let threads = workers * listeners.len().max(1);
+        let workers = worker_count(config, bound.len());
+        let threads = workers * bound.len().max(1);
         let connections = connections_per_worker(&snapshot, threads);
 
         let metrics = Metrics::default();
-        let mut groups = BTreeMap::new();
-        while let Some((address, sockets)) = listeners.pop_first() {
-            let group =
-                Group::start(&address, sockets, connections, &shared, &metrics, &snapshot).map_err(StartError::Io)?;
-            groups.insert(address, group);
+        let mut listeners = BTreeMap::new();
+        while let Some((address, sockets)) = bound.pop_first() {
+            let listener = ActiveListener::start(&address, sockets, connections, &shared, &metrics, &snapshot)
+                .map_err(StartError::Io)?;
+            listeners.insert(address, listener);
         }
-        let state = Mutex::new(State {
+        let state = Mutex::new(ServerState {
             snapshot,
-            groups,
+            listeners,
             reloads: 0,
             last_reload_error: None,
         });
@@ -145,7 +145,7 @@ impl Server {
         })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ServerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -171,7 +171,7 @@ impl Server {
     }
 
     /// What drives the sockets, and why.
-    pub fn backend(&self) -> &Choice {
+    pub fn backend(&self) -> &BackendChoice {
         &self.backend
     }
 
@@ -193,9 +193,9 @@ impl Server {
     pub fn listeners(&self) -> Vec<(Address, Address, usize)> {
         let state = self.state();
         state
-            .groups
+            .listeners
             .iter()
-            .map(|(asked, group)| (asked.clone(), group.bound().clone(), group.workers()))
+            .map(|(asked, listener)| (asked.clone(), listener.bound().clone(), listener.workers()))
             .collect()
     }
 
@@ -218,7 +218,7 @@ impl Server {
         self.state().last_reload_error = Some(error);
     }
 
-    fn swap(&self, state: &mut State, mut config: Config) -> Result<(), StartError> {
+    fn swap(&self, state: &mut ServerState, mut config: Config) -> Result<(), StartError> {
         let setup = |error| StartError::Setup(error);
         accounts::apply_default(&mut config);
         let settled = self.php.settle(&mut config).map_err(setup)?;
@@ -232,35 +232,39 @@ impl Server {
         // What was served under TLS until now must not go dark: the configuration in use has a certificate that works.
         let errors: Vec<_> = snapshot
             .certificate_errors()
-            .take(MAX_ERRORS_TOLD)
+            .take(MAX_REPORTED_ERRORS)
             .map(|(site, error)| format!("site {site}: {error}"))
             .collect();
         if !errors.is_empty() {
             return Err(StartError::Setup(errors.join("; ")));
         }
-        let wanted: Vec<Address> = snapshot.listeners.keys().cloned().collect();
-        let new: Vec<Address> = wanted
+        let addresses: Vec<Address> = snapshot.listeners.keys().cloned().collect();
+        let new: Vec<Address> = addresses
             .iter()
-            .filter(|address| !state.groups.contains_key(address))
+            .filter(|address| !state.listeners.contains_key(address))
             .cloned()
             .collect();
-        let workers = worker_count(&snapshot.config, wanted.len());
-        let held: Vec<&Listener> = state.groups.values().map(Group::listener).collect();
+        let workers = worker_count(&snapshot.config, addresses.len());
+        let held: Vec<&Listener> = state.listeners.values().map(ActiveListener::socket).collect();
         let bound = bind_all(&new, workers, &held)?;
-        let kept = state.groups.iter().filter(|(address, _)| wanted.contains(address));
-        let threads = kept.map(|(_, group)| group.workers()).sum::<usize>() + workers * new.len();
+        let kept = state
+            .listeners
+            .iter()
+            .filter(|(address, _)| addresses.contains(address));
+        let threads = kept.map(|(_, listener)| listener.workers()).sum::<usize>() + workers * new.len();
 
-        self.take_log(&snapshot)
+        self.apply_log(&snapshot)
             .map_err(|error| StartError::Setup(format!("cannot open the log: {error}")))?;
         let connections = connections_per_worker(&snapshot, threads);
         let start = |(address, sockets): (Address, Vec<Listener>)| {
-            let group = Group::start(&address, sockets, connections, &self.shared, &self.metrics, &snapshot)?;
-            Ok((address, group))
+            let listener =
+                ActiveListener::start(&address, sockets, connections, &self.shared, &self.metrics, &snapshot)?;
+            Ok((address, listener))
         };
         // Groups that started before one that did not are dropped, and stop.
         let started: io::Result<Vec<_>> = bound.into_iter().map(start).collect();
         let started = started.map_err(|error| {
-            let _ = self.take_log(&state.snapshot);
+            let _ = self.apply_log(&state.snapshot);
             StartError::Io(error)
         })?;
 
@@ -271,32 +275,34 @@ impl Server {
         self.php.want(settled).map_err(StartError::Io)?;
 
         // Nothing fails from here on.
-        state.groups.extend(started);
+        state.listeners.extend(started);
         let within = snapshot.config.limits.shutdown;
         let gone: Vec<Address> = state
-            .groups
+            .listeners
             .keys()
-            .filter(|address| !wanted.contains(address))
+            .filter(|address| !addresses.contains(address))
             .cloned()
             .collect();
         let stopping: Vec<_> = gone
             .iter()
-            .filter_map(|address| Some(state.groups.remove(address)?.stop(within)))
+            .filter_map(|address| Some(state.listeners.remove(address)?.stop(within)))
             .collect();
-        for group in state.groups.values() {
-            group.swap(&snapshot, connections);
+        for listener in state.listeners.values() {
+            listener.swap(&snapshot, connections);
         }
         self.shared
             .cache
             .retain(snapshot.tree_ids(), snapshot.config.cache.memory.max(NEGATIVE_CACHE));
         state.snapshot = snapshot;
         // Who reloads again at once, with an address that has just gone, is not to be told that it is in use.
-        stopping.iter().for_each(|group| group.wait_for_address(RELEASE_GRACE));
+        stopping
+            .iter()
+            .for_each(|listener| listener.wait_for_address(RELEASE_GRACE));
         Ok(())
     }
 
     /// Makes the logs those of `snapshot`, or changes nothing.
-    fn take_log(&self, snapshot: &Snapshot) -> io::Result<()> {
+    fn apply_log(&self, snapshot: &Snapshot) -> io::Result<()> {
         self.shared.logger.reconfigure(&snapshot.config.log)?;
         for site in &snapshot.config.sites {
             // Open already, but the change has just marked all as used no more: a log closed for that would have to be
@@ -314,11 +320,11 @@ impl Server {
         let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         let within = state.snapshot.config.limits.shutdown;
         let threads = state
-            .groups
+            .listeners
             .into_values()
-            .flat_map(|group| group.stop(within).threads)
+            .flat_map(|listener| listener.stop(within).threads)
             .collect();
-        let clean = join_all(threads, within + JOIN_GRACE);
+        let clean = join_within(threads, within + JOIN_GRACE);
         let Shared {
             pool,
             cache,
@@ -340,15 +346,15 @@ impl Server {
     }
 
     #[doc(hidden)]
-    pub fn kill_a_worker(&self) {
-        if let Some(group) = self.state().groups.values().next() {
-            group.kill_one();
+    pub fn kill_worker(&self) {
+        if let Some(listener) = self.state().listeners.values().next() {
+            listener.kill_worker();
         }
     }
 }
 
 /// Most sites that the refusal of a configuration names.
-const MAX_ERRORS_TOLD: usize = 10;
+const MAX_REPORTED_ERRORS: usize = 10;
 
 /// With no memory for content, redirects and missing files are still worth remembering.
 const NEGATIVE_CACHE: u64 = 4 << 20;
@@ -359,7 +365,7 @@ const NEGATIVE_CACHE: u64 = 4 << 20;
 /// `held` are sockets of ours: an address that overlaps with one of them, as `*:80` does with `127.0.0.1:80`, is shared
 /// with it until it is closed.
 fn bind_all(
-    wanted: &[Address],
+    addresses: &[Address],
     workers: usize,
     held: &[&Listener],
 ) -> Result<BTreeMap<Address, Vec<Listener>>, StartError> {
@@ -368,13 +374,13 @@ fn bind_all(
         ..ListenOptions::default()
     };
     let bind = |address: &Address| {
-        let mut listeners = vec![bind_patiently(address, options, held)?];
+        let mut sockets = vec![bind_with_retry(address, options, held)?];
         for _ in 1..workers {
-            listeners.push(listeners[0].sibling()?);
+            sockets.push(sockets[0].sibling()?);
         }
-        Ok((address.clone(), listeners))
+        Ok((address.clone(), sockets))
     };
-    wanted
+    addresses
         .iter()
         .map(|address| bind(address).map_err(StartError::Bind))
         .collect()
@@ -382,10 +388,10 @@ fn bind_all(
 
 /// Our own socket at an address that has just been left lives on in a program that is being started at that moment, until the
 /// program runs and has it no more.
-const LINGERING: Duration = Duration::from_millis(300);
-const LINGERING_LOOK: Duration = Duration::from_millis(5);
+const LINGER_TIMEOUT: Duration = Duration::from_millis(300);
+const LINGER_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-fn bind_patiently(address: &Address, options: ListenOptions, held: &[&Listener]) -> Result<Listener, BindError> {
+fn bind_with_retry(address: &Address, options: ListenOptions, held: &[&Listener]) -> Result<Listener, BindError> {
     let start = Instant::now();
     loop {
         match Listener::bind_overlapping(address, options, held) {
@@ -393,9 +399,9 @@ fn bind_patiently(address: &Address, options: ListenOptions, held: &[&Listener])
             Err(error)
                 if !held.is_empty()
                     && matches!(error.kind, BindErrorKind::InUse(None))
-                    && start.elapsed() < LINGERING =>
+                    && start.elapsed() < LINGER_TIMEOUT =>
             {
-                thread::sleep(LINGERING_LOOK);
+                thread::sleep(LINGER_POLL_INTERVAL);
             }
             bound => return bound,
         }
@@ -418,13 +424,13 @@ fn automatic_workers(cores: usize, addresses: usize) -> usize {
 fn connections_per_worker(snapshot: &Snapshot, threads: usize) -> usize {
     let folders = snapshot.folders().min(most_open_folders());
     let files = most_open_files() + spool::most_files();
-    let most = most_connections(descriptors::limit(), threads, folders, files);
+    let max = max_connections(descriptors::limit(), threads, folders, files);
     snapshot
         .config
         .limits
         .connections
         // More than there are descriptors for would take them from the files that are to be sent.
-        .map_or(most, |wanted| wanted.min(most))
+        .map_or(max, |limit| limit.min(max))
         .div_ceil(threads.max(1))
         .max(1)
 }
@@ -432,7 +438,7 @@ fn connections_per_worker(snapshot: &Snapshot, threads: usize) -> usize {
 /// As many connections as descriptors allow, with some left for everything else: workers, the folders of sites, files
 /// that the cache holds open or that hold request bodies. Half at least are for connections: a shortage is survived, a server that takes nobody is
 /// of no use.
-fn most_connections(limit: u64, workers: usize, folders: usize, files: u64) -> usize {
+fn max_connections(limit: u64, workers: usize, folders: usize, files: u64) -> usize {
     let others = RESERVED_DESCRIPTORS + workers as u64 * WORKER_DESCRIPTORS + folders as u64 + files;
     usize::try_from(limit.saturating_sub(others).max(limit / 2)).unwrap_or(usize::MAX)
 }
@@ -454,7 +460,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn workers_are_as_many_as_cores_while_there_are_few_addresses() {
+    fn one_worker_per_core_until_there_are_many_addresses() {
         for (cores, addresses, expected) in [
             (4, 0, 4),
             (64, 2, 64),
@@ -470,14 +476,14 @@ mod tests {
     }
 
     #[test]
-    fn connections_leave_room_for_what_else_holds_descriptors() {
+    fn connections_leave_descriptors_for_other_uses() {
         for (limit, workers, folders, files, expected) in [
             (1 << 20, 2, 3, 8192, (1 << 20) - 384 - 20 - 3 - 8192),
             (4096, 4, 10, 512, 4096 - 384 - 40 - 10 - 512),
             (4096, 128, 10_000, 512, 2048),
             (64, 1, 1, 16, 32),
         ] {
-            let found = most_connections(limit, workers, folders, files);
+            let found = max_connections(limit, workers, folders, files);
             assert_eq!(found, expected, "of {limit}, with {workers}, {folders}, {files}");
         }
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rocknet_config::model;
 
 use crate::certificates::SecureSite;
-use crate::endpoint::{Common, Endpoint};
+use crate::endpoint::{Endpoint, EndpointContext};
 use crate::files::tree::Tree;
 use crate::guard;
 use crate::handler::Handler;
@@ -26,21 +26,21 @@ pub struct Site {
     pub redirect: Option<u16>,
     /// What requests meet before they are looked up; `None`: nothing.
     pub rules: Option<Rules>,
-    places: Places,
+    routes: SiteRoutes,
     /// The same for visitors in the clear, where those under TLS are told what counts under TLS alone.
-    in_clear: Option<Places>,
+    cleartext_routes: Option<SiteRoutes>,
     pub access: Option<SinkId>,
 }
 
 /// The endpoints of a site by path.
-pub struct Places {
+pub struct SiteRoutes {
     /// Answers where no route says otherwise.
     pub root: Arc<Endpoint>,
-    routes: RouteTrie<Arc<Endpoint>>,
+    trie: RouteTrie<Arc<Endpoint>>,
 }
 
 /// Everything that sites are made of besides their own part of the configuration.
-pub struct Source<'a> {
+pub struct SiteContext<'a> {
     pub config: &'a model::Config,
     pub server: &'a Arc<ServerSettings>,
     pub registries: &'a Registries,
@@ -54,24 +54,24 @@ impl Site {
     /// The message names the site and tells the operator what cannot be used.
     pub fn new(
         site: &model::Site,
-        source: &Source<'_>,
+        context: &SiteContext<'_>,
         access: Option<SinkId>,
         secure: Option<SecureSite>,
     ) -> Result<Site, String> {
-        let label = source.label(site);
-        let common = source.common(site, &label);
-        let places = |tls: Option<&model::SiteTls>| {
-            Places::new(site, &common, tls).map_err(|error| format!("site {}: {error}", site.name))
+        let label = context.label(site);
+        let endpoint_context = context.endpoint_context(site, &label);
+        let routes = |tls: Option<&model::SiteTls>| {
+            SiteRoutes::new(site, &endpoint_context, tls).map_err(|error| format!("site {}: {error}", site.name))
         };
-        let strict = site.tls.as_ref().filter(|tls| !tls.hsts.is_zero());
-        let is_in_clear = site.listen.iter().any(|listen| !site.secure.contains(listen));
+        let hsts = site.tls.as_ref().filter(|tls| !tls.hsts.is_zero());
+        let has_cleartext = site.listen.iter().any(|listen| !site.secure.contains(listen));
         Ok(Site {
             name: site.name.clone(),
             secure,
             redirect: redirect(site),
             rules: Rules::new(&site.rules).map_err(|error| format!("site {}: {error}", site.name))?,
-            in_clear: (strict.is_some() && is_in_clear).then(|| places(None)).transpose()?,
-            places: places(strict)?,
+            cleartext_routes: (hsts.is_some() && has_cleartext).then(|| routes(None)).transpose()?,
+            routes: routes(hsts)?,
             access,
         })
     }
@@ -82,28 +82,28 @@ impl Site {
         site: &model::Site,
         pattern: &model::Pattern,
         handler: &Arc<dyn Handler>,
-        source: &Source<'_>,
+        context: &SiteContext<'_>,
     ) -> Result<(), String> {
-        let label = source.label(site);
-        let common = Common {
+        let label = context.label(site);
+        let endpoint_context = EndpointContext {
             max_cached_file: 0,
-            ..source.common(site, &label)
+            ..context.endpoint_context(site, &label)
         };
-        let told = |error: &dyn std::fmt::Display| format!("site {}: {error}", site.name);
-        let strict = site.tls.as_ref().filter(|tls| !tls.hsts.is_zero());
-        for (places, tls) in self
-            .in_clear
+        let named_error = |error: &dyn std::fmt::Display| format!("site {}: {error}", site.name);
+        let hsts = site.tls.as_ref().filter(|tls| !tls.hsts.is_zero());
+        for (routes, tls) in self
+            .cleartext_routes
             .iter_mut()
-            .map(|places| (places, None))
-            .chain([(&mut self.places, strict)])
+            .map(|routes| (routes, None))
+            .chain([(&mut self.routes, hsts)])
         {
             let headers = headers(&site.settings, tls);
-            let endpoint = Endpoint::embedded(Arc::clone(handler), &site.settings, headers, &common);
-            let endpoint = endpoint.map_err(|error| told(&*error))?;
-            places
-                .routes
+            let endpoint = Endpoint::embedded(Arc::clone(handler), &site.settings, headers, &endpoint_context);
+            let endpoint = endpoint.map_err(|error| named_error(&*error))?;
+            routes
+                .trie
                 .insert(pattern, Arc::new(endpoint))
-                .map_err(|error| told(&error))?;
+                .map_err(|error| named_error(&error))?;
         }
         Ok(())
     }
@@ -115,20 +115,26 @@ impl Site {
 
     /// Returns true if no route of the site has a guard.
     pub fn is_open(&self) -> bool {
-        self.places.root.route.is_unguarded
+        self.routes.root.route.is_unguarded
     }
 
     /// What applies to visitors under TLS, or to those in the clear.
-    pub fn places(&self, is_secure: bool) -> &Places {
-        self.in_clear.as_ref().filter(|_| !is_secure).unwrap_or(&self.places)
+    pub fn routes(&self, is_secure: bool) -> &SiteRoutes {
+        self.cleartext_routes
+            .as_ref()
+            .filter(|_| !is_secure)
+            .unwrap_or(&self.routes)
     }
 
     pub fn endpoints(&self) -> impl Iterator<Item = &Arc<Endpoint>> {
-        self.in_clear.iter().chain([&self.places]).flat_map(Places::endpoints)
+        self.cleartext_routes
+            .iter()
+            .chain([&self.routes])
+            .flat_map(SiteRoutes::endpoints)
     }
 }
 
-impl Source<'_> {
+impl SiteContext<'_> {
     /// The site in the words of log lines.
     fn label(&self, site: &model::Site) -> SiteLabel {
         SiteLabel {
@@ -137,10 +143,10 @@ impl Source<'_> {
         }
     }
 
-    fn common<'a>(&'a self, site: &model::Site, label: &'a SiteLabel) -> Common<'a> {
+    fn endpoint_context<'a>(&'a self, site: &model::Site, label: &'a SiteLabel) -> EndpointContext<'a> {
         let mut settings = std::iter::once(&site.settings).chain(site.routes.iter().map(|route| &route.settings));
         let cache = &self.config.cache;
-        Common {
+        EndpointContext {
             label,
             server: self.server,
             max_cached_file: if cache.memory == 0 { 0 } else { cache.max_file },
@@ -151,22 +157,30 @@ impl Source<'_> {
     }
 }
 
-impl Places {
-    fn new(site: &model::Site, common: &Common<'_>, tls: Option<&model::SiteTls>) -> Result<Places, Box<dyn Error>> {
-        let ready = |settings: &model::Settings| -> Result<Arc<Endpoint>, Box<dyn Error>> {
-            Ok(Arc::new(Endpoint::new(settings, headers(settings, tls), common)?))
+impl SiteRoutes {
+    fn new(
+        site: &model::Site,
+        endpoint_context: &EndpointContext<'_>,
+        tls: Option<&model::SiteTls>,
+    ) -> Result<SiteRoutes, Box<dyn Error>> {
+        let build = |settings: &model::Settings| -> Result<Arc<Endpoint>, Box<dyn Error>> {
+            Ok(Arc::new(Endpoint::new(
+                settings,
+                headers(settings, tls),
+                endpoint_context,
+            )?))
         };
-        let root = ready(&site.settings)?;
-        let mut routes = RouteTrie::new();
+        let root = build(&site.settings)?;
+        let mut trie = RouteTrie::new();
         for route in &site.routes {
-            routes.insert(&route.pattern, ready(&route.settings)?)?;
+            trie.insert(&route.pattern, build(&route.settings)?)?;
         }
-        Ok(Places { root, routes })
+        Ok(SiteRoutes { root, trie })
     }
 
     /// Returns the endpoint of a decoded path.
     pub fn endpoint(&self, path: &str) -> &Arc<Endpoint> {
-        self.routes.find(path).map_or(&self.root, |(endpoint, _)| endpoint)
+        self.trie.find(path).map_or(&self.root, |(endpoint, _)| endpoint)
     }
 
     /// Returns the endpoint at the path of a file of `tree`, if it is not that of the tree. The same path in another folder is
@@ -179,20 +193,20 @@ impl Places {
 
     /// Returns the endpoint that a route has for the path with a slash at its end, or without it, because many applications take
     /// both for one. `None` for a path that a route names itself.
-    pub fn endpoint_of_other_end(&self, path: &str) -> Option<&Arc<Endpoint>> {
+    pub fn endpoint_with_other_slash(&self, path: &str) -> Option<&Arc<Endpoint>> {
         let other = match path.strip_suffix('/') {
             Some(without) => Cow::Borrowed(without),
             None => Cow::Owned(format!("{path}/")),
         };
-        match self.named(path) {
+        match self.by_pattern(path) {
             Some(_) => None,
-            None => self.named(&other),
+            None => self.by_pattern(&other),
         }
     }
 
     /// Returns the endpoint of the route whose pattern is this path, with or without a `*` after it.
-    fn named(&self, path: &str) -> Option<&Arc<Endpoint>> {
-        let (endpoint, matched) = self.routes.find(path)?;
+    fn by_pattern(&self, path: &str) -> Option<&Arc<Endpoint>> {
+        let (endpoint, matched) = self.trie.find(path)?;
         let is_named = match matched.kind {
             MatchKind::Exact => true,
             MatchKind::Prefix => matched.star.is_empty(),
@@ -202,13 +216,13 @@ impl Places {
     }
 
     /// Whether a route is for this decoded path alone.
-    pub fn names(&self, path: &str) -> bool {
-        let found = self.routes.find(path);
+    pub fn has_exact_route(&self, path: &str) -> bool {
+        let found = self.trie.find(path);
         found.is_some_and(|(_, matched)| matched.kind == MatchKind::Exact)
     }
 
     pub fn endpoints(&self) -> impl Iterator<Item = &Arc<Endpoint>> {
-        std::iter::once(&self.root).chain(self.routes.values())
+        std::iter::once(&self.root).chain(self.trie.values())
     }
 }
 
@@ -218,14 +232,19 @@ impl Places {
 fn headers(settings: &model::Settings, tls: Option<&model::SiteTls>) -> BTreeMap<String, String> {
     let mut headers = settings.headers.clone();
     if let Some(tls) = tls
-        && !headers.keys().any(|name| name.eq_ignore_ascii_case(STRICT_TRANSPORT))
+        && !headers
+            .keys()
+            .any(|name| name.eq_ignore_ascii_case(STRICT_TRANSPORT_SECURITY))
     {
-        headers.insert(STRICT_TRANSPORT.to_owned(), format!("max-age={}", tls.hsts.as_secs()));
+        headers.insert(
+            STRICT_TRANSPORT_SECURITY.to_owned(),
+            format!("max-age={}", tls.hsts.as_secs()),
+        );
     }
     headers
 }
 
-const STRICT_TRANSPORT: &str = "Strict-Transport-Security";
+const STRICT_TRANSPORT_SECURITY: &str = "Strict-Transport-Security";
 
 /// The port of the site's first listener under TLS, the web's own before all others.
 fn redirect(site: &model::Site) -> Option<u16> {

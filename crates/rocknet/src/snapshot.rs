@@ -16,14 +16,14 @@ use crate::log::Logger;
 use crate::registries::Registries;
 use crate::route::ServerSettings;
 use crate::routing::HostTable;
-use crate::site::{Site, Source};
+use crate::site::{Site, SiteContext};
 use crate::spool;
 
 pub struct Snapshot {
     pub config: Config,
     pub sites: Vec<Site>,
     /// By the address that is bound.
-    pub listeners: BTreeMap<Address, Names>,
+    pub listeners: BTreeMap<Address, ListenerSites>,
     /// Grows with every snapshot of a server.
     pub generation: u64,
     /// Settings that handlers use.
@@ -52,26 +52,26 @@ impl Snapshot {
             spool: spool::Bounds::new(&config.server.spool),
             send_timeout: config.limits.send_stall,
         });
-        let source = Source {
+        let context = SiteContext {
             config: &config,
             server: &server,
             registries,
         };
         let mut sites = Vec::with_capacity(config.sites.len());
-        let mut listeners: BTreeMap<Address, Names> = BTreeMap::new();
+        let mut listeners: BTreeMap<Address, ListenerSites> = BTreeMap::new();
         // Where one site wants a port on every address, there is one socket for it: the kernel would refuse a second.
-        let any = whole_ports(&config);
+        let wildcards = wildcard_ports(&config);
         for (number, site) in config.sites.iter().enumerate() {
             let number = u32::try_from(number).map_err(|_| "too many sites".to_owned())?;
             let access = logger
                 .sink(&site.access.target, site.access.format)
                 .map_err(|error| format!("site {}: cannot open its access log: {error}", site.name))?;
-            let mut ready = Site::new(site, &source, access, certificates.secure_site(site))?;
+            let mut built = Site::new(site, &context, access, certificates.secure_site(site))?;
             for mount in mounts.iter().filter(|mount| mount.site == site.name) {
-                ready.mount(site, &mount.pattern, &mount.handler, &source)?;
+                built.mount(site, &mount.pattern, &mount.handler, &context)?;
             }
             for listen in &site.listen {
-                let (bound, ip) = bound(listen, &any);
+                let (bound, ip) = bind_address(listen, &wildcards);
                 let names = listeners.entry(bound).or_default();
                 names.sites.insert(number);
                 // All sites of a socket agree: the check has seen to it.
@@ -92,7 +92,7 @@ impl Snapshot {
                     ));
                 }
             }
-            sites.push(ready);
+            sites.push(built);
         }
         // A site alone on its port answers to every name: nobody else could be meant.
         for names in listeners.values_mut() {
@@ -152,7 +152,7 @@ impl Snapshot {
             return Vec::new();
         }
         let trees = self.sites.iter().flat_map(|site| {
-            let endpoints = site.places(true).endpoints();
+            let endpoints = site.routes(true).endpoints();
             endpoints.filter_map(|endpoint| Some((site.name.as_str(), endpoint.tree.as_ref()?)))
         });
         trees
@@ -163,28 +163,28 @@ impl Snapshot {
 
 /// The addresses to bind for a configuration.
 pub fn addresses(config: &Config) -> Vec<Address> {
-    let any = whole_ports(config);
+    let wildcards = wildcard_ports(config);
     let all: BTreeSet<Address> = config
         .sites
         .iter()
         .flat_map(|site| &site.listen)
-        .map(|listen| bound(listen, &any).0)
+        .map(|listen| bind_address(listen, &wildcards).0)
         .collect();
     all.into_iter().collect()
 }
 
-fn whole_ports(config: &Config) -> HashSet<u16> {
+fn wildcard_ports(config: &Config) -> HashSet<u16> {
     config
         .sites
         .iter()
         .flat_map(|site| &site.listen)
-        .filter_map(whole_port)
+        .filter_map(wildcard_port)
         .collect()
 }
 
 /// Who answers on one listening socket.
 #[derive(Default)]
-pub struct Names {
+pub struct ListenerSites {
     pub any: HostTable<u32>,
     /// Sites that want one address of the machine, where the socket is bound to all.
     pub by_ip: BTreeMap<IpAddr, HostTable<u32>>,
@@ -193,14 +193,14 @@ pub struct Names {
     pub sites: BTreeSet<u32>,
 }
 
-impl Names {
+impl ListenerSites {
     /// The first of the sites, in the order of their names.
     pub fn first(&self) -> Option<u32> {
         self.sites.first().copied()
     }
 }
 
-fn whole_port(listen: &Listen) -> Option<u16> {
+fn wildcard_port(listen: &Listen) -> Option<u16> {
     match listen {
         // Port 0 is another port for everyone who asks.
         Listen::Tcp { address: None, port } if *port != 0 => Some(*port),
@@ -209,12 +209,12 @@ fn whole_port(listen: &Listen) -> Option<u16> {
 }
 
 /// The address to bind for what was asked, and the address of the machine to tell sites apart by.
-fn bound(listen: &Listen, any: &HashSet<u16>) -> (Address, Option<IpAddr>) {
+fn bind_address(listen: &Listen, wildcards: &HashSet<u16>) -> (Address, Option<IpAddr>) {
     match listen {
         Listen::Tcp {
             address: Some(ip),
             port,
-        } if any.contains(port) => (Address::Tcp { ip: None, port: *port }, Some(*ip)),
+        } if wildcards.contains(port) => (Address::Tcp { ip: None, port: *port }, Some(*ip)),
         Listen::Tcp { address, port } => (
             Address::Tcp {
                 ip: *address,

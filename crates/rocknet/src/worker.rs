@@ -30,13 +30,13 @@ use crate::metrics::{Histogram, WorkerCounters};
 use crate::registries::Registries;
 use crate::routing::HostTable;
 use crate::services::Services;
-use crate::snapshot::{Names, Snapshot};
+use crate::snapshot::{ListenerSites, Snapshot};
 use crate::spool;
 
 /// Bytes received at once. Larger than a send window on loopback fills, so that one read finds all that is there.
-const INPUT: usize = 64 * 1024;
+const INPUT_SIZE: usize = 64 * 1024;
 /// Room for answers rendered in one go; more is taken for a moment if it must be.
-const OUTPUT: usize = 64 * 1024;
+const OUTPUT_SIZE: usize = 64 * 1024;
 
 /// What all workers have in common.
 #[derive(Clone)]
@@ -65,19 +65,19 @@ pub struct Worker {
     pub files: Rc<WorkerCache>,
     pub log: RefCell<AccessWriter>,
     /// What tunnels that carry much move it through.
-    pub pipes: PipePool,
-    view: RefCell<Rc<View>>,
+    pub pipes: Pipes,
+    config: RefCell<Rc<WorkerConfig>>,
     /// Some proxy in front is believed: the log has to ask whose each request is.
-    pub believes: Cell<bool>,
+    pub trusts_proxies: Cell<bool>,
     /// No new requests are taken: connections end when they have answered.
     stopping: Cell<bool>,
     connections: Cell<usize>,
     /// Woken when a connection closes: whoever waits for room, or for the end.
-    closing: RefCell<Option<Waker>>,
+    close_waker: RefCell<Option<Waker>>,
 }
 
 /// The configuration as this worker sees it.
-pub struct View {
+pub struct WorkerConfig {
     pub snapshot: Arc<Snapshot>,
     hosts: HostTable<u32>,
     /// Sites that answer on one address of the machine alone.
@@ -87,7 +87,7 @@ pub struct View {
     /// Whether TLS is spoken here.
     pub is_secure: bool,
     /// Whether requests have to be looked at before they are routed: whether they came the right way.
-    pub is_guarded: bool,
+    pub needs_preflight: bool,
     pub head_limits: HeadLimits,
     /// Whether clients may speak HTTP/2 in the clear.
     pub h2c: bool,
@@ -109,7 +109,7 @@ pub struct Ticks {
     pub keep_alive: u32,
     pub age: u32,
     pub linger: u32,
-    pub farewell: u32,
+    pub tunnel_close_grace: u32,
 }
 
 /// What connections use while they are being served, one at a time: an idle connection has no buffer.
@@ -117,21 +117,21 @@ pub struct Buffers {
     pub input: Box<[u8]>,
     pub output: SendQueue,
     /// What a tunnel sends on.
-    pub onward: SendQueue,
+    pub tunnel_output: SendQueue,
     pub request: RequestIndex,
     /// Where compressed heads are decoded.
     pub head: DecodedHead,
 }
 
 /// After the last answer, time for the client to take it before the connection is cut.
-const LINGER: Duration = Duration::from_secs(2);
+const LINGER_TIMEOUT: Duration = Duration::from_secs(2);
 /// A client that has ended its side may still listen, as `printf … | nc` does, or be gone: nobody can tell before
 /// something is sent to it. What is made for it gets so long, and no more.
-const HALF_CLOSED: Duration = Duration::from_secs(5);
+const HALF_CLOSED_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What part of the time for stopping tunnels have to come to their end by themselves; behind it they are closed in an
 /// orderly way, while there is still time for that.
-const FAREWELL_SHARE: u32 = 2;
+const TUNNEL_GRACE_DIVISOR: u32 = 2;
 
 impl Deref for Worker {
     type Target = Services;
@@ -151,7 +151,7 @@ impl Worker {
     ) -> Rc<Worker> {
         let Events { wait, connections, .. } = snapshot.config.server.events;
         let wheel = Wheel::new(wait.min(MAX_TICK), connections);
-        let view = View::new(snapshot, &address, &wheel);
+        let config = WorkerConfig::new(snapshot, &address, &wheel);
         let clock = Clock::new(shared.registries.time.clone());
         let services = Services::new(address, clock, wheel, shared.pool.clone(), shared.spool.clone());
         let memory = snapshot.config.cache.memory;
@@ -169,24 +169,24 @@ impl Worker {
             shared,
             counters,
             buffers: RefCell::new(Buffers {
-                input: vec![0; INPUT].into_boxed_slice(),
-                output: SendQueue::with_capacity(OUTPUT),
-                onward: SendQueue::default(),
+                input: vec![0; INPUT_SIZE].into_boxed_slice(),
+                output: SendQueue::with_capacity(OUTPUT_SIZE),
+                tunnel_output: SendQueue::default(),
                 request: RequestIndex::default(),
                 head: DecodedHead::default(),
             }),
             files,
-            pipes: PipePool::default(),
-            view: RefCell::new(Rc::new(view)),
-            believes: Cell::new(believes(snapshot)),
+            pipes: Pipes::default(),
+            config: RefCell::new(Rc::new(config)),
+            trusts_proxies: Cell::new(trusts_proxies(snapshot)),
             stopping: Cell::new(false),
             connections: Cell::new(0),
-            closing: RefCell::new(None),
+            close_waker: RefCell::new(None),
         })
     }
 
-    pub fn view(&self) -> Rc<View> {
-        Rc::clone(&self.view.borrow())
+    pub fn config(&self) -> Rc<WorkerConfig> {
+        Rc::clone(&self.config.borrow())
     }
 
     /// What the worker lends to handlers.
@@ -197,8 +197,8 @@ impl Worker {
 
     /// Requests from now on are answered by `snapshot`.
     pub fn swap(&self, snapshot: &Arc<Snapshot>) {
-        *self.view.borrow_mut() = Rc::new(View::new(snapshot, &self.address, &self.wheel));
-        self.believes.set(believes(snapshot));
+        *self.config.borrow_mut() = Rc::new(WorkerConfig::new(snapshot, &self.address, &self.wheel));
+        self.trusts_proxies.set(trusts_proxies(snapshot));
         self.files.renew(snapshot.config.cache.memory, snapshot.generation);
     }
 
@@ -225,12 +225,12 @@ impl Worker {
 
     /// Wakes `waker` when the next connection closes.
     pub fn on_close(&self, waker: &Waker) {
-        *self.closing.borrow_mut() = Some(waker.clone());
+        *self.close_waker.borrow_mut() = Some(waker.clone());
     }
 
     /// The last connection has gone: what this worker remembers will be too old when the next comes, and would keep
     /// memory and open files that the cache has let go.
-    pub fn rest(&self) {
+    pub fn release_idle(&self) {
         self.shared.registries.backends.rest();
         self.services.release();
         self.pipes.close_idle();
@@ -248,23 +248,23 @@ impl Worker {
         self.services.tick();
         self.pipes.tick();
         let buffers = &mut *self.buffers.borrow_mut();
-        buffers.output.shrink(OUTPUT);
-        buffers.onward.shrink(INPUT);
+        buffers.output.shrink(OUTPUT_SIZE);
+        buffers.tunnel_output.shrink(INPUT_SIZE);
     }
 }
 
-impl View {
-    fn new(snapshot: &Arc<Snapshot>, address: &Address, wheel: &Wheel) -> View {
+impl WorkerConfig {
+    fn new(snapshot: &Arc<Snapshot>, address: &Address, wheel: &Wheel) -> WorkerConfig {
         let limits = &snapshot.config.limits;
         let names = snapshot.listeners.get(address);
-        View {
+        WorkerConfig {
             durations: snapshot.sites.iter().map(|_| OnceCell::new()).collect(),
             snapshot: Arc::clone(snapshot),
             hosts: names.map_or_else(HostTable::new, |names| names.any.clone()),
             by_ip: names.map_or_else(Vec::new, |names| names.by_ip.clone().into_iter().collect()),
-            first: names.and_then(Names::first),
+            first: names.and_then(ListenerSites::first),
             is_secure: names.is_some_and(|names| names.secure),
-            is_guarded: names.is_some_and(|names| is_guarded(snapshot, names)),
+            needs_preflight: names.is_some_and(|names| needs_preflight(snapshot, names)),
             head_limits: head_limits(limits),
             h2c: snapshot.config.server.h2c,
             h2c_upgrade: snapshot.config.server.h2c_upgrade,
@@ -273,7 +273,7 @@ impl View {
                 body: wheel.ticks(limits.body_idle),
                 send: wheel.ticks(limits.send_stall),
                 answer: wheel.ticks(limits.answer_timeout),
-                half_closed: wheel.ticks(limits.answer_timeout.min(HALF_CLOSED)),
+                half_closed: wheel.ticks(limits.answer_timeout.min(HALF_CLOSED_TIMEOUT)),
                 keep_alive: wheel.ticks(limits.keep_alive),
                 // Without keep-alive every connection is old enough at its first answer.
                 age: if limits.keep_alive.is_zero() {
@@ -281,8 +281,8 @@ impl View {
                 } else {
                     wheel.ticks(limits.connection_age)
                 },
-                linger: wheel.ticks(LINGER),
-                farewell: wheel.ticks(limits.shutdown / FAREWELL_SHARE),
+                linger: wheel.ticks(LINGER_TIMEOUT),
+                tunnel_close_grace: wheel.ticks(limits.shutdown / TUNNEL_GRACE_DIVISOR),
             },
         }
     }
@@ -290,18 +290,18 @@ impl View {
     /// Returns the bytes that a client must send of a request body in each window of its deadline, and the ticks of a window.
     pub fn receive_window(&self) -> (u64, u32) {
         let limits = &self.snapshot.config.limits;
-        (at_rate(limits.body_rate, limits.body_idle), self.ticks.body)
+        (bytes_in(limits.body_rate, limits.body_idle), self.ticks.body)
     }
 
     /// Returns the bytes of responses that a client must take in each window of its deadline, and the ticks of a window.
     pub fn send_window(&self) -> (u64, u32) {
         let limits = &self.snapshot.config.limits;
-        (at_rate(limits.body_rate, limits.send_stall), self.ticks.send)
+        (bytes_in(limits.body_rate, limits.send_stall), self.ticks.send)
     }
 
     /// Counts the duration of a response of a site, in microseconds.
     #[inline]
-    pub fn took(&self, counters: &WorkerCounters, site: u32, duration_us: u64) {
+    pub fn record_duration(&self, counters: &WorkerCounters, site: u32, duration_us: u64) {
         let Some(durations) = self.durations.get(site as usize) else {
             return;
         };
@@ -310,12 +310,12 @@ impl View {
     }
 
     /// Whether it matters on which address of the machine a connection came in.
-    pub fn has_addresses(&self) -> bool {
+    pub fn has_address_sites(&self) -> bool {
         !self.by_ip.is_empty()
     }
 
     /// The site that a handshake is for, and whether the name is one of its own.
-    pub fn site_of_name(&self, local: Option<IpAddr>, name: Option<&str>) -> Option<(u32, bool)> {
+    pub fn site_of_server_name(&self, local: Option<IpAddr>, name: Option<&str>) -> Option<(u32, bool)> {
         let own = local.and_then(|local| self.by_ip.iter().find(|(ip, _)| *ip == local));
         let tables = own.map(|(_, hosts)| hosts).into_iter().chain([&self.hosts]);
         let named = name.and_then(|name| tables.clone().find_map(|hosts| hosts.lookup_named(name)));
@@ -339,7 +339,7 @@ impl View {
 
     /// The site that stands for requests that name none, or that nobody can read: the one that answers to every name,
     /// or the first.
-    pub fn stand_in(&self, local: Option<IpAddr>) -> Option<u32> {
+    pub fn default_site(&self, local: Option<IpAddr>) -> Option<u32> {
         let own = self.by_ip.iter().find(|(ip, _)| Some(*ip) == local);
         own.and_then(|(_, hosts)| hosts.default_value())
             .or_else(|| self.hosts.default_value())
@@ -347,13 +347,13 @@ impl View {
     }
 }
 
-fn believes(snapshot: &Snapshot) -> bool {
+fn trusts_proxies(snapshot: &Snapshot) -> bool {
     !snapshot.config.server.trusted_proxies.is_empty()
 }
 
 /// Under TLS, the site that is asked has to be one that the handshake was for. In the clear, a site may have its requests
 /// sent to https://, and anybody's challenge may be asked for while there are sites with certificates at all.
-fn is_guarded(snapshot: &Snapshot, names: &Names) -> bool {
+fn needs_preflight(snapshot: &Snapshot, names: &ListenerSites) -> bool {
     names.secure || snapshot.sites.iter().any(|site| site.secure.is_some())
 }
 
@@ -370,7 +370,7 @@ fn find(hosts: &HostTable<u32>, authority: &[u8]) -> Option<u32> {
 }
 
 /// Bytes that `rate` a second makes in `time`, which may be a fraction of a second.
-fn at_rate(rate: u64, time: Duration) -> u64 {
+fn bytes_in(rate: u64, time: Duration) -> u64 {
     u64::try_from(u128::from(rate) * time.as_millis() / 1000).unwrap_or(u64::MAX)
 }
 
@@ -419,7 +419,7 @@ impl Drop for OpenConnection {
     fn drop(&mut self) {
         self.0.connections.set(self.0.connections.get() - 1);
         self.0.counters.connections_closed.add(1);
-        if let Some(waker) = self.0.closing.borrow_mut().take() {
+        if let Some(waker) = self.0.close_waker.borrow_mut().take() {
             waker.wake();
         }
     }

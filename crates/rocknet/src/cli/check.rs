@@ -4,7 +4,7 @@ use rocknet::certificates::ServerEnvironment;
 use rocknet::gateway::php;
 use rocknet_config::{Code, Finding, Loaded, Report, Severity};
 
-use super::{Exit, Failure, print, print_report, search};
+use super::{ExitStatus, Failure, print, print_report, search};
 
 /// Find every mistake in a configuration, without acting on it
 #[derive(Debug, clap::Args)]
@@ -44,7 +44,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         }
         Err(Failure::Configuration(report)) if options.json => {
             print(format_args!("{:#}\n", report.json()));
-            return Err(Failure::Reported(Exit::Configuration));
+            return Err(Failure::Reported(ExitStatus::Configuration));
         }
         Err(failure) => return Err(failure),
     }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use rocknet::backend::Choice;
+use rocknet::backend::BackendChoice;
 use rocknet::certificates::storage::FileStorage;
 use rocknet::certificates::{ServerEnvironment, state_folder};
 use rocknet::gateway::php;
@@ -18,7 +18,7 @@ use rocknet_io::descriptors;
 use rocknet_io::socket::{Address, BindErrorKind, ListenOptions, Listener};
 use serde_json::json;
 
-use super::{Exit, Failure, print, search, trust};
+use super::{ExitStatus, Failure, print, search, trust};
 use verdict::{Check, Verdict};
 
 /// Look at what the server needs on this machine, and say what is missing
@@ -39,7 +39,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     if let Some(config) = &config {
         ports(config, &mut checks);
         state(config, &mut checks);
-        checks.extend(accounts::look(config));
+        checks.extend(accounts::check(config));
         local_ca(config, &mut checks);
         checks.push(backend(config));
         checks.extend(own_php(config));
@@ -47,16 +47,16 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     checks.push(files());
     print_checks(&checks, options.json);
     if checks.iter().any(|check| check.verdict == Verdict::Bad) {
-        return Err(Failure::Reported(Exit::Failed));
+        return Err(Failure::Reported(ExitStatus::Failed));
     }
     Ok(())
 }
 
 fn configuration(file: Option<&Path>, checks: &mut Vec<Check>) -> Option<Config> {
-    const WHAT: &str = "configuration";
+    const SUBJECT: &str = "configuration";
     let Some(file) = file else {
         checks.push(Check::fair(
-            WHAT,
+            SUBJECT,
             "there is none yet: `rocknet serve DIR` needs none, `rocknet run` shows the default page",
         ));
         return Some(Config::default());
@@ -67,10 +67,10 @@ fn configuration(file: Option<&Path>, checks: &mut Vec<Check>) -> Option<Config>
                 .iter()
                 .partition(|finding| finding.is_error() || finding.code == Code::Certificate);
             checks.push(match others.first() {
-                None => Check::good(WHAT, format!("{}, sites: {}", file.display(), config.sites.len())),
+                None => Check::good(SUBJECT, format!("{}, sites: {}", file.display(), config.sites.len())),
                 Some(first) => {
                     let found = format!("{}: {}; `rocknet check` tells all", file.display(), first.message);
-                    Check::fair(WHAT, found)
+                    Check::fair(SUBJECT, found)
                 }
             });
             checks.extend(of_sites.into_iter().take(MAX_SITES).map(of_site));
@@ -80,7 +80,7 @@ fn configuration(file: Option<&Path>, checks: &mut Vec<Check>) -> Option<Config>
             let first = report.findings.iter().find(|finding| finding.is_error());
             let first = first.map_or("", |finding| finding.message.as_str());
             checks.push(Check::bad(
-                WHAT,
+                SUBJECT,
                 format!("{}: {first}; `rocknet check` tells all", file.display()),
             ));
             None
@@ -136,27 +136,27 @@ fn state(config: &Config, checks: &mut Vec<Check>) {
 }
 
 fn local_ca(config: &Config, checks: &mut Vec<Check>) {
-    const WHAT: &str = "local CA";
-    match trust::look(&state_folder(config)) {
+    const SUBJECT: &str = "local CA";
+    match trust::inspect(&state_folder(config)) {
         Ok(None) => checks.push(Check::good(
-            WHAT,
+            SUBJECT,
             "there is none, and no site here has needed one".to_owned(),
         )),
         Ok(Some(stores)) if stores.is_empty() => {
-            checks.push(Check::fair(WHAT, "this machine has no store that could trust it"));
+            checks.push(Check::fair(SUBJECT, "this machine has no store that could trust it"));
         }
         Ok(Some(stores)) => checks.extend(stores.into_iter().map(|(store, found)| match found {
-            TrustState::Trusted => Check::good(WHAT, format!("trusted by {store}")),
-            TrustState::NotTrusted => Check::fair(WHAT, format!("not trusted by {store}: type `rocknet trust`")),
-            TrustState::Unknown(why) => Check::fair(WHAT, format!("not known whether {store} trusts it: {why}")),
+            TrustState::Trusted => Check::good(SUBJECT, format!("trusted by {store}")),
+            TrustState::NotTrusted => Check::fair(SUBJECT, format!("not trusted by {store}: type `rocknet trust`")),
+            TrustState::Unknown(why) => Check::fair(SUBJECT, format!("not known whether {store} trusts it: {why}")),
         })),
-        Err(Failure::Failed(why)) => checks.push(Check::bad(WHAT, why)),
+        Err(Failure::Failed(why)) => checks.push(Check::bad(SUBJECT, why)),
         Err(_) => {}
     }
 }
 
 fn backend(config: &Config) -> Check {
-    match Choice::new(config.server.backend) {
+    match BackendChoice::new(config.server.backend) {
         Ok(choice) => Check::good("sockets", choice.to_string()),
         Err(trouble) => Check::bad("sockets", trouble),
     }
@@ -189,14 +189,14 @@ fn print_checks(checks: &[Check], json: bool) {
     if json {
         let check = |check: &Check| {
             let verdict = check.verdict.word();
-            json!({ "check": check.what, "verdict": verdict, "found": check.found })
+            json!({ "check": check.subject, "verdict": verdict, "found": check.found })
         };
         let checks: Vec<_> = checks.iter().map(check).collect();
         return print(format_args!("{:#}\n", json!({ "checks": checks })));
     }
     let mut out = String::new();
     for check in checks {
-        let _ = writeln!(out, "{:4}  {:14} {}", check.verdict.word(), check.what, check.found);
+        let _ = writeln!(out, "{:4}  {:14} {}", check.verdict.word(), check.subject, check.found);
     }
     print(out);
 }

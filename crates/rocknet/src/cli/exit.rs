@@ -6,10 +6,10 @@ use rocknet_config::Report;
 
 use super::output::{print_error, print_report};
 
-/// Exit code of the program.
+/// ExitStatus code of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exit {
-    Good = 0,
+pub enum ExitStatus {
+    Success = 0,
     Failed = 1,
     /// The command line cannot be read; the code is that of clap too.
     Usage = 2,
@@ -17,8 +17,8 @@ pub enum Exit {
     Configuration = 78,
 }
 
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> ExitCode {
+impl From<ExitStatus> for ExitCode {
+    fn from(exit: ExitStatus) -> ExitCode {
         ExitCode::from(exit as u8)
     }
 }
@@ -30,24 +30,24 @@ pub enum Failure {
     Usage(String),
     Configuration(Report),
     /// The reason has been printed already.
-    Reported(Exit),
+    Reported(ExitStatus),
 }
 
 impl Failure {
     /// Prints the reason on standard error and returns the exit code.
-    pub fn report(self) -> Exit {
+    pub fn report(self) -> ExitStatus {
         match self {
             Failure::Failed(message) => {
                 print_error(message);
-                Exit::Failed
+                ExitStatus::Failed
             }
             Failure::Usage(message) => {
                 print_error(message);
-                Exit::Usage
+                ExitStatus::Usage
             }
             Failure::Configuration(report) => {
                 print_report(&report);
-                Exit::Configuration
+                ExitStatus::Configuration
             }
             Failure::Reported(exit) => exit,
         }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rocknet::certificates::ServerEnvironment;
-use rocknet::endpoint::{Common, Endpoint};
+use rocknet::endpoint::{Endpoint, EndpointContext};
 use rocknet::files::look::Look;
 use rocknet::files::resolve::{self, Target};
 use rocknet::gateway::cgi;
@@ -44,34 +44,38 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let file = options.file.named_or_found()?;
     let Loaded { config, .. } =
         rocknet_config::load(&file, &ServerEnvironment::new()).map_err(Failure::Configuration)?;
-    let answer = answer(&config, &url, &file)?;
-    print(shown(&answer.found, &answer.leads_to, &problems(answer.found.site)));
+    let analysis = analyse(&config, &url, &file)?;
+    print(render(
+        &analysis.found,
+        &analysis.leads_to,
+        &certificate_problems(analysis.found.site),
+    ));
     Ok(())
 }
 
 /// A URL with the route that answers it.
-struct Answer<'c> {
+struct UrlAnalysis<'c> {
     found: Explanation<'c>,
     leads_to: String,
 }
 
 /// Finds the route of a URL, applies the rules of its site, and says what answers behind them.
-fn answer<'c>(config: &'c Config, url: &Url<'_>, file: &Path) -> Result<Answer<'c>, Failure> {
-    let own = decoded(url.path);
-    let Some(found) = find(config, url, own.as_deref().unwrap_or("/")) else {
+fn analyse<'c>(config: &'c Config, url: &Url<'_>, file: &Path) -> Result<UrlAnalysis<'c>, Failure> {
+    let decoded_path = decoded(url.path);
+    let Some(found) = find(config, url, decoded_path.as_deref().unwrap_or("/")) else {
         return Err(Failure::Failed(format!(
             "no site of {} answers {}",
             search::absolute(file).display(),
             url.written
         )));
     };
-    if let Err(error) = own {
+    if let Err(error) = decoded_path {
         let status = status(Status::new(error.status()).unwrap_or(Status::BAD_REQUEST));
         let leads_to = format!("{status}: {error}");
-        return Ok(Answer { found, leads_to });
+        return Ok(UrlAnalysis { found, leads_to });
     }
-    let leads_to = match ruled(found.site, url)? {
-        RuleOutcome::Untouched => behind_rules(&found, url)?,
+    let leads_to = match apply_rules(found.site, url)? {
+        RuleOutcome::Untouched => after_rules(&found, url)?,
         RuleOutcome::Respond { status: code, .. } => {
             format!("{}, by a rule", Status::new(code).map_or(code.to_string(), status))
         }
@@ -90,35 +94,35 @@ fn answer<'c>(config: &'c Config, url: &Url<'_>, file: &Path) -> Result<Answer<'
                 ..*url
             };
             // It is the same site: its name and port are the same.
-            let Some(mut behind) = find(config, &rewritten, decoded(path).as_deref().unwrap_or("/")) else {
-                return Ok(Answer {
+            let Some(mut after) = find(config, &rewritten, decoded(path).as_deref().unwrap_or("/")) else {
+                return Ok(UrlAnalysis {
                     found,
                     leads_to: format!("{target}, by a rule"),
                 });
             };
             let leads_to = format!(
                 "{}, as a rule rewrites it to {target}",
-                behind_rules(&behind, &rewritten)?
+                after_rules(&after, &rewritten)?
             );
             // The rule itself matches the path that was asked for.
             let rules = found
                 .settings
                 .into_iter()
                 .filter(|setting| setting.key.starts_with("rule "));
-            let others = behind
+            let others = after
                 .settings
                 .drain(..)
                 .filter(|setting| !setting.key.starts_with("rule "));
-            behind.settings = rules.chain(others).collect();
-            let found = behind;
-            return Ok(Answer { found, leads_to });
+            after.settings = rules.chain(others).collect();
+            let found = after;
+            return Ok(UrlAnalysis { found, leads_to });
         }
     };
-    Ok(Answer { found, leads_to })
+    Ok(UrlAnalysis { found, leads_to })
 }
 
 /// What is wrong with the certificates of a site.
-fn problems(site: &Site) -> Vec<String> {
+fn certificate_problems(site: &Site) -> Vec<String> {
     let Some(tls) = &site.tls else { return Vec::new() };
     let mut problems = Vec::new();
     if let Some(fault) = tls
@@ -152,7 +156,7 @@ fn decoded(path: &str) -> Result<String, PathError> {
 }
 
 /// Has the rules of a site look at a GET for the URL.
-fn ruled(site: &Site, url: &Url<'_>) -> Result<RuleOutcome, Failure> {
+fn apply_rules(site: &Site, url: &Url<'_>) -> Result<RuleOutcome, Failure> {
     let Some(rules) = Rules::new(&site.rules).map_err(|error| Failure::Failed(error.to_string()))? else {
         return Ok(RuleOutcome::Untouched);
     };
@@ -160,18 +164,18 @@ fn ruled(site: &Site, url: &Url<'_>) -> Result<RuleOutcome, Failure> {
         .query
         .map_or_else(|| url.path.to_owned(), |query| format!("{}?{query}", url.path));
     let request = OwnedRequest::synthetic_get(Version::default(), url.host.as_bytes(), target.as_bytes(), &[]);
-    let is_asked =
+    let is_requested =
         |listen: &&Listen| matches!(listen, Listen::Tcp { port, .. } if url.port.is_none_or(|own| own == *port));
     let is_secure = site
         .listen
         .iter()
-        .find(is_asked)
+        .find(is_requested)
         .is_some_and(|listen| site.secure.contains(listen));
     Ok(rules.apply(&request.view(), is_secure))
 }
 
 /// Says what answers a URL that no rule answers.
-fn behind_rules(found: &Explanation<'_>, url: &Url<'_>) -> Result<String, Failure> {
+fn after_rules(found: &Explanation<'_>, url: &Url<'_>) -> Result<String, Failure> {
     let settings = found.route.map_or(&found.site.settings, |route| &route.settings);
     match decoded(url.path) {
         Ok(path) => leads_to(settings, url, &path),
@@ -217,12 +221,12 @@ fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result<String, Fa
         ));
     }
     let mut location = Vec::new();
-    let asked = RequestTarget {
+    let target = RequestTarget {
         path,
         raw_path: url.path.as_bytes(),
         query: url.query.map(str::as_bytes),
     };
-    if let Some(code) = endpoint.route.redirects.find(&asked, &mut location) {
+    if let Some(code) = endpoint.route.redirects.find(&target, &mut location) {
         return Ok(format!("redirect {code} to {}", String::from_utf8_lossy(&location)));
     }
     if let Some(text) = (handlers::choose(settings).describe)(settings) {
@@ -234,7 +238,7 @@ fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result<String, Fa
             status(Status::NOT_FOUND)
         ));
     };
-    let place = |relative: &[u8]| {
+    let location = |relative: &[u8]| {
         let relative = String::from_utf8_lossy(relative);
         // The way to the folder is resolved, and below it nothing: a link there has to be seen as it is.
         let folder = search::resolved(tree.folder());
@@ -245,14 +249,14 @@ fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result<String, Fa
             .display()
             .to_string()
     };
-    if endpoint.entry_of(path).name == "cgi" {
+    if endpoint.entry_for(path).name == "cgi" {
         return Ok(match cgi::program(tree, path) {
             Ok(file) => format!("the program {}", search::resolved(&file).display()),
             Err(failed) => status(failed),
         });
     }
     Ok(match resolve::resolve(&Look::patient(), tree, path) {
-        Target::File { relative, .. } => format!("the file {}", place(&relative)),
+        Target::File { relative, .. } => format!("the file {}", location(&relative)),
         Target::Script(script) => {
             let script_file = String::from_utf8_lossy(&script.file()).into_owned();
             let runner = settings.php.as_ref().map(runner).unwrap_or_default();
@@ -261,7 +265,7 @@ fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result<String, Fa
                 info => format!("the script {script_file} with the path {info}{runner}"),
             }
         }
-        Target::Directory { relative } => format!("a list of the folder {}", place(&relative)),
+        Target::Directory { relative } => format!("a list of the folder {}", location(&relative)),
         Target::WithoutSlash => "redirect 308 to the same with a slash: it is a folder".to_owned(),
         Target::Failed(_) if tree.root().is_err() => {
             format!(
@@ -278,7 +282,7 @@ fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result<String, Fa
 
 /// The endpoint of a route, outside of a server.
 fn endpoint(settings: &Settings) -> Result<Endpoint, Box<dyn Error>> {
-    let common = Common {
+    let context = EndpointContext {
         label: &SiteLabel::default(),
         server: &Arc::new(ServerSettings::default()),
         max_cached_file: 0,
@@ -287,7 +291,7 @@ fn endpoint(settings: &Settings) -> Result<Endpoint, Box<dyn Error>> {
         // Files are looked up without a request.
         is_open: true,
     };
-    Endpoint::new(settings, settings.headers.clone(), &common)
+    Endpoint::new(settings, settings.headers.clone(), &context)
 }
 
 /// Who runs a script.
@@ -309,7 +313,7 @@ fn status(status: Status) -> String {
 }
 
 /// Columns: what, how it is, and the line that says so.
-fn shown(found: &Explanation<'_>, leads_to: &str, problems: &[String]) -> String {
+fn render(found: &Explanation<'_>, leads_to: &str, problems: &[String]) -> String {
     let line = |span: &SourceSpan| match span.line {
         0 => String::new(),
         line => format!("{}:{line}", span.file.display()),
@@ -324,12 +328,12 @@ fn shown(found: &Explanation<'_>, leads_to: &str, problems: &[String]) -> String
         .root
         .as_ref();
     for setting in &found.settings {
-        let place = setting.span.as_ref().map_or("default".to_owned(), line);
+        let location = setting.span.as_ref().map_or("default".to_owned(), line);
         let value = match (setting.key.as_str(), &root) {
             ("root", Some(root)) => format!("{:?}", search::resolved(root)),
             _ => setting.value.clone(),
         };
-        rows.push((setting.key.clone(), value, place));
+        rows.push((setting.key.clone(), value, location));
     }
     let longest = |cell: fn(&(String, String, String)) -> &String| {
         rows.iter()
@@ -339,19 +343,25 @@ fn shown(found: &Explanation<'_>, leads_to: &str, problems: &[String]) -> String
             .min(MAX_COLUMN)
     };
     let (keys, values) = (longest(|row| &row.0).max(LEADS_TO.len()), longest(|row| &row.1));
-    let mut out = format!("{LEADS_TO:keys$}  {}\n", plain(leads_to));
+    let mut out = format!("{LEADS_TO:keys$}  {}\n", without_controls(leads_to));
     for problem in problems {
-        let _ = writeln!(out, "{PROBLEM:keys$}  {}", plain(problem));
+        let _ = writeln!(out, "{PROBLEM:keys$}  {}", without_controls(problem));
     }
     out.push('\n');
     for (key, value, place) in &rows {
-        let _ = writeln!(out, "{:keys$}  {:values$}  {}", plain(key), plain(value), plain(place));
+        let _ = writeln!(
+            out,
+            "{:keys$}  {:values$}  {}",
+            without_controls(key),
+            without_controls(value),
+            without_controls(place)
+        );
     }
     out
 }
 
 /// Names and values hold what the file does; a terminal must not act on it.
-fn plain(text: &str) -> String {
+fn without_controls(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { '\u{fffd}' } else { c })
         .collect()

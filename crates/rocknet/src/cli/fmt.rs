@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rocknet_config::environment::{Environment, System};
 
-use super::{Exit, Failure, print, search};
+use super::{ExitStatus, Failure, print, search};
 
 /// Tidy a configuration; comments and order stay
 ///
@@ -39,7 +39,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
             "{} is not tidy; `rocknet fmt` makes it so\n",
             search::absolute(&file).display()
         ));
-        return Err(Failure::Reported(Exit::Failed));
+        return Err(Failure::Reported(ExitStatus::Failed));
     }
     replace(&file, tidy.as_bytes()).map_err(cannot)
 }
@@ -49,10 +49,10 @@ fn stream(check: bool) -> Result<(), Failure> {
     let mut text = String::new();
     io::stdin()
         .lock()
-        .take(MAX_INPUT)
+        .take(MAX_INPUT_BYTES)
         .read_to_string(&mut text)
         .map_err(failed)?;
-    if text.len() as u64 == MAX_INPUT {
+    if text.len() as u64 == MAX_INPUT_BYTES {
         return Err(Failure::Failed(
             "standard input: larger than a configuration may be".to_owned(),
         ));
@@ -60,7 +60,7 @@ fn stream(check: bool) -> Result<(), Failure> {
     let tidy = tidy(&text, Path::new("standard input"))?;
     match check {
         true if tidy == text => Ok(()),
-        true => Err(Failure::Reported(Exit::Failed)),
+        true => Err(Failure::Reported(ExitStatus::Failed)),
         false => io::stdout()
             .lock()
             .write_all(tidy.as_bytes())
@@ -85,10 +85,10 @@ fn tidy(text: &str, name: &Path) -> Result<String, Failure> {
 fn replace(file: &Path, content: &[u8]) -> io::Result<()> {
     // A link stays a link: what it leads to is replaced.
     let file = fs::canonicalize(file)?;
-    let beside = beside(&file)?;
-    let written = write(&beside, &file, content).and_then(|()| fs::rename(&beside, &file));
+    let temporary = temporary(&file)?;
+    let written = write(&temporary, &file, content).and_then(|()| fs::rename(&temporary, &file));
     if let Err(error) = written {
-        let _ = fs::remove_file(&beside);
+        let _ = fs::remove_file(&temporary);
         return Err(error);
     }
     // The new name is safe once its folder is; a file system that cannot do that has done what it can.
@@ -98,7 +98,7 @@ fn replace(file: &Path, content: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-fn beside(file: &Path) -> io::Result<PathBuf> {
+fn temporary(file: &Path) -> io::Result<PathBuf> {
     let name = file.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     // A dot before it keeps it out of `include = ["sites/*.toml"]`, should we die before the rename.
     let mut hidden = OsString::from(".");
@@ -107,16 +107,16 @@ fn beside(file: &Path) -> io::Result<PathBuf> {
     Ok(file.with_file_name(hidden))
 }
 
-fn write(beside: &Path, file: &Path, content: &[u8]) -> io::Result<()> {
+fn write(temporary: &Path, file: &Path, content: &[u8]) -> io::Result<()> {
     let old = fs::metadata(file)?;
     // What an earlier process of the same number left behind, which died before its rename.
-    let _ = fs::remove_file(beside);
+    let _ = fs::remove_file(temporary);
     // Nobody else's to read until it is known that they may.
     let mut new = OpenOptions::new()
         .write(true)
         .create_new(true)
         .mode(0o600)
-        .open(beside)?;
+        .open(temporary)?;
     new.write_all(content)?;
     // Before the mode, which a change of owner would take bits from.
     let _ = fchown(&new, Some(old.uid()), Some(old.gid()));
@@ -125,7 +125,7 @@ fn write(beside: &Path, file: &Path, content: &[u8]) -> io::Result<()> {
 }
 
 /// As large as a configuration file may be, and one byte, by which a larger one is known.
-const MAX_INPUT: u64 = 16 * 1024 * 1024 + 1;
+const MAX_INPUT_BYTES: u64 = 16 * 1024 * 1024 + 1;
 
 #[cfg(test)]
 mod tests {
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_leaves_the_file_and_nothing_beside_it() {
+    fn a_failure_leaves_the_file_and_no_temporary_file() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("r.toml");
         assert!(replace(&file, b"new").is_err());

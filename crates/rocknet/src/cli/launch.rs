@@ -7,7 +7,7 @@ use rocknet_config::Finding;
 /// Options of a start beside the configuration.
 pub struct LaunchOptions {
     pub warnings: Vec<Finding>,
-    pub origin: Origin,
+    pub source: ConfigSource,
     /// Paragraphs below the start-up block.
     pub notes: Vec<String>,
     /// Takes commands from standard input even if it is no terminal.
@@ -18,17 +18,17 @@ pub struct LaunchOptions {
     pub shows_addresses: bool,
 }
 
-/// Origin of the configuration, from which it can be read again.
-pub enum Origin {
+/// ConfigSource of the configuration, from which it can be read again.
+pub enum ConfigSource {
     File(PathBuf),
     /// `rocknet serve`
-    Folder,
+    ServedFolder,
     /// The default page.
-    Nothing,
+    DefaultPage,
 }
 
 #[derive(Debug, Clone, Copy, clap::Args)]
-pub struct Console {
+pub struct ConsoleOption {
     /// Take the commands of the terminal (status, sites, reload, quit, help) from standard input even if it is none
     #[arg(long)]
     pub console: bool,

@@ -10,17 +10,17 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{Receiver, Sender};
 
-use super::launch::Origin;
-use super::reload::{self, InForce};
-use super::{Exit, Failure, print, print_error, print_warning};
-use crate::console::{self, Typed};
+use super::launch::ConfigSource;
+use super::reload::{self, StartSettings};
+use super::{ExitStatus, Failure, print, print_error, print_warning};
+use crate::console::{self, ConsoleLine};
 
 /// An event of the main loop.
 pub enum Event {
     Reload,
     Reopen,
     Stop,
-    Typed(Typed),
+    Line(ConsoleLine),
     /// The server has stopped; true if no connection was cut.
     Stopped(bool),
 }
@@ -28,8 +28,8 @@ pub enum Event {
 /// The main thread while the server runs.
 pub struct MainLoop {
     pub sender: Sender<Event>,
-    pub origin: Origin,
-    pub in_force: InForce,
+    pub source: ConfigSource,
+    pub start_settings: StartSettings,
     pub has_console: bool,
 }
 
@@ -44,14 +44,14 @@ impl MainLoop {
                     }
                     return Ok(());
                 }
-                (Event::Stop | Event::Typed(Typed::Command(Command::Quit)), Some(_)) => {
+                (Event::Stop | Event::Line(ConsoleLine::Command(Command::Quit)), Some(_)) => {
                     if let Some(server) = server.take() {
                         self.stop(server);
                     }
                 }
-                (Event::Stop | Event::Typed(Typed::Command(Command::Quit)), None) => {
+                (Event::Stop | Event::Line(ConsoleLine::Command(Command::Quit)), None) => {
                     print_error("stopped at once: what was being answered is cut");
-                    return Err(Failure::Reported(Exit::Failed));
+                    return Err(Failure::Reported(ExitStatus::Failed));
                 }
                 (Event::Reload, Some(_)) if self.terminal_has_gone() => {
                     // What a closed window sends is SIGHUP too.
@@ -60,19 +60,19 @@ impl MainLoop {
                     }
                 }
                 (Event::Reload, Some(server)) => {
-                    let _ = reload::reload(server, &self.origin, &self.in_force);
+                    let _ = reload::reload(server, &self.source, &self.start_settings);
                 }
                 (Event::Reopen, Some(server)) => {
                     server.logger().reopen();
                     tracing::info!("log files are opened anew");
                 }
-                (Event::Typed(Typed::Command(Command::Reload)), Some(server)) => {
-                    if let Some(done) = reload::reload(server, &self.origin, &self.in_force) {
+                (Event::Line(ConsoleLine::Command(Command::Reload)), Some(server)) => {
+                    if let Some(done) = reload::reload(server, &self.source, &self.start_settings) {
                         print(format_args!("{done}\n"));
                     }
                 }
-                (Event::Typed(Typed::Command(command)), Some(server)) => print(console::answer(command, server)),
-                (Event::Typed(Typed::Unknown(unknown)), _) => print(format_args!("{unknown}\n")),
+                (Event::Line(ConsoleLine::Command(command)), Some(server)) => print(console::render(command, server)),
+                (Event::Line(ConsoleLine::Unknown(unknown)), _) => print(format_args!("{unknown}\n")),
                 // Too late for anything else.
                 (_, None) => {}
             }
@@ -100,7 +100,7 @@ impl MainLoop {
     }
 
     fn terminal_has_gone(&self) -> bool {
-        self.in_force.at_terminal && !is_terminal(StandardStream::Input)
+        self.start_settings.at_terminal && !is_terminal(StandardStream::Input)
     }
 }
 
@@ -130,8 +130,8 @@ pub fn catch_signals(runtime: &Runtime, events: &Sender<Event>) -> io::Result<()
 /// and its end does not end the program.
 pub fn read_commands(events: Sender<Event>) -> io::Result<()> {
     let read = move || {
-        console::read(console::Keyboard, |typed| {
-            events.blocking_send(Event::Typed(typed)).is_ok()
+        console::read(console::TerminalInput, |line| {
+            events.blocking_send(Event::Line(line)).is_ok()
         });
     };
     thread::Builder::new()

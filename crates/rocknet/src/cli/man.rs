@@ -50,7 +50,7 @@ fn whole(command: clap::Command, page: &mut Vec<u8>) -> io::Result<()> {
     }
     section(
         "FILES",
-        &search::PLACES.map(|place| (place, "The configuration, if no other is named.")),
+        &search::CONFIG_PATHS.map(|place| (place, "The configuration, if no other is named.")),
         page,
     )?;
     man.render_version_section(page)
@@ -119,7 +119,7 @@ const SECTIONS: [Section; 4] = [
 
 #[cfg(test)]
 mod tests {
-    use super::super::Exit;
+    use super::super::ExitStatus;
     use super::*;
 
     #[test]
@@ -139,7 +139,13 @@ mod tests {
             .collect();
         assert_eq!(
             codes,
-            [Exit::Good, Exit::Failed, Exit::Usage, Exit::Configuration].map(|exit| exit as u8)
+            [
+                ExitStatus::Success,
+                ExitStatus::Failed,
+                ExitStatus::Usage,
+                ExitStatus::Configuration
+            ]
+            .map(|exit| exit as u8)
         );
     }
 }

@@ -12,7 +12,7 @@ use rocknet::certificates::storage::FileStorage;
 use rocknet::gateway::accounts;
 use rocknet::gateway::php;
 use rocknet::log::init_errors;
-use rocknet::report::MAX_FOLDERS_TRIED;
+use rocknet::report::MAX_FOLDERS_CHECKED;
 use rocknet::server::{Server, StartError};
 use rocknet_config::model::LogTarget;
 use rocknet_config::{Code, Config, Report};
@@ -23,9 +23,9 @@ use rocknet_io::terminal::{StandardStream, is_terminal, shows_colour};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-use super::launch::{LaunchOptions, Origin};
+use super::launch::{ConfigSource, LaunchOptions};
 use super::main_loop::{Event, MAX_EVENTS, MainLoop, catch_signals, read_commands};
-use super::reload::{self, InForce};
+use super::reload::{self, StartSettings};
 use super::search::resolved;
 use super::{Failure, banner, print, print_report, print_warning, trust};
 
@@ -35,13 +35,13 @@ pub enum NotStarted {
     Io(io::Error),
 }
 
-pub struct Running {
+pub struct RunningServer {
     runtime: Runtime,
     events: Receiver<Event>,
     sender: Sender<Event>,
     server: Server,
     options: LaunchOptions,
-    in_force: InForce,
+    start_settings: StartSettings,
     has_console: bool,
 }
 
@@ -50,7 +50,7 @@ pub fn run(config: Config, options: LaunchOptions) -> Result<(), Failure> {
 }
 
 /// Everything up to the moment from which requests are answered.
-pub fn start(config: Config, options: LaunchOptions) -> Result<Running, NotStarted> {
+pub fn start(config: Config, options: LaunchOptions) -> Result<RunningServer, NotStarted> {
     // Signals are caught before there is anything that one of them could break. Neither this runtime nor its signals
     // start a thread, so rights can still be given up.
     let runtime = Builder::new_current_thread()
@@ -60,14 +60,14 @@ pub fn start(config: Config, options: LaunchOptions) -> Result<Running, NotStart
     let (sender, events) = channel(MAX_EVENTS);
     catch_signals(&runtime, &sender).map_err(NotStarted::Io)?;
 
-    let in_force = InForce::new(&config);
+    let start_settings = StartSettings::new(&config);
     // `rocknet serve` shows a folder of whoever types it, which another account may not be able to read.
-    let user = match options.origin {
-        Origin::File(_) => accounts::server_account(&config),
-        Origin::Folder | Origin::Nothing => config.server.user.clone(),
+    let user = match options.source {
+        ConfigSource::File(_) => accounts::server_account(&config),
+        ConfigSource::ServedFolder | ConfigSource::DefaultPage => config.server.user.clone(),
     };
     let scripts = accounts::Plan::of(&config);
-    let state = State {
+    let state = StateFolder {
         folder: state_folder(&config),
         is_needed: config.sites.iter().any(|site| site.tls.is_some()) || php::is_wanted(&config),
     };
@@ -76,18 +76,18 @@ pub fn start(config: Config, options: LaunchOptions) -> Result<Running, NotStart
     let _ = init_errors(&server.snapshot().config.log, server.logger());
     tracing::debug!("{}", server.backend());
     let has_console = options.console || is_terminal(StandardStream::Input);
-    Ok(Running {
+    Ok(RunningServer {
         runtime,
         events,
         sender,
         server,
         options,
-        in_force,
+        start_settings,
         has_console,
     })
 }
 
-impl Running {
+impl RunningServer {
     /// Serves until a signal or command stops the server.
     pub fn serve(self) -> Result<(), Failure> {
         let sites = self.server.sites();
@@ -100,25 +100,25 @@ impl Running {
         {
             print_warning(format_args!("commands cannot be typed: {error}"));
         }
-        let Running {
+        let RunningServer {
             runtime,
             events,
             sender,
             server,
             options,
-            in_force,
+            start_settings,
             has_console,
         } = self;
         let main_loop = MainLoop {
             sender,
-            origin: options.origin,
-            in_force,
+            source: options.source,
+            start_settings,
             has_console,
         };
         let registries = Arc::clone(server.registries());
         let served = runtime.block_on(main_loop.run(server, events));
         // After a stop at once as well: what programs have started does not end with this process.
-        registries.programs.stop(Instant::now() + PROGRAMS_GRACE);
+        registries.programs.stop(Instant::now() + CGI_STOP_TIMEOUT);
         served
     }
 
@@ -131,12 +131,12 @@ impl Running {
                 &machine::addresses(),
             ));
         }
-        let file = match &self.options.origin {
-            Origin::File(file) => Some(file.as_path()),
-            Origin::Folder | Origin::Nothing => None,
+        let file = match &self.options.source {
+            ConfigSource::File(file) => Some(file.as_path()),
+            ConfigSource::ServedFolder | ConfigSource::DefaultPage => None,
         };
         notes.extend(trust::hint(&self.server.snapshot().config, file));
-        print(banner::places(sites, &notes, shows_colour(StandardStream::Output)));
+        print(banner::start_block(sites, &notes, shows_colour(StandardStream::Output)));
         // Where the error log is not this terminal, it must not be left without them.
         let to_log = self.server.snapshot().config.log.errors != LogTarget::Stderr;
         for warning in self.warnings() {
@@ -154,17 +154,17 @@ impl Running {
                 omitted: 0,
             });
         }
-        let has_file = matches!(self.options.origin, Origin::File(_));
-        print(banner::way_out(self.has_console, has_file));
+        let has_file = matches!(self.options.source, ConfigSource::File(_));
+        print(banner::stop_hint(self.has_console, has_file));
     }
 
     /// Returns what only the start can find out.
     fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         let snapshot = self.server.snapshot();
-        let from_file = matches!(self.options.origin, Origin::File(_));
+        let from_file = matches!(self.options.source, ConfigSource::File(_));
         match (&snapshot.config.server.user, privileges::is_root()) {
-            (Some(user), _) if self.in_force.user_ignored => {
+            (Some(user), _) if self.start_settings.user_ignored => {
                 warnings.push(format!("`user` is ignored: only root can become {user}"));
             }
             (None, true) if from_file => warnings.push(
@@ -175,13 +175,13 @@ impl Running {
             (None, true) => warnings.push("running as root: a plain user will do for this".to_owned()),
             _ => {}
         }
-        if self.in_force.script_user_ignored {
+        if self.start_settings.script_user_ignored {
             warnings.push("`script_user` is ignored: only root can run scripts as somebody else".to_owned());
         }
         warnings.extend(accounts::warning(accounts::runs_scripts(&snapshot.config)));
         warnings.extend(php::missing(&snapshot.config));
         warnings.extend(snapshot.spool_trouble());
-        let told_by_check = |error: &io::Error| {
+        let is_known_finding = |error: &io::Error| {
             error.kind() == io::ErrorKind::NotFound
                 && self
                     .options
@@ -189,8 +189,8 @@ impl Running {
                     .iter()
                     .any(|finding| finding.code == Code::Missing)
         };
-        for (site, folder, error) in snapshot.missing_folders(MAX_FOLDERS_TRIED) {
-            if !told_by_check(&error) {
+        for (site, folder, error) in snapshot.missing_folders(MAX_FOLDERS_CHECKED) {
+            if !is_known_finding(&error) {
                 warnings.push(format!(
                     "site {site}: its folder {} cannot be opened: {error}",
                     resolved(folder).display()
@@ -202,19 +202,19 @@ impl Running {
 }
 
 /// The state folder, which belongs to the account that the server becomes.
-struct State {
+struct StateFolder {
     folder: PathBuf,
     /// The configuration keeps certificates or PHP there. Without it a reload may, later.
     is_needed: bool,
 }
 
-fn become_user(user: Option<&str>, state: &State, scripts: &accounts::Plan) -> Result<(), String> {
+fn become_user(user: Option<&str>, state: &StateFolder, scripts: &accounts::Plan) -> Result<(), String> {
     let Some(user) = user.filter(|_| privileges::is_root()) else {
         return Ok(());
     };
     let user = User::find(user).map_err(|error| error.to_string())?;
-    let handed = FileStorage::new(&state.folder).chown(user.uid, user.gid);
-    if let Err(error) = handed
+    let changed_owner = FileStorage::new(&state.folder).chown(user.uid, user.gid);
+    if let Err(error) = changed_owner
         && state.is_needed
     {
         return Err(format!("the state folder {}: {error}", state.folder.display()));
@@ -257,4 +257,4 @@ impl From<NotStarted> for Failure {
 }
 
 /// For the processes of CGI programs to end once they are killed.
-const PROGRAMS_GRACE: Duration = Duration::from_secs(5);
+const CGI_STOP_TIMEOUT: Duration = Duration::from_secs(5);

@@ -50,11 +50,11 @@ pub fn resolved(folder: &Path) -> PathBuf {
 }
 
 /// Where a configuration is looked for, in this order: beside the person who types, then where packages put it.
-pub const PLACES: [&str; 2] = ["rocknet.toml", "/etc/rocknet/rocknet.toml"];
+pub const CONFIG_PATHS: [&str; 2] = ["rocknet.toml", "/etc/rocknet/rocknet.toml"];
 
 /// The first file there is. One that cannot be read counts: it is better told than passed over.
 pub fn find() -> Option<PathBuf> {
-    PLACES
+    CONFIG_PATHS
         .into_iter()
         .map(Path::new)
         .find(|path| path.symlink_metadata().is_ok())
@@ -66,11 +66,11 @@ pub fn named_or_found(named: Option<&Path>) -> Result<PathBuf, Failure> {
     named
         .map(Path::to_path_buf)
         .or_else(find)
-        .ok_or_else(|| Failure::Configuration(nothing_found()))
+        .ok_or_else(|| Failure::Configuration(not_found()))
 }
 
-fn nothing_found() -> Report {
-    let [here, system] = PLACES;
+fn not_found() -> Report {
+    let [here, system] = CONFIG_PATHS;
     let finding = Finding {
         severity: Severity::Error,
         code: Code::Unreadable,

@@ -13,7 +13,7 @@ use rocknet_config::model::{CertificateSource, HostPattern, Mode, Site};
 use rocknet_config::{Config, Loaded, is_local_name};
 use serde_json::json;
 
-use super::{Exit, Failure, print, search};
+use super::{ExitStatus, Failure, print, search};
 
 /// Let this system and its browsers trust the local CA
 ///
@@ -22,7 +22,7 @@ use super::{Exit, Failure, print, search};
 #[derive(Debug, clap::Args)]
 pub struct Options {
     #[command(flatten)]
-    pub which: Which,
+    pub stores: StoreOptions,
     /// Change nothing, and say for each store whether it trusts
     #[arg(long)]
     pub look: bool,
@@ -36,11 +36,11 @@ pub struct Options {
 #[derive(Debug, clap::Args)]
 pub struct UntrustOptions {
     #[command(flatten)]
-    pub which: Which,
+    pub stores: StoreOptions,
 }
 
 #[derive(Debug, clap::Args)]
-pub struct Which {
+pub struct StoreOptions {
     /// The configuration whose state folder holds the CA; by default the one that `rocknet run` would serve
     #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub config: Option<PathBuf>,
@@ -54,14 +54,14 @@ pub struct Which {
 
 /// What is to be done to each store.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Deed {
+enum TrustAction {
     Install,
     Remove,
-    Look,
+    Inspect,
 }
 
 /// A store after the deed.
-struct Row {
+struct StoreResult {
     reader: &'static str,
     path: PathBuf,
     root: String,
@@ -71,31 +71,35 @@ struct Row {
 }
 
 pub fn run(options: &Options) -> Result<(), Failure> {
-    let deed = if options.look { Deed::Look } else { Deed::Install };
+    let action = if options.look {
+        TrustAction::Inspect
+    } else {
+        TrustAction::Install
+    };
     let wide = options.dangerous_any_name.then_some(CaKind::AnyName);
     let kinds: Vec<_> = [Some(CaKind::Private), wide].into_iter().flatten().collect();
-    let state = state_folder(options.which.config.as_deref())?;
-    let roots = roots(&state, &kinds, deed == Deed::Install)?;
-    let rows = go(&roots, deed, options.which.browsers);
-    tell(&rows, &roots, options.which.json);
+    let state = state_folder(options.stores.config.as_deref())?;
+    let roots = roots(&state, &kinds, action == TrustAction::Install)?;
+    let rows = apply_to_stores(&roots, action, options.stores.browsers);
+    print_results(&rows, &roots, options.stores.json);
     let good = !rows.is_empty() && rows.iter().all(|row| row.found == TrustState::Trusted);
     if good {
         Ok(())
     } else {
-        Err(Failure::Reported(Exit::Failed))
+        Err(Failure::Reported(ExitStatus::Failed))
     }
 }
 
 pub fn run_untrust(options: &UntrustOptions) -> Result<(), Failure> {
-    let state = state_folder(options.which.config.as_deref())?;
+    let state = state_folder(options.stores.config.as_deref())?;
     let roots = roots(&state, &CaKind::ALL, false)?;
-    let rows = go(&roots, Deed::Remove, options.which.browsers);
-    tell(&rows, &roots, options.which.json);
+    let rows = apply_to_stores(&roots, TrustAction::Remove, options.stores.browsers);
+    print_results(&rows, &roots, options.stores.json);
     let good = rows.iter().all(|row| row.found == TrustState::NotTrusted);
     if good {
         Ok(())
     } else {
-        Err(Failure::Reported(Exit::Failed))
+        Err(Failure::Reported(ExitStatus::Failed))
     }
 }
 
@@ -131,7 +135,7 @@ fn roots(state: &Path, kinds: &[CaKind], make: bool) -> Result<Vec<RootCertifica
     Ok(roots)
 }
 
-fn go(roots: &[RootCertificate], deed: Deed, browsers: bool) -> Vec<Row> {
+fn apply_to_stores(roots: &[RootCertificate], action: TrustAction, browsers: bool) -> Vec<StoreResult> {
     let tools = Tools::of_process();
     // A user without a home has no browsers.
     let home = Home::of_user(&tools);
@@ -141,23 +145,27 @@ fn go(roots: &[RootCertificate], deed: Deed, browsers: bool) -> Vec<Row> {
     }
     let mut rows = Vec::new();
     for root in roots {
-        rows.extend(stores.iter().map(|store| apply(&**store, root, deed)));
+        rows.extend(stores.iter().map(|store| apply(&**store, root, action)));
     }
     rows
 }
 
-fn apply(store: &dyn TrustStore, root: &RootCertificate, deed: Deed) -> Row {
+fn apply(store: &dyn TrustStore, root: &RootCertificate, action: TrustAction) -> StoreResult {
     let before = store.state(root);
-    let done = match (deed, &before) {
-        (Deed::Install, TrustState::Trusted) | (Deed::Look, _) => Ok(()),
-        (Deed::Install, _) => store.install(root),
-        (Deed::Remove, _) => store.remove(root),
+    let done = match (action, &before) {
+        (TrustAction::Install, TrustState::Trusted) | (TrustAction::Inspect, _) => Ok(()),
+        (TrustAction::Install, _) => store.install(root),
+        (TrustAction::Remove, _) => store.remove(root),
     };
-    Row {
+    StoreResult {
         reader: store.reader(),
         path: store.path().to_owned(),
         root: root.name.clone(),
-        found: if deed == Deed::Look { before } else { store.state(root) },
+        found: if action == TrustAction::Inspect {
+            before
+        } else {
+            store.state(root)
+        },
         trouble: done.err().map(|trouble| trouble.to_string()),
     }
 }
@@ -197,12 +205,12 @@ fn is_trusted_by_system(state: &Path) -> Option<bool> {
 }
 
 /// Whether each store of this person trusts the local CA, without changing anything: for `rocknet doctor`.
-pub fn look(state: &Path) -> Result<Option<Vec<(String, TrustState)>>, Failure> {
+pub fn inspect(state: &Path) -> Result<Option<Vec<(String, TrustState)>>, Failure> {
     let roots = roots(state, &[CaKind::Private], false)?;
     if roots.is_empty() {
         return Ok(None);
     }
-    let rows = go(&roots, Deed::Look, false);
+    let rows = apply_to_stores(&roots, TrustAction::Inspect, false);
     Ok(Some(
         rows.into_iter()
             .map(|row| (format!("{} ({})", row.reader, row.path.display()), row.found))
@@ -210,14 +218,14 @@ pub fn look(state: &Path) -> Result<Option<Vec<(String, TrustState)>>, Failure> 
     ))
 }
 
-fn tell(rows: &[Row], roots: &[RootCertificate], json: bool) {
+fn print_results(rows: &[StoreResult], roots: &[RootCertificate], json: bool) {
     if json {
         let state = |found: &TrustState| match found {
             TrustState::Trusted => "trusted",
             TrustState::NotTrusted => "not trusted",
             TrustState::Unknown(_) => "unknown",
         };
-        let row = |row: &Row| {
+        let row = |row: &StoreResult| {
             let why = match &row.found {
                 TrustState::Unknown(why) => Some(why),
                 _ => None,
@@ -237,7 +245,7 @@ fn tell(rows: &[Row], roots: &[RootCertificate], json: bool) {
     print(text(rows, roots));
 }
 
-fn text(rows: &[Row], roots: &[RootCertificate]) -> String {
+fn text(rows: &[StoreResult], roots: &[RootCertificate]) -> String {
     let mut out = String::new();
     if roots.is_empty() {
         out.push_str("There is no local CA yet: `rocknet trust` makes it.\n");
@@ -267,7 +275,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_told_names_each_store_and_its_trouble() {
+    fn results_name_each_store_and_its_error() {
         let der = rcgen::generate_simple_self_signed(["x".to_owned()])
             .unwrap()
             .cert
@@ -278,7 +286,7 @@ mod tests {
             der,
             name: "CA 1".to_owned(),
         };
-        let row = |found, trouble: Option<&str>| Row {
+        let row = |found, trouble: Option<&str>| StoreResult {
             reader: "system",
             path: "/b".into(),
             root: "CA 1".to_owned(),
@@ -298,8 +306,8 @@ mod tests {
                 "  system    not known: locked  (/b)\n",
             ),
         ] {
-            let told = text(&[row(found, trouble)], std::slice::from_ref(&root));
-            assert_eq!(told, format!("CA 1, /s/local/ca.pem\n{expected}"));
+            let shown = text(&[row(found, trouble)], std::slice::from_ref(&root));
+            assert_eq!(shown, format!("CA 1, /s/local/ca.pem\n{expected}"));
         }
         assert!(text(&[], &[]).contains("rocknet trust"));
     }

@@ -35,11 +35,11 @@ use crate::files::entry::ENCODED;
 use crate::response::{Body, Response, Stream};
 
 pub use stream::Encoders;
-use stream::{CodedStream, ON_LOOP, Unsent, Whole};
+use stream::{CodedStream, MAX_INLINE, SinglePiece, UnsentBody};
 
 /// Content in memory that one job encodes whole, so that its length is known before the head is sent. Longer content is
 /// sent while it is encoded: a job would take more than 20 ms, and a client would wait for its end.
-const WHOLE: usize = 1024 * 1024;
+const MAX_WHOLE: usize = 1024 * 1024;
 
 /// Codes responses. All clones share the memory of the codings under way.
 pub struct Encode {
@@ -100,19 +100,19 @@ pub struct Conditions<'a> {
 }
 
 /// A response whose content is being encoded in the pool.
-pub struct Pending {
+pub struct PendingEncoding {
     coding: Coding,
     job: Job<Option<Vec<u8>>>,
 }
 
 /// Codes the response where that is due. The result is `None` if the response is ready to be sent; otherwise
-/// [`Later::complete`] finishes it.
+/// [`DeferredFilter::complete`] finishes it.
 pub fn apply(
     conditions: &Conditions<'_>,
     pool: &Pool,
     encoders: &Encoders,
     response: &mut Response,
-) -> Option<Pending> {
+) -> Option<PendingEncoding> {
     if !conditions.compress {
         return None;
     }
@@ -130,21 +130,21 @@ pub fn apply(
     }
     if conditions.is_head {
         // The same fields as for GET; the length of the coded content is not worth encoding it (RFC 9110 §9.3.2).
-        response.body = Body::Stream(Box::new(Unsent));
+        response.body = Body::Stream(Box::new(UnsentBody));
         fields::mark(&mut response.fields, coding);
         return None;
     }
     let coded = match std::mem::take(&mut response.body) {
-        Body::Bytes(bytes) if bytes.len() <= ON_LOOP => {
+        Body::Bytes(bytes) if bytes.len() <= MAX_INLINE => {
             coding::encode(coding, &bytes).map(Body::from).ok_or(bytes.into())
         }
-        Body::Bytes(bytes) if bytes.len() <= WHOLE => {
+        Body::Bytes(bytes) if bytes.len() <= MAX_WHOLE => {
             response.body = Body::Bytes(bytes.clone());
             let job = pool.spawn(conditions.priority, move || coding::encode(coding, &bytes));
-            return Some(Pending { coding, job });
+            return Some(PendingEncoding { coding, job });
         }
         Body::Bytes(bytes) => {
-            let source = Box::new(Whole::new(bytes.clone()));
+            let source = Box::new(SinglePiece::new(bytes.clone()));
             stream(conditions, pool, encoders, coding, source).map_err(|_| Body::Bytes(bytes))
         }
         Body::Stream(source) => stream(conditions, pool, encoders, coding, source).map_err(Body::Stream),
@@ -208,15 +208,15 @@ fn applies(response: &Response) -> bool {
             .is_some_and(|value| is_compressible(value.as_bytes()))
 }
 
-impl DeferredFilter for Pending {
+impl DeferredFilter for PendingEncoding {
     fn complete<'a>(self: Box<Self>, response: &'a mut Response) -> Pin<Box<dyn Future<Output = ()> + 'a>> {
-        Box::pin(self.put(response))
+        Box::pin(self.finish(response))
     }
 }
 
-impl Pending {
+impl PendingEncoding {
     /// Waits for the job and puts its result into the response. Without a result the content is sent as it is.
-    async fn put(self, response: &mut Response) {
+    async fn finish(self, response: &mut Response) {
         match self.job.await {
             Ok(Some(encoded)) => {
                 response.body = Body::Bytes(Bytes::from(encoded));

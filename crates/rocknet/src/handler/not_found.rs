@@ -6,18 +6,18 @@ use rocknet_proto::status::Status;
 
 use crate::exchange::Exchange;
 use crate::fixed;
-use crate::handler::{Answering, Handler, OnTheSpot};
+use crate::handler::{ExchangeRef, Handler, HandlerFuture};
 use crate::response::Response;
 
 /// Answers every request with 404.
 pub struct NotFound;
 
 impl Handler for NotFound {
-    fn answer_now(&self, _: &OnTheSpot<'_>) -> Option<Response> {
+    fn handle_now(&self, _: &ExchangeRef<'_>) -> Option<Response> {
         Some(fixed::error(Status::NOT_FOUND))
     }
 
-    fn answer(&self, _: Exchange) -> Answering {
+    fn handle(&self, _: Exchange) -> HandlerFuture {
         Box::pin(ready(fixed::error(Status::NOT_FOUND).into()))
     }
 }

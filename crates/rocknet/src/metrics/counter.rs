@@ -15,7 +15,7 @@ impl Counter {
     }
 
     /// Less than was counted before, by the same thread.
-    pub fn take_back(&self, less: u64) {
+    pub fn subtract(&self, less: u64) {
         self.0
             .store(self.0.load(Ordering::Relaxed).wrapping_sub(less), Ordering::Relaxed);
     }

@@ -32,7 +32,7 @@ impl Histogram {
     }
 
     /// Adds what another worker has counted.
-    fn absorb(&self, other: &Histogram) {
+    fn merge(&self, other: &Histogram) {
         for (own, more) in self.0.iter().zip(&other.0) {
             own.add(more.get());
         }
@@ -99,14 +99,14 @@ impl Durations {
     /// Adds what this worker has counted to the sums of all.
     pub fn add_to(&self, sums: &mut HashMap<Box<str>, Histogram>) {
         for (name, histogram) in &*self.lock() {
-            sums.entry(name.clone()).or_default().absorb(histogram);
+            sums.entry(name.clone()).or_default().merge(histogram);
         }
     }
 
     /// Adds what a worker counted that has gone.
-    pub(super) fn absorb(&self, gone: &Durations) {
-        for (name, histogram) in &*gone.lock() {
-            self.of_site(name).absorb(histogram);
+    pub(super) fn merge(&self, ended: &Durations) {
+        for (name, histogram) in &*ended.lock() {
+            self.of_site(name).merge(histogram);
         }
     }
 
@@ -170,11 +170,11 @@ mod tests {
         one.of_site("a").add(1);
         two.of_site("a").add(5);
         two.of_site("b").add(6);
-        let gone = Durations::default();
-        gone.absorb(&two);
+        let ended = Durations::default();
+        ended.merge(&two);
         let mut sums = HashMap::new();
         one.add_to(&mut sums);
-        gone.add_to(&mut sums);
+        ended.add_to(&mut sums);
         assert_eq!((sums["a"].count(), sums["a"].quantile(99)), (3, 5));
         assert_eq!((sums["b"].count(), sums["b"].quantile(50)), (1, 6));
     }

@@ -22,11 +22,13 @@ pub async fn serve<L: Link + Unpin>(open: OpenConnection, mut link: L, client: C
     let worker = Rc::clone(open.worker());
     let mut unread = Vec::new();
     let mut deadlines = Deadlines::new(&worker.wheel);
-    deadlines.begin(Wait::FirstByte, worker.view().ticks.header);
-    let knows = worker.view().h2c;
-    let mut is_late = false;
-    while !is_late && (unread.is_empty() || knows && unread.len() < PREFACE.len() && PREFACE.starts_with(&unread)) {
-        let begun = poll_fn(|context| {
+    deadlines.begin(Wait::FirstByte, worker.config().ticks.header);
+    let allows_h2c = worker.config().h2c;
+    let mut has_timed_out = false;
+    while !has_timed_out
+        && (unread.is_empty() || allows_h2c && unread.len() < PREFACE.len() && PREFACE.starts_with(&unread))
+    {
+        let progress = poll_fn(|context| {
             let input = &mut worker.buffers.borrow_mut().input;
             if let Poll::Ready(received) = link.poll_recv(context, input) {
                 let received = received.ok().filter(|received| !received.is_empty());
@@ -35,32 +37,32 @@ pub async fn serve<L: Link + Unpin>(open: OpenConnection, mut link: L, client: C
             if worker.is_stopping() && unread.is_empty() {
                 return Poll::Ready(None);
             }
-            let past = deadlines.poll_past(context.waker());
-            match past {
+            let is_past = deadlines.poll_past(context.waker());
+            match is_past {
                 // What began like the preface of HTTP/2, and went no further, is told that its time is over in HTTP/1.
                 true if !unread.is_empty() => {
-                    is_late = true;
+                    has_timed_out = true;
                     Poll::Ready(Some(()))
                 }
                 true => Poll::Ready(None),
                 false => Poll::Pending,
             }
         });
-        if begun.await.is_none() {
+        if progress.await.is_none() {
             return;
         }
     }
     // The time for the first head began with the connection, and does not begin anew with its protocol.
-    let left = if is_late { 0 } else { deadlines.left() };
+    let left = if has_timed_out { 0 } else { deadlines.left() };
     drop(deadlines);
     let core = ConnectionCore::new(open, link, client, local);
     // Apart, so that this task is no larger than the connection it becomes.
-    if knows && unread.starts_with(PREFACE) {
+    if allows_h2c && unread.starts_with(PREFACE) {
         let core = core.with_unread(unread).with_header_ticks(left);
         Box::pin(h2::Connection::new(core)).await;
-    } else if let Some((agreed, used)) = upgrade(&worker, &unread) {
+    } else if let Some((settings, used)) = upgrade(&worker, &unread) {
         unread.drain(..used);
-        Box::pin(h2::Connection::upgraded(core.with_unread(unread), agreed)).await;
+        Box::pin(h2::Connection::upgraded(core.with_unread(unread), settings)).await;
     } else {
         let core = core.with_unread(unread).with_header_ticks(left);
         Box::pin(h1::Connection::new(core)).await;
@@ -70,7 +72,7 @@ pub async fn serve<L: Link + Unpin>(open: OpenConnection, mut link: L, client: C
 /// A first request that has come whole, has no content, and asks for HTTP/2; and its size. Any other may be answered as it
 /// is (RFC 9110 §7.8).
 fn upgrade(worker: &Worker, unread: &[u8]) -> Option<(Upgraded, usize)> {
-    let view = worker.view();
+    let view = worker.config();
     if !view.h2c_upgrade {
         return None;
     }
@@ -83,5 +85,5 @@ fn upgrade(worker: &Worker, unread: &[u8]) -> Option<(Upgraded, usize)> {
     else {
         return None;
     };
-    Upgraded::of(&unread[..consumed], index).map(|agreed| (agreed, consumed))
+    Upgraded::of(&unread[..consumed], index).map(|settings| (settings, consumed))
 }

@@ -10,7 +10,7 @@ use rocknet_io::privileges::{self, User};
 
 use super::verdict::Check;
 
-const WHAT: &str = "accounts";
+const SUBJECT: &str = "accounts";
 
 /// Key files outside the state folder that are looked at for each account.
 const MAX_KEYS: usize = 1_000;
@@ -18,43 +18,43 @@ const MAX_KEYS: usize = 1_000;
 /// The account that keeps all rights.
 const ROOT: &str = "root";
 
-pub(super) fn look(config: &Config) -> Vec<Check> {
+pub(super) fn check(config: &Config) -> Vec<Check> {
     let has_scripts = accounts::runs_scripts(config);
     if !privileges::is_root() {
         let found = "scripts run as this user, who can read the private keys of the server; started as root, RockNet gives them \
                      another account";
-        return has_scripts.then(|| Check::fair(WHAT, found)).into_iter().collect();
+        return has_scripts.then(|| Check::fair(SUBJECT, found)).into_iter().collect();
     }
     let mut checks = Vec::new();
     let account = accounts::server_account(config);
     if account.is_none() {
         let found = "the server stays root: `useradd --system rocknet` creates an account for it";
-        checks.push(Check::fair(WHAT, found));
+        checks.push(Check::fair(SUBJECT, found));
         if !has_scripts {
             return checks;
         }
     }
     let server = match User::find(account.as_deref().unwrap_or(ROOT)) {
         Ok(user) => user,
-        Err(error) => return vec![Check::bad(WHAT, error.to_string())],
+        Err(error) => return vec![Check::bad(SUBJECT, error.to_string())],
     };
     let plan = accounts::Plan::of(config);
     let scripts = match plan.accounts(&server) {
         Ok(scripts) => scripts,
-        Err(error) => return vec![Check::bad(WHAT, error.to_string())],
+        Err(error) => return vec![Check::bad(SUBJECT, error.to_string())],
     };
     let names: Vec<_> = scripts.all.iter().map(|user| user.name.as_str()).collect();
     checks.push(match names.as_slice() {
         [] if has_scripts => Check::bad(
-            WHAT,
+            SUBJECT,
             format!(
                 "scripts run as {}, like the server, and can read its private keys: `useradd --system www-data`",
                 server.name
             ),
         ),
-        [] => Check::good(WHAT, format!("the server runs as {}", server.name)),
+        [] => Check::good(SUBJECT, format!("the server runs as {}", server.name)),
         _ => Check::good(
-            WHAT,
+            SUBJECT,
             format!("the server runs as {}, scripts as {}", server.name, names.join(", ")),
         ),
     });
@@ -62,7 +62,7 @@ pub(super) fn look(config: &Config) -> Vec<Check> {
         && !scripts.all.is_empty()
         && let Err(error) = scripts.of_unnamed()
     {
-        checks.push(Check::bad(WHAT, error.to_string()));
+        checks.push(Check::bad(SUBJECT, error.to_string()));
     }
     let state = state_folder(config);
     for user in &scripts.all {
@@ -79,7 +79,7 @@ fn of_state(state: &Path, user: &User) -> Option<Check> {
     let path = accounts::reachable(state, user).ok()??;
     let (name, path) = (&user.name, path.display());
     Some(Check::bad(
-        WHAT,
+        SUBJECT,
         format!(
             "scripts of {name} can read or replace {path}: close it to others (chmod go-rwx {path}), or name another `state`"
         ),
@@ -100,7 +100,7 @@ fn of_key(key: &Path, user: &User) -> Option<Check> {
         let key = key.display();
         format!("scripts of {name} can replace the private key {key} in the folder {shown}: chmod go-w {shown}")
     };
-    Some(Check::bad(WHAT, found))
+    Some(Check::bad(SUBJECT, found))
 }
 
 /// The files of private keys that the configuration names outside the state folder, each once.

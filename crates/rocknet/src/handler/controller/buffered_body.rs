@@ -1,6 +1,6 @@
 //! Content that is held whole: of requests to a controller, and of its responses.
 
-use crate::exchange::RequestContent;
+use crate::exchange::RequestBody;
 use crate::response::{Body, Response};
 
 use super::error::ControllerError;
@@ -18,7 +18,7 @@ pub fn with_body(mut response: Response, written: Vec<u8>) -> Response {
 }
 
 /// Receives the whole content.
-pub async fn receive_all(body: &mut RequestContent) -> Result<Vec<u8>, ControllerError> {
+pub async fn receive_all(body: &mut RequestBody) -> Result<Vec<u8>, ControllerError> {
     let mut received = Vec::new();
     while let Some(chunk) = body.chunk().await.map_err(ControllerError::RequestBody)? {
         if received.len() + chunk.len() > MAX_REQUEST_BODY {

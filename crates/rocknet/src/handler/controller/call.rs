@@ -1,17 +1,17 @@
 //! One request and its controller, over as many calls as they need.
 
-use rocknet_controller::host::{self, Failed, State, Went};
+use rocknet_controller::host::{self, CallError, Progress, RequestState};
 
 use super::request_view::SavedRequest;
 use super::response_builder::ResponseBuilder;
 
 /// All that a call needs. It goes to the thread that makes the call, and comes back.
 pub struct ControllerCall {
-    controller: host::Controller,
+    controller: host::LoadedController,
     request: SavedRequest,
     body: Vec<u8>,
     pub response: ResponseBuilder,
-    state: State,
+    state: RequestState,
 }
 
 /// The next call.
@@ -22,7 +22,7 @@ pub enum CallStep {
 
 impl ControllerCall {
     pub fn new(
-        controller: &host::Controller,
+        controller: &host::LoadedController,
         request: SavedRequest,
         body: Vec<u8>,
         response: ResponseBuilder,
@@ -32,11 +32,12 @@ impl ControllerCall {
             request,
             body,
             response,
-            state: State::default(),
+            state: RequestState::default(),
         }
     }
 
-    pub fn step(&mut self, step: &CallStep) -> Result<Went, Failed> {
+    /// Calls the controller. Blocks for as long as the controller does.
+    pub fn step(&mut self, step: &CallStep) -> Result<Progress, CallError> {
         let request = self.request.view(&self.body);
         let (response, state) = (&mut self.response, &mut self.state);
         match step {
@@ -45,8 +46,8 @@ impl ControllerCall {
         }
     }
 
-    /// More of the body; nothing at its end.
-    pub fn next_piece(&mut self) -> Result<Vec<u8>, Failed> {
+    /// Calls the controller for the next piece of the response body; empty at the end.
+    pub fn next_piece(&mut self) -> Result<Vec<u8>, CallError> {
         let request = self.request.view(&self.body);
         let mut piece = vec![0; MAX_PIECE];
         let length = self

@@ -5,25 +5,26 @@ use std::io;
 use std::sync::Arc;
 
 use rocknet_controller::Refused;
-use rocknet_controller::host::Failed;
+use rocknet_controller::host::CallError;
 use rocknet_proto::status::Status;
 use tracing::Level;
 
 use crate::blocking::JobError;
-use crate::exchange::ContentError;
+use crate::exchange::BodyError;
 use crate::log::throttle::Cause;
 use crate::response::Response;
 
 #[derive(Debug)]
 pub enum ControllerError {
     /// The client's.
-    RequestBody(ContentError),
+    RequestBody(BodyError),
     /// More content than a controller is given at once.
     TooLarge,
     /// Too many wait for a thread.
     Pool(JobError),
-    /// The author's.
-    Failed(Failed),
+    /// The controller returned an error code.
+    Failed(CallError),
+    /// The controller set no status.
     NoStatus,
     Refused(Refused),
     /// The process of an isolated controller ended in the middle.
@@ -79,7 +80,7 @@ impl fmt::Display for ControllerError {
             ControllerError::RequestBody(error) => write!(f, "the request did not come whole: {error:?}"),
             ControllerError::TooLarge => f.write_str("the request has more content than it takes"),
             ControllerError::Pool(error) => error.fmt(f),
-            ControllerError::Failed(Failed(code)) => write!(f, "it gave {code}"),
+            ControllerError::Failed(CallError(code)) => write!(f, "it returned error code {code}"),
             ControllerError::NoStatus => f.write_str("it set no status"),
             ControllerError::Refused(refused) => write!(f, "what it gave cannot be sent: {refused}"),
             ControllerError::ProcessExited => f.write_str("its process ended in the middle"),

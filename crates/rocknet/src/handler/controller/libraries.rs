@@ -55,13 +55,17 @@ impl<L> Default for LibraryTable<L> {
 /// The libraries of one server.
 #[derive(Default)]
 pub struct Libraries {
-    in_process: LibraryTable<Library>,
+    in_process: LibraryTable<LoadedLibrary>,
     isolated: LibraryTable<IsolatedLibrary>,
     supervisors: Supervisors,
 }
 
 impl Libraries {
-    /// The controller that is meant, its library loaded if it is not yet as it is now.
+    /// Returns a controller, and loads its library unless the current version is loaded.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the library cannot be loaded or does not have the controller.
     pub fn controller(&self, wanted: &model::Controller) -> Result<host::LoadedController, LoadError> {
         let path = &wanted.library;
         let library = self.in_process.library(path, |image| {

@@ -12,7 +12,7 @@ use super::isolated;
 use super::libraries::{Libraries, LoadError};
 use super::request_view::{RequestOrigin, RequestView};
 use super::response_builder::ResponseBuilder;
-use crate::handler::OnTheSpot;
+use crate::handler::ExchangeRef;
 use crate::response::Response;
 use crate::route::Route;
 use crate::services::Services;
@@ -30,7 +30,7 @@ pub enum RunMode {
     Network(host::LoadedController),
     /// In the pool.
     Worker(host::LoadedController),
-    /// In a process of its own.
+    /// In a separate process.
     Process(isolated::IsolatedController),
 }
 
@@ -42,7 +42,7 @@ impl LoadedController {
         libraries: &Libraries,
     ) -> Result<LoadedController, String> {
         let with_location = |error: LoadError| {
-            let at = settings.places.get("controller");
+            let at = settings.key_spans.get("controller");
             let at = at.map_or(String::new(), |place| {
                 format!("{}:{}: ", place.file.display(), place.line)
             });
@@ -60,16 +60,16 @@ impl LoadedController {
     }
 
     /// Answers where that needs no wait, and nothing that outlives this call.
-    pub fn answer_now(&self, request: &OnTheSpot<'_>) -> Option<Response> {
+    pub fn handle_now(&self, request: &ExchangeRef<'_>) -> Option<Response> {
         let RunMode::Network(loaded) = &self.mode else {
             return None;
         };
         if loaded.takes() || loaded.gives() || request.has_body {
             return None;
         }
-        let origin = RequestOrigin::new(request.client, request.secure, request.user);
+        let origin = RequestOrigin::new(request.client, request.tls, request.user);
         let request = RequestView::new(*request.request, request.path, &[], origin);
-        let (mut response, mut state) = (ResponseBuilder::new(&*self.name), State::default());
+        let (mut response, mut state) = (ResponseBuilder::new(&*self.name), RequestState::default());
         let went = loaded.answer(&request, &mut response, &mut state);
         let answer = went
             .map_err(ControllerError::Failed)
@@ -87,7 +87,7 @@ impl LoadedController {
         route: &Route,
         call: Box<ControllerCall>,
         step: CallStep,
-    ) -> Result<(Box<ControllerCall>, Went), ControllerError> {
+    ) -> Result<(Box<ControllerCall>, Progress), ControllerError> {
         let (call, went) = self
             .dispatch(services, route, call, move |call| call.step(&step))
             .await?;

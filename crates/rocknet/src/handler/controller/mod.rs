@@ -31,7 +31,7 @@ use self::loaded::{LoadedController, RunMode};
 use self::request_view::SavedRequest;
 use self::response_builder::ResponseBuilder;
 use crate::exchange::Exchange;
-use crate::handler::{Answering, Handler, OnTheSpot};
+use crate::handler::{ExchangeRef, Handler, HandlerFuture};
 use crate::response::{Body, Response};
 use crate::services::Services;
 
@@ -50,12 +50,12 @@ impl ControllerHandler {
 
 impl Handler for ControllerHandler {
     #[inline]
-    fn answer_now(&self, request: &OnTheSpot<'_>) -> Option<Response> {
-        self.0.answer_now(request)
+    fn handle_now(&self, request: &ExchangeRef<'_>) -> Option<Response> {
+        self.0.handle_now(request)
     }
 
     /// Answers in as many calls as it takes.
-    fn answer(&self, exchange: Exchange) -> Answering {
+    fn handle(&self, exchange: Exchange) -> HandlerFuture {
         let controller = Arc::clone(&self.0);
         Box::pin(async move {
             let name = Arc::clone(&controller.name);
@@ -75,7 +75,7 @@ impl Handler for ControllerHandler {
 async fn try_answer(
     services: Rc<Services>,
     controller: Arc<LoadedController>,
-    loaded: host::Controller,
+    loaded: host::LoadedController,
     exchange: Exchange,
 ) -> Result<Response, ControllerError> {
     let route = Arc::clone(&exchange.route);
@@ -96,7 +96,7 @@ async fn try_answer(
         .step(&services, &route, Box::new(call), CallStep::Start)
         .await?;
     let mut is_at_end = !takes;
-    while !is_at_end && went == Went::On {
+    while !is_at_end && went == Progress::Continue {
         let piece = content.chunk().await.map_err(ControllerError::RequestBody)?;
         is_at_end = piece.is_none();
         (call, went) = controller.step(&services, &route, call, CallStep::Take(piece)).await?;

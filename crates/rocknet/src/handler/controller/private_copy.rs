@@ -26,7 +26,7 @@ pub fn copy(file: &File, most: u64) -> io::Result<(File, u64)> {
     Ok((copy, copied))
 }
 
-/// Loads the library of which `image` is a copy. Its author knows the file as `known_as`.
+/// Loads the library of which `image` is a copy. Errors name the file as `known_as`, its configured path.
 pub fn library(image: &File, known_as: &str, log: fn(Level, &[u8])) -> Result<LoadedLibrary, LoadError> {
     let load = |name: &Path| {
         LoadedLibrary::load(name, log).map_err(|error| match error {

@@ -7,7 +7,7 @@ use rocknet_controller::{abi, host};
 use rocknet_proto::request::{OwnedRequest, Request};
 use rustls::ProtocolVersion;
 
-use crate::exchange::{Client, Exchange, RequestContent, Secure};
+use crate::exchange::{Client, Exchange, RequestBody, TlsInfo};
 
 /// Whom a request comes from, and over what.
 #[derive(Clone, Copy)]
@@ -23,15 +23,15 @@ pub struct RequestOrigin<'a> {
 
 impl<'a> RequestOrigin<'a> {
     pub fn of(exchange: &'a Exchange) -> RequestOrigin<'a> {
-        RequestOrigin::new(exchange.client, exchange.secure.as_deref(), exchange.user.as_deref())
+        RequestOrigin::new(exchange.client, exchange.tls.as_deref(), exchange.user.as_deref())
     }
 
-    pub fn new(client: Client, secure: Option<&'a Secure>, user: Option<&'a str>) -> RequestOrigin<'a> {
+    pub fn new(client: Client, secure: Option<&'a TlsInfo>, user: Option<&'a str>) -> RequestOrigin<'a> {
         RequestOrigin {
             client,
             is_secure: secure.is_some(),
             tls_version: secure.and_then(|secure| secure.version).and_then(version),
-            tls_cipher: secure.and_then(Secure::cipher),
+            tls_cipher: secure.and_then(TlsInfo::cipher),
             server_name: secure.and_then(|secure| secure.server_name.as_deref()),
             certificate: secure
                 .and_then(|secure| secure.client.as_ref())
@@ -80,7 +80,7 @@ impl<'a> RequestView<'a> {
     }
 }
 
-impl host::Asked for RequestView<'_> {
+impl host::RequestView for RequestView<'_> {
     fn read(&self, what: u32) -> Option<&[u8]> {
         let request = &self.request;
         match what {
@@ -134,18 +134,18 @@ pub struct SavedRequest {
 
 impl SavedRequest {
     /// Keeps the request of an exchange, whose body is returned beside it.
-    pub fn of(exchange: Exchange) -> (SavedRequest, RequestContent) {
+    pub fn of(exchange: Exchange) -> (SavedRequest, RequestBody) {
         let Exchange {
             request,
-            content,
+            body,
             path,
             client,
-            secure,
+            tls,
             user,
             ..
         } = exchange;
-        let origin = RequestOrigin::new(client, secure.as_deref(), user.as_deref());
-        (SavedRequest::new(request, path, &origin), content)
+        let origin = RequestOrigin::new(client, tls.as_deref(), user.as_deref());
+        (SavedRequest::new(request, path, &origin), body)
     }
 
     fn new(request: Rc<OwnedRequest>, path: Box<str>, origin: &RequestOrigin<'_>) -> SavedRequest {

@@ -68,7 +68,7 @@ impl<N> ResponseBuilder<N> {
     }
 }
 
-impl<N: AsRef<str>> Answer for ResponseBuilder<N> {
+impl<N: AsRef<str>> ResponseWriter for ResponseBuilder<N> {
     fn set_status(&mut self, status: u32) -> Result<(), Refused> {
         if self.is_head_sent {
             return Err(Refused::Late);
@@ -116,7 +116,7 @@ impl<N: AsRef<str>> Answer for ResponseBuilder<N> {
         Ok(())
     }
 
-    fn refuse(&mut self) {
+    fn mark_invalid(&mut self) {
         let _ = self.fail(Refused::Invalid);
     }
 

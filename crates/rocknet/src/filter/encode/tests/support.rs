@@ -180,7 +180,7 @@ pub fn response(status: u16, fields: &[(&str, &str)], body: impl Into<Body>) -> 
 pub fn filtered(conditions: &Conditions<'_>, mut response: Response) -> Response {
     let pool = Pool::new(1);
     if let Some(pending) = apply(conditions, &pool, &Encoders::default(), &mut response) {
-        block_on(pending.put(&mut response));
+        block_on(pending.finish(&mut response));
     }
     response
 }

@@ -40,7 +40,7 @@ impl IsolatedBody {
         }
         // Where this is dropped in the middle, so is the conversation, which tells the process.
         let mut call = self.call.take()?;
-        let reply = match call.queue(&Ask::Give) {
+        let reply = match call.queue(&ServerMessage::Give) {
             Ok(()) => call.call(&mut self.builder).await,
             Err(error) => Err(error),
         };

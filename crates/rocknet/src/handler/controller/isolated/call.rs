@@ -4,8 +4,8 @@ use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use rocknet_controller::host::frame::{Ask, Broken, Inbox, Tell};
-use rocknet_controller::host::{Answer, Failed};
+use rocknet_controller::host::frame::{FrameReader, InvalidFrame, ProcessMessage, ServerMessage};
+use rocknet_controller::host::{CallError, ResponseWriter};
 use rocknet_io::wheel::Deadline;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
@@ -31,7 +31,7 @@ pub struct IsolatedCall {
     connection: Option<(UnixStream, CallPermit)>,
     process: Arc<ProcessHandle>,
     library: Arc<IsolatedLibrary>,
-    inbox: Inbox,
+    inbox: FrameReader,
     outbox: Vec<u8>,
     /// A controller is being called, or about to.
     is_calling: bool,
@@ -49,20 +49,21 @@ impl IsolatedCall {
             connection: Some((stream, permit)),
             process,
             library: Arc::clone(library),
-            inbox: Inbox::default(),
+            inbox: FrameReader::default(),
             outbox: Vec::new(),
             is_calling: false,
         })
     }
 
     pub fn begin(&mut self, number: u16, request: &[u8], content: &[u8]) -> Result<(), ControllerError> {
-        self.queue(&Ask::Begin(number, request))?;
-        self.queue(&Ask::Content(content))
+        self.queue(&ServerMessage::Begin(number, request))?;
+        self.queue(&ServerMessage::Content(content))
     }
 
-    /// To be sent with the next call.
-    pub fn queue(&mut self, ask: &Ask<'_>) -> Result<(), ControllerError> {
-        ask.write(&mut self.outbox).map_err(|Broken| ControllerError::TooLarge)
+    /// Queues a message, which the next call sends.
+    pub fn queue(&mut self, ask: &ServerMessage<'_>) -> Result<(), ControllerError> {
+        ask.write(&mut self.outbox)
+            .map_err(|InvalidFrame| ControllerError::TooLarge)
     }
 
     /// Has the controller called with what was said, and hears what comes of it.
@@ -94,37 +95,41 @@ impl IsolatedCall {
     async fn read_reply(&mut self, response: &mut ResponseBuilder) -> Result<CallReply, ControllerError> {
         let stream = &mut self.connection.as_mut().ok_or(ControllerError::ProcessExited)?.0;
         loop {
-            match self.inbox.tell().map_err(|Broken| ControllerError::Protocol)? {
-                Some(Tell::Log(level, line)) => {
+            match self
+                .inbox
+                .next_process_message()
+                .map_err(|InvalidFrame| ControllerError::Protocol)?
+            {
+                Some(ProcessMessage::Log(level, line)) => {
                     response.log(level, line);
                     continue;
                 }
-                Some(Tell::On) => return Ok(CallReply::Continue),
-                Some(Tell::Head(head)) => {
-                    // It is checked as any other: a library may write over what its process has checked.
+                Some(ProcessMessage::Continue) => return Ok(CallReply::Continue),
+                Some(ProcessMessage::Head(head)) => {
+                    // Validated here too, because a library can corrupt what its own process has validated.
                     let _ = response.set_status(head.status);
                     for field in head.fields() {
-                        let (name, value) = field.map_err(|Broken| ControllerError::Protocol)?;
+                        let (name, value) = field.map_err(|InvalidFrame| ControllerError::Protocol)?;
                         let _ = response.add_field(name, value);
                     }
                     return Ok(CallReply::Head(head.size as usize));
                 }
-                Some(Tell::Body(bytes)) => return Ok(CallReply::Body(Bytes::copy_from_slice(bytes))),
-                Some(Tell::Failed(code)) => return Err(ControllerError::Failed(Failed(code))),
-                Some(Tell::NoStatus) => return Err(ControllerError::NoStatus),
-                Some(Tell::Refused(why)) => return Err(ControllerError::Refused(why)),
+                Some(ProcessMessage::Body(bytes)) => return Ok(CallReply::Body(Bytes::copy_from_slice(bytes))),
+                Some(ProcessMessage::Failed(code)) => return Err(ControllerError::Failed(CallError(code))),
+                Some(ProcessMessage::NoStatus) => return Err(ControllerError::NoStatus),
+                Some(ProcessMessage::Refused(why)) => return Err(ControllerError::Refused(why)),
                 None => {}
             }
-            match stream.read(self.inbox.room()).await.map_err(read_error)? {
+            match stream.read(self.inbox.spare()).await.map_err(read_error)? {
                 0 => return Err(ControllerError::ProcessExited),
-                read => self.inbox.filled(read),
+                read => self.inbox.advance(read),
             }
         }
     }
 
     /// The client takes what there is: room is not needed meanwhile.
     pub fn release_buffers(&mut self) {
-        self.inbox.rest();
+        self.inbox.shrink();
     }
 
     /// The request is over, and the next may have the connection.

@@ -84,14 +84,14 @@ fn log(level: Level, line: &[u8]) {
     }
 }
 
-fn find_controllers(library: &Arc<Library>) -> Vec<host::Controller> {
+fn find_controllers(library: &Arc<LoadedLibrary>) -> Vec<host::LoadedController> {
     let names = library.names();
     names
         .filter_map(|name| host::LoadedController::find(library, name))
         .collect()
 }
 
-fn report_controllers(control: &FdChannel, controllers: &[host::Controller]) -> io::Result<()> {
+fn report_controllers(control: &FdChannel, controllers: &[host::LoadedController]) -> io::Result<()> {
     for controller in controllers {
         let entry = ControllerEntry {
             name: controller.name().to_owned(),
@@ -157,37 +157,37 @@ impl ChildConnection {
     fn serve(mut self, controllers: &[host::LoadedController]) -> io::Result<()> {
         loop {
             let (number, request) = self.receive(|ask| match ask {
-                Ask::Begin(number, request) => Some((number, Told::read(request))),
+                ServerMessage::Begin(number, request) => Some((number, ReceivedRequest::read(request))),
                 _ => None,
             })?;
             let content = self.receive(|ask| match ask {
-                Ask::Content(content) => Some(content.to_vec()),
+                ServerMessage::Content(content) => Some(content.to_vec()),
                 _ => None,
             })?;
             let request = request.map_err(invalid_data)?.with_content(&content);
             let controller = controllers
                 .get(usize::from(number))
-                .ok_or_else(|| invalid_data(Broken))?;
+                .ok_or_else(|| invalid_data(InvalidFrame))?;
             self.answer(controller, &request)?;
-            self.inbox.rest();
+            self.inbox.shrink();
             self.outbox.shrink_to(MAX_KEPT_BUFFER);
         }
     }
 
-    /// One request.
-    fn answer(&mut self, controller: &host::Controller, request: &Told) -> io::Result<()> {
+    /// Handles one request.
+    fn answer(&mut self, controller: &host::LoadedController, request: &ReceivedRequest) -> io::Result<()> {
         let mut builder = ChildResponse {
             builder: ResponseBuilder::new("".into()),
             stream: Arc::clone(&self.stream),
         };
-        let mut state = State::default();
+        let mut state = RequestState::default();
         let mut went = controller.answer(request, &mut builder, &mut state);
         let mut is_at_end = !controller.takes();
-        while !is_at_end && went == Ok(Went::On) {
-            self.send(&Tell::On)?;
+        while !is_at_end && went == Ok(Progress::Continue) {
+            self.send(&ProcessMessage::Continue)?;
             let piece = self.receive(|ask| match ask {
-                Ask::Piece(piece) => Some(Some(piece.to_vec())),
-                Ask::End => Some(None),
+                ServerMessage::Piece(piece) => Some(Some(piece.to_vec())),
+                ServerMessage::End => Some(None),
                 _ => None,
             })?;
             is_at_end = piece.is_none();
@@ -200,9 +200,9 @@ impl ChildConnection {
             Ok(built) => built,
             Err(error) => {
                 return self.send(&match error {
-                    ControllerError::Failed(Failed(code)) => Tell::Failed(code),
-                    ControllerError::Refused(refused) => Tell::Refused(refused),
-                    _ => Tell::NoStatus,
+                    ControllerError::Failed(CallError(code)) => ProcessMessage::Failed(code),
+                    ControllerError::Refused(refused) => ProcessMessage::Refused(refused),
+                    _ => ProcessMessage::NoStatus,
                 });
             }
         };
@@ -210,9 +210,11 @@ impl ChildConnection {
         let fields = fields.map(|(name, value)| (name.as_bytes(), value.as_bytes()));
         let size = u32::try_from(written.len()).unwrap_or(u32::MAX);
         self.outbox.clear();
-        frame::head(&mut self.outbox, response.status.code().into(), size, fields).map_err(invalid_data)?;
+        frame::write_head(&mut self.outbox, response.status.code().into(), size, fields).map_err(invalid_data)?;
         for piece in written.chunks(frame::MAX_BODY) {
-            Tell::Body(piece).write(&mut self.outbox).map_err(invalid_data)?;
+            ProcessMessage::Body(piece)
+                .write(&mut self.outbox)
+                .map_err(invalid_data)?;
         }
         (&*self.stream).write_all(&self.outbox)?;
         if controller.gives() {
@@ -224,37 +226,37 @@ impl ChildConnection {
     /// The rest of a body, whenever the server wants more of it.
     fn give(
         &mut self,
-        controller: &host::Controller,
-        request: &Told,
+        controller: &host::LoadedController,
+        request: &ReceivedRequest,
         builder: &mut ChildResponse,
-        state: &mut State,
+        state: &mut RequestState,
     ) -> io::Result<()> {
         let mut piece = vec![0; MAX_PIECE];
         loop {
-            self.receive(|ask| (ask == Ask::Give).then_some(()))?;
+            self.receive(|ask| (ask == ServerMessage::Give).then_some(()))?;
             match controller.give(request, builder, state, &mut piece) {
                 Ok(length) => {
-                    self.send(&Tell::Body(&piece[..length]))?;
+                    self.send(&ProcessMessage::Body(&piece[..length]))?;
                     if length == 0 {
                         return Ok(());
                     }
                 }
-                Err(Failed(code)) => return self.send(&Tell::Failed(code)),
+                Err(CallError(code)) => return self.send(&ProcessMessage::Failed(code)),
             }
         }
     }
 
-    fn send(&mut self, message: &Tell<'_>) -> io::Result<()> {
+    fn send(&mut self, message: &ProcessMessage<'_>) -> io::Result<()> {
         self.outbox.clear();
         message.write(&mut self.outbox).map_err(invalid_data)?;
         (&*self.stream).write_all(&self.outbox)
     }
 
-    /// What the server says next, which has to be what is expected. An error where it says no more.
-    fn receive<T>(&mut self, mut expected: impl FnMut(Ask<'_>) -> Option<T>) -> io::Result<T> {
+    /// Receives the next message of the server. Fails if it is not the expected one, or the connection has ended.
+    fn receive<T>(&mut self, mut expected: impl FnMut(ServerMessage<'_>) -> Option<T>) -> io::Result<T> {
         loop {
-            if let Some(ask) = self.inbox.ask().map_err(invalid_data)? {
-                return expected(ask).ok_or_else(|| invalid_data(Broken));
+            if let Some(ask) = self.inbox.next_server_message().map_err(invalid_data)? {
+                return expected(ask).ok_or_else(|| invalid_data(InvalidFrame));
             }
             let read = (&*self.stream).read(self.inbox.spare())?;
             if read == 0 {
@@ -268,7 +270,7 @@ impl ChildConnection {
 /// Room that a connection keeps for its next request.
 const MAX_KEPT_BUFFER: usize = 64 * 1024;
 
-fn invalid_data(_: Broken) -> io::Error {
+fn invalid_data(_: InvalidFrame) -> io::Error {
     io::ErrorKind::InvalidData.into()
 }
 
@@ -278,7 +280,7 @@ struct ChildResponse {
     stream: Arc<UnixStream>,
 }
 
-impl Answer for ChildResponse {
+impl ResponseWriter for ChildResponse {
     fn set_status(&mut self, status: u32) -> Result<(), Refused> {
         self.builder.set_status(status)
     }
@@ -291,14 +293,14 @@ impl Answer for ChildResponse {
         self.builder.write(data)
     }
 
-    fn refuse(&mut self) {
-        self.builder.refuse();
+    fn mark_invalid(&mut self) {
+        self.builder.mark_invalid();
     }
 
     fn log(&self, level: Level, line: &[u8]) {
         let mut frame = Vec::new();
         let line = &line[..line.len().min(MAX_LOG_LINE)];
-        if Tell::Log(level, line).write(&mut frame).is_ok() {
+        if ProcessMessage::Log(level, line).write(&mut frame).is_ok() {
             let _ = (&*self.stream).write_all(&frame);
         }
     }

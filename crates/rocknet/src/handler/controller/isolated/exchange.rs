@@ -4,12 +4,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rocknet_controller::host::frame::{self, Ask};
+use rocknet_controller::host::frame::{self, ServerMessage};
 
 use super::body::IsolatedBody;
 use super::call::{CallReply, IsolatedCall};
 use super::library::IsolatedController;
-use crate::exchange::{Exchange, RequestContent};
+use crate::exchange::{Exchange, RequestBody};
 use crate::handler::controller::buffered_body::{receive_all, with_body};
 use crate::handler::controller::error::ControllerError;
 use crate::handler::controller::request_view::{RequestOrigin, RequestView};
@@ -27,7 +27,7 @@ pub async fn answer(
     controller: &IsolatedController,
     mut exchange: Exchange,
 ) -> Result<Response, ControllerError> {
-    let mut content = std::mem::replace(&mut exchange.content, RequestContent::none());
+    let mut content = std::mem::replace(&mut exchange.body, RequestBody::empty());
     let route = &exchange.route;
     let buffered = match controller.takes {
         true => Vec::new(),
@@ -49,7 +49,7 @@ pub async fn answer(
 
     let request = {
         let origin = RequestOrigin::of(&exchange);
-        frame::request(&RequestView::new(exchange.request.view(), &exchange.path, &[], origin))
+        frame::encode_request(&RequestView::new(exchange.request.view(), &exchange.path, &[], origin))
     };
     let mut builder = ResponseBuilder::new(Arc::clone(name));
     call.begin(controller.number, &request, &buffered)?;
@@ -62,10 +62,10 @@ pub async fn answer(
         }
         match content.chunk().await.map_err(ControllerError::RequestBody)? {
             Some(piece) => {
-                // A piece that is larger than a frame is no piece of ours.
-                call.queue(&Ask::Piece(&piece))?;
+                // Pieces are smaller than a frame; a larger one is an error.
+                call.queue(&ServerMessage::Piece(&piece))?;
             }
-            None => call.queue(&Ask::End)?,
+            None => call.queue(&ServerMessage::End)?,
         }
     };
     if size > MAX_BODY {

@@ -90,7 +90,7 @@ impl ProcessHandle {
         // What it said just before that is lost as well, and then it waits for more to be wanted. It hears that more is, and
         // that nobody listens, whatever it waits for: no controller is asked twice, and no content seems to end.
         let mut frame = Vec::new();
-        if Ask::Give.write(&mut frame).is_ok() {
+        if ServerMessage::Give.write(&mut frame).is_ok() {
             let _ = (&connection).write(&frame);
         }
         let since = Instant::now();

@@ -14,17 +14,17 @@ use rocknet_io::runtime::Runtime;
 use rocknet_io::socket::{Address, Listener};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+use crate::accept_loop::{AcceptLoop, LoopExit};
 use crate::backend::Backend;
 use crate::metrics::Metrics;
 use crate::snapshot::Snapshot;
-use crate::turn::{End, Turn};
 use crate::worker::{Shared, Worker};
 
 /// How long a worker that died waits before it is there again: a death at every start must not burn a core.
 const RESTART_PAUSE: Duration = Duration::from_millis(100);
 
 /// What a worker is told from outside.
-pub enum Order {
+pub enum WorkerCommand {
     Swap {
         snapshot: Arc<Snapshot>,
         /// Most connections that this worker holds at once from now on.
@@ -37,66 +37,66 @@ pub enum Order {
     },
     /// For tests of what happens when a worker dies.
     #[doc(hidden)]
-    Die,
+    Panic,
 }
 
 /// The threads that serve one address.
-pub struct Group {
+pub struct ActiveListener {
     /// Held so that the address stays ours, and for workers started later.
-    listener: Listener,
-    workers: Vec<Handle>,
+    socket: Listener,
+    workers: Vec<WorkerHandle>,
 }
 
-struct Handle {
-    orders: UnboundedSender<Order>,
+struct WorkerHandle {
+    commands: UnboundedSender<WorkerCommand>,
     /// Gives back whether it stopped without cutting anybody off.
     thread: JoinHandle<bool>,
 }
 
-impl Group {
+impl ActiveListener {
     /// A worker for each of the sockets: the kernel spreads connections over all of them, attended or not.
     /// `connections`: most that each worker holds at once.
     pub fn start(
         address: &Address,
-        listeners: Vec<Listener>,
+        sockets: Vec<Listener>,
         connections: usize,
         shared: &Shared,
         metrics: &Metrics,
         snapshot: &Arc<Snapshot>,
-    ) -> io::Result<Group> {
-        let first = listeners.first().ok_or(io::ErrorKind::InvalidInput)?;
-        let listener = first.try_clone()?;
-        let mut workers = Vec::with_capacity(listeners.len());
-        for (number, own) in listeners.into_iter().enumerate() {
-            let (orders, received) = unbounded_channel();
-            let label = listener
+    ) -> io::Result<ActiveListener> {
+        let first = sockets.first().ok_or(io::ErrorKind::InvalidInput)?;
+        let socket = first.try_clone()?;
+        let mut workers = Vec::with_capacity(sockets.len());
+        for (number, own) in sockets.into_iter().enumerate() {
+            let (commands, received) = unbounded_channel();
+            let label = socket
                 .local_port()
                 .map_or_else(|| "unix".to_owned(), |port| port.to_string());
-            let seat = Seat {
+            let slot = WorkerSlot {
                 address: address.clone(),
                 listener: Some(own),
                 connections,
                 shared: shared.clone(),
-                counters: metrics.enrol(),
+                counters: metrics.register(),
                 snapshot: Arc::clone(snapshot),
                 batch: snapshot.config.server.events.batch,
             };
             let thread = thread::Builder::new()
                 .name(format!("rn-{label}-{number}"))
-                .spawn(move || seat.keep(received))?;
-            workers.push(Handle { orders, thread });
+                .spawn(move || slot.supervise(received))?;
+            workers.push(WorkerHandle { commands, thread });
         }
-        Ok(Group { listener, workers })
+        Ok(ActiveListener { socket, workers })
     }
 
     /// One of its sockets.
-    pub fn listener(&self) -> &Listener {
-        &self.listener
+    pub fn socket(&self) -> &Listener {
+        &self.socket
     }
 
     /// The address as it is bound.
     pub fn bound(&self) -> &Address {
-        self.listener.address()
+        self.socket.address()
     }
 
     pub fn workers(&self) -> usize {
@@ -107,26 +107,26 @@ impl Group {
     pub fn swap(&self, snapshot: &Arc<Snapshot>, connections: usize) {
         for worker in &self.workers {
             let snapshot = Arc::clone(snapshot);
-            let _ = worker.orders.send(Order::Swap { snapshot, connections });
+            let _ = worker.commands.send(WorkerCommand::Swap { snapshot, connections });
         }
     }
 
     #[doc(hidden)]
-    pub fn kill_one(&self) {
+    pub fn kill_worker(&self) {
         if let Some(worker) = self.workers.first() {
-            let _ = worker.orders.send(Order::Die);
+            let _ = worker.commands.send(WorkerCommand::Panic);
         }
     }
 
     /// Takes no more connections and gives the open ones time to finish.
-    pub fn stop(self, within: Duration) -> Stopping {
+    pub fn stop(self, within: Duration) -> StoppingListener {
         let (released, all_released) = mpsc::channel();
-        let stop = |worker: Handle| {
+        let stop = |worker: WorkerHandle| {
             let released = released.clone();
-            let _ = worker.orders.send(Order::Stop { within, released });
+            let _ = worker.commands.send(WorkerCommand::Stop { within, released });
             worker.thread
         };
-        Stopping {
+        StoppingListener {
             threads: self.workers.into_iter().map(stop).collect(),
             all_released,
         }
@@ -134,14 +134,14 @@ impl Group {
 }
 
 /// A group on its way to the end.
-pub struct Stopping {
+pub struct StoppingListener {
     /// To be waited for.
     pub threads: Vec<JoinHandle<bool>>,
     /// Nothing is ever sent: it ends when all workers have let go of the address.
     all_released: mpsc::Receiver<()>,
 }
 
-impl Stopping {
+impl StoppingListener {
     /// Waits until the address is free for others, at most so long.
     pub fn wait_for_address(&self, limit: Duration) {
         let _ = self.all_released.recv_timeout(limit);
@@ -149,7 +149,7 @@ impl Stopping {
 }
 
 /// A worker's place: what stays when the worker in it dies.
-struct Seat {
+struct WorkerSlot {
     address: Address,
     /// Gone once the worker is to stop: while any handle of it is open, the kernel goes on taking connections for us,
     /// and takes them away from a successor on the same port.
@@ -161,13 +161,13 @@ struct Seat {
     batch: usize,
 }
 
-impl Seat {
+impl WorkerSlot {
     /// Runs workers, one after the other, until told to stop.
-    fn keep(mut self, mut orders: UnboundedReceiver<Order>) -> bool {
+    fn supervise(mut self, mut commands: UnboundedReceiver<WorkerCommand>) -> bool {
         loop {
-            match catch_unwind(AssertUnwindSafe(|| self.run(&mut orders))) {
-                Ok(End::Stopped { clean }) => return clean,
-                Ok(End::Failed(error)) => {
+            match catch_unwind(AssertUnwindSafe(|| self.run(&mut commands))) {
+                Ok(LoopExit::Stopped { clean }) => return clean,
+                Ok(LoopExit::Failed(error)) => {
                     tracing::error!(address = %self.address, "a worker failed: {error}; starting another");
                 }
                 Err(_) => tracing::error!(address = %self.address, "a worker died; starting another"),
@@ -176,10 +176,10 @@ impl Seat {
         }
     }
 
-    fn run(&mut self, orders: &mut UnboundedReceiver<Order>) -> End {
+    fn run(&mut self, commands: &mut UnboundedReceiver<WorkerCommand>) -> LoopExit {
         match self.runtime() {
-            Ok(runtime) => runtime.block_on(self.serve(orders)),
-            Err(error) => End::Failed(error),
+            Ok(runtime) => runtime.block_on(self.serve(commands)),
+            Err(error) => LoopExit::Failed(error),
         }
     }
 
@@ -196,13 +196,13 @@ impl Seat {
         Runtime::new(self.batch)
     }
 
-    async fn serve(&mut self, orders: &mut UnboundedReceiver<Order>) -> End {
+    async fn serve(&mut self, commands: &mut UnboundedReceiver<WorkerCommand>) -> LoopExit {
         let Some(listener) = &self.listener else {
-            return End::Stopped { clean: true };
+            return LoopExit::Stopped { clean: true };
         };
         let acceptor = match listener.try_clone().and_then(Acceptor::new) {
             Ok(acceptor) => acceptor,
-            Err(error) => return End::Failed(error),
+            Err(error) => return LoopExit::Failed(error),
         };
         let worker = Worker::new(
             self.address.clone(),
@@ -210,39 +210,39 @@ impl Seat {
             Arc::clone(&self.counters),
             &self.snapshot,
         );
-        let mut turn = match Turn::new(&worker, acceptor, self.connections) {
-            Ok(turn) => turn,
-            Err(error) => return End::Failed(error),
+        let mut accept_loop = match AcceptLoop::new(&worker, acceptor, self.connections) {
+            Ok(accept_loop) => accept_loop,
+            Err(error) => return LoopExit::Failed(error),
         };
         poll_fn(|context| {
-            while let Poll::Ready(order) = orders.poll_recv(context) {
-                match order {
+            while let Poll::Ready(command) = commands.poll_recv(context) {
+                match command {
                     // Noted before it acts: a worker that dies of it must not have its successor forget it.
-                    Some(Order::Swap { snapshot, connections }) => {
+                    Some(WorkerCommand::Swap { snapshot, connections }) => {
                         (self.snapshot, self.connections) = (snapshot, connections);
                         worker.swap(&self.snapshot);
-                        turn.set_most(connections);
+                        accept_loop.set_max_connections(connections);
                     }
-                    Some(Order::Stop { within, released }) => {
+                    Some(WorkerCommand::Stop { within, released }) => {
                         self.listener = None;
-                        turn.stop(context, within);
+                        accept_loop.stop(context, within);
                         drop(released);
                     }
-                    Some(Order::Die) => panic!("told to die"),
+                    Some(WorkerCommand::Panic) => panic!("told to die"),
                     None => {
-                        turn.stop(context, Duration::ZERO);
+                        accept_loop.stop(context, Duration::ZERO);
                         break;
                     }
                 }
             }
-            turn.poll(context)
+            accept_loop.poll(context)
         })
         .await
     }
 }
 
 /// Waits for threads, at most until `deadline` has passed; true if all ended in time and none had to cut anybody off.
-pub fn join_all(threads: Vec<JoinHandle<bool>>, deadline: Duration) -> bool {
+pub fn join_within(threads: Vec<JoinHandle<bool>>, deadline: Duration) -> bool {
     let (done, all_done) = mpsc::channel();
     thread::spawn(move || {
         let mut clean = true;

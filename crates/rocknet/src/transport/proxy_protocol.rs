@@ -56,7 +56,7 @@ pub async fn read(
 async fn header(worker: &Rc<Worker>, link: &mut Stream) -> io::Result<ProxyHeader> {
     let deadline = worker.wheel.deadline();
     // Hard, as the time for a head is.
-    deadline.set(worker.view().ticks.header);
+    deadline.set(worker.config().ticks.header);
     let mut header = Vec::new();
     loop {
         let wanted = match proxy_protocol::parse(&header) {

@@ -14,14 +14,14 @@ use crate::transport;
 use crate::worker::Worker;
 
 /// Connections taken in one turn, so that those already open are served in between.
-const ACCEPTS_PER_TURN: usize = 64;
+const MAX_ACCEPTS_PER_POLL: usize = 64;
 /// How long accepting rests when descriptors or memory have run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// A shortage is told once in so long.
-const SHORTAGE_SILENCE_MS: u64 = 10_000;
+const SHORTAGE_LOG_INTERVAL_MS: u64 = 10_000;
 
 /// Why a worker's loop ended.
-pub enum End {
+pub enum LoopExit {
     /// `clean`: no connection had to be cut.
     Stopped {
         clean: bool,
@@ -29,64 +29,64 @@ pub enum End {
     Failed(io::Error),
 }
 
-pub struct Turn<'w> {
+pub struct AcceptLoop<'w> {
     worker: &'w Rc<Worker>,
     /// Gone once the worker is to stop.
     acceptor: Option<Acceptor>,
     /// Most connections at once.
-    most: usize,
+    max_connections: usize,
     /// On while there is anything that time matters to.
     ticker: Ticker,
     /// Accepting rests until this tick.
-    rest_until: Option<Tick>,
+    paused_until: Option<Tick>,
     /// What is not done at this tick is cut.
-    stop_by: Option<Tick>,
-    shortage_told_ms: Option<u64>,
+    stop_deadline: Option<Tick>,
+    shortage_logged_ms: Option<u64>,
 }
 
-impl<'w> Turn<'w> {
-    pub fn new(worker: &'w Rc<Worker>, acceptor: Acceptor, most: usize) -> io::Result<Turn<'w>> {
-        Ok(Turn {
+impl<'w> AcceptLoop<'w> {
+    pub fn new(worker: &'w Rc<Worker>, acceptor: Acceptor, max_connections: usize) -> io::Result<AcceptLoop<'w>> {
+        Ok(AcceptLoop {
             worker,
             acceptor: Some(acceptor),
-            most,
+            max_connections,
             ticker: Ticker::new(worker.wheel.tick_length())?,
-            rest_until: None,
-            stop_by: None,
-            shortage_told_ms: None,
+            paused_until: None,
+            stop_deadline: None,
+            shortage_logged_ms: None,
         })
     }
 
     /// Holds at most so many connections from now on. Those there are stay, however many.
-    pub fn set_most(&mut self, most: usize) {
-        self.most = most;
+    pub fn set_max_connections(&mut self, max_connections: usize) {
+        self.max_connections = max_connections;
     }
 
     pub fn stop(&mut self, context: &mut Context<'_>, within: Duration) {
-        if self.stop_by.is_none() {
+        if self.stop_deadline.is_none() {
             // Whoever waits to be accepted has a connection already, as far as he can tell.
             let _ = self.accept(context);
             self.acceptor = None;
             self.start_ticking();
-            self.stop_by = Some(self.in_future(within));
+            self.stop_deadline = Some(self.tick_after(within));
             self.worker.stop();
         }
     }
 
-    pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<End> {
+    pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<LoopExit> {
         self.tick(context);
-        if let Some(trouble) = self.accept(context) {
-            return Poll::Ready(End::Failed(trouble));
+        if let Some(error) = self.accept(context) {
+            return Poll::Ready(LoopExit::Failed(error));
         }
-        if let Some(stop_by) = self.stop_by {
+        if let Some(stop_deadline) = self.stop_deadline {
             self.worker.on_close(context.waker());
             let open = self.worker.connections();
-            if open == 0 || !stop_by.is_later(self.worker.wheel.now()) {
+            if open == 0 || !stop_deadline.is_later(self.worker.wheel.now()) {
                 if open > 0 {
                     tracing::warn!(address = %self.worker.address, "cut {open} connections that did not finish in time");
                 }
                 self.worker.tick();
-                return Poll::Ready(End::Stopped { clean: open == 0 });
+                return Poll::Ready(LoopExit::Stopped { clean: open == 0 });
             }
         }
         Poll::Pending
@@ -103,9 +103,9 @@ impl<'w> Turn<'w> {
             }
             self.worker.tick();
             // With nobody connected nothing has to be looked at: an idle worker sleeps.
-            if self.worker.connections() == 0 && self.stop_by.is_none() && self.rest_until.is_none() {
+            if self.worker.connections() == 0 && self.stop_deadline.is_none() && self.paused_until.is_none() {
                 self.ticker.stop();
-                self.worker.rest();
+                self.worker.release_idle();
             }
         }
     }
@@ -118,21 +118,21 @@ impl<'w> Turn<'w> {
         }
     }
 
-    fn in_future(&self, time: Duration) -> Tick {
+    fn tick_after(&self, time: Duration) -> Tick {
         self.worker.wheel.now().after(self.worker.wheel.ticks(time))
     }
 
     fn accept(&mut self, context: &mut Context<'_>) -> Option<io::Error> {
         if self
-            .rest_until
+            .paused_until
             .is_some_and(|until| until.is_later(self.worker.wheel.now()))
         {
             return None;
         }
-        self.rest_until = None;
-        for _ in 0..ACCEPTS_PER_TURN {
+        self.paused_until = None;
+        for _ in 0..MAX_ACCEPTS_PER_POLL {
             let acceptor = self.acceptor.as_ref()?;
-            if self.worker.connections() >= self.most {
+            if self.worker.connections() >= self.max_connections {
                 // The next one to close makes room, and wakes us.
                 self.worker.on_close(context.waker());
                 return None;
@@ -150,8 +150,8 @@ impl<'w> Turn<'w> {
                     AcceptErrorKind::ListenerBroken => return Some(error),
                     AcceptErrorKind::Exhausted => {
                         self.start_ticking();
-                        self.tell_shortage(&error);
-                        self.rest_until = Some(self.in_future(ACCEPT_PAUSE));
+                        self.log_shortage(&error);
+                        self.paused_until = Some(self.tick_after(ACCEPT_PAUSE));
                         return None;
                     }
                 },
@@ -161,13 +161,13 @@ impl<'w> Turn<'w> {
         None
     }
 
-    fn tell_shortage(&mut self, error: &io::Error) {
+    fn log_shortage(&mut self, error: &io::Error) {
         let now = self.worker.clock.uptime_ms();
         if self
-            .shortage_told_ms
-            .is_none_or(|told| now - told >= SHORTAGE_SILENCE_MS)
+            .shortage_logged_ms
+            .is_none_or(|logged| now - logged >= SHORTAGE_LOG_INTERVAL_MS)
         {
-            self.shortage_told_ms = Some(now);
+            self.shortage_logged_ms = Some(now);
             tracing::warn!(address = %self.worker.address, "cannot accept connections for now: {error}; the open ones go on");
         }
     }
