@@ -1,4 +1,4 @@
-//! What a worker does beside serving connections: accepting them, and noticing that time passes.
+//! The accept loop of a worker, which also advances the worker's clock and timer wheel.
 
 use std::io;
 use std::rc::Rc;
@@ -13,33 +13,33 @@ use rocknet_io::wheel::Tick;
 use crate::transport;
 use crate::worker::Worker;
 
-/// Connections taken in one turn, so that those already open are served in between.
+/// Maximum number of connections accepted in one poll, so that the open connections are served in between.
 const MAX_ACCEPTS_PER_POLL: usize = 64;
-/// How long accepting rests when descriptors or memory have run out.
+/// Pause of the accept loop after the process ran out of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// A shortage is told once in so long.
+/// Minimum time between two log lines about a shortage.
 const SHORTAGE_LOG_INTERVAL_MS: u64 = 10_000;
 
-/// Why a worker's loop ended.
+/// Reason for the end of an accept loop.
 pub enum LoopExit {
-    /// `clean`: no connection had to be cut.
-    Stopped {
-        clean: bool,
-    },
+    /// The worker was stopped. `clean` is true if no connection had to be cut.
+    Stopped { clean: bool },
+    /// The listening socket failed.
     Failed(io::Error),
 }
 
+/// Accepts the connections of one worker and advances its time.
 pub struct AcceptLoop<'w> {
     worker: &'w Rc<Worker>,
-    /// Gone once the worker is to stop.
+    /// `None` once the worker is stopping.
     acceptor: Option<Acceptor>,
-    /// Most connections at once.
+    /// Maximum number of open connections.
     max_connections: usize,
-    /// On while there is anything that time matters to.
+    /// Runs only while a connection or a pause depends on time.
     ticker: Ticker,
-    /// Accepting rests until this tick.
+    /// End of the pause after a shortage.
     paused_until: Option<Tick>,
-    /// What is not done at this tick is cut.
+    /// Tick at which the remaining connections are cut.
     stop_deadline: Option<Tick>,
     shortage_logged_ms: Option<u64>,
 }
@@ -57,14 +57,15 @@ impl<'w> AcceptLoop<'w> {
         })
     }
 
-    /// Holds at most so many connections from now on. Those there are stay, however many.
+    /// Sets the maximum number of open connections. Connections that are open already stay, even above the limit.
     pub fn set_max_connections(&mut self, max_connections: usize) {
         self.max_connections = max_connections;
     }
 
+    /// Stops accepting and gives the open connections the time `within` to finish.
     pub fn stop(&mut self, context: &mut Context<'_>, within: Duration) {
         if self.stop_deadline.is_none() {
-            // Whoever waits to be accepted has a connection already, as far as he can tell.
+            // Connections in the backlog of the socket are established from the client's point of view.
             let _ = self.accept(context);
             self.acceptor = None;
             self.start_ticking();
@@ -73,6 +74,7 @@ impl<'w> AcceptLoop<'w> {
         }
     }
 
+    /// Advances the time and accepts connections. Ready once the worker has stopped or the listening socket has failed.
     pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<LoopExit> {
         self.tick(context);
         if let Some(error) = self.accept(context) {
@@ -102,7 +104,7 @@ impl<'w> AcceptLoop<'w> {
                 self.worker.wheel.advance();
             }
             self.worker.tick();
-            // With nobody connected nothing has to be looked at: an idle worker sleeps.
+            // Without connections no timer can expire, so an idle worker sleeps.
             if self.worker.connections() == 0 && self.stop_deadline.is_none() && self.paused_until.is_none() {
                 self.ticker.stop();
                 self.worker.release_idle();
@@ -112,7 +114,7 @@ impl<'w> AcceptLoop<'w> {
 
     fn start_ticking(&mut self) {
         if !self.ticker.is_on() {
-            // Time has stood still for this worker.
+            // The clock of this worker stood still while the ticker was off.
             self.worker.tick();
             self.ticker.start();
         }
@@ -133,7 +135,7 @@ impl<'w> AcceptLoop<'w> {
         for _ in 0..MAX_ACCEPTS_PER_POLL {
             let acceptor = self.acceptor.as_ref()?;
             if self.worker.connections() >= self.max_connections {
-                // The next one to close makes room, and wakes us.
+                // The next connection that closes makes room and wakes this task.
                 self.worker.on_close(context.waker());
                 return None;
             }

@@ -1,22 +1,23 @@
-//! What drives the sockets: which of the system's ways a server takes, and why.
+//! The choice of the I/O back end, and the reason for it.
 
 use std::fmt;
 
 use rocknet_config::model;
 use rocknet_io::runtime::io_uring_unavailable;
 
-/// Overrides the configuration, for whoever compares the two.
+/// Environment variable that overrides the configuration, for comparisons of the back ends.
 const VARIABLE: &str = "ROCKNET_BACKEND";
 
+/// I/O back end of the workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backend {
-    /// Readiness: what the kernel tells, the worker then does.
+    /// Readiness: the kernel reports that a socket is ready, and the worker performs the operation.
     Epoll,
-    /// Completion: what the worker asks for, the kernel then does.
+    /// Completion: the worker submits an operation, and the kernel performs it.
     Ring,
 }
 
-/// A backend, and the reason for it as the log tells it.
+/// A back end, and the reason for it as the log states it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BackendChoice {
     pub backend: Backend,
@@ -24,7 +25,11 @@ pub struct BackendChoice {
 }
 
 impl BackendChoice {
-    /// What is asked for, or an error that says why it cannot be had.
+    /// Chooses the back end by the environment variable `ROCKNET_BACKEND`, or else by the configuration.
+    ///
+    /// # Errors
+    ///
+    /// The message says why the requested back end is unavailable, or that the variable has an unknown value.
     pub fn new(configured: model::IoBackend) -> Result<BackendChoice, String> {
         let variable = std::env::var_os(VARIABLE).map(|value| value.to_string_lossy().into_owned());
         BackendChoice::of(configured, variable.as_deref(), ring_trouble)
@@ -49,7 +54,8 @@ impl BackendChoice {
                 None => choice(Backend::Ring, format!("{setting} asks for it")),
                 Some(error) => Err(format!("{setting} asks for io_uring, but {error}")),
             },
-            // A ring costs less for small answers to many, and more where sockets are full time and again: decision 9.
+            // io_uring costs less for small responses to many clients, and more where sockets are often full: decision
+            // 9.
             model::IoBackend::Auto => {
                 let reason = match error() {
                     None => "the best over all loads; io_uring works here, and may be asked for".to_owned(),

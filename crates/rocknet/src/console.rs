@@ -1,7 +1,7 @@
-//! The terminal commands of the running server: typed on standard input, answered on standard output.
+//! The terminal commands of a running server, typed on standard input and answered on standard output.
 //!
-//! They are taken where standard input is a terminal. `--console`, which the help does not show, takes them from
-//! anything, for programs that lead a server through a pipe.
+//! They are read if standard input is a terminal. The option `--console` reads them from any standard input, for
+//! programs that control a server through a pipe.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::thread;
@@ -12,14 +12,14 @@ use rocknet_control::{Command, SiteList, UnknownCommand};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
-/// One line that was typed.
+/// A typed line.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ConsoleLine {
     Command(Command),
     Unknown(UnknownCommand),
 }
 
-/// Reads lines until there are no more, or `tell` wants no more.
+/// Reads lines until the input ends or `handle` returns false.
 pub fn read(input: impl Read, mut handle: impl FnMut(ConsoleLine) -> bool) {
     let mut input = BufReader::with_capacity(MAX_LINE_BYTES, input);
     let mut line = Vec::with_capacity(MAX_LINE_BYTES);
@@ -43,7 +43,7 @@ pub fn read(input: impl Read, mut handle: impl FnMut(ConsoleLine) -> bool) {
     }
 }
 
-/// What is shown for a command that only asks.
+/// Returns the output of a command that changes nothing.
 pub fn render(command: Command, server: &Server) -> String {
     match command {
         Command::Status => server.status().to_string(),
@@ -68,15 +68,15 @@ fn skip_line(input: &mut impl BufRead) -> io::Result<()> {
     }
 }
 
-/// Standard input, read only while the terminal is ours: a server in the background that reads is halted by the kernel,
-/// and the whole of it, answers included.
+/// Standard input, read only while this process is in the foreground. If a background process reads, the kernel stops
+/// all of it, including its workers.
 pub struct TerminalInput;
 
 impl Read for TerminalInput {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let input = io::stdin();
         loop {
-            // Only a signal is worth waiting again: with no descriptors left `poll` refuses, and reading still works.
+            // After a signal it waits again. Without free descriptors `poll` fails, but reading still works.
             if poll(&mut [PollFd::new(&input, PollFlags::IN)], None) == Err(Errno::INTR) {
                 continue;
             }
@@ -92,15 +92,15 @@ impl Read for TerminalInput {
     }
 }
 
-/// Whether the terminal listens to another job. What is no terminal has no jobs.
+/// Returns true if the terminal belongs to another job. Standard input that is not a terminal has no jobs.
 fn in_background() -> bool {
     rustix::termios::tcgetpgrp(io::stdin()).is_ok_and(|front| front != rustix::process::getpgrp())
 }
 
-/// Longest line that is looked at; commands have at most six letters.
+/// Maximum length of a line in bytes; commands have at most six letters.
 const MAX_LINE_BYTES: usize = 1024;
 
-/// How often a job in the background looks whether it is in front again, while what is typed goes to another.
+/// Interval at which a background job checks whether it is in the foreground again.
 const BACKGROUND_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The table of handlers: name, keys, constructor and description of each.
 //!
-//! [`choose`] decides which handler answers a route, and `Endpoint::entry_of` which one a path. The server, `sites` and
+//! [`choose`] selects the handler of a route, and `Endpoint::entry_for` the handler of a path. The server, `sites` and
 //! `explain` call them.
 
 use std::error::Error;
@@ -23,31 +23,35 @@ use crate::proxy::{Proxy, ProxyHandler};
 use crate::registries::Registries;
 use crate::route::Route;
 
-/// One row of the table.
+/// One entry of the table.
 pub struct HandlerEntry {
+    /// Name of the handler.
     pub name: &'static str,
-    /// Keys of a route that it needs. Of `fastcgi`, `scgi` and `uwsgi` one is enough.
+    /// Keys of a route that the handler needs. One of `fastcgi`, `scgi` and `uwsgi` is enough.
     pub keys: &'static [&'static str],
-    /// The kind that `sites` shows.
+    /// Kind of the site as `sites` shows it.
     pub kind: SiteKind,
     /// True if the handler serves files of a directory tree.
     pub serves_files: bool,
     is_chosen: fn(&Settings) -> bool,
     make: fn(&HandlerContext<'_>) -> HandlerResult,
-    /// The description for `explain`; `None` where it depends on the path.
+    /// Returns the description for `explain`; `None` if it depends on the path.
     pub describe: fn(&Settings) -> Option<String>,
 }
 
 type HandlerResult = Result<Arc<dyn Handler>, Box<dyn Error>>;
 
-/// Everything that handlers are made of.
+/// Everything that a handler is built from.
 pub struct HandlerContext<'a> {
+    /// Settings of the route in the configuration.
     pub settings: &'a Settings,
+    /// The prepared route.
     pub route: &'a Arc<Route>,
-    /// The files of the route, where it serves any.
+    /// Directory tree of the route, if it serves files.
     pub tree: Option<&'a Arc<Tree>>,
+    /// Registries of the server.
     pub registries: &'a Registries,
-    /// The file that the configuration was read from.
+    /// Main file of the configuration.
     pub config_file: Option<&'a Path>,
 }
 
@@ -76,12 +80,12 @@ impl HandlerEntry {
     ///
     /// # Errors
     ///
-    /// The error tells the operator what in the settings cannot be used.
+    /// The error names the setting that cannot be used.
     pub fn make(&self, context: &HandlerContext<'_>) -> HandlerResult {
         (self.make)(context)
     }
 
-    /// Returns whether it answers every request with 404.
+    /// Returns true if the handler responds to every request with 404.
     pub fn is_not_found(&self) -> bool {
         matches!(self.kind, SiteKind::Nothing | SiteKind::Redirect)
     }
@@ -149,7 +153,7 @@ const PROXY: HandlerEntry = HandlerEntry {
     },
 };
 
-/// Scripts and the files beside them: a script is found as a file is.
+/// Scripts and the files beside them, both looked up in the same directory tree.
 const PHP: HandlerEntry = HandlerEntry {
     name: "php",
     keys: &["root", "php"],
@@ -179,7 +183,7 @@ const FILES: HandlerEntry = HandlerEntry {
     describe: |_| None,
 };
 
-/// Programs. The path chooses this handler, within a route that has files.
+/// CGI programs. The path selects this handler within a route that serves files.
 pub const CGI: HandlerEntry = HandlerEntry {
     name: "cgi",
     keys: &["root", "cgi"],
@@ -207,7 +211,7 @@ const WELCOME: HandlerEntry = HandlerEntry {
     describe: |_| Some("the welcome page".to_owned()),
 };
 
-/// The redirects themselves belong to the route and are applied before every handler.
+/// Route with redirects only. The redirects belong to the route and are applied before every handler.
 const REDIRECT: HandlerEntry = HandlerEntry {
     name: "redirect",
     keys: &["redirects"],
@@ -228,7 +232,7 @@ const NOTHING: HandlerEntry = HandlerEntry {
     describe: |_| None,
 };
 
-/// A handler of the program that embeds the server. No key chooses it.
+/// A handler of the embedding program. No key selects it.
 pub const EMBEDDED: HandlerEntry = HandlerEntry {
     name: "embedded",
     keys: &[],

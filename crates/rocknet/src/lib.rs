@@ -1,6 +1,7 @@
-//! RockNet, the web server: sites, files and errors over HTTP, on workers that share nothing.
+//! The RockNet web server: sites, files and errors over HTTP, on workers that share nothing.
 //!
-//! It never speaks to the kernel itself; that is `rocknet-io`. It never parses a wire; that is `rocknet-proto`.
+//! It makes no system call itself, because that is the task of `rocknet-io`. It parses no wire format, because that is
+//! the task of `rocknet-proto`.
 #![forbid(unsafe_code)]
 
 pub mod accept_loop;

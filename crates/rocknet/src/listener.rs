@@ -1,4 +1,4 @@
-//! The workers of one listening address: threads of its own, so that one port cannot stall another.
+//! The workers of one listening address. Each address has its own threads, so that one port cannot stall another.
 
 use std::future::poll_fn;
 use std::io;
@@ -20,42 +20,48 @@ use crate::metrics::Metrics;
 use crate::snapshot::Snapshot;
 use crate::worker::{Shared, Worker};
 
-/// How long a worker that died waits before it is there again: a death at every start must not burn a core.
+/// Delay before a failed worker is restarted, so that a failure at every start does not occupy a core.
 const RESTART_PAUSE: Duration = Duration::from_millis(100);
 
-/// What a worker is told from outside.
+/// Command of the server to a worker.
 pub enum WorkerCommand {
+    /// Replaces the configuration.
     Swap {
         snapshot: Arc<Snapshot>,
-        /// Most connections that this worker holds at once from now on.
+        /// Maximum number of open connections of this worker from now on.
         connections: usize,
     },
+    /// Stops accepting, and ends the worker once its connections have finished or `within` has passed.
     Stop {
         within: Duration,
-        /// Dropped as soon as nothing is accepted any more.
+        /// Dropped once the worker has closed its listening socket.
         released: mpsc::Sender<()>,
     },
-    /// For tests of what happens when a worker dies.
+    /// Makes the worker panic, for tests of the restart.
     #[doc(hidden)]
     Panic,
 }
 
-/// The threads that serve one address.
+/// A listening address with its worker threads.
 pub struct ActiveListener {
-    /// Held so that the address stays ours, and for workers started later.
+    /// Keeps the address bound while no worker runs.
     socket: Listener,
     workers: Vec<WorkerHandle>,
 }
 
 struct WorkerHandle {
     commands: UnboundedSender<WorkerCommand>,
-    /// Gives back whether it stopped without cutting anybody off.
+    /// Returns true if the worker stopped without cutting a connection.
     thread: JoinHandle<bool>,
 }
 
 impl ActiveListener {
-    /// A worker for each of the sockets: the kernel spreads connections over all of them, attended or not.
-    /// `connections`: most that each worker holds at once.
+    /// Starts a worker for each of `sockets`, because the kernel spreads connections over all sockets of an address,
+    /// even those that no worker accepts from. `connections` is the maximum number of open connections per worker.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a socket cannot be duplicated or a thread cannot be started.
     pub fn start(
         address: &Address,
         sockets: Vec<Listener>,
@@ -89,21 +95,22 @@ impl ActiveListener {
         Ok(ActiveListener { socket, workers })
     }
 
-    /// One of its sockets.
+    /// Returns one of the listening sockets of this address.
     pub fn socket(&self) -> &Listener {
         &self.socket
     }
 
-    /// The address as it is bound.
+    /// Returns the address that is bound, with the port that the kernel chose for port 0.
     pub fn bound(&self) -> &Address {
         self.socket.address()
     }
 
+    /// Returns the number of workers.
     pub fn workers(&self) -> usize {
         self.workers.len()
     }
 
-    /// `connections`: most that each worker holds at once.
+    /// Replaces the configuration of all workers. `connections` is the maximum number of open connections per worker.
     pub fn swap(&self, snapshot: &Arc<Snapshot>, connections: usize) {
         for worker in &self.workers {
             let snapshot = Arc::clone(snapshot);
@@ -118,7 +125,7 @@ impl ActiveListener {
         }
     }
 
-    /// Takes no more connections and gives the open ones time to finish.
+    /// Stops accepting and gives the open connections the time `within` to finish.
     pub fn stop(self, within: Duration) -> StoppingListener {
         let (released, all_released) = mpsc::channel();
         let stop = |worker: WorkerHandle| {
@@ -133,26 +140,26 @@ impl ActiveListener {
     }
 }
 
-/// A group on its way to the end.
+/// A listener that is stopping.
 pub struct StoppingListener {
-    /// To be waited for.
+    /// Worker threads to join.
     pub threads: Vec<JoinHandle<bool>>,
-    /// Nothing is ever sent: it ends when all workers have let go of the address.
+    /// Never receives a value. The channel is closed once all workers have closed their listening sockets.
     all_released: mpsc::Receiver<()>,
 }
 
 impl StoppingListener {
-    /// Waits until the address is free for others, at most so long.
+    /// Waits until another process can bind the address, at most for `limit`.
     pub fn wait_for_address(&self, limit: Duration) {
         let _ = self.all_released.recv_timeout(limit);
     }
 }
 
-/// A worker's place: what stays when the worker in it dies.
+/// State of a worker that survives a restart of the worker.
 struct WorkerSlot {
     address: Address,
-    /// Gone once the worker is to stop: while any handle of it is open, the kernel goes on taking connections for us,
-    /// and takes them away from a successor on the same port.
+    /// `None` once the worker is stopping. While any descriptor of the socket is open, the kernel assigns connections
+    /// to it that a successor on the same port would otherwise accept.
     listener: Option<Listener>,
     connections: usize,
     shared: Shared,
@@ -162,7 +169,7 @@ struct WorkerSlot {
 }
 
 impl WorkerSlot {
-    /// Runs workers, one after the other, until told to stop.
+    /// Runs workers, one after the other, until the slot is stopped. Returns true if no connection was cut.
     fn supervise(mut self, mut commands: UnboundedReceiver<WorkerCommand>) -> bool {
         loop {
             match catch_unwind(AssertUnwindSafe(|| self.run(&mut commands))) {
@@ -187,7 +194,7 @@ impl WorkerSlot {
         if self.shared.backend == Backend::Ring {
             match Runtime::with_io_uring(self.batch) {
                 Ok(runtime) => return Ok(runtime),
-                // It worked at the start: something has run out since.
+                // io_uring worked when the server started, so a resource has run out since.
                 Err(error) => {
                     tracing::warn!(address = %self.address, "a worker has no io_uring and goes on with epoll: {error}");
                 }
@@ -217,7 +224,7 @@ impl WorkerSlot {
         poll_fn(|context| {
             while let Poll::Ready(command) = commands.poll_recv(context) {
                 match command {
-                    // Noted before it acts: a worker that dies of it must not have its successor forget it.
+                    // Stored before it is applied, so that the successor of a worker that panics here has it too.
                     Some(WorkerCommand::Swap { snapshot, connections }) => {
                         (self.snapshot, self.connections) = (snapshot, connections);
                         worker.swap(&self.snapshot);
@@ -241,7 +248,7 @@ impl WorkerSlot {
     }
 }
 
-/// Waits for threads, at most until `deadline` has passed; true if all ended in time and none had to cut anybody off.
+/// Joins `threads` within `deadline`. Returns true if all have ended in time and none has cut a connection.
 pub fn join_within(threads: Vec<JoinHandle<bool>>, deadline: Duration) -> bool {
     let (done, all_done) = mpsc::channel();
     thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! What the server counts. Each worker counts for itself; whoever asks adds the workers up.
+//! Counters of the server. Each worker has its own, and a reader adds them up.
 
 mod counter;
 mod durations;
@@ -11,7 +11,7 @@ use rocknet_proto::status::Status;
 pub use self::counter::Counter;
 pub use self::durations::{Durations, Histogram};
 
-/// What one worker counts.
+/// Counters of one worker.
 #[derive(Debug, Default)]
 pub struct WorkerCounters {
     pub connections_total: Counter,
@@ -22,14 +22,15 @@ pub struct WorkerCounters {
     pub panics: Counter,
     pub tunnels_total: Counter,
     pub tunnels_closed: Counter,
-    /// By class: 1xx to 5xx.
+    /// Responses by class: 1xx to 5xx.
     pub responses: [Counter; 5],
-    /// How long responses took, by site.
+    /// Response durations by site.
     pub durations: Durations,
 }
 
 impl WorkerCounters {
     #[inline]
+    /// Counts a final response and the request that it belongs to.
     pub fn count_response(&self, status: Status) {
         self.requests.add(1);
         if let Some(counter) = self.responses.get((status.code() / 100).wrapping_sub(1) as usize) {
@@ -37,9 +38,9 @@ impl WorkerCounters {
         }
     }
 
-    /// Adds what a worker counted that has gone.
+    /// Adds the counters of a worker that has ended.
     fn merge(&self, ended: &WorkerCounters) {
-        // Taken apart, so that a counter that comes later is not forgotten here.
+        // Destructured, so that the compiler reports a new counter that is missing here.
         let WorkerCounters {
             connections_total,
             connections_closed,
@@ -67,8 +68,8 @@ impl WorkerCounters {
     }
 }
 
-/// The counters of all workers that ever ran, so that totals do not fall when a worker is restarted or its listener
-/// goes. Those whose worker has gone are kept as one: every reload may bring new workers.
+/// The counters of all workers that ever ran, so that totals do not fall when a worker or its listener ends. Counters
+/// of ended workers are merged, because every reload may start new workers.
 #[derive(Debug, Default)]
 pub struct Metrics(Mutex<Workers>);
 
@@ -79,6 +80,7 @@ struct Workers {
 }
 
 impl Metrics {
+    /// Returns the counters of a new worker.
     pub fn register(&self) -> Arc<WorkerCounters> {
         let counters = Arc::new(WorkerCounters::default());
         let mut workers = self.lock();
@@ -94,13 +96,14 @@ impl Metrics {
         counters
     }
 
+    /// Returns the sum of a counter over all workers.
     pub fn sum(&self, which: impl Fn(&WorkerCounters) -> u64) -> u64 {
         let workers = self.lock();
         let live: u64 = workers.live.iter().map(|counters| which(counters)).sum();
         live + which(&workers.ended)
     }
 
-    /// How long responses took since the start, by the name of their site.
+    /// Returns the response durations since the start, by name of the site.
     pub fn durations(&self) -> HashMap<Box<str>, Histogram> {
         let mut sums = HashMap::new();
         let workers = self.lock();

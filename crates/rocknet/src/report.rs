@@ -1,4 +1,4 @@
-//! What a running server tells of itself: numbers for `status`, places for `sites`.
+//! Reports about a running server: counters for `status`, and URLs for `sites`.
 
 use std::io;
 use std::net::IpAddr;
@@ -16,14 +16,15 @@ use crate::metrics::{Metrics, WorkerCounters};
 use crate::site::Site;
 use crate::snapshot::Snapshot;
 
-/// An address as it was asked for, as it is bound, and the workers that serve it.
+/// A configured address, the bound address, and the number of workers that serve it.
 pub type BoundListener = (Address, Address, usize);
 
-/// Everything but what the server itself keeps count of: reloads and the log.
+/// Returns the state and counters of a server, except those that the server itself holds: reloads and log drops.
 pub fn status(snapshot: &Snapshot, bound: &[BoundListener], metrics: &Metrics, cache: &CacheStatus) -> Status {
     let sum = |which: fn(&WorkerCounters) -> u64| metrics.sum(which);
     let class = |class: usize| metrics.sum(|worker| worker.responses[class - 1].get());
-    // Opened is read after closed, and closing follows opening: the difference is never below nothing.
+    // `opened` is read after `closed`, and a connection is counted as open before it closes: the difference is never
+    // negative.
     let closed = sum(|worker| worker.connections_closed.get());
     let opened = sum(|worker| worker.connections_total.get());
     let tunnels_closed = sum(|worker| worker.tunnels_closed.get());
@@ -69,10 +70,10 @@ pub fn status(snapshot: &Snapshot, bound: &[BoundListener], metrics: &Metrics, c
     }
 }
 
-/// Most sites whose durations are reported: `status` is a glance, and a server may have ten thousand sites.
+/// Maximum number of sites with durations: `status` is a short overview, and a server may have ten thousand sites.
 const MAX_TIMED_SITES: usize = 32;
 
-/// How long responses took, for the sites that were asked for most.
+/// Returns the response durations of the sites with the most responses.
 fn durations(snapshot: &Snapshot, metrics: &Metrics) -> Vec<SiteDurations> {
     let sums = metrics.durations();
     let counted = |site: &Site| {
@@ -90,7 +91,7 @@ fn durations(snapshot: &Snapshot, metrics: &Metrics) -> Vec<SiteDurations> {
     sites
 }
 
-/// Every site, in the order of their names.
+/// Returns a summary of every site, in the order of names.
 pub fn sites(snapshot: &Snapshot, bound: &[BoundListener]) -> Vec<SiteSummary> {
     let folders = snapshot.missing_folders(MAX_FOLDERS_CHECKED);
     let summary = |(site, built): (&model::Site, &Site)| SiteSummary {
@@ -105,7 +106,7 @@ pub fn sites(snapshot: &Snapshot, bound: &[BoundListener]) -> Vec<SiteSummary> {
     sites.map(summary).collect()
 }
 
-/// What answers where no route says otherwise.
+/// Returns the kind of handler at the root of a site.
 fn kind(built: &Site) -> SiteKind {
     let root = &built.routes(true).root;
     match root.entry.kind {
@@ -114,7 +115,7 @@ fn kind(built: &Site) -> SiteKind {
     }
 }
 
-/// What keeps a site from being served as it is configured.
+/// Returns the reason why a site is not served as configured, if there is one.
 fn site_fault(site: &model::Site, built: &Site, folders: &[(&str, &Path, io::Error)]) -> Option<String> {
     if let Some(error) = built.secure.as_ref().and_then(SecureSite::error) {
         let is_unavailable = built.secure.as_ref().is_some_and(SecureSite::is_unavailable);
@@ -132,12 +133,13 @@ fn site_fault(site: &model::Site, built: &Site, folders: &[(&str, &Path, io::Err
     is_idle.then(|| "it serves nothing: write root = \"FOLDER\" below it".to_owned())
 }
 
-/// Sites up to which every folder is tried: each takes a look at the disk and a descriptor, and start-up is to take a blink.
+/// Maximum number of sites whose folders are opened for a check. Each takes a descriptor and a disk access, and the
+/// start must be fast.
 pub const MAX_FOLDERS_CHECKED: usize = 256;
 
-/// A URL for each of the first `limit` sites, for a client that has reached the listener `asked` by `port`.
+/// Returns a URL for each of the first `limit` sites, for a client that reached the listener `configured` at `port`.
 pub fn first_urls(snapshot: &Snapshot, configured: &Address, port: u16, limit: usize) -> Vec<String> {
-    // Where the kernel has chosen the port, the client knows it.
+    // If the kernel chose the port, the client knows it.
     let bound: Vec<BoundListener> = match configured {
         Address::Tcp { ip, .. } => vec![(configured.clone(), Address::Tcp { ip: *ip, port }, 0)],
         Address::Unix(_) => Vec::new(),
@@ -150,7 +152,7 @@ pub fn first_urls(snapshot: &Snapshot, configured: &Address, port: u16, limit: u
     snapshot.config.sites.iter().take(limit).filter_map(first).collect()
 }
 
-/// Where a browser finds a site: by each of its names at each of its ports, as they are written.
+/// Returns the URLs of a site: each of its names at each of its ports, in configuration order.
 fn urls(site: &model::Site, bound: &[BoundListener]) -> Vec<String> {
     let mut urls = Vec::new();
     let sockets = site.listen.iter().filter(|listen| matches!(listen, Listen::Unix(_)));
@@ -180,7 +182,7 @@ fn urls(site: &model::Site, bound: &[BoundListener]) -> Vec<String> {
     urls
 }
 
-/// The port that the kernel chose for port 0.
+/// Returns the port that the kernel chose for port 0.
 fn kernel_port(ip: Option<IpAddr>, bound: &[BoundListener]) -> u16 {
     let configured = Address::Tcp { ip, port: 0 };
     bound
@@ -190,7 +192,7 @@ fn kernel_port(ip: Option<IpAddr>, bound: &[BoundListener]) -> u16 {
         .unwrap_or_default()
 }
 
-/// How this machine is called from itself.
+/// Returns the host by which a local client reaches `address`.
 fn host_name(address: Option<IpAddr>) -> String {
     match address {
         Some(IpAddr::V6(ip)) if !ip.is_unspecified() => format!("[{ip}]"),

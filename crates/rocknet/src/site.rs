@@ -1,4 +1,4 @@
-//! A site made ready: its routes, each with the endpoint that answers there.
+//! A prepared site: its routes, each with its endpoint.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -18,40 +18,46 @@ use crate::registries::Registries;
 use crate::route::{ServerSettings, SiteLabel};
 use crate::routing::{MatchKind, RouteTrie, Rules};
 
+/// A prepared site.
 pub struct Site {
+    /// Name of the site in the configuration.
     pub name: String,
-    /// Its certificates and whom it trusts; `None`: in the clear.
+    /// Certificates and TLS policy; `None` without TLS.
     pub secure: Option<SecureSite>,
-    /// The port that requests in the clear are sent to, under https://.
+    /// Port of the HTTPS URLs to which plain-HTTP requests are redirected.
     pub redirect: Option<u16>,
-    /// What requests meet before they are looked up; `None`: nothing.
+    /// Rules applied to requests before their route is looked up.
     pub rules: Option<Rules>,
     routes: SiteRoutes,
-    /// The same for visitors in the clear, where those under TLS are told what counts under TLS alone.
+    /// Endpoints for connections without TLS, if TLS responses carry `Strict-Transport-Security`.
     cleartext_routes: Option<SiteRoutes>,
+    /// Access log of the site.
     pub access: Option<SinkId>,
 }
 
-/// The endpoints of a site by path.
+/// The endpoints of a site by path, for connections with or without TLS.
 pub struct SiteRoutes {
-    /// Answers where no route says otherwise.
+    /// Endpoint of paths without a route of their own.
     pub root: Arc<Endpoint>,
     trie: RouteTrie<Arc<Endpoint>>,
 }
 
-/// Everything that sites are made of besides their own part of the configuration.
+/// Everything besides its own settings that a site is built from.
 pub struct SiteContext<'a> {
+    /// The whole configuration.
     pub config: &'a model::Config,
+    /// Settings of the server that handlers use.
     pub server: &'a Arc<ServerSettings>,
+    /// Registries of the server.
     pub registries: &'a Registries,
 }
 
 impl Site {
-    /// Makes a site ready.
+    /// Prepares a site.
     ///
     /// # Errors
     ///
-    /// The message names the site and tells the operator what cannot be used.
+    /// The message names the site and the setting that cannot be used.
     pub fn new(
         site: &model::Site,
         context: &SiteContext<'_>,
@@ -77,6 +83,10 @@ impl Site {
     }
 
     /// Puts a handler of the embedding program at a route.
+    ///
+    /// # Errors
+    ///
+    /// The message names the site and the pattern or setting that cannot be used.
     pub fn mount(
         &mut self,
         site: &model::Site,
@@ -108,7 +118,7 @@ impl Site {
         Ok(())
     }
 
-    /// Whether anything of the site answers requests with something other than 404.
+    /// Returns true if any path of the site has a response other than 404.
     pub fn serves(&self) -> bool {
         self.rules.is_some() || self.endpoints().any(|endpoint| endpoint.serves())
     }
@@ -118,7 +128,7 @@ impl Site {
         self.routes.root.route.is_unguarded
     }
 
-    /// What applies to visitors under TLS, or to those in the clear.
+    /// Returns the endpoints for connections with TLS (`is_secure`) or without.
     pub fn routes(&self, is_secure: bool) -> &SiteRoutes {
         self.cleartext_routes
             .as_ref()
@@ -126,6 +136,7 @@ impl Site {
             .unwrap_or(&self.routes)
     }
 
+    /// Returns all endpoints, those with TLS and those without.
     pub fn endpoints(&self) -> impl Iterator<Item = &Arc<Endpoint>> {
         self.cleartext_routes
             .iter()
@@ -135,7 +146,7 @@ impl Site {
 }
 
 impl SiteContext<'_> {
-    /// The site in the words of log lines.
+    /// Returns the label of the site in log lines.
     fn label(&self, site: &model::Site) -> SiteLabel {
         SiteLabel {
             site: site.name.as_str().into(),
@@ -183,16 +194,16 @@ impl SiteRoutes {
         self.trie.find(path).map_or(&self.root, |(endpoint, _)| endpoint)
     }
 
-    /// Returns the endpoint at the path of a file of `tree`, if it is not that of the tree. The same path in another folder is
-    /// another file.
+    /// Returns the endpoint at the path of a file of `tree`, unless it is the endpoint of the tree. The same path in
+    /// another folder is a different file.
     pub fn endpoint_of_file(&self, tree: &Arc<Tree>, file: &str) -> Option<&Arc<Endpoint>> {
         let own = self.endpoint(file);
         let is_elsewhere = |own: &Arc<Tree>| Arc::ptr_eq(own, tree) || own.folder() != tree.folder();
         (!own.tree.as_ref().is_some_and(is_elsewhere)).then_some(own)
     }
 
-    /// Returns the endpoint that a route has for the path with a slash at its end, or without it, because many applications take
-    /// both for one. `None` for a path that a route names itself.
+    /// Returns the endpoint of a route for the path with its final slash added or removed, because many applications
+    /// treat both as one path. `None` for a path that a route names itself.
     pub fn endpoint_with_other_slash(&self, path: &str) -> Option<&Arc<Endpoint>> {
         let other = match path.strip_suffix('/') {
             Some(without) => Cow::Borrowed(without),
@@ -215,20 +226,21 @@ impl SiteRoutes {
         is_named.then_some(endpoint)
     }
 
-    /// Whether a route is for this decoded path alone.
+    /// Returns true if a route matches exactly this decoded path.
     pub fn has_exact_route(&self, path: &str) -> bool {
         let found = self.trie.find(path);
         found.is_some_and(|(_, matched)| matched.kind == MatchKind::Exact)
     }
 
+    /// Returns all endpoints.
     pub fn endpoints(&self) -> impl Iterator<Item = &Arc<Endpoint>> {
         std::iter::once(&self.root).chain(self.trie.values())
     }
 }
 
-/// The fields that the configuration adds to responses. Under TLS, browsers are told to come by https:// alone unless the
-/// configuration says something itself. In the clear, where anybody could have put it into the response, it must not be said
-/// (RFC 6797 §7.2).
+/// Returns the header fields that the configuration adds to responses. Responses over TLS carry
+/// `Strict-Transport-Security`, unless the configuration sets that field itself. Responses without TLS must not carry
+/// it, because an attacker could have added it (RFC 6797 §7.2).
 fn headers(settings: &model::Settings, tls: Option<&model::SiteTls>) -> BTreeMap<String, String> {
     let mut headers = settings.headers.clone();
     if let Some(tls) = tls
@@ -246,7 +258,7 @@ fn headers(settings: &model::Settings, tls: Option<&model::SiteTls>) -> BTreeMap
 
 const STRICT_TRANSPORT_SECURITY: &str = "Strict-Transport-Security";
 
-/// The port of the site's first listener under TLS, the web's own before all others.
+/// Returns the port for redirects to HTTPS: 443 if the site listens on it, otherwise its first TLS port.
 fn redirect(site: &model::Site) -> Option<u16> {
     let ports = site.secure.iter().filter_map(|listen| match listen {
         model::Listen::Tcp { port, .. } if *port != 0 => Some(*port),
@@ -256,5 +268,5 @@ fn redirect(site: &model::Site) -> Option<u16> {
     ports.min_by_key(|port| *port != HTTPS_PORT).filter(|_| wanted)
 }
 
-/// The port that a browser takes for https:// when none is named.
+/// Default port of `https` URLs.
 pub const HTTPS_PORT: u16 = 443;

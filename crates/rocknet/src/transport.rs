@@ -1,4 +1,4 @@
-//! From an accepted socket to a connection that speaks a protocol.
+//! Turns an accepted socket into a connection with a protocol.
 
 mod proxy_protocol;
 mod secure;
@@ -20,7 +20,11 @@ use crate::worker::{OpenConnection, Worker};
 
 pub use secure::PendingHandshake;
 
-/// Serves a socket for as long as it lasts.
+/// Starts serving an accepted socket.
+///
+/// # Errors
+///
+/// Fails if the socket is no longer connected.
 pub fn serve(worker: &Rc<Worker>, socket: OwnedFd, peer: PeerAddress) -> io::Result<()> {
     let client = match peer {
         PeerAddress::Ip(address) => Client::Ip {
@@ -50,7 +54,7 @@ pub fn serve(worker: &Rc<Worker>, socket: OwnedFd, peer: PeerAddress) -> io::Res
     Ok(())
 }
 
-/// Serves a connection whose client is known. `open`: the one count of it.
+/// Starts serving a connection whose client is known. `open` counts the connection once.
 fn begin(open: OpenConnection, link: Stream, client: Client, local: Option<IpAddr>) {
     let view = open.worker().config();
     if view.is_secure {

@@ -1,5 +1,5 @@
-//! A worker: one thread, one event loop, one listening port. It shares nothing that changes with other workers but
-//! counters.
+//! A worker: one thread with one event loop, which serves one listening address. Of the state that changes, workers
+//! share only counters.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::net::IpAddr;
@@ -33,72 +33,74 @@ use crate::services::Services;
 use crate::snapshot::{ListenerSites, Snapshot};
 use crate::spool;
 
-/// Bytes received at once. Larger than a send window on loopback fills, so that one read finds all that is there.
+/// Bytes received at once. Larger than a loopback connection sends in one window, so that one read takes everything.
 const INPUT_SIZE: usize = 64 * 1024;
-/// Room for answers rendered in one go; more is taken for a moment if it must be.
+/// Capacity of the output buffer between ticks. A larger response enlarges the buffer until the next tick.
 const OUTPUT_SIZE: usize = 64 * 1024;
 
-/// What all workers have in common.
+/// State that all workers of a server share.
 #[derive(Clone)]
 pub struct Shared {
-    /// What drives the sockets of every worker.
+    /// I/O back end of every worker.
     pub backend: Backend,
+    /// Threads for blocking work.
     pub pool: Pool,
     pub cache: Cache,
     pub logger: Logger,
     pub certificates: Arc<CertificateManager>,
-    /// Request bodies that are received whole.
+    /// Storage for request bodies that are received completely before they are passed on.
     pub spool: spool::Store,
-    /// Registries of the server.
+    /// Upstreams, applications, libraries and the other registries of the server.
     pub registries: Arc<Registries>,
 }
 
-/// What all connections of one worker have in common.
+/// State that all connections of one worker share.
 pub struct Worker {
     services: Rc<Services>,
     pub shared: Shared,
     pub counters: Arc<WorkerCounters>,
-    /// Times a share of the responses that are ready.
+    /// Measures the duration of a sample of the responses that need no wait.
     pub ready_time: ReadyLatency,
     pub buffers: RefCell<Buffers>,
-    /// The file cache as this worker sees it.
+    /// This worker's part of the file cache.
     pub files: Rc<WorkerCache>,
     pub log: RefCell<AccessWriter>,
-    /// What tunnels that carry much move it through.
+    /// Kernel pipes through which busy tunnels move data.
     pub pipes: Pipes,
     config: RefCell<Rc<WorkerConfig>>,
-    /// Some proxy in front is believed: the log has to ask whose each request is.
+    /// True if the configuration trusts a proxy, so that the access log has to determine the client of each request.
     pub trusts_proxies: Cell<bool>,
-    /// No new requests are taken: connections end when they have answered.
+    /// True once the worker is stopping: connections close after their response.
     stopping: Cell<bool>,
     connections: Cell<usize>,
-    /// Woken when a connection closes: whoever waits for room, or for the end.
+    /// Woken when a connection closes, because the accept loop waits for room or for the last connection.
     close_waker: RefCell<Option<Waker>>,
 }
 
-/// The configuration as this worker sees it.
+/// The configuration of one worker: the snapshot, and values derived from it for the worker's listening address.
 pub struct WorkerConfig {
+    /// Configuration of the whole server.
     pub snapshot: Arc<Snapshot>,
     hosts: HostTable<u32>,
-    /// Sites that answer on one address of the machine alone.
+    /// Sites that are served on a single address of the machine.
     by_ip: Vec<(IpAddr, HostTable<u32>)>,
-    /// The first of all that listen here.
+    /// First site of the listening address, in the order of names.
     first: Option<u32>,
-    /// Whether TLS is spoken here.
+    /// True if connections use TLS.
     pub is_secure: bool,
-    /// Whether requests have to be looked at before they are routed: whether they came the right way.
+    /// True if requests pass the preflight checks: HTTPS redirects, misdirected requests and ACME challenges.
     pub needs_preflight: bool,
     pub head_limits: HeadLimits,
-    /// Whether clients may speak HTTP/2 in the clear.
+    /// True if clients may use HTTP/2 without TLS, with prior knowledge.
     pub h2c: bool,
-    /// Whether they may ask for it in HTTP/1.1.
+    /// True if HTTP/1.1 clients may upgrade to HTTP/2 without TLS.
     pub h2c_upgrade: bool,
     pub ticks: Ticks,
-    /// How long responses took, by the number of their site: set when the site is first asked for something.
+    /// Response durations by index of the site, each set at the first request of its site.
     durations: Box<[OnceCell<Arc<Histogram>>]>,
 }
 
-/// The time limits in ticks of the wheel.
+/// Timeouts in ticks of the timer wheel.
 #[derive(Debug, Clone, Copy)]
 pub struct Ticks {
     pub header: u32,
@@ -109,28 +111,29 @@ pub struct Ticks {
     pub keep_alive: u32,
     pub age: u32,
     pub linger: u32,
+    /// Time that tunnels have to end by themselves when the server stops.
     pub tunnel_close_grace: u32,
 }
 
-/// What connections use while they are being served, one at a time: an idle connection has no buffer.
+/// Buffers that one connection at a time uses while it is served, so that an idle connection has none.
 pub struct Buffers {
     pub input: Box<[u8]>,
     pub output: SendQueue,
-    /// What a tunnel sends on.
+    /// Bytes that a tunnel forwards.
     pub tunnel_output: SendQueue,
     pub request: RequestIndex,
-    /// Where compressed heads are decoded.
+    /// Scratch space for decoded HPACK field sections.
     pub head: DecodedHead,
 }
 
-/// After the last answer, time for the client to take it before the connection is cut.
+/// Time after the last response for the client to read it before the connection is cut.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(2);
-/// A client that has ended its side may still listen, as `printf … | nc` does, or be gone: nobody can tell before
-/// something is sent to it. What is made for it gets so long, and no more.
+/// Timeout of a response for a client that has closed its sending side. The client may still read, as `printf … | nc`
+/// does, or it may be gone. The server cannot distinguish the two before it sends something.
 const HALF_CLOSED_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What part of the time for stopping tunnels have to come to their end by themselves; behind it they are closed in an
-/// orderly way, while there is still time for that.
+/// The share of the shutdown timeout in which tunnels may end by themselves is one divided by this. Afterwards the
+/// server closes them in an orderly way while there is still time for that.
 const TUNNEL_GRACE_DIVISOR: u32 = 2;
 
 impl Deref for Worker {
@@ -143,6 +146,7 @@ impl Deref for Worker {
 }
 
 impl Worker {
+    /// Makes the worker of the listening address `address`.
     pub fn new(
         address: Address,
         shared: Shared,
@@ -185,29 +189,30 @@ impl Worker {
         })
     }
 
+    /// Returns the configuration in use.
     pub fn config(&self) -> Rc<WorkerConfig> {
         Rc::clone(&self.config.borrow())
     }
 
-    /// What the worker lends to handlers.
+    /// Returns the services that handlers use.
     #[inline]
     pub fn services(&self) -> &Rc<Services> {
         &self.services
     }
 
-    /// Requests from now on are answered by `snapshot`.
+    /// Replaces the configuration for all requests from now on.
     pub fn swap(&self, snapshot: &Arc<Snapshot>) {
         *self.config.borrow_mut() = Rc::new(WorkerConfig::new(snapshot, &self.address, &self.wheel));
         self.trusts_proxies.set(trusts_proxies(snapshot));
         self.files.renew(snapshot.config.cache.memory, snapshot.generation);
     }
 
-    /// To be called on the worker's loop.
+    /// Starts stopping the worker. Must be called on the worker's event loop.
     pub fn stop(&self) {
         self.stopping.set(true);
         let wheel = Rc::clone(&self.wheel);
-        // Requests may lie in sockets whose events nobody has looked at yet. The loop looks before it goes on behind the
-        // yield, so that who seems idle then is idle.
+        // Sockets may hold requests whose readiness events have not been read yet. The event loop reads all events
+        // before it resumes this task, so a connection that seems idle afterwards is idle.
         spawn(async move {
             drain_events().await;
             wheel.wake_all();
@@ -223,20 +228,20 @@ impl Worker {
         self.connections.get()
     }
 
-    /// Wakes `waker` when the next connection closes.
+    /// Wakes `waker` when the next connection closes. A later call replaces the waker.
     pub fn on_close(&self, waker: &Waker) {
         *self.close_waker.borrow_mut() = Some(waker.clone());
     }
 
-    /// The last connection has gone: what this worker remembers will be too old when the next comes, and would keep
-    /// memory and open files that the cache has let go.
+    /// Releases memory and descriptors after the last connection has closed. Cached values would be stale before the
+    /// next connection, and they keep memory and open files alive that the shared cache has evicted.
     pub fn release_idle(&self) {
         self.shared.registries.backends.rest();
         self.services.release();
         self.pipes.close_idle();
     }
 
-    /// What is done once a tick while there are connections, and once more when the last has gone.
+    /// Does the periodic work: once per tick while there are connections, and once more after the last has closed.
     pub fn tick(&self) {
         self.clock.update();
         self.wheel.advance();
@@ -275,7 +280,7 @@ impl WorkerConfig {
                 answer: wheel.ticks(limits.answer_timeout),
                 half_closed: wheel.ticks(limits.answer_timeout.min(HALF_CLOSED_TIMEOUT)),
                 keep_alive: wheel.ticks(limits.keep_alive),
-                // Without keep-alive every connection is old enough at its first answer.
+                // Without keep-alive every connection has reached its maximum age at its first response.
                 age: if limits.keep_alive.is_zero() {
                     0
                 } else {
@@ -287,19 +292,19 @@ impl WorkerConfig {
         }
     }
 
-    /// Returns the bytes that a client must send of a request body in each window of its deadline, and the ticks of a window.
+    /// Returns the bytes of a request body that a client must send in each rate window, and the ticks of a window.
     pub fn receive_window(&self) -> (u64, u32) {
         let limits = &self.snapshot.config.limits;
         (bytes_in(limits.body_rate, limits.body_idle), self.ticks.body)
     }
 
-    /// Returns the bytes of responses that a client must take in each window of its deadline, and the ticks of a window.
+    /// Returns the bytes of responses that a client must receive in each rate window, and the ticks of a window.
     pub fn send_window(&self) -> (u64, u32) {
         let limits = &self.snapshot.config.limits;
         (bytes_in(limits.body_rate, limits.send_stall), self.ticks.send)
     }
 
-    /// Counts the duration of a response of a site, in microseconds.
+    /// Records the duration of a response of a site, in microseconds.
     #[inline]
     pub fn record_duration(&self, counters: &WorkerCounters, site: u32, duration_us: u64) {
         let Some(durations) = self.durations.get(site as usize) else {
@@ -309,12 +314,12 @@ impl WorkerConfig {
         durations.get_or_init(name).add(duration_us);
     }
 
-    /// Whether it matters on which address of the machine a connection came in.
+    /// Returns true if the site of a request depends on the address of the machine that the connection reached.
     pub fn has_address_sites(&self) -> bool {
         !self.by_ip.is_empty()
     }
 
-    /// The site that a handshake is for, and whether the name is one of its own.
+    /// Returns the site of a TLS server name (SNI), and true if the name is one of the site's own.
     pub fn site_of_server_name(&self, local: Option<IpAddr>, name: Option<&str>) -> Option<(u32, bool)> {
         let own = local.and_then(|local| self.by_ip.iter().find(|(ip, _)| *ip == local));
         let tables = own.map(|(_, hosts)| hosts).into_iter().chain([&self.hosts]);
@@ -325,7 +330,7 @@ impl WorkerConfig {
             .or_else(|| default().map(|site| (site, false)))
     }
 
-    /// The site that answers for an authority (`Host`, `:authority`), if any does.
+    /// Returns the site of an authority (`Host` or `:authority`), if there is one.
     #[inline]
     pub fn site(&self, local: Option<IpAddr>, authority: &[u8]) -> Option<u32> {
         if let Some(local) = local
@@ -337,8 +342,8 @@ impl WorkerConfig {
         find(&self.hosts, authority)
     }
 
-    /// The site that stands for requests that name none, or that nobody can read: the one that answers to every name,
-    /// or the first.
+    /// Returns the default site, for requests without a host or that cannot be parsed: the site for every name, or the
+    /// first.
     pub fn default_site(&self, local: Option<IpAddr>) -> Option<u32> {
         let own = self.by_ip.iter().find(|(ip, _)| Some(*ip) == local);
         own.and_then(|(_, hosts)| hosts.default_value())
@@ -351,8 +356,9 @@ fn trusts_proxies(snapshot: &Snapshot) -> bool {
     !snapshot.config.server.trusted_proxies.is_empty()
 }
 
-/// Under TLS, the site that is asked has to be one that the handshake was for. In the clear, a site may have its requests
-/// sent to https://, and anybody's challenge may be asked for while there are sites with certificates at all.
+/// Returns true if requests of a listener pass the preflight checks. Under TLS, the requested site must be one that the
+/// handshake was for. Without TLS, a site may redirect to HTTPS, and while any site has certificates, requests for ACME
+/// challenges of any site may arrive.
 fn needs_preflight(snapshot: &Snapshot, names: &ListenerSites) -> bool {
     names.secure || snapshot.sites.iter().any(|site| site.secure.is_some())
 }
@@ -369,7 +375,7 @@ fn find(hosts: &HostTable<u32>, authority: &[u8]) -> Option<u32> {
     }
 }
 
-/// Bytes that `rate` a second makes in `time`, which may be a fraction of a second.
+/// Returns the bytes that a rate of `rate` bytes per second makes in `time`, which may be a fraction of a second.
 fn bytes_in(rate: u64, time: Duration) -> u64 {
     u64::try_from(u128::from(rate) * time.as_millis() / 1000).unwrap_or(u64::MAX)
 }
@@ -383,7 +389,7 @@ fn head_limits(limits: &Limits) -> HeadLimits {
     }
 }
 
-/// Counts a tunnel as open for as long as it lives.
+/// Counts a tunnel as open until it is dropped.
 pub struct OpenTunnel(Rc<Worker>);
 
 impl OpenTunnel {
@@ -399,7 +405,7 @@ impl Drop for OpenTunnel {
     }
 }
 
-/// Counts a connection as open for as long as it lives.
+/// Counts a connection as open until it is dropped.
 pub struct OpenConnection(Rc<Worker>);
 
 impl OpenConnection {

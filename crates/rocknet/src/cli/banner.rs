@@ -1,4 +1,4 @@
-//! The start-up block: URLs with what they lead to, and how to stop.
+//! The start-up block: the URLs with their targets, and how to stop the server.
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -9,7 +9,7 @@ use rocknet_control::{SiteKind, SiteSummary};
 
 use super::search::resolved;
 
-/// The URLs and what they lead to, and the notes below them; plain text, or with colour.
+/// Renders the URLs with their targets, and the notes below them.
 pub fn start_block(sites: &[SiteSummary], notes: &[String], colour: bool) -> String {
     let paint = |style: &'static str| if colour { style } else { "" };
     let mut out = format!("{}RockNet{} {}\n\n", paint(BOLD), paint(OFF), env!("CARGO_PKG_VERSION"));
@@ -40,7 +40,7 @@ pub fn start_block(sites: &[SiteSummary], notes: &[String], colour: bool) -> Str
     out
 }
 
-/// A note with the URLs by which other machines reach the sites that listen on all addresses.
+/// Returns a note with the URLs for other machines, if a site listens on all addresses.
 pub fn other_machines(sites: &[SiteSummary], config: &Config, addresses: &[IpAddr]) -> Option<String> {
     let is_whole = |listen: &Listen| match listen {
         Listen::Tcp { address, .. } => address.is_none_or(|address| address.is_unspecified()),
@@ -67,17 +67,17 @@ pub fn other_machines(sites: &[SiteSummary], config: &Config, addresses: &[IpAdd
     Some(note)
 }
 
-/// How to lead the server, and to stop it.
+/// Returns the line about terminal commands and stopping.
 pub fn stop_hint(has_console: bool, has_file: bool) -> String {
     match (has_console, has_file) {
         (true, true) => "Type status, sites, reload, quit or help. Ctrl+C stops.\n".to_owned(),
-        // Without a file there is nothing to reload.
+        // Without a configuration file there is nothing to reload.
         (true, false) => "Type status, sites, quit or help. Ctrl+C stops.\n".to_owned(),
         (false, _) => format!("Ctrl+C stops, or: kill {}\n", std::process::id()),
     }
 }
 
-/// A line for each URL; what it leads to stands beside the first.
+/// Returns a line for each URL of a site; the first one has the target beside it.
 fn lines(site: &SiteSummary) -> Vec<(String, Option<String>)> {
     let target = match (&site.root, site.kind) {
         _ if site.fault.is_some() => format!("ERROR: {}", without_controls(site.fault.as_deref().unwrap_or_default())),
@@ -106,23 +106,23 @@ fn lines(site: &SiteSummary) -> Vec<(String, Option<String>)> {
     lines
 }
 
-/// Names of folders may hold anything; a terminal must not act on it.
+/// Replaces control characters of folder names, so that they cannot control the terminal.
 fn without_controls(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { '\u{fffd}' } else { c })
         .collect()
 }
 
-/// Sites shown: with more, the block would leave the screen, and `sites` lists them all.
+/// Maximum number of sites, so that the block fits on the screen. `sites` lists all.
 const MAX_SITES: usize = 16;
 
-/// URLs shown for a site, for the same reason.
+/// Maximum number of URLs of a site, for the same reason.
 const MAX_URLS: usize = 4;
 
-/// Addresses of the machine that are shown: more belong to bridges and containers.
+/// Maximum number of addresses of the machine: further ones mostly belong to bridges and containers.
 const MAX_ADDRESSES: usize = 8;
 
-/// How a site without a name is called where it listens on all addresses.
+/// Host of a site without a name that listens on all addresses.
 const LOCALHOST: &str = "//localhost";
 
 const BOLD: &str = "\x1b[1m";

@@ -1,4 +1,4 @@
-//! `rocknet check`: finds every mistake in a configuration, and acts on nothing.
+//! `rocknet check`: reports every error in a configuration, without applying it.
 
 use rocknet::certificates::ServerEnvironment;
 use rocknet::gateway::php;
@@ -51,7 +51,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A program that is not on this machine: it may be on the one that is to serve.
+/// Returns the finding for a missing program. It is a warning, because the program may exist on the target machine.
 fn missing(message: String) -> Finding {
     Finding {
         severity: Severity::Warning,

@@ -1,4 +1,4 @@
-//! `rocknet doctor`: looks at what a server needs here, and says what to do about what is missing.
+//! `rocknet doctor`: checks the requirements of a server on this machine, and says how to fix problems.
 
 mod accounts;
 mod verdict;
@@ -88,7 +88,7 @@ fn configuration(file: Option<&Path>, checks: &mut Vec<Check>) -> Option<Config>
     }
 }
 
-/// What keeps one site from being served, or from being trusted.
+/// Returns the check for a finding that keeps one site from being served or trusted.
 fn of_site(finding: &Finding) -> Check {
     let help = finding.help.as_deref().unwrap_or_default();
     let found = format!("{}; {help}", finding.message);
@@ -99,7 +99,7 @@ fn of_site(finding: &Finding) -> Check {
     }
 }
 
-/// Each address is bound for a moment: nothing else tells as surely whether it can be.
+/// Binds each address for a moment, because no other check is as reliable.
 fn ports(config: &Config, checks: &mut Vec<Check>) {
     let all: BTreeSet<&Listen> = config.sites.iter().flat_map(|site| &site.listen).collect();
     for listen in all.into_iter().take(MAX_PORTS) {
@@ -113,7 +113,7 @@ fn ports(config: &Config, checks: &mut Vec<Check>) {
         checks.push(match Listener::bind(&address, ListenOptions::default()) {
             Ok(_) => Check::good("port", format!("{address} can be bound")),
             Err(error) => match &error.kind {
-                // Most likely it is we who serve there.
+                // Most likely the port belongs to a running RockNet.
                 BindErrorKind::InUse(_) => Check::fair("port", error.to_string()),
                 _ => Check::bad("port", error.to_string()),
             },
@@ -162,7 +162,7 @@ fn backend(config: &Config) -> Check {
     }
 }
 
-/// The versions of PHP that RockNet is to start.
+/// Checks the versions of PHP that RockNet starts.
 fn own_php(config: &Config) -> Vec<Check> {
     if !php::is_wanted(config) {
         return Vec::new();
@@ -201,11 +201,11 @@ fn print_checks(checks: &[Check], json: bool) {
     print(out);
 }
 
-/// Findings about single sites that are shown: `rocknet check` shows all.
+/// Maximum number of findings about sites; `rocknet check` shows all.
 const MAX_SITES: usize = 64;
 
-/// Ports that are tried: who has more sees them at start.
+/// Maximum number of ports that are checked. The start reports the others.
 const MAX_PORTS: usize = 64;
 
-/// Fewer than a few thousand connections with their files need.
+/// Minimum descriptor limit for a few thousand connections with their files.
 const FEW_DESCRIPTORS: u64 = 8_192;

@@ -1,4 +1,4 @@
-//! Ends of a command: exit codes, and failures with what is printed of them.
+//! Outcomes of a command: exit codes and errors.
 
 use std::process::ExitCode;
 
@@ -11,9 +11,9 @@ use super::output::{print_error, print_report};
 pub enum ExitStatus {
     Success = 0,
     Failed = 1,
-    /// The command line cannot be read; the code is that of clap too.
+    /// The command line is invalid. clap uses the same code.
     Usage = 2,
-    /// `EX_CONFIG` of sysexits.h: another start does not help before the file is edited.
+    /// `EX_CONFIG` of sysexits.h: a restart fails again until the file is edited.
     Configuration = 78,
 }
 

@@ -1,4 +1,4 @@
-//! `rocknet explain`: which site and route answer a URL, what it leads to, and which line says so.
+//! `rocknet explain`: shows the site and route of a URL, the resulting response, and the configuration lines behind it.
 
 mod url;
 
@@ -53,13 +53,13 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A URL with the route that answers it.
+/// A URL with its site, its route and the resulting response.
 struct UrlAnalysis<'c> {
     found: Explanation<'c>,
     leads_to: String,
 }
 
-/// Finds the route of a URL, applies the rules of its site, and says what answers behind them.
+/// Finds the route of a URL and applies the rules of its site. Describes the response.
 fn analyse<'c>(config: &'c Config, url: &Url<'_>, file: &Path) -> Result<UrlAnalysis<'c>, Failure> {
     let decoded_path = decoded(url.path);
     let Some(found) = find(config, url, decoded_path.as_deref().unwrap_or("/")) else {
@@ -93,7 +93,7 @@ fn analyse<'c>(config: &'c Config, url: &Url<'_>, file: &Path) -> Result<UrlAnal
                 query,
                 ..*url
             };
-            // It is the same site: its name and port are the same.
+            // The site is the same, because host and port are the same.
             let Some(mut after) = find(config, &rewritten, decoded(path).as_deref().unwrap_or("/")) else {
                 return Ok(UrlAnalysis {
                     found,
@@ -104,7 +104,7 @@ fn analyse<'c>(config: &'c Config, url: &Url<'_>, file: &Path) -> Result<UrlAnal
                 "{}, as a rule rewrites it to {target}",
                 after_rules(&after, &rewritten)?
             );
-            // The rule itself matches the path that was asked for.
+            // The rule itself matches the requested path.
             let rules = found
                 .settings
                 .into_iter()
@@ -121,7 +121,7 @@ fn analyse<'c>(config: &'c Config, url: &Url<'_>, file: &Path) -> Result<UrlAnal
     Ok(UrlAnalysis { found, leads_to })
 }
 
-/// What is wrong with the certificates of a site.
+/// Returns the problems with the certificates of a site.
 fn certificate_problems(site: &Site) -> Vec<String> {
     let Some(tls) = &site.tls else { return Vec::new() };
     let mut problems = Vec::new();
@@ -148,14 +148,14 @@ fn certificate_problems(site: &Site) -> Vec<String> {
 fn decoded(path: &str) -> Result<String, PathError> {
     match SafePath::parse(path.as_bytes()) {
         Ok(path) => Ok(path.as_str().to_owned()),
-        // Such a path has no file, but it may have a route, a redirect and a fallback. Its colon, backslash or name of a
-        // device keeps it from being taken for a file here as in the server.
+        // A path like this has no file, but it may have a route, a redirect and a fallback. Its colon, backslash or
+        // device name keeps it from being resolved as a file, here as in the server.
         Err(PathError::Unmatchable) => SafePath::for_rules(path.as_bytes()),
         Err(error) => Err(error),
     }
 }
 
-/// Has the rules of a site look at a GET for the URL.
+/// Applies the rules of a site to a GET for the URL.
 fn apply_rules(site: &Site, url: &Url<'_>) -> Result<RuleOutcome, Failure> {
     let Some(rules) = Rules::new(&site.rules).map_err(|error| Failure::Failed(error.to_string()))? else {
         return Ok(RuleOutcome::Untouched);
@@ -174,7 +174,7 @@ fn apply_rules(site: &Site, url: &Url<'_>) -> Result<RuleOutcome, Failure> {
     Ok(rules.apply(&request.view(), is_secure))
 }
 
-/// Says what answers a URL that no rule answers.
+/// Describes the response to a URL that no rule answers.
 fn after_rules(found: &Explanation<'_>, url: &Url<'_>) -> Result<String, Failure> {
     let settings = found.route.map_or(&found.site.settings, |route| &route.settings);
     match decoded(url.path) {
@@ -190,7 +190,7 @@ fn find<'c>(config: &'c Config, url: &Url<'_>, path: &str) -> Option<Explanation
     if let Some(found) = explain::explain(config, &url.host, url.port, path) {
         return Some(found);
     }
-    // A site alone on its port answers to every name there.
+    // A site alone on its port serves every name there.
     let port = url.port?;
     let listens = |listen: &Listen| matches!(listen, Listen::Tcp { port: own, .. } if *own == port);
     let mut sites = config.sites.iter().filter(|site| site.listen.iter().any(listens));
@@ -205,9 +205,9 @@ fn find<'c>(config: &'c Config, url: &Url<'_>, path: &str) -> Option<Explanation
     })
 }
 
-/// What the server would answer, found by the very code that answers.
+/// Describes the response of the server, determined by the code that serves requests.
 fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result<String, Failure> {
-    // Finding the handler needs neither the code of the controller nor the rights of root.
+    // Finding the handler needs neither the library of the controller nor root privileges.
     let without = Settings {
         controller: None,
         user: None,
@@ -240,7 +240,7 @@ fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result<String, Fa
     };
     let location = |relative: &[u8]| {
         let relative = String::from_utf8_lossy(relative);
-        // The way to the folder is resolved, and below it nothing: a link there has to be seen as it is.
+        // Links are resolved in the path of the folder but not below it, so that a link there is visible.
         let folder = search::resolved(tree.folder());
         folder
             .join(&*relative)
@@ -280,7 +280,7 @@ fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result<String, Fa
     })
 }
 
-/// The endpoint of a route, outside of a server.
+/// Makes the endpoint of a route without a server.
 fn endpoint(settings: &Settings) -> Result<Endpoint, Box<dyn Error>> {
     let context = EndpointContext {
         label: &SiteLabel::default(),
@@ -294,7 +294,7 @@ fn endpoint(settings: &Settings) -> Result<Endpoint, Box<dyn Error>> {
     Endpoint::new(settings, settings.headers.clone(), &context)
 }
 
-/// Who runs a script.
+/// Describes the PHP that runs a script.
 fn runner(php: &Php) -> String {
     let Php::Managed { version, .. } = php else {
         return format!(", run by the php-fpm at {php}");
@@ -312,7 +312,7 @@ fn status(status: Status) -> String {
     format!("{} {}", status.code(), status.reason())
 }
 
-/// Columns: what, how it is, and the line that says so.
+/// Renders the result in three columns: key, value and configuration line.
 fn render(found: &Explanation<'_>, leads_to: &str, problems: &[String]) -> String {
     let line = |span: &SourceSpan| match span.line {
         0 => String::new(),
@@ -360,7 +360,7 @@ fn render(found: &Explanation<'_>, leads_to: &str, problems: &[String]) -> Strin
     out
 }
 
-/// Names and values hold what the file does; a terminal must not act on it.
+/// Replaces control characters of names and values, so that they cannot control the terminal.
 fn without_controls(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { '\u{fffd}' } else { c })
@@ -370,5 +370,5 @@ fn without_controls(text: &str) -> String {
 const LEADS_TO: &str = "leads to";
 const PROBLEM: &str = "problem";
 
-/// Widest column: one long value shall not push all lines off the screen.
+/// Maximum width of a column, so that one long value does not push all others off the screen.
 const MAX_COLUMN: usize = 60;

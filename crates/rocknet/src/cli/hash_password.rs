@@ -1,4 +1,4 @@
-//! `rocknet hash-password`: the hash of a password, for `auth` or an htpasswd file.
+//! `rocknet hash-password`: prints the hash of a password, for `auth` or an htpasswd file.
 
 use std::io::{self, Write};
 
@@ -13,8 +13,8 @@ use super::{Failure, print};
 
 /// Print the hash of a password, for `auth` or an htpasswd file
 ///
-/// At a terminal the password is typed twice and not shown. Otherwise it is one line of standard input. The hash is one of
-/// argon2id.
+/// At a terminal the password is typed twice and not shown. Otherwise it is one line of standard input. The hash is one
+/// of argon2id.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// Print NAME:HASH, a line of an htpasswd file
@@ -50,14 +50,14 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Asks on standard error, because standard output is for the hash alone.
+/// Prompts on standard error, because standard output is reserved for the hash.
 fn typed(prompt: &str) -> io::Result<Zeroizing<Vec<u8>>> {
     let mut output = io::stderr().lock();
     write!(output, "{prompt}").and_then(|()| output.flush())?;
     read_without_echo(MAX_PASSWORD_BYTES).map(Zeroizing::new)
 }
 
-/// Refuses what no client could send.
+/// Rejects passwords that clients cannot send.
 fn checked(password: &[u8]) -> Result<&str, Failure> {
     let refused = |why: &str| Err(Failure::Failed(format!("the password {why}")));
     match std::str::from_utf8(password) {

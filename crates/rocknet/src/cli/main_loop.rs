@@ -1,4 +1,4 @@
-//! The main loop of a server in the foreground: signals and typed commands until the server has stopped.
+//! The main loop of a server in the foreground: handles signals and typed commands until the server has stopped.
 
 use std::io;
 use std::thread;
@@ -17,9 +17,13 @@ use crate::console::{self, ConsoleLine};
 
 /// An event of the main loop.
 pub enum Event {
+    /// SIGHUP: read the configuration again.
     Reload,
+    /// SIGUSR1: reopen the log files.
     Reopen,
+    /// SIGTERM or SIGINT.
     Stop,
+    /// A typed line.
     Line(ConsoleLine),
     /// The server has stopped; true if no connection was cut.
     Stopped(bool),
@@ -54,7 +58,7 @@ impl MainLoop {
                     return Err(Failure::Reported(ExitStatus::Failed));
                 }
                 (Event::Reload, Some(_)) if self.terminal_has_gone() => {
-                    // What a closed window sends is SIGHUP too.
+                    // A closed terminal window sends SIGHUP too.
                     if let Some(server) = server.take() {
                         self.stop(server);
                     }
@@ -73,14 +77,14 @@ impl MainLoop {
                 }
                 (Event::Line(ConsoleLine::Command(command)), Some(server)) => print(console::render(command, server)),
                 (Event::Line(ConsoleLine::Unknown(unknown)), _) => print(format_args!("{unknown}\n")),
-                // Too late for anything else.
+                // The server is stopping already.
                 (_, None) => {}
             }
         }
         Ok(())
     }
 
-    /// Stops on a thread of its own, so that a second signal acts at once.
+    /// Stops on a separate thread, so that a second signal takes effect immediately.
     fn stop(&self, server: Server) {
         tracing::info!("stopping");
         if self.has_console {
@@ -89,11 +93,11 @@ impl MainLoop {
         let sender = self.sender.clone();
         let stop = move || {
             let clean = server.stop();
-            // The main thread waits for this, and for nothing else.
+            // The main thread waits only for this event.
             let _ = sender.blocking_send(Event::Stopped(clean));
         };
         if let Err(error) = thread::Builder::new().name("rn-stop".to_owned()).spawn(stop) {
-            // The server went with the closure: its threads end with the process.
+            // The closure owned the server and was dropped; its threads end with the process.
             print_error(format_args!("stopped at once: {error}"));
             let _ = self.sender.try_send(Event::Stopped(false));
         }
@@ -126,8 +130,8 @@ pub fn catch_signals(runtime: &Runtime, events: &Sender<Event>) -> io::Result<()
     Ok(())
 }
 
-/// Sends an event for each line that is typed. The thread that waits for the keyboard is left behind when the program ends,
-/// and its end does not end the program.
+/// Sends an event for each typed line. The thread may still wait for input when the program ends, and its own end does
+/// not end the program.
 pub fn read_commands(events: Sender<Event>) -> io::Result<()> {
     let read = move || {
         console::read(console::TerminalInput, |line| {
@@ -141,8 +145,8 @@ pub fn read_commands(events: Sender<Event>) -> io::Result<()> {
         .map(drop)
 }
 
-/// Events that wait while one is handled; further senders block.
+/// Maximum number of queued events; further senders block.
 pub const MAX_EVENTS: usize = 16;
 
-/// Stack of the console thread, which splits lines and compares words.
+/// Stack size in bytes of the console thread, which only splits lines and compares words.
 const CONSOLE_STACK: usize = 128 * 1024;

@@ -1,4 +1,4 @@
-//! `rocknet man`: the manual page, made from the same table that reads the command line.
+//! `rocknet man`: prints the manual page, generated from the definitions that parse the command line.
 
 use std::io;
 
@@ -15,9 +15,9 @@ pub struct Options {
     pub command: Option<String>,
 }
 
-/// `root`: the whole command line.
+/// Prints a page. `root` is the definition of the whole command line.
 pub fn run(options: &Options, mut root: clap::Command) -> Result<(), Failure> {
-    // Fills in what commands take over from RockNet itself.
+    // Fills in the arguments that commands inherit.
     root.build();
     let mut page = Vec::new();
     let rendered = match &options.command {
@@ -37,7 +37,7 @@ pub fn run(options: &Options, mut root: clap::Command) -> Result<(), Failure> {
 }
 
 fn whole(command: clap::Command, page: &mut Vec<u8>) -> io::Result<()> {
-    // What is said after the help has sections of its own here.
+    // The text after the help has its own sections here.
     let man = Man::new(command.after_help(None::<&str>));
     man.render_title(page)?;
     man.render_name_section(page)?;

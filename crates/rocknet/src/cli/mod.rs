@@ -65,7 +65,7 @@ mod tests {
         Arguments::command().debug_assert();
     }
 
-    /// Every text below a folder that people read, or that the program prints.
+    /// Collects the source and documentation files below a folder.
     fn texts(folder: &Path, all: &mut Vec<(PathBuf, String)>) {
         for entry in folder.read_dir().unwrap() {
             let path = entry.unwrap().path();

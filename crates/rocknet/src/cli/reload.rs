@@ -1,4 +1,4 @@
-//! Reading the configuration again: checked whole, then swapped, and told in the log and on the terminal.
+//! Reload: reads and checks the configuration, replaces it, and reports the result to the log and the terminal.
 
 use rocknet::certificates::ServerEnvironment;
 use rocknet::server::Server;
@@ -10,18 +10,20 @@ use rocknet_io::terminal::{StandardStream, is_terminal};
 use super::launch::ConfigSource;
 use super::{print_error, print_report, print_warning};
 
-/// What was settled at start and stays so until the next one.
+/// Settings that are fixed at start, until the next one.
 pub struct StartSettings {
     server: model::Server,
-    /// `user` was set, and the rights to become it were not there.
+    /// True if `user` is set but was ignored, because the process did not start as root.
     pub user_ignored: bool,
-    /// The same of `script_user`.
+    /// True if `script_user` is set but was ignored for the same reason.
     pub script_user_ignored: bool,
+    /// True if standard input was a terminal at start.
     pub at_terminal: bool,
 }
 
 impl StartSettings {
-    /// To be called before rights are given up: afterwards nothing tells whether there were any.
+    /// Records the settings. Must be called before privileges are dropped, because they cannot be determined
+    /// afterwards.
     pub fn new(config: &Config) -> StartSettings {
         StartSettings {
             server: config.server.clone(),
@@ -31,7 +33,7 @@ impl StartSettings {
         }
     }
 
-    /// Keys whose new value waits for a restart.
+    /// Returns the changed keys that take effect only after a restart.
     fn needs_restart(&self, new: &Config) -> Vec<&'static str> {
         let (old, now) = (&self.server, &new.server);
         [
@@ -48,7 +50,7 @@ impl StartSettings {
     }
 }
 
-/// Reads, checks and swaps. What went wrong is told here; what was done is given back.
+/// Reads, checks and replaces the configuration. Reports errors itself, and returns the message of a success.
 pub fn reload(server: &Server, source: &ConfigSource, start_settings: &StartSettings) -> Option<String> {
     let output = ReloadOutput::new(&server.snapshot().config);
     let file = match source {
@@ -108,7 +110,7 @@ pub fn reload(server: &Server, source: &ConfigSource, start_settings: &StartSett
     Some(done)
 }
 
-/// Findings as lines of the log.
+/// Writes findings to the log.
 pub fn log_findings(findings: &[Finding]) {
     for finding in findings {
         let Finding {
@@ -129,11 +131,11 @@ pub fn log_findings(findings: &[Finding]) {
     }
 }
 
-/// Who reads what: a person at the terminal gets the whole report, the log a line for each thing.
+/// Output of a reload: the terminal gets the whole report, and the log a line for each finding.
 struct ReloadOutput {
-    /// Somebody may be looking at standard error.
+    /// True if standard error is a terminal.
     is_terminal: bool,
-    /// The log goes there too: said twice is not said better.
+    /// True if the log goes to the same terminal, so that messages are not printed twice.
     shows_log: bool,
 }
 

@@ -1,4 +1,4 @@
-//! `rocknet run`: serves a configuration, or the default page where there is none.
+//! `rocknet run`: serves a configuration, or the default page if there is none.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,8 @@ pub struct Options {
     pub console: ConsoleOption,
 }
 
-/// What `rocknet` alone takes: as `rocknet run`, but without a bare FILE, which would take every mistyped command for one.
+/// The options of `rocknet` without a command: those of `rocknet run` without FILE, which would match every mistyped
+/// command.
 #[derive(Debug, clap::Args)]
 pub struct BareOptions {
     /// The configuration to serve
@@ -34,7 +35,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     run_file(options.file.named(), options.console.console)
 }
 
-/// `rocknet` without a command.
+/// Runs `rocknet` without a command.
 pub fn run_bare(options: &BareOptions) -> Result<(), Failure> {
     run_file(options.config.as_deref(), options.console.console)
 }

@@ -1,4 +1,4 @@
-//! Start of a server in the foreground: signals, rights, and the start-up block.
+//! Start of a server in the foreground: signals, privileges and the start-up block.
 
 use std::io;
 use std::path::PathBuf;
@@ -29,12 +29,13 @@ use super::reload::{self, StartSettings};
 use super::search::resolved;
 use super::{Failure, banner, print, print_report, print_warning, trust};
 
-/// The reason why the server did not start.
+/// Error of the start.
 pub enum NotStarted {
     Start(StartError),
     Io(io::Error),
 }
 
+/// A started server with its main loop.
 pub struct RunningServer {
     runtime: Runtime,
     events: Receiver<Event>,
@@ -45,14 +46,15 @@ pub struct RunningServer {
     has_console: bool,
 }
 
+/// Starts a server and serves until it is stopped.
 pub fn run(config: Config, options: LaunchOptions) -> Result<(), Failure> {
     start(config, options)?.serve()
 }
 
-/// Everything up to the moment from which requests are answered.
+/// Starts a server. Requests are served from the moment when this returns.
 pub fn start(config: Config, options: LaunchOptions) -> Result<RunningServer, NotStarted> {
-    // Signals are caught before there is anything that one of them could break. Neither this runtime nor its signals
-    // start a thread, so rights can still be given up.
+    // Signals are caught before there is any state that one could leave inconsistent. Neither this runtime nor its
+    // signal handling starts a thread, so privileges can still be dropped.
     let runtime = Builder::new_current_thread()
         .enable_io()
         .build()
@@ -61,7 +63,7 @@ pub fn start(config: Config, options: LaunchOptions) -> Result<RunningServer, No
     catch_signals(&runtime, &sender).map_err(NotStarted::Io)?;
 
     let start_settings = StartSettings::new(&config);
-    // `rocknet serve` shows a folder of whoever types it, which another account may not be able to read.
+    // `rocknet serve` serves a folder of the current user, which another account may not be able to read.
     let user = match options.source {
         ConfigSource::File(_) => accounts::server_account(&config),
         ConfigSource::ServedFolder | ConfigSource::DefaultPage => config.server.user.clone(),
@@ -117,7 +119,7 @@ impl RunningServer {
         };
         let registries = Arc::clone(server.registries());
         let served = runtime.block_on(main_loop.run(server, events));
-        // After a stop at once as well: what programs have started does not end with this process.
+        // Also after an immediate stop, because children of CGI programs do not end with this process.
         registries.programs.stop(Instant::now() + CGI_STOP_TIMEOUT);
         served
     }
@@ -137,7 +139,7 @@ impl RunningServer {
         };
         notes.extend(trust::hint(&self.server.snapshot().config, file));
         print(banner::start_block(sites, &notes, shows_colour(StandardStream::Output)));
-        // Where the error log is not this terminal, it must not be left without them.
+        // If the error log is not this terminal, it receives the warnings too.
         let to_log = self.server.snapshot().config.log.errors != LogTarget::Stderr;
         for warning in self.warnings() {
             if to_log {
@@ -158,7 +160,7 @@ impl RunningServer {
         print(banner::stop_hint(self.has_console, has_file));
     }
 
-    /// Returns what only the start can find out.
+    /// Returns the warnings that only the start can determine.
     fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         let snapshot = self.server.snapshot();
@@ -201,10 +203,10 @@ impl RunningServer {
     }
 }
 
-/// The state folder, which belongs to the account that the server becomes.
+/// The state folder, which is handed to the account that the server becomes.
 struct StateFolder {
     folder: PathBuf,
-    /// The configuration keeps certificates or PHP there. Without it a reload may, later.
+    /// True if the configuration stores certificates or PHP files there. If false, a reload may need it later.
     is_needed: bool,
 }
 
@@ -219,7 +221,7 @@ fn become_user(user: Option<&str>, state: &StateFolder, scripts: &accounts::Plan
     {
         return Err(format!("the state folder {}: {error}", state.folder.display()));
     }
-    // Also a helper that waits for scripts needs root's rights to begin with.
+    // The helper that starts scripts needs root privileges from the beginning.
     accounts::prepare(scripts, &user).map_err(|error| format!("scripts cannot run: {error}"))?;
     privileges::drop_to(&user).map_err(|error| error.to_string())
 }
@@ -241,7 +243,7 @@ fn open_browser(sites: &[SiteSummary]) {
         .stderr(Stdio::null())
         .spawn()
     {
-        // Waited for, so that it leaves no zombie behind.
+        // The process is awaited, so that it does not become a zombie.
         Ok(mut child) => drop(thread::Builder::new().spawn(move || child.wait())),
         Err(error) => print_warning(format_args!("the browser cannot be opened: {program}: {error}")),
     }
@@ -256,5 +258,5 @@ impl From<NotStarted> for Failure {
     }
 }
 
-/// For the processes of CGI programs to end once they are killed.
+/// Time for the processes of CGI programs to end after they have been killed.
 const CGI_STOP_TIMEOUT: Duration = Duration::from_secs(5);

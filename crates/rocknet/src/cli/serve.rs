@@ -58,7 +58,8 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     }
 }
 
-/// Runs what `plan` makes of the first free port from [`FIRST_PORT`] on, and of a word on why it is not that one.
+/// Starts the server that `launch` configures for the first free port from [`FIRST_PORT`] on. `launch` also receives a
+/// note if that is another port.
 pub fn on_next_free(launch: impl Fn(u16, Listen, Vec<String>) -> (Config, LaunchOptions)) -> Result<(), Failure> {
     let ip = Some(LOOPBACK);
     let mut races = 0;
@@ -79,7 +80,7 @@ pub fn on_next_free(launch: impl Fn(u16, Listen, Vec<String>) -> (Config, Launch
         let (config, launch) = launch(port, Listen::Tcp { address: ip, port }, notes);
         match running::start(config, launch) {
             Ok(running) => return running.serve(),
-            // Somebody else took it between our two looks.
+            // Another process took the port between the search and the start.
             Err(NotStarted::Start(StartError::Bind(error)))
                 if matches!(error.kind, BindErrorKind::InUse(_)) && races < MAX_RACES =>
             {
@@ -90,7 +91,7 @@ pub fn on_next_free(launch: impl Fn(u16, Listen, Vec<String>) -> (Config, Launch
     }
 }
 
-/// Made whole, so that what is shown is what is served, whatever `..` and links were on the way.
+/// Returns the canonical path, so that the displayed folder is the served one even if the argument has `..` or links.
 fn folder(path: &Path) -> Result<PathBuf, Failure> {
     let cannot = |why: &dyn std::fmt::Display| Failure::Failed(format!("cannot serve {}: {why}", path.display()));
     let whole = path.canonicalize().map_err(|error| cannot(&error))?;
@@ -101,7 +102,7 @@ fn folder(path: &Path) -> Result<PathBuf, Failure> {
     }
 }
 
-/// Whether its files are scripts: one that is meant for PHP has some at its top.
+/// Returns true if the folder has PHP scripts at its top level.
 fn contains_php(directory: &Path) -> bool {
     let entries = directory.read_dir().into_iter().flatten().flatten();
     entries.take(MAX_ENTRIES_CHECKED).any(|entry| {
@@ -121,10 +122,11 @@ fn run_php(config: &mut Config) {
     }
 }
 
-/// Names of a folder that are looked at for scripts: nobody keeps more files beside them.
+/// Maximum number of directory entries that are checked for scripts.
 const MAX_ENTRIES_CHECKED: usize = 10_000;
 
-/// A port alone is this machine's own: showing work in progress to the network is for those who say so.
+/// Parses a listening address. A port alone means the loopback address, because work in progress must not be visible in
+/// the network unless the user requests it.
 fn listen(written: &str) -> Result<Listen, String> {
     let port = |text: &str| {
         text.bytes()
@@ -161,13 +163,13 @@ fn listen(written: &str) -> Result<Listen, String> {
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-/// Where development servers are looked for; a plain user may open it.
+/// First port that is tried. Unprivileged users may bind it.
 const FIRST_PORT: u16 = 8080;
 
-/// Ports that are tried: whoever has a hundred servers running means to choose the port.
+/// Maximum number of ports tried. A user with a hundred servers will choose the port.
 const MAX_PORTS_TRIED: u16 = 100;
 
-/// Times that somebody else may be quicker, before we believe that something is wrong.
+/// Maximum number of lost races for a port before the start fails.
 const MAX_RACES: usize = 8;
 
 #[cfg(test)]

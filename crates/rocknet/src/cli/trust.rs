@@ -1,5 +1,5 @@
-//! `rocknet trust` and `rocknet untrust`: puts the local CA into the stores of the system and the browsers, or takes it
-//! out, then looks in each whether it is trusted.
+//! `rocknet trust` and `rocknet untrust`: install the local CA in the trust stores of the system and the browsers, or
+//! remove it, then check each store.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -17,8 +17,8 @@ use super::{ExitStatus, Failure, print, search};
 
 /// Let this system and its browsers trust the local CA
 ///
-/// Sites with `tls = "local"` get their certificates from a CA of this machine. Until it is trusted, browsers warn. It can
-/// vouch for private names alone: localhost, *.test, *.internal, *.local, private addresses.
+/// Sites with `tls = "local"` get their certificates from a CA of this machine. Until it is trusted, browsers warn. It
+/// can vouch for private names alone: localhost, *.test, *.internal, *.local, private addresses.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     #[command(flatten)]
@@ -26,8 +26,8 @@ pub struct Options {
     /// Change nothing, and say for each store whether it trusts
     #[arg(long)]
     pub look: bool,
-    /// Trust the CA for any name too, which signs for public names on this machine. Whoever takes its key can pose as any
-    /// site
+    /// Trust the CA for any name too, which signs for public names on this machine. Whoever takes its key can pose as
+    /// any site
     #[arg(long)]
     pub dangerous_any_name: bool,
 }
@@ -52,7 +52,7 @@ pub struct StoreOptions {
     pub json: bool,
 }
 
-/// What is to be done to each store.
+/// Action on each store.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum TrustAction {
     Install,
@@ -60,13 +60,13 @@ enum TrustAction {
     Inspect,
 }
 
-/// A store after the deed.
+/// State of a store after the action.
 struct StoreResult {
     reader: &'static str,
     path: PathBuf,
     root: String,
     found: TrustState,
-    /// Why the deed was not done.
+    /// Error of the action.
     trouble: Option<String>,
 }
 
@@ -103,7 +103,7 @@ pub fn run_untrust(options: &UntrustOptions) -> Result<(), Failure> {
     }
 }
 
-/// The state folder of the configuration that is named or found, else that of this user.
+/// Returns the state folder of the named or found configuration, or else that of the current user.
 pub fn state_folder(config: Option<&Path>) -> Result<PathBuf, Failure> {
     match config.map(Path::to_path_buf).or_else(search::find) {
         Some(file) => {
@@ -114,7 +114,7 @@ pub fn state_folder(config: Option<&Path>) -> Result<PathBuf, Failure> {
     }
 }
 
-/// The CAs of a state folder. Trusting makes the one that is missing; looking and removing leave the folder as it is.
+/// Returns the CAs of a state folder. With `make` a missing one is created; otherwise the folder stays unchanged.
 fn roots(state: &Path, kinds: &[CaKind], make: bool) -> Result<Vec<RootCertificate>, Failure> {
     let folder = FileStorage::new(state);
     let mut roots = Vec::new();
@@ -170,8 +170,8 @@ fn apply(store: &dyn TrustStore, root: &RootCertificate, action: TrustAction) ->
     }
 }
 
-/// A hint for start-up where browsers will warn: a site has a certificate of the local CA, and this system does not trust
-/// it. `file` is the configuration, if there is one.
+/// Returns a hint for the start-up block if browsers will warn: a site has a certificate of the local CA, and this
+/// system does not trust that CA. `file` is the configuration, if there is one.
 pub fn hint(config: &Config, file: Option<&Path>) -> Option<String> {
     let is_signed_here = |site: &&Site| match site.tls.as_ref().map(|tls| &tls.source) {
         Some(CertificateSource::Local) => true,
@@ -193,8 +193,8 @@ pub fn hint(config: &Config, file: Option<&Path>) -> Option<String> {
     })
 }
 
-/// Whether the store of this system trusts the local CA: not, where it has none that is known; `None` if there is no CA yet
-/// or the store cannot be read. Reads two files and runs no program, so that start-up may ask.
+/// Returns true if the system's store trusts the local CA, and false if the system has no known store. `None` if there
+/// is no CA yet or the store cannot be read. It reads two files and runs no program, so the start may call it.
 fn is_trusted_by_system(state: &Path) -> Option<bool> {
     let root = roots(state, &[CaKind::Private], false).ok()?.pop()?;
     match system_store(&Tools::of_process()).map(|store| store.state(&root)) {
@@ -204,7 +204,7 @@ fn is_trusted_by_system(state: &Path) -> Option<bool> {
     }
 }
 
-/// Whether each store of this person trusts the local CA, without changing anything: for `rocknet doctor`.
+/// Returns the state of each store of the current user, without changing anything: for `rocknet doctor`.
 pub fn inspect(state: &Path) -> Result<Option<Vec<(String, TrustState)>>, Failure> {
     let roots = roots(state, &[CaKind::Private], false)?;
     if roots.is_empty() {

@@ -1,4 +1,4 @@
-//! The handlers. Each has a file or folder here, implements [`Handler`], and is registered in `handlers.rs`.
+//! The built-in handlers. Each implements [`Handler`] in its own file or folder and is registered in `handlers.rs`.
 
 pub mod controller;
 pub mod not_found;

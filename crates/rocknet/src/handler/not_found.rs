@@ -1,4 +1,4 @@
-//! The handler of routes that serve nothing.
+//! The handler of routes that serve nothing: it responds with 404.
 
 use std::future::ready;
 
@@ -9,7 +9,7 @@ use crate::fixed;
 use crate::handler::{ExchangeRef, Handler, HandlerFuture};
 use crate::response::Response;
 
-/// Answers every request with 404.
+/// Responds to every request with 404.
 pub struct NotFound;
 
 impl Handler for NotFound {

@@ -1,4 +1,4 @@
-//! PendingHandshake a connection under TLS: the greeting, the choice of a site, the handshake, and then a protocol.
+//! Opens a TLS connection: reads the ClientHello, selects the site, performs the handshake and starts the protocol.
 
 use std::future::poll_fn;
 use std::io;
@@ -26,15 +26,16 @@ use crate::protocol::{h1, h2};
 use crate::site::Site;
 use crate::worker::{OpenConnection, Worker};
 
-/// RFC 8446 §6.2: the server does not know that name, or has nothing to show for it.
+/// Alert for a server name that is unknown or has no certificate (RFC 8446 §6.2).
 const UNRECOGNIZED_NAME: u8 = 112;
-/// RFC 8446 §6: what came was no handshake.
+/// Alert for data that is not a handshake (RFC 8446 §6).
 const UNEXPECTED_MESSAGE: u8 = 10;
-/// Longest method that a request in the clear may begin with, to be answered in the clear.
+/// Maximum length of the method of a plain-HTTP request, which gets a plain-HTTP response.
 const MAX_METHOD_LENGTH: usize = 20;
-/// After an alert, or an answer in the clear, at most so many bytes are read and discarded before the connection is closed.
+/// Maximum number of bytes that are read and discarded after an alert or a plain-HTTP response.
 const MAX_LINGER_BYTES: usize = 1 << 20;
-/// A connection whose handshake is not over.
+
+/// A connection whose handshake is not complete.
 pub struct PendingHandshake<L> {
     acceptor: ClientHelloAcceptor<L>,
     open: OpenConnection,
@@ -43,12 +44,12 @@ pub struct PendingHandshake<L> {
     local: Option<IpAddr>,
 }
 
-/// What was chosen for a client.
+/// The TLS configuration selected for a client.
 struct SelectedConfig {
     settings: Arc<ServerConfig>,
-    /// `None`: it came for the answer to a challenge.
+    /// `None` for an ACME challenge, which needs only the handshake.
     policy: Option<Arc<TlsPolicy>>,
-    /// What the client calls the server.
+    /// Server name that the client sent (SNI).
     name: Option<Box<str>>,
 }
 
@@ -56,7 +57,7 @@ impl<L: Link + Unpin + 'static> PendingHandshake<L> {
     pub fn new(open: OpenConnection, link: L, client: Client, local: Option<IpAddr>) -> PendingHandshake<L> {
         let worker = open.worker();
         let deadline = worker.wheel.deadline();
-        // Hard, however many bytes trickle in: as the time for a head is.
+        // A fixed deadline, which received bytes do not extend, as for a request head.
         deadline.set(worker.config().ticks.header);
         PendingHandshake {
             acceptor: ClientHelloAcceptor::new(link, worker.tls_buffers()),
@@ -67,7 +68,7 @@ impl<L: Link + Unpin + 'static> PendingHandshake<L> {
         }
     }
 
-    /// Until a protocol takes over, or the connection ends.
+    /// Runs until a protocol takes over or the connection ends.
     pub async fn run(self) {
         let client = self.client;
         if let Err(error) = self.perform().await {
@@ -81,8 +82,8 @@ impl<L: Link + Unpin + 'static> PendingHandshake<L> {
             Ok(Some(selected)) => selected,
             Ok(None) => return self.reject_plain_http().await,
             Err(error) => {
-                // The alert has been sent. Nobody waits for a client that has sent nothing: nothing of it is unread, so that
-                // closing does not reset the connection.
+                // The alert has been sent. A client that has sent nothing is not waited for: no byte of it is unread,
+                // so closing does not reset the connection.
                 if !self.acceptor.has_received_nothing() {
                     let (mut link, _) = self.acceptor.into_parts();
                     linger(&worker, &mut link, &self.deadline).await;
@@ -112,18 +113,18 @@ impl<L: Link + Unpin + 'static> PendingHandshake<L> {
                 let secure = Rc::new(Handshake::new(policy, &tls.negotiated(), selected.name));
                 serve(open, tls, client, local, secure);
             }
-            // It has seen what it came for.
+            // An ACME challenge ends with the handshake, which carried the certificate.
             None => tls.finish(),
         }
         Ok(())
     }
 
-    /// Receives the ClientHello and waits until its handshake may begin; returns the configuration for it, or `None` where it
-    /// is a request in the clear. Before an error is returned, an alert was sent, unless the link has failed.
+    /// Receives the ClientHello and waits for the permit to start the handshake. Returns the configuration, or `None`
+    /// for a plain-HTTP request. Before it returns an error it sends an alert, unless the link has failed.
     async fn receive_hello(&mut self, worker: &Worker) -> io::Result<Option<SelectedConfig>> {
         let (acceptor, deadline) = (&mut self.acceptor, &self.deadline);
         let received = poll_fn(|context| match acceptor.poll(context) {
-            // Whoever has not begun when the server stops need not.
+            // A client that has sent nothing when the server stops is not served.
             Poll::Pending if worker.is_stopping() && acceptor.has_received_nothing() => {
                 acceptor.cancel();
                 Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()))
@@ -153,7 +154,7 @@ impl<L: Link + Unpin + 'static> PendingHandshake<L> {
         Ok(Some(selected))
     }
 
-    /// The configuration for what the client asks for.
+    /// Returns the configuration for the requested server name and protocols.
     fn select_config(&self, worker: &Worker) -> Option<SelectedConfig> {
         let certificates = &worker.shared.certificates;
         let hello = self.acceptor.client_hello()?;
@@ -186,7 +187,7 @@ impl<L: Link + Unpin + 'static> PendingHandshake<L> {
         })
     }
 
-    /// Somebody wrote http:// where https:// is spoken: he is told so in his own words.
+    /// Responds in plain HTTP to a client that used `http` instead of `https`.
     async fn reject_plain_http(self) -> io::Result<()> {
         let worker = Rc::clone(self.open.worker());
         let (mut link, _) = self.acceptor.into_parts();
@@ -201,8 +202,8 @@ impl<L: Link + Unpin + 'static> PendingHandshake<L> {
     }
 }
 
-/// Ends our side of a connection, and reads and discards what the client still sends, up to a bound in bytes and time:
-/// closing with bytes unread resets the connection, and the client may then lose the alert or answer that was sent to it.
+/// Shuts down the sending side, then reads and discards what the client still sends, bounded in bytes and time. Closing
+/// with unread bytes resets the connection, and the client may then lose the alert or response.
 async fn linger<L: Link>(worker: &Worker, link: &mut L, deadline: &Deadline) {
     if link.shut_down().is_err() {
         return;
@@ -219,11 +220,11 @@ async fn linger<L: Link>(worker: &Worker, link: &mut L, deadline: &Deadline) {
             }
         }
     });
-    // Past the deadline it is closed as well.
+    // After the deadline the connection is closed too.
     deadline.within(drain).await;
 }
 
-/// Goes on with the protocol that was agreed on: one place to choose it.
+/// Starts the protocol that ALPN selected. This is the only place that chooses it.
 fn serve<L: Link + Unpin + 'static>(
     open: OpenConnection,
     tls: Tls<L>,
@@ -233,7 +234,7 @@ fn serve<L: Link + Unpin + 'static>(
 ) {
     let is_http2 = tls.negotiated().alpn == Some(HTTP_2);
     let core = ConnectionCore::new(open, tls, client, local).with_handshake(secure);
-    // Tasks of their own: this one is larger than the connection it becomes.
+    // Each protocol has its own task, because the task of the handshake is larger than that of a connection.
     if is_http2 {
         spawn(h2::Connection::new(core));
     } else {
@@ -241,7 +242,7 @@ fn serve<L: Link + Unpin + 'static>(
     }
 }
 
-/// Logs that a site has no certificate, once a second while clients come for it.
+/// Logs that a site has no certificate, at most once a second.
 #[cold]
 fn log_missing_certificate(site: &Site, secure: &SecureSite) {
     let cause = Cause {
@@ -259,7 +260,7 @@ fn log_missing_certificate(site: &Site, secure: &SecureSite) {
     }
 }
 
-/// The error that stands for a deadline that is past.
+/// Returns the error of a passed deadline for `None`.
 fn or_timed_out<T>(found: Option<T>) -> io::Result<T> {
     found.ok_or_else(|| io::ErrorKind::TimedOut.into())
 }

@@ -1,5 +1,5 @@
-//! Which version a client speaks in the clear: one that begins with the preface of HTTP/2 means it, and one may ask for it
-//! with its first request.
+//! Determines the HTTP version of a connection without TLS. A client that starts with the HTTP/2 preface uses HTTP/2,
+//! and an HTTP/1.1 client may request an upgrade with its first request.
 
 use std::future::poll_fn;
 use std::net::IpAddr;
@@ -17,7 +17,7 @@ use crate::protocol::h2::Upgraded;
 use crate::protocol::{h1, h2};
 use crate::worker::{OpenConnection, Worker};
 
-/// Serves a connection by the version it turns out to be of.
+/// Determines the version of a connection and serves it.
 pub async fn serve<L: Link + Unpin>(open: OpenConnection, mut link: L, client: Client, local: Option<IpAddr>) {
     let worker = Rc::clone(open.worker());
     let mut unread = Vec::new();
@@ -39,7 +39,7 @@ pub async fn serve<L: Link + Unpin>(open: OpenConnection, mut link: L, client: C
             }
             let is_past = deadlines.poll_past(context.waker());
             match is_past {
-                // What began like the preface of HTTP/2, and went no further, is told that its time is over in HTTP/1.
+                // A client that started the preface and stopped gets the 408 response over HTTP/1.
                 true if !unread.is_empty() => {
                     has_timed_out = true;
                     Poll::Ready(Some(()))
@@ -52,11 +52,11 @@ pub async fn serve<L: Link + Unpin>(open: OpenConnection, mut link: L, client: C
             return;
         }
     }
-    // The time for the first head began with the connection, and does not begin anew with its protocol.
+    // The deadline of the first head started with the connection and does not restart with the protocol.
     let left = if has_timed_out { 0 } else { deadlines.left() };
     drop(deadlines);
     let core = ConnectionCore::new(open, link, client, local);
-    // Apart, so that this task is no larger than the connection it becomes.
+    // Boxed, so that this task is no larger than the connection that it becomes.
     if allows_h2c && unread.starts_with(PREFACE) {
         let core = core.with_unread(unread).with_header_ticks(left);
         Box::pin(h2::Connection::new(core)).await;
@@ -69,8 +69,8 @@ pub async fn serve<L: Link + Unpin>(open: OpenConnection, mut link: L, client: C
     }
 }
 
-/// A first request that has come whole, has no content, and asks for HTTP/2; and its size. Any other may be answered as it
-/// is (RFC 9110 §7.8).
+/// Returns the HTTP/2 settings of a first request that is complete, has no body, and requests the upgrade; and its size
+/// in bytes. Any other request may be served without the upgrade (RFC 9110 §7.8).
 fn upgrade(worker: &Worker, unread: &[u8]) -> Option<(Upgraded, usize)> {
     let view = worker.config();
     if !view.h2c_upgrade {

@@ -1,4 +1,4 @@
-//! Checks which accounts the server and its scripts have, and whether scripts can reach the server's private keys.
+//! Checks the accounts of the server and its scripts, and whether scripts can reach the server's private keys.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -12,10 +12,10 @@ use super::verdict::Check;
 
 const SUBJECT: &str = "accounts";
 
-/// Key files outside the state folder that are looked at for each account.
+/// Maximum number of key files outside the state folder that are checked for each account.
 const MAX_KEYS: usize = 1_000;
 
-/// The account that keeps all rights.
+/// The account with all privileges.
 const ROOT: &str = "root";
 
 pub(super) fn check(config: &Config) -> Vec<Check> {
@@ -75,7 +75,7 @@ pub(super) fn check(config: &Config) -> Vec<Check> {
 }
 
 fn of_state(state: &Path, user: &User) -> Option<Check> {
-    // Before the first start there is no such folder.
+    // The folder does not exist before the first start.
     let path = accounts::reachable(state, user).ok()??;
     let (name, path) = (&user.name, path.display());
     Some(Check::bad(
@@ -86,8 +86,8 @@ fn of_state(state: &Path, user: &User) -> Option<Check> {
     ))
 }
 
-/// Reports a key that the account can read, also through one of its groups, or a folder above it in which the account can
-/// replace it.
+/// Reports a key that the account can read, directly or through a group, or a folder above it in which the account can
+/// replace the key.
 fn of_key(key: &Path, user: &User) -> Option<Check> {
     // A missing key is reported as a fault of its site.
     let path = accounts::reachable(key, user).ok()??;
@@ -103,7 +103,7 @@ fn of_key(key: &Path, user: &User) -> Option<Check> {
     Some(Check::bad(SUBJECT, found))
 }
 
-/// The files of private keys that the configuration names outside the state folder, each once.
+/// Returns the private key files that the configuration names outside the state folder, without duplicates.
 fn keys<'c>(config: &'c Config, state: &Path) -> impl Iterator<Item = &'c Path> + use<'c> {
     let all: BTreeSet<&Path> = config
         .sites
@@ -114,7 +114,7 @@ fn keys<'c>(config: &'c Config, state: &Path) -> impl Iterator<Item = &'c Path> 
     all.into_iter().take(MAX_KEYS)
 }
 
-/// The keys of a site's own certificates, and those that it shows to upstreams.
+/// Returns the keys of a site's own certificates and of its client certificates for upstreams.
 fn of_site(site: &Site) -> impl Iterator<Item = &Path> {
     let own = match site.tls.as_ref().map(|tls| &tls.source) {
         Some(CertificateSource::Files(files)) => files.as_slice(),

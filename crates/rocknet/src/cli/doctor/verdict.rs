@@ -1,14 +1,15 @@
 //! Results of the checks of `rocknet doctor`.
 
+/// Result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     Good,
-    /// Works, but worse than it could.
+    /// Works, with a disadvantage.
     Fair,
     Bad,
 }
 
-/// One check: its subject, and what was found and helps.
+/// One check: its subject, the result, and a description with the remedy.
 pub struct Check {
     pub subject: &'static str,
     pub verdict: Verdict,

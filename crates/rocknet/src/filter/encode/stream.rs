@@ -20,18 +20,18 @@ use crate::response::{FieldList, Stream};
 /// Input that is encoded on the event loop at once: Brotli takes about 0.2 ms for it. More is handed to the pool.
 pub const MAX_INLINE: usize = 8 * 1024;
 
-/// Input encoded in one step: long enough to be worth a job, short enough that other jobs get their turn. A source that
-/// is faster waits meanwhile.
+/// Bytes of input encoded in one step: enough to be worth a job, and few enough that other jobs get their turn. A
+/// faster source waits meanwhile.
 const BATCH: usize = 64 * 1024;
 
-/// Pieces taken from the source in one turn, so that a source of tiny pieces does not hold the event loop.
+/// Maximum pieces taken from the source in one poll, so that a source of tiny pieces does not block the event loop.
 const MAX_PIECES: usize = 64;
 
-/// Memory of the encoders of all streams of a server. An encoder lives as long as its client takes to receive, and a
-/// client may be slow on purpose. This is enough for 128 of them; streams beyond the bound are sent as they are.
+/// Maximum memory of the encoders of all streams of a server. An encoder lives until its client has received the body,
+/// and an attacker may receive slowly. This is enough for 128 encoders; streams beyond the bound stay plain.
 const MAX_ENCODER_BYTES: u64 = 256 * 1024 * 1024;
 
-/// Bounds the memory of all encoders of streams. One for each server; clones share the same count.
+/// Bounds the memory of all encoders of streams. A server has one, and clones share its budget.
 #[derive(Clone)]
 pub struct Encoders {
     budget: ByteBudget,
@@ -47,17 +47,17 @@ struct Reservation {
 /// Encodes the pieces of another stream.
 pub struct CodedStream {
     source: SourceState,
-    /// Bytes that the source is to give, if it said so, and those it has given.
+    /// Length that the source has announced, if it did, and the bytes received from it.
     length: Option<u64>,
     received: u64,
     /// Received and not yet in a batch.
     piece: Bytes,
     coder: Arc<Mutex<Coder>>,
-    /// The step that the pool does, if any: the coder belongs to it meanwhile.
+    /// The step that runs in the pool, if any. The job has the coder meanwhile.
     job: Option<(Job<io::Result<Vec<u8>>>, CoderStep)>,
     /// Input since the last flush.
     unflushed: u64,
-    /// Input since the last output: the encoder may have put off the work for all of it.
+    /// Input since the last output, because the encoder may have deferred the work for all of it.
     unencoded: usize,
     /// Error of the source, kept until everything before it was sent.
     failure: Option<io::Error>,
@@ -66,7 +66,7 @@ pub struct CodedStream {
     priority: Priority,
 }
 
-/// What is encoded, and by what. Shared with the job, so that a job that the pool refuses can be done by the event loop.
+/// The input and its encoder. Shared with the job, so that the event loop can do a job that the pool rejects.
 struct Coder {
     encoder: Option<Encoder>,
     batch: Vec<u8>,
@@ -82,7 +82,7 @@ enum CoderStep {
 
 type NextPiece = Pin<Box<dyn Future<Output = (Box<dyn Stream>, Option<io::Result<Bytes>>)>>>;
 
-/// The stream that is encoded. A call of `next` is kept across flushes, because not every stream may have it dropped.
+/// The source stream. A call of `next` is kept across flushes, because some streams lose data if it is dropped.
 enum SourceState {
     Idle(Box<dyn Stream>),
     Pending(NextPiece),
@@ -118,7 +118,8 @@ impl Drop for Reservation {
     }
 }
 
-/// Memory of an encoder with a small window (measured at most: Brotli 1.9 MiB, gzip 0.45 MiB) and of a batch.
+/// Returns the memory of an encoder with a small window and of a batch. The measured maximum of the encoder is 1.9 MiB
+/// for Brotli and 0.45 MiB for gzip.
 fn size_of_encoder(coding: Coding) -> u64 {
     1024 * match coding {
         Coding::Br => 2048,
@@ -181,7 +182,8 @@ impl CodedStream {
                     let encoded = match done {
                         Ok(encoded) => encoded,
                         Err(error @ JobError::Panicked) => Err(io::Error::other(error)),
-                        // A pool without room neither delays nor cuts the response: the work is done here.
+                        // If the pool has no room, the work is done here, so that the response is neither delayed nor
+                        // cut.
                         Err(JobError::Rejected | JobError::Stopped) => lock(&self.coder).step(step),
                     };
                     Some((encoded, step))
@@ -223,7 +225,8 @@ impl CodedStream {
         None
     }
 
-    /// Fills the batch until it is full or the source pauses, ends or fails. Pending only when nothing is left to flush.
+    /// Fills the batch until it is full or the source pauses, ends or fails. Pending only when nothing is left to
+    /// flush.
     fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<io::Result<CoderStep>> {
         if let Some(error) = self.failure.take() {
             return Poll::Ready(Err(error));
@@ -246,7 +249,7 @@ impl CodedStream {
                 }
                 Poll::Ready(Some(Err(error))) => return self.fail(error),
                 Poll::Ready(None) if self.length.is_some_and(|length| length != self.received) => {
-                    // Without a length the client could not notice that some of it is missing.
+                    // The coded body has no length by which the client would notice the missing part.
                     return self.fail(io::Error::new(io::ErrorKind::UnexpectedEof, "the content ended early"));
                 }
                 Poll::Ready(None) => return Poll::Ready(Ok(CoderStep::Finish)),
@@ -261,7 +264,7 @@ impl CodedStream {
         Poll::Pending
     }
 
-    /// Sends what came before the error first, as far as the client can decode it.
+    /// Flushes the data received before the error, so that the client can decode it.
     fn fail(&mut self, error: io::Error) -> Poll<io::Result<CoderStep>> {
         if self.unflushed == 0 {
             return Poll::Ready(Err(error));
@@ -287,7 +290,7 @@ impl Stream for CodedStream {
 }
 
 impl Coder {
-    /// Encodes the batch and returns what comes out of the encoder.
+    /// Encodes the batch and returns the output of the encoder.
     fn step(&mut self, step: CoderStep) -> io::Result<Vec<u8>> {
         let Some(encoder) = &mut self.encoder else {
             return Ok(Vec::new());
@@ -306,7 +309,7 @@ impl Coder {
     }
 }
 
-/// A coder is left as it is by a job that panics, and never used again: the stream ends with an error.
+/// Locks the coder. After a job that panicked the coder is not used again, because the stream ends with an error.
 fn lock(coder: &Mutex<Coder>) -> MutexGuard<'_, Coder> {
     coder.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -334,7 +337,7 @@ impl SourceState {
     }
 }
 
-/// Content in memory as a stream of one piece, which the coder splits.
+/// A body in memory as a stream of one piece, which the coder splits.
 pub struct SinglePiece(Option<Bytes>);
 
 impl SinglePiece {
@@ -349,7 +352,7 @@ impl Stream for SinglePiece {
     }
 }
 
-/// Content of unknown length that is not sent: the response to HEAD.
+/// A body of unknown length that is not sent: the response to HEAD.
 pub struct UnsentBody;
 
 impl Stream for UnsentBody {

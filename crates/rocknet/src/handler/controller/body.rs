@@ -1,4 +1,4 @@
-//! The body that a controller gives bit by bit, asked for more whenever there is room for it.
+//! A response body that a controller produces in pieces, each on demand.
 
 use std::future::Future;
 use std::io;
@@ -15,13 +15,14 @@ use crate::response::Stream;
 use crate::route::Route;
 use crate::services::Services;
 
+/// The response body of a controller that produces it in pieces.
 pub struct ControllerBody {
     services: Rc<Services>,
     route: Arc<Route>,
     controller: Arc<LoadedController>,
-    /// What was written before it begins.
+    /// Bytes written with the head.
     written: Vec<u8>,
-    /// Gone once it has given all, or failed.
+    /// `None` once the body is complete or has failed.
     call: Option<Box<ControllerCall>>,
 }
 

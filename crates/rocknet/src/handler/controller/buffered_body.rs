@@ -1,15 +1,15 @@
-//! Content that is held whole: of requests to a controller, and of its responses.
+//! Request and response bodies that are buffered completely.
 
 use crate::exchange::RequestBody;
 use crate::response::{Body, Response};
 
 use super::error::ControllerError;
 
-/// Content that a controller is given whole. All of it is held, for as many requests as come at once; what is larger is
-/// taken in pieces.
+/// Maximum size in bytes of a request body that a controller receives at once. All of it is buffered, for every
+/// concurrent request. Controllers receive larger bodies in pieces.
 const MAX_REQUEST_BODY: usize = 1024 * 1024;
 
-/// Puts what was written into the response.
+/// Sets the response body to the bytes that the controller has written.
 pub fn with_body(mut response: Response, written: Vec<u8>) -> Response {
     if !written.is_empty() {
         response.body = Body::Bytes(written.into());
@@ -17,7 +17,7 @@ pub fn with_body(mut response: Response, written: Vec<u8>) -> Response {
     response
 }
 
-/// Receives the whole content.
+/// Receives the complete request body.
 pub async fn receive_all(body: &mut RequestBody) -> Result<Vec<u8>, ControllerError> {
     let mut received = Vec::new();
     while let Some(chunk) = body.chunk().await.map_err(ControllerError::RequestBody)? {

@@ -1,11 +1,11 @@
-//! One request and its controller, over as many calls as they need.
+//! One request to a controller, over as many calls as it needs.
 
 use rocknet_controller::host::{self, CallError, Progress, RequestState};
 
 use super::request_view::SavedRequest;
 use super::response_builder::ResponseBuilder;
 
-/// All that a call needs. It goes to the thread that makes the call, and comes back.
+/// Everything that a call needs. It moves to the thread that makes the call, and back.
 pub struct ControllerCall {
     controller: host::LoadedController,
     request: SavedRequest,
@@ -14,13 +14,16 @@ pub struct ControllerCall {
     state: RequestState,
 }
 
-/// The next call.
+/// Kind of the next call.
 pub enum CallStep {
+    /// The first call of a request.
     Start,
+    /// Passes a piece of the request body; `None` is its end.
     Take(Option<bytes::Bytes>),
 }
 
 impl ControllerCall {
+    /// Prepares the calls of one request. `body` is empty if the controller takes the request body in pieces.
     pub fn new(
         controller: &host::LoadedController,
         request: SavedRequest,
@@ -37,7 +40,7 @@ impl ControllerCall {
     }
 
     /// Calls the controller. Blocks for as long as the controller does.
-    pub fn step(&mut self, step: &CallStep) -> Result<Progress, CallError> {
+    pub fn step(&mut self, step: &CallStep) -> Result<Went, Failed> {
         let request = self.request.view(&self.body);
         let (response, state) = (&mut self.response, &mut self.state);
         match step {
@@ -47,14 +50,14 @@ impl ControllerCall {
     }
 
     /// Calls the controller for the next piece of the response body; empty at the end.
-    pub fn next_piece(&mut self) -> Result<Vec<u8>, CallError> {
+    pub fn next_piece(&mut self) -> Result<Vec<u8>, Failed> {
         let request = self.request.view(&self.body);
         let mut piece = vec![0; MAX_PIECE];
         let length = self
             .controller
             .give(&request, &mut self.response, &mut self.state, &mut piece)?;
         piece.truncate(length);
-        // A drop of an answer does not hold a whole room while it waits for its client.
+        // A short piece does not occupy a full buffer while it waits for its client.
         if length < MAX_PIECE / 2 {
             piece.shrink_to_fit();
         }
@@ -62,5 +65,5 @@ impl ControllerCall {
     }
 }
 
-/// Bytes that a controller may give at once: enough that its call costs less than what is sent.
+/// Maximum bytes of a piece of the response body: enough that sending it costs more than the call.
 pub const MAX_PIECE: usize = 16 * 1024;

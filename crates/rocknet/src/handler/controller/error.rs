@@ -1,4 +1,4 @@
-//! What goes wrong between a request and its controller, whose matter that is, and what the client is told.
+//! Errors of controllers, with their status codes and log lines.
 
 use std::fmt;
 use std::io;
@@ -14,28 +14,30 @@ use crate::exchange::BodyError;
 use crate::log::throttle::Cause;
 use crate::response::Response;
 
+/// Error of a request to a controller.
 #[derive(Debug)]
 pub enum ControllerError {
-    /// The client's.
+    /// The client did not send the request body completely.
     RequestBody(BodyError),
-    /// More content than a controller is given at once.
+    /// The request body exceeds the limit for controllers that receive it at once.
     TooLarge,
-    /// Too many wait for a thread.
+    /// The pool has no room or is stopping, or the call panicked.
     Pool(JobError),
     /// The controller returned an error code.
-    Failed(CallError),
+    Failed(Failed),
     /// The controller set no status.
     NoStatus,
+    /// The controller set a value that cannot be sent.
     Refused(Refused),
-    /// The process of an isolated controller ended in the middle.
+    /// The process of an isolated controller ended during the call.
     ProcessExited,
-    /// It does not run, and why.
+    /// The process does not run; the text is the reason.
     NotRunning(Arc<str>),
-    /// It says what cannot be.
+    /// The process violated the protocol between server and process.
     Protocol,
-    /// It cannot be reached; the operator's, or the system's.
+    /// The process cannot be reached because of an error of the system.
     Process(io::Error),
-    /// Too many wait for it.
+    /// Too many requests wait for the process.
     Full,
 }
 
@@ -57,7 +59,7 @@ impl ControllerError {
         }
     }
 
-    /// The answer, and a line in the log where it is the author's matter.
+    /// Returns the response, and logs errors that the author of the controller or the operator can fix.
     pub fn to_response(&self, controller: &str) -> Response {
         let status = self.status();
         let is_ours = matches!(status, Status::INTERNAL_SERVER_ERROR | Status::BAD_GATEWAY);

@@ -1,4 +1,4 @@
-//! Libraries in use: one for each file, shared by all who name it, and loaded anew when the file has changed.
+//! Libraries in use: one for each file, shared by all routes that name it, and reloaded when the file has changed.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,23 +15,28 @@ use rocknet_controller::host::{self, LoadedLibrary};
 use super::isolated::{IsolatedLibrary, Supervisors};
 use super::{isolated, private_copy, response_builder};
 
-/// Bytes of a library: with everything linked into it and its symbols there are some of a hundred million.
+/// Maximum size of a library in bytes. Statically linked libraries with symbols reach a hundred million bytes.
 const MAX_LIBRARY_SIZE: u64 = 512 * 1024 * 1024;
 
-/// Why a controller is not to be had.
+/// Error of loading a controller.
 #[derive(Debug)]
 pub enum LoadError {
+    /// The file cannot be read.
     Unreadable(io::Error),
+    /// The file exceeds the size limit.
     TooLarge,
+    /// The file is not a usable library.
     Library(host::LoadError),
-    /// What the process of an isolated one says.
+    /// The process of an isolated library reported this error.
     Isolated(String),
+    /// The library has no controller of this name.
     NoController {
+        /// Names of the controllers that it has.
         has: Vec<String>,
     },
 }
 
-/// What tells one state of a file from another.
+/// Identity of one version of a file: device, inode, modification time and size.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct FileStamp([u64; 4]);
 
@@ -43,7 +48,7 @@ impl FileStamp {
     }
 }
 
-/// Libraries that are held by some snapshot or request, as they were when they were loaded.
+/// Libraries that a snapshot or request holds, with the file version that was loaded.
 struct LibraryTable<L>(Mutex<BTreeMap<PathBuf, (FileStamp, Weak<L>)>>);
 
 impl<L> Default for LibraryTable<L> {
@@ -66,7 +71,7 @@ impl Libraries {
     /// # Errors
     ///
     /// Fails if the library cannot be loaded or does not have the controller.
-    pub fn controller(&self, wanted: &model::Controller) -> Result<host::LoadedController, LoadError> {
+    pub fn controller(&self, wanted: &model::Controller) -> Result<host::Controller, LoadError> {
         let path = &wanted.library;
         let library = self.in_process.library(path, |image| {
             private_copy::library(&image, &path.to_string_lossy(), response_builder::log).map_err(LoadError::Library)
@@ -76,7 +81,11 @@ impl Libraries {
         })
     }
 
-    /// The same in a process of its own.
+    /// Returns a controller that runs in a separate process.
+    ///
+    /// # Errors
+    ///
+    /// As [`Libraries::controller`].
     pub fn isolated(&self, wanted: &model::Controller) -> Result<isolated::IsolatedController, LoadError> {
         let path = &wanted.library;
         let load = |image| IsolatedLibrary::load(path, image, &self.supervisors).map_err(LoadError::Isolated);
@@ -86,18 +95,18 @@ impl Libraries {
         })
     }
 
-    /// Ends the process of each isolated library. Returns whether all had ended at `deadline`.
+    /// Ends the process of each isolated library. Returns true if all have ended at `deadline`.
     pub fn stop(&self, deadline: Instant) -> bool {
         self.supervisors.stop(deadline)
     }
 }
 
 impl<L> LibraryTable<L> {
-    /// The library of a file, loaded of a copy of it if it is not yet as it is now.
+    /// Returns the library of a file, and loads it from a copy unless the current version is loaded.
     fn library(&self, path: &Path, load: impl FnOnce(File) -> Result<L, LoadError>) -> Result<Arc<L>, LoadError> {
         let file = File::open(path).map_err(LoadError::Unreadable)?;
         let stamp = FileStamp::of(&file.metadata().map_err(LoadError::Unreadable)?);
-        // Held while a library begins: two who want the same one get the same one.
+        // Locked while a library is loaded, so that two routes that need it at once share it.
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((loaded, library)) = all.get(path)
             && let (true, Some(library)) = (*loaded == stamp, library.upgrade())
@@ -111,7 +120,7 @@ impl<L> LibraryTable<L> {
     }
 }
 
-/// A copy of the file that nobody else has.
+/// Copies the file into a private one.
 fn copy(file: &File) -> Result<File, LoadError> {
     let (copy, size) = private_copy::copy(file, MAX_LIBRARY_SIZE).map_err(LoadError::Unreadable)?;
     if size > MAX_LIBRARY_SIZE {

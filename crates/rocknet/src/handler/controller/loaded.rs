@@ -1,4 +1,4 @@
-//! A controller with its library loaded, and where it runs.
+//! A controller with its loaded library and its place of execution.
 
 use std::sync::Arc;
 
@@ -19,23 +19,28 @@ use crate::services::Services;
 
 /// The controller of a route.
 pub struct LoadedController {
-    /// As it is written, for the log.
+    /// Name as configured, for the log.
     pub name: Arc<str>,
+    /// Place of execution.
     pub mode: RunMode,
 }
 
-/// Where it runs.
+/// Place of execution of a controller.
 pub enum RunMode {
     /// On the thread of the connection.
     Network(host::LoadedController),
     /// In the pool.
-    Worker(host::LoadedController),
+    Worker(host::Controller),
     /// In a separate process.
     Process(isolated::IsolatedController),
 }
 
 impl LoadedController {
-    /// The one that settings name, its library loaded.
+    /// Loads the library of a configured controller.
+    ///
+    /// # Errors
+    ///
+    /// The message names the line of the configuration and the reason.
     pub fn new(
         wanted: &model::Controller,
         settings: &Settings,
@@ -59,7 +64,7 @@ impl LoadedController {
         })
     }
 
-    /// Answers where that needs no wait, and nothing that outlives this call.
+    /// Handles the request if that needs no wait and no state that outlives this call.
     pub fn handle_now(&self, request: &ExchangeRef<'_>) -> Option<Response> {
         let RunMode::Network(loaded) = &self.mode else {
             return None;
@@ -80,7 +85,7 @@ impl LoadedController {
         })
     }
 
-    /// Goes one step on.
+    /// Makes one call where the controller runs.
     pub async fn step(
         &self,
         services: &Services,
@@ -94,7 +99,7 @@ impl LoadedController {
         Ok((call, went.map_err(ControllerError::Failed)?))
     }
 
-    /// Works where this controller runs.
+    /// Runs `work` where the controller runs: here, or in the pool.
     pub async fn dispatch<T: Send + 'static>(
         &self,
         services: &Services,

@@ -1,11 +1,11 @@
-//! Controllers: functions in shared libraries that answer, on the thread of the connection or in the pool.
+//! Controllers: functions in shared libraries that handle requests, on the thread of the connection or in the pool.
 //!
 //! ```text
-//! Exchange ─▶ asked.rs ─▶ talk.rs ⇄ rocknet-controller's host ⇄ the library    load.rs: one for each file
-//!                            │                                                image.rs: what of it is loaded
-//!    Response ◀─ response.rs: status and fields, and a body that is whole, or comes by body.rs
+//! Exchange ─▶ request_view.rs ─▶ call.rs ⇄ rocknet-controller's host ⇄ the library   libraries.rs: one for each file
+//!                                   │                                                private_copy.rs: the loaded copy
+//!    Response ◀─ response_builder.rs: status, fields, and a body that is complete or comes from body.rs
 //! ```
-//! Or in a process of its own: see `isolated`.
+//! An isolated controller runs in a separate process: see `isolated`.
 
 mod body;
 mod buffered_body;
@@ -38,11 +38,15 @@ use crate::services::Services;
 pub use self::libraries::{Libraries, LoadError};
 pub use self::request_view::RequestOrigin;
 
-/// A controller as a handler.
+/// The handler of a route with a controller.
 pub struct ControllerHandler(Arc<LoadedController>);
 
 impl ControllerHandler {
-    /// See [`LoadedController::new`].
+    /// Makes the handler; see [`LoadedController::new`].
+    ///
+    /// # Errors
+    ///
+    /// As [`LoadedController::new`].
     pub fn new(wanted: &model::Controller, settings: &Settings, libraries: &Libraries) -> Result<Self, String> {
         LoadedController::new(wanted, settings, libraries).map(|controller| ControllerHandler(Arc::new(controller)))
     }
@@ -54,7 +58,7 @@ impl Handler for ControllerHandler {
         self.0.handle_now(request)
     }
 
-    /// Answers in as many calls as it takes.
+    /// Calls the controller as often as the request needs.
     fn handle(&self, exchange: Exchange) -> HandlerFuture {
         let controller = Arc::clone(&self.0);
         Box::pin(async move {

@@ -1,4 +1,4 @@
-//! A request as controllers may read it.
+//! The parts of a request that controllers may read.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -9,7 +9,7 @@ use rustls::ProtocolVersion;
 
 use crate::exchange::{Client, Exchange, RequestBody, TlsInfo};
 
-/// Whom a request comes from, and over what.
+/// Client and connection of a request.
 #[derive(Clone, Copy)]
 pub struct RequestOrigin<'a> {
     pub client: Client,
@@ -22,11 +22,13 @@ pub struct RequestOrigin<'a> {
 }
 
 impl<'a> RequestOrigin<'a> {
+    /// Returns the origin of the request of an exchange.
     pub fn of(exchange: &'a Exchange) -> RequestOrigin<'a> {
         RequestOrigin::new(exchange.client, exchange.tls.as_deref(), exchange.user.as_deref())
     }
 
-    pub fn new(client: Client, secure: Option<&'a TlsInfo>, user: Option<&'a str>) -> RequestOrigin<'a> {
+    /// Makes the origin from the client, the properties of TLS and the authenticated user.
+    pub fn new(client: Client, secure: Option<&'a Secure>, user: Option<&'a str>) -> RequestOrigin<'a> {
         RequestOrigin {
             client,
             is_secure: secure.is_some(),
@@ -49,14 +51,14 @@ fn version(version: ProtocolVersion) -> Option<&'static str> {
     }
 }
 
-/// A request where it lies.
+/// A borrowed request.
 pub struct RequestView<'a> {
     pub request: Request<'a>,
-    /// Decoded and normalised.
+    /// Decoded and normalised path.
     pub path: &'a str,
     pub content: &'a [u8],
     pub origin: RequestOrigin<'a>,
-    /// Address and port of the client, once somebody asks for them.
+    /// Address and port of the client as text, once a controller has read them.
     client: OnceCell<Option<(String, String)>>,
 }
 
@@ -119,7 +121,7 @@ impl host::RequestView for RequestView<'_> {
     }
 }
 
-/// A request that outlives the read it came with, and may go to another thread.
+/// An owned request, which outlives the receive buffer and may move to another thread.
 pub struct SavedRequest {
     request: OwnedRequest,
     path: Box<str>,
@@ -133,7 +135,7 @@ pub struct SavedRequest {
 }
 
 impl SavedRequest {
-    /// Keeps the request of an exchange, whose body is returned beside it.
+    /// Takes the request out of an exchange, and returns the request body with it.
     pub fn of(exchange: Exchange) -> (SavedRequest, RequestBody) {
         let Exchange {
             request,
@@ -162,6 +164,7 @@ impl SavedRequest {
         }
     }
 
+    /// Returns a view of the request with the request body `content`.
     pub fn view<'a>(&'a self, content: &'a [u8]) -> RequestView<'a> {
         let origin = RequestOrigin {
             client: self.client,

@@ -1,4 +1,4 @@
-//! An answer while a controller makes it: checked as it comes, so that nothing leaves that could not have been meant.
+//! The response that a controller builds, validated as it grows so that no malformed response is sent.
 
 use std::sync::Arc;
 
@@ -10,33 +10,34 @@ use rocknet_proto::status::Status;
 use super::error::ControllerError;
 use crate::response::{FieldList, Response};
 
-/// Fields of one answer, and bytes of their names and values: more than any client takes.
+/// Maximum number of header fields of a response, and of bytes of their names and values: more than any client accepts.
 const MAX_FIELDS: usize = 256;
 const MAX_HEAD: usize = 64 * 1024;
-/// Bytes of a body that is written whole. All of it is held until the client has it; what is larger is given in pieces.
+/// Maximum bytes of a body that is written at once. It is held until the client has received it. Larger bodies are sent
+/// in pieces.
 pub const MAX_BODY: usize = 16 * 1024 * 1024;
-/// Bytes of one line in the log, and lines of one request: a controller that complains of every byte is not to fill the
-/// disk.
+/// Maximum bytes of a log line, and of log lines per request, so that a controller cannot fill the disk.
 const MAX_LOG_LINE: usize = 2 * 1024;
 const MAX_LOG_LINES: u32 = 64;
 
-/// `N` is who makes it, for the log.
+/// A response under construction. `N` is the type of the controller's name, for the log.
 pub struct ResponseBuilder<N = Arc<str>> {
     controller: N,
     status: Option<Status>,
     fields: FieldList,
-    /// How many of them there are, and their bytes.
+    /// Number of the fields, and bytes of their names and values.
     field_count: usize,
     head_size: usize,
     body: Vec<u8>,
-    /// What could not be sent; the first of all.
+    /// The first refusal of a value.
     refused: Option<Refused>,
-    /// The head has left.
+    /// True once the head has been taken.
     pub is_head_sent: bool,
     log_lines: std::cell::Cell<u32>,
 }
 
 impl<N> ResponseBuilder<N> {
+    /// Starts a response without status, fields and body.
     pub fn new(controller: N) -> ResponseBuilder<N> {
         ResponseBuilder {
             controller,
@@ -51,7 +52,11 @@ impl<N> ResponseBuilder<N> {
         }
     }
 
-    /// The answer without its body, and what was written of that. Nothing more is taken from here on.
+    /// Returns the response without a body, and the bytes written to the body. Later changes are refused.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a value was refused or no status was set.
     pub fn finish_head(&mut self) -> Result<(Response, Vec<u8>), ControllerError> {
         self.is_head_sent = true;
         if let Some(refused) = self.refused {
@@ -134,7 +139,7 @@ impl<N: AsRef<str>> ResponseWriter for ResponseBuilder<N> {
     }
 }
 
-/// A line of a controller's own.
+/// Logs a line of a controller.
 fn log_line(level: Level, controller: &str, line: &[u8]) {
     let line = String::from_utf8_lossy(&line[..line.len().min(MAX_LOG_LINE)]);
     match level {
@@ -145,7 +150,7 @@ fn log_line(level: Level, controller: &str, line: &[u8]) {
     }
 }
 
-/// A line that belongs to no request.
+/// Logs a line of a library that belongs to no request.
 pub fn log(level: Level, line: &[u8]) {
     log_line(level, "-", line);
 }
@@ -154,7 +159,7 @@ pub fn log(level: Level, line: &[u8]) {
 mod tests {
     use super::*;
 
-    /// What the builder says to each, and the status that comes of all.
+    /// Checks the result of a change, and the status of the finished response.
     #[track_caller]
     fn check(
         change: impl Fn(&mut ResponseBuilder<&str>) -> Result<(), Refused>,

@@ -1,4 +1,4 @@
-//! The body that an isolated controller gives bit by bit, asked for more whenever there is room for it.
+//! A response body that an isolated controller produces in pieces, each on demand.
 
 use std::future::Future;
 use std::io;
@@ -13,14 +13,15 @@ use crate::handler::controller::error::ControllerError;
 use crate::handler::controller::response_builder::ResponseBuilder;
 use crate::response::Stream;
 
+/// The response body of an isolated controller that produces it in pieces.
 pub struct IsolatedBody {
-    /// Who makes it, for the log.
+    /// Name of the controller, for the log.
     controller: Arc<str>,
-    /// What was written before it begins.
+    /// Bytes written with the head.
     written: Vec<u8>,
-    /// Gone once it has given all, or failed.
+    /// `None` once the body is complete or has failed.
     call: Option<IsolatedCall>,
-    /// Lines for the log go by it.
+    /// Writes log lines of the controller.
     builder: ResponseBuilder,
 }
 
@@ -38,7 +39,7 @@ impl IsolatedBody {
         if !self.written.is_empty() {
             return Some(Ok(std::mem::take(&mut self.written).into()));
         }
-        // Where this is dropped in the middle, so is the conversation, which tells the process.
+        // If this future is dropped, so is the call, which notifies the process.
         let mut call = self.call.take()?;
         let reply = match call.queue(&ServerMessage::Give) {
             Ok(()) => call.call(&mut self.builder).await,

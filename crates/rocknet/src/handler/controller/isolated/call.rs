@@ -1,4 +1,5 @@
-//! One request with the process that answers it: said, heard, and given up in a way that the process notices.
+//! The server's side of one request to an isolated controller: sends calls to the process, receives replies, and
+//! abandons calls so that the process notices.
 
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
@@ -17,27 +18,30 @@ use super::supervisor::ProcessState;
 use crate::handler::controller::error::ControllerError;
 use crate::handler::controller::response_builder::ResponseBuilder;
 
-/// What the process has said, and is no line for the log.
+/// Reply of the process to a call. Log lines are handled before.
 pub enum CallReply {
+    /// The call has returned without a response yet; the next piece of the request body is wanted.
     Continue,
-    /// The draft has it; so many bytes of the body follow.
+    /// The head, which the response builder has received. The number of body bytes that follow.
     Head(usize),
+    /// A piece of the response body; empty at the end.
     Body(Bytes),
 }
 
-/// A connection with a process, for one request.
+/// A connection to a process, for one request.
 pub struct IsolatedCall {
-    /// Gone once it was given back, or given up.
+    /// `None` once the connection was returned or abandoned.
     connection: Option<(UnixStream, CallPermit)>,
     process: Arc<ProcessHandle>,
     library: Arc<IsolatedLibrary>,
     inbox: FrameReader,
     outbox: Vec<u8>,
-    /// A controller is being called, or about to.
+    /// True from the queueing of a call until its reply.
     is_calling: bool,
 }
 
 impl IsolatedCall {
+    /// Connects to the process of a library, and waits for a restart of the process until `deadline`.
     pub async fn open(
         library: &Arc<IsolatedLibrary>,
         permit: CallPermit,
@@ -55,23 +59,24 @@ impl IsolatedCall {
         })
     }
 
+    /// Queues the request and its buffered body for the controller with this number.
     pub fn begin(&mut self, number: u16, request: &[u8], content: &[u8]) -> Result<(), ControllerError> {
         self.queue(&ServerMessage::Begin(number, request))?;
         self.queue(&ServerMessage::Content(content))
     }
 
     /// Queues a message, which the next call sends.
-    pub fn queue(&mut self, ask: &ServerMessage<'_>) -> Result<(), ControllerError> {
-        ask.write(&mut self.outbox)
-            .map_err(|InvalidFrame| ControllerError::TooLarge)
+    pub fn queue(&mut self, ask: &Ask<'_>) -> Result<(), ControllerError> {
+        ask.write(&mut self.outbox).map_err(|Broken| ControllerError::TooLarge)
     }
 
-    /// Has the controller called with what was said, and hears what comes of it.
+    /// Sends the queued messages, which call the controller, and returns the reply.
     pub async fn call(&mut self, response: &mut ResponseBuilder) -> Result<CallReply, ControllerError> {
         self.is_calling = true;
         self.receive(response).await
     }
 
+    /// Returns the next message of the process.
     pub async fn receive(&mut self, response: &mut ResponseBuilder) -> Result<CallReply, ControllerError> {
         let reply = match self.flush().await {
             Ok(()) => self.read_reply(response).await,
@@ -104,8 +109,8 @@ impl IsolatedCall {
                     response.log(level, line);
                     continue;
                 }
-                Some(ProcessMessage::Continue) => return Ok(CallReply::Continue),
-                Some(ProcessMessage::Head(head)) => {
+                Some(Tell::On) => return Ok(CallReply::Continue),
+                Some(Tell::Head(head)) => {
                     // Validated here too, because a library can corrupt what its own process has validated.
                     let _ = response.set_status(head.status);
                     for field in head.fields() {
@@ -127,12 +132,12 @@ impl IsolatedCall {
         }
     }
 
-    /// The client takes what there is: room is not needed meanwhile.
+    /// Releases the receive buffer while the client takes a piece of the body.
     pub fn release_buffers(&mut self) {
         self.inbox.shrink();
     }
 
-    /// The request is over, and the next may have the connection.
+    /// Ends the request and returns the connection for the next one.
     pub fn finish(mut self) {
         if let Some((stream, _permit)) = self.connection.take()
             && self.inbox.is_empty()
@@ -148,7 +153,7 @@ impl Drop for IsolatedCall {
         let Some((stream, permit)) = self.connection.take() else {
             return;
         };
-        // Who has not been told all of it has not begun, and the end of the connection is enough.
+        // Before the process has received the complete call it has not started it, so closing the connection is enough.
         if self.is_calling
             && self.outbox.is_empty()
             && let Ok(connection) = stream.into_std()
@@ -170,7 +175,7 @@ async fn connect(
             ProcessState::Running(process) if process.is_suspect() => {}
             ProcessState::Running(process) => match process.connection() {
                 Ok(connection) => return Ok((process, connection)),
-                // It has just ended, or was replaced; the next state tells.
+                // The process has just ended or was replaced; the next state shows which.
                 Err(error) if is_disconnect(&error) => {
                     process.close();
                     supervised.wake();
@@ -181,7 +186,7 @@ async fn connect(
             ProcessState::Starting => {}
             ProcessState::Down(why) => return Err(ControllerError::NotRunning(why)),
         }
-        // What changed between the look above and now is seen at once by who hears of changes from before.
+        // Subscribes, then checks the state once more, so that no change in between is missed.
         let Some(changes) = &mut changes else {
             changes = Some(supervised.changes());
             continue;
@@ -193,7 +198,7 @@ async fn connect(
     }
 }
 
-/// Nothing can be said to it or heard from it.
+/// Converts an I/O error of the connection.
 fn read_error(error: io::Error) -> ControllerError {
     match is_disconnect(&error) {
         true => ControllerError::ProcessExited,

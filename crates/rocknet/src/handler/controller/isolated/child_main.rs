@@ -1,4 +1,4 @@
-//! What runs in the process of a library: it is loaded, and called for each request by the thread of its connection.
+//! The main function of the process of an isolated library: loads it, and calls it on one thread per connection.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -21,23 +21,23 @@ use crate::handler::controller::error::ControllerError;
 use crate::handler::controller::private_copy;
 use crate::handler::controller::response_builder::ResponseBuilder;
 
-/// Bytes of one line in the log; the server takes no more.
+/// Maximum bytes of a log line; the server accepts no more.
 const MAX_LOG_LINE: usize = 2 * 1024;
-/// Threads at once: a few more than the server has places for calls and for connections that rest.
+/// Maximum number of threads: a few more than the server's limits for calls and idle connections.
 const MAX_THREADS: usize = 256;
 
 const PROCESS_NAME: &str = "rocknet-library";
 
-/// Where lines go that belong to no request.
+/// Channel for log lines that belong to no request.
 static CONTROL: OnceLock<FdChannel> = OnceLock::new();
 
-/// Loads the library that the server names, and answers until it says no more.
+/// Loads the library that the server sends, and serves requests until the server closes the channel.
 pub fn run() -> ExitCode {
     let Ok(control) = FdChannel::from_stdin() else {
         eprintln!("error: this is started by a server for itself, and does nothing else");
         return ExitCode::from(2);
     };
-    // It was started by a link to this program, whose name says nothing to whoever looks at a list of processes.
+    // The process was started by the name `/proc/self/exe`, which means nothing in a list of processes.
     let _ = fs::write("/proc/self/comm", PROCESS_NAME);
     let control = CONTROL.get_or_init(|| control);
     let Ok(Some(ChildCommand::Load(image, name))) = control::command(control) else {
@@ -61,17 +61,17 @@ pub fn run() -> ExitCode {
         {
             let controllers = Arc::clone(&controllers);
             let serve = move || {
-                // Whatever is wrong with it is the server's, which has gone or does not speak to us any more.
+                // An error here means that the server has closed the connection or violated the protocol.
                 let _ = ChildConnection::new(connection).serve(&controllers);
                 drop(controllers);
                 drop(thread);
             };
-            // Without a thread the connection is closed, which is an answer too.
+            // Without a thread the connection is closed, which the server detects.
             let _ = thread::Builder::new().name("controller".to_owned()).spawn(serve);
         }
     }
     threads.wait();
-    // Its `drop` is called here, behind the last request.
+    // `drop` of the library is called here, after the last request.
     drop(controllers);
     drop(library);
     ExitCode::SUCCESS
@@ -103,14 +103,14 @@ fn report_controllers(control: &FdChannel, controllers: &[host::LoadedController
     ChildReport::Ready.send(control)
 }
 
-/// How many threads serve connections.
+/// Number of threads that serve connections.
 #[derive(Default)]
 struct ThreadCount {
     count: Mutex<usize>,
     changed: Condvar,
 }
 
-/// One of them.
+/// Counts one thread until it is dropped.
 struct ThreadPermit(Arc<ThreadCount>);
 
 impl ThreadCount {
@@ -137,9 +137,9 @@ impl Drop for ThreadPermit {
     }
 }
 
-/// One connection of the server: requests one after the other.
+/// One connection of the server, with one request after the other.
 struct ChildConnection {
-    /// Shared with the answer that is being made, which logs by it.
+    /// Shared with the response under construction, which sends log lines.
     stream: Arc<UnixStream>,
     inbox: FrameReader,
     outbox: Vec<u8>,
@@ -175,7 +175,7 @@ impl ChildConnection {
     }
 
     /// Handles one request.
-    fn answer(&mut self, controller: &host::LoadedController, request: &ReceivedRequest) -> io::Result<()> {
+    fn answer(&mut self, controller: &host::Controller, request: &Told) -> io::Result<()> {
         let mut builder = ChildResponse {
             builder: ResponseBuilder::new("".into()),
             stream: Arc::clone(&self.stream),
@@ -223,7 +223,7 @@ impl ChildConnection {
         Ok(())
     }
 
-    /// The rest of a body, whenever the server wants more of it.
+    /// Sends the rest of a response body, one piece for each request of the server.
     fn give(
         &mut self,
         controller: &host::LoadedController,
@@ -253,7 +253,7 @@ impl ChildConnection {
     }
 
     /// Receives the next message of the server. Fails if it is not the expected one, or the connection has ended.
-    fn receive<T>(&mut self, mut expected: impl FnMut(ServerMessage<'_>) -> Option<T>) -> io::Result<T> {
+    fn receive<T>(&mut self, mut expected: impl FnMut(Ask<'_>) -> Option<T>) -> io::Result<T> {
         loop {
             if let Some(ask) = self.inbox.next_server_message().map_err(invalid_data)? {
                 return expected(ask).ok_or_else(|| invalid_data(InvalidFrame));
@@ -267,14 +267,14 @@ impl ChildConnection {
     }
 }
 
-/// Room that a connection keeps for its next request.
+/// Maximum bytes of the send buffer that a connection keeps for its next request.
 const MAX_KEPT_BUFFER: usize = 64 * 1024;
 
 fn invalid_data(_: InvalidFrame) -> io::Error {
     io::ErrorKind::InvalidData.into()
 }
 
-/// An answer while it is made here; its lines for the log are the server's.
+/// The response under construction in this process. It sends log lines to the server.
 struct ChildResponse {
     builder: ResponseBuilder,
     stream: Arc<UnixStream>,

@@ -1,4 +1,4 @@
-//! What the server and the process of a library say to each other about all but requests: a message each.
+//! Messages between the server and the process of a library, except those of requests.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -6,37 +6,41 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use rocknet_controller::Level;
 use rocknet_io::fd_channel::{Blocking, FdChannel};
 
-/// Largest message, which is far more than a name or a line has.
+/// Maximum size of a message in bytes, far more than a name or a log line takes.
 const MAX_MESSAGE: usize = 16 * 1024;
-/// Bytes of a text in one; what is longer is cut.
+/// Maximum bytes of a text in a message. Longer texts are truncated.
 const MAX_TEXT: usize = 8 * 1024;
 
-/// What the server says. Each fd a descriptor.
+/// Message of the server. Each carries a descriptor.
 #[derive(Debug)]
 pub enum ChildCommand {
-    /// The library, and what its file is called.
+    /// The library, and the path of its file for messages.
     Load(OwnedFd, String),
-    /// Requests come this way.
+    /// A connection for requests.
     Serve(OwnedFd),
 }
 
-/// What the process says.
+/// Message of the process.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ChildReport {
+    /// A controller of the library.
     Controller(ControllerEntry),
-    /// All controllers have been told, and requests may come.
+    /// All controllers have been reported, and requests may follow.
     Ready,
-    /// There is no library, and why.
+    /// The library cannot be loaded for this reason.
     Refused(String),
-    /// A line that belongs to no request.
+    /// A log line that belongs to no request.
     Log(Level, Vec<u8>),
 }
 
-/// A controller as it is in its library.
+/// Description of a controller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ControllerEntry {
+    /// Name of the controller.
     pub name: String,
+    /// True if it takes the request body in pieces.
     pub takes: bool,
+    /// True if it produces the response body in pieces.
     pub gives: bool,
 }
 
@@ -47,15 +51,17 @@ const READY: u8 = 4;
 const REFUSED: u8 = 5;
 const LOG: u8 = 6;
 
+/// Sends [`ChildCommand::Load`].
 pub fn load(control: &FdChannel, library: BorrowedFd<'_>, name: &str) -> io::Result<()> {
     send(control, &[LOAD], name.as_bytes(), Some(library), Blocking::No)
 }
 
+/// Sends [`ChildCommand::Serve`].
 pub fn serve(control: &FdChannel, connection: BorrowedFd<'_>) -> io::Result<()> {
     send(control, &[SERVE], b"", Some(connection), Blocking::No)
 }
 
-/// The next order; `None`: there will be none.
+/// Waits for the next message of the server; `None` at the end.
 pub fn command(control: &FdChannel) -> io::Result<Option<ChildCommand>> {
     let mut buffer = vec![0; MAX_MESSAGE];
     let Some(message) = control.recv(&mut buffer, Blocking::Yes)? else {
@@ -72,6 +78,7 @@ pub fn command(control: &FdChannel) -> io::Result<Option<ChildCommand>> {
 }
 
 impl ChildReport {
+    /// Sends the report, and waits for room.
     pub fn send(&self, control: &FdChannel) -> io::Result<()> {
         let (head, text): (&[u8], &[u8]) = match self {
             ChildReport::Controller(ControllerEntry { name, takes, gives }) => {
@@ -84,7 +91,8 @@ impl ChildReport {
         send(control, head, text, None, Blocking::Yes)
     }
 
-    /// What has been said, if anything has; `None`: nothing more will be.
+    /// Returns the next report without blocking; `None` if there are no more. Fails with `WouldBlock` if none has
+    /// arrived.
     pub fn recv(control: &FdChannel) -> io::Result<Option<ChildReport>> {
         let mut buffer = vec![0; MAX_MESSAGE];
         let Some(message) = control.recv(&mut buffer, Blocking::No)? else {

@@ -1,4 +1,4 @@
-//! The response of an isolated controller, in as many calls as it takes.
+//! One exchange with an isolated controller, over as many calls as it needs.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::handler::controller::response_builder::{MAX_BODY, ResponseBuilder};
 use crate::response::{Body, Response};
 use crate::services::Services;
 
-/// Longest wait for a process that is being started: a library loads in milliseconds.
+/// Maximum wait for a process that is being started: a library loads in milliseconds.
 const START_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Has the controller answer, in as many calls as that takes.
+/// Calls the controller as often as the request needs, and returns its response.
 pub async fn answer(
     services: &Rc<Services>,
     name: &Arc<str>,
@@ -34,7 +34,7 @@ pub async fn answer(
         false => receive_all(&mut content).await?,
     };
     let deadline = services.wheel.deadline();
-    // A tick less than the protocol waits for an answer: it would say 503 without a word of why.
+    // One tick less than the response timeout of the connection, whose 503 would not be logged with a reason.
     deadline.set(services.wheel.ticks(route.answer_timeout).saturating_sub(1));
     let permit = controller
         .library
@@ -63,7 +63,7 @@ pub async fn answer(
         match content.chunk().await.map_err(ControllerError::RequestBody)? {
             Some(piece) => {
                 // Pieces are smaller than a frame; a larger one is an error.
-                call.queue(&ServerMessage::Piece(&piece))?;
+                call.queue(&Ask::Piece(&piece))?;
             }
             None => call.queue(&ServerMessage::End)?,
         }

@@ -1,4 +1,4 @@
-//! A library that runs in a process of its own, and its controllers.
+//! A library that runs in a separate process, and its controllers.
 
 use std::fs::File;
 use std::path::Path;
@@ -9,13 +9,13 @@ use super::program::program;
 use super::supervisor::SupervisedProcess;
 use super::supervisors::Supervisors;
 
-/// A library that runs in a process of its own, for as long as this is held.
+/// A library that runs in a separate process. Dropping it ends the process.
 pub struct IsolatedLibrary {
     pub(super) supervised: Arc<SupervisedProcess>,
     entries: Vec<ControllerEntry>,
 }
 
-/// A controller of it.
+/// A controller of an isolated library.
 #[derive(Clone)]
 pub struct IsolatedController {
     pub(super) library: Arc<IsolatedLibrary>,
@@ -25,8 +25,11 @@ pub struct IsolatedController {
 }
 
 impl IsolatedLibrary {
-    /// Starts a process and has it load the library, of which `image` is a copy that nobody changes. The error says what
-    /// was wrong.
+    /// Starts a process that loads the library, of which `image` is a private copy.
+    ///
+    /// # Errors
+    ///
+    /// The message is the reason why the library cannot be used.
     pub fn load(path: &Path, image: File, supervisors: &Supervisors) -> Result<IsolatedLibrary, String> {
         if program().is_none() {
             return Err("this program cannot run libraries in processes of their own: remove `isolate`".to_owned());
@@ -35,6 +38,7 @@ impl IsolatedLibrary {
         Ok(IsolatedLibrary { supervised, entries })
     }
 
+    /// Returns the names of the controllers.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.entries.iter().map(|entry| entry.name.as_str())
     }
@@ -47,6 +51,7 @@ impl Drop for IsolatedLibrary {
 }
 
 impl IsolatedController {
+    /// Returns the controller of that name, if the library has it.
     pub fn find(library: &Arc<IsolatedLibrary>, name: &str) -> Option<IsolatedController> {
         let found = library.entries.iter().position(|entry| entry.name == name)?;
         let ControllerEntry { takes, gives, .. } = library.entries[found];

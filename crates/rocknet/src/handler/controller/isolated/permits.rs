@@ -1,4 +1,4 @@
-//! Calls that run at once in one process: counted, and those beyond the bound wait by the priority of their route.
+//! The limit of concurrent calls in one process. Calls beyond it wait, ordered by the priority of their route.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,25 +10,27 @@ use crate::blocking::oneshot_slot::OneshotSlot;
 use crate::blocking::queue::{Queue, Ticket};
 use crate::clock::uptime_ms;
 
-/// Calls at once: each takes a thread of the process, and may wait there for a database as long as it likes.
+/// Maximum number of concurrent calls. Each takes a thread of the process and may block there, for example on a
+/// database.
 pub const MAX_CALLS: usize = 64;
 
-/// The threads of a library's process.
+/// The permits for calls in the process of a library.
 #[derive(Default)]
 pub struct CallPermits(Mutex<PermitQueue>);
 
-/// The queue bounds itself, for each priority. Nobody waits while there is room.
+/// Permits in use, and calls that wait. The queue has its own bound per priority. A call waits only if no permit is
+/// free.
 #[derive(Default)]
 struct PermitQueue {
     in_use: usize,
     waiting: Queue<Arc<OneshotSlot<CallPermit>>>,
 }
 
-/// One of them, until this is dropped; whoever is next then has it.
+/// Permit for one call. Dropping it grants the permit to the next waiting call.
 pub struct CallPermit(Arc<CallPermits>);
 
 impl CallPermits {
-    /// A place, waited for where all are taken. `None`: too many wait already, or the deadline came first.
+    /// Returns a permit, and waits if all are in use. `None` if the queue is full or the deadline passes first.
     pub async fn acquire(self: &Arc<CallPermits>, priority: Priority, deadline: &Deadline) -> Option<CallPermit> {
         let waiting = {
             let mut queue = self.queue();
@@ -46,7 +48,7 @@ impl CallPermits {
         Box::pin(waiting.slot.wait(deadline)).await
     }
 
-    /// Nothing that can panic runs while it is locked.
+    /// Locks the queue. No code that can panic runs while it is locked.
     fn queue(&self) -> MutexGuard<'_, PermitQueue> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -56,7 +58,8 @@ impl Drop for CallPermit {
     fn drop(&mut self) {
         let mut queue = self.0.queue();
         let waker = match queue.waiting.pop(now()) {
-            // Whoever leaves finds himself in the queue, or has a place: the lock is held until both are so.
+            // A waiting call that is cancelled is either in the queue or has a permit, because both change under the
+            // lock.
             Some((_, slot)) => slot.set(CallPermit(Arc::clone(&self.0))),
             None => {
                 queue.in_use -= 1;
@@ -70,7 +73,7 @@ impl Drop for CallPermit {
     }
 }
 
-/// Takes one who leaves out of the queue; if he has a place that he does not know of, it is given on.
+/// A call in the queue. Dropping it removes it, and releases a permit that was granted but not yet taken.
 struct WaitingCall<'p> {
     permits: &'p CallPermits,
     slot: Arc<OneshotSlot<CallPermit>>,
@@ -99,7 +102,7 @@ mod tests {
     use super::*;
     use Priority::{High, Low, Normal};
 
-    /// One who acquires, by a wheel that nobody turns but the test.
+    /// A call that acquires a permit, with a timer wheel that only the test advances.
     struct Call<'p> {
         wheel: Rc<Wheel>,
         acquires: Pin<Box<dyn Future<Output = Option<CallPermit>> + 'p>>,
@@ -143,12 +146,12 @@ mod tests {
         let (mut low, mut first, mut high) = (call(&permits, Low), call(&permits, High), call(&permits, High));
         assert!(low.is_waiting() && first.is_waiting() && high.is_waiting());
         held.pop();
-        // It is his before he looks.
+        // The permit is granted to `first` before its future is polled.
         let mut late = call(&permits, High);
         assert!(late.is_waiting() && low.is_waiting() && high.is_waiting());
         held.push(first.permit());
         held.pop();
-        // One who leaves without having looked gives it on, and one who leaves the queue is not given any.
+        // `late` leaves the queue without a permit, and `high` releases the one that was granted to it.
         drop(late);
         drop(high);
         held.push(low.permit());

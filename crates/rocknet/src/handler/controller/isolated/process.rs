@@ -1,4 +1,4 @@
-//! One process that runs a library: started and listened to, and the connections to it.
+//! One process that runs a library: its start and end, its output, and the connections to it.
 
 use std::io::{self, ErrorKind, PipeReader, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -21,50 +21,58 @@ use super::permits::{CallPermit, MAX_CALLS};
 use super::program::{RUN_LIBRARY_ARGUMENT, program};
 use crate::handler::controller::response_builder;
 
-/// Connections kept for the next requests, each a thread of the process that waits: as many as there may be calls. With fewer,
-/// those beyond make a connection and a thread for each request, which cost more than all the rest of it.
+/// Maximum number of idle connections, each with a waiting thread of the process: as many as there may be calls. With
+/// fewer, requests beyond them create a connection and a thread each, which costs more than the rest of the request.
 const MAX_IDLE: usize = MAX_CALLS;
-/// Bytes of a line that the process writes to its outputs, and lines of each second: a library that prints for every
-/// request is not to fill the disk.
+/// Maximum bytes of a line of the process's output, and of lines per second: a library that prints for every request
+/// must not fill the disk.
 const MAX_LOG_LINE: usize = 2 * 1024;
 const MAX_LINES_PER_SECOND: u32 = 100;
-/// What is read of its outputs at once.
+/// Bytes of output read at once.
 const READ_SIZE: usize = 4 * 1024;
-/// A process that has closed its side is gone a moment later, or is killed.
+/// Time for a process to exit after it has closed its socket. It is killed afterwards.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
-/// One that has lost a connection and lives on for so long has closed it for another reason.
+/// Time after a lost connection within which a dying process exits. A process still alive had another reason to close
+/// it.
 const SUSPECT_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// What requests know of it.
+/// The requests' view of a process.
 pub struct ProcessHandle {
     control: FdChannel,
     idle: Mutex<Vec<UnixStream>>,
-    /// Calls that nobody waits for any more, but which have not returned.
+    /// Abandoned calls that have not returned.
     abandoned: Mutex<Vec<AbandonedCall>>,
-    /// It takes no more requests.
+    /// True once the process takes no more requests.
     is_closed: AtomicBool,
-    /// A connection was lost: most likely it is about to end, and whoever asks next waits until that is known.
+    /// True after a connection was lost: the process is probably about to exit, so new requests wait until that is
+    /// known.
     is_suspect: AtomicBool,
 }
 
-/// A call that was given up.
+/// A call whose request was abandoned.
 pub struct AbandonedCall {
+    /// Connection of the call, which the process closes when the call returns.
     pub connection: UnixStream,
+    /// Time when the request was abandoned.
     pub since: Instant,
-    /// The thread is taken for as long as the call lasts.
+    /// Held until the call returns, because it occupies a thread of the process.
     _permit: CallPermit,
 }
 
 impl ProcessHandle {
-    /// A connection that nobody uses; new, where none was kept.
+    /// Returns an idle connection, or a new one.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `NotConnected` if the process takes no more requests, and with `WouldBlock` if its queue is full.
     pub fn connection(&self) -> io::Result<UnixStream> {
         if self.is_closed() {
             return Err(ErrorKind::NotConnected.into());
         }
         loop {
             let Some(kept) = lock(&self.idle).pop() else { break };
-            // Closed meanwhile: the process has ended.
+            // Otherwise the connection was closed, because the process has ended.
             if matches!((&kept).read(&mut [0]), Err(error) if error.kind() == ErrorKind::WouldBlock) {
                 return Ok(kept);
             }
@@ -75,7 +83,7 @@ impl ProcessHandle {
         Ok(ours)
     }
 
-    /// Keeps a connection whose request is over.
+    /// Keeps the connection of a finished request for the next one.
     pub fn keep(&self, connection: UnixStream) {
         let mut idle = lock(&self.idle);
         if idle.len() < MAX_IDLE && !self.is_closed() {
@@ -83,12 +91,13 @@ impl ProcessHandle {
         }
     }
 
-    /// The call on this connection is not waited for any more.
+    /// Abandons the call on this connection.
     pub fn abandon(&self, connection: UnixStream, permit: CallPermit) {
-        // What it says when it returns finds nobody; that the process closes it then tells that it has.
+        // The reply is discarded. The process then closes the connection, which shows that the call has returned.
         let _ = connection.shutdown(std::net::Shutdown::Read);
-        // What it said just before that is lost as well, and then it waits for more to be wanted. It hears that more is, and
-        // that nobody listens, whatever it waits for: no controller is asked twice, and no content seems to end.
+        // A reply sent just before is discarded too, and the process then waits for the next message. This message ends
+        // that wait as a protocol error or, if a piece is wanted, as a failed write. So no controller is called twice,
+        // and no request body seems to end.
         let mut frame = Vec::new();
         if ServerMessage::Give.write(&mut frame).is_ok() {
             let _ = (&connection).write(&frame);
@@ -101,23 +110,27 @@ impl ProcessHandle {
         });
     }
 
+    /// Returns the abandoned calls that have not returned.
     pub fn abandoned(&self) -> &Mutex<Vec<AbandonedCall>> {
         &self.abandoned
     }
 
+    /// Returns true if the process takes no more requests.
     pub fn is_closed(&self) -> bool {
         self.is_closed.load(Ordering::Acquire)
     }
 
+    /// Returns true if a connection was lost and the process may be about to exit.
     pub fn is_suspect(&self) -> bool {
         self.is_suspect.load(Ordering::Acquire)
     }
 
+    /// Marks the process as about to exit, or as alive.
     pub fn set_suspect(&self, is_suspect: bool) {
         self.is_suspect.store(is_suspect, Ordering::Release);
     }
 
-    /// Takes no more requests; the process ends behind those that it has.
+    /// Takes no more requests. The process exits after those that it has.
     pub fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
         self.control.shut_down();
@@ -125,25 +138,28 @@ impl ProcessHandle {
     }
 }
 
-/// What its parent knows of it.
+/// The supervisor's view of a process.
 pub struct ChildProcess {
     child: Child,
-    /// Its outputs, until they end.
+    /// Standard output and standard error, until they are closed.
     output: Option<PipeReader>,
     output_log: OutputLog,
+    /// Time of the start.
     pub since: Instant,
+    /// State shared with requests.
     pub process: Arc<ProcessHandle>,
 }
 
 impl ChildProcess {
-    /// To be called on a thread that lives longer than the process, which ends with it.
+    /// Starts a process. The calling thread must outlive the process, because the process is killed when the thread
+    /// ends.
     pub fn start(library: impl AsFd, name: &Path) -> io::Result<ChildProcess> {
         let program =
             program().ok_or_else(|| io::Error::new(ErrorKind::NotFound, "this program cannot run libraries"))?;
         let (control, input) = FdChannel::pair()?;
         let (output, writer) = io::pipe()?;
         let mut command = Command::new(program);
-        // The last word is for whoever looks at a list of processes.
+        // The last argument shows the library in lists of processes.
         command.arg0("rocknet").arg(RUN_LIBRARY_ARGUMENT).arg(name);
         command
             .stdin(input)
@@ -151,7 +167,7 @@ impl ChildProcess {
             .stderr(OwnedFd::from(writer));
         bind_to_thread(&mut command, None, Signal::KILL);
         let child = command.spawn()?;
-        // With it go the ends that are the child's.
+        // Closes the child's ends of the sockets and pipes.
         drop(command);
         let running = ChildProcess {
             child,
@@ -166,7 +182,7 @@ impl ChildProcess {
                 is_suspect: AtomicBool::new(false),
             }),
         };
-        // One that has gone at once is told by how it ended.
+        // A process that has already exited is reported by its exit status.
         let _ = control::load(&running.process.control, library.as_fd(), &name.to_string_lossy());
         Ok(running)
     }
@@ -179,7 +195,7 @@ impl ChildProcess {
         self.output.as_ref()
     }
 
-    /// What it says next; `None`: nothing more, ever. Lines for the log go there.
+    /// Returns the next event without blocking; `None` if the process sends no more. Log lines are logged here.
     pub fn next_event(&mut self) -> Option<ProcessEvent> {
         match ChildReport::recv(&self.process.control) {
             Ok(Some(ChildReport::Log(level, line))) => {
@@ -193,7 +209,7 @@ impl ChildProcess {
         }
     }
 
-    /// Passes on what it has written to its outputs, which is not waited for: something is there, or the end.
+    /// Logs the available output. Must be called only if output or its end is ready, because it blocks otherwise.
     pub fn forward_output(&mut self) {
         let mut buffer = [0; READ_SIZE];
         match self.output.as_mut().map(|output| output.read(&mut buffer)) {
@@ -203,7 +219,7 @@ impl ChildProcess {
         }
     }
 
-    /// Whether it still lives after a moment.
+    /// Returns true if the process is still alive after a short wait.
     pub fn stays_alive(&mut self) -> bool {
         self.wait_for_exit(SUSPECT_TIMEOUT);
         self.is_alive()
@@ -216,12 +232,12 @@ impl ChildProcess {
         }
     }
 
-    /// Whether it lives.
+    /// Returns true if the process is alive.
     pub fn is_alive(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Has it end now, if it does not within a moment, and tells how it did. What it started ends with it.
+    /// Waits for the exit of the process, and kills it and its children after `timeout`. Returns the exit status.
     pub fn end(&mut self, timeout: Duration) -> ExitStatus {
         self.wait_for_exit(timeout);
         let _ = signal_group(self.child.id(), Signal::KILL);
@@ -232,12 +248,12 @@ impl ChildProcess {
         status.unwrap_or_default()
     }
 
-    /// How it ended, of one that has closed its side.
+    /// Returns the exit status of a process that has closed its socket.
     pub fn wait_for_end(&mut self) -> ExitStatus {
         self.end(EXIT_TIMEOUT)
     }
 
-    /// What is left in the pipe. Somebody else may still hold its other end, so nothing is waited for.
+    /// Logs the output left in the pipe, without waiting, because another process may hold the other end.
     fn forward_rest(&mut self) {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
         const MAX_READS: usize = 16;
@@ -261,15 +277,17 @@ impl Drop for ChildProcess {
     }
 }
 
-/// What was heard.
+/// An event of a process.
 pub enum ProcessEvent {
+    /// Nothing was received.
     Idle,
-    /// It is in the log already.
+    /// A line was received and logged.
     Logged,
+    /// A report was received.
     Report(ChildReport),
 }
 
-/// The outputs of the process, line by line in the log.
+/// Writes the output of the process to the log, line by line.
 struct OutputLog {
     library: String,
     line: Vec<u8>,

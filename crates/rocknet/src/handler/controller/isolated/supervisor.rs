@@ -1,5 +1,5 @@
-//! The thread that looks after the process of one library. It is its parent: started again when it dies, replaced when
-//! calls do not return, and ended when nobody holds the library any more.
+//! The supervisor thread of the process of one library, and the parent of that process. It restarts a process that
+//! dies, replaces one whose calls do not return, and ends it once the library is no longer used.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -21,60 +21,63 @@ use super::permits::CallPermits;
 use super::process::{ChildProcess, ProcessEvent, ProcessHandle};
 use rocknet_io::owned_thread::OwnedThread;
 
-/// Longest time from the start of a process to its being ready, `init` of the library included.
+/// Maximum time from the start of a process until it is ready, including `init` of the library.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(30);
-/// Before one that died is started again. The first time at once: a crash is mostly one, and requests wait meanwhile.
+/// Delay before the second restart. The first one is immediate, because most crashes are single and requests wait.
 const MIN_RESTART_DELAY: Duration = Duration::from_millis(100);
 const MAX_RESTART_DELAY: Duration = Duration::from_secs(30);
-/// One that has run so long is started again as if it were the first time.
+/// Running time after which a process counts as stable, so that the next restart is immediate again.
 const STABLE_AFTER: Duration = Duration::from_secs(10);
-/// A call that has not returned so long after its request was given up never will, most likely: a thread that goes round
-/// and round has a core for itself.
+/// Time after which an abandoned call counts as stuck. It will most likely never return, and a thread in an endless
+/// loop occupies a core.
 const STUCK_AFTER: Duration = Duration::from_secs(5);
-/// One that was replaced ends when its other requests have been answered, and after this time in any case.
+/// Maximum time that a replaced process has to finish its other requests.
 const RETIRE_TIMEOUT: Duration = Duration::from_secs(30);
-/// For `drop` of the library, when nobody holds it any more.
+/// Time for `drop` of the library after its last use.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
-/// Between two looks at what nobody tells of: calls that are stuck, and a process whose side somebody else holds open.
+/// Poll interval for conditions without an event: stuck calls, and a process whose socket another process holds open.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
-/// More are in no library.
+/// Sanity bound: further controllers of a library are ignored.
 const MAX_CONTROLLERS: usize = 1024;
 
-/// What requests, the holder of the library, and the thread know together.
+/// State shared by requests, the owner of the library, and the supervisor thread.
 pub struct SupervisedProcess {
     state: watch::Sender<ProcessState>,
     pub permits: Arc<CallPermits>,
-    /// Has the thread look at once.
+    /// Wakes the thread.
     wake_sender: UnixStream,
     is_stopping: AtomicBool,
 }
 
-/// How the process is.
+/// State of the process.
 #[derive(Clone)]
 pub enum ProcessState {
+    /// The process is being started.
     Starting,
+    /// The process takes requests.
     Running(Arc<ProcessHandle>),
-    /// It is not started before a while has passed, and why.
+    /// The process failed for this reason and is restarted after a delay.
     Down(Arc<str>),
 }
 
 impl SupervisedProcess {
+    /// Returns the current state.
     pub fn state(&self) -> ProcessState {
         self.state.borrow().clone()
     }
 
-    /// Hears of every change from now on.
+    /// Subscribes to all changes from now on.
     pub fn changes(&self) -> watch::Receiver<ProcessState> {
         self.state.subscribe()
     }
 
-    /// Has the thread look: something was found that it may not know yet.
+    /// Wakes the thread to check the process, after a condition that it may not have noticed.
     pub fn wake(&self) {
-        // A bell that is full has rung.
+        // A full socket buffer wakes the thread too.
         let _ = (&self.wake_sender).write(&[1]);
     }
 
-    /// Nobody holds the library any more.
+    /// Ends the process and the thread, because the library is no longer used.
     pub fn stop(&self) {
         self.is_stopping.store(true, Ordering::Release);
         self.wake();
@@ -85,7 +88,11 @@ impl SupervisedProcess {
     }
 }
 
-/// Starts a process for the library, and gives what it has when it is ready, with its thread; the error says why it is not.
+/// Starts a process for the library. Returns the shared state, the controllers and the thread once it is ready.
+///
+/// # Errors
+///
+/// The message is the reason why the process is not ready.
 pub fn start(path: &Path, image: File) -> Result<(Arc<SupervisedProcess>, Vec<ControllerEntry>, OwnedThread), String> {
     let cannot_start = |error: std::io::Error| format!("no process could be started for it: {error}");
     let (wake_sender, wake_receiver) = UnixStream::pair().map_err(cannot_start)?;
@@ -123,16 +130,16 @@ struct Supervisor {
     wake_receiver: UnixStream,
     shared: Arc<SupervisedProcess>,
     current: Option<ChildProcess>,
-    /// The one before, until its requests are answered.
+    /// The replaced process, until its requests have finished.
     retired: Option<(ChildProcess, Instant)>,
     failures: u32,
-    /// When the next one is started.
+    /// Time of the next restart.
     restart_at: Option<Instant>,
 }
 
 impl Drop for Supervisor {
     fn drop(&mut self) {
-        // The processes first.
+        // The processes end before their shared state.
         self.current = None;
         self.retired = None;
     }
@@ -157,7 +164,7 @@ impl Supervisor {
         self.end();
     }
 
-    /// Until there is something to look at.
+    /// Waits for the next event.
     fn wait(&mut self) {
         let until = self.restart_at.map_or(POLL_INTERVAL, |restart_at| {
             restart_at.saturating_duration_since(Instant::now()).min(POLL_INTERVAL)
@@ -179,7 +186,7 @@ impl Supervisor {
         }
         if let Some((running, until)) = &mut self.retired {
             drain_reports(running, |_| {});
-            // Those who still use it hold it as well.
+            // Requests that use the process hold a reference to it.
             let is_done = !running.is_alive() || Arc::strong_count(&running.process) == 1 || *until <= Instant::now();
             if is_done {
                 self.retired = None;
@@ -207,7 +214,7 @@ impl Supervisor {
         self.current = Some(running);
     }
 
-    /// There is none, and none is started before a pause is over.
+    /// Records that no process runs, and schedules the restart after a delay that grows with each failure.
     fn schedule_restart(&mut self, why: &str) {
         let delay = match self.failures {
             0 => Duration::ZERO,
@@ -232,7 +239,7 @@ impl Supervisor {
         self.schedule_restart(&format!("it ended ({status})"));
     }
 
-    /// Another one takes its requests from now on; those that it has are answered there.
+    /// Starts another process for new requests. The old one finishes the requests that it has.
     fn replace(&mut self) {
         let library = self.path.display();
         tracing::error!(%library, "a controller has not returned {} s after its request was given up: its process is \
@@ -243,7 +250,7 @@ impl Supervisor {
                 self.set_running(running);
                 if let Some(running) = previous {
                     running.process.close();
-                    // One that was left over from before ends now.
+                    // A process that was retired earlier ends now.
                     self.retired = Some((running, Instant::now() + RETIRE_TIMEOUT));
                 }
             }
@@ -254,7 +261,7 @@ impl Supervisor {
         }
     }
 
-    /// A process that is ready, and what its library has.
+    /// Starts a process, and waits until it has reported its controllers.
     fn start(&mut self) -> Result<(ChildProcess, Vec<ControllerEntry>), String> {
         let running = ChildProcess::start(&self.image, &self.path);
         let mut running = running.map_err(|error| format!("no process could be started for it: {error}"))?;
@@ -290,12 +297,12 @@ impl Supervisor {
         }
     }
 
-    /// All of it ends: in an orderly way, where that does not take long.
+    /// Ends the process, in an orderly way if that does not take long.
     fn end(&mut self) {
         if let Some(running) = &mut self.current {
             running.process.close();
             let until = Instant::now() + STOP_TIMEOUT;
-            // What it says last is still heard.
+            // Its last log lines are still read.
             while running.is_alive() && Instant::now() < until {
                 drain_reports(running, |_| {});
                 wait_for_output(running, STOP_POLL_INTERVAL);
@@ -305,10 +312,10 @@ impl Supervisor {
     }
 }
 
-/// Between two looks at one that is about to end.
+/// Poll interval for a process that is about to end.
 const STOP_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Whether a process lives though a connection to it was lost. Those who wait to know are told.
+/// Returns true if a process is alive although a connection to it was lost. Waiting requests are notified.
 fn is_confirmed_alive(running: &mut ChildProcess, shared: &SupervisedProcess) -> bool {
     if !running.process.is_suspect() {
         return true;
@@ -323,7 +330,7 @@ fn is_confirmed_alive(running: &mut ChildProcess, shared: &SupervisedProcess) ->
     is_alive
 }
 
-/// Whether a call has been given up long ago and has not returned. Those that have are forgotten.
+/// Returns true if a call was abandoned long ago and has not returned. Calls that have returned are removed.
 fn is_stuck(running: &ChildProcess) -> bool {
     let mut abandoned = lock(running.process.abandoned());
     abandoned.retain(|call| {
@@ -334,9 +341,9 @@ fn is_stuck(running: &ChildProcess) -> bool {
     abandoned.iter().any(|call| call.since.elapsed() >= STUCK_AFTER)
 }
 
-/// Hears all that it has said. False: it says nothing more.
+/// Reads all reports of a process. Returns false if it sends no more.
 fn drain_reports(running: &mut ChildProcess, mut report: impl FnMut(ChildReport)) -> bool {
-    /// Lines for the log may come for ever.
+    /// Maximum reports per call, because a process may log without end.
     const MAX_MESSAGES: usize = 2048;
     if running.output().is_some_and(is_readable) {
         running.forward_output();
@@ -357,11 +364,11 @@ fn is_readable(output: impl std::os::fd::AsFd) -> bool {
     matches!(poll(&mut look, Some(&Timespec::default())), Ok(ready) if ready > 0)
 }
 
-/// Until the bell rings, one of these says something, or the time is over.
+/// Waits until the thread is woken, a process reports something, or the timeout has passed.
 fn wait<'r>(wake_sender: &UnixStream, all: impl Iterator<Item = &'r ChildProcess>, timeout: Duration) {
     let mut look = vec![PollFd::new(wake_sender, PollFlags::IN)];
     for running in all {
-        // One that was closed from here would be told of for ever.
+        // A closed socket would be reported as ready every time.
         if !running.process.is_closed() {
             look.push(PollFd::new(running.control(), PollFlags::IN));
         }
@@ -376,7 +383,7 @@ fn wait<'r>(wake_sender: &UnixStream, all: impl Iterator<Item = &'r ChildProcess
     }
 }
 
-/// Its side of the control is closed, so that this alone may tell something.
+/// Waits for output of a process. The control channel is closed then, so no other event can occur.
 fn wait_for_output(running: &ChildProcess, timeout: Duration) {
     match running.output() {
         Some(output) => {
