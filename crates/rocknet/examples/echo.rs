@@ -63,7 +63,7 @@ impl Handler for Length {
 
 fn main() -> ExitCode {
     let Some(file) = std::env::args_os().nth(1) else {
-        eprintln!("name a configuration: echo rocknet.toml");
+        eprintln!("usage: echo rocknet.toml");
         return ExitCode::from(2);
     };
     let loaded = match rocknet_config::load(Path::new(&file), &System) {

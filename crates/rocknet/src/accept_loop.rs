@@ -144,7 +144,7 @@ impl<'w> AcceptLoop<'w> {
                 Poll::Ready(Ok((socket, peer))) => {
                     self.start_ticking();
                     if let Err(error) = transport::serve(self.worker, socket, peer) {
-                        tracing::debug!("a connection was lost before it began: {error}");
+                        tracing::debug!("a connection ended before it could be served: {error}");
                     }
                 }
                 Poll::Ready(Err(error)) => match accept_error_kind(&error) {
@@ -170,7 +170,7 @@ impl<'w> AcceptLoop<'w> {
             .is_none_or(|logged| now - logged >= SHORTAGE_LOG_INTERVAL_MS)
         {
             self.shortage_logged_ms = Some(now);
-            tracing::warn!(address = %self.worker.address, "cannot accept connections for now: {error}; the open ones go on");
+            tracing::warn!(address = %self.worker.address, "cannot accept connections: {error}; accepting pauses, and open connections continue");
         }
     }
 }

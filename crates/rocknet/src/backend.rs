@@ -49,17 +49,17 @@ impl BackendChoice {
         };
         let choice = |backend, reason| Ok(BackendChoice { backend, reason });
         match wanted {
-            model::IoBackend::Epoll => choice(Backend::Epoll, format!("{setting} asks for it")),
+            model::IoBackend::Epoll => choice(Backend::Epoll, format!("selected by {setting}")),
             model::IoBackend::IoUring => match error() {
-                None => choice(Backend::Ring, format!("{setting} asks for it")),
-                Some(error) => Err(format!("{setting} asks for io_uring, but {error}")),
+                None => choice(Backend::Ring, format!("selected by {setting}")),
+                Some(error) => Err(format!("{setting} selects io_uring, which is not available: {error}")),
             },
             // io_uring costs less for small responses to many clients, and more where sockets are often full: decision
             // 9.
             model::IoBackend::Auto => {
                 let reason = match error() {
-                    None => "the best over all loads; io_uring works here, and may be asked for".to_owned(),
-                    Some(error) => format!("io_uring cannot be had: {error}"),
+                    None => "the best over all loads; io_uring is available here too".to_owned(),
+                    Some(error) => format!("io_uring is not available: {error}"),
                 };
                 choice(Backend::Epoll, reason)
             }
@@ -79,7 +79,7 @@ impl fmt::Display for Backend {
 
 impl fmt::Display for BackendChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "sockets are driven by {}: {}", self.backend, self.reason)
+        write!(f, "the I/O back end is {}: {}", self.backend, self.reason)
     }
 }
 
@@ -93,27 +93,33 @@ mod tests {
     #[test]
     fn the_variable_overrides_the_configuration() {
         for (configured, variable, error, expected, word) in [
-            (Auto, None, None, Ok(Epoll), "works here"),
-            (Auto, None, Some("no"), Ok(Epoll), "cannot be had: no"),
-            (ConfiguredEpoll, None, None, Ok(Epoll), "server.backend asks"),
-            (IoUring, None, None, Ok(Ring), "server.backend asks"),
+            (Auto, None, None, Ok(Epoll), "is available here"),
+            (Auto, None, Some("no"), Ok(Epoll), "is not available: no"),
+            (ConfiguredEpoll, None, None, Ok(Epoll), "selected by server.backend"),
+            (IoUring, None, None, Ok(Ring), "selected by server.backend"),
             (
                 IoUring,
                 None,
                 Some("no"),
                 Err(()),
-                "server.backend asks for io_uring, but no",
+                "server.backend selects io_uring, which is not available: no",
             ),
-            (IoUring, Some("epoll"), Some("no"), Ok(Epoll), "ROCKNET_BACKEND asks"),
+            (
+                IoUring,
+                Some("epoll"),
+                Some("no"),
+                Ok(Epoll),
+                "selected by ROCKNET_BACKEND",
+            ),
             (
                 ConfiguredEpoll,
                 Some("io_uring"),
                 None,
                 Ok(Ring),
-                "ROCKNET_BACKEND asks",
+                "selected by ROCKNET_BACKEND",
             ),
-            (ConfiguredEpoll, Some("auto"), Some("no"), Ok(Epoll), "cannot be had"),
-            (ConfiguredEpoll, Some(""), None, Ok(Epoll), "server.backend asks"),
+            (ConfiguredEpoll, Some("auto"), Some("no"), Ok(Epoll), "is not available"),
+            (ConfiguredEpoll, Some(""), None, Ok(Epoll), "selected by server.backend"),
             (Auto, Some("uring"), None, Err(()), "takes auto, epoll or io_uring"),
         ] {
             let found = BackendChoice::of(configured, variable, || error.map(str::to_owned));

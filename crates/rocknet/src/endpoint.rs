@@ -40,7 +40,7 @@ pub struct EndpointContext<'a> {
     pub label: &'a SiteLabel,
     /// Settings of the server that handlers use.
     pub server: &'a Arc<ServerSettings>,
-    /// Largest file whose content is kept in memory, in bytes.
+    /// Maximum size in bytes of a file whose content is cached.
     pub max_cached_file: u64,
     /// Registries of the server.
     pub registries: &'a Registries,

@@ -175,9 +175,9 @@ impl WorkerSlot {
             match catch_unwind(AssertUnwindSafe(|| self.run(&mut commands))) {
                 Ok(LoopExit::Stopped { clean }) => return clean,
                 Ok(LoopExit::Failed(error)) => {
-                    tracing::error!(address = %self.address, "a worker failed: {error}; starting another");
+                    tracing::error!(address = %self.address, "a worker failed and is restarted: {error}");
                 }
-                Err(_) => tracing::error!(address = %self.address, "a worker died; starting another"),
+                Err(_) => tracing::error!(address = %self.address, "a worker panicked and is restarted"),
             }
             thread::sleep(RESTART_PAUSE);
         }
@@ -196,7 +196,7 @@ impl WorkerSlot {
                 Ok(runtime) => return Ok(runtime),
                 // io_uring worked when the server started, so a resource has run out since.
                 Err(error) => {
-                    tracing::warn!(address = %self.address, "a worker has no io_uring and goes on with epoll: {error}");
+                    tracing::warn!(address = %self.address, "a worker cannot use io_uring and falls back to epoll: {error}");
                 }
             }
         }
@@ -235,7 +235,7 @@ impl WorkerSlot {
                         accept_loop.stop(context, within);
                         drop(released);
                     }
-                    Some(WorkerCommand::Panic) => panic!("told to die"),
+                    Some(WorkerCommand::Panic) => panic!("the command to panic was received"),
                     None => {
                         accept_loop.stop(context, Duration::ZERO);
                         break;

@@ -351,7 +351,7 @@ impl Server {
         drop(state.snapshot);
         // After the last request. The log is stopped last, because the other components write to it.
         if !registries.stop(Instant::now() + LIBRARY_GRACE) {
-            tracing::warn!("a thread of the server has not ended in time and is left behind");
+            tracing::warn!("a thread of the server did not end in time and is abandoned");
         }
         self.php.stop();
         cache.stop(Instant::now() + JOIN_GRACE);

@@ -94,7 +94,7 @@ impl Snapshot {
                 }
                 if site.names.is_empty() && table.set_default(number).is_some() {
                     return Err(format!(
-                        "site {}: another site already answers to every name there",
+                        "site {}: another site already serves every name there",
                         site.name
                     ));
                 }
@@ -153,7 +153,8 @@ impl Snapshot {
             .filter_map(|site| Some((site.name.as_str(), site.secure.as_ref()?.error()?)))
     }
 
-    /// Returns the folders that cannot be opened now, with site and error. With more than `most` sites none is tried.
+    /// Returns the folders that cannot be opened now, with site and error. With more than `most` sites, no folder is
+    /// tried.
     pub fn missing_folders(&self, most: usize) -> Vec<(&str, &Path, io::Error)> {
         if self.sites.len() > most {
             return Vec::new();

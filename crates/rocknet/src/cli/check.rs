@@ -6,7 +6,7 @@ use rocknet_config::{Code, Finding, Loaded, Report, Severity};
 
 use super::{ExitStatus, Failure, print, print_report, search};
 
-/// Find every mistake in a configuration, without acting on it
+/// Report every error in a configuration, without applying it
 #[derive(Debug, clap::Args)]
 pub struct Options {
     #[command(flatten)]

@@ -21,7 +21,7 @@ use serde_json::json;
 use super::{ExitStatus, Failure, print, search, trust};
 use verdict::{Check, Verdict};
 
-/// Look at what the server needs on this machine, and say what is missing
+/// Check the requirements of the server on this machine, and show what is missing
 #[derive(Debug, clap::Args)]
 pub struct Options {
     #[command(flatten)]
@@ -57,7 +57,7 @@ fn configuration(file: Option<&Path>, checks: &mut Vec<Check>) -> Option<Config>
     let Some(file) = file else {
         checks.push(Check::fair(
             SUBJECT,
-            "there is none yet: `rocknet serve DIR` needs none, `rocknet run` shows the default page",
+            "no configuration exists yet: `rocknet serve DIR` works without one, `rocknet run` serves the default page",
         ));
         return Some(Config::default());
     };
@@ -69,7 +69,11 @@ fn configuration(file: Option<&Path>, checks: &mut Vec<Check>) -> Option<Config>
             checks.push(match others.first() {
                 None => Check::good(SUBJECT, format!("{}, sites: {}", file.display(), config.sites.len())),
                 Some(first) => {
-                    let found = format!("{}: {}; `rocknet check` tells all", file.display(), first.message);
+                    let found = format!(
+                        "{}: {}; `rocknet check` shows all findings",
+                        file.display(),
+                        first.message
+                    );
                     Check::fair(SUBJECT, found)
                 }
             });
@@ -81,7 +85,7 @@ fn configuration(file: Option<&Path>, checks: &mut Vec<Check>) -> Option<Config>
             let first = first.map_or("", |finding| finding.message.as_str());
             checks.push(Check::bad(
                 SUBJECT,
-                format!("{}: {first}; `rocknet check` tells all", file.display()),
+                format!("{}: {first}; `rocknet check` shows all findings", file.display()),
             ));
             None
         }
@@ -127,7 +131,7 @@ fn state(config: &Config, checks: &mut Vec<Check>) {
         Ok(()) => Check::good("state", format!("{} can be written", path.display())),
         Err(error) => {
             let found = format!(
-                "{} cannot be written: {error}; write state = \"FOLDER\" below [server], or make it this user's",
+                "{} cannot be written: {error}; write state = \"FOLDER\" below [server], or make this user its owner",
                 path.display()
             );
             Check::bad("state", found)
@@ -140,15 +144,17 @@ fn local_ca(config: &Config, checks: &mut Vec<Check>) {
     match trust::inspect(&state_folder(config)) {
         Ok(None) => checks.push(Check::good(
             SUBJECT,
-            "there is none, and no site here has needed one".to_owned(),
+            "no local CA exists yet, because no site has needed one".to_owned(),
         )),
         Ok(Some(stores)) if stores.is_empty() => {
-            checks.push(Check::fair(SUBJECT, "this machine has no store that could trust it"));
+            checks.push(Check::fair(SUBJECT, "this machine has no trust store"));
         }
         Ok(Some(stores)) => checks.extend(stores.into_iter().map(|(store, found)| match found {
             TrustState::Trusted => Check::good(SUBJECT, format!("trusted by {store}")),
             TrustState::NotTrusted => Check::fair(SUBJECT, format!("not trusted by {store}: type `rocknet trust`")),
-            TrustState::Unknown(why) => Check::fair(SUBJECT, format!("not known whether {store} trusts it: {why}")),
+            TrustState::Unknown(why) => {
+                Check::fair(SUBJECT, format!("cannot determine whether {store} trusts it: {why}"))
+            }
         })),
         Err(Failure::Failed(why)) => checks.push(Check::bad(SUBJECT, why)),
         Err(_) => {}

@@ -6,7 +6,7 @@ use rocknet_config::Report;
 
 use super::output::{print_error, print_report};
 
-/// ExitStatus code of the program.
+/// Exit code of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExitStatus {
     Success = 0,

@@ -28,7 +28,7 @@ use rocknet_proto::status::Status;
 use self::url::Url;
 use super::{Failure, print, search};
 
-/// Say which site, route and line answer a URL, and what it leads to
+/// Show the site, route and configuration lines of a URL, and the resulting response
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// The URL: http://example.com:8080/path, or example.com/path for any port, or /path for the site that answers to
@@ -101,7 +101,7 @@ fn analyse<'c>(config: &'c Config, url: &Url<'_>, file: &Path) -> Result<UrlAnal
                 });
             };
             let leads_to = format!(
-                "{}, as a rule rewrites it to {target}",
+                "{}, because a rule rewrites the URL to {target}",
                 after_rules(&after, &rewritten)?
             );
             // The rule itself matches the requested path.
@@ -217,7 +217,7 @@ fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result<String, Fa
     if settings.internal {
         let status = status(Status::NOT_FOUND);
         return Ok(format!(
-            "{status}: `internal` files are sent only where an application names them"
+            "{status}: `internal` files are sent only if an application names them"
         ));
     }
     let mut location = Vec::new();
@@ -234,7 +234,7 @@ fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result<String, Fa
     }
     let Some(tree) = &endpoint.tree else {
         return Ok(format!(
-            "{}: nothing is served here, as there is no `root`",
+            "{}: nothing is served here, because there is no `root`",
             status(Status::NOT_FOUND)
         ));
     };
@@ -266,7 +266,7 @@ fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result<String, Fa
             }
         }
         Target::Directory { relative } => format!("a list of the folder {}", location(&relative)),
-        Target::WithoutSlash => "redirect 308 to the same with a slash: it is a folder".to_owned(),
+        Target::WithoutSlash => "redirect 308 to the same path with a slash, because it is a folder".to_owned(),
         Target::Failed(_) if tree.root().is_err() => {
             format!(
                 "nothing: the folder {} cannot be opened",
@@ -303,8 +303,8 @@ fn runner(php: &Php) -> String {
     match (php::choose(&installed, *version), version) {
         (Some(found), PhpVersion::Newest) => format!(", run by PHP {}, the newest that is installed", found.version()),
         (Some(found), _) => format!(", run by PHP {}", found.version()),
-        (None, PhpVersion::Newest) => ", which nothing runs: no PHP is installed".to_owned(),
-        (None, _) => format!(", which nothing runs: PHP {version} is not installed"),
+        (None, PhpVersion::Newest) => ", but no PHP is installed to run it".to_owned(),
+        (None, _) => format!(", but PHP {version}, which is to run it, is not installed"),
     }
 }
 

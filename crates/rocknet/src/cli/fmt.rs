@@ -10,7 +10,7 @@ use rocknet_config::environment::{Environment, System};
 
 use super::{ExitStatus, Failure, print, search};
 
-/// Tidy a configuration; comments and order stay
+/// Format a configuration; comments and order stay
 ///
 /// The file is replaced in one step: a crash leaves the old one or the new one. Files it includes are left alone. With
 /// - as FILE, standard input is turned into standard output.
@@ -18,7 +18,7 @@ use super::{ExitStatus, Failure, print, search};
 pub struct Options {
     #[command(flatten)]
     pub file: search::ConfigFile,
-    /// Change nothing; fail if there were something to change
+    /// Change nothing; fail if the file is not formatted
     #[arg(long)]
     pub check: bool,
 }
@@ -36,7 +36,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     }
     if options.check {
         print(format_args!(
-            "{} is not tidy; `rocknet fmt` makes it so\n",
+            "{} is not formatted; run `rocknet fmt`\n",
             search::absolute(&file).display()
         ));
         return Err(Failure::Reported(ExitStatus::Failed));
@@ -54,7 +54,7 @@ fn stream(check: bool) -> Result<(), Failure> {
         .map_err(failed)?;
     if text.len() as u64 == MAX_INPUT_BYTES {
         return Err(Failure::Failed(
-            "standard input: larger than a configuration may be".to_owned(),
+            "standard input: larger than the limit for a configuration".to_owned(),
         ));
     }
     let tidy = tidy(&text, Path::new("standard input"))?;

@@ -28,7 +28,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
             "{user:?} cannot be the name of a user: write 1 to {MAX_USER_BYTES} bytes without a colon"
         )));
     }
-    let failed = |error: io::Error| Failure::Failed(format!("the password cannot be read: {error}"));
+    let failed = |error: io::Error| Failure::Failed(format!("cannot read the password: {error}"));
     let password = if is_terminal(StandardStream::Input) {
         let first = typed("Password: ").map_err(failed)?;
         checked(&first)?;
@@ -41,8 +41,8 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     };
     let password = checked(&password)?;
     let mut salt = [0; SALT_BYTES];
-    rand::fill(&mut salt).map_err(|_| Failure::Failed("the system gives no random numbers".to_owned()))?;
-    let hash = hash(password, salt).map_err(|error| Failure::Failed(format!("no hash can be made: {error}")))?;
+    rand::fill(&mut salt).map_err(|_| Failure::Failed("the system provides no random numbers".to_owned()))?;
+    let hash = hash(password, salt).map_err(|error| Failure::Failed(format!("cannot compute the hash: {error}")))?;
     match &options.user {
         Some(user) => print(format_args!("{user}:{hash}\n")),
         None => print(format_args!("{hash}\n")),

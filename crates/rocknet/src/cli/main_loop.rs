@@ -54,7 +54,7 @@ impl MainLoop {
                     }
                 }
                 (Event::Stop | Event::Line(ConsoleLine::Command(Command::Quit)), None) => {
-                    print_error("stopped at once: what was being answered is cut");
+                    print_error("stopped immediately: responses in progress were cut");
                     return Err(Failure::Reported(ExitStatus::Failed));
                 }
                 (Event::Reload, Some(_)) if self.terminal_has_gone() => {
@@ -68,7 +68,7 @@ impl MainLoop {
                 }
                 (Event::Reopen, Some(server)) => {
                     server.logger().reopen();
-                    tracing::info!("log files are opened anew");
+                    tracing::info!("log files were reopened");
                 }
                 (Event::Line(ConsoleLine::Command(Command::Reload)), Some(server)) => {
                     if let Some(done) = reload::reload(server, &self.source, &self.start_settings) {
@@ -88,7 +88,7 @@ impl MainLoop {
     fn stop(&self, server: Server) {
         tracing::info!("stopping");
         if self.has_console {
-            print("Stopping when the answers under way are out; Ctrl+C stops at once.\n");
+            print("Stopping after the responses in progress; Ctrl+C stops immediately.\n");
         }
         let sender = self.sender.clone();
         let stop = move || {
@@ -98,7 +98,7 @@ impl MainLoop {
         };
         if let Err(error) = thread::Builder::new().name("rn-stop".to_owned()).spawn(stop) {
             // The closure owned the server and was dropped; its threads end with the process.
-            print_error(format_args!("stopped at once: {error}"));
+            print_error(format_args!("stopped immediately: {error}"));
             let _ = self.sender.try_send(Event::Stopped(false));
         }
     }

@@ -50,7 +50,7 @@ fn whole(command: clap::Command, page: &mut Vec<u8>) -> io::Result<()> {
     }
     section(
         "FILES",
-        &search::CONFIG_PATHS.map(|place| (place, "The configuration, if no other is named.")),
+        &search::CONFIG_PATHS.map(|place| (place, "The configuration if no file is named.")),
         page,
     )?;
     man.render_version_section(page)
@@ -75,10 +75,10 @@ const SECTIONS: [Section; 4] = [
     (
         "TERMINAL COMMANDS",
         &[
-            ("status", "Connections, requests, answers and cache as of now."),
-            ("sites", "What is served, and where."),
+            ("status", "Current connections, requests, responses and cache."),
+            ("sites", "Sites with their URLs."),
             ("reload", "Reads the configuration again; a bad one changes nothing."),
-            ("quit", "Finishes what is being answered, and ends."),
+            ("quit", "Finishes the responses in progress, then stops."),
             ("help", "Lists these commands."),
         ],
     ),
@@ -87,13 +87,13 @@ const SECTIONS: [Section; 4] = [
         &[
             (
                 "SIGTERM, SIGINT",
-                "Answers under way finish, then the server ends. A second one ends it at once.",
+                "Responses in progress finish, then the server stops. A second signal stops it immediately.",
             ),
             (
                 "SIGHUP",
                 "Reads the configuration again; a bad one changes nothing, and no connection is cut.",
             ),
-            ("SIGUSR1", "Opens the log files anew, after they were moved."),
+            ("SIGUSR1", "Reopens the log files after they were moved."),
         ],
     ),
     (
@@ -110,7 +110,7 @@ const SECTIONS: [Section; 4] = [
         &[
             (
                 "ROCKNET_LOG",
-                "The level of the error log: error, warn, info, debug or trace. Goes before the configuration.",
+                "The level of the error log: error, warn, info, debug or trace. Overrides the configuration.",
             ),
             ("NO_COLOR", "Turns colour off."),
         ],

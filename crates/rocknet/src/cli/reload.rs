@@ -100,7 +100,7 @@ pub fn reload(server: &Server, source: &ConfigSource, start_settings: &StartSett
     }
     if !needs_restart.is_empty() {
         output.warn(&format!(
-            "{}: the new value acts from the next start on",
+            "{}: the new value takes effect after a restart",
             needs_restart.join(", ")
         ));
     }

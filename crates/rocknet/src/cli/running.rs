@@ -100,7 +100,7 @@ impl RunningServer {
         if self.has_console
             && let Err(error) = read_commands(self.sender.clone())
         {
-            print_warning(format_args!("commands cannot be typed: {error}"));
+            print_warning(format_args!("terminal commands are not available: {error}"));
         }
         let RunningServer {
             runtime,
@@ -174,11 +174,11 @@ impl RunningServer {
                  (or name one as `user` below [server])"
                     .to_owned(),
             ),
-            (None, true) => warnings.push("running as root: a plain user will do for this".to_owned()),
+            (None, true) => warnings.push("running as root, which is not needed here: start it as an ordinary user".to_owned()),
             _ => {}
         }
         if self.start_settings.script_user_ignored {
-            warnings.push("`script_user` is ignored: only root can run scripts as somebody else".to_owned());
+            warnings.push("`script_user` is ignored: only root can run scripts as another user".to_owned());
         }
         warnings.extend(accounts::warning(accounts::runs_scripts(&snapshot.config)));
         warnings.extend(php::missing(&snapshot.config));

@@ -23,16 +23,16 @@ use super::{ExitStatus, Failure, print, search};
 pub struct Options {
     #[command(flatten)]
     pub stores: StoreOptions,
-    /// Change nothing, and say for each store whether it trusts
+    /// Change nothing, and show for each store whether it trusts the CA
     #[arg(long)]
     pub look: bool,
-    /// Trust the CA for any name too, which signs for public names on this machine. Whoever takes its key can pose as
-    /// any site
+    /// Also trust the CA for any name, which signs for public names on this machine. An attacker with its key can
+    /// impersonate any site
     #[arg(long)]
     pub dangerous_any_name: bool,
 }
 
-/// Take the local CA out of every store that trusts it
+/// Remove the local CA from every store that trusts it
 #[derive(Debug, clap::Args)]
 pub struct UntrustOptions {
     #[command(flatten)]
@@ -44,7 +44,7 @@ pub struct StoreOptions {
     /// The configuration whose state folder holds the CA; by default the one that `rocknet run` would serve
     #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub config: Option<PathBuf>,
-    /// Leave the store of the system alone: those of browsers need no special rights
+    /// Skip the store of the system: those of browsers need no special rights
     #[arg(long)]
     pub browsers: bool,
     /// Print what was found as JSON, for programs
@@ -248,7 +248,7 @@ fn print_results(rows: &[StoreResult], roots: &[RootCertificate], json: bool) {
 fn text(rows: &[StoreResult], roots: &[RootCertificate]) -> String {
     let mut out = String::new();
     if roots.is_empty() {
-        out.push_str("There is no local CA yet: `rocknet trust` makes it.\n");
+        out.push_str("There is no local CA yet: `rocknet trust` creates it.\n");
     }
     for root in roots {
         let _ = writeln!(out, "{}, {}", root.name, root.file.display());
@@ -256,7 +256,7 @@ fn text(rows: &[StoreResult], roots: &[RootCertificate]) -> String {
             let verdict = match &row.found {
                 TrustState::Trusted => "trusted".to_owned(),
                 TrustState::NotTrusted => "not trusted".to_owned(),
-                TrustState::Unknown(why) => format!("not known: {why}"),
+                TrustState::Unknown(why) => format!("unknown: {why}"),
             };
             let _ = writeln!(out, "  {:9} {verdict}  ({})", row.reader, row.path.display());
             if let Some(trouble) = row.trouble.as_ref().filter(|trouble| !verdict.contains(*trouble)) {
@@ -265,7 +265,7 @@ fn text(rows: &[StoreResult], roots: &[RootCertificate]) -> String {
         }
     }
     if rows.is_empty() && !roots.is_empty() {
-        out.push_str("  no store was found on this machine: give the file above to your browser yourself\n");
+        out.push_str("  no trust store was found on this machine: import the file above into your browser\n");
     }
     out
 }
@@ -303,7 +303,7 @@ mod tests {
             (
                 TrustState::Unknown("locked".to_owned()),
                 Some("locked"),
-                "  system    not known: locked  (/b)\n",
+                "  system    unknown: locked  (/b)\n",
             ),
         ] {
             let shown = text(&[row(found, trouble)], std::slice::from_ref(&root));

@@ -140,13 +140,16 @@ impl<L: Link + Unpin + 'static> PendingHandshake<L> {
                 return Ok(None);
             }
             acceptor.send_fatal_alert(UNEXPECTED_MESSAGE);
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "no TLS record came"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the first bytes are not a TLS record",
+            ));
         }
         let Some(selected) = self.select_config(worker) else {
             self.acceptor.send_fatal_alert(UNRECOGNIZED_NAME);
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
-                "no certificate for the name that was asked for",
+                "no certificate for the requested name",
             ));
         };
         let permit = self.deadline.within(worker.handshake_limiter.acquire()).await;
@@ -247,7 +250,7 @@ fn serve<L: Link + Unpin + 'static>(
 fn log_missing_certificate(site: &Site, secure: &SecureSite) {
     let cause = Cause {
         level: Level::WARN,
-        what: "a handshake was refused, as the site has no certificate",
+        what: "a handshake was refused, because the site has no certificate",
         site: &site.name,
         subject: "",
     };
@@ -255,8 +258,8 @@ fn log_missing_certificate(site: &Site, secure: &SecureSite) {
         let why = secure.error();
         let why = why
             .as_deref()
-            .unwrap_or("none was issued yet, or none for the name that was asked for");
-        tracing::warn!(site = %site.name, "a handshake was refused, as the site has no certificate: {why}");
+            .unwrap_or("no certificate was issued yet for the requested name");
+        tracing::warn!(site = %site.name, "a handshake was refused, because the site has no certificate: {why}");
     }
 }
 
@@ -266,7 +269,7 @@ fn or_timed_out<T>(found: Option<T>) -> io::Result<T> {
 }
 
 fn plain_http_response(worker: &Worker) -> SendQueue {
-    const HINT: &str = "This port speaks HTTPS, and the request came in the clear: write https:// before the address.";
+    const HINT: &str = "This port uses HTTPS, but the request was plain HTTP: write https:// before the address.";
     let (status, mut page) = (Status::BAD_REQUEST, Vec::new());
     pages::error::render(status.code(), status.reason(), Some(HINT), &mut page);
     let mut response = SendQueue::default();

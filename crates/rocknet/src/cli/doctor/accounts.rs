@@ -21,8 +21,8 @@ const ROOT: &str = "root";
 pub(super) fn check(config: &Config) -> Vec<Check> {
     let has_scripts = accounts::runs_scripts(config);
     if !privileges::is_root() {
-        let found = "scripts run as this user, who can read the private keys of the server; started as root, RockNet gives them \
-                     another account";
+        let found = "scripts run as this user, who can read the private keys of the server; start RockNet as root, and it runs \
+                     them under another account";
         return has_scripts.then(|| Check::fair(SUBJECT, found)).into_iter().collect();
     }
     let mut checks = Vec::new();

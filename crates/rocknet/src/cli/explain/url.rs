@@ -50,7 +50,7 @@ impl<'a> Url<'a> {
         }
         // `rocknet` prints wildcard names as patterns, so a pattern stands for any matching name.
         let named = authority.strip_prefix("*.").unwrap_or(authority);
-        let authority = Authority::parse(named.as_bytes()).ok_or("the host is none that a site can have")?;
+        let authority = Authority::parse(named.as_bytes()).ok_or("the host is not valid")?;
         let mut buffer = [0; HOST_BUFFER];
         let host = authority.lower_host(&mut buffer);
         let host = if named.len() < rest[..end].len() {

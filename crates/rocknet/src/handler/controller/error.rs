@@ -65,12 +65,12 @@ impl ControllerError {
         let is_ours = matches!(status, Status::INTERNAL_SERVER_ERROR | Status::BAD_GATEWAY);
         let cause = Cause {
             level: Level::ERROR,
-            what: "no answer from a controller",
+            what: "a controller failed",
             site: "",
             subject: controller,
         };
         if is_ours && cause.may_be_logged() {
-            tracing::error!(%controller, "no answer from a controller: {self}");
+            tracing::error!(%controller, "a controller failed: {self}");
         }
         Response::new(status)
     }
@@ -79,16 +79,16 @@ impl ControllerError {
 impl fmt::Display for ControllerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ControllerError::RequestBody(error) => write!(f, "the request did not come whole: {error:?}"),
-            ControllerError::TooLarge => f.write_str("the request has more content than it takes"),
+            ControllerError::RequestBody(error) => write!(f, "the request body is incomplete: {error:?}"),
+            ControllerError::TooLarge => f.write_str("the request body is larger than it accepts"),
             ControllerError::Pool(error) => error.fmt(f),
-            ControllerError::Failed(CallError(code)) => write!(f, "it returned error code {code}"),
+            ControllerError::Failed(Failed(code)) => write!(f, "it returned error code {code}"),
             ControllerError::NoStatus => f.write_str("it set no status"),
-            ControllerError::Refused(refused) => write!(f, "what it gave cannot be sent: {refused}"),
-            ControllerError::ProcessExited => f.write_str("its process ended in the middle"),
+            ControllerError::Refused(refused) => write!(f, "its response cannot be sent: {refused}"),
+            ControllerError::ProcessExited => f.write_str("its process ended during the call"),
             ControllerError::NotRunning(why) => write!(f, "its process does not run: {why}"),
-            ControllerError::Protocol => f.write_str("what its process says makes no sense"),
-            ControllerError::Process(error) => write!(f, "its process is not reached: {error}"),
+            ControllerError::Protocol => f.write_str("its process sent an invalid message"),
+            ControllerError::Process(error) => write!(f, "its process cannot be reached: {error}"),
             ControllerError::Full => f.write_str("too many requests wait for its process"),
         }
     }

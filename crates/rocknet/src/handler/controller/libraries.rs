@@ -133,7 +133,7 @@ impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LoadError::Unreadable(error) => error.fmt(f),
-            LoadError::TooLarge => write!(f, "it has more than {} MiB", MAX_LIBRARY_SIZE >> 20),
+            LoadError::TooLarge => write!(f, "it is larger than {} MiB", MAX_LIBRARY_SIZE >> 20),
             LoadError::Library(error) => error.fmt(f),
             LoadError::Isolated(why) => f.write_str(why),
             LoadError::NoController { has } => write!(f, "it has no such controller, but `{}`", has.join("`, `")),

@@ -28,7 +28,7 @@ impl<'a> RequestOrigin<'a> {
     }
 
     /// Makes the origin from the client, the properties of TLS and the authenticated user.
-    pub fn new(client: Client, secure: Option<&'a Secure>, user: Option<&'a str>) -> RequestOrigin<'a> {
+    pub fn new(client: Client, secure: Option<&'a TlsInfo>, user: Option<&'a str>) -> RequestOrigin<'a> {
         RequestOrigin {
             client,
             is_secure: secure.is_some(),

@@ -132,7 +132,7 @@ impl<N: AsRef<str>> ResponseWriter for ResponseBuilder<N> {
         }
         self.log_lines.set(log_lines + 1);
         if log_lines == MAX_LOG_LINES {
-            tracing::warn!(controller = %self.controller.as_ref(), "more than {MAX_LOG_LINES} lines for one request; the rest is left out");
+            tracing::warn!(controller = %self.controller.as_ref(), "more than {MAX_LOG_LINES} log lines for one request; the rest is dropped");
             return;
         }
         log_line(level, self.controller.as_ref(), line);

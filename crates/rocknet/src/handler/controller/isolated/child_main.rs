@@ -34,7 +34,7 @@ static CONTROL: OnceLock<FdChannel> = OnceLock::new();
 /// Loads the library that the server sends, and serves requests until the server closes the channel.
 pub fn run() -> ExitCode {
     let Ok(control) = FdChannel::from_stdin() else {
-        eprintln!("error: this is started by a server for itself, and does nothing else");
+        eprintln!("error: this command is internal: RockNet starts it for isolated controllers");
         return ExitCode::from(2);
     };
     // The process was started by the name `/proc/self/exe`, which means nothing in a list of processes.

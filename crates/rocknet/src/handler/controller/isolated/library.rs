@@ -32,7 +32,7 @@ impl IsolatedLibrary {
     /// The message is the reason why the library cannot be used.
     pub fn load(path: &Path, image: File, supervisors: &Supervisors) -> Result<IsolatedLibrary, String> {
         if program().is_none() {
-            return Err("this program cannot run libraries in processes of their own: remove `isolate`".to_owned());
+            return Err("this program cannot run libraries in separate processes: remove `isolate`".to_owned());
         }
         let (supervised, entries) = supervisors.start(path, image)?;
         Ok(IsolatedLibrary { supervised, entries })

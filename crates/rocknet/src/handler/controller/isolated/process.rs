@@ -325,7 +325,7 @@ impl OutputLog {
         match self.count {
             ..=MAX_LINES_PER_SECOND => tracing::warn!(%library, "{}", String::from_utf8_lossy(line.trim_ascii())),
             count if count == MAX_LINES_PER_SECOND + 1 => {
-                tracing::warn!(%library, "prints more than {MAX_LINES_PER_SECOND} lines a second; the rest is left out");
+                tracing::warn!(%library, "the process prints more than {MAX_LINES_PER_SECOND} lines per second; the rest is dropped");
             }
             _ => {}
         }

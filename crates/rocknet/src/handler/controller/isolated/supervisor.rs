@@ -199,7 +199,7 @@ impl Supervisor {
             self.restart_at = None;
             match self.start() {
                 Ok((running, _)) => {
-                    tracing::info!(library = %self.path.display(), "runs again");
+                    tracing::info!(library = %self.path.display(), "the process of the library was restarted");
                     self.set_running(running);
                 }
                 Err(why) => self.schedule_restart(&why),
@@ -224,7 +224,7 @@ impl Supervisor {
         };
         self.failures = self.failures.saturating_add(1);
         let (library, ms) = (self.path.display(), delay.as_millis());
-        tracing::error!(%library, "its process does not run: {why}. It is started again in {ms} ms");
+        tracing::error!(%library, "its process does not run: {why}; it is restarted in {ms} ms");
         self.restart_at = Some(Instant::now() + delay);
         self.shared.state.send_replace(match delay.is_zero() {
             true => ProcessState::Starting,
@@ -242,7 +242,7 @@ impl Supervisor {
     /// Starts another process for new requests. The old one finishes the requests that it has.
     fn replace(&mut self) {
         let library = self.path.display();
-        tracing::error!(%library, "a controller has not returned {} s after its request was given up: its process is \
+        tracing::error!(%library, "a controller has not returned {} s after its request was abandoned: its process is \
             replaced by another", STUCK_AFTER.as_secs());
         match self.start() {
             Ok((running, _)) => {
@@ -291,7 +291,7 @@ impl Supervisor {
                 return Err(format!("it was not loaded within {} s", LOAD_TIMEOUT.as_secs()));
             }
             if self.shared.is_stopping() {
-                return Err("nobody wants it any more".to_owned());
+                return Err("the library is no longer used".to_owned());
             }
             wait(&self.wake_receiver, std::iter::once(&running), left.min(POLL_INTERVAL));
         }
