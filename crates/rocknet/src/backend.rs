@@ -32,7 +32,7 @@ impl BackendChoice {
     /// The message says why the requested back end is unavailable, or that the variable has an unknown value.
     pub fn new(configured: model::IoBackend) -> Result<BackendChoice, String> {
         let variable = std::env::var_os(VARIABLE).map(|value| value.to_string_lossy().into_owned());
-        BackendChoice::of(configured, variable.as_deref(), ring_trouble)
+        BackendChoice::of(configured, variable.as_deref(), io_uring_unavailable)
     }
 
     fn of(

@@ -66,7 +66,7 @@ pub struct Worker {
     pub files: Rc<WorkerCache>,
     pub log: RefCell<AccessWriter>,
     /// Kernel pipes through which busy tunnels move data.
-    pub pipes: Pipes,
+    pub pipes: PipePool,
     config: RefCell<Rc<WorkerConfig>>,
     /// True if the configuration trusts a proxy, so that the access log has to determine the client of each request.
     pub trusts_proxies: Cell<bool>,
@@ -180,7 +180,7 @@ impl Worker {
                 head: DecodedHead::default(),
             }),
             files,
-            pipes: Pipes::default(),
+            pipes: PipePool::default(),
             config: RefCell::new(Rc::new(config)),
             trusts_proxies: Cell::new(trusts_proxies(snapshot)),
             stopping: Cell::new(false),

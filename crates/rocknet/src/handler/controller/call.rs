@@ -40,7 +40,7 @@ impl ControllerCall {
     }
 
     /// Calls the controller. Blocks for as long as the controller does.
-    pub fn step(&mut self, step: &CallStep) -> Result<Went, Failed> {
+    pub fn step(&mut self, step: &CallStep) -> Result<Progress, CallError> {
         let request = self.request.view(&self.body);
         let (response, state) = (&mut self.response, &mut self.state);
         match step {
@@ -50,7 +50,7 @@ impl ControllerCall {
     }
 
     /// Calls the controller for the next piece of the response body; empty at the end.
-    pub fn next_piece(&mut self) -> Result<Vec<u8>, Failed> {
+    pub fn next_piece(&mut self) -> Result<Vec<u8>, CallError> {
         let request = self.request.view(&self.body);
         let mut piece = vec![0; MAX_PIECE];
         let length = self

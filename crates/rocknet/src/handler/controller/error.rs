@@ -24,7 +24,7 @@ pub enum ControllerError {
     /// The pool has no room or is stopping, or the call panicked.
     Pool(JobError),
     /// The controller returned an error code.
-    Failed(Failed),
+    Failed(CallError),
     /// The controller set no status.
     NoStatus,
     /// The controller set a value that cannot be sent.
@@ -82,7 +82,7 @@ impl fmt::Display for ControllerError {
             ControllerError::RequestBody(error) => write!(f, "the request body is incomplete: {error:?}"),
             ControllerError::TooLarge => f.write_str("the request body is larger than it accepts"),
             ControllerError::Pool(error) => error.fmt(f),
-            ControllerError::Failed(Failed(code)) => write!(f, "it returned error code {code}"),
+            ControllerError::Failed(CallError(code)) => write!(f, "it returned error code {code}"),
             ControllerError::NoStatus => f.write_str("it set no status"),
             ControllerError::Refused(refused) => write!(f, "its response cannot be sent: {refused}"),
             ControllerError::ProcessExited => f.write_str("its process ended during the call"),

@@ -71,7 +71,7 @@ impl Libraries {
     /// # Errors
     ///
     /// Fails if the library cannot be loaded or does not have the controller.
-    pub fn controller(&self, wanted: &model::Controller) -> Result<host::Controller, LoadError> {
+    pub fn controller(&self, wanted: &model::Controller) -> Result<host::LoadedController, LoadError> {
         let path = &wanted.library;
         let library = self.in_process.library(path, |image| {
             private_copy::library(&image, &path.to_string_lossy(), response_builder::log).map_err(LoadError::Library)

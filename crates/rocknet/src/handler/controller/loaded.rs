@@ -30,7 +30,7 @@ pub enum RunMode {
     /// On the thread of the connection.
     Network(host::LoadedController),
     /// In the pool.
-    Worker(host::Controller),
+    Worker(host::LoadedController),
     /// In a separate process.
     Process(isolated::IsolatedController),
 }

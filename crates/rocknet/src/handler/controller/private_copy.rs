@@ -28,7 +28,7 @@ pub fn copy(file: &File, most: u64) -> io::Result<(File, u64)> {
 }
 
 /// Loads the library of which `image` is a copy. Errors name the file as `known_as`, its configured path.
-pub fn library(image: &File, known_as: &str, log: fn(Level, &[u8])) -> Result<Library, LoadError> {
+pub fn library(image: &File, known_as: &str, log: fn(Level, &[u8])) -> Result<LoadedLibrary, LoadError> {
     let load = |name: &Path| {
         LoadedLibrary::load(name, log).map_err(|error| match error {
             LoadError::NotLoaded(text) => LoadError::NotLoaded(text.replace(&*name.to_string_lossy(), known_as)),

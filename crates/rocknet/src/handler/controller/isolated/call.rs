@@ -66,8 +66,9 @@ impl IsolatedCall {
     }
 
     /// Queues a message, which the next call sends.
-    pub fn queue(&mut self, ask: &Ask<'_>) -> Result<(), ControllerError> {
-        ask.write(&mut self.outbox).map_err(|Broken| ControllerError::TooLarge)
+    pub fn queue(&mut self, ask: &ServerMessage<'_>) -> Result<(), ControllerError> {
+        ask.write(&mut self.outbox)
+            .map_err(|InvalidFrame| ControllerError::TooLarge)
     }
 
     /// Sends the queued messages, which call the controller, and returns the reply.
@@ -109,8 +110,8 @@ impl IsolatedCall {
                     response.log(level, line);
                     continue;
                 }
-                Some(Tell::On) => return Ok(CallReply::Continue),
-                Some(Tell::Head(head)) => {
+                Some(ProcessMessage::Continue) => return Ok(CallReply::Continue),
+                Some(ProcessMessage::Head(head)) => {
                     // Validated here too, because a library can corrupt what its own process has validated.
                     let _ = response.set_status(head.status);
                     for field in head.fields() {

@@ -175,7 +175,7 @@ impl ChildConnection {
     }
 
     /// Handles one request.
-    fn answer(&mut self, controller: &host::Controller, request: &Told) -> io::Result<()> {
+    fn answer(&mut self, controller: &host::LoadedController, request: &ReceivedRequest) -> io::Result<()> {
         let mut builder = ChildResponse {
             builder: ResponseBuilder::new("".into()),
             stream: Arc::clone(&self.stream),
@@ -253,7 +253,7 @@ impl ChildConnection {
     }
 
     /// Receives the next message of the server. Fails if it is not the expected one, or the connection has ended.
-    fn receive<T>(&mut self, mut expected: impl FnMut(Ask<'_>) -> Option<T>) -> io::Result<T> {
+    fn receive<T>(&mut self, mut expected: impl FnMut(ServerMessage<'_>) -> Option<T>) -> io::Result<T> {
         loop {
             if let Some(ask) = self.inbox.next_server_message().map_err(invalid_data)? {
                 return expected(ask).ok_or_else(|| invalid_data(InvalidFrame));

@@ -63,7 +63,7 @@ pub async fn answer(
         match content.chunk().await.map_err(ControllerError::RequestBody)? {
             Some(piece) => {
                 // Pieces are smaller than a frame; a larger one is an error.
-                call.queue(&Ask::Piece(&piece))?;
+                call.queue(&ServerMessage::Piece(&piece))?;
             }
             None => call.queue(&ServerMessage::End)?,
         }
