@@ -1,5 +1,5 @@
-//! A program with RockNet inside: the sites of a configuration, and in each of them two handlers of the program's own. `/echo`
-//! says back what it is sent, `/length` how much that is.
+//! A program that embeds RockNet: it serves the sites of a configuration, and adds two handlers to each. `/echo`
+//! returns the request body, and `/length` its length.
 //!
 //! `cargo run --example echo -- rocknet.toml`, then `curl -d hello http://localhost:8080/echo`.
 
@@ -16,14 +16,14 @@ use rocknet_config::System;
 use rocknet_config::model::Pattern;
 use rocknet_proto::status::Status;
 
-/// The allocator that the `rocknet` program has.
+/// The allocator of the `rocknet` program.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Where the handlers stand.
+/// Paths of the handlers.
 const ECHO: &str = "/echo";
 const LENGTH: &str = "/length";
-/// What is said to those who send nothing.
+/// Response to a request without a body.
 const GREETING: &str = "Send me something.\n";
 
 struct Echo;
@@ -63,7 +63,7 @@ impl Handler for Length {
 
 fn main() -> ExitCode {
     let Some(file) = std::env::args_os().nth(1) else {
-        eprintln!("name a configuration: echo rocknet.toml");
+        eprintln!("usage: echo rocknet.toml");
         return ExitCode::from(2);
     };
     let loaded = match rocknet_config::load(Path::new(&file), &System) {

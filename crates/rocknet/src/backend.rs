@@ -1,61 +1,67 @@
-//! What drives the sockets: which of the system's ways a server takes, and why.
+//! The choice of the I/O back end, and the reason for it.
 
 use std::fmt;
 
 use rocknet_config::model;
 use rocknet_io::runtime::io_uring_unavailable;
 
-/// Overrides the configuration, for whoever compares the two.
+/// Environment variable that overrides the configuration, for comparisons of the back ends.
 const VARIABLE: &str = "ROCKNET_BACKEND";
 
+/// I/O back end of the workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backend {
-    /// Readiness: what the kernel tells, the worker then does.
+    /// Readiness: the kernel reports that a socket is ready, and the worker performs the operation.
     Epoll,
-    /// Completion: what the worker asks for, the kernel then does.
+    /// Completion: the worker submits an operation, and the kernel performs it.
     Ring,
 }
 
-/// A backend, and the reason for it as the log tells it.
+/// A back end, and the reason for it as the log states it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Choice {
+pub struct BackendChoice {
     pub backend: Backend,
-    why: String,
+    reason: String,
 }
 
-impl Choice {
-    /// What is asked for, or an error that says why it cannot be had.
-    pub fn new(configured: model::IoBackend) -> Result<Choice, String> {
+impl BackendChoice {
+    /// Chooses the back end by the environment variable `ROCKNET_BACKEND`, or else by the configuration.
+    ///
+    /// # Errors
+    ///
+    /// The message says why the requested back end is unavailable, or that the variable has an unknown value.
+    pub fn new(configured: model::IoBackend) -> Result<BackendChoice, String> {
         let variable = std::env::var_os(VARIABLE).map(|value| value.to_string_lossy().into_owned());
-        Choice::of(configured, variable.as_deref(), io_uring_unavailable)
+        BackendChoice::of(configured, variable.as_deref(), io_uring_unavailable)
     }
 
     fn of(
         configured: model::IoBackend,
         variable: Option<&str>,
-        trouble: impl FnOnce() -> Option<String>,
-    ) -> Result<Choice, String> {
-        let (wanted, asked_by) = match variable.filter(|value| !value.is_empty()) {
+        error: impl FnOnce() -> Option<String>,
+    ) -> Result<BackendChoice, String> {
+        let (wanted, setting) = match variable.filter(|value| !value.is_empty()) {
             None => (configured, "server.backend"),
             Some("auto") => (model::IoBackend::Auto, VARIABLE),
             Some("epoll") => (model::IoBackend::Epoll, VARIABLE),
             Some("io_uring") => (model::IoBackend::IoUring, VARIABLE),
             Some(other) => return Err(format!("{VARIABLE} is {other:?}; it takes auto, epoll or io_uring")),
         };
-        let choice = |backend, why| Ok(Choice { backend, why });
+        let choice = |backend, reason| Ok(BackendChoice { backend, reason });
         match wanted {
-            model::IoBackend::Epoll => choice(Backend::Epoll, format!("{asked_by} asks for it")),
-            model::IoBackend::IoUring => match trouble() {
-                None => choice(Backend::Ring, format!("{asked_by} asks for it")),
-                Some(trouble) => Err(format!("{asked_by} asks for io_uring, but {trouble}")),
+            model::IoBackend::Epoll => choice(Backend::Epoll, format!("selected by {setting}")),
+            model::IoBackend::IoUring => match error() {
+                None => choice(Backend::Ring, format!("selected by {setting}")),
+                Some(error) => Err(format!("{setting} selects io_uring, which is not available: {error}")),
             },
-            // A ring costs less for small answers to many, and more where sockets are full time and again: decision 9.
+            // io_uring costs less for small responses to many clients, and more where sockets are often full: decision
+            // 9.
             model::IoBackend::Auto => {
-                let why = match trouble() {
-                    None => "the best over all loads; io_uring works here, and may be asked for".to_owned(),
-                    Some(trouble) => format!("io_uring cannot be had: {trouble}"),
+                let reason = match error() {
+                    None => "the best over all loads; io_uring is available here too".to_owned(),
+                    Some(error) => format!("io_uring is not available: {error}"),
                 };
-                choice(Backend::Epoll, why)
+                choice(Backend::Epoll, reason)
             }
         }
     }
@@ -71,46 +77,58 @@ impl fmt::Display for Backend {
     }
 }
 
-impl fmt::Display for Choice {
+impl fmt::Display for BackendChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "sockets are driven by {}: {}", self.backend, self.why)
+        write!(f, "the I/O back end is {}: {}", self.backend, self.reason)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use rocknet_config::model::IoBackend::{Auto, Epoll as AskEpoll, IoUring};
+    use rocknet_config::model::IoBackend::{Auto, Epoll as ConfiguredEpoll, IoUring};
 
     use super::Backend::{Epoll, Ring};
     use super::*;
 
     #[test]
-    fn the_variable_is_asked_first_and_the_system_last() {
-        for (configured, variable, trouble, expected, word) in [
-            (Auto, None, None, Ok(Epoll), "works here"),
-            (Auto, None, Some("no"), Ok(Epoll), "cannot be had: no"),
-            (AskEpoll, None, None, Ok(Epoll), "server.backend asks"),
-            (IoUring, None, None, Ok(Ring), "server.backend asks"),
+    fn the_variable_overrides_the_configuration() {
+        for (configured, variable, error, expected, word) in [
+            (Auto, None, None, Ok(Epoll), "is available here"),
+            (Auto, None, Some("no"), Ok(Epoll), "is not available: no"),
+            (ConfiguredEpoll, None, None, Ok(Epoll), "selected by server.backend"),
+            (IoUring, None, None, Ok(Ring), "selected by server.backend"),
             (
                 IoUring,
                 None,
                 Some("no"),
                 Err(()),
-                "server.backend asks for io_uring, but no",
+                "server.backend selects io_uring, which is not available: no",
             ),
-            (IoUring, Some("epoll"), Some("no"), Ok(Epoll), "ROCKNET_BACKEND asks"),
-            (AskEpoll, Some("io_uring"), None, Ok(Ring), "ROCKNET_BACKEND asks"),
-            (AskEpoll, Some("auto"), Some("no"), Ok(Epoll), "cannot be had"),
-            (AskEpoll, Some(""), None, Ok(Epoll), "server.backend asks"),
+            (
+                IoUring,
+                Some("epoll"),
+                Some("no"),
+                Ok(Epoll),
+                "selected by ROCKNET_BACKEND",
+            ),
+            (
+                ConfiguredEpoll,
+                Some("io_uring"),
+                None,
+                Ok(Ring),
+                "selected by ROCKNET_BACKEND",
+            ),
+            (ConfiguredEpoll, Some("auto"), Some("no"), Ok(Epoll), "is not available"),
+            (ConfiguredEpoll, Some(""), None, Ok(Epoll), "selected by server.backend"),
             (Auto, Some("uring"), None, Err(()), "takes auto, epoll or io_uring"),
         ] {
-            let found = Choice::of(configured, variable, || trouble.map(str::to_owned));
-            let (backend, told) = match found {
+            let found = BackendChoice::of(configured, variable, || error.map(str::to_owned));
+            let (backend, text) = match found {
                 Ok(choice) => (Ok(choice.backend), choice.to_string()),
-                Err(told) => (Err(()), told),
+                Err(text) => (Err(()), text),
             };
-            assert_eq!(backend, expected, "{configured:?}, {variable:?}: {told}");
-            assert!(told.contains(word), "{told}");
+            assert_eq!(backend, expected, "{configured:?}, {variable:?}: {text}");
+            assert!(text.contains(word), "{text}");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! The terminal commands of the running server: typed on standard input, answered on standard output.
+//! The terminal commands of a running server, typed on standard input and answered on standard output.
 //!
-//! They are taken where standard input is a terminal. `--console`, which the help does not show, takes them from
-//! anything, for programs that lead a server through a pipe.
+//! They are read if standard input is a terminal. The option `--console` reads them from any standard input, for
+//! programs that control a server through a pipe.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::thread;
@@ -12,39 +12,39 @@ use rocknet_control::{Command, SiteList, UnknownCommand};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
-/// One line that was typed.
+/// A typed line.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Typed {
+pub enum ConsoleLine {
     Command(Command),
     Unknown(UnknownCommand),
 }
 
-/// Reads lines until there are no more, or `tell` wants no more.
-pub fn read(input: impl Read, mut tell: impl FnMut(Typed) -> bool) {
-    let mut input = BufReader::with_capacity(MAX_LINE, input);
-    let mut line = Vec::with_capacity(MAX_LINE);
+/// Reads lines until the input ends or `handle` returns false.
+pub fn read(input: impl Read, mut handle: impl FnMut(ConsoleLine) -> bool) {
+    let mut input = BufReader::with_capacity(MAX_LINE_BYTES, input);
+    let mut line = Vec::with_capacity(MAX_LINE_BYTES);
     loop {
         line.clear();
-        match input.by_ref().take(MAX_LINE as u64).read_until(b'\n', &mut line) {
+        match input.by_ref().take(MAX_LINE_BYTES as u64).read_until(b'\n', &mut line) {
             Ok(0) | Err(_) => return,
             Ok(_) => {}
         }
         if line.last() != Some(&b'\n') && skip_line(&mut input).is_err() {
             return;
         }
-        let go_on = match Command::parse(&String::from_utf8_lossy(&line)) {
+        let continues = match Command::parse(&String::from_utf8_lossy(&line)) {
             Ok(None) => true,
-            Ok(Some(command)) => tell(Typed::Command(command)),
-            Err(unknown) => tell(Typed::Unknown(unknown)),
+            Ok(Some(command)) => handle(ConsoleLine::Command(command)),
+            Err(unknown) => handle(ConsoleLine::Unknown(unknown)),
         };
-        if !go_on {
+        if !continues {
             return;
         }
     }
 }
 
-/// What is shown for a command that only asks.
-pub fn answer(command: Command, server: &Server) -> String {
+/// Returns the output of a command that changes nothing.
+pub fn render(command: Command, server: &Server) -> String {
     match command {
         Command::Status => server.status().to_string(),
         Command::Sites => SiteList(&server.sites()).to_string(),
@@ -68,20 +68,20 @@ fn skip_line(input: &mut impl BufRead) -> io::Result<()> {
     }
 }
 
-/// Standard input, read only while the terminal is ours: a server in the background that reads is halted by the kernel,
-/// and the whole of it, answers included.
-pub struct Keyboard;
+/// Standard input, read only while this process is in the foreground. If a background process reads, the kernel stops
+/// all of it, including its workers.
+pub struct TerminalInput;
 
-impl Read for Keyboard {
+impl Read for TerminalInput {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let input = io::stdin();
         loop {
-            // Only a signal is worth waiting again: with no descriptors left `poll` refuses, and reading still works.
+            // After a signal it waits again. Without free descriptors `poll` fails, but reading still works.
             if poll(&mut [PollFd::new(&input, PollFlags::IN)], None) == Err(Errno::INTR) {
                 continue;
             }
             if in_background() {
-                thread::sleep(BACKGROUND_PAUSE);
+                thread::sleep(BACKGROUND_POLL_INTERVAL);
                 continue;
             }
             match rustix::io::read(&input, &mut *buffer) {
@@ -92,16 +92,16 @@ impl Read for Keyboard {
     }
 }
 
-/// Whether the terminal listens to another job. What is no terminal has no jobs.
+/// Returns true if the terminal belongs to another job. Standard input that is not a terminal has no jobs.
 fn in_background() -> bool {
     rustix::termios::tcgetpgrp(io::stdin()).is_ok_and(|front| front != rustix::process::getpgrp())
 }
 
-/// Longest line that is looked at; commands have at most six letters.
-const MAX_LINE: usize = 1024;
+/// Maximum length of a line in bytes; commands have at most six letters.
+const MAX_LINE_BYTES: usize = 1024;
 
-/// How often a job in the background looks whether it is in front again, while what is typed goes to another.
-const BACKGROUND_PAUSE: Duration = Duration::from_millis(500);
+/// Interval at which a background job checks whether it is in the foreground again.
+const BACKGROUND_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 #[cfg(test)]
 mod tests {
@@ -110,15 +110,15 @@ mod tests {
     #[test]
     fn lines_become_commands() {
         fn check(input: &[u8], expected: &[Option<Command>]) {
-            let mut typed = Vec::new();
+            let mut lines = Vec::new();
             read(input, |one| {
-                typed.push(match one {
-                    Typed::Command(command) => Some(command),
-                    Typed::Unknown(_) => None,
+                lines.push(match one {
+                    ConsoleLine::Command(command) => Some(command),
+                    ConsoleLine::Unknown(_) => None,
                 });
                 true
             });
-            assert_eq!(typed, expected, "{:?}", String::from_utf8_lossy(input));
+            assert_eq!(lines, expected, "{:?}", String::from_utf8_lossy(input));
         }
         check(b"", &[]);
         check(b"\n\r\n \n", &[]);
@@ -127,7 +127,12 @@ mod tests {
             &[Some(Command::Status), Some(Command::Sites), Some(Command::Quit)],
         );
         check(b"dance\n\xff\xfe\nhelp\n", &[None, None, Some(Command::Help)]);
-        for length in [MAX_LINE - 1, MAX_LINE, MAX_LINE + 1, 10 * MAX_LINE] {
+        for length in [
+            MAX_LINE_BYTES - 1,
+            MAX_LINE_BYTES,
+            MAX_LINE_BYTES + 1,
+            10 * MAX_LINE_BYTES,
+        ] {
             let mut input = vec![b'x'; length];
             check(&input, &[None]);
             input.extend(b"\nhelp\n");
@@ -136,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_ends_when_nobody_listens() {
+    fn reading_ends_when_the_handler_stops() {
         let mut count = 0;
         read(&b"help\nhelp\nhelp\n"[..], |_| {
             count += 1;

@@ -1,4 +1,4 @@
-//! An endpoint: a route with the handler that answers there.
+//! An endpoint: a route with its handler.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -11,78 +11,82 @@ use crate::files::tree::Tree;
 use crate::gateway::accounts::Account;
 use crate::guard::{self, Guards};
 use crate::handler::Handler;
-use crate::handlers::{self, Entry, Parts};
+use crate::handlers::{self, HandlerContext, HandlerEntry};
 use crate::registries::Registries;
 use crate::route::{Route, ServerSettings, SiteLabel};
 
-/// What answers the requests of a route.
+/// A route with its guards, handler and files.
 pub struct Endpoint {
+    /// Settings of the route.
     pub route: Arc<Route>,
-    /// Check requests before anything else of the route acts.
+    /// Guards, which check requests before anything else of the route acts.
     pub guards: Guards,
-    /// The row of the handler in the table, but for programs.
-    pub entry: &'static Entry,
+    /// Entry of the handler in the table. Paths of CGI programs have another one.
+    pub entry: &'static HandlerEntry,
     handler: Arc<dyn Handler>,
-    /// Answers below the folder of programs, if there is one.
+    /// Handler of CGI programs, if the route has a folder of programs.
     programs: Option<Arc<dyn Handler>>,
-    /// The files that are served here.
+    /// Directory tree that is served.
     pub tree: Option<Arc<Tree>>,
-    /// The files that error pages come from.
+    /// Directory tree of the error pages.
     pub pages: Option<Arc<Tree>>,
-    /// True if responses may switch protocols.
+    /// True if responses may upgrade the connection to a tunnel.
     pub takes_tunnels: bool,
 }
 
-/// Facts about a site that all of its endpoints share.
-pub struct Common<'a> {
+/// Everything besides its own settings that an endpoint is built from, the same for all endpoints of a site.
+pub struct EndpointContext<'a> {
+    /// Label of the site in log lines.
     pub label: &'a SiteLabel,
+    /// Settings of the server that handlers use.
     pub server: &'a Arc<ServerSettings>,
-    /// Largest file whose content is kept in memory, in bytes.
+    /// Maximum size in bytes of a file whose content is cached.
     pub max_cached_file: u64,
+    /// Registries of the server.
     pub registries: &'a Registries,
-    /// The file that the configuration was read from.
+    /// Main file of the configuration.
     pub config_file: Option<&'a Path>,
-    /// No route of the site has a guard.
+    /// True if no route of the site has a guard.
     pub is_open: bool,
 }
 
 impl Endpoint {
-    /// Makes the endpoint of a route. `headers`: those of the settings, with what the server adds to them.
+    /// Makes the endpoint of a route. `headers` are the configured header fields with those that the server adds.
     ///
     /// # Errors
     ///
-    /// The error tells the operator what in the settings cannot be used.
+    /// The error names the setting that cannot be used.
     pub fn new(
         settings: &Settings,
         headers: BTreeMap<String, String>,
-        common: &Common<'_>,
+        context: &EndpointContext<'_>,
     ) -> Result<Endpoint, Box<dyn Error>> {
         if settings.runs_programs() {
-            // Refused before it acts, and not for each script. Without scripts `user` has no effect, whatever it names.
+            // Checked once here instead of for each script. Without scripts `user` has no effect, whatever it names.
             let user = settings.user.as_deref();
             let of = user.map_or_else(|| "scripts".to_owned(), |user| format!("user = \"{user}\""));
             Account::for_scripts(user).map_err(|error| format!("{of}: {error}"))?;
         }
         let entry = handlers::choose(settings);
-        let route = Arc::new(common.route(settings, headers)?);
+        let route = Arc::new(context.route(settings, headers)?);
         let root = settings.root.as_deref();
         let tree = root
             .filter(|_| entry.serves_files)
-            .map(|root| Arc::new(common.tree(root, settings, &route)));
-        let parts = Parts {
+            .map(|root| Arc::new(context.tree(root, settings, &route)));
+        let handler_context = HandlerContext {
             settings,
             route: &route,
             tree: tree.as_ref(),
-            registries: common.registries,
-            config_file: common.config_file,
+            registries: context.registries,
+            config_file: context.config_file,
         };
-        let handler = entry.make(&parts)?;
+        let handler = entry.make(&handler_context)?;
         let has_programs = tree.is_some() && settings.cgi.is_some();
-        let programs = has_programs.then(|| handlers::CGI.make(&parts)).transpose()?;
+        let programs = has_programs.then(|| handlers::CGI.make(&handler_context)).transpose()?;
         Ok(Endpoint {
-            guards: guard::of_route(settings, common.registries)?,
+            guards: guard::of_route(settings, context.registries)?,
             takes_tunnels: handler.accepts_tunnels(),
-            pages: tree.clone().or_else(|| common.pages(settings, &route)),
+            pages: tree.clone().or_else(|| context.pages(settings, &route)),
             route,
             entry,
             handler,
@@ -91,7 +95,7 @@ impl Endpoint {
         })
     }
 
-    /// Puts a handler of the embedding program at a route.
+    /// Makes the endpoint of a handler of the embedding program.
     ///
     /// # Errors
     ///
@@ -100,17 +104,17 @@ impl Endpoint {
         handler: Arc<dyn Handler>,
         settings: &Settings,
         headers: BTreeMap<String, String>,
-        common: &Common<'_>,
+        context: &EndpointContext<'_>,
     ) -> Result<Endpoint, Box<dyn Error>> {
-        // The redirects of a site are for the paths that it serves itself.
+        // The redirects of a site apply only to paths that it serves itself.
         let settings = &Settings {
             redirects: Default::default(),
             ..settings.clone()
         };
-        let route = Arc::new(common.route(settings, headers)?);
+        let route = Arc::new(context.route(settings, headers)?);
         Ok(Endpoint {
-            guards: guard::of_route(settings, common.registries)?,
-            pages: common.pages(settings, &route),
+            guards: guard::of_route(settings, context.registries)?,
+            pages: context.pages(settings, &route),
             route,
             entry: &handlers::EMBEDDED,
             handler,
@@ -125,8 +129,8 @@ impl Endpoint {
         self.programs_at(path).unwrap_or(&self.handler)
     }
 
-    /// Returns the row of the handler of a decoded path.
-    pub fn entry_of(&self, path: &str) -> &'static Entry {
+    /// Returns the table entry of the handler of a decoded path.
+    pub fn entry_for(&self, path: &str) -> &'static HandlerEntry {
         self.programs_at(path).map_or(self.entry, |_| &handlers::CGI)
     }
 
@@ -135,25 +139,25 @@ impl Endpoint {
         self.programs.as_ref().filter(|_| is_program)
     }
 
-    /// Returns whether any request is answered with something other than 404.
+    /// Returns true if any request has a response other than 404.
     pub fn serves(&self) -> bool {
-        !self.entry.serves_nothing() || !self.route.redirects.is_empty()
+        !self.entry.is_not_found() || !self.route.redirects.is_empty()
     }
 
-    /// Returns whether request bodies are received whole here before a handler passes them on.
+    /// Returns true if request bodies are received completely before a handler passes them on.
     pub fn receives_bodies_whole(&self) -> bool {
         let handlers = std::iter::once(&self.handler).chain(&self.programs);
         handlers.into_iter().any(|handler| handler.buffers_request_body())
     }
 
-    /// The files of the endpoint, those of error pages among them.
+    /// Returns the directory trees of the endpoint, including that of the error pages.
     pub fn trees(&self) -> impl Iterator<Item = &Arc<Tree>> {
-        // Where files are served, the pages are among them.
+        // If files are served, the error pages are among them.
         self.tree.as_ref().or(self.pages.as_ref()).into_iter()
     }
 }
 
-impl Common<'_> {
+impl EndpointContext<'_> {
     fn route(&self, settings: &Settings, headers: BTreeMap<String, String>) -> Result<Route, String> {
         let mut route = Route::new(settings, headers, self.label.clone(), Arc::clone(self.server))?;
         route.is_unguarded = self.is_open;
@@ -174,7 +178,7 @@ impl Common<'_> {
         )
     }
 
-    /// The files that error pages come from, where something other than files answers.
+    /// Returns the directory tree of the error pages, if the handler serves no files.
     fn pages(&self, settings: &Settings, route: &Arc<Route>) -> Option<Arc<Tree>> {
         let root = settings.root.as_deref().filter(|_| !settings.errors.is_empty())?;
         Some(Arc::new(self.tree(root, settings, route).for_pages()))

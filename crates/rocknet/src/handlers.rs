@@ -1,6 +1,6 @@
 //! The table of handlers: name, keys, constructor and description of each.
 //!
-//! [`choose`] decides which handler answers a route, and `Endpoint::entry_of` which one a path. The server, `sites` and
+//! [`choose`] selects the handler of a route, and `Endpoint::entry_for` the handler of a path. The server, `sites` and
 //! `explain` call them.
 
 use std::error::Error;
@@ -17,42 +17,46 @@ use crate::gateway::cgi::{CgiHandler, Programs};
 use crate::gateway::fpm::{self, PhpHandler};
 use crate::handler::Handler;
 use crate::handler::controller::ControllerHandler;
-use crate::handler::nothing::Nothing;
+use crate::handler::not_found::NotFound;
 use crate::handler::welcome::Welcome;
 use crate::proxy::{Proxy, ProxyHandler};
 use crate::registries::Registries;
 use crate::route::Route;
 
-/// One row of the table.
-pub struct Entry {
+/// One entry of the table.
+pub struct HandlerEntry {
+    /// Name of the handler.
     pub name: &'static str,
-    /// Keys of a route that it needs. Of `fastcgi`, `scgi` and `uwsgi` one is enough.
+    /// Keys of a route that the handler needs. One of `fastcgi`, `scgi` and `uwsgi` is enough.
     pub keys: &'static [&'static str],
-    /// The kind that `sites` shows.
+    /// Kind of the site as `sites` shows it.
     pub kind: SiteKind,
     /// True if the handler serves files of a directory tree.
     pub serves_files: bool,
     is_chosen: fn(&Settings) -> bool,
-    make: fn(&Parts<'_>) -> Made,
-    /// The description for `explain`; `None` where it depends on the path.
+    make: fn(&HandlerContext<'_>) -> HandlerResult,
+    /// Returns the description for `explain`; `None` if it depends on the path.
     pub describe: fn(&Settings) -> Option<String>,
 }
 
-type Made = Result<Arc<dyn Handler>, Box<dyn Error>>;
+type HandlerResult = Result<Arc<dyn Handler>, Box<dyn Error>>;
 
-/// Everything that handlers are made of.
-pub struct Parts<'a> {
+/// Everything that a handler is built from.
+pub struct HandlerContext<'a> {
+    /// Settings of the route in the configuration.
     pub settings: &'a Settings,
+    /// The prepared route.
     pub route: &'a Arc<Route>,
-    /// The files of the route, where it serves any.
+    /// Directory tree of the route, if it serves files.
     pub tree: Option<&'a Arc<Tree>>,
+    /// Registries of the server.
     pub registries: &'a Registries,
-    /// The file that the configuration was read from.
+    /// Main file of the configuration.
     pub config_file: Option<&'a Path>,
 }
 
 /// All handlers that a configuration can choose for a route, in order of precedence. The last matches every route.
-pub const HANDLERS: &[&Entry] = &[
+pub const HANDLERS: &[&HandlerEntry] = &[
     &CONTROLLER,
     &APPLICATION,
     &PROXY,
@@ -64,57 +68,57 @@ pub const HANDLERS: &[&Entry] = &[
 ];
 
 /// Returns the handler of a route with these settings.
-pub fn choose(settings: &Settings) -> &'static Entry {
+pub fn choose(settings: &Settings) -> &'static HandlerEntry {
     HANDLERS
         .iter()
         .find(|entry| (entry.is_chosen)(settings))
         .unwrap_or(&&NOTHING)
 }
 
-impl Entry {
+impl HandlerEntry {
     /// Makes the handler.
     ///
     /// # Errors
     ///
-    /// The error tells the operator what in the settings cannot be used.
-    pub fn make(&self, parts: &Parts<'_>) -> Made {
-        (self.make)(parts)
+    /// The error names the setting that cannot be used.
+    pub fn make(&self, context: &HandlerContext<'_>) -> HandlerResult {
+        (self.make)(context)
     }
 
-    /// Returns whether it answers every request with 404.
-    pub fn serves_nothing(&self) -> bool {
+    /// Returns true if the handler responds to every request with 404.
+    pub fn is_not_found(&self) -> bool {
         matches!(self.kind, SiteKind::Nothing | SiteKind::Redirect)
     }
 }
 
-const CONTROLLER: Entry = Entry {
+const CONTROLLER: HandlerEntry = HandlerEntry {
     name: "controller",
     keys: &["controller"],
     kind: SiteKind::Controller,
     serves_files: false,
     is_chosen: |settings| settings.controller.is_some(),
-    make: |parts| {
-        let Some(wanted) = &parts.settings.controller else {
-            return nothing();
+    make: |context| {
+        let Some(wanted) = &context.settings.controller else {
+            return not_found();
         };
-        let handler = ControllerHandler::new(wanted, parts.settings, &parts.registries.libraries)?;
+        let handler = ControllerHandler::new(wanted, context.settings, &context.registries.libraries)?;
         Ok(Arc::new(handler))
     },
     describe: |settings| Some(format!("the controller {}", settings.controller.as_ref()?)),
 };
 
-const APPLICATION: Entry = Entry {
+const APPLICATION: HandlerEntry = HandlerEntry {
     name: "application",
     keys: &["fastcgi", "scgi", "uwsgi"],
     kind: SiteKind::Application,
     serves_files: false,
     is_chosen: |settings| settings.application.is_some(),
-    make: |parts| {
-        let Some(wanted) = &parts.settings.application else {
-            return nothing();
+    make: |context| {
+        let Some(wanted) = &context.settings.application else {
+            return not_found();
         };
-        let root = parts.settings.root.as_deref();
-        let application = ApplicationGroup::new(wanted, root, &parts.registries.backends);
+        let root = context.settings.root.as_deref();
+        let application = ApplicationGroup::new(wanted, root, &context.registries.backends);
         Ok(Arc::new(ApplicationHandler::new(application)))
     },
     describe: |settings| {
@@ -128,18 +132,18 @@ const APPLICATION: Entry = Entry {
     },
 };
 
-const PROXY: Entry = Entry {
+const PROXY: HandlerEntry = HandlerEntry {
     name: "proxy",
     keys: &["proxy"],
     kind: SiteKind::Proxy,
     serves_files: false,
     is_chosen: |settings| settings.proxy.is_some(),
-    make: |parts| {
-        let Some(wanted) = &parts.settings.proxy else {
-            return nothing();
+    make: |context| {
+        let Some(wanted) = &context.settings.proxy else {
+            return not_found();
         };
-        let send_stall = parts.route.server.send_timeout;
-        let proxy = Proxy::new(wanted, &parts.registries.upstreams, send_stall)?;
+        let send_stall = context.route.server.send_timeout;
+        let proxy = Proxy::new(wanted, &context.registries.upstreams, send_stall)?;
         Ok(Arc::new(ProxyHandler::new(proxy)))
     },
     describe: |settings| {
@@ -149,98 +153,98 @@ const PROXY: Entry = Entry {
     },
 };
 
-/// Scripts and the files beside them: a script is found as a file is.
-const PHP: Entry = Entry {
+/// Scripts and the files beside them, both looked up in the same directory tree.
+const PHP: HandlerEntry = HandlerEntry {
     name: "php",
     keys: &["root", "php"],
     kind: SiteKind::Files,
     serves_files: true,
     is_chosen: |settings| settings.root.is_some() && settings.php.is_some(),
-    make: |parts| {
-        let (Some(tree), Some(php)) = (parts.tree, &parts.settings.php) else {
-            return nothing();
+    make: |context| {
+        let (Some(tree), Some(php)) = (context.tree, &context.settings.php) else {
+            return not_found();
         };
-        let backend = fpm::backend(php, &parts.registries.backends);
+        let backend = fpm::backend(php, &context.registries.backends);
         Ok(Arc::new(PhpHandler::new(Arc::clone(tree), backend)))
     },
     describe: |_| None,
 };
 
-const FILES: Entry = Entry {
+const FILES: HandlerEntry = HandlerEntry {
     name: "files",
     keys: &["root"],
     kind: SiteKind::Files,
     serves_files: true,
     is_chosen: |settings| settings.root.is_some(),
-    make: |parts| {
-        let Some(tree) = parts.tree else { return nothing() };
+    make: |context| {
+        let Some(tree) = context.tree else { return not_found() };
         Ok(Arc::new(Files::new(Arc::clone(tree))))
     },
     describe: |_| None,
 };
 
-/// Programs. The path chooses this handler, within a route that has files.
-pub const CGI: Entry = Entry {
+/// CGI programs. The path selects this handler within a route that serves files.
+pub const CGI: HandlerEntry = HandlerEntry {
     name: "cgi",
     keys: &["root", "cgi"],
     kind: SiteKind::Files,
     serves_files: true,
     is_chosen: |_| false,
-    make: |parts| {
-        let (Some(tree), Some(cgi)) = (parts.tree, &parts.settings.cgi) else {
-            return nothing();
+    make: |context| {
+        let (Some(tree), Some(cgi)) = (context.tree, &context.settings.cgi) else {
+            return not_found();
         };
-        let user = parts.settings.user.as_deref();
-        let programs = Programs::new(tree.folder(), cgi, user, &parts.registries.programs);
+        let user = context.settings.user.as_deref();
+        let programs = Programs::new(tree.folder(), cgi, user, &context.registries.programs);
         Ok(Arc::new(CgiHandler::new(Arc::clone(tree), programs)))
     },
     describe: |_| None,
 };
 
-const WELCOME: Entry = Entry {
+const WELCOME: HandlerEntry = HandlerEntry {
     name: "welcome",
     keys: &[],
     kind: SiteKind::Welcome,
     serves_files: false,
     is_chosen: |settings| settings.default_page,
-    make: |parts| Ok(Arc::new(Welcome::new(parts.config_file))),
+    make: |context| Ok(Arc::new(Welcome::new(context.config_file))),
     describe: |_| Some("the welcome page".to_owned()),
 };
 
-/// The redirects themselves belong to the route and are applied before every handler.
-const REDIRECT: Entry = Entry {
+/// Route with redirects only. The redirects belong to the route and are applied before every handler.
+const REDIRECT: HandlerEntry = HandlerEntry {
     name: "redirect",
     keys: &["redirects"],
     kind: SiteKind::Redirect,
     serves_files: false,
     is_chosen: |settings| !settings.redirects.is_empty(),
-    make: |_| nothing(),
+    make: |_| not_found(),
     describe: |_| None,
 };
 
-const NOTHING: Entry = Entry {
+const NOTHING: HandlerEntry = HandlerEntry {
     name: "nothing",
     keys: &[],
     kind: SiteKind::Nothing,
     serves_files: false,
     is_chosen: |_| true,
-    make: |_| nothing(),
+    make: |_| not_found(),
     describe: |_| None,
 };
 
-/// A handler of the program that embeds the server. No key chooses it.
-pub const EMBEDDED: Entry = Entry {
+/// A handler of the embedding program. No key selects it.
+pub const EMBEDDED: HandlerEntry = HandlerEntry {
     name: "embedded",
     keys: &[],
     kind: SiteKind::Other,
     serves_files: false,
     is_chosen: |_| false,
-    make: |_| nothing(),
+    make: |_| not_found(),
     describe: |_| None,
 };
 
-fn nothing() -> Made {
-    Ok(Arc::new(Nothing))
+fn not_found() -> HandlerResult {
+    Ok(Arc::new(NotFound))
 }
 
 #[cfg(test)]
@@ -261,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_that_is_meant_is_chosen() {
+    fn the_first_match_is_chosen() {
         let none = Settings::default();
         let files = Settings {
             root: Some("/srv".into()),

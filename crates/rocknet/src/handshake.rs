@@ -1,4 +1,4 @@
-//! The handshake of a TLS connection: its facts, and the trust that it was made under.
+//! The completed handshake of a TLS connection: its properties, and the TLS policy that it was made under.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -8,13 +8,14 @@ use rocknet_io::tls::Negotiated;
 use crate::certificates::{TlsPolicy, subject};
 use crate::exchange::TlsInfo;
 
-/// A handshake that has succeeded.
+/// A completed handshake.
 pub struct Handshake {
     facts: Rc<TlsInfo>,
     policy: Arc<TlsPolicy>,
 }
 
 impl Handshake {
+    /// Records a handshake under the policy of a site. `server_name` is the name that the client sent (SNI).
     pub fn new(policy: Arc<TlsPolicy>, negotiated: &Negotiated<'_>, server_name: Option<Box<str>>) -> Handshake {
         Handshake {
             facts: Rc::new(TlsInfo::new(negotiated, server_name, |leaf| subject(leaf))),
@@ -22,17 +23,17 @@ impl Handshake {
         }
     }
 
-    /// The facts that handlers see.
+    /// Returns the properties that handlers see.
     #[inline]
     pub fn facts(&self) -> &Rc<TlsInfo> {
         &self.facts
     }
 
-    /// Returns whether the connection may carry requests for a site: one that shows the same certificate, trusts the same, and
-    /// takes this version.
+    /// Returns true if the connection may carry requests for a site with this policy: a site with the same certificate
+    /// and client authorities that accepts the negotiated version.
     #[inline]
-    pub fn may_ask(&self, policy: &Arc<TlsPolicy>) -> bool {
-        // A reload makes new ones that are equal.
+    pub fn may_request(&self, policy: &Arc<TlsPolicy>) -> bool {
+        // A reload creates new policies that are equal.
         Arc::ptr_eq(&self.policy, policy) || self.policy.is_equivalent(policy) && policy.accepts(self.facts.version)
     }
 }

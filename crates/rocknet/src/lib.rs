@@ -1,17 +1,19 @@
-//! RockNet, the web server: sites, files and errors over HTTP, on workers that share nothing.
+//! The RockNet web server: sites, files and errors over HTTP, on workers that share nothing.
 //!
-//! It never speaks to the kernel itself; that is `rocknet-io`. It never parses a wire; that is `rocknet-proto`.
+//! It makes no system call itself, because that is the task of `rocknet-io`. It parses no wire format, because that is
+//! the task of `rocknet-proto`.
 #![forbid(unsafe_code)]
 
+pub mod accept_loop;
 pub mod backend;
 pub mod endpoint;
 pub mod filter;
-pub mod group;
 pub mod guard;
 pub mod handler;
 pub mod handlers;
 pub mod handshake;
 pub mod lifecycle;
+pub mod listener;
 pub mod metrics;
 pub mod pipeline;
 pub mod protocol;
@@ -21,7 +23,6 @@ pub mod server;
 pub mod site;
 pub mod snapshot;
 pub mod transport;
-pub mod turn;
 pub mod worker;
 
 pub use rocknet_blocking as blocking;

@@ -1,4 +1,4 @@
-//! The program `rocknet`: each command has a file in `cli`, and each way to end an exit code here.
+//! The program `rocknet`: each command has a file in `cli`, and each outcome an exit code.
 #![forbid(unsafe_code)]
 
 mod cli;
@@ -8,16 +8,16 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
-use cli::{Arguments, Command, Exit};
+use cli::{Arguments, Command, ExitStatus};
 use rocknet::gateway::accounts;
 use rocknet::handler::controller::isolated;
 
-/// A connection is a few blocks of 128-byte alignment, which glibc rounds up by a third: with this allocator an idle one
-/// takes a quarter less memory.
+/// A connection consists of a few blocks with 128-byte alignment, which glibc rounds up by a third. With this allocator
+/// an idle connection takes a quarter less memory.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// The file of this program; on Linux even where another has taken its place meanwhile.
+/// Returns the path of this program. On Linux it stays valid after the file has been replaced.
 fn own_program() -> Option<PathBuf> {
     if cfg!(target_os = "linux") {
         Some("/proc/self/exe".into())
@@ -27,7 +27,7 @@ fn own_program() -> Option<PathBuf> {
 }
 
 fn main() -> ExitCode {
-    if let Some(exit) = isolated::entered() {
+    if let Some(exit) = isolated::run_if_child() {
         return exit;
     }
     if let Some(exit) = accounts::run_if_helper() {
@@ -35,17 +35,17 @@ fn main() -> ExitCode {
     }
     if let Some(program) = own_program() {
         accounts::set_helper_program(program.clone());
-        isolated::run_by(program);
+        isolated::set_program(program);
     }
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
-        Err(told) => {
-            // Help and version come this way too. A reader that has gone is not our failure.
-            let _ = told.print();
-            return if told.use_stderr() {
-                Exit::Usage.into()
+        Err(error) => {
+            // Help and version end here too. A closed standard output is not an error of this program.
+            let _ = error.print();
+            return if error.use_stderr() {
+                ExitStatus::Usage.into()
             } else {
-                Exit::Good.into()
+                ExitStatus::Success.into()
             };
         }
     };
@@ -64,7 +64,7 @@ fn main() -> ExitCode {
         Some(Command::Man(options)) => cli::man::run(&options, Arguments::command()),
     };
     match done {
-        Ok(()) => Exit::Good.into(),
+        Ok(()) => ExitStatus::Success.into(),
         Err(failure) => failure.report().into(),
     }
 }

@@ -1,4 +1,4 @@
-//! What the server counts. Each worker counts for itself; whoever asks adds the workers up.
+//! Counters of the server. Each worker has its own, and a reader adds them up.
 
 mod counter;
 mod durations;
@@ -11,7 +11,7 @@ use rocknet_proto::status::Status;
 pub use self::counter::Counter;
 pub use self::durations::{Durations, Histogram};
 
-/// What one worker counts.
+/// Counters of one worker.
 #[derive(Debug, Default)]
 pub struct WorkerCounters {
     pub connections_total: Counter,
@@ -22,24 +22,25 @@ pub struct WorkerCounters {
     pub panics: Counter,
     pub tunnels_total: Counter,
     pub tunnels_closed: Counter,
-    /// By class: 1xx to 5xx.
-    pub answers: [Counter; 5],
-    /// How long responses took, by site.
+    /// Responses by class: 1xx to 5xx.
+    pub responses: [Counter; 5],
+    /// Response durations by site.
     pub durations: Durations,
 }
 
 impl WorkerCounters {
     #[inline]
-    pub fn answered(&self, status: Status) {
+    /// Counts a final response and the request that it belongs to.
+    pub fn count_response(&self, status: Status) {
         self.requests.add(1);
-        if let Some(counter) = self.answers.get((status.code() / 100).wrapping_sub(1) as usize) {
+        if let Some(counter) = self.responses.get((status.code() / 100).wrapping_sub(1) as usize) {
             counter.add(1);
         }
     }
 
-    /// Adds what a worker counted that has gone.
-    fn absorb(&self, gone: &WorkerCounters) {
-        // Taken apart, so that a counter that comes later is not forgotten here.
+    /// Adds the counters of a worker that has ended.
+    fn merge(&self, ended: &WorkerCounters) {
+        // Destructured, so that the compiler reports a new counter that is missing here.
         let WorkerCounters {
             connections_total,
             connections_closed,
@@ -49,9 +50,9 @@ impl WorkerCounters {
             panics,
             tunnels_total,
             tunnels_closed,
-            answers,
+            responses,
             durations,
-        } = gone;
+        } = ended;
         self.connections_total.add(connections_total.get());
         self.connections_closed.add(connections_closed.get());
         self.requests.add(requests.get());
@@ -60,54 +61,56 @@ impl WorkerCounters {
         self.panics.add(panics.get());
         self.tunnels_total.add(tunnels_total.get());
         self.tunnels_closed.add(tunnels_closed.get());
-        for (own, more) in self.answers.iter().zip(answers) {
+        for (own, more) in self.responses.iter().zip(responses) {
             own.add(more.get());
         }
-        self.durations.absorb(durations);
+        self.durations.merge(durations);
     }
 }
 
-/// The counters of all workers that ever ran, so that totals do not fall when a worker is restarted or its listener
-/// goes. Those whose worker has gone are kept as one: every reload may bring new workers.
+/// The counters of all workers that ever ran, so that totals do not fall when a worker or its listener ends. Counters
+/// of ended workers are merged, because every reload may start new workers.
 #[derive(Debug, Default)]
 pub struct Metrics(Mutex<Workers>);
 
 #[derive(Debug, Default)]
 struct Workers {
-    here: Vec<Arc<WorkerCounters>>,
-    gone: WorkerCounters,
+    live: Vec<Arc<WorkerCounters>>,
+    ended: WorkerCounters,
 }
 
 impl Metrics {
-    pub fn enrol(&self) -> Arc<WorkerCounters> {
+    /// Returns the counters of a new worker.
+    pub fn register(&self) -> Arc<WorkerCounters> {
         let counters = Arc::new(WorkerCounters::default());
         let mut workers = self.lock();
-        let Workers { here, gone } = &mut *workers;
-        here.retain(|worker| {
-            let is_here = Arc::strong_count(worker) > 1;
-            if !is_here {
-                gone.absorb(worker);
+        let Workers { live, ended } = &mut *workers;
+        live.retain(|worker| {
+            let is_live = Arc::strong_count(worker) > 1;
+            if !is_live {
+                ended.merge(worker);
             }
-            is_here
+            is_live
         });
-        here.push(Arc::clone(&counters));
+        live.push(Arc::clone(&counters));
         counters
     }
 
+    /// Returns the sum of a counter over all workers.
     pub fn sum(&self, which: impl Fn(&WorkerCounters) -> u64) -> u64 {
         let workers = self.lock();
-        let here: u64 = workers.here.iter().map(|counters| which(counters)).sum();
-        here + which(&workers.gone)
+        let live: u64 = workers.live.iter().map(|counters| which(counters)).sum();
+        live + which(&workers.ended)
     }
 
-    /// How long responses took since the start, by the name of their site.
+    /// Returns the response durations since the start, by name of the site.
     pub fn durations(&self) -> HashMap<Box<str>, Histogram> {
         let mut sums = HashMap::new();
         let workers = self.lock();
-        for counters in &workers.here {
+        for counters in &workers.live {
             counters.durations.add_to(&mut sums);
         }
-        workers.gone.durations.add_to(&mut sums);
+        workers.ended.durations.add_to(&mut sums);
         sums
     }
 
@@ -121,18 +124,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn workers_that_are_gone_count_and_take_no_room() {
+    fn ended_workers_are_counted_and_merged() {
         let metrics = Metrics::default();
-        let stays = metrics.enrol();
-        stays.answered(Status::OK);
+        let stays = metrics.register();
+        stays.count_response(Status::OK);
         for _ in 0..100 {
-            let worker = metrics.enrol();
+            let worker = metrics.register();
             worker.connections_total.add(2);
-            worker.answered(Status::NOT_FOUND);
+            worker.count_response(Status::NOT_FOUND);
         }
         assert_eq!(metrics.sum(|worker| worker.connections_total.get()), 200);
         assert_eq!(metrics.sum(|worker| worker.requests.get()), 101);
-        assert_eq!(metrics.sum(|worker| worker.answers[3].get()), 100);
-        assert!(metrics.lock().here.len() <= 2);
+        assert_eq!(metrics.sum(|worker| worker.responses[3].get()), 100);
+        assert!(metrics.lock().live.len() <= 2);
     }
 }

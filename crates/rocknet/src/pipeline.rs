@@ -57,9 +57,9 @@ use crate::interim::InterimSender;
 use crate::preload;
 use crate::response::Response;
 use crate::routing::RuleOutcome;
-use crate::site::Places;
+use crate::site::SiteRoutes;
 use crate::upgrade;
-use crate::worker::{View, Worker};
+use crate::worker::{Worker, WorkerConfig};
 
 pub use rocknet_proto::refusal::Refusal;
 
@@ -73,13 +73,13 @@ pub use self::route::body_limit;
 
 /// Takes a request through the phases up to its handler.
 #[inline]
-pub fn begin<F, R>(worker: &Rc<Worker>, view: &Rc<View>, incoming: &Incoming<'_, F>, reply: &mut R) -> Begun
+pub fn begin<F, R>(worker: &Rc<Worker>, view: &Rc<WorkerConfig>, incoming: &Incoming<'_, F>, reply: &mut R) -> Begun
 where
     F: Fn() -> Rc<OwnedRequest>,
     R: Reply,
 {
     let site = view.site(incoming.local, incoming.request.authority);
-    if view.is_guarded
+    if view.needs_preflight
         && let Some(going) = preflight(worker, view, incoming, site, reply)
     {
         return Begun::Going(going);
@@ -96,7 +96,7 @@ where
 /// Wait 1, where requests may come the wrong way.
 fn preflight<F, R>(
     worker: &Rc<Worker>,
-    view: &Rc<View>,
+    view: &Rc<WorkerConfig>,
     incoming: &Incoming<'_, F>,
     site: Option<u32>,
     reply: &mut R,
@@ -108,7 +108,7 @@ where
     let secure = incoming.secure.map(|secure| &**secure);
     let response = preflight::check(worker, view, secure, site, incoming.request)?;
     let route = site.map(|number| {
-        let places = view.snapshot.sites[number as usize].places(incoming.is_secure());
+        let places = view.snapshot.sites[number as usize].routes(incoming.is_secure());
         route::resolve_or_root(places, incoming.request.path)
     });
     Some(stop(worker, view, incoming, site, route, response, reply))
@@ -118,7 +118,7 @@ where
 #[inline(never)]
 fn route_and_answer<F, R>(
     worker: &Rc<Worker>,
-    view: &Rc<View>,
+    view: &Rc<WorkerConfig>,
     incoming: &Incoming<'_, F>,
     site: Option<u32>,
     mut decisions: Decisions,
@@ -137,7 +137,7 @@ where
         return stop(worker, view, incoming, None, None, response, reply);
     };
     let site = &view.snapshot.sites[number as usize];
-    let places = site.places(incoming.is_secure());
+    let places = site.routes(incoming.is_secure());
     if let Some(response) = preflight::target(request) {
         return stop(
             worker,
@@ -226,7 +226,7 @@ where
 #[inline(never)]
 fn hold_back<F, R>(
     worker: &Rc<Worker>,
-    view: &Rc<View>,
+    view: &Rc<WorkerConfig>,
     incoming: &Incoming<'_, F>,
     site: u32,
     resolved: &route::Resolved<'_>,
@@ -271,9 +271,9 @@ where
 
 /// Begins again with a request about which a guard has decided. The configuration may be another than before.
 fn begin_again(worker: &Rc<Worker>, incoming: &Kept<'_>, decisions: Decisions, reply: &mut Opened) -> Going {
-    let view = worker.view();
+    let view = worker.config();
     let site = view.site(incoming.local, incoming.request.authority);
-    if view.is_guarded
+    if view.needs_preflight
         && let Some(going) = preflight(worker, &view, incoming, site, reply)
     {
         return going;
@@ -285,7 +285,7 @@ fn begin_again(worker: &Rc<Worker>, incoming: &Kept<'_>, decisions: Decisions, r
 #[inline(never)]
 fn stop<F, R>(
     worker: &Rc<Worker>,
-    view: &Rc<View>,
+    view: &Rc<WorkerConfig>,
     incoming: &Incoming<'_, F>,
     site: Option<u32>,
     route: Option<&Arc<Endpoint>>,
@@ -309,10 +309,10 @@ where
 /// Phases 4, 6 and 7 for the route that the rules have led to. `number`: the site as [`ready`] remembers paths by it.
 fn answer<F, R>(
     worker: &Rc<Worker>,
-    view: &Rc<View>,
+    view: &Rc<WorkerConfig>,
     incoming: &Incoming<'_, F>,
     number: u32,
-    places: &Places,
+    places: &SiteRoutes,
     resolved: route::Resolved<'_>,
     user: Option<Arc<str>>,
     reply: &mut R,
@@ -405,10 +405,13 @@ where
 
 /// The context of a request whose handling has panicked before it had one.
 #[cold]
-pub fn context_of<F: Fn() -> Rc<OwnedRequest>>(view: &Rc<View>, incoming: &Incoming<'_, F>) -> Rc<RequestContext> {
+pub fn context_of<F: Fn() -> Rc<OwnedRequest>>(
+    view: &Rc<WorkerConfig>,
+    incoming: &Incoming<'_, F>,
+) -> Rc<RequestContext> {
     let site = view.site(incoming.local, incoming.request.authority);
     let route = site.map(|number| {
-        let places = view.snapshot.sites[number as usize].places(incoming.is_secure());
+        let places = view.snapshot.sites[number as usize].routes(incoming.is_secure());
         route::resolve_or_root(places, incoming.request.path)
     });
     Rc::new(RequestContext::new(

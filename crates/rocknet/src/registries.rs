@@ -1,24 +1,24 @@
-//! What one server shares among its workers and from one configuration to the next, with the threads behind it.
+//! State that one server shares among its workers and keeps across reloads, with its background threads.
 //!
 //! ```text
-//! Server ──▶ Registries ◀── Worker (by Shared)      Snapshot ▶ Site ▶ Endpoint take what they need when they are made
-//!              ├─ upstreams   who is proxied to: health, circuits, queues; the threads rn-upstreams and rn-mirror
-//!              ├─ backends    application servers and connections at rest
-//!              ├─ programs    places for CGI programs, and the thread rn-cgi that ends them
-//!              ├─ libraries   controllers, with a process and a thread rn-isolated for each isolated library
+//! Server ──▶ Registries ◀── Worker (in Shared)      Snapshot ▶ Site ▶ Endpoint use them while they are built
+//!              ├─ upstreams   upstream servers: health, circuit breakers, queues; threads rn-upstreams and rn-mirror
+//!              ├─ backends    application servers and idle connections
+//!              ├─ programs    permits for CGI programs; thread rn-cgi, which ends them
+//!              ├─ libraries   controllers; a process and a thread rn-isolated for each isolated library
 //!              ├─ folders     open folders of sites
-//!              └─ access      verified passwords, and clients that guess them
+//!              └─ access      verified passwords, and clients that guess passwords
 //! ```
-//! Two servers in one process share none of it. These values belong to the process by nature and stay static:
+//! Two servers in one process share nothing of this. These values belong to the process and stay static:
 //! - `clock::uptime_ms`: the start of the monotonic clock, a constant once it is set.
-//! - `accounts`: the rights that the process gave up, the helper that kept them, and the program that serves as helper.
-//! - `controller::isolated`: the program that runs libraries, and in such a process its only connection to the server.
-//! - `controller::image`: names for the dynamic loader, which knows one set of names for the whole process.
-//! - `log::throttle`: `tracing` has one dispatcher for the process, so error lines are counted for the process too.
-//! - `handler::port_exhaustion`: destinations without a free local port. Ports belong to the machine, so what one server learns of a
-//!   destination holds for every other.
-//! - `certificates::inspection` and `files::load`: the roots of the system and the plain error pages, made once and
-//!   never changed.
+//! - `accounts`: the privileges that the process dropped, the helper that kept them, and the helper's program.
+//! - `controller::isolated`: the program that runs libraries, and in its process the only connection to the server.
+//! - `controller::private_copy`: names for the dynamic loader, which has one set of names per process.
+//! - `log::throttle`: `tracing` has one dispatcher per process, so error lines are counted per process too.
+//! - `handler::port_exhaustion`: destinations without a free local port. Ports belong to the machine, so the result of
+//!   one server holds for every other.
+//! - `certificates::inspection` and `files::load`: the system's root certificates and the plain error pages, created
+//!   once and constant.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -40,16 +40,22 @@ use crate::proxy::{Dialer, Upstreams};
 
 /// The registries of one server.
 pub struct Registries {
-    /// The clock of all workers.
+    /// Clock of all workers.
     pub time: TimeSource,
+    /// Upstream servers of the proxy.
     pub upstreams: Arc<Upstreams>,
+    /// Application servers, including those that run PHP.
     pub backends: Backends,
+    /// Running CGI programs.
     pub programs: Arc<Processes>,
+    /// Libraries of controllers.
     pub libraries: Libraries,
+    /// Folders kept open.
     pub folders: Arc<OpenFolders>,
-    /// Outlives a reload, which thus verifies no password again and frees no client that guesses.
+    /// State of access control. A reload keeps it, so that no password is verified again and no guessing client is
+    /// freed.
     pub access: Arc<State>,
-    /// What responses pass before they are sent.
+    /// Filters that responses pass before they are sent.
     pub filters: Filters,
     /// Files that are encoded while they are sent.
     pub streams: Streams,
@@ -58,13 +64,13 @@ pub struct Registries {
 }
 
 impl Registries {
-    /// Starts nothing. `php`: what is known of the PHP that this server runs itself.
+    /// Makes the registries without starting a thread. `php` holds the sockets of the PHP that this server runs.
     pub fn new(php: Arc<php::PhpSockets>) -> Registries {
         let time = TimeSource::default();
         Registries::with(Upstreams::new(time.clone()), php, time)
     }
 
-    /// For a simulation: by a clock of its own, with links to upstreams in place of sockets.
+    /// Makes registries for a simulation, with a simulated clock, and links to upstreams instead of sockets.
     pub fn simulated(time: TimeSource, dialer: Arc<dyn Dialer>) -> Registries {
         Registries::with(Upstreams::with_dialer(time.clone(), dialer), Arc::default(), time)
     }
@@ -86,20 +92,20 @@ impl Registries {
         }
     }
 
-    /// The next number of a tree of files. None is used twice in a server, because cached answers carry it.
+    /// Returns a new id for a directory tree. Cached responses carry it, so a server never uses an id twice.
     pub fn next_tree_id(&self) -> u32 {
         self.tree_ids.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// The next number of a snapshot.
+    /// Returns the number of the next snapshot.
     pub fn next_generation(&self) -> u64 {
         self.generations.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Ends every thread and every child process of the registries. Called after the last request: what still uses one of
-    /// them is cut. Returns whether all had ended at `deadline`.
+    /// Ends every thread and every child process of the registries. Must be called after the last request, because it
+    /// cuts requests that still use one of them. Returns true if all have ended at `deadline`.
     pub fn stop(&self, deadline: Instant) -> bool {
-        // All of them: none is skipped because one before it was late.
+        // Every one is stopped, even if an earlier one missed the deadline.
         let ended = [
             self.upstreams.stop(deadline),
             self.programs.stop(deadline),
@@ -110,10 +116,10 @@ impl Registries {
     }
 }
 
-/// A key that this server alone knows. Generators of random numbers do not fail once the system runs.
+/// Returns a random key of this server. Random number generators do not fail once the system runs.
 fn random_key() -> [u8; 32] {
     let mut key = [0; 32];
-    rand::fill(&mut key).expect("the system gives random numbers");
+    rand::fill(&mut key).expect("the system provides random numbers");
     key
 }
 

@@ -1,4 +1,4 @@
-//! What a running server tells of itself: numbers for `status`, places for `sites`.
+//! Reports about a running server: counters for `status`, and URLs for `sites`.
 
 use std::io;
 use std::net::IpAddr;
@@ -16,22 +16,23 @@ use crate::metrics::{Metrics, WorkerCounters};
 use crate::site::Site;
 use crate::snapshot::Snapshot;
 
-/// An address as it was asked for, as it is bound, and the workers that serve it.
-pub type Bound = (Address, Address, usize);
+/// A configured address, the bound address, and the number of workers that serve it.
+pub type BoundListener = (Address, Address, usize);
 
-/// Everything but what the server itself keeps count of: reloads and the log.
-pub fn status(snapshot: &Snapshot, bound: &[Bound], metrics: &Metrics, cache: &CacheStatus) -> Status {
+/// Returns the state and counters of a server, except those that the server itself holds: reloads and log drops.
+pub fn status(snapshot: &Snapshot, bound: &[BoundListener], metrics: &Metrics, cache: &CacheStatus) -> Status {
     let sum = |which: fn(&WorkerCounters) -> u64| metrics.sum(which);
-    let class = |class: usize| metrics.sum(|worker| worker.answers[class - 1].get());
-    // Opened is read after closed, and closing follows opening: the difference is never below nothing.
+    let class = |class: usize| metrics.sum(|worker| worker.responses[class - 1].get());
+    // `opened` is read after `closed`, and a connection is counted as open before it closes: the difference is never
+    // negative.
     let closed = sum(|worker| worker.connections_closed.get());
     let opened = sum(|worker| worker.connections_total.get());
     let tunnels_closed = sum(|worker| worker.tunnels_closed.get());
     let tunnels = sum(|worker| worker.tunnels_total.get());
-    let secure = |asked: &Address| snapshot.listeners.get(asked).is_some_and(|names| names.secure);
+    let secure = |configured: &Address| snapshot.listeners.get(configured).is_some_and(|names| names.secure);
     let mut listeners: Vec<_> = bound
         .iter()
-        .map(|(asked, address, _)| (address, secure(asked)))
+        .map(|(configured, address, _)| (address, secure(configured)))
         .collect();
     listeners.sort_by_key(|(address, _)| (address.port().is_none(), address.port()));
     Status {
@@ -44,7 +45,7 @@ pub fn status(snapshot: &Snapshot, bound: &[Bound], metrics: &Metrics, cache: &C
         },
         listeners: listeners
             .into_iter()
-            .map(|(address, secure)| place(address, secure))
+            .map(|(address, secure)| listener_url(address, secure))
             .collect(),
         workers: bound.iter().map(|(.., workers)| workers).sum(),
         connections_open: opened.saturating_sub(closed),
@@ -69,10 +70,10 @@ pub fn status(snapshot: &Snapshot, bound: &[Bound], metrics: &Metrics, cache: &C
     }
 }
 
-/// Most sites whose durations are reported: `status` is a glance, and a server may have ten thousand sites.
-const SITES_TIMED: usize = 32;
+/// Maximum number of sites with durations: `status` is a short overview, and a server may have ten thousand sites.
+const MAX_TIMED_SITES: usize = 32;
 
-/// How long responses took, for the sites that were asked for most.
+/// Returns the response durations of the sites with the most responses.
 fn durations(snapshot: &Snapshot, metrics: &Metrics) -> Vec<SiteDurations> {
     let sums = metrics.durations();
     let counted = |site: &Site| {
@@ -86,38 +87,38 @@ fn durations(snapshot: &Snapshot, metrics: &Metrics) -> Vec<SiteDurations> {
     };
     let mut sites: Vec<_> = snapshot.sites.iter().filter_map(counted).collect();
     sites.sort_by_key(|site| std::cmp::Reverse(site.responses));
-    sites.truncate(SITES_TIMED);
+    sites.truncate(MAX_TIMED_SITES);
     sites
 }
 
-/// Every site, in the order of their names.
-pub fn sites(snapshot: &Snapshot, bound: &[Bound]) -> Vec<SiteSummary> {
-    let folders = snapshot.missing_folders(MAX_FOLDERS_TRIED);
-    let summary = |(site, ready): (&model::Site, &Site)| SiteSummary {
+/// Returns a summary of every site, in the order of names.
+pub fn sites(snapshot: &Snapshot, bound: &[BoundListener]) -> Vec<SiteSummary> {
+    let folders = snapshot.missing_folders(MAX_FOLDERS_CHECKED);
+    let summary = |(site, built): (&model::Site, &Site)| SiteSummary {
         name: site.name.clone(),
         urls: urls(site, bound),
         root: site.settings.root.clone(),
         routes: site.routes.len(),
-        kind: kind(ready),
-        fault: fault(site, ready, &folders),
+        kind: kind(built),
+        fault: site_fault(site, built, &folders),
     };
     let sites = snapshot.config.sites.iter().zip(&snapshot.sites);
     sites.map(summary).collect()
 }
 
-/// What answers where no route says otherwise.
-fn kind(ready: &Site) -> SiteKind {
-    let root = &ready.places(true).root;
+/// Returns the kind of handler at the root of a site.
+fn kind(built: &Site) -> SiteKind {
+    let root = &built.routes(true).root;
     match root.entry.kind {
-        SiteKind::Nothing if ready.serves() => SiteKind::Routes,
+        SiteKind::Nothing if built.serves() => SiteKind::Routes,
         kind => kind,
     }
 }
 
-/// What keeps a site from being served as it is configured.
-fn fault(site: &model::Site, ready: &Site, folders: &[(&str, &Path, io::Error)]) -> Option<String> {
-    if let Some(error) = ready.secure.as_ref().and_then(SecureSite::error) {
-        let is_unavailable = ready.secure.as_ref().is_some_and(SecureSite::is_unavailable);
+/// Returns the reason why a site is not served as configured, if there is one.
+fn site_fault(site: &model::Site, built: &Site, folders: &[(&str, &Path, io::Error)]) -> Option<String> {
+    if let Some(error) = built.secure.as_ref().and_then(SecureSite::error) {
+        let is_unavailable = built.secure.as_ref().is_some_and(SecureSite::is_unavailable);
         let what = if is_unavailable {
             "no TLS"
         } else {
@@ -128,18 +129,19 @@ fn fault(site: &model::Site, ready: &Site, folders: &[(&str, &Path, io::Error)])
     if let Some((_, folder, error)) = folders.iter().find(|(name, ..)| *name == site.name) {
         return Some(format!("its folder {} cannot be opened: {error}", folder.display()));
     }
-    let is_idle = kind(ready) == SiteKind::Nothing;
+    let is_idle = kind(built) == SiteKind::Nothing;
     is_idle.then(|| "it serves nothing: write root = \"FOLDER\" below it".to_owned())
 }
 
-/// Sites up to which every folder is tried: each takes a look at the disk and a descriptor, and start-up is to take a blink.
-pub const MAX_FOLDERS_TRIED: usize = 256;
+/// Maximum number of sites whose folders are opened for a check. Each takes a descriptor and a disk access, and the
+/// start must be fast.
+pub const MAX_FOLDERS_CHECKED: usize = 256;
 
-/// A URL for each of the first `limit` sites, for a client that has reached the listener `asked` by `port`.
-pub fn first_urls(snapshot: &Snapshot, asked: &Address, port: u16, limit: usize) -> Vec<String> {
-    // Where the kernel has chosen the port, the client knows it.
-    let bound: Vec<Bound> = match asked {
-        Address::Tcp { ip, .. } => vec![(asked.clone(), Address::Tcp { ip: *ip, port }, 0)],
+/// Returns a URL for each of the first `limit` sites, for a client that reached the listener `configured` at `port`.
+pub fn first_urls(snapshot: &Snapshot, configured: &Address, port: u16, limit: usize) -> Vec<String> {
+    // If the kernel chose the port, the client knows it.
+    let bound: Vec<BoundListener> = match configured {
+        Address::Tcp { ip, .. } => vec![(configured.clone(), Address::Tcp { ip: *ip, port }, 0)],
         Address::Unix(_) => Vec::new(),
     };
     let first = |site: &model::Site| {
@@ -150,8 +152,8 @@ pub fn first_urls(snapshot: &Snapshot, asked: &Address, port: u16, limit: usize)
     snapshot.config.sites.iter().take(limit).filter_map(first).collect()
 }
 
-/// Where a browser finds a site: by each of its names at each of its ports, as they are written.
-fn urls(site: &model::Site, bound: &[Bound]) -> Vec<String> {
+/// Returns the URLs of a site: each of its names at each of its ports, in configuration order.
+fn urls(site: &model::Site, bound: &[BoundListener]) -> Vec<String> {
     let mut urls = Vec::new();
     let sockets = site.listen.iter().filter(|listen| matches!(listen, Listen::Unix(_)));
     let names = site.names.iter().map(|name| match name {
@@ -164,8 +166,12 @@ fn urls(site: &model::Site, bound: &[Bound]) -> Vec<String> {
             let Listen::Tcp { address, port } = listen else {
                 continue;
             };
-            let port = if *port == 0 { chosen(*address, bound) } else { *port };
-            let host = name.clone().unwrap_or_else(|| machine(*address));
+            let port = if *port == 0 {
+                kernel_port(*address, bound)
+            } else {
+                *port
+            };
+            let host = name.clone().unwrap_or_else(|| host_name(*address));
             urls.push(url(&host, port, site.secure.contains(listen)));
         }
     }
@@ -176,18 +182,18 @@ fn urls(site: &model::Site, bound: &[Bound]) -> Vec<String> {
     urls
 }
 
-/// The port that the kernel chose for port 0.
-fn chosen(ip: Option<IpAddr>, bound: &[Bound]) -> u16 {
-    let asked = Address::Tcp { ip, port: 0 };
+/// Returns the port that the kernel chose for port 0.
+fn kernel_port(ip: Option<IpAddr>, bound: &[BoundListener]) -> u16 {
+    let configured = Address::Tcp { ip, port: 0 };
     bound
         .iter()
-        .find(|(address, ..)| *address == asked)
+        .find(|(address, ..)| *address == configured)
         .and_then(|(_, bound, _)| bound.port())
         .unwrap_or_default()
 }
 
-/// How this machine is called from itself.
-fn machine(address: Option<IpAddr>) -> String {
+/// Returns the host by which a local client reaches `address`.
+fn host_name(address: Option<IpAddr>) -> String {
     match address {
         Some(IpAddr::V6(ip)) if !ip.is_unspecified() => format!("[{ip}]"),
         Some(IpAddr::V4(ip)) if !ip.is_unspecified() => ip.to_string(),
@@ -195,9 +201,9 @@ fn machine(address: Option<IpAddr>) -> String {
     }
 }
 
-fn place(address: &Address, secure: bool) -> String {
+fn listener_url(address: &Address, secure: bool) -> String {
     match address {
-        Address::Tcp { ip, port } => url(&machine(*ip), *port, secure),
+        Address::Tcp { ip, port } => url(&host_name(*ip), *port, secure),
         Address::Unix(_) => address.to_string(),
     }
 }
@@ -220,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_are_what_a_browser_takes() {
+    fn urls_open_in_a_browser() {
         fn check(text: &str, expected: &[&str]) {
             let world = Memory {
                 any_directory: true,
@@ -230,12 +236,12 @@ mod tests {
             let config = rocknet_config::parse(&text, Path::new("/r.toml"), &world)
                 .unwrap()
                 .config;
-            let asked = Address::Tcp {
+            let configured = Address::Tcp {
                 ip: Some([127, 0, 0, 1].into()),
                 port: 0,
             };
             let bound = [(
-                asked,
+                configured,
                 Address::Tcp {
                     ip: Some([127, 0, 0, 1].into()),
                     port: 4711,

@@ -1,4 +1,4 @@
-//! The server as a whole: bind, start workers, swap the configuration, drain, stop.
+//! The server as a whole: binds addresses, starts workers, replaces the configuration, drains and stops.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +12,7 @@ use rocknet_control::{SiteSummary, Status};
 use rocknet_io::descriptors;
 use rocknet_io::socket::{Address, BindError, BindErrorKind, ListenOptions, Listener};
 
-use crate::backend::Choice;
+use crate::backend::BackendChoice;
 use crate::blocking::Pool;
 use crate::certificates::{CertificateManager, state_folder};
 use crate::clock::uptime_ms;
@@ -20,7 +20,7 @@ use crate::files::cache::{Cache, most_open_files};
 use crate::files::open_folder::most_open_folders;
 use crate::gateway::accounts;
 use crate::gateway::php;
-use crate::group::{Group, join_all};
+use crate::listener::{ActiveListener, join_within};
 use crate::log::Logger;
 use crate::metrics::Metrics;
 use crate::registries::Registries;
@@ -29,52 +29,60 @@ use crate::snapshot::{Mount, Snapshot};
 use crate::spool;
 use crate::worker::Shared;
 
-/// All worker threads together, when their number is left to us.
+/// Maximum number of worker threads in total if `server.workers` is `auto`.
 const MAX_AUTO_WORKERS: usize = 128;
-/// Descriptors kept for logs, for files that are being looked up, and for what else nobody counts.
+/// Descriptors reserved for logs, for files that are being looked up, and for other uses that are not counted.
 const RESERVED_DESCRIPTORS: u64 = 384;
-/// Descriptors of a worker: its listener and a copy to start another worker with, its events, its clock, its ring; with a
+/// Descriptors of a worker: its listening socket, a copy of that for a restart, event queue, timer and ring, with a
 /// margin.
 const WORKER_DESCRIPTORS: u64 = 10;
-/// Workers that are told to leave an address do so in their next turn; one that died is there again within this time.
+/// Time for workers to leave an address. A running worker leaves in its next poll, and a failed one is restarted in
+/// time.
 const RELEASE_GRACE: Duration = Duration::from_secs(1);
-/// After the workers' own deadline, time for their threads to end.
+/// Time for worker threads to end after the workers' own deadline.
 const JOIN_GRACE: Duration = Duration::from_secs(1);
-/// Behind the last request, time for the processes of isolated controllers to end.
+/// Time for the processes of isolated controllers to end after the last request.
 const LIBRARY_GRACE: Duration = Duration::from_secs(6);
 
-/// Why the server did not start, or did not take a new configuration.
+/// Error of a start or a reload.
 #[derive(Debug)]
 pub enum StartError {
+    /// An address cannot be bound.
     Bind(BindError),
-    /// What was checked turned out not to work here: a log that cannot be opened, a user that is unknown.
+    /// A valid configuration cannot be applied on this machine: a log cannot be opened, or a user is unknown.
     Setup(String),
+    /// A thread or another resource of the operating system cannot be created.
     Io(io::Error),
 }
 
 /// A running server. Dropping it without [`Server::stop`] leaves its threads running.
 pub struct Server {
-    backend: Choice,
+    backend: BackendChoice,
     shared: Shared,
     metrics: Metrics,
     mounts: Vec<Mount>,
-    state: Mutex<State>,
-    /// Ended behind the last request.
+    state: Mutex<ServerState>,
+    /// Stopped after the last request.
     php: php::PhpManager,
 }
 
-struct State {
+struct ServerState {
     snapshot: Arc<Snapshot>,
-    groups: BTreeMap<Address, Group>,
+    listeners: BTreeMap<Address, ActiveListener>,
     reloads: u64,
     last_reload_error: Option<String>,
 }
 
-/// What to do between binding and starting threads.
+/// Action between binding and starting threads. A message as its error ends the start.
 pub type BeforeThreads<'a> = &'a mut dyn FnMut() -> Result<(), String>;
 
 impl Server {
-    /// Binds every address, then starts. `before_threads` runs between: the place to give rights away.
+    /// Binds every address and starts the workers. `before_threads` runs in between: this is the place to drop
+    /// privileges.
+    ///
+    /// # Errors
+    ///
+    /// Fails if an address cannot be bound, `before_threads` fails, or the configuration cannot be applied.
     pub fn start(
         mut config: Config,
         mounts: Vec<Mount>,
@@ -82,20 +90,20 @@ impl Server {
     ) -> Result<Server, StartError> {
         uptime_ms();
         descriptors::raise();
-        let wanted = crate::snapshot::addresses(&config);
-        let mut listeners = bind_all(&wanted, worker_count(&config, wanted.len()), &[])?;
-        // Decided once: after `before_threads` the default would be another folder.
+        let addresses = crate::snapshot::addresses(&config);
+        let mut bound = bind_all(&addresses, worker_count(&config, addresses.len()), &[])?;
+        // Decided once, because the default is another folder after `before_threads` has changed the user.
         let state_folder = state_folder(&config);
         let certificates = CertificateManager::start(&config, &state_folder).map_err(StartError::Setup)?;
-        // Keys are read while the rights for it are there.
+        // Private keys are read before privileges are dropped.
         let _files = certificates.read_files(&config);
         before_threads().map_err(StartError::Setup)?;
-        // Asked with the rights that the workers will have.
-        let backend = Choice::new(config.server.backend).map_err(StartError::Setup)?;
+        // Checked with the privileges that the workers will have.
+        let backend = BackendChoice::new(config.server.backend).map_err(StartError::Setup)?;
 
         let logger =
             Logger::start(&config.log).map_err(|error| StartError::Setup(format!("cannot open the log: {error}")))?;
-        // What runs PHP is started with the rights that the workers have.
+        // The processes that run PHP are started with the privileges of the workers.
         accounts::apply_default(&mut config);
         let php = php::PhpManager::new(state_folder);
         let php_plan = php.plan(&mut config).map_err(StartError::Setup)?;
@@ -104,7 +112,7 @@ impl Server {
             Snapshot::new(config, &mounts, &logger, &certificates, &registries).map_err(StartError::Setup)?;
         let snapshot = Arc::new(snapshot);
         let config = &snapshot.config;
-        // Files are opened and read there, and a later configuration may bring some.
+        // The pool starts even without files in the configuration, because a reload may add some.
         let pool = Pool::new(config.server.blocking_threads.max(1));
         let cache = Cache::start(config.cache.memory.max(NEGATIVE_CACHE), pool.clone()).map_err(StartError::Io)?;
         certificates.manage(config).map_err(StartError::Io)?;
@@ -118,20 +126,20 @@ impl Server {
             certificates,
             registries,
         };
-        let workers = worker_count(config, listeners.len());
-        let threads = workers * listeners.len().max(1);
+        let workers = worker_count(config, bound.len());
+        let threads = workers * bound.len().max(1);
         let connections = connections_per_worker(&snapshot, threads);
 
         let metrics = Metrics::default();
-        let mut groups = BTreeMap::new();
-        while let Some((address, sockets)) = listeners.pop_first() {
-            let group =
-                Group::start(&address, sockets, connections, &shared, &metrics, &snapshot).map_err(StartError::Io)?;
-            groups.insert(address, group);
+        let mut listeners = BTreeMap::new();
+        while let Some((address, sockets)) = bound.pop_first() {
+            let listener = ActiveListener::start(&address, sockets, connections, &shared, &metrics, &snapshot)
+                .map_err(StartError::Io)?;
+            listeners.insert(address, listener);
         }
-        let state = Mutex::new(State {
+        let state = Mutex::new(ServerState {
             snapshot,
-            groups,
+            listeners,
             reloads: 0,
             last_reload_error: None,
         });
@@ -145,15 +153,16 @@ impl Server {
         })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ServerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns the configuration in use.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         Arc::clone(&self.state().snapshot)
     }
 
-    /// How the server is, as of now.
+    /// Returns the current state and counters of the server.
     pub fn status(&self) -> Status {
         let bound = self.listeners();
         let state = self.state();
@@ -165,41 +174,46 @@ impl Server {
         }
     }
 
-    /// What the server serves, and where.
+    /// Returns the sites with their URLs and handlers.
     pub fn sites(&self) -> Vec<SiteSummary> {
         report::sites(&self.snapshot(), &self.listeners())
     }
 
-    /// What drives the sockets, and why.
-    pub fn backend(&self) -> &Choice {
+    /// Returns the I/O back end and the reason for it.
+    pub fn backend(&self) -> &BackendChoice {
         &self.backend
     }
 
-    /// Who looks after certificates.
+    /// Returns the certificate manager.
     pub fn certificates(&self) -> &Arc<CertificateManager> {
         &self.shared.certificates
     }
 
-    /// The registries of this server.
+    /// Returns the registries of this server.
     pub fn registries(&self) -> &Arc<Registries> {
         &self.shared.registries
     }
 
+    /// Returns the logger of this server.
     pub fn logger(&self) -> &Logger {
         &self.shared.logger
     }
 
-    /// The addresses as they are bound, with the number of workers of each.
+    /// Returns each configured address with the bound address and its number of workers.
     pub fn listeners(&self) -> Vec<(Address, Address, usize)> {
         let state = self.state();
         state
-            .groups
+            .listeners
             .iter()
-            .map(|(asked, group)| (asked.clone(), group.bound().clone(), group.workers()))
+            .map(|(asked, listener)| (asked.clone(), listener.bound().clone(), listener.workers()))
             .collect()
     }
 
-    /// Takes a new configuration: all of it, or, if anything in it does not work, nothing. No connection is cut.
+    /// Replaces the configuration, completely or not at all. No connection is cut.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a new address cannot be bound or the configuration cannot be applied. The old one stays in use then.
     pub fn reload(&self, config: Config) -> Result<(), StartError> {
         let mut state = self.state();
         let result = self.swap(&mut state, config);
@@ -213,12 +227,12 @@ impl Server {
         result
     }
 
-    /// Notes a configuration that was refused before it came here.
+    /// Records the error of a configuration that was rejected before [`Server::reload`].
     pub fn reload_failed(&self, error: String) {
         self.state().last_reload_error = Some(error);
     }
 
-    fn swap(&self, state: &mut State, mut config: Config) -> Result<(), StartError> {
+    fn swap(&self, state: &mut ServerState, mut config: Config) -> Result<(), StartError> {
         let setup = |error| StartError::Setup(error);
         accounts::apply_default(&mut config);
         let php_plan = self.php.plan(&mut config).map_err(setup)?;
@@ -229,38 +243,42 @@ impl Server {
             ..
         } = &self.shared;
         let snapshot = Arc::new(Snapshot::new(config, &self.mounts, logger, certificates, registries).map_err(setup)?);
-        // What was served under TLS until now must not go dark: the configuration in use has a certificate that works.
+        // A site served under TLS until now must stay so: the configuration in use has a certificate that works.
         let errors: Vec<_> = snapshot
             .certificate_errors()
-            .take(MAX_ERRORS_TOLD)
+            .take(MAX_REPORTED_ERRORS)
             .map(|(site, error)| format!("site {site}: {error}"))
             .collect();
         if !errors.is_empty() {
             return Err(StartError::Setup(errors.join("; ")));
         }
-        let wanted: Vec<Address> = snapshot.listeners.keys().cloned().collect();
-        let new: Vec<Address> = wanted
+        let addresses: Vec<Address> = snapshot.listeners.keys().cloned().collect();
+        let new: Vec<Address> = addresses
             .iter()
-            .filter(|address| !state.groups.contains_key(address))
+            .filter(|address| !state.listeners.contains_key(address))
             .cloned()
             .collect();
-        let workers = worker_count(&snapshot.config, wanted.len());
-        let held: Vec<&Listener> = state.groups.values().map(Group::listener).collect();
+        let workers = worker_count(&snapshot.config, addresses.len());
+        let held: Vec<&Listener> = state.listeners.values().map(ActiveListener::socket).collect();
         let bound = bind_all(&new, workers, &held)?;
-        let kept = state.groups.iter().filter(|(address, _)| wanted.contains(address));
-        let threads = kept.map(|(_, group)| group.workers()).sum::<usize>() + workers * new.len();
+        let kept = state
+            .listeners
+            .iter()
+            .filter(|(address, _)| addresses.contains(address));
+        let threads = kept.map(|(_, listener)| listener.workers()).sum::<usize>() + workers * new.len();
 
-        self.take_log(&snapshot)
+        self.apply_log(&snapshot)
             .map_err(|error| StartError::Setup(format!("cannot open the log: {error}")))?;
         let connections = connections_per_worker(&snapshot, threads);
         let start = |(address, sockets): (Address, Vec<Listener>)| {
-            let group = Group::start(&address, sockets, connections, &self.shared, &self.metrics, &snapshot)?;
-            Ok((address, group))
+            let listener =
+                ActiveListener::start(&address, sockets, connections, &self.shared, &self.metrics, &snapshot)?;
+            Ok((address, listener))
         };
-        // Groups that started before one that did not are dropped, and stop.
+        // If a listener fails to start, the listeners started before it are dropped and stop.
         let started: io::Result<Vec<_>> = bound.into_iter().map(start).collect();
         let started = started.map_err(|error| {
-            let _ = self.take_log(&state.snapshot);
+            let _ = self.apply_log(&state.snapshot);
             StartError::Io(error)
         })?;
 
@@ -271,54 +289,57 @@ impl Server {
         self.php.apply(php_plan).map_err(StartError::Io)?;
 
         // Nothing fails from here on.
-        state.groups.extend(started);
+        state.listeners.extend(started);
         let within = snapshot.config.limits.shutdown;
         let gone: Vec<Address> = state
-            .groups
+            .listeners
             .keys()
-            .filter(|address| !wanted.contains(address))
+            .filter(|address| !addresses.contains(address))
             .cloned()
             .collect();
         let stopping: Vec<_> = gone
             .iter()
-            .filter_map(|address| Some(state.groups.remove(address)?.stop(within)))
+            .filter_map(|address| Some(state.listeners.remove(address)?.stop(within)))
             .collect();
-        for group in state.groups.values() {
-            group.swap(&snapshot, connections);
+        for listener in state.listeners.values() {
+            listener.swap(&snapshot, connections);
         }
         self.shared
             .cache
             .retain(snapshot.tree_ids(), snapshot.config.cache.memory.max(NEGATIVE_CACHE));
         state.snapshot = snapshot;
-        // Who reloads again at once, with an address that has just gone, is not to be told that it is in use.
-        stopping.iter().for_each(|group| group.wait_for_address(RELEASE_GRACE));
+        // A reload right after this one may bind an address that has just been released.
+        stopping
+            .iter()
+            .for_each(|listener| listener.wait_for_address(RELEASE_GRACE));
         Ok(())
     }
 
-    /// Makes the logs those of `snapshot`, or changes nothing.
-    fn take_log(&self, snapshot: &Snapshot) -> io::Result<()> {
+    /// Applies the log settings of `snapshot`, or changes nothing.
+    fn apply_log(&self, snapshot: &Snapshot) -> io::Result<()> {
         self.shared.logger.reconfigure(&snapshot.config.log)?;
         for site in &snapshot.config.sites {
-            // Open already, but the change has just marked all as used no more: a log closed for that would have to be
-            // opened again by a user who may not.
+            // The log is open already, but `reconfigure` has marked all logs as unused. A log closed for that would
+            // have to be reopened by a user who may not have the permission.
             let _ = self.shared.logger.sink(&site.access.target, site.access.format);
         }
         Ok(())
     }
 
-    /// Stops: no new connections, answers in flight finish, the rest is cut at the deadline. True if none was cut late.
+    /// Stops the server: no new connections are accepted, responses in progress finish, and the rest is cut at the
+    /// deadline. Returns true if no connection was cut.
     ///
-    /// Every thread, child process and descriptor of the server is gone then, but for calls that cannot be interrupted: a
-    /// lookup of a name, or a disk that does not answer.
+    /// Afterwards every thread, child process and descriptor of the server has ended, except for calls that cannot be
+    /// interrupted: a name lookup, or a disk that does not respond.
     pub fn stop(self) -> bool {
         let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         let within = state.snapshot.config.limits.shutdown;
         let threads = state
-            .groups
+            .listeners
             .into_values()
-            .flat_map(|group| group.stop(within).threads)
+            .flat_map(|listener| listener.stop(within).threads)
             .collect();
-        let clean = join_all(threads, within + JOIN_GRACE);
+        let clean = join_within(threads, within + JOIN_GRACE);
         let Shared {
             pool,
             cache,
@@ -328,9 +349,9 @@ impl Server {
         } = &self.shared;
         pool.stop(JOIN_GRACE);
         drop(state.snapshot);
-        // Behind the last request. The log is the last of all, because the others write to it.
+        // After the last request. The log is stopped last, because the other components write to it.
         if !registries.stop(Instant::now() + LIBRARY_GRACE) {
-            tracing::warn!("a thread of the server has not ended in time and is left behind");
+            tracing::warn!("a thread of the server did not end in time and is abandoned");
         }
         self.php.stop();
         cache.stop(Instant::now() + JOIN_GRACE);
@@ -340,26 +361,26 @@ impl Server {
     }
 
     #[doc(hidden)]
-    pub fn kill_a_worker(&self) {
-        if let Some(group) = self.state().groups.values().next() {
-            group.kill_one();
+    pub fn kill_worker(&self) {
+        if let Some(listener) = self.state().listeners.values().next() {
+            listener.kill_worker();
         }
     }
 }
 
-/// Most sites that the refusal of a configuration names.
-const MAX_ERRORS_TOLD: usize = 10;
+/// Maximum number of sites that the error of a rejected configuration lists.
+const MAX_REPORTED_ERRORS: usize = 10;
 
-/// With no memory for content, redirects and missing files are still worth remembering.
+/// Minimum cache size in bytes: even without memory for files, redirects and missing files are worth caching.
 const NEGATIVE_CACHE: u64 = 4 << 20;
 
-/// One socket for each worker of each address. They are all made here, before rights are given up: the kernel lets a
-/// socket share a port only with those of the same user.
+/// Binds a socket for each worker of each address. All are created here, before privileges are dropped, because the
+/// kernel lets a socket share a port only with sockets of the same user.
 ///
-/// `held` are sockets of ours: an address that overlaps with one of them, as `*:80` does with `127.0.0.1:80`, is shared
-/// with it until it is closed.
+/// `held` are sockets of this server. An address that overlaps with one of them, as `*:80` does with `127.0.0.1:80`, is
+/// shared with it until it is closed.
 fn bind_all(
-    wanted: &[Address],
+    addresses: &[Address],
     workers: usize,
     held: &[&Listener],
 ) -> Result<BTreeMap<Address, Vec<Listener>>, StartError> {
@@ -368,41 +389,41 @@ fn bind_all(
         ..ListenOptions::default()
     };
     let bind = |address: &Address| {
-        let mut listeners = vec![bind_patiently(address, options, held)?];
+        let mut sockets = vec![bind_with_retry(address, options, held)?];
         for _ in 1..workers {
-            listeners.push(listeners[0].sibling()?);
+            sockets.push(sockets[0].sibling()?);
         }
-        Ok((address.clone(), listeners))
+        Ok((address.clone(), sockets))
     };
-    wanted
+    addresses
         .iter()
         .map(|address| bind(address).map_err(StartError::Bind))
         .collect()
 }
 
-/// Our own socket at an address that has just been left lives on in a program that is being started at that moment, until the
-/// program runs and has it no more.
-const LINGERING: Duration = Duration::from_millis(300);
-const LINGERING_LOOK: Duration = Duration::from_millis(5);
+/// Maximum wait for an address that this server has just released. A child process that is being started holds a copy
+/// of the old socket until its `exec`.
+const LINGER_TIMEOUT: Duration = Duration::from_millis(300);
+const LINGER_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-fn bind_patiently(address: &Address, options: ListenOptions, held: &[&Listener]) -> Result<Listener, BindError> {
+fn bind_with_retry(address: &Address, options: ListenOptions, held: &[&Listener]) -> Result<Listener, BindError> {
     let start = Instant::now();
     loop {
         match Listener::bind_overlapping(address, options, held) {
-            // Before anything was held, nothing of ours can linger.
+            // At the first start no socket of this server can linger.
             Err(error)
                 if !held.is_empty()
                     && matches!(error.kind, BindErrorKind::InUse(None))
-                    && start.elapsed() < LINGERING =>
+                    && start.elapsed() < LINGER_TIMEOUT =>
             {
-                thread::sleep(LINGERING_LOOK);
+                thread::sleep(LINGER_POLL_INTERVAL);
             }
             bound => return bound,
         }
     }
 }
 
-/// Kernel threads per listening address.
+/// Returns the number of workers per listening address.
 fn worker_count(config: &Config, addresses: usize) -> usize {
     match config.server.workers {
         Workers::Count(count) => usize::from(count).max(1),
@@ -414,25 +435,25 @@ fn automatic_workers(cores: usize, addresses: usize) -> usize {
     cores.min(MAX_AUTO_WORKERS / addresses.max(1)).max(1)
 }
 
-/// Connections that each of `threads` workers holds at most.
+/// Returns the maximum number of open connections for each of `threads` workers.
 fn connections_per_worker(snapshot: &Snapshot, threads: usize) -> usize {
     let folders = snapshot.folders().min(most_open_folders());
     let files = most_open_files() + spool::most_files();
-    let most = most_connections(descriptors::limit(), threads, folders, files);
+    let max = max_connections(descriptors::limit(), threads, folders, files);
     snapshot
         .config
         .limits
         .connections
-        // More than there are descriptors for would take them from the files that are to be sent.
-        .map_or(most, |wanted| wanted.min(most))
+        // Connections beyond the descriptor limit would take descriptors from the files that are sent.
+        .map_or(max, |limit| limit.min(max))
         .div_ceil(threads.max(1))
         .max(1)
 }
 
-/// As many connections as descriptors allow, with some left for everything else: workers, the folders of sites, files
-/// that the cache holds open or that hold request bodies. Half at least are for connections: a shortage is survived, a server that takes nobody is
-/// of no use.
-fn most_connections(limit: u64, workers: usize, folders: usize, files: u64) -> usize {
+/// Returns the number of connections that the descriptor limit allows. Descriptors stay reserved for workers, the
+/// folders of sites, and files that the cache holds open or that hold request bodies. At least half of the limit is for
+/// connections: the server survives a shortage of files, but without connections it is useless.
+fn max_connections(limit: u64, workers: usize, folders: usize, files: u64) -> usize {
     let others = RESERVED_DESCRIPTORS + workers as u64 * WORKER_DESCRIPTORS + folders as u64 + files;
     usize::try_from(limit.saturating_sub(others).max(limit / 2)).unwrap_or(usize::MAX)
 }
@@ -454,7 +475,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn workers_are_as_many_as_cores_while_there_are_few_addresses() {
+    fn one_worker_per_core_until_there_are_many_addresses() {
         for (cores, addresses, expected) in [
             (4, 0, 4),
             (64, 2, 64),
@@ -470,14 +491,14 @@ mod tests {
     }
 
     #[test]
-    fn connections_leave_room_for_what_else_holds_descriptors() {
+    fn connections_leave_descriptors_for_other_uses() {
         for (limit, workers, folders, files, expected) in [
             (1 << 20, 2, 3, 8192, (1 << 20) - 384 - 20 - 3 - 8192),
             (4096, 4, 10, 512, 4096 - 384 - 40 - 10 - 512),
             (4096, 128, 10_000, 512, 2048),
             (64, 1, 1, 16, 32),
         ] {
-            let found = most_connections(limit, workers, folders, files);
+            let found = max_connections(limit, workers, folders, files);
             assert_eq!(found, expected, "of {limit}, with {workers}, {folders}, {files}");
         }
     }

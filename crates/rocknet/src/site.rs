@@ -1,4 +1,4 @@
-//! A site made ready: its routes, each with the endpoint that answers there.
+//! A prepared site: its routes, each with its endpoint.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rocknet_config::model;
 
 use crate::certificates::SecureSite;
-use crate::endpoint::{Common, Endpoint};
+use crate::endpoint::{Endpoint, EndpointContext};
 use crate::files::tree::Tree;
 use crate::guard;
 use crate::handler::Handler;
@@ -18,118 +18,135 @@ use crate::registries::Registries;
 use crate::route::{ServerSettings, SiteLabel};
 use crate::routing::{MatchKind, RouteTrie, Rules};
 
+/// A prepared site.
 pub struct Site {
+    /// Name of the site in the configuration.
     pub name: String,
-    /// Its certificates and whom it trusts; `None`: in the clear.
+    /// Certificates and TLS policy; `None` without TLS.
     pub secure: Option<SecureSite>,
-    /// The port that requests in the clear are sent to, under https://.
+    /// Port of the HTTPS URLs to which plain-HTTP requests are redirected.
     pub redirect: Option<u16>,
-    /// What requests meet before they are looked up; `None`: nothing.
+    /// Rules applied to requests before their route is looked up.
     pub rules: Option<Rules>,
-    places: Places,
-    /// The same for visitors in the clear, where those under TLS are told what counts under TLS alone.
-    in_clear: Option<Places>,
+    routes: SiteRoutes,
+    /// Endpoints for connections without TLS, if TLS responses carry `Strict-Transport-Security`.
+    cleartext_routes: Option<SiteRoutes>,
+    /// Access log of the site.
     pub access: Option<SinkId>,
 }
 
-/// The endpoints of a site by path.
-pub struct Places {
-    /// Answers where no route says otherwise.
+/// The endpoints of a site by path, for connections with or without TLS.
+pub struct SiteRoutes {
+    /// Endpoint of paths without a route of their own.
     pub root: Arc<Endpoint>,
-    routes: RouteTrie<Arc<Endpoint>>,
+    trie: RouteTrie<Arc<Endpoint>>,
 }
 
-/// Everything that sites are made of besides their own part of the configuration.
-pub struct Source<'a> {
+/// Everything besides its own settings that a site is built from.
+pub struct SiteContext<'a> {
+    /// The whole configuration.
     pub config: &'a model::Config,
+    /// Settings of the server that handlers use.
     pub server: &'a Arc<ServerSettings>,
+    /// Registries of the server.
     pub registries: &'a Registries,
 }
 
 impl Site {
-    /// Makes a site ready.
+    /// Prepares a site.
     ///
     /// # Errors
     ///
-    /// The message names the site and tells the operator what cannot be used.
+    /// The message names the site and the setting that cannot be used.
     pub fn new(
         site: &model::Site,
-        source: &Source<'_>,
+        context: &SiteContext<'_>,
         access: Option<SinkId>,
         secure: Option<SecureSite>,
     ) -> Result<Site, String> {
-        let label = source.label(site);
-        let common = source.common(site, &label);
-        let places = |tls: Option<&model::SiteTls>| {
-            Places::new(site, &common, tls).map_err(|error| format!("site {}: {error}", site.name))
+        let label = context.label(site);
+        let endpoint_context = context.endpoint_context(site, &label);
+        let routes = |tls: Option<&model::SiteTls>| {
+            SiteRoutes::new(site, &endpoint_context, tls).map_err(|error| format!("site {}: {error}", site.name))
         };
-        let strict = site.tls.as_ref().filter(|tls| !tls.hsts.is_zero());
-        let is_in_clear = site.listen.iter().any(|listen| !site.secure.contains(listen));
+        let hsts = site.tls.as_ref().filter(|tls| !tls.hsts.is_zero());
+        let has_cleartext = site.listen.iter().any(|listen| !site.secure.contains(listen));
         Ok(Site {
             name: site.name.clone(),
             secure,
             redirect: redirect(site),
             rules: Rules::new(&site.rules).map_err(|error| format!("site {}: {error}", site.name))?,
-            in_clear: (strict.is_some() && is_in_clear).then(|| places(None)).transpose()?,
-            places: places(strict)?,
+            cleartext_routes: (hsts.is_some() && has_cleartext).then(|| routes(None)).transpose()?,
+            routes: routes(hsts)?,
             access,
         })
     }
 
     /// Puts a handler of the embedding program at a route.
+    ///
+    /// # Errors
+    ///
+    /// The message names the site and the pattern or setting that cannot be used.
     pub fn mount(
         &mut self,
         site: &model::Site,
         pattern: &model::Pattern,
         handler: &Arc<dyn Handler>,
-        source: &Source<'_>,
+        context: &SiteContext<'_>,
     ) -> Result<(), String> {
-        let label = source.label(site);
-        let common = Common {
+        let label = context.label(site);
+        let endpoint_context = EndpointContext {
             max_cached_file: 0,
-            ..source.common(site, &label)
+            ..context.endpoint_context(site, &label)
         };
-        let told = |error: &dyn std::fmt::Display| format!("site {}: {error}", site.name);
-        let strict = site.tls.as_ref().filter(|tls| !tls.hsts.is_zero());
-        for (places, tls) in self
-            .in_clear
+        let named_error = |error: &dyn std::fmt::Display| format!("site {}: {error}", site.name);
+        let hsts = site.tls.as_ref().filter(|tls| !tls.hsts.is_zero());
+        for (routes, tls) in self
+            .cleartext_routes
             .iter_mut()
-            .map(|places| (places, None))
-            .chain([(&mut self.places, strict)])
+            .map(|routes| (routes, None))
+            .chain([(&mut self.routes, hsts)])
         {
             let headers = headers(&site.settings, tls);
-            let endpoint = Endpoint::embedded(Arc::clone(handler), &site.settings, headers, &common);
-            let endpoint = endpoint.map_err(|error| told(&*error))?;
-            places
-                .routes
+            let endpoint = Endpoint::embedded(Arc::clone(handler), &site.settings, headers, &endpoint_context);
+            let endpoint = endpoint.map_err(|error| named_error(&*error))?;
+            routes
+                .trie
                 .insert(pattern, Arc::new(endpoint))
-                .map_err(|error| told(&error))?;
+                .map_err(|error| named_error(&error))?;
         }
         Ok(())
     }
 
-    /// Whether anything of the site answers requests with something other than 404.
+    /// Returns true if any path of the site has a response other than 404.
     pub fn serves(&self) -> bool {
         self.rules.is_some() || self.endpoints().any(|endpoint| endpoint.serves())
     }
 
     /// Returns true if no route of the site has a guard.
     pub fn is_open(&self) -> bool {
-        self.places.root.route.is_unguarded
+        self.routes.root.route.is_unguarded
     }
 
-    /// What applies to visitors under TLS, or to those in the clear.
-    pub fn places(&self, is_secure: bool) -> &Places {
-        self.in_clear.as_ref().filter(|_| !is_secure).unwrap_or(&self.places)
+    /// Returns the endpoints for connections with TLS (`is_secure`) or without.
+    pub fn routes(&self, is_secure: bool) -> &SiteRoutes {
+        self.cleartext_routes
+            .as_ref()
+            .filter(|_| !is_secure)
+            .unwrap_or(&self.routes)
     }
 
+    /// Returns all endpoints, those with TLS and those without.
     pub fn endpoints(&self) -> impl Iterator<Item = &Arc<Endpoint>> {
-        self.in_clear.iter().chain([&self.places]).flat_map(Places::endpoints)
+        self.cleartext_routes
+            .iter()
+            .chain([&self.routes])
+            .flat_map(SiteRoutes::endpoints)
     }
 }
 
-impl Source<'_> {
-    /// The site in the words of log lines.
+impl SiteContext<'_> {
+    /// Returns the label of the site in log lines.
     fn label(&self, site: &model::Site) -> SiteLabel {
         SiteLabel {
             site: site.name.as_str().into(),
@@ -137,10 +154,10 @@ impl Source<'_> {
         }
     }
 
-    fn common<'a>(&'a self, site: &model::Site, label: &'a SiteLabel) -> Common<'a> {
+    fn endpoint_context<'a>(&'a self, site: &model::Site, label: &'a SiteLabel) -> EndpointContext<'a> {
         let mut settings = std::iter::once(&site.settings).chain(site.routes.iter().map(|route| &route.settings));
         let cache = &self.config.cache;
-        Common {
+        EndpointContext {
             label,
             server: self.server,
             max_cached_file: if cache.memory == 0 { 0 } else { cache.max_file },
@@ -151,48 +168,56 @@ impl Source<'_> {
     }
 }
 
-impl Places {
-    fn new(site: &model::Site, common: &Common<'_>, tls: Option<&model::SiteTls>) -> Result<Places, Box<dyn Error>> {
-        let ready = |settings: &model::Settings| -> Result<Arc<Endpoint>, Box<dyn Error>> {
-            Ok(Arc::new(Endpoint::new(settings, headers(settings, tls), common)?))
+impl SiteRoutes {
+    fn new(
+        site: &model::Site,
+        endpoint_context: &EndpointContext<'_>,
+        tls: Option<&model::SiteTls>,
+    ) -> Result<SiteRoutes, Box<dyn Error>> {
+        let build = |settings: &model::Settings| -> Result<Arc<Endpoint>, Box<dyn Error>> {
+            Ok(Arc::new(Endpoint::new(
+                settings,
+                headers(settings, tls),
+                endpoint_context,
+            )?))
         };
-        let root = ready(&site.settings)?;
-        let mut routes = RouteTrie::new();
+        let root = build(&site.settings)?;
+        let mut trie = RouteTrie::new();
         for route in &site.routes {
-            routes.insert(&route.pattern, ready(&route.settings)?)?;
+            trie.insert(&route.pattern, build(&route.settings)?)?;
         }
-        Ok(Places { root, routes })
+        Ok(SiteRoutes { root, trie })
     }
 
     /// Returns the endpoint of a decoded path.
     pub fn endpoint(&self, path: &str) -> &Arc<Endpoint> {
-        self.routes.find(path).map_or(&self.root, |(endpoint, _)| endpoint)
+        self.trie.find(path).map_or(&self.root, |(endpoint, _)| endpoint)
     }
 
-    /// Returns the endpoint at the path of a file of `tree`, if it is not that of the tree. The same path in another folder is
-    /// another file.
+    /// Returns the endpoint at the path of a file of `tree`, unless it is the endpoint of the tree. The same path in
+    /// another folder is a different file.
     pub fn endpoint_of_file(&self, tree: &Arc<Tree>, file: &str) -> Option<&Arc<Endpoint>> {
         let own = self.endpoint(file);
         let is_elsewhere = |own: &Arc<Tree>| Arc::ptr_eq(own, tree) || own.folder() != tree.folder();
         (!own.tree.as_ref().is_some_and(is_elsewhere)).then_some(own)
     }
 
-    /// Returns the endpoint that a route has for the path with a slash at its end, or without it, because many applications take
-    /// both for one. `None` for a path that a route names itself.
-    pub fn endpoint_of_other_end(&self, path: &str) -> Option<&Arc<Endpoint>> {
+    /// Returns the endpoint of a route for the path with its final slash added or removed, because many applications
+    /// treat both as one path. `None` for a path that a route names itself.
+    pub fn endpoint_with_other_slash(&self, path: &str) -> Option<&Arc<Endpoint>> {
         let other = match path.strip_suffix('/') {
             Some(without) => Cow::Borrowed(without),
             None => Cow::Owned(format!("{path}/")),
         };
-        match self.named(path) {
+        match self.by_pattern(path) {
             Some(_) => None,
-            None => self.named(&other),
+            None => self.by_pattern(&other),
         }
     }
 
     /// Returns the endpoint of the route whose pattern is this path, with or without a `*` after it.
-    fn named(&self, path: &str) -> Option<&Arc<Endpoint>> {
-        let (endpoint, matched) = self.routes.find(path)?;
+    fn by_pattern(&self, path: &str) -> Option<&Arc<Endpoint>> {
+        let (endpoint, matched) = self.trie.find(path)?;
         let is_named = match matched.kind {
             MatchKind::Exact => true,
             MatchKind::Prefix => matched.star.is_empty(),
@@ -201,33 +226,39 @@ impl Places {
         is_named.then_some(endpoint)
     }
 
-    /// Whether a route is for this decoded path alone.
-    pub fn names(&self, path: &str) -> bool {
-        let found = self.routes.find(path);
+    /// Returns true if a route matches exactly this decoded path.
+    pub fn has_exact_route(&self, path: &str) -> bool {
+        let found = self.trie.find(path);
         found.is_some_and(|(_, matched)| matched.kind == MatchKind::Exact)
     }
 
+    /// Returns all endpoints.
     pub fn endpoints(&self) -> impl Iterator<Item = &Arc<Endpoint>> {
-        std::iter::once(&self.root).chain(self.routes.values())
+        std::iter::once(&self.root).chain(self.trie.values())
     }
 }
 
-/// The fields that the configuration adds to responses. Under TLS, browsers are told to come by https:// alone unless the
-/// configuration says something itself. In the clear, where anybody could have put it into the response, it must not be said
-/// (RFC 6797 §7.2).
+/// Returns the header fields that the configuration adds to responses. Responses over TLS carry
+/// `Strict-Transport-Security`, unless the configuration sets that field itself. Responses without TLS must not carry
+/// it, because an attacker could have added it (RFC 6797 §7.2).
 fn headers(settings: &model::Settings, tls: Option<&model::SiteTls>) -> BTreeMap<String, String> {
     let mut headers = settings.headers.clone();
     if let Some(tls) = tls
-        && !headers.keys().any(|name| name.eq_ignore_ascii_case(STRICT_TRANSPORT))
+        && !headers
+            .keys()
+            .any(|name| name.eq_ignore_ascii_case(STRICT_TRANSPORT_SECURITY))
     {
-        headers.insert(STRICT_TRANSPORT.to_owned(), format!("max-age={}", tls.hsts.as_secs()));
+        headers.insert(
+            STRICT_TRANSPORT_SECURITY.to_owned(),
+            format!("max-age={}", tls.hsts.as_secs()),
+        );
     }
     headers
 }
 
-const STRICT_TRANSPORT: &str = "Strict-Transport-Security";
+const STRICT_TRANSPORT_SECURITY: &str = "Strict-Transport-Security";
 
-/// The port of the site's first listener under TLS, the web's own before all others.
+/// Returns the port for redirects to HTTPS: 443 if the site listens on it, otherwise its first TLS port.
 fn redirect(site: &model::Site) -> Option<u16> {
     let ports = site.secure.iter().filter_map(|listen| match listen {
         model::Listen::Tcp { port, .. } if *port != 0 => Some(*port),
@@ -237,5 +268,5 @@ fn redirect(site: &model::Site) -> Option<u16> {
     ports.min_by_key(|port| *port != HTTPS_PORT).filter(|_| wanted)
 }
 
-/// The port that a browser takes for https:// when none is named.
+/// Default port of `https` URLs.
 pub const HTTPS_PORT: u16 = 443;

@@ -1,4 +1,4 @@
-//! The configuration made ready: immutable, shared by all workers, swapped whole.
+//! A prepared configuration: immutable, shared by all workers, and replaced as a whole.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io;
@@ -16,30 +16,36 @@ use crate::log::Logger;
 use crate::registries::Registries;
 use crate::route::ServerSettings;
 use crate::routing::HostTable;
-use crate::site::{Site, Source};
+use crate::site::{Site, SiteContext};
 use crate::spool;
 
+/// A configuration with its sites, endpoints and listeners.
 pub struct Snapshot {
     pub config: Config,
     pub sites: Vec<Site>,
-    /// By the address that is bound.
-    pub listeners: BTreeMap<Address, Names>,
-    /// Grows with every snapshot of a server.
+    /// Sites of each listening address, by the address to bind.
+    pub listeners: BTreeMap<Address, ListenerSites>,
+    /// Number that grows with every snapshot of a server.
     pub generation: u64,
-    /// Settings that handlers use.
+    /// Settings of the server that handlers use.
     pub server: Arc<ServerSettings>,
 }
 
-/// A handler that the embedding program puts at a route of a site.
+/// A handler of the embedding program, with its site and route.
 #[derive(Clone)]
 pub struct Mount {
+    /// Name of the site.
     pub site: String,
     pub pattern: Pattern,
     pub handler: Arc<dyn Handler>,
 }
 
 impl Snapshot {
-    /// Everything that can fail about a configuration fails here, before any of it acts.
+    /// Prepares a configuration. Everything that can fail about it fails here, before any of it takes effect.
+    ///
+    /// # Errors
+    ///
+    /// The message names the site and the setting that cannot be used.
     pub fn new(
         config: Config,
         mounts: &[Mount],
@@ -52,29 +58,30 @@ impl Snapshot {
             spool: spool::Bounds::new(&config.server.spool),
             send_timeout: config.limits.send_stall,
         });
-        let source = Source {
+        let context = SiteContext {
             config: &config,
             server: &server,
             registries,
         };
         let mut sites = Vec::with_capacity(config.sites.len());
-        let mut listeners: BTreeMap<Address, Names> = BTreeMap::new();
-        // Where one site wants a port on every address, there is one socket for it: the kernel would refuse a second.
-        let any = whole_ports(&config);
+        let mut listeners: BTreeMap<Address, ListenerSites> = BTreeMap::new();
+        // If one site listens on all addresses of a port, one socket serves the port: the kernel would refuse a second
+        // one.
+        let wildcards = wildcard_ports(&config);
         for (number, site) in config.sites.iter().enumerate() {
             let number = u32::try_from(number).map_err(|_| "too many sites".to_owned())?;
             let access = logger
                 .sink(&site.access.target, site.access.format)
                 .map_err(|error| format!("site {}: cannot open its access log: {error}", site.name))?;
-            let mut ready = Site::new(site, &source, access, certificates.secure_site(site))?;
+            let mut built = Site::new(site, &context, access, certificates.secure_site(site))?;
             for mount in mounts.iter().filter(|mount| mount.site == site.name) {
-                ready.mount(site, &mount.pattern, &mount.handler, &source)?;
+                built.mount(site, &mount.pattern, &mount.handler, &context)?;
             }
             for listen in &site.listen {
-                let (bound, ip) = bound(listen, &any);
+                let (bound, ip) = bind_address(listen, &wildcards);
                 let names = listeners.entry(bound).or_default();
                 names.sites.insert(number);
-                // All sites of a socket agree: the check has seen to it.
+                // All sites of a socket agree, because the configuration check ensures it.
                 names.secure |= site.secure.contains(listen);
                 let table = match ip {
                     Some(ip) => names.by_ip.entry(ip).or_default(),
@@ -87,14 +94,14 @@ impl Snapshot {
                 }
                 if site.names.is_empty() && table.set_default(number).is_some() {
                     return Err(format!(
-                        "site {}: another site already answers to every name there",
+                        "site {}: another site already serves every name there",
                         site.name
                     ));
                 }
             }
-            sites.push(ready);
+            sites.push(built);
         }
-        // A site alone on its port answers to every name: nobody else could be meant.
+        // A site alone on its port serves every name, because no other site could be meant.
         for names in listeners.values_mut() {
             if names.sites.len() == 1 && names.any.default_value().is_none() && names.by_ip.is_empty() {
                 names.sites.first().map(|only| names.any.set_default(*only));
@@ -110,7 +117,7 @@ impl Snapshot {
         })
     }
 
-    /// Numbers of all trees of files, those of error pages among them.
+    /// Returns the ids of all directory trees, including those of error pages.
     pub fn tree_ids(&self) -> HashSet<u32> {
         self.trees().map(|tree| tree.id).collect()
     }
@@ -120,12 +127,12 @@ impl Snapshot {
         endpoints.flat_map(|endpoint| endpoint.trees())
     }
 
-    /// How many folders its sites would hold open if they could.
+    /// Returns the number of folders that the sites would keep open without a limit.
     pub fn folders(&self) -> usize {
         self.trees().count()
     }
 
-    /// Returns why large request bodies cannot be kept, if a site needs that: a warning at start-up. Blocks on the disk.
+    /// Returns the reason why large request bodies cannot be stored, if a site needs that. Blocks on the disk.
     pub fn spool_trouble(&self) -> Option<String> {
         let is_needed = self
             .sites
@@ -138,21 +145,22 @@ impl Snapshot {
             .flatten()
     }
 
-    /// Sites whose certificate files cannot be used as they are now, and why. A site that had a certificate before shows it
-    /// still.
+    /// Returns the sites whose certificate files cannot be used now, with the error. A site that had a certificate
+    /// before continues to use it.
     pub fn certificate_errors(&self) -> impl Iterator<Item = (&str, String)> {
         self.sites
             .iter()
             .filter_map(|site| Some((site.name.as_str(), site.secure.as_ref()?.error()?)))
     }
 
-    /// Folders of sites that cannot be opened now; none is tried where there are more than `most` sites.
+    /// Returns the folders that cannot be opened now, with site and error. With more than `most` sites, no folder is
+    /// tried.
     pub fn missing_folders(&self, most: usize) -> Vec<(&str, &Path, io::Error)> {
         if self.sites.len() > most {
             return Vec::new();
         }
         let trees = self.sites.iter().flat_map(|site| {
-            let endpoints = site.places(true).endpoints();
+            let endpoints = site.routes(true).endpoints();
             endpoints.filter_map(|endpoint| Some((site.name.as_str(), endpoint.tree.as_ref()?)))
         });
         trees
@@ -161,60 +169,62 @@ impl Snapshot {
     }
 }
 
-/// The addresses to bind for a configuration.
+/// Returns the addresses to bind for a configuration.
 pub fn addresses(config: &Config) -> Vec<Address> {
-    let any = whole_ports(config);
+    let wildcards = wildcard_ports(config);
     let all: BTreeSet<Address> = config
         .sites
         .iter()
         .flat_map(|site| &site.listen)
-        .map(|listen| bound(listen, &any).0)
+        .map(|listen| bind_address(listen, &wildcards).0)
         .collect();
     all.into_iter().collect()
 }
 
-fn whole_ports(config: &Config) -> HashSet<u16> {
+fn wildcard_ports(config: &Config) -> HashSet<u16> {
     config
         .sites
         .iter()
         .flat_map(|site| &site.listen)
-        .filter_map(whole_port)
+        .filter_map(wildcard_port)
         .collect()
 }
 
-/// Who answers on one listening socket.
+/// The sites of one listening socket.
 #[derive(Default)]
-pub struct Names {
+pub struct ListenerSites {
+    /// Sites by host name, for every address of the socket.
     pub any: HostTable<u32>,
-    /// Sites that want one address of the machine, where the socket is bound to all.
+    /// Sites that listen on a single address of the machine, if the socket is bound to all addresses.
     pub by_ip: BTreeMap<IpAddr, HostTable<u32>>,
-    /// Whether TLS is spoken here.
+    /// True if connections use TLS.
     pub secure: bool,
+    /// Indexes of all sites of the socket.
     pub sites: BTreeSet<u32>,
 }
 
-impl Names {
-    /// The first of the sites, in the order of their names.
+impl ListenerSites {
+    /// Returns the first site, in the order of names.
     pub fn first(&self) -> Option<u32> {
         self.sites.first().copied()
     }
 }
 
-fn whole_port(listen: &Listen) -> Option<u16> {
+fn wildcard_port(listen: &Listen) -> Option<u16> {
     match listen {
-        // Port 0 is another port for everyone who asks.
+        // The kernel chooses a separate port for each socket that is bound to port 0.
         Listen::Tcp { address: None, port } if *port != 0 => Some(*port),
         _ => None,
     }
 }
 
-/// The address to bind for what was asked, and the address of the machine to tell sites apart by.
-fn bound(listen: &Listen, any: &HashSet<u16>) -> (Address, Option<IpAddr>) {
+/// Returns the address to bind for `listen`, and the address of the machine by which its site is selected, if any.
+fn bind_address(listen: &Listen, wildcards: &HashSet<u16>) -> (Address, Option<IpAddr>) {
     match listen {
         Listen::Tcp {
             address: Some(ip),
             port,
-        } if any.contains(port) => (Address::Tcp { ip: None, port: *port }, Some(*ip)),
+        } if wildcards.contains(port) => (Address::Tcp { ip: None, port: *port }, Some(*ip)),
         Listen::Tcp { address, port } => (
             Address::Tcp {
                 ip: *address,

@@ -1,6 +1,6 @@
-//! From an accepted socket to a connection that speaks a protocol.
+//! Turns an accepted socket into a connection with a protocol.
 
-mod announced;
+mod proxy_protocol;
 mod secure;
 mod sniff;
 
@@ -18,9 +18,13 @@ use crate::lifecycle::connection::ConnectionCore;
 use crate::protocol::h1;
 use crate::worker::{OpenConnection, Worker};
 
-pub use secure::Opening;
+pub use secure::PendingHandshake;
 
-/// Serves a socket for as long as it lasts.
+/// Starts serving an accepted socket.
+///
+/// # Errors
+///
+/// Fails if the socket is no longer connected.
 pub fn serve(worker: &Rc<Worker>, socket: OwnedFd, peer: PeerAddress) -> io::Result<()> {
     let client = match peer {
         PeerAddress::Ip(address) => Client::Ip {
@@ -29,8 +33,8 @@ pub fn serve(worker: &Rc<Worker>, socket: OwnedFd, peer: PeerAddress) -> io::Res
         },
         PeerAddress::Unix => Client::Local,
     };
-    let view = worker.view();
-    let local = if view.has_addresses() {
+    let view = worker.config();
+    let local = if view.has_address_sites() {
         local_address(&socket)?.map(|address| address.ip())
     } else {
         None
@@ -40,21 +44,21 @@ pub fn serve(worker: &Rc<Worker>, socket: OwnedFd, peer: PeerAddress) -> io::Res
         let open = OpenConnection::new(worker);
         spawn(async move {
             let mut link = link;
-            if let Some((client, local)) = announced::read(open.worker(), &mut link, client, local).await {
-                go_on(open, link, client, local);
+            if let Some((client, local)) = proxy_protocol::read(open.worker(), &mut link, client, local).await {
+                begin(open, link, client, local);
             }
         });
     } else {
-        go_on(OpenConnection::new(worker), link, client, local);
+        begin(OpenConnection::new(worker), link, client, local);
     }
     Ok(())
 }
 
-/// Serves a connection whose client is known. `open`: the one count of it.
-fn go_on(open: OpenConnection, link: Stream, client: Client, local: Option<IpAddr>) {
-    let view = open.worker().view();
+/// Starts serving a connection whose client is known. `open` counts the connection once.
+fn begin(open: OpenConnection, link: Stream, client: Client, local: Option<IpAddr>) {
+    let view = open.worker().config();
     if view.is_secure {
-        spawn(Opening::new(open, link, client, local).run());
+        spawn(PendingHandshake::new(open, link, client, local).run());
     } else if view.h2c || view.h2c_upgrade {
         spawn(sniff::serve(open, link, client, local));
     } else {

@@ -1,5 +1,5 @@
-//! A worker: one thread, one event loop, one listening port. It shares nothing that changes with other workers but
-//! counters.
+//! A worker: one thread with one event loop, which serves one listening address. Of the state that changes, workers
+//! share only counters.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::net::IpAddr;
@@ -30,75 +30,77 @@ use crate::metrics::{Histogram, WorkerCounters};
 use crate::registries::Registries;
 use crate::routing::HostTable;
 use crate::services::Services;
-use crate::snapshot::{Names, Snapshot};
+use crate::snapshot::{ListenerSites, Snapshot};
 use crate::spool;
 
-/// Bytes received at once. Larger than a send window on loopback fills, so that one read finds all that is there.
-const INPUT: usize = 64 * 1024;
-/// Room for answers rendered in one go; more is taken for a moment if it must be.
-const OUTPUT: usize = 64 * 1024;
+/// Bytes received at once. Larger than a loopback connection sends in one window, so that one read takes everything.
+const INPUT_SIZE: usize = 64 * 1024;
+/// Capacity of the output buffer between ticks. A larger response enlarges the buffer until the next tick.
+const OUTPUT_SIZE: usize = 64 * 1024;
 
-/// What all workers have in common.
+/// State that all workers of a server share.
 #[derive(Clone)]
 pub struct Shared {
-    /// What drives the sockets of every worker.
+    /// I/O back end of every worker.
     pub backend: Backend,
+    /// Threads for blocking work.
     pub pool: Pool,
     pub cache: Cache,
     pub logger: Logger,
     pub certificates: Arc<CertificateManager>,
-    /// Request bodies that are received whole.
+    /// Storage for request bodies that are received completely before they are passed on.
     pub spool: spool::Store,
-    /// Registries of the server.
+    /// Upstreams, applications, libraries and the other registries of the server.
     pub registries: Arc<Registries>,
 }
 
-/// What all connections of one worker have in common.
+/// State that all connections of one worker share.
 pub struct Worker {
     services: Rc<Services>,
     pub shared: Shared,
     pub counters: Arc<WorkerCounters>,
-    /// Times a share of the responses that are ready.
+    /// Measures the duration of a sample of the responses that need no wait.
     pub ready_time: ReadyLatency,
     pub buffers: RefCell<Buffers>,
-    /// The file cache as this worker sees it.
+    /// This worker's part of the file cache.
     pub files: Rc<WorkerCache>,
     pub log: RefCell<AccessWriter>,
-    /// What tunnels that carry much move it through.
+    /// Kernel pipes through which busy tunnels move data.
     pub pipes: PipePool,
-    view: RefCell<Rc<View>>,
-    /// Some proxy in front is believed: the log has to ask whose each request is.
-    pub believes: Cell<bool>,
-    /// No new requests are taken: connections end when they have answered.
+    config: RefCell<Rc<WorkerConfig>>,
+    /// True if the configuration trusts a proxy, so that the access log has to determine the client of each request.
+    pub trusts_proxies: Cell<bool>,
+    /// True once the worker is stopping: connections close after their response.
     stopping: Cell<bool>,
     connections: Cell<usize>,
-    /// Woken when a connection closes: whoever waits for room, or for the end.
-    closing: RefCell<Option<Waker>>,
+    /// Woken when a connection closes, because the accept loop waits for room or for the last connection.
+    close_waker: RefCell<Option<Waker>>,
 }
 
-/// The configuration as this worker sees it.
-pub struct View {
+/// The configuration of one worker: the snapshot, and values derived from it for the worker's listening address.
+pub struct WorkerConfig {
+    /// Configuration of the whole server.
     pub snapshot: Arc<Snapshot>,
     hosts: HostTable<u32>,
-    /// Sites that answer on one address of the machine alone.
+    /// Sites that are served on a single address of the machine.
     by_ip: Vec<(IpAddr, HostTable<u32>)>,
-    /// The first of all that listen here.
+    /// First site of the listening address, in the order of names.
     first: Option<u32>,
-    /// Whether TLS is spoken here.
+    /// True if connections use TLS.
     pub is_secure: bool,
-    /// Whether requests have to be looked at before they are routed: whether they came the right way.
-    pub is_guarded: bool,
+    /// True if requests pass the preflight checks: HTTPS redirects, misdirected requests and ACME challenges.
+    pub needs_preflight: bool,
     pub head_limits: HeadLimits,
-    /// Whether clients may speak HTTP/2 in the clear.
+    /// True if clients may use HTTP/2 without TLS, with prior knowledge.
     pub h2c: bool,
-    /// Whether they may ask for it in HTTP/1.1.
+    /// True if HTTP/1.1 clients may upgrade to HTTP/2 without TLS.
     pub h2c_upgrade: bool,
     pub ticks: Ticks,
-    /// How long responses took, by the number of their site: set when the site is first asked for something.
+    /// Response durations by index of the site, each set at the first request of its site.
     durations: Box<[OnceCell<Arc<Histogram>>]>,
 }
 
-/// The time limits in ticks of the wheel.
+/// Timeouts in ticks of the timer wheel.
 #[derive(Debug, Clone, Copy)]
 pub struct Ticks {
     pub header: u32,
@@ -109,29 +111,30 @@ pub struct Ticks {
     pub keep_alive: u32,
     pub age: u32,
     pub linger: u32,
-    pub farewell: u32,
+    /// Time that tunnels have to end by themselves when the server stops.
+    pub tunnel_close_grace: u32,
 }
 
-/// What connections use while they are being served, one at a time: an idle connection has no buffer.
+/// Buffers that one connection at a time uses while it is served, so that an idle connection has none.
 pub struct Buffers {
     pub input: Box<[u8]>,
     pub output: SendQueue,
-    /// What a tunnel sends on.
-    pub onward: SendQueue,
+    /// Bytes that a tunnel forwards.
+    pub tunnel_output: SendQueue,
     pub request: RequestIndex,
-    /// Where compressed heads are decoded.
+    /// Scratch space for decoded HPACK field sections.
     pub head: DecodedHead,
 }
 
-/// After the last answer, time for the client to take it before the connection is cut.
-const LINGER: Duration = Duration::from_secs(2);
-/// A client that has ended its side may still listen, as `printf … | nc` does, or be gone: nobody can tell before
-/// something is sent to it. What is made for it gets so long, and no more.
-const HALF_CLOSED: Duration = Duration::from_secs(5);
+/// Time after the last response for the client to read it before the connection is cut.
+const LINGER_TIMEOUT: Duration = Duration::from_secs(2);
+/// Timeout of a response for a client that has closed its sending side. The client may still read, as `printf … | nc`
+/// does, or it may be gone. The server cannot distinguish the two before it sends something.
+const HALF_CLOSED_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What part of the time for stopping tunnels have to come to their end by themselves; behind it they are closed in an
-/// orderly way, while there is still time for that.
-const FAREWELL_SHARE: u32 = 2;
+/// The share of the shutdown timeout in which tunnels may end by themselves is one divided by this. Afterwards the
+/// server closes them in an orderly way while there is still time for that.
+const TUNNEL_GRACE_DIVISOR: u32 = 2;
 
 impl Deref for Worker {
     type Target = Services;
@@ -143,6 +146,7 @@ impl Deref for Worker {
 }
 
 impl Worker {
+    /// Makes the worker of the listening address `address`.
     pub fn new(
         address: Address,
         shared: Shared,
@@ -151,7 +155,7 @@ impl Worker {
     ) -> Rc<Worker> {
         let Events { wait, connections, .. } = snapshot.config.server.events;
         let wheel = Wheel::new(wait.min(MAX_TICK), connections);
-        let view = View::new(snapshot, &address, &wheel);
+        let config = WorkerConfig::new(snapshot, &address, &wheel);
         let clock = Clock::new(shared.registries.time.clone());
         let services = Services::new(address, clock, wheel, shared.pool.clone(), shared.spool.clone());
         let memory = snapshot.config.cache.memory;
@@ -169,45 +173,46 @@ impl Worker {
             shared,
             counters,
             buffers: RefCell::new(Buffers {
-                input: vec![0; INPUT].into_boxed_slice(),
-                output: SendQueue::with_capacity(OUTPUT),
-                onward: SendQueue::default(),
+                input: vec![0; INPUT_SIZE].into_boxed_slice(),
+                output: SendQueue::with_capacity(OUTPUT_SIZE),
+                tunnel_output: SendQueue::default(),
                 request: RequestIndex::default(),
                 head: DecodedHead::default(),
             }),
             files,
             pipes: PipePool::default(),
-            view: RefCell::new(Rc::new(view)),
-            believes: Cell::new(believes(snapshot)),
+            config: RefCell::new(Rc::new(config)),
+            trusts_proxies: Cell::new(trusts_proxies(snapshot)),
             stopping: Cell::new(false),
             connections: Cell::new(0),
-            closing: RefCell::new(None),
+            close_waker: RefCell::new(None),
         })
     }
 
-    pub fn view(&self) -> Rc<View> {
-        Rc::clone(&self.view.borrow())
+    /// Returns the configuration in use.
+    pub fn config(&self) -> Rc<WorkerConfig> {
+        Rc::clone(&self.config.borrow())
     }
 
-    /// What the worker lends to handlers.
+    /// Returns the services that handlers use.
     #[inline]
     pub fn services(&self) -> &Rc<Services> {
         &self.services
     }
 
-    /// Requests from now on are answered by `snapshot`.
+    /// Replaces the configuration for all requests from now on.
     pub fn swap(&self, snapshot: &Arc<Snapshot>) {
-        *self.view.borrow_mut() = Rc::new(View::new(snapshot, &self.address, &self.wheel));
-        self.believes.set(believes(snapshot));
+        *self.config.borrow_mut() = Rc::new(WorkerConfig::new(snapshot, &self.address, &self.wheel));
+        self.trusts_proxies.set(trusts_proxies(snapshot));
         self.files.renew(snapshot.config.cache.memory, snapshot.generation);
     }
 
-    /// To be called on the worker's loop.
+    /// Starts stopping the worker. Must be called on the worker's event loop.
     pub fn stop(&self) {
         self.stopping.set(true);
         let wheel = Rc::clone(&self.wheel);
-        // Requests may lie in sockets whose events nobody has looked at yet. The loop looks before it goes on behind the
-        // yield, so that who seems idle then is idle.
+        // Sockets may hold requests whose readiness events have not been read yet. The event loop reads all events
+        // before it resumes this task, so a connection that seems idle afterwards is idle.
         spawn(async move {
             drain_events().await;
             wheel.wake_all();
@@ -223,20 +228,20 @@ impl Worker {
         self.connections.get()
     }
 
-    /// Wakes `waker` when the next connection closes.
+    /// Wakes `waker` when the next connection closes. A later call replaces the waker.
     pub fn on_close(&self, waker: &Waker) {
-        *self.closing.borrow_mut() = Some(waker.clone());
+        *self.close_waker.borrow_mut() = Some(waker.clone());
     }
 
-    /// The last connection has gone: what this worker remembers will be too old when the next comes, and would keep
-    /// memory and open files that the cache has let go.
-    pub fn rest(&self) {
+    /// Releases memory and descriptors after the last connection has closed. Cached values would be stale before the
+    /// next connection, and they keep memory and open files alive that the shared cache has evicted.
+    pub fn release_idle(&self) {
         self.shared.registries.backends.close_all_idle();
         self.services.release();
         self.pipes.close_idle();
     }
 
-    /// What is done once a tick while there are connections, and once more when the last has gone.
+    /// Does the periodic work: once per tick while there are connections, and once more after the last has closed.
     pub fn tick(&self) {
         self.clock.update();
         self.wheel.advance();
@@ -248,23 +253,23 @@ impl Worker {
         self.services.tick();
         self.pipes.tick();
         let buffers = &mut *self.buffers.borrow_mut();
-        buffers.output.shrink(OUTPUT);
-        buffers.onward.shrink(INPUT);
+        buffers.output.shrink(OUTPUT_SIZE);
+        buffers.tunnel_output.shrink(INPUT_SIZE);
     }
 }
 
-impl View {
-    fn new(snapshot: &Arc<Snapshot>, address: &Address, wheel: &Wheel) -> View {
+impl WorkerConfig {
+    fn new(snapshot: &Arc<Snapshot>, address: &Address, wheel: &Wheel) -> WorkerConfig {
         let limits = &snapshot.config.limits;
         let names = snapshot.listeners.get(address);
-        View {
+        WorkerConfig {
             durations: snapshot.sites.iter().map(|_| OnceCell::new()).collect(),
             snapshot: Arc::clone(snapshot),
             hosts: names.map_or_else(HostTable::new, |names| names.any.clone()),
             by_ip: names.map_or_else(Vec::new, |names| names.by_ip.clone().into_iter().collect()),
-            first: names.and_then(Names::first),
+            first: names.and_then(ListenerSites::first),
             is_secure: names.is_some_and(|names| names.secure),
-            is_guarded: names.is_some_and(|names| is_guarded(snapshot, names)),
+            needs_preflight: names.is_some_and(|names| needs_preflight(snapshot, names)),
             head_limits: head_limits(limits),
             h2c: snapshot.config.server.h2c,
             h2c_upgrade: snapshot.config.server.h2c_upgrade,
@@ -273,35 +278,35 @@ impl View {
                 body: wheel.ticks(limits.body_idle),
                 send: wheel.ticks(limits.send_stall),
                 answer: wheel.ticks(limits.answer_timeout),
-                half_closed: wheel.ticks(limits.answer_timeout.min(HALF_CLOSED)),
+                half_closed: wheel.ticks(limits.answer_timeout.min(HALF_CLOSED_TIMEOUT)),
                 keep_alive: wheel.ticks(limits.keep_alive),
-                // Without keep-alive every connection is old enough at its first answer.
+                // Without keep-alive every connection has reached its maximum age at its first response.
                 age: if limits.keep_alive.is_zero() {
                     0
                 } else {
                     wheel.ticks(limits.connection_age)
                 },
-                linger: wheel.ticks(LINGER),
-                farewell: wheel.ticks(limits.shutdown / FAREWELL_SHARE),
+                linger: wheel.ticks(LINGER_TIMEOUT),
+                tunnel_close_grace: wheel.ticks(limits.shutdown / TUNNEL_GRACE_DIVISOR),
             },
         }
     }
 
-    /// Returns the bytes that a client must send of a request body in each window of its deadline, and the ticks of a window.
+    /// Returns the bytes of a request body that a client must send in each rate window, and the ticks of a window.
     pub fn receive_window(&self) -> (u64, u32) {
         let limits = &self.snapshot.config.limits;
-        (at_rate(limits.body_rate, limits.body_idle), self.ticks.body)
+        (bytes_in(limits.body_rate, limits.body_idle), self.ticks.body)
     }
 
-    /// Returns the bytes of responses that a client must take in each window of its deadline, and the ticks of a window.
+    /// Returns the bytes of responses that a client must receive in each rate window, and the ticks of a window.
     pub fn send_window(&self) -> (u64, u32) {
         let limits = &self.snapshot.config.limits;
-        (at_rate(limits.body_rate, limits.send_stall), self.ticks.send)
+        (bytes_in(limits.body_rate, limits.send_stall), self.ticks.send)
     }
 
-    /// Counts the duration of a response of a site, in microseconds.
+    /// Records the duration of a response of a site, in microseconds.
     #[inline]
-    pub fn took(&self, counters: &WorkerCounters, site: u32, duration_us: u64) {
+    pub fn record_duration(&self, counters: &WorkerCounters, site: u32, duration_us: u64) {
         let Some(durations) = self.durations.get(site as usize) else {
             return;
         };
@@ -309,13 +314,13 @@ impl View {
         durations.get_or_init(name).add(duration_us);
     }
 
-    /// Whether it matters on which address of the machine a connection came in.
-    pub fn has_addresses(&self) -> bool {
+    /// Returns true if the site of a request depends on the address of the machine that the connection reached.
+    pub fn has_address_sites(&self) -> bool {
         !self.by_ip.is_empty()
     }
 
-    /// The site that a handshake is for, and whether the name is one of its own.
-    pub fn site_of_name(&self, local: Option<IpAddr>, name: Option<&str>) -> Option<(u32, bool)> {
+    /// Returns the site of a TLS server name (SNI), and true if the name is one of the site's own.
+    pub fn site_of_server_name(&self, local: Option<IpAddr>, name: Option<&str>) -> Option<(u32, bool)> {
         let own = local.and_then(|local| self.by_ip.iter().find(|(ip, _)| *ip == local));
         let tables = own.map(|(_, hosts)| hosts).into_iter().chain([&self.hosts]);
         let named = name.and_then(|name| tables.clone().find_map(|hosts| hosts.lookup_named(name)));
@@ -325,7 +330,7 @@ impl View {
             .or_else(|| default().map(|site| (site, false)))
     }
 
-    /// The site that answers for an authority (`Host`, `:authority`), if any does.
+    /// Returns the site of an authority (`Host` or `:authority`), if there is one.
     #[inline]
     pub fn site(&self, local: Option<IpAddr>, authority: &[u8]) -> Option<u32> {
         if let Some(local) = local
@@ -337,9 +342,9 @@ impl View {
         find(&self.hosts, authority)
     }
 
-    /// The site that stands for requests that name none, or that nobody can read: the one that answers to every name,
-    /// or the first.
-    pub fn stand_in(&self, local: Option<IpAddr>) -> Option<u32> {
+    /// Returns the default site, for requests without a host or that cannot be parsed: the site for every name, or the
+    /// first.
+    pub fn default_site(&self, local: Option<IpAddr>) -> Option<u32> {
         let own = self.by_ip.iter().find(|(ip, _)| Some(*ip) == local);
         own.and_then(|(_, hosts)| hosts.default_value())
             .or_else(|| self.hosts.default_value())
@@ -347,13 +352,14 @@ impl View {
     }
 }
 
-fn believes(snapshot: &Snapshot) -> bool {
+fn trusts_proxies(snapshot: &Snapshot) -> bool {
     !snapshot.config.server.trusted_proxies.is_empty()
 }
 
-/// Under TLS, the site that is asked has to be one that the handshake was for. In the clear, a site may have its requests
-/// sent to https://, and anybody's challenge may be asked for while there are sites with certificates at all.
-fn is_guarded(snapshot: &Snapshot, names: &Names) -> bool {
+/// Returns true if requests of a listener pass the preflight checks. Under TLS, the requested site must be one that the
+/// handshake was for. Without TLS, a site may redirect to HTTPS, and while any site has certificates, requests for ACME
+/// challenges of any site may arrive.
+fn needs_preflight(snapshot: &Snapshot, names: &ListenerSites) -> bool {
     names.secure || snapshot.sites.iter().any(|site| site.secure.is_some())
 }
 
@@ -369,8 +375,8 @@ fn find(hosts: &HostTable<u32>, authority: &[u8]) -> Option<u32> {
     }
 }
 
-/// Bytes that `rate` a second makes in `time`, which may be a fraction of a second.
-fn at_rate(rate: u64, time: Duration) -> u64 {
+/// Returns the bytes that a rate of `rate` bytes per second makes in `time`, which may be a fraction of a second.
+fn bytes_in(rate: u64, time: Duration) -> u64 {
     u64::try_from(u128::from(rate) * time.as_millis() / 1000).unwrap_or(u64::MAX)
 }
 
@@ -383,7 +389,7 @@ fn head_limits(limits: &Limits) -> HeadLimits {
     }
 }
 
-/// Counts a tunnel as open for as long as it lives.
+/// Counts a tunnel as open until it is dropped.
 pub struct OpenTunnel(Rc<Worker>);
 
 impl OpenTunnel {
@@ -399,7 +405,7 @@ impl Drop for OpenTunnel {
     }
 }
 
-/// Counts a connection as open for as long as it lives.
+/// Counts a connection as open until it is dropped.
 pub struct OpenConnection(Rc<Worker>);
 
 impl OpenConnection {
@@ -419,7 +425,7 @@ impl Drop for OpenConnection {
     fn drop(&mut self) {
         self.0.connections.set(self.0.connections.get() - 1);
         self.0.counters.connections_closed.add(1);
-        if let Some(waker) = self.0.closing.borrow_mut().take() {
+        if let Some(waker) = self.0.close_waker.borrow_mut().take() {
             waker.wake();
         }
     }

@@ -62,7 +62,7 @@ fn who_asks_for_a_ring_that_cannot_be_had_is_told_why() {
         let told = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success(), "{fault}: {told}");
         assert!(
-            told.contains("asks for io_uring, but") && told.contains(word),
+            told.contains("selects io_uring, which is not available") && told.contains(word),
             "{fault}: {told}"
         );
     }
@@ -76,7 +76,7 @@ fn who_leaves_the_choice_gets_epoll_and_the_reason() {
     for (fault, word) in NO_RING {
         let server = start("auto", fault);
         assert_eq!(server.get("/small.txt").body, b"Hello, world!", "{fault}");
-        let told = server.error_with("io_uring cannot be had");
+        let told = server.error_with("io_uring is not available");
         assert!(told.contains(word), "{fault}: {told}");
     }
 }

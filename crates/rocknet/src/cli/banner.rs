@@ -1,4 +1,4 @@
-//! The start-up block: URLs with what they lead to, and how to stop.
+//! The start-up block: the URLs with their targets, and how to stop the server.
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -9,8 +9,8 @@ use rocknet_control::{SiteKind, SiteSummary};
 
 use super::search::resolved;
 
-/// The URLs and what they lead to, and the notes below them; plain text, or with colour.
-pub fn places(sites: &[SiteSummary], notes: &[String], colour: bool) -> String {
+/// Renders the URLs with their targets, and the notes below them.
+pub fn start_block(sites: &[SiteSummary], notes: &[String], colour: bool) -> String {
     let paint = |style: &'static str| if colour { style } else { "" };
     let mut out = format!("{}RockNet{} {}\n\n", paint(BOLD), paint(OFF), env!("CARGO_PKG_VERSION"));
     let lines: Vec<_> = sites.iter().take(MAX_SITES).flat_map(lines).collect();
@@ -40,7 +40,7 @@ pub fn places(sites: &[SiteSummary], notes: &[String], colour: bool) -> String {
     out
 }
 
-/// A note with the URLs by which other machines reach the sites that listen on all addresses.
+/// Returns a note with the URLs for other machines, if a site listens on all addresses.
 pub fn other_machines(sites: &[SiteSummary], config: &Config, addresses: &[IpAddr]) -> Option<String> {
     let is_whole = |listen: &Listen| match listen {
         Listen::Tcp { address, .. } => address.is_none_or(|address| address.is_unspecified()),
@@ -67,31 +67,36 @@ pub fn other_machines(sites: &[SiteSummary], config: &Config, addresses: &[IpAdd
     Some(note)
 }
 
-/// How to lead the server, and to stop it.
-pub fn way_out(has_console: bool, has_file: bool) -> String {
+/// Returns the line about terminal commands and stopping.
+pub fn stop_hint(has_console: bool, has_file: bool) -> String {
     match (has_console, has_file) {
         (true, true) => "Type status, sites, reload, quit or help. Ctrl+C stops.\n".to_owned(),
-        // Without a file there is nothing to reload.
+        // Without a configuration file there is nothing to reload.
         (true, false) => "Type status, sites, quit or help. Ctrl+C stops.\n".to_owned(),
         (false, _) => format!("Ctrl+C stops, or: kill {}\n", std::process::id()),
     }
 }
 
-/// A line for each URL; what it leads to stands beside the first.
+/// Returns a line for each URL of a site; the first one has the target beside it.
 fn lines(site: &SiteSummary) -> Vec<(String, Option<String>)> {
     let target = match (&site.root, site.kind) {
-        _ if site.fault.is_some() => format!("ERROR: {}", plain(site.fault.as_deref().unwrap_or_default())),
+        _ if site.fault.is_some() => format!("ERROR: {}", without_controls(site.fault.as_deref().unwrap_or_default())),
         (_, SiteKind::Proxy) => "other servers".to_owned(),
         (_, SiteKind::Application) => "an application".to_owned(),
         (_, SiteKind::Controller) => "a controller".to_owned(),
         (_, SiteKind::Other) => "a handler of the program".to_owned(),
-        (Some(root), _) => plain(&resolved(root).to_string_lossy()),
+        (Some(root), _) => without_controls(&resolved(root).to_string_lossy()),
         (None, SiteKind::Redirect) => "redirects".to_owned(),
         (None, SiteKind::Routes) => "routes".to_owned(),
         (None, SiteKind::Nothing) => "nothing".to_owned(),
         (None, SiteKind::Files | SiteKind::Welcome) => "default page".to_owned(),
     };
-    let mut lines: Vec<_> = site.urls.iter().take(MAX_URLS).map(|url| (plain(url), None)).collect();
+    let mut lines: Vec<_> = site
+        .urls
+        .iter()
+        .take(MAX_URLS)
+        .map(|url| (without_controls(url), None))
+        .collect();
     if let Some((_, first)) = lines.first_mut() {
         *first = Some(target);
     }
@@ -101,23 +106,23 @@ fn lines(site: &SiteSummary) -> Vec<(String, Option<String>)> {
     lines
 }
 
-/// Names of folders may hold anything; a terminal must not act on it.
-fn plain(text: &str) -> String {
+/// Replaces control characters of folder names, so that they cannot control the terminal.
+fn without_controls(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { '\u{fffd}' } else { c })
         .collect()
 }
 
-/// Sites shown: with more, the block would leave the screen, and `sites` lists them all.
+/// Maximum number of sites, so that the block fits on the screen. `sites` lists all.
 const MAX_SITES: usize = 16;
 
-/// URLs shown for a site, for the same reason.
+/// Maximum number of URLs of a site, for the same reason.
 const MAX_URLS: usize = 4;
 
-/// Addresses of the machine that are shown: more belong to bridges and containers.
+/// Maximum number of addresses of the machine: further ones mostly belong to bridges and containers.
 const MAX_ADDRESSES: usize = 8;
 
-/// How a site without a name is called where it listens on all addresses.
+/// Host of a site without a name that listens on all addresses.
 const LOCALHOST: &str = "//localhost";
 
 const BOLD: &str = "\x1b[1m";
@@ -139,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn urls_stand_in_a_column_beside_what_they_lead_to() {
+    fn urls_and_targets_form_two_columns() {
         let sites = [
             site(
                 &["http://example.com/", "http://a.test/"],
@@ -153,7 +158,7 @@ mod tests {
                 ..site(&["https://b.test/"], Some("/srv"), SiteKind::Files)
             },
         ];
-        let text = places(&sites, &["A note.".into()], false);
+        let text = start_block(&sites, &["A note.".into()], false);
         let (_, shown) = text.split_once('\n').unwrap();
         assert_eq!(
             shown,
@@ -161,11 +166,11 @@ mod tests {
              http://localhost:8081/  →  default page\n  unix:/run/x             →  redirects\n  \
              https://b.test/         →  ERROR: no certificate\n\nA note.\n\n"
         );
-        assert!(places(&sites, &[], true).contains("\x1b[36mhttp://example.com/\x1b[0m"));
+        assert!(start_block(&sites, &[], true).contains("\x1b[36mhttp://example.com/\x1b[0m"));
     }
 
     #[test]
-    fn other_machines_are_told_the_addresses_of_this_one() {
+    fn other_machines_reach_every_address() {
         let addresses: Vec<IpAddr> = ["192.168.1.5", "2001:db8::5"]
             .iter()
             .map(|text| text.parse().unwrap())
@@ -189,12 +194,12 @@ mod tests {
     }
 
     #[test]
-    fn thousands_of_sites_and_names_leave_the_block_short() {
+    fn many_sites_and_urls_are_abbreviated() {
         let urls = vec!["http://a.test/"; 1000];
         let sites = vec![site(&urls, None, SiteKind::Welcome); 10_000];
-        let text = places(&sites, &[], false);
+        let text = start_block(&sites, &[], false);
         assert!(text.contains("and 9984 more sites") && text.contains("and 996 more URLs"));
         assert!(text.lines().count() < 100);
-        assert!(places(&[], &[], false).contains("no site"));
+        assert!(start_block(&[], &[], false).contains("no site"));
     }
 }

@@ -1,12 +1,12 @@
-//! `rocknet check`: finds every mistake in a configuration, and acts on nothing.
+//! `rocknet check`: reports every error in a configuration, without applying it.
 
 use rocknet::certificates::ServerEnvironment;
 use rocknet::gateway::php;
 use rocknet_config::{Code, Finding, Loaded, Report, Severity};
 
-use super::{Exit, Failure, print, print_report, search};
+use super::{ExitStatus, Failure, print, print_report, search};
 
-/// Find every mistake in a configuration, without acting on it
+/// Report every error in a configuration, without applying it
 #[derive(Debug, clap::Args)]
 pub struct Options {
     #[command(flatten)]
@@ -44,14 +44,14 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         }
         Err(Failure::Configuration(report)) if options.json => {
             print(format_args!("{:#}\n", report.json()));
-            return Err(Failure::Reported(Exit::Configuration));
+            return Err(Failure::Reported(ExitStatus::Configuration));
         }
         Err(failure) => return Err(failure),
     }
     Ok(())
 }
 
-/// A program that is not on this machine: it may be on the one that is to serve.
+/// Returns the finding for a missing program. It is a warning, because the program may exist on the target machine.
 fn missing(message: String) -> Finding {
     Finding {
         severity: Severity::Warning,

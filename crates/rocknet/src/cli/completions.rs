@@ -1,4 +1,4 @@
-//! `rocknet completions`: what a shell needs to finish what is typed.
+//! `rocknet completions`: prints a completion script for a shell.
 
 use clap_complete::Shell;
 
@@ -12,7 +12,7 @@ pub struct Options {
     pub shell: Shell,
 }
 
-/// `command`: the whole command line.
+/// Prints the script. `command` is the definition of the whole command line.
 pub fn run(options: &Options, mut command: clap::Command) -> Result<(), Failure> {
     let mut script = Vec::new();
     clap_complete::generate(options.shell, &mut command, "rocknet", &mut script);

@@ -1,4 +1,4 @@
-//! `rocknet doctor`: looks at what a server needs here, and says what to do about what is missing.
+//! `rocknet doctor`: checks the requirements of a server on this machine, and says how to fix problems.
 
 mod accounts;
 mod verdict;
@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use rocknet::backend::Choice;
+use rocknet::backend::BackendChoice;
 use rocknet::certificates::storage::FileStorage;
 use rocknet::certificates::{ServerEnvironment, state_folder};
 use rocknet::gateway::php;
@@ -18,10 +18,10 @@ use rocknet_io::descriptors;
 use rocknet_io::socket::{Address, BindErrorKind, ListenOptions, Listener};
 use serde_json::json;
 
-use super::{Exit, Failure, print, search, trust};
+use super::{ExitStatus, Failure, print, search, trust};
 use verdict::{Check, Verdict};
 
-/// Look at what the server needs on this machine, and say what is missing
+/// Check the requirements of the server on this machine, and show what is missing
 #[derive(Debug, clap::Args)]
 pub struct Options {
     #[command(flatten)]
@@ -39,7 +39,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     if let Some(config) = &config {
         ports(config, &mut checks);
         state(config, &mut checks);
-        checks.extend(accounts::look(config));
+        checks.extend(accounts::check(config));
         local_ca(config, &mut checks);
         checks.push(backend(config));
         checks.extend(own_php(config));
@@ -47,17 +47,17 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     checks.push(files());
     print_checks(&checks, options.json);
     if checks.iter().any(|check| check.verdict == Verdict::Bad) {
-        return Err(Failure::Reported(Exit::Failed));
+        return Err(Failure::Reported(ExitStatus::Failed));
     }
     Ok(())
 }
 
 fn configuration(file: Option<&Path>, checks: &mut Vec<Check>) -> Option<Config> {
-    const WHAT: &str = "configuration";
+    const SUBJECT: &str = "configuration";
     let Some(file) = file else {
         checks.push(Check::fair(
-            WHAT,
-            "there is none yet: `rocknet serve DIR` needs none, `rocknet run` shows the default page",
+            SUBJECT,
+            "no configuration exists yet: `rocknet serve DIR` works without one, `rocknet run` serves the default page",
         ));
         return Some(Config::default());
     };
@@ -67,10 +67,14 @@ fn configuration(file: Option<&Path>, checks: &mut Vec<Check>) -> Option<Config>
                 .iter()
                 .partition(|finding| finding.is_error() || finding.code == Code::Certificate);
             checks.push(match others.first() {
-                None => Check::good(WHAT, format!("{}, sites: {}", file.display(), config.sites.len())),
+                None => Check::good(SUBJECT, format!("{}, sites: {}", file.display(), config.sites.len())),
                 Some(first) => {
-                    let found = format!("{}: {}; `rocknet check` tells all", file.display(), first.message);
-                    Check::fair(WHAT, found)
+                    let found = format!(
+                        "{}: {}; `rocknet check` shows all findings",
+                        file.display(),
+                        first.message
+                    );
+                    Check::fair(SUBJECT, found)
                 }
             });
             checks.extend(of_sites.into_iter().take(MAX_SITES).map(of_site));
@@ -80,15 +84,15 @@ fn configuration(file: Option<&Path>, checks: &mut Vec<Check>) -> Option<Config>
             let first = report.findings.iter().find(|finding| finding.is_error());
             let first = first.map_or("", |finding| finding.message.as_str());
             checks.push(Check::bad(
-                WHAT,
-                format!("{}: {first}; `rocknet check` tells all", file.display()),
+                SUBJECT,
+                format!("{}: {first}; `rocknet check` shows all findings", file.display()),
             ));
             None
         }
     }
 }
 
-/// What keeps one site from being served, or from being trusted.
+/// Returns the check for a finding that keeps one site from being served or trusted.
 fn of_site(finding: &Finding) -> Check {
     let help = finding.help.as_deref().unwrap_or_default();
     let found = format!("{}; {help}", finding.message);
@@ -99,7 +103,7 @@ fn of_site(finding: &Finding) -> Check {
     }
 }
 
-/// Each address is bound for a moment: nothing else tells as surely whether it can be.
+/// Binds each address for a moment, because no other check is as reliable.
 fn ports(config: &Config, checks: &mut Vec<Check>) {
     let all: BTreeSet<&Listen> = config.sites.iter().flat_map(|site| &site.listen).collect();
     for listen in all.into_iter().take(MAX_PORTS) {
@@ -113,7 +117,7 @@ fn ports(config: &Config, checks: &mut Vec<Check>) {
         checks.push(match Listener::bind(&address, ListenOptions::default()) {
             Ok(_) => Check::good("port", format!("{address} can be bound")),
             Err(error) => match &error.kind {
-                // Most likely it is we who serve there.
+                // Most likely the port belongs to a running RockNet.
                 BindErrorKind::InUse(_) => Check::fair("port", error.to_string()),
                 _ => Check::bad("port", error.to_string()),
             },
@@ -127,7 +131,7 @@ fn state(config: &Config, checks: &mut Vec<Check>) {
         Ok(()) => Check::good("state", format!("{} can be written", path.display())),
         Err(error) => {
             let found = format!(
-                "{} cannot be written: {error}; write state = \"FOLDER\" below [server], or make it this user's",
+                "{} cannot be written: {error}; write state = \"FOLDER\" below [server], or make this user its owner",
                 path.display()
             );
             Check::bad("state", found)
@@ -136,33 +140,35 @@ fn state(config: &Config, checks: &mut Vec<Check>) {
 }
 
 fn local_ca(config: &Config, checks: &mut Vec<Check>) {
-    const WHAT: &str = "local CA";
-    match trust::look(&state_folder(config)) {
+    const SUBJECT: &str = "local CA";
+    match trust::inspect(&state_folder(config)) {
         Ok(None) => checks.push(Check::good(
-            WHAT,
-            "there is none, and no site here has needed one".to_owned(),
+            SUBJECT,
+            "no local CA exists yet, because no site has needed one".to_owned(),
         )),
         Ok(Some(stores)) if stores.is_empty() => {
-            checks.push(Check::fair(WHAT, "this machine has no store that could trust it"));
+            checks.push(Check::fair(SUBJECT, "this machine has no trust store"));
         }
         Ok(Some(stores)) => checks.extend(stores.into_iter().map(|(store, found)| match found {
-            TrustState::Trusted => Check::good(WHAT, format!("trusted by {store}")),
-            TrustState::NotTrusted => Check::fair(WHAT, format!("not trusted by {store}: type `rocknet trust`")),
-            TrustState::Unknown(why) => Check::fair(WHAT, format!("not known whether {store} trusts it: {why}")),
+            TrustState::Trusted => Check::good(SUBJECT, format!("trusted by {store}")),
+            TrustState::NotTrusted => Check::fair(SUBJECT, format!("not trusted by {store}: type `rocknet trust`")),
+            TrustState::Unknown(why) => {
+                Check::fair(SUBJECT, format!("cannot determine whether {store} trusts it: {why}"))
+            }
         })),
-        Err(Failure::Failed(why)) => checks.push(Check::bad(WHAT, why)),
+        Err(Failure::Failed(why)) => checks.push(Check::bad(SUBJECT, why)),
         Err(_) => {}
     }
 }
 
 fn backend(config: &Config) -> Check {
-    match Choice::new(config.server.backend) {
+    match BackendChoice::new(config.server.backend) {
         Ok(choice) => Check::good("sockets", choice.to_string()),
         Err(trouble) => Check::bad("sockets", trouble),
     }
 }
 
-/// The versions of PHP that RockNet is to start.
+/// Checks the versions of PHP that RockNet starts.
 fn own_php(config: &Config) -> Vec<Check> {
     if !php::is_wanted(config) {
         return Vec::new();
@@ -189,23 +195,23 @@ fn print_checks(checks: &[Check], json: bool) {
     if json {
         let check = |check: &Check| {
             let verdict = check.verdict.word();
-            json!({ "check": check.what, "verdict": verdict, "found": check.found })
+            json!({ "check": check.subject, "verdict": verdict, "found": check.found })
         };
         let checks: Vec<_> = checks.iter().map(check).collect();
         return print(format_args!("{:#}\n", json!({ "checks": checks })));
     }
     let mut out = String::new();
     for check in checks {
-        let _ = writeln!(out, "{:4}  {:14} {}", check.verdict.word(), check.what, check.found);
+        let _ = writeln!(out, "{:4}  {:14} {}", check.verdict.word(), check.subject, check.found);
     }
     print(out);
 }
 
-/// Findings about single sites that are shown: `rocknet check` shows all.
+/// Maximum number of findings about sites; `rocknet check` shows all.
 const MAX_SITES: usize = 64;
 
-/// Ports that are tried: who has more sees them at start.
+/// Maximum number of ports that are checked. The start reports the others.
 const MAX_PORTS: usize = 64;
 
-/// Fewer than a few thousand connections with their files need.
+/// Minimum descriptor limit for a few thousand connections with their files.
 const FEW_DESCRIPTORS: u64 = 8_192;

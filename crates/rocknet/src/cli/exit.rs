@@ -1,4 +1,4 @@
-//! Ends of a command: exit codes, and failures with what is printed of them.
+//! Outcomes of a command: exit codes and errors.
 
 use std::process::ExitCode;
 
@@ -8,17 +8,17 @@ use super::output::{print_error, print_report};
 
 /// Exit code of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exit {
-    Good = 0,
+pub enum ExitStatus {
+    Success = 0,
     Failed = 1,
-    /// The command line cannot be read; the code is that of clap too.
+    /// The command line is invalid. clap uses the same code.
     Usage = 2,
-    /// `EX_CONFIG` of sysexits.h: another start does not help before the file is edited.
+    /// `EX_CONFIG` of sysexits.h: a restart fails again until the file is edited.
     Configuration = 78,
 }
 
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> ExitCode {
+impl From<ExitStatus> for ExitCode {
+    fn from(exit: ExitStatus) -> ExitCode {
         ExitCode::from(exit as u8)
     }
 }
@@ -30,24 +30,24 @@ pub enum Failure {
     Usage(String),
     Configuration(Report),
     /// The reason has been printed already.
-    Reported(Exit),
+    Reported(ExitStatus),
 }
 
 impl Failure {
     /// Prints the reason on standard error and returns the exit code.
-    pub fn report(self) -> Exit {
+    pub fn report(self) -> ExitStatus {
         match self {
             Failure::Failed(message) => {
                 print_error(message);
-                Exit::Failed
+                ExitStatus::Failed
             }
             Failure::Usage(message) => {
                 print_error(message);
-                Exit::Usage
+                ExitStatus::Usage
             }
             Failure::Configuration(report) => {
                 print_report(&report);
-                Exit::Configuration
+                ExitStatus::Configuration
             }
             Failure::Reported(exit) => exit,
         }

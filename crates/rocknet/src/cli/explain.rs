@@ -1,4 +1,4 @@
-//! `rocknet explain`: which site and route answer a URL, what it leads to, and which line says so.
+//! `rocknet explain`: shows the site and route of a URL, the resulting response, and the configuration lines behind it.
 
 mod url;
 
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rocknet::certificates::ServerEnvironment;
-use rocknet::endpoint::{Common, Endpoint};
+use rocknet::endpoint::{Endpoint, EndpointContext};
 use rocknet::files::look::Look;
 use rocknet::files::resolve::{self, Target};
 use rocknet::gateway::cgi;
@@ -28,7 +28,7 @@ use rocknet_proto::status::Status;
 use self::url::Url;
 use super::{Failure, print, search};
 
-/// Say which site, route and line answer a URL, and what it leads to
+/// Show the site, route and configuration lines of a URL, and the resulting response
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// The URL: http://example.com:8080/path, or example.com/path for any port, or /path for the site that answers to
@@ -44,34 +44,38 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let file = options.file.named_or_found()?;
     let Loaded { config, .. } =
         rocknet_config::load(&file, &ServerEnvironment::new()).map_err(Failure::Configuration)?;
-    let answer = answer(&config, &url, &file)?;
-    print(shown(&answer.found, &answer.leads_to, &problems(answer.found.site)));
+    let analysis = analyse(&config, &url, &file)?;
+    print(render(
+        &analysis.found,
+        &analysis.leads_to,
+        &certificate_problems(analysis.found.site),
+    ));
     Ok(())
 }
 
-/// A URL with the route that answers it.
-struct Answer<'c> {
+/// A URL with its site, its route and the resulting response.
+struct UrlAnalysis<'c> {
     found: Explanation<'c>,
     leads_to: String,
 }
 
-/// Finds the route of a URL, applies the rules of its site, and says what answers behind them.
-fn answer<'c>(config: &'c Config, url: &Url<'_>, file: &Path) -> Result<Answer<'c>, Failure> {
-    let own = decoded(url.path);
-    let Some(found) = find(config, url, own.as_deref().unwrap_or("/")) else {
+/// Finds the route of a URL and applies the rules of its site. Describes the response.
+fn analyse<'c>(config: &'c Config, url: &Url<'_>, file: &Path) -> Result<UrlAnalysis<'c>, Failure> {
+    let decoded_path = decoded(url.path);
+    let Some(found) = find(config, url, decoded_path.as_deref().unwrap_or("/")) else {
         return Err(Failure::Failed(format!(
             "no site of {} answers {}",
             search::absolute(file).display(),
             url.written
         )));
     };
-    if let Err(error) = own {
+    if let Err(error) = decoded_path {
         let status = status(Status::new(error.status()).unwrap_or(Status::BAD_REQUEST));
         let leads_to = format!("{status}: {error}");
-        return Ok(Answer { found, leads_to });
+        return Ok(UrlAnalysis { found, leads_to });
     }
-    let leads_to = match ruled(found.site, url)? {
-        RuleOutcome::Untouched => behind_rules(&found, url)?,
+    let leads_to = match apply_rules(found.site, url)? {
+        RuleOutcome::Untouched => after_rules(&found, url)?,
         RuleOutcome::Respond { status: code, .. } => {
             format!("{}, by a rule", Status::new(code).map_or(code.to_string(), status))
         }
@@ -89,36 +93,36 @@ fn answer<'c>(config: &'c Config, url: &Url<'_>, file: &Path) -> Result<Answer<'
                 query,
                 ..*url
             };
-            // It is the same site: its name and port are the same.
-            let Some(mut behind) = find(config, &rewritten, decoded(path).as_deref().unwrap_or("/")) else {
-                return Ok(Answer {
+            // The site is the same, because host and port are the same.
+            let Some(mut after) = find(config, &rewritten, decoded(path).as_deref().unwrap_or("/")) else {
+                return Ok(UrlAnalysis {
                     found,
                     leads_to: format!("{target}, by a rule"),
                 });
             };
             let leads_to = format!(
-                "{}, as a rule rewrites it to {target}",
-                behind_rules(&behind, &rewritten)?
+                "{}, because a rule rewrites the URL to {target}",
+                after_rules(&after, &rewritten)?
             );
-            // The rule itself matches the path that was asked for.
+            // The rule itself matches the requested path.
             let rules = found
                 .settings
                 .into_iter()
                 .filter(|setting| setting.key.starts_with("rule "));
-            let others = behind
+            let others = after
                 .settings
                 .drain(..)
                 .filter(|setting| !setting.key.starts_with("rule "));
-            behind.settings = rules.chain(others).collect();
-            let found = behind;
-            return Ok(Answer { found, leads_to });
+            after.settings = rules.chain(others).collect();
+            let found = after;
+            return Ok(UrlAnalysis { found, leads_to });
         }
     };
-    Ok(Answer { found, leads_to })
+    Ok(UrlAnalysis { found, leads_to })
 }
 
-/// What is wrong with the certificates of a site.
-fn problems(site: &Site) -> Vec<String> {
+/// Returns the problems with the certificates of a site.
+fn certificate_problems(site: &Site) -> Vec<String> {
     let Some(tls) = &site.tls else { return Vec::new() };
     let mut problems = Vec::new();
     if let Some(fault) = tls
@@ -144,15 +148,15 @@ fn problems(site: &Site) -> Vec<String> {
 fn decoded(path: &str) -> Result<String, PathError> {
     match SafePath::parse(path.as_bytes()) {
         Ok(path) => Ok(path.as_str().to_owned()),
-        // Such a path has no file, but it may have a route, a redirect and a fallback. Its colon, backslash or name of a
-        // device keeps it from being taken for a file here as in the server.
+        // A path like this has no file, but it may have a route, a redirect and a fallback. Its colon, backslash or
+        // device name keeps it from being resolved as a file, here as in the server.
         Err(PathError::Unmatchable) => SafePath::for_rules(path.as_bytes()),
         Err(error) => Err(error),
     }
 }
 
-/// Has the rules of a site look at a GET for the URL.
-fn ruled(site: &Site, url: &Url<'_>) -> Result<RuleOutcome, Failure> {
+/// Applies the rules of a site to a GET for the URL.
+fn apply_rules(site: &Site, url: &Url<'_>) -> Result<RuleOutcome, Failure> {
     let Some(rules) = Rules::new(&site.rules).map_err(|error| Failure::Failed(error.to_string()))? else {
         return Ok(RuleOutcome::Untouched);
     };
@@ -160,18 +164,18 @@ fn ruled(site: &Site, url: &Url<'_>) -> Result<RuleOutcome, Failure> {
         .query
         .map_or_else(|| url.path.to_owned(), |query| format!("{}?{query}", url.path));
     let request = OwnedRequest::synthetic_get(Version::default(), url.host.as_bytes(), target.as_bytes(), &[]);
-    let is_asked =
+    let is_requested =
         |listen: &&Listen| matches!(listen, Listen::Tcp { port, .. } if url.port.is_none_or(|own| own == *port));
     let is_secure = site
         .listen
         .iter()
-        .find(is_asked)
+        .find(is_requested)
         .is_some_and(|listen| site.secure.contains(listen));
     Ok(rules.apply(&request.view(), is_secure))
 }
 
-/// Says what answers a URL that no rule answers.
-fn behind_rules(found: &Explanation<'_>, url: &Url<'_>) -> Result<String, Failure> {
+/// Describes the response to a URL that no rule answers.
+fn after_rules(found: &Explanation<'_>, url: &Url<'_>) -> Result<String, Failure> {
     let settings = found.route.map_or(&found.site.settings, |route| &route.settings);
     match decoded(url.path) {
         Ok(path) => leads_to(settings, url, &path),
@@ -186,7 +190,7 @@ fn find<'c>(config: &'c Config, url: &Url<'_>, path: &str) -> Option<Explanation
     if let Some(found) = explain::explain(config, &url.host, url.port, path) {
         return Some(found);
     }
-    // A site alone on its port answers to every name there.
+    // A site alone on its port serves every name there.
     let port = url.port?;
     let listens = |listen: &Listen| matches!(listen, Listen::Tcp { port: own, .. } if *own == port);
     let mut sites = config.sites.iter().filter(|site| site.listen.iter().any(listens));
@@ -201,9 +205,9 @@ fn find<'c>(config: &'c Config, url: &Url<'_>, path: &str) -> Option<Explanation
     })
 }
 
-/// What the server would answer, found by the very code that answers.
+/// Describes the response of the server, determined by the code that serves requests.
 fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result<String, Failure> {
-    // Finding the handler needs neither the code of the controller nor the rights of root.
+    // Finding the handler needs neither the library of the controller nor root privileges.
     let without = Settings {
         controller: None,
         user: None,
@@ -213,16 +217,16 @@ fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result<String, Fa
     if settings.internal {
         let status = status(Status::NOT_FOUND);
         return Ok(format!(
-            "{status}: `internal` files are sent only where an application names them"
+            "{status}: `internal` files are sent only if an application names them"
         ));
     }
     let mut location = Vec::new();
-    let asked = RequestTarget {
+    let target = RequestTarget {
         path,
         raw_path: url.path.as_bytes(),
         query: url.query.map(str::as_bytes),
     };
-    if let Some(code) = endpoint.route.redirects.find(&asked, &mut location) {
+    if let Some(code) = endpoint.route.redirects.find(&target, &mut location) {
         return Ok(format!("redirect {code} to {}", String::from_utf8_lossy(&location)));
     }
     if let Some(text) = (handlers::choose(settings).describe)(settings) {
@@ -230,13 +234,13 @@ fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result<String, Fa
     }
     let Some(tree) = &endpoint.tree else {
         return Ok(format!(
-            "{}: nothing is served here, as there is no `root`",
+            "{}: nothing is served here, because there is no `root`",
             status(Status::NOT_FOUND)
         ));
     };
-    let place = |relative: &[u8]| {
+    let location = |relative: &[u8]| {
         let relative = String::from_utf8_lossy(relative);
-        // The way to the folder is resolved, and below it nothing: a link there has to be seen as it is.
+        // Links are resolved in the path of the folder but not below it, so that a link there is visible.
         let folder = search::resolved(tree.folder());
         folder
             .join(&*relative)
@@ -245,14 +249,14 @@ fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result<String, Fa
             .display()
             .to_string()
     };
-    if endpoint.entry_of(path).name == "cgi" {
+    if endpoint.entry_for(path).name == "cgi" {
         return Ok(match cgi::program(tree, path) {
             Ok(file) => format!("the program {}", search::resolved(&file).display()),
             Err(failed) => status(failed),
         });
     }
     Ok(match resolve::resolve(&Look::patient(), tree, path) {
-        Target::File { relative, .. } => format!("the file {}", place(&relative)),
+        Target::File { relative, .. } => format!("the file {}", location(&relative)),
         Target::Script(script) => {
             let script_file = String::from_utf8_lossy(&script.file()).into_owned();
             let runner = settings.php.as_ref().map(runner).unwrap_or_default();
@@ -261,8 +265,8 @@ fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result<String, Fa
                 info => format!("the script {script_file} with the path {info}{runner}"),
             }
         }
-        Target::Directory { relative } => format!("a list of the folder {}", place(&relative)),
-        Target::WithoutSlash => "redirect 308 to the same with a slash: it is a folder".to_owned(),
+        Target::Directory { relative } => format!("a list of the folder {}", location(&relative)),
+        Target::WithoutSlash => "redirect 308 to the same path with a slash, because it is a folder".to_owned(),
         Target::Failed(_) if tree.root().is_err() => {
             format!(
                 "nothing: the folder {} cannot be opened",
@@ -276,9 +280,9 @@ fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result<String, Fa
     })
 }
 
-/// The endpoint of a route, outside of a server.
+/// Makes the endpoint of a route without a server.
 fn endpoint(settings: &Settings) -> Result<Endpoint, Box<dyn Error>> {
-    let common = Common {
+    let context = EndpointContext {
         label: &SiteLabel::default(),
         server: &Arc::new(ServerSettings::default()),
         max_cached_file: 0,
@@ -287,10 +291,10 @@ fn endpoint(settings: &Settings) -> Result<Endpoint, Box<dyn Error>> {
         // Files are looked up without a request.
         is_open: true,
     };
-    Endpoint::new(settings, settings.headers.clone(), &common)
+    Endpoint::new(settings, settings.headers.clone(), &context)
 }
 
-/// Who runs a script.
+/// Describes the PHP that runs a script.
 fn runner(php: &Php) -> String {
     let Php::Managed { version, .. } = php else {
         return format!(", run by the php-fpm at {php}");
@@ -299,8 +303,8 @@ fn runner(php: &Php) -> String {
     match (php::choose(&installed, *version), version) {
         (Some(found), PhpVersion::Newest) => format!(", run by PHP {}, the newest that is installed", found.version()),
         (Some(found), _) => format!(", run by PHP {}", found.version()),
-        (None, PhpVersion::Newest) => ", which nothing runs: no PHP is installed".to_owned(),
-        (None, _) => format!(", which nothing runs: PHP {version} is not installed"),
+        (None, PhpVersion::Newest) => ", but no PHP is installed to run it".to_owned(),
+        (None, _) => format!(", but PHP {version}, which is to run it, is not installed"),
     }
 }
 
@@ -308,8 +312,8 @@ fn status(status: Status) -> String {
     format!("{} {}", status.code(), status.reason())
 }
 
-/// Columns: what, how it is, and the line that says so.
-fn shown(found: &Explanation<'_>, leads_to: &str, problems: &[String]) -> String {
+/// Renders the result in three columns: key, value and configuration line.
+fn render(found: &Explanation<'_>, leads_to: &str, problems: &[String]) -> String {
     let line = |span: &SourceSpan| match span.line {
         0 => String::new(),
         line => format!("{}:{line}", span.file.display()),
@@ -324,12 +328,12 @@ fn shown(found: &Explanation<'_>, leads_to: &str, problems: &[String]) -> String
         .root
         .as_ref();
     for setting in &found.settings {
-        let place = setting.span.as_ref().map_or("default".to_owned(), line);
+        let location = setting.span.as_ref().map_or("default".to_owned(), line);
         let value = match (setting.key.as_str(), &root) {
             ("root", Some(root)) => format!("{:?}", search::resolved(root)),
             _ => setting.value.clone(),
         };
-        rows.push((setting.key.clone(), value, place));
+        rows.push((setting.key.clone(), value, location));
     }
     let longest = |cell: fn(&(String, String, String)) -> &String| {
         rows.iter()
@@ -339,19 +343,25 @@ fn shown(found: &Explanation<'_>, leads_to: &str, problems: &[String]) -> String
             .min(MAX_COLUMN)
     };
     let (keys, values) = (longest(|row| &row.0).max(LEADS_TO.len()), longest(|row| &row.1));
-    let mut out = format!("{LEADS_TO:keys$}  {}\n", plain(leads_to));
+    let mut out = format!("{LEADS_TO:keys$}  {}\n", without_controls(leads_to));
     for problem in problems {
-        let _ = writeln!(out, "{PROBLEM:keys$}  {}", plain(problem));
+        let _ = writeln!(out, "{PROBLEM:keys$}  {}", without_controls(problem));
     }
     out.push('\n');
     for (key, value, place) in &rows {
-        let _ = writeln!(out, "{:keys$}  {:values$}  {}", plain(key), plain(value), plain(place));
+        let _ = writeln!(
+            out,
+            "{:keys$}  {:values$}  {}",
+            without_controls(key),
+            without_controls(value),
+            without_controls(place)
+        );
     }
     out
 }
 
-/// Names and values hold what the file does; a terminal must not act on it.
-fn plain(text: &str) -> String {
+/// Replaces control characters of names and values, so that they cannot control the terminal.
+fn without_controls(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { '\u{fffd}' } else { c })
         .collect()
@@ -360,5 +370,5 @@ fn plain(text: &str) -> String {
 const LEADS_TO: &str = "leads to";
 const PROBLEM: &str = "problem";
 
-/// Widest column: one long value shall not push all lines off the screen.
+/// Maximum width of a column, so that one long value does not push all others off the screen.
 const MAX_COLUMN: usize = 60;

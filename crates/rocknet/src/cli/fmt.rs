@@ -1,4 +1,4 @@
-//! `rocknet fmt`: puts a configuration into its uniform shape, on disk in one step or not at all.
+//! `rocknet fmt`: formats a configuration, and replaces the file atomically.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -8,17 +8,17 @@ use std::path::{Path, PathBuf};
 
 use rocknet_config::environment::{Environment, System};
 
-use super::{Exit, Failure, print, search};
+use super::{ExitStatus, Failure, print, search};
 
-/// Tidy a configuration; comments and order stay
+/// Format a configuration; comments and order stay
 ///
-/// The file is replaced in one step: a crash leaves the old one or the new one. Files it includes are left alone. With -
-/// as FILE, standard input is turned into standard output.
+/// The file is replaced in one step: a crash leaves the old one or the new one. Files it includes are left alone. With
+/// - as FILE, standard input is turned into standard output.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     #[command(flatten)]
     pub file: search::ConfigFile,
-    /// Change nothing; fail if there were something to change
+    /// Change nothing; fail if the file is not formatted
     #[arg(long)]
     pub check: bool,
 }
@@ -36,10 +36,10 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     }
     if options.check {
         print(format_args!(
-            "{} is not tidy; `rocknet fmt` makes it so\n",
+            "{} is not formatted; run `rocknet fmt`\n",
             search::absolute(&file).display()
         ));
-        return Err(Failure::Reported(Exit::Failed));
+        return Err(Failure::Reported(ExitStatus::Failed));
     }
     replace(&file, tidy.as_bytes()).map_err(cannot)
 }
@@ -49,18 +49,18 @@ fn stream(check: bool) -> Result<(), Failure> {
     let mut text = String::new();
     io::stdin()
         .lock()
-        .take(MAX_INPUT)
+        .take(MAX_INPUT_BYTES)
         .read_to_string(&mut text)
         .map_err(failed)?;
-    if text.len() as u64 == MAX_INPUT {
+    if text.len() as u64 == MAX_INPUT_BYTES {
         return Err(Failure::Failed(
-            "standard input: larger than a configuration may be".to_owned(),
+            "standard input: larger than the limit for a configuration".to_owned(),
         ));
     }
     let tidy = tidy(&text, Path::new("standard input"))?;
     match check {
         true if tidy == text => Ok(()),
-        true => Err(Failure::Reported(Exit::Failed)),
+        true => Err(Failure::Reported(ExitStatus::Failed)),
         false => io::stdout()
             .lock()
             .write_all(tidy.as_bytes())
@@ -68,7 +68,7 @@ fn stream(check: bool) -> Result<(), Failure> {
     }
 }
 
-/// The uniform shape of a text; what is wrong with it is told under the name it was read by.
+/// Formats a text. Errors name `name` as the file.
 fn tidy(text: &str, name: &Path) -> Result<String, Failure> {
     rocknet_config::format(text).map_err(|mut report| {
         for finding in &mut report.findings {
@@ -81,51 +81,51 @@ fn tidy(text: &str, name: &Path) -> Result<String, Failure> {
     })
 }
 
-/// Writes beside the file, and puts that in its place when it is safe on disk. Mode and, where allowed, owner stay.
+/// Writes a temporary file and renames it once it is on disk. Keeps the mode and, where permitted, the owner.
 fn replace(file: &Path, content: &[u8]) -> io::Result<()> {
-    // A link stays a link: what it leads to is replaced.
+    // A link stays a link: its target is replaced.
     let file = fs::canonicalize(file)?;
-    let beside = beside(&file)?;
-    let written = write(&beside, &file, content).and_then(|()| fs::rename(&beside, &file));
+    let temporary = temporary(&file)?;
+    let written = write(&temporary, &file, content).and_then(|()| fs::rename(&temporary, &file));
     if let Err(error) = written {
-        let _ = fs::remove_file(&beside);
+        let _ = fs::remove_file(&temporary);
         return Err(error);
     }
-    // The new name is safe once its folder is; a file system that cannot do that has done what it can.
+    // The rename is durable once the folder is synced. A file system without that operation has done what it can.
     if let Some(folder) = file.parent() {
         let _ = File::open(folder).and_then(|folder| folder.sync_all());
     }
     Ok(())
 }
 
-fn beside(file: &Path) -> io::Result<PathBuf> {
+fn temporary(file: &Path) -> io::Result<PathBuf> {
     let name = file.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-    // A dot before it keeps it out of `include = ["sites/*.toml"]`, should we die before the rename.
+    // The leading dot keeps it out of `include = ["sites/*.toml"]` if this process dies before the rename.
     let mut hidden = OsString::from(".");
     hidden.push(name);
     hidden.push(format!(".{}.new", std::process::id()));
     Ok(file.with_file_name(hidden))
 }
 
-fn write(beside: &Path, file: &Path, content: &[u8]) -> io::Result<()> {
+fn write(temporary: &Path, file: &Path, content: &[u8]) -> io::Result<()> {
     let old = fs::metadata(file)?;
-    // What an earlier process of the same number left behind, which died before its rename.
-    let _ = fs::remove_file(beside);
-    // Nobody else's to read until it is known that they may.
+    // Removes the file of an earlier process with the same id, which died before its rename.
+    let _ = fs::remove_file(temporary);
+    // Private until the mode of the old file is applied.
     let mut new = OpenOptions::new()
         .write(true)
         .create_new(true)
         .mode(0o600)
-        .open(beside)?;
+        .open(temporary)?;
     new.write_all(content)?;
-    // Before the mode, which a change of owner would take bits from.
+    // The owner is set before the mode, because a change of owner clears mode bits.
     let _ = fchown(&new, Some(old.uid()), Some(old.gid()));
     new.set_permissions(old.permissions())?;
     new.sync_all()
 }
 
-/// As large as a configuration file may be, and one byte, by which a larger one is known.
-const MAX_INPUT: u64 = 16 * 1024 * 1024 + 1;
+/// Maximum size of a configuration in bytes, plus one byte by which a larger input is detected.
+const MAX_INPUT_BYTES: u64 = 16 * 1024 * 1024 + 1;
 
 #[cfg(test)]
 mod tests {
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_leaves_the_file_and_nothing_beside_it() {
+    fn a_failure_leaves_the_file_and_no_temporary_file() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("r.toml");
         assert!(replace(&file, b"new").is_err());

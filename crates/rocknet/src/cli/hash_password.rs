@@ -1,4 +1,4 @@
-//! `rocknet hash-password`: the hash of a password, for `auth` or an htpasswd file.
+//! `rocknet hash-password`: prints the hash of a password, for `auth` or an htpasswd file.
 
 use std::io::{self, Write};
 
@@ -13,8 +13,8 @@ use super::{Failure, print};
 
 /// Print the hash of a password, for `auth` or an htpasswd file
 ///
-/// At a terminal the password is typed twice and not shown. Otherwise it is one line of standard input. The hash is one of
-/// argon2id.
+/// At a terminal the password is typed twice and not shown. Otherwise it is one line of standard input. The hash is one
+/// of argon2id.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// Print NAME:HASH, a line of an htpasswd file
@@ -28,7 +28,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
             "{user:?} cannot be the name of a user: write 1 to {MAX_USER_BYTES} bytes without a colon"
         )));
     }
-    let failed = |error: io::Error| Failure::Failed(format!("the password cannot be read: {error}"));
+    let failed = |error: io::Error| Failure::Failed(format!("cannot read the password: {error}"));
     let password = if is_terminal(StandardStream::Input) {
         let first = typed("Password: ").map_err(failed)?;
         checked(&first)?;
@@ -41,8 +41,8 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     };
     let password = checked(&password)?;
     let mut salt = [0; SALT_BYTES];
-    rand::fill(&mut salt).map_err(|_| Failure::Failed("the system gives no random numbers".to_owned()))?;
-    let hash = hash(password, salt).map_err(|error| Failure::Failed(format!("no hash can be made: {error}")))?;
+    rand::fill(&mut salt).map_err(|_| Failure::Failed("the system provides no random numbers".to_owned()))?;
+    let hash = hash(password, salt).map_err(|error| Failure::Failed(format!("cannot compute the hash: {error}")))?;
     match &options.user {
         Some(user) => print(format_args!("{user}:{hash}\n")),
         None => print(format_args!("{hash}\n")),
@@ -50,14 +50,14 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Asks on standard error, because standard output is for the hash alone.
+/// Prompts on standard error, because standard output is reserved for the hash.
 fn typed(prompt: &str) -> io::Result<Zeroizing<Vec<u8>>> {
     let mut output = io::stderr().lock();
     write!(output, "{prompt}").and_then(|()| output.flush())?;
     read_without_echo(MAX_PASSWORD_BYTES).map(Zeroizing::new)
 }
 
-/// Refuses what no client could send.
+/// Rejects passwords that clients cannot send.
 fn checked(password: &[u8]) -> Result<&str, Failure> {
     let refused = |why: &str| Err(Failure::Failed(format!("the password {why}")));
     match std::str::from_utf8(password) {

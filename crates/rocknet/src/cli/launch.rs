@@ -1,35 +1,39 @@
-//! Options of a start: the origin of the configuration, and what is printed and opened.
+//! Options of a start: the source of the configuration, and what is printed and opened.
 
 use std::path::PathBuf;
 
 use rocknet_config::Finding;
 
-/// Options of a start beside the configuration.
+/// Options of a start, besides the configuration.
 pub struct LaunchOptions {
+    /// Warnings of the configuration check.
     pub warnings: Vec<Finding>,
-    pub origin: Origin,
+    /// Source of the configuration, for reloads.
+    pub source: ConfigSource,
     /// Paragraphs below the start-up block.
     pub notes: Vec<String>,
-    /// Takes commands from standard input even if it is no terminal.
+    /// Reads commands from standard input even if that is not a terminal.
     pub console: bool,
     /// Opens the first URL in the browser.
     pub open: bool,
-    /// Lists the addresses of this machine in the start-up block, where a site listens on all of them.
+    /// Lists the addresses of this machine in the start-up block, if a site listens on all of them.
     pub shows_addresses: bool,
 }
 
-/// Origin of the configuration, from which it can be read again.
-pub enum Origin {
+/// Source of the configuration, from which it can be read again.
+pub enum ConfigSource {
+    /// A configuration file.
     File(PathBuf),
-    /// `rocknet serve`
-    Folder,
-    /// The default page.
-    Nothing,
+    /// A folder, served by `rocknet serve`.
+    ServedFolder,
+    /// The default page, without a configuration.
+    DefaultPage,
 }
 
+// A doc comment here would become the description of the command.
 #[derive(Debug, Clone, Copy, clap::Args)]
-pub struct Console {
-    /// Take the commands of the terminal (status, sites, reload, quit, help) from standard input even if it is none
+pub struct ConsoleOption {
+    /// Take the commands of the terminal (status, sites, reload, quit, help) from standard input even if it is not one
     #[arg(long)]
     pub console: bool,
 }

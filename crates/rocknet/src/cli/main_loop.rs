@@ -1,4 +1,4 @@
-//! The main loop of a server in the foreground: signals and typed commands until the server has stopped.
+//! The main loop of a server in the foreground: handles signals and typed commands until the server has stopped.
 
 use std::io;
 use std::thread;
@@ -10,17 +10,21 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{Receiver, Sender};
 
-use super::launch::Origin;
-use super::reload::{self, InForce};
-use super::{Exit, Failure, print, print_error, print_warning};
-use crate::console::{self, Typed};
+use super::launch::ConfigSource;
+use super::reload::{self, StartSettings};
+use super::{ExitStatus, Failure, print, print_error, print_warning};
+use crate::console::{self, ConsoleLine};
 
 /// An event of the main loop.
 pub enum Event {
+    /// SIGHUP: read the configuration again.
     Reload,
+    /// SIGUSR1: reopen the log files.
     Reopen,
+    /// SIGTERM or SIGINT.
     Stop,
-    Typed(Typed),
+    /// A typed line.
+    Line(ConsoleLine),
     /// The server has stopped; true if no connection was cut.
     Stopped(bool),
 }
@@ -28,8 +32,8 @@ pub enum Event {
 /// The main thread while the server runs.
 pub struct MainLoop {
     pub sender: Sender<Event>,
-    pub origin: Origin,
-    pub in_force: InForce,
+    pub source: ConfigSource,
+    pub start_settings: StartSettings,
     pub has_console: bool,
 }
 
@@ -44,63 +48,63 @@ impl MainLoop {
                     }
                     return Ok(());
                 }
-                (Event::Stop | Event::Typed(Typed::Command(Command::Quit)), Some(_)) => {
+                (Event::Stop | Event::Line(ConsoleLine::Command(Command::Quit)), Some(_)) => {
                     if let Some(server) = server.take() {
                         self.stop(server);
                     }
                 }
-                (Event::Stop | Event::Typed(Typed::Command(Command::Quit)), None) => {
-                    print_error("stopped at once: what was being answered is cut");
-                    return Err(Failure::Reported(Exit::Failed));
+                (Event::Stop | Event::Line(ConsoleLine::Command(Command::Quit)), None) => {
+                    print_error("stopped immediately: responses in progress were cut");
+                    return Err(Failure::Reported(ExitStatus::Failed));
                 }
                 (Event::Reload, Some(_)) if self.terminal_has_gone() => {
-                    // What a closed window sends is SIGHUP too.
+                    // A closed terminal window sends SIGHUP too.
                     if let Some(server) = server.take() {
                         self.stop(server);
                     }
                 }
                 (Event::Reload, Some(server)) => {
-                    let _ = reload::reload(server, &self.origin, &self.in_force);
+                    let _ = reload::reload(server, &self.source, &self.start_settings);
                 }
                 (Event::Reopen, Some(server)) => {
                     server.logger().reopen();
-                    tracing::info!("log files are opened anew");
+                    tracing::info!("log files were reopened");
                 }
-                (Event::Typed(Typed::Command(Command::Reload)), Some(server)) => {
-                    if let Some(done) = reload::reload(server, &self.origin, &self.in_force) {
+                (Event::Line(ConsoleLine::Command(Command::Reload)), Some(server)) => {
+                    if let Some(done) = reload::reload(server, &self.source, &self.start_settings) {
                         print(format_args!("{done}\n"));
                     }
                 }
-                (Event::Typed(Typed::Command(command)), Some(server)) => print(console::answer(command, server)),
-                (Event::Typed(Typed::Unknown(unknown)), _) => print(format_args!("{unknown}\n")),
-                // Too late for anything else.
+                (Event::Line(ConsoleLine::Command(command)), Some(server)) => print(console::render(command, server)),
+                (Event::Line(ConsoleLine::Unknown(unknown)), _) => print(format_args!("{unknown}\n")),
+                // The server is stopping already.
                 (_, None) => {}
             }
         }
         Ok(())
     }
 
-    /// Stops on a thread of its own, so that a second signal acts at once.
+    /// Stops on a separate thread, so that a second signal takes effect immediately.
     fn stop(&self, server: Server) {
         tracing::info!("stopping");
         if self.has_console {
-            print("Stopping when the answers under way are out; Ctrl+C stops at once.\n");
+            print("Stopping after the responses in progress; Ctrl+C stops immediately.\n");
         }
         let sender = self.sender.clone();
         let stop = move || {
             let clean = server.stop();
-            // The main thread waits for this, and for nothing else.
+            // The main thread waits only for this event.
             let _ = sender.blocking_send(Event::Stopped(clean));
         };
         if let Err(error) = thread::Builder::new().name("rn-stop".to_owned()).spawn(stop) {
-            // The server went with the closure: its threads end with the process.
-            print_error(format_args!("stopped at once: {error}"));
+            // The closure owned the server and was dropped; its threads end with the process.
+            print_error(format_args!("stopped immediately: {error}"));
             let _ = self.sender.try_send(Event::Stopped(false));
         }
     }
 
     fn terminal_has_gone(&self) -> bool {
-        self.in_force.at_terminal && !is_terminal(StandardStream::Input)
+        self.start_settings.at_terminal && !is_terminal(StandardStream::Input)
     }
 }
 
@@ -126,12 +130,12 @@ pub fn catch_signals(runtime: &Runtime, events: &Sender<Event>) -> io::Result<()
     Ok(())
 }
 
-/// Sends an event for each line that is typed. The thread that waits for the keyboard is left behind when the program ends,
-/// and its end does not end the program.
+/// Sends an event for each typed line. The thread may still wait for input when the program ends, and its own end does
+/// not end the program.
 pub fn read_commands(events: Sender<Event>) -> io::Result<()> {
     let read = move || {
-        console::read(console::Keyboard, |typed| {
-            events.blocking_send(Event::Typed(typed)).is_ok()
+        console::read(console::TerminalInput, |line| {
+            events.blocking_send(Event::Line(line)).is_ok()
         });
     };
     thread::Builder::new()
@@ -141,8 +145,8 @@ pub fn read_commands(events: Sender<Event>) -> io::Result<()> {
         .map(drop)
 }
 
-/// Events that wait while one is handled; further senders block.
+/// Maximum number of queued events; further senders block.
 pub const MAX_EVENTS: usize = 16;
 
-/// Stack of the console thread, which splits lines and compares words.
+/// Stack size in bytes of the console thread, which only splits lines and compares words.
 const CONSOLE_STACK: usize = 128 * 1024;

@@ -1,4 +1,4 @@
-//! `rocknet man`: the manual page, made from the same table that reads the command line.
+//! `rocknet man`: prints the manual page, generated from the definitions that parse the command line.
 
 use std::io;
 
@@ -15,9 +15,9 @@ pub struct Options {
     pub command: Option<String>,
 }
 
-/// `root`: the whole command line.
+/// Prints a page. `root` is the definition of the whole command line.
 pub fn run(options: &Options, mut root: clap::Command) -> Result<(), Failure> {
-    // Fills in what commands take over from RockNet itself.
+    // Fills in the arguments that commands inherit.
     root.build();
     let mut page = Vec::new();
     let rendered = match &options.command {
@@ -37,7 +37,7 @@ pub fn run(options: &Options, mut root: clap::Command) -> Result<(), Failure> {
 }
 
 fn whole(command: clap::Command, page: &mut Vec<u8>) -> io::Result<()> {
-    // What is said after the help has sections of its own here.
+    // The text after the help has its own sections here.
     let man = Man::new(command.after_help(None::<&str>));
     man.render_title(page)?;
     man.render_name_section(page)?;
@@ -50,7 +50,7 @@ fn whole(command: clap::Command, page: &mut Vec<u8>) -> io::Result<()> {
     }
     section(
         "FILES",
-        &search::PLACES.map(|place| (place, "The configuration, if no other is named.")),
+        &search::CONFIG_PATHS.map(|place| (place, "The configuration if no file is named.")),
         page,
     )?;
     man.render_version_section(page)
@@ -75,10 +75,10 @@ const SECTIONS: [Section; 4] = [
     (
         "TERMINAL COMMANDS",
         &[
-            ("status", "Connections, requests, answers and cache as of now."),
-            ("sites", "What is served, and where."),
+            ("status", "Current connections, requests, responses and cache."),
+            ("sites", "Sites with their URLs."),
             ("reload", "Reads the configuration again; a bad one changes nothing."),
-            ("quit", "Finishes what is being answered, and ends."),
+            ("quit", "Finishes the responses in progress, then stops."),
             ("help", "Lists these commands."),
         ],
     ),
@@ -87,13 +87,13 @@ const SECTIONS: [Section; 4] = [
         &[
             (
                 "SIGTERM, SIGINT",
-                "Answers under way finish, then the server ends. A second one ends it at once.",
+                "Responses in progress finish, then the server stops. A second signal stops it immediately.",
             ),
             (
                 "SIGHUP",
                 "Reads the configuration again; a bad one changes nothing, and no connection is cut.",
             ),
-            ("SIGUSR1", "Opens the log files anew, after they were moved."),
+            ("SIGUSR1", "Reopens the log files after they were moved."),
         ],
     ),
     (
@@ -110,7 +110,7 @@ const SECTIONS: [Section; 4] = [
         &[
             (
                 "ROCKNET_LOG",
-                "The level of the error log: error, warn, info, debug or trace. Goes before the configuration.",
+                "The level of the error log: error, warn, info, debug or trace. Overrides the configuration.",
             ),
             ("NO_COLOR", "Turns colour off."),
         ],
@@ -119,7 +119,7 @@ const SECTIONS: [Section; 4] = [
 
 #[cfg(test)]
 mod tests {
-    use super::super::Exit;
+    use super::super::ExitStatus;
     use super::*;
 
     #[test]
@@ -139,7 +139,13 @@ mod tests {
             .collect();
         assert_eq!(
             codes,
-            [Exit::Good, Exit::Failed, Exit::Usage, Exit::Configuration].map(|exit| exit as u8)
+            [
+                ExitStatus::Success,
+                ExitStatus::Failed,
+                ExitStatus::Usage,
+                ExitStatus::Configuration
+            ]
+            .map(|exit| exit as u8)
         );
     }
 }

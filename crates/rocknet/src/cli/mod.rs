@@ -19,7 +19,7 @@ mod search;
 pub mod serve;
 pub mod trust;
 
-pub use exit::{Exit, Failure};
+pub use exit::{ExitStatus, Failure};
 pub use output::{print, print_error, print_report, print_warning};
 
 /// A web server: one line of TOML to host a site, at the speed limit of the kernel.
@@ -29,7 +29,7 @@ pub struct Arguments {
     #[command(subcommand)]
     pub command: Option<Command>,
     #[command(flatten)]
-    pub run: run::Bare,
+    pub run: run::BareOptions,
 }
 
 #[derive(clap::Subcommand)]
@@ -50,7 +50,7 @@ pub enum Command {
 const AFTER_HELP: &str = "\
 Without a command, rocknet does what `rocknet run` does.
 
-Exit codes: 0 good, 1 failed, 2 wrong usage, 78 bad configuration.";
+ExitStatus codes: 0 good, 1 failed, 2 wrong usage, 78 bad configuration.";
 
 #[cfg(test)]
 mod tests {
@@ -65,7 +65,7 @@ mod tests {
         Arguments::command().debug_assert();
     }
 
-    /// Every text below a folder that people read, or that the program prints.
+    /// Collects the source and documentation files below a folder.
     fn texts(folder: &Path, all: &mut Vec<(PathBuf, String)>) {
         for entry in folder.read_dir().unwrap() {
             let path = entry.unwrap().path();

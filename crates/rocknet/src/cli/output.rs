@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use rocknet_config::Report;
 use rocknet_io::terminal::{StandardStream, shows_colour};
 
-/// Writes to standard output. A reader that has gone (`rocknet man | head`) is not an error, and a server goes on.
+/// Writes to standard output. If the reader has closed the pipe (`rocknet man | head`), that is not an error.
 pub fn print(text: impl Display) {
     let mut output = io::stdout().lock();
     let _ = write!(output, "{text}").and_then(|()| output.flush());
@@ -22,7 +22,7 @@ pub fn print_warning(message: impl Display) {
     note("warning", "\x1b[1;33m", message);
 }
 
-/// Prints a report on standard error, as a terminal shows it.
+/// Prints a report on standard error, with colour on a terminal.
 pub fn print_report(report: &Report) {
     let _ = write!(
         io::stderr().lock(),

@@ -1,4 +1,4 @@
-//! Reading the configuration again: checked whole, then swapped, and told in the log and on the terminal.
+//! Reload: reads and checks the configuration, replaces it, and reports the result to the log and the terminal.
 
 use rocknet::certificates::ServerEnvironment;
 use rocknet::server::Server;
@@ -7,23 +7,25 @@ use rocknet_config::{Config, Finding, Loaded, Report};
 use rocknet_io::privileges;
 use rocknet_io::terminal::{StandardStream, is_terminal};
 
-use super::launch::Origin;
+use super::launch::ConfigSource;
 use super::{print_error, print_report, print_warning};
 
-/// What was settled at start and stays so until the next one.
-pub struct InForce {
+/// Settings that are fixed at start, until the next one.
+pub struct StartSettings {
     server: model::Server,
-    /// `user` was set, and the rights to become it were not there.
+    /// True if `user` is set but was ignored, because the process did not start as root.
     pub user_ignored: bool,
-    /// The same of `script_user`.
+    /// True if `script_user` is set but was ignored for the same reason.
     pub script_user_ignored: bool,
+    /// True if standard input was a terminal at start.
     pub at_terminal: bool,
 }
 
-impl InForce {
-    /// To be called before rights are given up: afterwards nothing tells whether there were any.
-    pub fn new(config: &Config) -> InForce {
-        InForce {
+impl StartSettings {
+    /// Records the settings. Must be called before privileges are dropped, because they cannot be determined
+    /// afterwards.
+    pub fn new(config: &Config) -> StartSettings {
+        StartSettings {
             server: config.server.clone(),
             user_ignored: config.server.user.is_some() && !privileges::is_root(),
             script_user_ignored: config.server.script_user.is_some() && !privileges::is_root(),
@@ -31,8 +33,8 @@ impl InForce {
         }
     }
 
-    /// Keys whose new value waits for a restart.
-    fn waiting(&self, new: &Config) -> Vec<&'static str> {
+    /// Returns the changed keys that take effect only after a restart.
+    fn needs_restart(&self, new: &Config) -> Vec<&'static str> {
         let (old, now) = (&self.server, &new.server);
         [
             ("server.workers", old.workers != now.workers),
@@ -48,13 +50,15 @@ impl InForce {
     }
 }
 
-/// Reads, checks and swaps. What went wrong is told here; what was done is given back.
-pub fn reload(server: &Server, origin: &Origin, in_force: &InForce) -> Option<String> {
-    let screen = Screen::new(&server.snapshot().config);
-    let file = match origin {
-        Origin::File(file) => file,
-        Origin::Folder => return screen.refuse("nothing to reload: `rocknet serve` has no configuration"),
-        Origin::Nothing => {
+/// Reads, checks and replaces the configuration. Reports errors itself, and returns the message of a success.
+pub fn reload(server: &Server, source: &ConfigSource, start_settings: &StartSettings) -> Option<String> {
+    let output = ReloadOutput::new(&server.snapshot().config);
+    let file = match source {
+        ConfigSource::File(file) => file,
+        ConfigSource::ServedFolder => {
+            return output.report_failure("nothing to reload: `rocknet serve` has no configuration");
+        }
+        ConfigSource::DefaultPage => {
             let what = match super::search::find() {
                 Some(file) => format!(
                     "this server has no configuration; stop it and start again to serve {}",
@@ -62,7 +66,7 @@ pub fn reload(server: &Server, origin: &Origin, in_force: &InForce) -> Option<St
                 ),
                 None => "nothing to reload: there is no configuration; write rocknet.toml and start again".to_owned(),
             };
-            return screen.refuse(&what);
+            return output.report_failure(&what);
         }
     };
     let Loaded { config, warnings } =
@@ -70,34 +74,34 @@ pub fn reload(server: &Server, origin: &Origin, in_force: &InForce) -> Option<St
             Ok(loaded) => loaded,
             Err(report) => {
                 server.reload_failed(report.to_string());
-                screen.show(&report);
+                output.show(&report);
                 let errors = match report.errors() {
                     1 => "1 error".to_owned(),
                     errors => format!("{errors} errors"),
                 };
-                return screen.refuse(&format!(
+                return output.report_failure(&format!(
                     "{} is not reloaded, nothing has changed: {errors}",
                     file.display()
                 ));
             }
         };
-    let waiting = in_force.waiting(&config);
+    let needs_restart = start_settings.needs_restart(&config);
     if let Err(error) = server.reload(config) {
-        return screen.refuse(&format!(
+        return output.report_failure(&format!(
             "{} is not reloaded, nothing has changed: {error}",
             file.display()
         ));
     }
     if !warnings.is_empty() {
-        screen.show(&Report {
+        output.show(&Report {
             findings: warnings,
             omitted: 0,
         });
     }
-    if !waiting.is_empty() {
-        screen.caution(&format!(
-            "{}: the new value acts from the next start on",
-            waiting.join(", ")
+    if !needs_restart.is_empty() {
+        output.warn(&format!(
+            "{}: the new value takes effect after a restart",
+            needs_restart.join(", ")
         ));
     }
     let sites = server.snapshot().sites.len();
@@ -106,7 +110,7 @@ pub fn reload(server: &Server, origin: &Origin, in_force: &InForce) -> Option<St
     Some(done)
 }
 
-/// Findings as lines of the log.
+/// Writes findings to the log.
 pub fn log_findings(findings: &[Finding]) {
     for finding in findings {
         let Finding {
@@ -127,43 +131,43 @@ pub fn log_findings(findings: &[Finding]) {
     }
 }
 
-/// Who reads what: a person at the terminal gets the whole report, the log a line for each thing.
-struct Screen {
-    /// Somebody may be looking at standard error.
-    watched: bool,
-    /// The log goes there too: said twice is not said better.
-    holds_log: bool,
+/// Output of a reload: the terminal gets the whole report, and the log a line for each finding.
+struct ReloadOutput {
+    /// True if standard error is a terminal.
+    is_terminal: bool,
+    /// True if the log goes to the same terminal, so that messages are not printed twice.
+    shows_log: bool,
 }
 
-impl Screen {
-    fn new(config: &Config) -> Screen {
-        let watched = is_terminal(StandardStream::Error);
-        Screen {
-            watched,
-            holds_log: watched && config.log.errors == LogTarget::Stderr,
+impl ReloadOutput {
+    fn new(config: &Config) -> ReloadOutput {
+        let is_terminal = is_terminal(StandardStream::Error);
+        ReloadOutput {
+            is_terminal,
+            shows_log: is_terminal && config.log.errors == LogTarget::Stderr,
         }
     }
 
     fn show(&self, report: &Report) {
-        if self.watched {
+        if self.is_terminal {
             print_report(report);
         }
-        if !self.holds_log {
+        if !self.shows_log {
             log_findings(&report.findings);
         }
     }
 
-    fn refuse(&self, message: &str) -> Option<String> {
+    fn report_failure(&self, message: &str) -> Option<String> {
         tracing::error!("{message}");
-        if self.watched && !self.holds_log {
+        if self.is_terminal && !self.shows_log {
             print_error(message);
         }
         None
     }
 
-    fn caution(&self, message: &str) {
+    fn warn(&self, message: &str) {
         tracing::warn!("{message}");
-        if self.watched && !self.holds_log {
+        if self.is_terminal && !self.shows_log {
             print_warning(message);
         }
     }
@@ -176,13 +180,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_that_wait_for_a_restart_are_named() {
+    fn keys_that_need_a_restart_are_listed() {
         fn check(change: fn(&mut Config), expected: &[&str]) {
             let start = Config::default();
-            let in_force = InForce::new(&start);
+            let start_settings = StartSettings::new(&start);
             let mut new = start;
             change(&mut new);
-            assert_eq!(in_force.waiting(&new), expected);
+            assert_eq!(start_settings.needs_restart(&new), expected);
         }
         check(|_| {}, &[]);
         check(|new| new.cache.memory = 0, &[]);

@@ -1,41 +1,42 @@
-//! `rocknet run`: serves a configuration, or the default page where there is none.
+//! `rocknet run`: serves a configuration, or the default page without one.
 
 use std::path::{Path, PathBuf};
 
 use rocknet::certificates::ServerEnvironment;
 use rocknet_config::{Config, Loaded};
 
-use super::launch::{Console, LaunchOptions, Origin};
+use super::launch::{ConfigSource, ConsoleOption, LaunchOptions};
 use super::{Failure, running, search, serve};
 
 /// Serve a configuration
 ///
-/// Looks for ./rocknet.toml, then for /etc/rocknet/rocknet.toml. Where there is neither, the default page is served on
+/// Looks for ./rocknet.toml, then for /etc/rocknet/rocknet.toml. If neither exists, it serves the default page on
 /// 127.0.0.1:8080, or on the next free port.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     #[command(flatten)]
     pub file: search::ConfigFile,
     #[command(flatten)]
-    pub console: Console,
+    pub console: ConsoleOption,
 }
 
-/// What `rocknet` alone takes: as `rocknet run`, but without a bare FILE, which would take every mistyped command for one.
+/// The options of `rocknet` without a command: those of `rocknet run` without FILE, which would match every mistyped
+/// command.
 #[derive(Debug, clap::Args)]
-pub struct Bare {
+pub struct BareOptions {
     /// The configuration to serve
     #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub config: Option<PathBuf>,
     #[command(flatten)]
-    pub console: Console,
+    pub console: ConsoleOption,
 }
 
 pub fn run(options: &Options) -> Result<(), Failure> {
     run_file(options.file.named(), options.console.console)
 }
 
-/// `rocknet` without a command.
-pub fn run_bare(options: &Bare) -> Result<(), Failure> {
+/// Runs `rocknet` without a command.
+pub fn run_bare(options: &BareOptions) -> Result<(), Failure> {
     run_file(options.config.as_deref(), options.console.console)
 }
 
@@ -46,7 +47,7 @@ fn run_file(named: Option<&Path>, console: bool) -> Result<(), Failure> {
                 rocknet_config::load(&file, &ServerEnvironment::new()).map_err(Failure::Configuration)?;
             let options = LaunchOptions {
                 warnings,
-                origin: Origin::File(search::absolute(&file)),
+                source: ConfigSource::File(search::absolute(&file)),
                 notes: Vec::new(),
                 console,
                 open: false,
@@ -66,7 +67,7 @@ fn welcome(console: bool) -> Result<(), Failure> {
         ));
         let options = LaunchOptions {
             warnings: Vec::new(),
-            origin: Origin::Nothing,
+            source: ConfigSource::DefaultPage,
             notes,
             console,
             open: false,

@@ -1,4 +1,4 @@
-//! Start of a server in the foreground: signals, rights, and the start-up block.
+//! Start of a server in the foreground: signals, privileges and the start-up block.
 
 use std::io;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use rocknet::certificates::storage::FileStorage;
 use rocknet::gateway::accounts;
 use rocknet::gateway::php;
 use rocknet::log::init_errors;
-use rocknet::report::MAX_FOLDERS_TRIED;
+use rocknet::report::MAX_FOLDERS_CHECKED;
 use rocknet::server::{Server, StartError};
 use rocknet_config::model::LogTarget;
 use rocknet_config::{Code, Config, Report};
@@ -23,36 +23,38 @@ use rocknet_io::terminal::{StandardStream, is_terminal, shows_colour};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-use super::launch::{LaunchOptions, Origin};
+use super::launch::{ConfigSource, LaunchOptions};
 use super::main_loop::{Event, MAX_EVENTS, MainLoop, catch_signals, read_commands};
-use super::reload::{self, InForce};
+use super::reload::{self, StartSettings};
 use super::search::resolved;
 use super::{Failure, banner, print, print_report, print_warning, trust};
 
-/// The reason why the server did not start.
+/// Error of the start.
 pub enum NotStarted {
     Start(StartError),
     Io(io::Error),
 }
 
-pub struct Running {
+/// A started server with its main loop.
+pub struct RunningServer {
     runtime: Runtime,
     events: Receiver<Event>,
     sender: Sender<Event>,
     server: Server,
     options: LaunchOptions,
-    in_force: InForce,
+    start_settings: StartSettings,
     has_console: bool,
 }
 
+/// Starts a server and serves until it is stopped.
 pub fn run(config: Config, options: LaunchOptions) -> Result<(), Failure> {
     start(config, options)?.serve()
 }
 
-/// Everything up to the moment from which requests are answered.
-pub fn start(config: Config, options: LaunchOptions) -> Result<Running, NotStarted> {
-    // Signals are caught before there is anything that one of them could break. Neither this runtime nor its signals
-    // start a thread, so rights can still be given up.
+/// Starts a server. Requests are served from the moment when this returns.
+pub fn start(config: Config, options: LaunchOptions) -> Result<RunningServer, NotStarted> {
+    // Signals are caught before there is any state that one could leave inconsistent. Neither this runtime nor its
+    // signal handling starts a thread, so privileges can still be dropped.
     let runtime = Builder::new_current_thread()
         .enable_io()
         .build()
@@ -60,14 +62,14 @@ pub fn start(config: Config, options: LaunchOptions) -> Result<Running, NotStart
     let (sender, events) = channel(MAX_EVENTS);
     catch_signals(&runtime, &sender).map_err(NotStarted::Io)?;
 
-    let in_force = InForce::new(&config);
-    // `rocknet serve` shows a folder of whoever types it, which another account may not be able to read.
-    let user = match options.origin {
-        Origin::File(_) => accounts::server_account(&config),
-        Origin::Folder | Origin::Nothing => config.server.user.clone(),
+    let start_settings = StartSettings::new(&config);
+    // `rocknet serve` serves a folder of the current user, which another account may not be able to read.
+    let user = match options.source {
+        ConfigSource::File(_) => accounts::server_account(&config),
+        ConfigSource::ServedFolder | ConfigSource::DefaultPage => config.server.user.clone(),
     };
     let scripts = accounts::AccountPlan::from_config(&config);
-    let state = State {
+    let state = StateFolder {
         folder: state_folder(&config),
         is_needed: config.sites.iter().any(|site| site.tls.is_some()) || php::is_wanted(&config),
     };
@@ -76,18 +78,18 @@ pub fn start(config: Config, options: LaunchOptions) -> Result<Running, NotStart
     let _ = init_errors(&server.snapshot().config.log, server.logger());
     tracing::debug!("{}", server.backend());
     let has_console = options.console || is_terminal(StandardStream::Input);
-    Ok(Running {
+    Ok(RunningServer {
         runtime,
         events,
         sender,
         server,
         options,
-        in_force,
+        start_settings,
         has_console,
     })
 }
 
-impl Running {
+impl RunningServer {
     /// Serves until a signal or command stops the server.
     pub fn serve(self) -> Result<(), Failure> {
         let sites = self.server.sites();
@@ -98,27 +100,27 @@ impl Running {
         if self.has_console
             && let Err(error) = read_commands(self.sender.clone())
         {
-            print_warning(format_args!("commands cannot be typed: {error}"));
+            print_warning(format_args!("terminal commands are not available: {error}"));
         }
-        let Running {
+        let RunningServer {
             runtime,
             events,
             sender,
             server,
             options,
-            in_force,
+            start_settings,
             has_console,
         } = self;
         let main_loop = MainLoop {
             sender,
-            origin: options.origin,
-            in_force,
+            source: options.source,
+            start_settings,
             has_console,
         };
         let registries = Arc::clone(server.registries());
         let served = runtime.block_on(main_loop.run(server, events));
-        // After a stop at once as well: what programs have started does not end with this process.
-        registries.programs.stop(Instant::now() + PROGRAMS_GRACE);
+        // Also after an immediate stop, because children of CGI programs do not end with this process.
+        registries.programs.stop(Instant::now() + CGI_STOP_TIMEOUT);
         served
     }
 
@@ -131,13 +133,13 @@ impl Running {
                 &machine::addresses(),
             ));
         }
-        let file = match &self.options.origin {
-            Origin::File(file) => Some(file.as_path()),
-            Origin::Folder | Origin::Nothing => None,
+        let file = match &self.options.source {
+            ConfigSource::File(file) => Some(file.as_path()),
+            ConfigSource::ServedFolder | ConfigSource::DefaultPage => None,
         };
         notes.extend(trust::hint(&self.server.snapshot().config, file));
-        print(banner::places(sites, &notes, shows_colour(StandardStream::Output)));
-        // Where the error log is not this terminal, it must not be left without them.
+        print(banner::start_block(sites, &notes, shows_colour(StandardStream::Output)));
+        // If the error log is not this terminal, it receives the warnings too.
         let to_log = self.server.snapshot().config.log.errors != LogTarget::Stderr;
         for warning in self.warnings() {
             if to_log {
@@ -154,17 +156,17 @@ impl Running {
                 omitted: 0,
             });
         }
-        let has_file = matches!(self.options.origin, Origin::File(_));
-        print(banner::way_out(self.has_console, has_file));
+        let has_file = matches!(self.options.source, ConfigSource::File(_));
+        print(banner::stop_hint(self.has_console, has_file));
     }
 
-    /// Returns what only the start can find out.
+    /// Returns the warnings that only the start can determine.
     fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         let snapshot = self.server.snapshot();
-        let from_file = matches!(self.options.origin, Origin::File(_));
+        let from_file = matches!(self.options.source, ConfigSource::File(_));
         match (&snapshot.config.server.user, privileges::is_root()) {
-            (Some(user), _) if self.in_force.user_ignored => {
+            (Some(user), _) if self.start_settings.user_ignored => {
                 warnings.push(format!("`user` is ignored: only root can become {user}"));
             }
             (None, true) if from_file => warnings.push(
@@ -172,16 +174,16 @@ impl Running {
                  (or name one as `user` below [server])"
                     .to_owned(),
             ),
-            (None, true) => warnings.push("running as root: a plain user will do for this".to_owned()),
+            (None, true) => warnings.push("running as root, which is not needed here: start it as an ordinary user".to_owned()),
             _ => {}
         }
-        if self.in_force.script_user_ignored {
-            warnings.push("`script_user` is ignored: only root can run scripts as somebody else".to_owned());
+        if self.start_settings.script_user_ignored {
+            warnings.push("`script_user` is ignored: only root can run scripts as another user".to_owned());
         }
         warnings.extend(accounts::warning(accounts::runs_scripts(&snapshot.config)));
         warnings.extend(php::missing(&snapshot.config));
         warnings.extend(snapshot.spool_trouble());
-        let told_by_check = |error: &io::Error| {
+        let is_known_finding = |error: &io::Error| {
             error.kind() == io::ErrorKind::NotFound
                 && self
                     .options
@@ -189,8 +191,8 @@ impl Running {
                     .iter()
                     .any(|finding| finding.code == Code::Missing)
         };
-        for (site, folder, error) in snapshot.missing_folders(MAX_FOLDERS_TRIED) {
-            if !told_by_check(&error) {
+        for (site, folder, error) in snapshot.missing_folders(MAX_FOLDERS_CHECKED) {
+            if !is_known_finding(&error) {
                 warnings.push(format!(
                     "site {site}: its folder {} cannot be opened: {error}",
                     resolved(folder).display()
@@ -201,25 +203,25 @@ impl Running {
     }
 }
 
-/// The state folder, which belongs to the account that the server becomes.
-struct State {
+/// The state folder, which is handed to the account that the server becomes.
+struct StateFolder {
     folder: PathBuf,
-    /// The configuration keeps certificates or PHP there. Without it a reload may, later.
+    /// True if the configuration stores certificates or PHP files there. If false, a reload may need it later.
     is_needed: bool,
 }
 
-fn become_user(user: Option<&str>, state: &State, scripts: &accounts::AccountPlan) -> Result<(), String> {
+fn become_user(user: Option<&str>, state: &StateFolder, scripts: &accounts::AccountPlan) -> Result<(), String> {
     let Some(user) = user.filter(|_| privileges::is_root()) else {
         return Ok(());
     };
     let user = User::find(user).map_err(|error| error.to_string())?;
-    let handed = FileStorage::new(&state.folder).chown(user.uid, user.gid);
-    if let Err(error) = handed
+    let changed_owner = FileStorage::new(&state.folder).chown(user.uid, user.gid);
+    if let Err(error) = changed_owner
         && state.is_needed
     {
         return Err(format!("the state folder {}: {error}", state.folder.display()));
     }
-    // Also a helper that waits for scripts needs root's rights to begin with.
+    // The helper that starts scripts needs root privileges from the beginning.
     accounts::prepare(scripts, &user).map_err(|error| format!("scripts cannot run: {error}"))?;
     privileges::drop_to(&user).map_err(|error| error.to_string())
 }
@@ -241,7 +243,7 @@ fn open_browser(sites: &[SiteSummary]) {
         .stderr(Stdio::null())
         .spawn()
     {
-        // Waited for, so that it leaves no zombie behind.
+        // The process is awaited, so that it does not become a zombie.
         Ok(mut child) => drop(thread::Builder::new().spawn(move || child.wait())),
         Err(error) => print_warning(format_args!("the browser cannot be opened: {program}: {error}")),
     }
@@ -256,5 +258,5 @@ impl From<NotStarted> for Failure {
     }
 }
 
-/// For the processes of CGI programs to end once they are killed.
-const PROGRAMS_GRACE: Duration = Duration::from_secs(5);
+/// Time for the processes of CGI programs to end after they have been killed.
+const CGI_STOP_TIMEOUT: Duration = Duration::from_secs(5);

@@ -1,4 +1,4 @@
-//! Which configuration file is meant when none is named.
+//! Search for the configuration file when the command line names none.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -6,7 +6,7 @@ use rocknet_config::{Code, Finding, Report, Severity};
 
 use super::Failure;
 
-/// The configuration that a command works with: FILE and `-c FILE` mean the same.
+/// The configuration file of a command. FILE and `-c FILE` are equivalent.
 #[derive(Debug, clap::Args)]
 pub struct ConfigFile {
     /// The configuration; by default the one that `rocknet run` would serve
@@ -18,19 +18,19 @@ pub struct ConfigFile {
 }
 
 impl ConfigFile {
-    /// The file, if one is named.
+    /// Returns the named file, if there is one.
     pub fn named(&self) -> Option<&Path> {
         self.file.as_deref().or(self.config.as_deref())
     }
 
-    /// The file that is named, or the first there is.
+    /// Returns the named file, or the first that exists.
     pub fn named_or_found(&self) -> Result<PathBuf, Failure> {
         named_or_found(self.named())
     }
 }
 
-/// The name of a file as messages show it: absolute, in a folder without `..` and links. A link that is the file itself
-/// keeps its name, because it may lead elsewhere when the file is read again.
+/// Returns the path of a file for messages: absolute, in a folder without `..` and links. If the file itself is a link
+/// it keeps its name, because the target may be another when the file is read again.
 pub fn absolute(file: &Path) -> PathBuf {
     let whole = std::path::absolute(file).unwrap_or_else(|_| file.to_path_buf());
     match (whole.parent(), whole.file_name()) {
@@ -39,7 +39,7 @@ pub fn absolute(file: &Path) -> PathBuf {
     }
 }
 
-/// A folder as messages show it: absolute, and without `..` where it is there. Links keep their names otherwise.
+/// Returns the path of a folder for messages: absolute, and without `..` if the folder exists. Links keep their names.
 pub fn resolved(folder: &Path) -> PathBuf {
     let whole = std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf());
     if whole.components().any(|part| part == Component::ParentDir) {
@@ -49,28 +49,28 @@ pub fn resolved(folder: &Path) -> PathBuf {
     whole.components().collect()
 }
 
-/// Where a configuration is looked for, in this order: beside the person who types, then where packages put it.
-pub const PLACES: [&str; 2] = ["rocknet.toml", "/etc/rocknet/rocknet.toml"];
+/// Paths of the configuration in search order: the current folder, then the location that packages use.
+pub const CONFIG_PATHS: [&str; 2] = ["rocknet.toml", "/etc/rocknet/rocknet.toml"];
 
-/// The first file there is. One that cannot be read counts: it is better told than passed over.
+/// Returns the first path that exists. An unreadable file counts, so that its error is reported instead of ignored.
 pub fn find() -> Option<PathBuf> {
-    PLACES
+    CONFIG_PATHS
         .into_iter()
         .map(Path::new)
         .find(|path| path.symlink_metadata().is_ok())
         .map(Path::to_path_buf)
 }
 
-/// The file that was named, or the first there is.
+/// Returns the named file, or the first that exists.
 pub fn named_or_found(named: Option<&Path>) -> Result<PathBuf, Failure> {
     named
         .map(Path::to_path_buf)
         .or_else(find)
-        .ok_or_else(|| Failure::Configuration(nothing_found()))
+        .ok_or_else(|| Failure::Configuration(not_found()))
 }
 
-fn nothing_found() -> Report {
-    let [here, system] = PLACES;
+fn not_found() -> Report {
+    let [here, system] = CONFIG_PATHS;
     let finding = Finding {
         severity: Severity::Error,
         code: Code::Unreadable,

@@ -10,7 +10,7 @@ use rocknet_io::port_owner;
 use rocknet_io::socket::{self, BindErrorKind};
 
 use super::Failure;
-use super::launch::{Console, LaunchOptions, Origin};
+use super::launch::{ConfigSource, ConsoleOption, LaunchOptions};
 use super::running::{self, NotStarted};
 
 /// Serve a folder, without a configuration
@@ -29,41 +29,42 @@ pub struct Options {
     #[arg(short, long)]
     pub open: bool,
     #[command(flatten)]
-    pub console: Console,
+    pub console: ConsoleOption,
 }
 
 pub fn run(options: &Options) -> Result<(), Failure> {
     let directory = folder(&options.directory)?;
-    let plan = |listen: Listen, notes| {
+    let launch = |listen: Listen, notes| {
         let launch = LaunchOptions {
             warnings: Vec::new(),
-            origin: Origin::Folder,
+            source: ConfigSource::ServedFolder,
             notes,
             console: options.console.console,
             open: options.open,
             shows_addresses: true,
         };
         let mut config = Config::for_directory(&directory, listen);
-        if holds_php(&directory) {
+        if contains_php(&directory) {
             run_php(&mut config);
         }
         (config, launch)
     };
     match &options.listen {
         Some(listen) => {
-            let (config, plan) = plan(listen.clone(), Vec::new());
-            running::run(config, plan)
+            let (config, launch) = launch(listen.clone(), Vec::new());
+            running::run(config, launch)
         }
-        None => on_next_free(|_, listen, notes| plan(listen, notes)),
+        None => on_next_free(|_, listen, notes| launch(listen, notes)),
     }
 }
 
-/// Runs what `plan` makes of the first free port from [`FIRST_PORT`] on, and of a word on why it is not that one.
-pub fn on_next_free(plan: impl Fn(u16, Listen, Vec<String>) -> (Config, LaunchOptions)) -> Result<(), Failure> {
-    let ip = Some(THIS_MACHINE);
+/// Starts the server that `launch` configures for the first free port from [`FIRST_PORT`] on. `launch` also receives a
+/// note if that is another port.
+pub fn on_next_free(launch: impl Fn(u16, Listen, Vec<String>) -> (Config, LaunchOptions)) -> Result<(), Failure> {
+    let ip = Some(LOOPBACK);
     let mut races = 0;
     loop {
-        let free = socket::bind_next_free(ip, FIRST_PORT, PORTS_TRIED, socket::ListenOptions::default());
+        let free = socket::bind_next_free(ip, FIRST_PORT, MAX_PORTS_TRIED, socket::ListenOptions::default());
         let port = match free {
             Ok(listener) => listener.local_port().unwrap_or(FIRST_PORT),
             Err(error) => return Err(Failure::Failed(format!("cannot start: {error}"))),
@@ -76,10 +77,10 @@ pub fn on_next_free(plan: impl Fn(u16, Listen, Vec<String>) -> (Config, LaunchOp
                 "Port {FIRST_PORT} is held by {holder}, so this is port {port}."
             ));
         }
-        let (config, plan) = plan(port, Listen::Tcp { address: ip, port }, notes);
-        match running::start(config, plan) {
+        let (config, launch) = launch(port, Listen::Tcp { address: ip, port }, notes);
+        match running::start(config, launch) {
             Ok(running) => return running.serve(),
-            // Somebody else took it between our two looks.
+            // Another process took the port between the search and the start.
             Err(NotStarted::Start(StartError::Bind(error)))
                 if matches!(error.kind, BindErrorKind::InUse(_)) && races < MAX_RACES =>
             {
@@ -90,7 +91,7 @@ pub fn on_next_free(plan: impl Fn(u16, Listen, Vec<String>) -> (Config, LaunchOp
     }
 }
 
-/// Made whole, so that what is shown is what is served, whatever `..` and links were on the way.
+/// Returns the canonical path, so that the displayed folder is the served one even if the argument has `..` or links.
 fn folder(path: &Path) -> Result<PathBuf, Failure> {
     let cannot = |why: &dyn std::fmt::Display| Failure::Failed(format!("cannot serve {}: {why}", path.display()));
     let whole = path.canonicalize().map_err(|error| cannot(&error))?;
@@ -101,10 +102,10 @@ fn folder(path: &Path) -> Result<PathBuf, Failure> {
     }
 }
 
-/// Whether its files are scripts: one that is meant for PHP has some at its top.
-fn holds_php(directory: &Path) -> bool {
+/// Returns true if the folder has PHP scripts at its top level.
+fn contains_php(directory: &Path) -> bool {
     let entries = directory.read_dir().into_iter().flatten().flatten();
-    entries.take(MAX_LOOKED_AT).any(|entry| {
+    entries.take(MAX_ENTRIES_CHECKED).any(|entry| {
         Path::new(&entry.file_name())
             .extension()
             .is_some_and(|ending| ending == "php")
@@ -121,10 +122,11 @@ fn run_php(config: &mut Config) {
     }
 }
 
-/// Names of a folder that are looked at for scripts: nobody keeps more files beside them.
-const MAX_LOOKED_AT: usize = 10_000;
+/// Maximum number of directory entries that are checked for scripts.
+const MAX_ENTRIES_CHECKED: usize = 10_000;
 
-/// A port alone is this machine's own: showing work in progress to the network is for those who say so.
+/// Parses a listening address. A port alone means the loopback address, because work in progress must not be visible in
+/// the network unless the user requests it.
 fn listen(written: &str) -> Result<Listen, String> {
     let port = |text: &str| {
         text.bytes()
@@ -142,7 +144,7 @@ fn listen(written: &str) -> Result<Listen, String> {
     }
     if let Some(port) = port(written) {
         return Ok(Listen::Tcp {
-            address: Some(THIS_MACHINE),
+            address: Some(LOOPBACK),
             port,
         });
     }
@@ -159,15 +161,15 @@ fn listen(written: &str) -> Result<Listen, String> {
     })
 }
 
-const THIS_MACHINE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-/// Where development servers are looked for; a plain user may open it.
+/// First port that is tried. Unprivileged users may bind it.
 const FIRST_PORT: u16 = 8080;
 
-/// Ports that are tried: whoever has a hundred servers running means to choose the port.
-const PORTS_TRIED: u16 = 100;
+/// Maximum number of ports tried. A user with a hundred servers will choose the port.
+const MAX_PORTS_TRIED: u16 = 100;
 
-/// Times that somebody else may be quicker, before we believe that something is wrong.
+/// Maximum number of lost races for a port before the start fails.
 const MAX_RACES: usize = 8;
 
 #[cfg(test)]
@@ -175,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_to_listen_are_understood() {
+    fn listen_addresses_are_parsed() {
         fn check(written: &str, expected: Option<&Listen>) {
             assert_eq!(listen(written).ok().as_ref(), expected, "{written:?}");
         }

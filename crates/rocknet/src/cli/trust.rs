@@ -1,5 +1,5 @@
-//! `rocknet trust` and `rocknet untrust`: puts the local CA into the stores of the system and the browsers, or takes it
-//! out, then looks in each whether it is trusted.
+//! `rocknet trust` and `rocknet untrust`: install the local CA in the trust stores of the system and the browsers, or
+//! remove it, then check each store.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -13,38 +13,38 @@ use rocknet_config::model::{CertificateSource, HostPattern, Mode, Site};
 use rocknet_config::{Config, Loaded, is_local_name};
 use serde_json::json;
 
-use super::{Exit, Failure, print, search};
+use super::{ExitStatus, Failure, print, search};
 
 /// Let this system and its browsers trust the local CA
 ///
-/// Sites with `tls = "local"` get their certificates from a CA of this machine. Until it is trusted, browsers warn. It can
-/// vouch for private names alone: localhost, *.test, *.internal, *.local, private addresses.
+/// Sites with `tls = "local"` get their certificates from a CA of this machine. Until it is trusted, browsers warn. It
+/// can vouch for private names alone: localhost, *.test, *.internal, *.local, private addresses.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     #[command(flatten)]
-    pub which: Which,
-    /// Change nothing, and say for each store whether it trusts
+    pub stores: StoreOptions,
+    /// Change nothing, and show for each store whether it trusts the CA
     #[arg(long)]
     pub look: bool,
-    /// Trust the CA for any name too, which signs for public names on this machine. Whoever takes its key can pose as any
-    /// site
+    /// Also trust the CA for any name, which signs for public names on this machine. An attacker with its key can
+    /// impersonate any site
     #[arg(long)]
     pub dangerous_any_name: bool,
 }
 
-/// Take the local CA out of every store that trusts it
+/// Remove the local CA from every store that trusts it
 #[derive(Debug, clap::Args)]
 pub struct UntrustOptions {
     #[command(flatten)]
-    pub which: Which,
+    pub stores: StoreOptions,
 }
 
 #[derive(Debug, clap::Args)]
-pub struct Which {
+pub struct StoreOptions {
     /// The configuration whose state folder holds the CA; by default the one that `rocknet run` would serve
     #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub config: Option<PathBuf>,
-    /// Leave the store of the system alone: those of browsers need no special rights
+    /// Skip the store of the system: those of browsers need no special rights
     #[arg(long)]
     pub browsers: bool,
     /// Print what was found as JSON, for programs
@@ -52,54 +52,58 @@ pub struct Which {
     pub json: bool,
 }
 
-/// What is to be done to each store.
+/// Action on each store.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Deed {
+enum TrustAction {
     Install,
     Remove,
-    Look,
+    Inspect,
 }
 
-/// A store after the deed.
-struct Row {
+/// State of a store after the action.
+struct StoreResult {
     reader: &'static str,
     path: PathBuf,
     root: String,
     found: TrustState,
-    /// Why the deed was not done.
+    /// Error of the action.
     trouble: Option<String>,
 }
 
 pub fn run(options: &Options) -> Result<(), Failure> {
-    let deed = if options.look { Deed::Look } else { Deed::Install };
+    let action = if options.look {
+        TrustAction::Inspect
+    } else {
+        TrustAction::Install
+    };
     let wide = options.dangerous_any_name.then_some(CaKind::AnyName);
     let kinds: Vec<_> = [Some(CaKind::Private), wide].into_iter().flatten().collect();
-    let state = state_folder(options.which.config.as_deref())?;
-    let roots = roots(&state, &kinds, deed == Deed::Install)?;
-    let rows = go(&roots, deed, options.which.browsers);
-    tell(&rows, &roots, options.which.json);
+    let state = state_folder(options.stores.config.as_deref())?;
+    let roots = roots(&state, &kinds, action == TrustAction::Install)?;
+    let rows = apply_to_stores(&roots, action, options.stores.browsers);
+    print_results(&rows, &roots, options.stores.json);
     let good = !rows.is_empty() && rows.iter().all(|row| row.found == TrustState::Trusted);
     if good {
         Ok(())
     } else {
-        Err(Failure::Reported(Exit::Failed))
+        Err(Failure::Reported(ExitStatus::Failed))
     }
 }
 
 pub fn run_untrust(options: &UntrustOptions) -> Result<(), Failure> {
-    let state = state_folder(options.which.config.as_deref())?;
+    let state = state_folder(options.stores.config.as_deref())?;
     let roots = roots(&state, &CaKind::ALL, false)?;
-    let rows = go(&roots, Deed::Remove, options.which.browsers);
-    tell(&rows, &roots, options.which.json);
+    let rows = apply_to_stores(&roots, TrustAction::Remove, options.stores.browsers);
+    print_results(&rows, &roots, options.stores.json);
     let good = rows.iter().all(|row| row.found == TrustState::NotTrusted);
     if good {
         Ok(())
     } else {
-        Err(Failure::Reported(Exit::Failed))
+        Err(Failure::Reported(ExitStatus::Failed))
     }
 }
 
-/// The state folder of the configuration that is named or found, else that of this user.
+/// Returns the state folder of the named or found configuration, or else that of the current user.
 pub fn state_folder(config: Option<&Path>) -> Result<PathBuf, Failure> {
     match config.map(Path::to_path_buf).or_else(search::find) {
         Some(file) => {
@@ -110,7 +114,7 @@ pub fn state_folder(config: Option<&Path>) -> Result<PathBuf, Failure> {
     }
 }
 
-/// The CAs of a state folder. Trusting makes the one that is missing; looking and removing leave the folder as it is.
+/// Returns the CAs of a state folder. With `make` a missing one is created; otherwise the folder stays unchanged.
 fn roots(state: &Path, kinds: &[CaKind], make: bool) -> Result<Vec<RootCertificate>, Failure> {
     let folder = FileStorage::new(state);
     let mut roots = Vec::new();
@@ -131,7 +135,7 @@ fn roots(state: &Path, kinds: &[CaKind], make: bool) -> Result<Vec<RootCertifica
     Ok(roots)
 }
 
-fn go(roots: &[RootCertificate], deed: Deed, browsers: bool) -> Vec<Row> {
+fn apply_to_stores(roots: &[RootCertificate], action: TrustAction, browsers: bool) -> Vec<StoreResult> {
     let tools = Tools::of_process();
     // A user without a home has no browsers.
     let home = Home::of_user(&tools);
@@ -141,29 +145,33 @@ fn go(roots: &[RootCertificate], deed: Deed, browsers: bool) -> Vec<Row> {
     }
     let mut rows = Vec::new();
     for root in roots {
-        rows.extend(stores.iter().map(|store| apply(&**store, root, deed)));
+        rows.extend(stores.iter().map(|store| apply(&**store, root, action)));
     }
     rows
 }
 
-fn apply(store: &dyn TrustStore, root: &RootCertificate, deed: Deed) -> Row {
+fn apply(store: &dyn TrustStore, root: &RootCertificate, action: TrustAction) -> StoreResult {
     let before = store.state(root);
-    let done = match (deed, &before) {
-        (Deed::Install, TrustState::Trusted) | (Deed::Look, _) => Ok(()),
-        (Deed::Install, _) => store.install(root),
-        (Deed::Remove, _) => store.remove(root),
+    let done = match (action, &before) {
+        (TrustAction::Install, TrustState::Trusted) | (TrustAction::Inspect, _) => Ok(()),
+        (TrustAction::Install, _) => store.install(root),
+        (TrustAction::Remove, _) => store.remove(root),
     };
-    Row {
+    StoreResult {
         reader: store.reader(),
         path: store.path().to_owned(),
         root: root.name.clone(),
-        found: if deed == Deed::Look { before } else { store.state(root) },
+        found: if action == TrustAction::Inspect {
+            before
+        } else {
+            store.state(root)
+        },
         trouble: done.err().map(|trouble| trouble.to_string()),
     }
 }
 
-/// A hint for start-up where browsers will warn: a site has a certificate of the local CA, and this system does not trust
-/// it. `file` is the configuration, if there is one.
+/// Returns a hint for the start-up block if browsers will warn: a site has a certificate of the local CA, and this
+/// system does not trust that CA. `file` is the configuration, if there is one.
 pub fn hint(config: &Config, file: Option<&Path>) -> Option<String> {
     let is_signed_here = |site: &&Site| match site.tls.as_ref().map(|tls| &tls.source) {
         Some(CertificateSource::Local) => true,
@@ -185,8 +193,8 @@ pub fn hint(config: &Config, file: Option<&Path>) -> Option<String> {
     })
 }
 
-/// Whether the store of this system trusts the local CA: not, where it has none that is known; `None` if there is no CA yet
-/// or the store cannot be read. Reads two files and runs no program, so that start-up may ask.
+/// Returns true if the system's store trusts the local CA, and false if the system has no known store. `None` if there
+/// is no CA yet or the store cannot be read. It reads two files and runs no program, so the start may call it.
 fn is_trusted_by_system(state: &Path) -> Option<bool> {
     let root = roots(state, &[CaKind::Private], false).ok()?.pop()?;
     match system_store(&Tools::of_process()).map(|store| store.state(&root)) {
@@ -196,13 +204,13 @@ fn is_trusted_by_system(state: &Path) -> Option<bool> {
     }
 }
 
-/// Whether each store of this person trusts the local CA, without changing anything: for `rocknet doctor`.
-pub fn look(state: &Path) -> Result<Option<Vec<(String, TrustState)>>, Failure> {
+/// Returns the state of each store of the current user, without changing anything: for `rocknet doctor`.
+pub fn inspect(state: &Path) -> Result<Option<Vec<(String, TrustState)>>, Failure> {
     let roots = roots(state, &[CaKind::Private], false)?;
     if roots.is_empty() {
         return Ok(None);
     }
-    let rows = go(&roots, Deed::Look, false);
+    let rows = apply_to_stores(&roots, TrustAction::Inspect, false);
     Ok(Some(
         rows.into_iter()
             .map(|row| (format!("{} ({})", row.reader, row.path.display()), row.found))
@@ -210,14 +218,14 @@ pub fn look(state: &Path) -> Result<Option<Vec<(String, TrustState)>>, Failure> 
     ))
 }
 
-fn tell(rows: &[Row], roots: &[RootCertificate], json: bool) {
+fn print_results(rows: &[StoreResult], roots: &[RootCertificate], json: bool) {
     if json {
         let state = |found: &TrustState| match found {
             TrustState::Trusted => "trusted",
             TrustState::NotTrusted => "not trusted",
             TrustState::Unknown(_) => "unknown",
         };
-        let row = |row: &Row| {
+        let row = |row: &StoreResult| {
             let why = match &row.found {
                 TrustState::Unknown(why) => Some(why),
                 _ => None,
@@ -237,10 +245,10 @@ fn tell(rows: &[Row], roots: &[RootCertificate], json: bool) {
     print(text(rows, roots));
 }
 
-fn text(rows: &[Row], roots: &[RootCertificate]) -> String {
+fn text(rows: &[StoreResult], roots: &[RootCertificate]) -> String {
     let mut out = String::new();
     if roots.is_empty() {
-        out.push_str("There is no local CA yet: `rocknet trust` makes it.\n");
+        out.push_str("There is no local CA yet: `rocknet trust` creates it.\n");
     }
     for root in roots {
         let _ = writeln!(out, "{}, {}", root.name, root.file.display());
@@ -248,7 +256,7 @@ fn text(rows: &[Row], roots: &[RootCertificate]) -> String {
             let verdict = match &row.found {
                 TrustState::Trusted => "trusted".to_owned(),
                 TrustState::NotTrusted => "not trusted".to_owned(),
-                TrustState::Unknown(why) => format!("not known: {why}"),
+                TrustState::Unknown(why) => format!("unknown: {why}"),
             };
             let _ = writeln!(out, "  {:9} {verdict}  ({})", row.reader, row.path.display());
             if let Some(trouble) = row.trouble.as_ref().filter(|trouble| !verdict.contains(*trouble)) {
@@ -257,7 +265,7 @@ fn text(rows: &[Row], roots: &[RootCertificate]) -> String {
         }
     }
     if rows.is_empty() && !roots.is_empty() {
-        out.push_str("  no store was found on this machine: give the file above to your browser yourself\n");
+        out.push_str("  no trust store was found on this machine: import the file above into your browser\n");
     }
     out
 }
@@ -267,7 +275,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_told_names_each_store_and_its_trouble() {
+    fn results_name_each_store_and_its_error() {
         let der = rcgen::generate_simple_self_signed(["x".to_owned()])
             .unwrap()
             .cert
@@ -278,7 +286,7 @@ mod tests {
             der,
             name: "CA 1".to_owned(),
         };
-        let row = |found, trouble: Option<&str>| Row {
+        let row = |found, trouble: Option<&str>| StoreResult {
             reader: "system",
             path: "/b".into(),
             root: "CA 1".to_owned(),
@@ -295,11 +303,11 @@ mod tests {
             (
                 TrustState::Unknown("locked".to_owned()),
                 Some("locked"),
-                "  system    not known: locked  (/b)\n",
+                "  system    unknown: locked  (/b)\n",
             ),
         ] {
-            let told = text(&[row(found, trouble)], std::slice::from_ref(&root));
-            assert_eq!(told, format!("CA 1, /s/local/ca.pem\n{expected}"));
+            let shown = text(&[row(found, trouble)], std::slice::from_ref(&root));
+            assert_eq!(shown, format!("CA 1, /s/local/ca.pem\n{expected}"));
         }
         assert!(text(&[], &[]).contains("rocknet trust"));
     }

@@ -5,9 +5,9 @@
 //! accepts no coding, because a shared cache has to keep both forms apart.
 //!
 //! A strong `ETag` becomes weak: the coded bytes differ from those that the handler tagged. The handler then receives
-//! `If-None-Match: W/"x"`, which is compared weakly (RFC 9110 §13.1.2), so its 304 is as it was. `If-Match` and `If-Range`
-//! compare strongly and do not match a weak tag. A suffix, as static files have it, would have to be taken out of every
-//! request again before it reaches the handler.
+//! `If-None-Match: W/"x"`, which is compared weakly (RFC 9110 §13.1.2), so its 304 is as it was. `If-Match` and
+//! `If-Range` compare strongly and do not match a weak tag. A suffix, as static files have it, would have to be taken
+//! out of every request again before it reaches the handler.
 
 mod fields;
 mod stream;
@@ -35,11 +35,11 @@ use crate::files::entry::ENCODED;
 use crate::response::{Body, Response, Stream};
 
 pub use stream::Encoders;
-use stream::{CodedStream, ON_LOOP, Unsent, Whole};
+use stream::{CodedStream, MAX_INLINE, SinglePiece, UnsentBody};
 
-/// Content in memory that one job encodes whole, so that its length is known before the head is sent. Longer content is
-/// sent while it is encoded: a job would take more than 20 ms, and a client would wait for its end.
-const WHOLE: usize = 1024 * 1024;
+/// Maximum bytes of a body in memory that one job encodes completely, so that its length is known before the head is
+/// sent. A longer body is sent while it is encoded, because the job would take more than 20 ms while the client waits.
+const MAX_WHOLE: usize = 1024 * 1024;
 
 /// Codes responses. All clones share the memory of the codings under way.
 pub struct Encode {
@@ -47,7 +47,7 @@ pub struct Encode {
 }
 
 impl Encode {
-    /// `files`: the files of the server that are encoded while they are sent.
+    /// Makes the filter. `files` are the files of the server that are encoded while they are sent.
     pub fn new(files: Streams) -> Encode {
         let mut encoders = Encoders::default();
         encoders.files = files;
@@ -77,7 +77,7 @@ impl Filter for Encode {
     }
 }
 
-/// All values of a list field as one; a copy only if it was sent more than once.
+/// Joins all values of a list field; copies only if the field was sent more than once.
 fn joined<'a>(fields: &Fields<'a>, name: Known) -> Option<Cow<'a, [u8]>> {
     if fields.is_repeated(name) {
         return Some(Cow::Owned(fields.all(name).collect::<Vec<_>>().join(&b", "[..])));
@@ -99,20 +99,20 @@ pub struct Conditions<'a> {
     pub priority: Priority,
 }
 
-/// A response whose content is being encoded in the pool.
-pub struct Pending {
+/// A response whose body is being encoded in the pool.
+pub struct PendingEncoding {
     coding: Coding,
     job: Job<Option<Vec<u8>>>,
 }
 
-/// Codes the response where that is due. The result is `None` if the response is ready to be sent; otherwise
+/// Codes the response if it qualifies. The result is `None` if the response is ready to be sent; otherwise
 /// [`Later::complete`] finishes it.
 pub fn apply(
     conditions: &Conditions<'_>,
     pool: &Pool,
     encoders: &Encoders,
     response: &mut Response,
-) -> Option<Pending> {
+) -> Option<PendingEncoding> {
     if !conditions.compress {
         return None;
     }
@@ -129,22 +129,22 @@ pub fn apply(
         return None;
     }
     if conditions.is_head {
-        // The same fields as for GET; the length of the coded content is not worth encoding it (RFC 9110 §9.3.2).
-        response.body = Body::Stream(Box::new(Unsent));
+        // The same fields as for GET. The length of the coded body is not worth encoding it (RFC 9110 §9.3.2).
+        response.body = Body::Stream(Box::new(UnsentBody));
         fields::mark(&mut response.fields, coding);
         return None;
     }
     let coded = match std::mem::take(&mut response.body) {
-        Body::Bytes(bytes) if bytes.len() <= ON_LOOP => {
+        Body::Bytes(bytes) if bytes.len() <= MAX_INLINE => {
             coding::encode(coding, &bytes).map(Body::from).ok_or(bytes.into())
         }
-        Body::Bytes(bytes) if bytes.len() <= WHOLE => {
+        Body::Bytes(bytes) if bytes.len() <= MAX_WHOLE => {
             response.body = Body::Bytes(bytes.clone());
             let job = pool.spawn(conditions.priority, move || coding::encode(coding, &bytes));
-            return Some(Pending { coding, job });
+            return Some(PendingEncoding { coding, job });
         }
         Body::Bytes(bytes) => {
-            let source = Box::new(Whole::new(bytes.clone()));
+            let source = Box::new(SinglePiece::new(bytes.clone()));
             stream(conditions, pool, encoders, coding, source).map_err(|_| Body::Bytes(bytes))
         }
         Body::Stream(source) => stream(conditions, pool, encoders, coding, source).map_err(Body::Stream),
@@ -186,7 +186,7 @@ fn stream(
     Ok(Body::Stream(Box::new(stream)))
 }
 
-/// Returns whether the response is coded for a client that accepts a coding.
+/// Returns true if the response is coded for a client that accepts a coding.
 fn applies(response: &Response) -> bool {
     let has_content = match &response.body {
         Body::Bytes(_) | Body::Stream(_) => true,
@@ -208,15 +208,15 @@ fn applies(response: &Response) -> bool {
             .is_some_and(|value| is_compressible(value.as_bytes()))
 }
 
-impl DeferredFilter for Pending {
+impl DeferredFilter for PendingEncoding {
     fn complete<'a>(self: Box<Self>, response: &'a mut Response) -> Pin<Box<dyn Future<Output = ()> + 'a>> {
-        Box::pin(self.put(response))
+        Box::pin(self.finish(response))
     }
 }
 
-impl Pending {
-    /// Waits for the job and puts its result into the response. Without a result the content is sent as it is.
-    async fn put(self, response: &mut Response) {
+impl PendingEncoding {
+    /// Waits for the job and puts its result into the response. If the job failed, the body stays plain.
+    async fn finish(self, response: &mut Response) {
         match self.job.await {
             Ok(Some(encoded)) => {
                 response.body = Body::Bytes(Bytes::from(encoded));

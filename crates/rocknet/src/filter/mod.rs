@@ -6,7 +6,7 @@ use crate::files::encode::Streams;
 use crate::headers::Headers;
 use rocknet_handler::filter::{Filter, Filters};
 
-/// Makes the filters of a server. A new filter is one line here. `files`: those that are encoded while they are
+/// Makes the filters of a server. A new filter is one line here. `files` are the files that are encoded while they are
 /// sent.
 pub fn all(files: &Streams) -> Filters {
     let mut all: Vec<Box<dyn Filter>> = vec![Box::new(encode::Encode::new(files.clone())), Box::new(Headers)];

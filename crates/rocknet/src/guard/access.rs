@@ -14,7 +14,7 @@ use crate::exchange::Client;
 use crate::fixed;
 use crate::registries::Registries;
 
-/// Returns true if not every request may enter a route with these settings.
+/// Returns true if a route with these settings restricts access.
 pub(super) fn is_needed(settings: &Settings) -> bool {
     !settings.is_open()
 }
@@ -66,7 +66,8 @@ fn sender(client: Client) -> access::Client {
     }
 }
 
-/// Returns the value of the field. A request with several has none, because applications differ about which of them counts.
+/// Returns the value of the field. A request with several has none, because applications differ about which of them
+/// counts.
 fn authorization(fields: Fields<'_>) -> Option<&[u8]> {
     fields
         .get(Known::Authorization)

@@ -1,4 +1,4 @@
-//! The table of guards, which decide whether a request may enter a route. What a guard checks is in its own file.
+//! The table of guards, which decide whether a request may enter a route. Each guard has its own file.
 
 mod access;
 
@@ -10,17 +10,17 @@ use rocknet_handler::guard::Guard;
 
 use crate::registries::Registries;
 
-/// One row of the table.
-struct Row {
+/// One entry of the table.
+struct GuardEntry {
     /// Returns true if a route with these settings needs the guard.
     is_needed: fn(&Settings) -> bool,
-    make: fn(&Settings, &Registries) -> Made,
+    make: fn(&Settings, &Registries) -> GuardResult,
 }
 
-type Made = Result<Arc<dyn Guard>, Box<dyn Error>>;
+type GuardResult = Result<Arc<dyn Guard>, Box<dyn Error>>;
 
-/// All guards, in the order in which a request meets them. A new guard is one row here.
-const GUARDS: &[Row] = &[Row {
+/// All guards, in the order in which they check a request. A new guard is one entry here.
+const GUARDS: &[GuardEntry] = &[GuardEntry {
     is_needed: access::is_needed,
     make: access::make,
 }];
@@ -32,13 +32,13 @@ pub type Guards = Box<[Arc<dyn Guard>]>;
 ///
 /// # Errors
 ///
-/// The error tells the operator what in the settings cannot be used.
+/// The error names the setting that cannot be used.
 pub fn of_route(settings: &Settings, registries: &Registries) -> Result<Guards, Box<dyn Error>> {
-    let needed = GUARDS.iter().filter(|row| (row.is_needed)(settings));
-    needed.map(|row| (row.make)(settings, registries)).collect()
+    let needed = GUARDS.iter().filter(|entry| (entry.is_needed)(settings));
+    needed.map(|entry| (entry.make)(settings, registries)).collect()
 }
 
 /// Returns true if a route with these settings has no guard.
 pub fn is_open(settings: &Settings) -> bool {
-    !GUARDS.iter().any(|row| (row.is_needed)(settings))
+    !GUARDS.iter().any(|entry| (entry.is_needed)(settings))
 }

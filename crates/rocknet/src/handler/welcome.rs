@@ -1,4 +1,4 @@
-//! The handler of the page that a server without a configuration shows.
+//! The handler of the welcome page, which a server without a configuration shows.
 
 use std::future::ready;
 use std::path::Path;
@@ -12,13 +12,14 @@ use crate::handler::{ExchangeRef, Handler, HandlerFuture};
 use crate::pages;
 use crate::response::Response;
 
-/// Shows the welcome page at `/`.
+/// Serves the welcome page at `/`.
 pub struct Welcome {
-    /// The configuration file that the page names.
+    /// Path of the configuration file that the page names.
     config_file: Option<String>,
 }
 
 impl Welcome {
+    /// Makes the handler. The page names `config_file`.
     pub fn new(config_file: Option<&Path>) -> Welcome {
         Welcome {
             config_file: config_file.map(|path| path.display().to_string()),

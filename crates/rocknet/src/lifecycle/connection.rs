@@ -14,7 +14,7 @@ use super::deadlines::{Deadlines, FIN_ONLY, LEFT_TO_KERNEL, Wait};
 use super::peer::Peer;
 use crate::exchange::Client;
 use crate::handshake::Handshake;
-use crate::worker::{OpenConnection, Ticks, View, Worker};
+use crate::worker::{OpenConnection, Ticks, Worker, WorkerConfig};
 
 /// Most bytes that are read and discarded after the last response, so that closing does not reset what is still in flight.
 const LINGER_BOUND: u32 = 1 << 20;
@@ -61,7 +61,7 @@ impl<L: Link> ConnectionCore<L> {
     pub fn new(open: OpenConnection, link: L, client: Client, local: Option<IpAddr>) -> ConnectionCore<L> {
         let worker = Rc::clone(open.worker());
         let mut deadlines = Deadlines::new(&worker.wheel);
-        deadlines.begin(Wait::FirstByte, worker.view().ticks.header);
+        deadlines.begin(Wait::FirstByte, worker.config().ticks.header);
         ConnectionCore {
             link,
             deadlines,
@@ -106,7 +106,7 @@ impl<L: Link> ConnectionCore<L> {
 
     /// Returns true if the connection is to end with its next response: it has reached its age, or the server stops.
     #[inline]
-    pub fn is_old(&self, worker: &Worker, view: &View) -> bool {
+    pub fn is_old(&self, worker: &Worker, view: &WorkerConfig) -> bool {
         worker.is_stopping() || worker.wheel.now().since(self.born) >= view.ticks.age
     }
 
@@ -137,7 +137,7 @@ impl<L: Link> ConnectionCore<L> {
     #[inline]
     pub fn poll_past(&mut self, context: &mut Context<'_>) -> bool {
         let (worker, link) = (self.open.worker(), &self.link);
-        let rate = |wait| rate_window(&worker.view(), wait);
+        let rate = |wait| rate_window(&worker.config(), wait);
         self.deadlines.poll_rate(context.waker(), rate, || link.in_flight())
     }
 
@@ -192,7 +192,7 @@ impl<L: Link> ConnectionCore<L> {
 
     /// Begins a window in which the client has to take what was sent.
     pub fn begin_send(&mut self) {
-        let ticks = self.open.worker().view().ticks.send;
+        let ticks = self.open.worker().config().ticks.send;
         self.deadlines.begin_send(ticks, self.link.in_flight());
     }
 
@@ -202,7 +202,7 @@ impl<L: Link> ConnectionCore<L> {
         let Some(unsent) = self.link.take_unsent() else {
             return false;
         };
-        self.open.worker().counters.bytes_sent.take_back(unsent.len() as u64);
+        self.open.worker().counters.bytes_sent.subtract(unsent.len() as u64);
         self.begin_send();
         self.backlog.get_or_insert_default().put_back(unsent);
         true
@@ -222,7 +222,7 @@ impl<L: Link> ConnectionCore<L> {
     pub fn begin_linger(&mut self) -> io::Result<()> {
         self.unread = Vec::new();
         self.link.shut_down()?;
-        let ticks = self.open.worker().view().ticks.linger;
+        let ticks = self.open.worker().config().ticks.linger;
         self.deadlines.begin(Wait::Linger, ticks);
         self.dropped = 0;
         self.end = End::Lingering;
@@ -267,7 +267,7 @@ impl<L: Link> ConnectionCore<L> {
         if in_flight <= FIN_ONLY || is_lingering && worker.is_stopping() {
             self.end = End::Closed;
         } else if is_lingering {
-            let ticks = worker.view().ticks;
+            let ticks = worker.config().ticks;
             if let End::Draining { waited } = &mut self.end
                 && let Some(next) = self.deadlines.extend_drain(*waited, ticks.linger)
             {
@@ -297,7 +297,7 @@ impl<L: Link> ConnectionCore<L> {
 }
 
 /// Returns the bytes that a client must move in each window of a deadline, and the ticks of a window.
-pub fn rate_window(view: &View, wait: Wait) -> (u64, u32) {
+pub fn rate_window(view: &WorkerConfig, wait: Wait) -> (u64, u32) {
     match wait {
         Wait::RequestBody => view.receive_window(),
         _ => view.send_window(),

@@ -171,7 +171,7 @@ impl Deadlines {
     /// take what it is sent keeps its deadline.
     pub fn enter_tunnel(&mut self, is_half: bool, is_stopping: bool, ticks: &Ticks) {
         if is_stopping {
-            return self.enter(Wait::TunnelGrace, ticks.farewell);
+            return self.enter(Wait::TunnelGrace, ticks.tunnel_close_grace);
         }
         if self.wait == Wait::Send {
             return;

@@ -13,7 +13,7 @@ use super::responder::{Begun, Responder};
 use super::tunnel::Tunnelling;
 use crate::pipeline::{self, Going, Incoming, Refusal, RequestContext, Step, refusals};
 use crate::response::{Body, Response, Upgrade};
-use crate::worker::{View, Worker};
+use crate::worker::{Worker, WorkerConfig};
 
 /// State of an exchange.
 pub enum Flow {
@@ -26,7 +26,7 @@ pub enum Flow {
 #[inline]
 pub fn begin<F, R>(
     worker: &Rc<Worker>,
-    view: &Rc<View>,
+    view: &Rc<WorkerConfig>,
     peer: &mut Peer,
     request: &Request<'_>,
     owned: F,

@@ -13,7 +13,7 @@ use crate::forwarded;
 use crate::handshake::Handshake;
 use crate::log::{Record, SinkId};
 use crate::pipeline::{RequestContext, access_log};
-use crate::worker::{View, Worker};
+use crate::worker::{Worker, WorkerConfig};
 
 /// One client, and how it is connected.
 pub struct Peer {
@@ -58,15 +58,15 @@ impl Peer {
     pub fn answered(
         &mut self,
         worker: &Worker,
-        view: &View,
+        view: &WorkerConfig,
         site: u32,
         request: &Request<'_>,
         status: Status,
         sent: u64,
         duration_us: u64,
     ) {
-        worker.counters.answered(status);
-        view.took(&worker.counters, site, duration_us);
+        worker.counters.count_response(status);
+        view.record_duration(&worker.counters, site, duration_us);
         if let Some(sink) = access_log(view, Some(site)) {
             let facts = Facts {
                 status,
@@ -81,10 +81,10 @@ impl Peer {
     /// The same for any other response. Nothing gets into the log of a request that could not be parsed. `sent`: bytes of the
     /// response body, or of a tunnel, whose duration counts for nothing.
     pub fn record(&mut self, worker: &Worker, context: &RequestContext, status: Status, sent: u64, is_tunnel: bool) {
-        worker.counters.answered(status);
+        worker.counters.count_response(status);
         let duration_us = microseconds(context.started.elapsed());
         if let Some(site) = context.site.filter(|_| !is_tunnel) {
-            context.view.took(&worker.counters, site, duration_us);
+            context.view.record_duration(&worker.counters, site, duration_us);
         }
         if let Some(sink) = context.access {
             let request = context.request.as_ref().map(|request| request.view());
@@ -100,7 +100,7 @@ impl Peer {
 
     fn log(&mut self, worker: &Worker, sink: SinkId, request: Option<&Request<'_>>, facts: &Facts<'_>) {
         let forwarded = match request {
-            Some(request) if worker.believes.get() => self.forwarded(worker, request),
+            Some(request) if worker.trusts_proxies.get() => self.forwarded(worker, request),
             _ => None,
         };
         let client = match &forwarded {
@@ -136,7 +136,7 @@ impl Peer {
     /// The client that a trusted proxy names, as text.
     #[cold]
     fn forwarded(&self, worker: &Worker, request: &Request<'_>) -> Option<String> {
-        let client = forwarded::client(&worker.view().snapshot.config.server, self.client, request.fields);
+        let client = forwarded::client(&worker.config().snapshot.config.server, self.client, request.fields);
         (client != self.client).then(|| client.to_string())
     }
 }

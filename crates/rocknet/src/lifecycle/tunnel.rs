@@ -42,7 +42,7 @@ impl Tunnelling {
 
     /// Lets the handler move what can be moved over `link`, the client's side. `sent`: bytes of the tunnel that were handed to
     /// the client's own link; `None` where they wait to be framed, and are counted then.
-    /// `input` and `onward` are lent by the worker.
+    /// `input` and `tunnel_output` are lent by the worker.
     ///
     /// # Errors
     ///
@@ -56,9 +56,9 @@ impl Tunnelling {
         link: &mut impl Link,
         sent: Option<&mut u64>,
         input: &mut [u8],
-        onward: &mut SendQueue,
+        tunnel_output: &mut SendQueue,
     ) -> Poll<io::Result<()>> {
-        onward.clear();
+        tunnel_output.clear();
         let mut client = ClientLink {
             link,
             deadlines,
@@ -69,7 +69,7 @@ impl Tunnelling {
         };
         let scratch = Scratch {
             input,
-            queue: onward,
+            queue: tunnel_output,
             pipes: &worker.pipes,
         };
         let tunnel = &mut self.tunnel;

@@ -1,4 +1,4 @@
-//! A number that a worker counts, and that is read while it does.
+//! A counter that one worker changes while other threads read it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,19 +7,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Counter(AtomicU64);
 
 impl Counter {
-    /// Only ever called by the thread that owns the counter: a plain load and store, no locked instruction.
+    /// Adds `more`. Only the thread that owns the counter may call this: it is a plain load and store without a lock
+    /// prefix.
     #[inline]
     pub fn add(&self, more: u64) {
         self.0
             .store(self.0.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
     }
 
-    /// Less than was counted before, by the same thread.
-    pub fn take_back(&self, less: u64) {
+    /// Subtracts `less`, which the same thread has added before.
+    pub fn subtract(&self, less: u64) {
         self.0
             .store(self.0.load(Ordering::Relaxed).wrapping_sub(less), Ordering::Relaxed);
     }
 
+    /// Returns the value.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }

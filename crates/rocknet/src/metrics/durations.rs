@@ -1,21 +1,21 @@
-//! How long responses of a site took: a histogram with a fixed number of buckets.
+//! Response durations of a site, as a histogram with a fixed number of buckets.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::counter::Counter;
 
-/// Buckets for each power of two, as a power of two. With eight, a quantile is too high by an eighth at most.
+/// Binary logarithm of the buckets per power of two. With eight buckets, a quantile is at most an eighth too high.
 const PART_BITS: u32 = 3;
 const PARTS: usize = 1 << PART_BITS;
 
-/// Durations from 2^27 µs on (134 s) share the last bucket: a handler that takes longer has mostly met its deadline.
+/// Durations of 2^27 µs (134 s) and more share the last bucket, because such a response mostly met its timeout.
 const MOST_BITS: u32 = 27;
 
-/// One bucket for each microsecond below eight, then eight for each power of two: 1.6 KB for a site and worker.
+/// Number of buckets: one per microsecond below eight, then eight per power of two. A site takes 1.6 KB per worker.
 const BUCKETS: usize = PARTS + (MOST_BITS - PART_BITS) as usize * PARTS;
 
-/// Durations of one site on one worker, in microseconds. The worker alone adds to it.
+/// Durations of one site on one worker, in microseconds. Only that worker adds to it.
 #[derive(Debug)]
 pub struct Histogram([Counter; BUCKETS]);
 
@@ -27,24 +27,25 @@ impl Default for Histogram {
 
 impl Histogram {
     #[inline]
+    /// Records a duration in microseconds.
     pub fn add(&self, duration_us: u64) {
         self.0[bucket(duration_us)].add(1);
     }
 
-    /// Adds what another worker has counted.
-    fn absorb(&self, other: &Histogram) {
+    /// Adds the counts of another worker.
+    fn merge(&self, other: &Histogram) {
         for (own, more) in self.0.iter().zip(&other.0) {
             own.add(more.get());
         }
     }
 
-    /// Responses counted.
+    /// Returns the number of responses.
     pub fn count(&self) -> u64 {
         self.0.iter().map(Counter::get).sum()
     }
 
-    /// Returns the duration that this share of all responses did not exceed, in percent; 0 if there are none. It is rounded up
-    /// to the end of its bucket.
+    /// Returns the duration in microseconds that `percent` of the responses did not exceed, rounded up to the end of
+    /// its bucket; 0 without responses.
     pub fn quantile(&self, percent: u64) -> u64 {
         let rank = (self.count() * percent).div_ceil(100);
         let mut seen = 0;
@@ -69,7 +70,7 @@ fn bucket(duration_us: u64) -> usize {
     PARTS + (power - PART_BITS) as usize * PARTS + part
 }
 
-/// The longest duration that a bucket holds.
+/// Returns the longest duration of a bucket.
 fn longest(bucket: usize) -> u64 {
     let Some(above) = bucket.checked_sub(PARTS) else {
         return bucket as u64;
@@ -78,13 +79,13 @@ fn longest(bucket: usize) -> u64 {
     (((PARTS + part + 1) as u64) << power) - 1
 }
 
-/// The histograms of one worker, by the name of their site, so that they outlive a reload. There is one for each configured
-/// site that was asked for something, as long as the worker runs.
+/// The histograms of one worker by name of the site, so that they survive a reload. A configured site has one from its
+/// first request until the worker ends.
 #[derive(Debug, Default)]
 pub struct Durations(Mutex<HashMap<Box<str>, Arc<Histogram>>>);
 
 impl Durations {
-    /// The histogram of a site. To be kept: this takes a lock.
+    /// Returns the histogram of a site. Callers keep it, because this takes a lock.
     #[cold]
     pub fn of_site(&self, name: &str) -> Arc<Histogram> {
         let mut sites = self.lock();
@@ -96,17 +97,17 @@ impl Durations {
         histogram
     }
 
-    /// Adds what this worker has counted to the sums of all.
+    /// Adds the counts of this worker to `sums`.
     pub fn add_to(&self, sums: &mut HashMap<Box<str>, Histogram>) {
         for (name, histogram) in &*self.lock() {
-            sums.entry(name.clone()).or_default().absorb(histogram);
+            sums.entry(name.clone()).or_default().merge(histogram);
         }
     }
 
-    /// Adds what a worker counted that has gone.
-    pub(super) fn absorb(&self, gone: &Durations) {
-        for (name, histogram) in &*gone.lock() {
-            self.of_site(name).absorb(histogram);
+    /// Adds the counts of a worker that has ended.
+    pub(super) fn merge(&self, ended: &Durations) {
+        for (name, histogram) in &*ended.lock() {
+            self.of_site(name).merge(histogram);
         }
     }
 
@@ -170,11 +171,11 @@ mod tests {
         one.of_site("a").add(1);
         two.of_site("a").add(5);
         two.of_site("b").add(6);
-        let gone = Durations::default();
-        gone.absorb(&two);
+        let ended = Durations::default();
+        ended.merge(&two);
         let mut sums = HashMap::new();
         one.add_to(&mut sums);
-        gone.add_to(&mut sums);
+        ended.add_to(&mut sums);
         assert_eq!((sums["a"].count(), sums["a"].quantile(99)), (3, 5));
         assert_eq!((sums["b"].count(), sums["b"].quantile(50)), (1, 6));
     }

@@ -30,7 +30,7 @@ use crate::files::tree::Tree;
 use crate::fixed;
 use crate::handler::{Handler, HandlerFuture, HandlerOutput};
 use crate::response::Response;
-use crate::site::Places;
+use crate::site::SiteRoutes;
 use crate::worker::Worker;
 
 /// The decisions about one request so far. After a reload, those of guards of the old configuration are not used.
@@ -56,7 +56,7 @@ impl Decisions {
         &mut self,
         worker: &Worker,
         incoming: &Incoming<'_, F>,
-        places: &Places,
+        places: &SiteRoutes,
         resolved: &Resolved<'_>,
         raw: &[u8],
     ) -> Option<NotAdmitted> {
@@ -117,7 +117,7 @@ where
 pub(super) fn admit_cached<F: Fn() -> Rc<OwnedRequest>>(
     worker: &Worker,
     incoming: &Incoming<'_, F>,
-    places: &Places,
+    places: &SiteRoutes,
     remembered: &Lead,
 ) -> Option<Option<Arc<str>>> {
     let raw = incoming.request.path;
@@ -246,19 +246,19 @@ async fn enter_script(
     Ok(user)
 }
 
-fn places(context: &RequestContext) -> Option<&Places> {
+fn places(context: &RequestContext) -> Option<&SiteRoutes> {
     let site = context.view.snapshot.sites.get(context.site? as usize)?;
-    Some(site.places(context.is_secure))
+    Some(site.routes(context.is_secure))
 }
 
-fn endpoint_of_entry<'p>(places: &'p Places, tree: &Arc<Tree>, entry: &Entry) -> Option<&'p Arc<Endpoint>> {
+fn endpoint_of_entry<'p>(places: &'p SiteRoutes, tree: &Arc<Tree>, entry: &Entry) -> Option<&'p Arc<Endpoint>> {
     places.endpoint_of_file(tree, entry.file.as_ref()?)
 }
 
 /// Returns the endpoints of the routes that a path leads to; `None` if a backend may find that it climbs above the root.
-fn endpoints<'p>(places: &'p Places, resolved: &Resolved<'p>, raw: &[u8]) -> Option<Vec<&'p Arc<Endpoint>>> {
+fn endpoints<'p>(places: &'p SiteRoutes, resolved: &Resolved<'p>, raw: &[u8]) -> Option<Vec<&'p Arc<Endpoint>>> {
     let mut found = vec![resolved.endpoint];
-    found.extend(places.endpoint_of_other_end(&resolved.path));
+    found.extend(places.endpoint_with_other_slash(&resolved.path));
     let tree = resolved.endpoint.tree.as_ref();
     if tree.is_some_and(|tree| tree.is_program(&resolved.path)) {
         for (end, _) in resolved.path.match_indices('/').skip(1) {
@@ -277,7 +277,7 @@ fn endpoints<'p>(places: &'p Places, resolved: &Resolved<'p>, raw: &[u8]) -> Opt
 
 /// Returns the endpoints of a path that a script or program may answer as its own.
 fn endpoints_of_path_info<'p>(
-    places: &'p Places,
+    places: &'p SiteRoutes,
     path_info: &str,
 ) -> impl Iterator<Item = &'p Arc<Endpoint>> + use<'p> {
     let decoded = path_info.replace('\\', "/");

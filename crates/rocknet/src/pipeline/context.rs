@@ -15,12 +15,12 @@ use crate::files::tree::Tree;
 use crate::log::SinkId;
 use crate::response::UpstreamTiming;
 use crate::route::Route;
-use crate::worker::View;
+use crate::worker::WorkerConfig;
 
 /// One request on its way through the pipeline. A reload during the request changes none of it.
 pub struct RequestContext {
     /// The configuration that was current when the request was routed.
-    pub view: Rc<View>,
+    pub view: Rc<WorkerConfig>,
     /// Number of the site in that configuration; `None` if no site was asked.
     pub site: Option<u32>,
     /// `None` for a request that no site answers or that could not be parsed.
@@ -81,14 +81,14 @@ impl<'a> From<&'a Place> for Applied<'a> {
 
 impl RequestContext {
     /// Describes bytes that are no request. They are recorded in the log of the site that stands for unknown ones.
-    pub fn unparsed(view: &Rc<View>, local: Option<IpAddr>) -> Rc<RequestContext> {
+    pub fn unparsed(view: &Rc<WorkerConfig>, local: Option<IpAddr>) -> Rc<RequestContext> {
         Rc::new(RequestContext {
             view: Rc::clone(view),
             site: None,
             route: None,
             pages: None,
             is_secure: view.is_secure,
-            access: access_log(view, view.stand_in(local)),
+            access: access_log(view, view.default_site(local)),
             request: None,
             client: None,
             user: OnceCell::new(),
@@ -100,13 +100,13 @@ impl RequestContext {
 
     /// Describes a request. `local`, `is_secure`: of its connection. `owned` is called if the access log wants the request.
     pub fn new(
-        view: &Rc<View>,
+        view: &Rc<WorkerConfig>,
         site: Option<u32>,
         applied: Option<Applied<'_>>,
         (local, is_secure): (Option<IpAddr>, bool),
         owned: impl FnOnce() -> Rc<OwnedRequest>,
     ) -> RequestContext {
-        let access = access_log(view, site.or_else(|| view.stand_in(local)));
+        let access = access_log(view, site.or_else(|| view.default_site(local)));
         RequestContext {
             view: Rc::clone(view),
             is_secure,
@@ -141,6 +141,6 @@ impl RequestContext {
 
 /// The access log of a site.
 #[inline]
-pub fn access_log(view: &View, site: Option<u32>) -> Option<SinkId> {
+pub fn access_log(view: &WorkerConfig, site: Option<u32>) -> Option<SinkId> {
     view.snapshot.sites.get(site? as usize)?.access
 }

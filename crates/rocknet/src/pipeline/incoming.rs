@@ -54,8 +54,8 @@ impl<'a, F: Fn() -> Rc<OwnedRequest>> Incoming<'a, F> {
     /// The client that sent the request: the other end of the connection, or whom trusted proxies name.
     #[inline]
     pub fn client(&self, worker: &Worker) -> Client {
-        match worker.believes.get() {
-            true => forwarded::client(&worker.view().snapshot.config.server, self.peer, self.request.fields),
+        match worker.trusts_proxies.get() {
+            true => forwarded::client(&worker.config().snapshot.config.server, self.peer, self.request.fields),
             false => self.peer,
         }
     }

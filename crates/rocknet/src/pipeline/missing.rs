@@ -51,7 +51,7 @@ fn log_path(known: &Known) {
 pub(super) fn log_route(context: &RequestContext, endpoint: &Endpoint, path: &str) {
     let reason = if endpoint.route.internal {
         Reason::Internal
-    } else if endpoint.entry.serves_nothing() {
+    } else if endpoint.entry.is_not_found() {
         Reason::ServesNothing
     } else {
         return;

@@ -20,7 +20,7 @@ use crate::fixed;
 use crate::handler::HandlerOutput;
 use crate::log::throttle::Cause;
 use crate::response::{Body, FieldList, Response};
-use crate::site::{Places, Site};
+use crate::site::{Site, SiteRoutes};
 use crate::worker::Worker;
 
 /// By a path of the site, as in an URL.
@@ -74,7 +74,7 @@ async fn send(
     request: &OwnedRequest,
     mut response: Response,
 ) -> Result<Response, Box<Response>> {
-    let places = site.places(context.is_secure);
+    let places = site.routes(context.is_secure);
     let Some(name) = name(&response.fields) else {
         return Ok(response);
     };
@@ -135,7 +135,7 @@ fn name(fields: &FieldList) -> Option<Name> {
 }
 
 /// The route that the name is looked up in, with its files, and the path there.
-async fn place(worker: &Worker, places: &Places, name: &Name) -> Option<(Arc<Endpoint>, Arc<Tree>, Box<str>)> {
+async fn place(worker: &Worker, places: &SiteRoutes, name: &Name) -> Option<(Arc<Endpoint>, Arc<Tree>, Box<str>)> {
     match name {
         Name::Path(raw) => {
             let raw = raw.split('?').next().unwrap_or_default();

@@ -14,7 +14,7 @@ use crate::fixed;
 use crate::handler::ExchangeRef;
 use crate::response::Response;
 use crate::routing::RequestTarget;
-use crate::site::Places;
+use crate::site::SiteRoutes;
 use crate::upgrade;
 use crate::worker::Worker;
 
@@ -49,15 +49,15 @@ pub(super) fn remember(
     key: u32,
     request: &Request<'_>,
     endpoint: &Endpoint,
-    places: &Places,
+    places: &SiteRoutes,
     (path, is_file_path): (&str, bool),
 ) {
     // What serves nothing has a line in the log for each request, which only the way by the route writes.
-    if endpoint.entry.serves_nothing() {
+    if endpoint.entry.is_not_found() {
         return;
     }
     let is_plain = path.as_bytes() == request.path && matches!(request.method, Method::Get | Method::Head);
-    if is_plain && places.names(path) {
+    if is_plain && places.has_exact_route(path) {
         let place = Place {
             route: Arc::clone(&endpoint.route),
             handler: Arc::clone(endpoint.handler(path)),

@@ -12,7 +12,7 @@ use crate::fixed;
 use crate::handshake::Handshake;
 use crate::response::Response;
 use crate::site::{HTTPS_PORT, Site};
-use crate::worker::{View, Worker};
+use crate::worker::{Worker, WorkerConfig};
 
 /// RFC 8555 §8.3.
 const CHALLENGES: &[u8] = b"/.well-known/acme-challenge/";
@@ -29,7 +29,7 @@ pub fn target(request: &Request<'_>) -> Option<Response> {
 /// Returns the response to a request that came the wrong way; `None`: the request goes on.
 pub fn check(
     worker: &Worker,
-    view: &View,
+    view: &WorkerConfig,
     secure: Option<&Handshake>,
     site: Option<u32>,
     request: &Request<'_>,
@@ -38,7 +38,7 @@ pub fn check(
     match secure {
         Some(secure) => {
             let trust = site.and_then(|site| site.secure.as_ref()).map(|site| &site.policy);
-            if trust.is_some_and(|trust| secure.may_ask(trust)) {
+            if trust.is_some_and(|trust| secure.may_request(trust)) {
                 return None;
             }
             Some(fixed::error(Status::MISDIRECTED_REQUEST))

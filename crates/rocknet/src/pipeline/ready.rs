@@ -15,14 +15,14 @@ use crate::files::entry::{Found, REFRESH_AFTER_MS, STALE_AFTER_MS};
 use crate::fixed;
 use crate::preload;
 use crate::routing::RuleOutcome;
-use crate::worker::{View, Worker};
+use crate::worker::{Worker, WorkerConfig};
 use rocknet_proto::PreparedHeads;
 
 /// Answers from what this worker remembers of the path. `None`: that is nothing, or not enough.
 #[inline]
 pub(super) fn answer<F, R>(
     worker: &Rc<Worker>,
-    view: &Rc<View>,
+    view: &Rc<WorkerConfig>,
     site: u32,
     incoming: &Incoming<'_, F>,
     reply: &mut R,
@@ -41,7 +41,7 @@ where
 #[inline(never)]
 fn behind_rules<F, R>(
     worker: &Rc<Worker>,
-    view: &Rc<View>,
+    view: &Rc<WorkerConfig>,
     site: u32,
     incoming: &Incoming<'_, F>,
     reply: &mut R,
@@ -68,7 +68,7 @@ where
 #[inline]
 fn remembered<F, R>(
     worker: &Rc<Worker>,
-    view: &Rc<View>,
+    view: &Rc<WorkerConfig>,
     key: u32,
     incoming: &Incoming<'_, F>,
     reply: &mut R,
@@ -84,7 +84,7 @@ where
     let user = match remembered.is_open() {
         true => None,
         false => {
-            let places = view.snapshot.sites[site as usize].places(incoming.is_secure());
+            let places = view.snapshot.sites[site as usize].routes(incoming.is_secure());
             admission::admit_cached(worker, incoming, places, remembered)?
         }
     };

@@ -13,8 +13,8 @@ use crate::exchange::Client;
 use crate::files::serve::NAMELESS;
 use crate::log::throttle::Cause;
 use crate::routing::RuleOutcome;
-use crate::site::Places;
-use crate::worker::View;
+use crate::site::SiteRoutes;
+use crate::worker::WorkerConfig;
 use rocknet_proto::status::Status;
 
 /// A path and the route that it leads to.
@@ -31,7 +31,7 @@ pub(super) struct Resolved<'a> {
 /// # Errors
 ///
 /// The path is malformed, or leads out of the root.
-pub(super) fn resolve<'a>(places: &'a Places, raw: &'a [u8]) -> Result<Resolved<'a>, PathError> {
+pub(super) fn resolve<'a>(places: &'a SiteRoutes, raw: &'a [u8]) -> Result<Resolved<'a>, PathError> {
     let (path, is_file_path) = match SafePath::parse(raw) {
         Ok(path) => (path.into_str(), true),
         // No file can have that name, but there may be a rule for it, a fallback, or a page for what is missing.
@@ -49,7 +49,7 @@ pub(super) fn resolve<'a>(places: &'a Places, raw: &'a [u8]) -> Result<Resolved<
 }
 
 /// Returns the route of a path; of a malformed one, the route that applies to the whole site.
-pub(super) fn resolve_or_root<'a>(places: &'a Places, raw: &[u8]) -> &'a Arc<Endpoint> {
+pub(super) fn resolve_or_root<'a>(places: &'a SiteRoutes, raw: &[u8]) -> &'a Arc<Endpoint> {
     match SafePath::parse(raw) {
         Ok(path) => places.endpoint(path.as_str()),
         Err(_) => match SafePath::for_rules(raw) {
@@ -61,12 +61,12 @@ pub(super) fn resolve_or_root<'a>(places: &'a Places, raw: &[u8]) -> &'a Arc<End
 
 /// Returns how large the body of a request may be, in bytes: what the route allows that its rules lead to. A request for no
 /// site is answered that there is none, and not that its body is too large.
-pub fn body_limit(view: &View, site: Option<u32>, request: &Request<'_>, is_secure: bool) -> u64 {
+pub fn body_limit(view: &WorkerConfig, site: Option<u32>, request: &Request<'_>, is_secure: bool) -> u64 {
     let Some(number) = site else {
         return view.snapshot.config.limits.body_size;
     };
     let site = &view.snapshot.sites[number as usize];
-    let places = site.places(is_secure);
+    let places = site.routes(is_secure);
     match site.rules.as_ref().map(|rules| rules.apply(request, is_secure)) {
         Some(RuleOutcome::Rewritten(target)) => resolve_or_root(places, split_target(&target).0).route.body_size,
         _ => resolve_or_root(places, request.path).route.body_size,

@@ -1,4 +1,4 @@
-//! Opening a connection under TLS: the greeting, the choice of a site, the handshake, and then a protocol.
+//! Opens a TLS connection: reads the ClientHello, selects the site, performs the handshake and starts the protocol.
 
 use std::future::poll_fn;
 use std::io;
@@ -26,40 +26,41 @@ use crate::protocol::{h1, h2};
 use crate::site::Site;
 use crate::worker::{OpenConnection, Worker};
 
-/// RFC 8446 §6.2: the server does not know that name, or has nothing to show for it.
+/// Alert for a server name that is unknown or has no certificate (RFC 8446 §6.2).
 const UNRECOGNIZED_NAME: u8 = 112;
-/// RFC 8446 §6: what came was no handshake.
+/// Alert for data that is not a handshake (RFC 8446 §6).
 const UNEXPECTED_MESSAGE: u8 = 10;
-/// Longest method that a request in the clear may begin with, to be answered in the clear.
-const LONGEST_METHOD: usize = 20;
-/// After an alert, or an answer in the clear, at most so many bytes are read and discarded before the connection is closed.
-const LINGER_BOUND: usize = 1 << 20;
-/// A connection whose handshake is not over.
-pub struct Opening<L> {
-    greeting: ClientHelloAcceptor<L>,
+/// Maximum length of the method of a plain-HTTP request, which gets a plain-HTTP response.
+const MAX_METHOD_LENGTH: usize = 20;
+/// Maximum number of bytes that are read and discarded after an alert or a plain-HTTP response.
+const MAX_LINGER_BYTES: usize = 1 << 20;
+
+/// A connection whose handshake is not complete.
+pub struct PendingHandshake<L> {
+    acceptor: ClientHelloAcceptor<L>,
     open: OpenConnection,
     deadline: Deadline,
     client: Client,
     local: Option<IpAddr>,
 }
 
-/// What was chosen for a client.
-struct Chosen {
+/// The TLS configuration selected for a client.
+struct SelectedConfig {
     settings: Arc<ServerConfig>,
-    /// `None`: it came for the answer to a challenge.
-    trust: Option<Arc<TlsPolicy>>,
-    /// What the client calls the server.
+    /// `None` for an ACME challenge, which needs only the handshake.
+    policy: Option<Arc<TlsPolicy>>,
+    /// Server name that the client sent (SNI).
     name: Option<Box<str>>,
 }
 
-impl<L: Link + Unpin + 'static> Opening<L> {
-    pub fn new(open: OpenConnection, link: L, client: Client, local: Option<IpAddr>) -> Opening<L> {
+impl<L: Link + Unpin + 'static> PendingHandshake<L> {
+    pub fn new(open: OpenConnection, link: L, client: Client, local: Option<IpAddr>) -> PendingHandshake<L> {
         let worker = open.worker();
         let deadline = worker.wheel.deadline();
-        // Hard, however many bytes trickle in: as the time for a head is.
-        deadline.set(worker.view().ticks.header);
-        Opening {
-            greeting: ClientHelloAcceptor::new(link, worker.tls_buffers()),
+        // A fixed deadline, which received bytes do not extend, as for a request head.
+        deadline.set(worker.config().ticks.header);
+        PendingHandshake {
+            acceptor: ClientHelloAcceptor::new(link, worker.tls_buffers()),
             open,
             deadline,
             client,
@@ -67,39 +68,39 @@ impl<L: Link + Unpin + 'static> Opening<L> {
         }
     }
 
-    /// Until a protocol takes over, or the connection ends.
+    /// Runs until a protocol takes over or the connection ends.
     pub async fn run(self) {
         let client = self.client;
-        if let Err(error) = self.open().await {
+        if let Err(error) = self.perform().await {
             tracing::debug!(%client, "a handshake failed: {error}");
         }
     }
 
-    async fn open(mut self) -> io::Result<()> {
+    async fn perform(mut self) -> io::Result<()> {
         let worker = Rc::clone(self.open.worker());
-        let chosen = match self.greet(&worker).await {
-            Ok(Some(chosen)) => chosen,
-            Ok(None) => return self.answer_in_the_clear().await,
+        let selected = match self.receive_hello(&worker).await {
+            Ok(Some(selected)) => selected,
+            Ok(None) => return self.reject_plain_http().await,
             Err(error) => {
-                // The alert has been sent. Nobody waits for a client that has sent nothing: nothing of it is unread, so that
-                // closing does not reset the connection.
-                if !self.greeting.has_received_nothing() {
-                    let (mut link, _) = self.greeting.into_parts();
+                // The alert has been sent. A client that has sent nothing is not waited for: no byte of it is unread,
+                // so closing does not reset the connection.
+                if !self.acceptor.has_received_nothing() {
+                    let (mut link, _) = self.acceptor.into_parts();
                     linger(&worker, &mut link, &self.deadline).await;
                 }
                 return Err(error);
             }
         };
-        let Opening {
-            greeting,
+        let PendingHandshake {
+            acceptor,
             open,
             deadline,
             client,
             local,
         } = self;
-        let mut tls = greeting.accept(chosen.settings)?;
-        let shaken = deadline.within(poll_fn(|context| tls.poll_handshake(context))).await;
-        if let Err(error) = in_time(shaken).and_then(|shaken| shaken) {
+        let mut tls = acceptor.accept(selected.settings)?;
+        let outcome = deadline.within(poll_fn(|context| tls.poll_handshake(context))).await;
+        if let Err(error) = or_timed_out(outcome).and_then(|outcome| outcome) {
             if error.kind() == io::ErrorKind::TimedOut {
                 tls.abort_handshake();
             }
@@ -107,56 +108,59 @@ impl<L: Link + Unpin + 'static> Opening<L> {
             return Err(error);
         }
         drop(deadline);
-        match chosen.trust {
-            Some(trust) => {
-                let secure = Rc::new(Handshake::new(trust, &tls.negotiated(), chosen.name));
+        match selected.policy {
+            Some(policy) => {
+                let secure = Rc::new(Handshake::new(policy, &tls.negotiated(), selected.name));
                 serve(open, tls, client, local, secure);
             }
-            // It has seen what it came for.
+            // An ACME challenge ends with the handshake, which carried the certificate.
             None => tls.finish(),
         }
         Ok(())
     }
 
-    /// Receives the ClientHello and waits until its handshake may begin; returns the configuration for it, or `None` where it
-    /// is a request in the clear. Before an error is returned, an alert was sent, unless the link has failed.
-    async fn greet(&mut self, worker: &Worker) -> io::Result<Option<Chosen>> {
-        let (greeting, deadline) = (&mut self.greeting, &self.deadline);
-        let greeted = poll_fn(|context| match greeting.poll(context) {
-            // Whoever has not begun when the server stops need not.
-            Poll::Pending if worker.is_stopping() && greeting.has_received_nothing() => {
-                greeting.cancel();
+    /// Receives the ClientHello and waits for the permit to start the handshake. Returns the configuration, or `None`
+    /// for a plain-HTTP request. Before it returns an error it sends an alert, unless the link has failed.
+    async fn receive_hello(&mut self, worker: &Worker) -> io::Result<Option<SelectedConfig>> {
+        let (acceptor, deadline) = (&mut self.acceptor, &self.deadline);
+        let received = poll_fn(|context| match acceptor.poll(context) {
+            // A client that has sent nothing when the server stops is not served.
+            Poll::Pending if worker.is_stopping() && acceptor.has_received_nothing() => {
+                acceptor.cancel();
                 Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()))
             }
             Poll::Pending if deadline.poll_past(context.waker()) => {
-                greeting.cancel();
+                acceptor.cancel();
                 Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
             }
-            greeted => greeted,
+            received => received,
         });
-        if greeted.await? == FirstBytes::NotTls {
-            if greeting.looks_like_http(LONGEST_METHOD) {
+        if received.await? == FirstBytes::NotTls {
+            if acceptor.looks_like_http(MAX_METHOD_LENGTH) {
                 return Ok(None);
             }
-            greeting.send_fatal_alert(UNEXPECTED_MESSAGE);
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "no TLS record came"));
-        }
-        let Some(chosen) = self.choose(worker) else {
-            self.greeting.send_fatal_alert(UNRECOGNIZED_NAME);
+            acceptor.send_fatal_alert(UNEXPECTED_MESSAGE);
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
-                "no certificate for the name that was asked for",
+                "the first bytes are not a TLS record",
+            ));
+        }
+        let Some(selected) = self.select_config(worker) else {
+            self.acceptor.send_fatal_alert(UNRECOGNIZED_NAME);
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "no certificate for the requested name",
             ));
         };
-        let turn = self.deadline.within(worker.handshake_limiter.acquire()).await;
-        in_time(turn).inspect_err(|_| self.greeting.cancel())?;
-        Ok(Some(chosen))
+        let permit = self.deadline.within(worker.handshake_limiter.acquire()).await;
+        or_timed_out(permit).inspect_err(|_| self.acceptor.cancel())?;
+        Ok(Some(selected))
     }
 
-    /// The configuration for what the client asks for.
-    fn choose(&self, worker: &Worker) -> Option<Chosen> {
+    /// Returns the configuration for the requested server name and protocols.
+    fn select_config(&self, worker: &Worker) -> Option<SelectedConfig> {
         let certificates = &worker.shared.certificates;
-        let hello = self.greeting.client_hello()?;
+        let hello = self.acceptor.client_hello()?;
         let name = hello.server_name().map(str::to_ascii_lowercase);
         if hello
             .alpn()
@@ -165,65 +169,65 @@ impl<L: Link + Unpin + 'static> Opening<L> {
             let key = certificates.store.tls_alpn_challenge(&name?)?;
             let mut settings = ServerConfig::clone(&certificates.challenge_config);
             settings.cert_resolver = Arc::new(SingleCertificate(key));
-            return Some(Chosen {
+            return Some(SelectedConfig {
                 settings: Arc::new(settings),
-                trust: None,
+                policy: None,
                 name: None,
             });
         }
-        let view = worker.view();
-        let (site, is_own) = view.site_of_name(self.local, name.as_deref())?;
+        let view = worker.config();
+        let (site, is_own) = view.site_of_server_name(self.local, name.as_deref())?;
         let site = view.snapshot.sites.get(site as usize)?;
         let secure = site.secure.as_ref()?;
         let Some(settings) = secure.server_config(&certificates.store, name.as_deref().filter(|_| is_own)) else {
-            log_dark(site, secure);
+            log_missing_certificate(site, secure);
             return None;
         };
-        Some(Chosen {
+        Some(SelectedConfig {
             settings,
-            trust: Some(Arc::clone(&secure.policy)),
+            policy: Some(Arc::clone(&secure.policy)),
             name: name.map(Into::into),
         })
     }
 
-    /// Somebody wrote http:// where https:// is spoken: he is told so in his own words.
-    async fn answer_in_the_clear(self) -> io::Result<()> {
+    /// Responds in plain HTTP to a client that used `http` instead of `https`.
+    async fn reject_plain_http(self) -> io::Result<()> {
         let worker = Rc::clone(self.open.worker());
-        let (mut link, _) = self.greeting.into_parts();
-        let mut answer = plain_answer(&worker);
+        let (mut link, _) = self.acceptor.into_parts();
+        let mut response = plain_http_response(&worker);
         let sent = self
             .deadline
-            .within(poll_fn(|context| link.poll_send(context, &mut answer)));
-        in_time(sent.await)??;
-        worker.counters.answered(Status::BAD_REQUEST);
+            .within(poll_fn(|context| link.poll_send(context, &mut response)));
+        or_timed_out(sent.await)??;
+        worker.counters.count_response(Status::BAD_REQUEST);
         linger(&worker, &mut link, &self.deadline).await;
         Ok(())
     }
 }
 
-/// Ends our side of a connection, and reads and discards what the client still sends, up to a bound in bytes and time:
-/// closing with bytes unread resets the connection, and the client may then lose the alert or answer that was sent to it.
+/// Shuts down the sending side, then reads and discards what the client still sends, bounded in bytes and time. Closing
+/// with unread bytes resets the connection, and the client may then lose the alert or response.
 async fn linger<L: Link>(worker: &Worker, link: &mut L, deadline: &Deadline) {
     if link.shut_down().is_err() {
         return;
     }
-    deadline.set(worker.view().ticks.linger);
+    deadline.set(worker.config().ticks.linger);
     let mut dropped = 0;
     let drain = poll_fn(|context| {
         loop {
             let input = &mut worker.buffers.borrow_mut().input;
             match link.poll_recv(context, input) {
                 Poll::Pending => return Poll::Pending,
-                Poll::Ready(Ok(bytes)) if !bytes.is_empty() && dropped < LINGER_BOUND => dropped += bytes.len(),
+                Poll::Ready(Ok(bytes)) if !bytes.is_empty() && dropped < MAX_LINGER_BYTES => dropped += bytes.len(),
                 Poll::Ready(_) => return Poll::Ready(()),
             }
         }
     });
-    // Past the deadline it is closed as well.
+    // After the deadline the connection is closed too.
     deadline.within(drain).await;
 }
 
-/// Goes on with the protocol that was agreed on: one place to choose it.
+/// Starts the protocol that ALPN selected. This is the only place that chooses it.
 fn serve<L: Link + Unpin + 'static>(
     open: OpenConnection,
     tls: Tls<L>,
@@ -233,7 +237,7 @@ fn serve<L: Link + Unpin + 'static>(
 ) {
     let is_http2 = tls.negotiated().alpn == Some(HTTP_2);
     let core = ConnectionCore::new(open, tls, client, local).with_handshake(secure);
-    // Tasks of their own: this one is larger than the connection it becomes.
+    // Each protocol has its own task, because the task of the handshake is larger than that of a connection.
     if is_http2 {
         spawn(h2::Connection::new(core));
     } else {
@@ -241,12 +245,12 @@ fn serve<L: Link + Unpin + 'static>(
     }
 }
 
-/// Logs that a site has no certificate, once a second while clients come for it.
+/// Logs that a site has no certificate, at most once a second.
 #[cold]
-fn log_dark(site: &Site, secure: &SecureSite) {
+fn log_missing_certificate(site: &Site, secure: &SecureSite) {
     let cause = Cause {
         level: Level::WARN,
-        what: "a handshake was refused, as the site has no certificate",
+        what: "a handshake was refused, because the site has no certificate",
         site: &site.name,
         subject: "",
     };
@@ -254,21 +258,21 @@ fn log_dark(site: &Site, secure: &SecureSite) {
         let why = secure.error();
         let why = why
             .as_deref()
-            .unwrap_or("none was issued yet, or none for the name that was asked for");
-        tracing::warn!(site = %site.name, "a handshake was refused, as the site has no certificate: {why}");
+            .unwrap_or("no certificate was issued yet for the requested name");
+        tracing::warn!(site = %site.name, "a handshake was refused, because the site has no certificate: {why}");
     }
 }
 
-/// The error that stands for a deadline that is past.
-fn in_time<T>(found: Option<T>) -> io::Result<T> {
+/// Returns the error of a passed deadline for `None`.
+fn or_timed_out<T>(found: Option<T>) -> io::Result<T> {
     found.ok_or_else(|| io::ErrorKind::TimedOut.into())
 }
 
-fn plain_answer(worker: &Worker) -> SendQueue {
-    const HINT: &str = "This port speaks HTTPS, and the request came in the clear: write https:// before the address.";
+fn plain_http_response(worker: &Worker) -> SendQueue {
+    const HINT: &str = "This port uses HTTPS, but the request was plain HTTP: write https:// before the address.";
     let (status, mut page) = (Status::BAD_REQUEST, Vec::new());
     pages::error::render(status.code(), status.reason(), Some(HINT), &mut page);
-    let mut answer = SendQueue::default();
+    let mut response = SendQueue::default();
     let head = format!(
         "HTTP/1.1 {} {}\r\nDate: {}\r\nServer: {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
         status.code(),
@@ -278,7 +282,7 @@ fn plain_answer(worker: &Worker) -> SendQueue {
         pages::CONTENT_TYPE,
         page.len(),
     );
-    answer.buffer().extend_from_slice(head.as_bytes());
-    answer.buffer().extend_from_slice(&page);
-    answer
+    response.buffer().extend_from_slice(head.as_bytes());
+    response.buffer().extend_from_slice(&page);
+    response
 }

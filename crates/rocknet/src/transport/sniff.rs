@@ -1,5 +1,5 @@
-//! Which version a client speaks in the clear: one that begins with the preface of HTTP/2 means it, and one may ask for it
-//! with its first request.
+//! Determines the HTTP version of a connection without TLS. A client that starts with the HTTP/2 preface uses HTTP/2,
+//! and an HTTP/1.1 client may request an upgrade with its first request.
 
 use std::future::poll_fn;
 use std::net::IpAddr;
@@ -17,16 +17,18 @@ use crate::protocol::h2::Upgraded;
 use crate::protocol::{h1, h2};
 use crate::worker::{OpenConnection, Worker};
 
-/// Serves a connection by the version it turns out to be of.
+/// Determines the version of a connection and serves it.
 pub async fn serve<L: Link + Unpin>(open: OpenConnection, mut link: L, client: Client, local: Option<IpAddr>) {
     let worker = Rc::clone(open.worker());
     let mut unread = Vec::new();
     let mut deadlines = Deadlines::new(&worker.wheel);
-    deadlines.begin(Wait::FirstByte, worker.view().ticks.header);
-    let knows = worker.view().h2c;
-    let mut is_late = false;
-    while !is_late && (unread.is_empty() || knows && unread.len() < PREFACE.len() && PREFACE.starts_with(&unread)) {
-        let begun = poll_fn(|context| {
+    deadlines.begin(Wait::FirstByte, worker.config().ticks.header);
+    let allows_h2c = worker.config().h2c;
+    let mut has_timed_out = false;
+    while !has_timed_out
+        && (unread.is_empty() || allows_h2c && unread.len() < PREFACE.len() && PREFACE.starts_with(&unread))
+    {
+        let progress = poll_fn(|context| {
             let input = &mut worker.buffers.borrow_mut().input;
             if let Poll::Ready(received) = link.poll_recv(context, input) {
                 let received = received.ok().filter(|received| !received.is_empty());
@@ -35,42 +37,42 @@ pub async fn serve<L: Link + Unpin>(open: OpenConnection, mut link: L, client: C
             if worker.is_stopping() && unread.is_empty() {
                 return Poll::Ready(None);
             }
-            let past = deadlines.poll_past(context.waker());
-            match past {
-                // What began like the preface of HTTP/2, and went no further, is told that its time is over in HTTP/1.
+            let is_past = deadlines.poll_past(context.waker());
+            match is_past {
+                // A client that started the preface and stopped gets the 408 response over HTTP/1.
                 true if !unread.is_empty() => {
-                    is_late = true;
+                    has_timed_out = true;
                     Poll::Ready(Some(()))
                 }
                 true => Poll::Ready(None),
                 false => Poll::Pending,
             }
         });
-        if begun.await.is_none() {
+        if progress.await.is_none() {
             return;
         }
     }
-    // The time for the first head began with the connection, and does not begin anew with its protocol.
-    let left = if is_late { 0 } else { deadlines.left() };
+    // The deadline of the first head started with the connection and does not restart with the protocol.
+    let left = if has_timed_out { 0 } else { deadlines.left() };
     drop(deadlines);
     let core = ConnectionCore::new(open, link, client, local);
-    // Apart, so that this task is no larger than the connection it becomes.
-    if knows && unread.starts_with(PREFACE) {
+    // Boxed, so that this task is no larger than the connection that it becomes.
+    if allows_h2c && unread.starts_with(PREFACE) {
         let core = core.with_unread(unread).with_header_ticks(left);
         Box::pin(h2::Connection::new(core)).await;
-    } else if let Some((agreed, used)) = upgrade(&worker, &unread) {
+    } else if let Some((settings, used)) = upgrade(&worker, &unread) {
         unread.drain(..used);
-        Box::pin(h2::Connection::upgraded(core.with_unread(unread), agreed)).await;
+        Box::pin(h2::Connection::upgraded(core.with_unread(unread), settings)).await;
     } else {
         let core = core.with_unread(unread).with_header_ticks(left);
         Box::pin(h1::Connection::new(core)).await;
     }
 }
 
-/// A first request that has come whole, has no content, and asks for HTTP/2; and its size. Any other may be answered as it
-/// is (RFC 9110 §7.8).
+/// Returns the HTTP/2 settings of a first request that is complete, has no body, and requests the upgrade; and its size
+/// in bytes. Any other request may be served without the upgrade (RFC 9110 §7.8).
 fn upgrade(worker: &Worker, unread: &[u8]) -> Option<(Upgraded, usize)> {
-    let view = worker.view();
+    let view = worker.config();
     if !view.h2c_upgrade {
         return None;
     }
@@ -83,5 +85,5 @@ fn upgrade(worker: &Worker, unread: &[u8]) -> Option<(Upgraded, usize)> {
     else {
         return None;
     };
-    Upgraded::of(&unread[..consumed], index).map(|agreed| (agreed, consumed))
+    Upgraded::of(&unread[..consumed], index).map(|settings| (settings, consumed))
 }

@@ -50,11 +50,10 @@ fn what_it_says_and_how_it_ends_is_in_the_log() {
     let mut told = [false; 2];
     while told != [true; 2] {
         let line = server.logged("process");
-        told[0] |=
-            line.contains("no answer from a controller: its process ended in the middle") && line.contains("l.so:die");
+        told[0] |= line.contains("a controller failed: its process ended during the call") && line.contains("l.so:die");
         told[1] |= line.contains("its process does not run: it ended (signal: 6 (SIGABRT)") && line.contains("l.so");
     }
-    server.logged("runs again");
+    server.logged("was restarted");
     assert!(server.get("/die").starts_with("HTTP/1.1 200 "));
     server.signal(Signal::TERM);
     assert_eq!(server.ended(), Some(0));

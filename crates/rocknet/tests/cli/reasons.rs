@@ -153,7 +153,7 @@ fn paths_without_a_file_behind_them_are_logged_with_the_reason() {
         }
         if !is_told {
             server.signal(Signal::USR1);
-            let before = server.logged_until("log files are opened anew");
+            let before = server.logged_until("log files were reopened");
             assert!(!before.contains("404"), "{before}");
         }
     }

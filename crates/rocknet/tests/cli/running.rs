@@ -53,8 +53,8 @@ fn the_backend_is_told_for_debugging_only() {
         let server = place.serve(&["run"]);
         server.signal(Signal::USR1);
         // What was logged at start stands before this.
-        let before = server.logged_until("log files are opened anew");
-        assert_eq!(before.contains("sockets are driven by"), is_told, "{level}: {before}");
+        let before = server.logged_until("log files were reopened");
+        assert_eq!(before.contains("the I/O back end is"), is_told, "{level}: {before}");
     }
 }
 
@@ -145,7 +145,7 @@ fn a_second_signal_stops_at_once() {
     server.signal(Signal::TERM);
     server.logged("stopping");
     server.signal(Signal::TERM);
-    server.logged("stopped at once");
+    server.logged("stopped immediately");
     assert_eq!(server.ended(), Some(1));
 }
 
@@ -245,7 +245,7 @@ fn sigusr1_opens_the_logs_anew() {
     // Lines are in the file once the file is let go of.
     fs::rename(place.path().join("access.log"), place.path().join("old.log")).unwrap();
     server.signal(Signal::USR1);
-    server.logged("opened anew");
+    server.logged("reopened");
     server.get("/second");
     server.signal(Signal::TERM);
     assert_eq!(server.ended(), Some(0));

@@ -278,7 +278,7 @@ impl World {
             certificates,
             registries,
         };
-        let worker = Worker::new(address, shared, Metrics::default().enrol(), &snapshot);
+        let worker = Worker::new(address, shared, Metrics::default().register(), &snapshot);
         World { worker, folder }
     }
 

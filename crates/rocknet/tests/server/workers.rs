@@ -31,7 +31,7 @@ fn a_worker_that_dies_is_restarted() {
             let mut client = server.connect();
             assert_eq!(client.get("/").text(), "root");
             // With one worker this connection is its own, and ends when it has died.
-            server.server().kill_a_worker();
+            server.server().kill_worker();
             if count == 1 {
                 client.assert_closed("a connection of the dead worker");
             }
@@ -45,7 +45,7 @@ fn a_worker_that_dies_is_restarted() {
         while server.get("/").text() != "other" {
             assert!(started.elapsed() < DEADLINE, "the new worker takes no configuration");
         }
-        server.server().kill_a_worker();
+        server.server().kill_worker();
         check("restarted with the newest configuration", || server.connect(), "other");
         assert!(server.stop(), "the new worker does not stop");
     }
@@ -66,7 +66,7 @@ fn a_worker_that_dies_in_the_middle_of_everything_lets_go_of_all() {
             download.send(request("GET /large.bin", &[]));
             download.head();
         }
-        server.server().kill_a_worker();
+        server.server().kill_worker();
         idle.assert_closed("idle");
         half.assert_closed("half a request");
         for mut download in downloads {
@@ -90,7 +90,7 @@ fn a_dead_worker_hurts_no_other_listener() {
     let mut second = Client::to(addresses[1]);
     assert_eq!(first.get("/").text(), "root");
     assert_eq!(second.get("/").text(), "other");
-    server.server().kill_a_worker();
+    server.server().kill_worker();
     first.assert_closed("the listener whose worker died");
     assert_eq!(second.get("/").text(), "other", "the other listener's connection");
     check("the listener whose worker died", || Client::to(addresses[0]), "root");
@@ -132,7 +132,7 @@ fn unix_sockets() {
             .ask("POST /echo/x", &["Content-Length: 0"])
             .expect("content", 200, &[]);
         client.get("/none").expect("the connection goes on", 404, &[]);
-        server.server().kill_a_worker();
+        server.server().kill_worker();
         check("after a worker died", || server.connect_unix("site.sock"), "root");
         server.reload(&text.replace("\"www\"", "\"other\"")).expect("a reload");
         let started = Instant::now();

@@ -81,12 +81,12 @@ pub const MUTABLE: &[Listed] = &[
         reason: "user and privileges belong to the process, which drops them once",
     },
     Listed {
-        file: "crates/rocknet/src/handler/controller/image/linux.rs",
+        file: "crates/rocknet/src/handler/controller/private_copy/linux.rs",
         name: "NUMBER",
         reason: "the dynamic loader's names belong to the whole process and must differ",
     },
     Listed {
-        file: "crates/rocknet/src/handler/controller/isolated/inside.rs",
+        file: "crates/rocknet/src/handler/controller/isolated/child_main.rs",
         name: "CONTROL",
         reason: "the process of an isolated library has one link to the server",
     },

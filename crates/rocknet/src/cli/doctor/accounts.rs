@@ -1,4 +1,4 @@
-//! Checks which accounts the server and its scripts have, and whether scripts can reach the server's private keys.
+//! Checks the accounts of the server and its scripts, and whether scripts can reach the server's private keys.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,51 +10,51 @@ use rocknet_io::privileges::{self, User};
 
 use super::verdict::Check;
 
-const WHAT: &str = "accounts";
+const SUBJECT: &str = "accounts";
 
-/// Key files outside the state folder that are looked at for each account.
+/// Maximum number of key files outside the state folder that are checked for each account.
 const MAX_KEYS: usize = 1_000;
 
-/// The account that keeps all rights.
+/// The account with all privileges.
 const ROOT: &str = "root";
 
-pub(super) fn look(config: &Config) -> Vec<Check> {
+pub(super) fn check(config: &Config) -> Vec<Check> {
     let has_scripts = accounts::runs_scripts(config);
     if !privileges::is_root() {
-        let found = "scripts run as this user, who can read the private keys of the server; started as root, RockNet gives them \
-                     another account";
-        return has_scripts.then(|| Check::fair(WHAT, found)).into_iter().collect();
+        let found = "scripts run as this user, who can read the private keys of the server; start RockNet as root, and it runs \
+                     them under another account";
+        return has_scripts.then(|| Check::fair(SUBJECT, found)).into_iter().collect();
     }
     let mut checks = Vec::new();
     let account = accounts::server_account(config);
     if account.is_none() {
         let found = "the server stays root: `useradd --system rocknet` creates an account for it";
-        checks.push(Check::fair(WHAT, found));
+        checks.push(Check::fair(SUBJECT, found));
         if !has_scripts {
             return checks;
         }
     }
     let server = match User::find(account.as_deref().unwrap_or(ROOT)) {
         Ok(user) => user,
-        Err(error) => return vec![Check::bad(WHAT, error.to_string())],
+        Err(error) => return vec![Check::bad(SUBJECT, error.to_string())],
     };
     let plan = accounts::AccountPlan::from_config(config);
     let scripts = match plan.accounts(&server) {
         Ok(scripts) => scripts,
-        Err(error) => return vec![Check::bad(WHAT, error.to_string())],
+        Err(error) => return vec![Check::bad(SUBJECT, error.to_string())],
     };
     let names: Vec<_> = scripts.all.iter().map(|user| user.name.as_str()).collect();
     checks.push(match names.as_slice() {
         [] if has_scripts => Check::bad(
-            WHAT,
+            SUBJECT,
             format!(
                 "scripts run as {}, like the server, and can read its private keys: `useradd --system www-data`",
                 server.name
             ),
         ),
-        [] => Check::good(WHAT, format!("the server runs as {}", server.name)),
+        [] => Check::good(SUBJECT, format!("the server runs as {}", server.name)),
         _ => Check::good(
-            WHAT,
+            SUBJECT,
             format!("the server runs as {}, scripts as {}", server.name, names.join(", ")),
         ),
     });
@@ -62,7 +62,7 @@ pub(super) fn look(config: &Config) -> Vec<Check> {
         && !scripts.all.is_empty()
         && let Err(error) = scripts.default_account()
     {
-        checks.push(Check::bad(WHAT, error.to_string()));
+        checks.push(Check::bad(SUBJECT, error.to_string()));
     }
     let state = state_folder(config);
     for user in &scripts.all {
@@ -75,19 +75,19 @@ pub(super) fn look(config: &Config) -> Vec<Check> {
 }
 
 fn of_state(state: &Path, user: &User) -> Option<Check> {
-    // Before the first start there is no such folder.
+    // The folder does not exist before the first start.
     let path = accounts::reachable(state, user).ok()??;
     let (name, path) = (&user.name, path.display());
     Some(Check::bad(
-        WHAT,
+        SUBJECT,
         format!(
             "scripts of {name} can read or replace {path}: close it to others (chmod go-rwx {path}), or name another `state`"
         ),
     ))
 }
 
-/// Reports a key that the account can read, also through one of its groups, or a folder above it in which the account can
-/// replace it.
+/// Reports a key that the account can read, directly or through a group, or a folder above it in which the account can
+/// replace the key.
 fn of_key(key: &Path, user: &User) -> Option<Check> {
     // A missing key is reported as a fault of its site.
     let path = accounts::reachable(key, user).ok()??;
@@ -100,10 +100,10 @@ fn of_key(key: &Path, user: &User) -> Option<Check> {
         let key = key.display();
         format!("scripts of {name} can replace the private key {key} in the folder {shown}: chmod go-w {shown}")
     };
-    Some(Check::bad(WHAT, found))
+    Some(Check::bad(SUBJECT, found))
 }
 
-/// The files of private keys that the configuration names outside the state folder, each once.
+/// Returns the private key files that the configuration names outside the state folder, without duplicates.
 fn keys<'c>(config: &'c Config, state: &Path) -> impl Iterator<Item = &'c Path> + use<'c> {
     let all: BTreeSet<&Path> = config
         .sites
@@ -114,7 +114,7 @@ fn keys<'c>(config: &'c Config, state: &Path) -> impl Iterator<Item = &'c Path> 
     all.into_iter().take(MAX_KEYS)
 }
 
-/// The keys of a site's own certificates, and those that it shows to upstreams.
+/// Returns the keys of a site's own certificates and of its client certificates for upstreams.
 fn of_site(site: &Site) -> impl Iterator<Item = &Path> {
     let own = match site.tls.as_ref().map(|tls| &tls.source) {
         Some(CertificateSource::Files(files)) => files.as_slice(),

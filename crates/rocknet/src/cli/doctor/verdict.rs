@@ -1,16 +1,17 @@
 //! Results of the checks of `rocknet doctor`.
 
+/// Result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     Good,
-    /// Works, but worse than it could.
+    /// Works, with a disadvantage.
     Fair,
     Bad,
 }
 
-/// One check: its subject, and what was found and helps.
+/// One check: its subject, the result, and a description with the remedy.
 pub struct Check {
-    pub what: &'static str,
+    pub subject: &'static str,
     pub verdict: Verdict,
     pub found: String,
 }
@@ -26,25 +27,25 @@ impl Verdict {
 }
 
 impl Check {
-    pub fn good(what: &'static str, found: String) -> Check {
+    pub fn good(subject: &'static str, found: String) -> Check {
         Check {
-            what,
+            subject,
             verdict: Verdict::Good,
             found,
         }
     }
 
-    pub fn fair(what: &'static str, found: impl Into<String>) -> Check {
+    pub fn fair(subject: &'static str, found: impl Into<String>) -> Check {
         Check {
-            what,
+            subject,
             verdict: Verdict::Fair,
             found: found.into(),
         }
     }
 
-    pub fn bad(what: &'static str, found: String) -> Check {
+    pub fn bad(subject: &'static str, found: String) -> Check {
         Check {
-            what,
+            subject,
             verdict: Verdict::Bad,
             found,
         }

@@ -1,12 +1,13 @@
-//! A URL as a person types it.
+//! A URL as typed on the command line.
 
 use rocknet_proto::semantics::authority::{Authority, HOST_BUFFER};
 
 /// The parts of a URL.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Url<'a> {
+    /// The URL as typed.
     pub written: &'a str,
-    /// Lower case; empty where none was written.
+    /// In lower case; empty if the URL has no host.
     pub host: String,
     pub port: Option<u16>,
     pub path: &'a str,
@@ -14,9 +15,11 @@ pub struct Url<'a> {
 }
 
 impl<'a> Url<'a> {
+    /// Parses a URL.
+    ///
     /// # Errors
     ///
-    /// What is wrong with it, in words for the one who typed it.
+    /// A message for the user about the invalid part.
     pub fn parse(written: &'a str) -> Result<Url<'a>, &'static str> {
         let (scheme_port, rest) = match written.split_once("://") {
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (Some(80), rest),
@@ -45,9 +48,9 @@ impl<'a> Url<'a> {
                 None => Err("write a URL such as http://example.com/path"),
             };
         }
-        // Patterns are what `rocknet` itself prints for wildcards: any name will do to ask.
+        // `rocknet` prints wildcard names as patterns, so a pattern stands for any matching name.
         let named = authority.strip_prefix("*.").unwrap_or(authority);
-        let authority = Authority::parse(named.as_bytes()).ok_or("the host is none that a site can have")?;
+        let authority = Authority::parse(named.as_bytes()).ok_or("the host is not valid")?;
         let mut buffer = [0; HOST_BUFFER];
         let host = authority.lower_host(&mut buffer);
         let host = if named.len() < rest[..end].len() {

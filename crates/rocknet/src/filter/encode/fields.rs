@@ -5,8 +5,8 @@ use rocknet_proto::semantics::negotiation::Coding;
 
 use crate::response::FieldList;
 
-/// Fields about the bytes as the handler wrote them. Digests cover the coded content (RFC 9530 §2, §3; RFC 3230;
-/// RFC 1864), and ranges of it cannot be requested, because it is encoded anew each time.
+/// Fields that describe the plain body. Digests cover the coded body (RFC 9530 §2, §3; RFC 3230; RFC 1864). Ranges of
+/// the coded body cannot be requested, because it is encoded again each time.
 const OF_PLAIN_CONTENT: [&str; 6] = [
     "Accept-Ranges",
     "Content-Digest",
@@ -16,7 +16,7 @@ const OF_PLAIN_CONTENT: [&str; 6] = [
     "Repr-Digest",
 ];
 
-/// Returns whether the response may be coded: neither `no-transform` (RFC 9111 §5.2.2.6) nor a signature, which covers
+/// Returns true if the response may be coded: neither `no-transform` (RFC 9111 §5.2.2.6) nor a signature, which covers
 /// fields and digests (RFC 9421), forbids it.
 pub fn allows_transforming(fields: &FieldList) -> bool {
     !has_element(fields, "Cache-Control", |directive| {
@@ -24,7 +24,7 @@ pub fn allows_transforming(fields: &FieldList) -> bool {
     }) && fields.value("Signature-Input").is_none()
 }
 
-/// Returns whether caches keep apart the responses for different `Accept-Encoding`.
+/// Returns true if caches keep the responses for different `Accept-Encoding` apart.
 pub fn varies_by_coding(fields: &FieldList) -> bool {
     has_element(fields, "Vary", |name| {
         name == "*" || name.eq_ignore_ascii_case("Accept-Encoding")
@@ -45,14 +45,14 @@ pub fn add_vary(fields: &mut FieldList) {
     fields.set("Vary", joined);
 }
 
-/// Makes the fields those of the coded content.
+/// Changes the fields to those of the coded body.
 pub fn mark(fields: &mut FieldList, coding: Coding) {
     fields.retain(|name| !is_of_plain_content(name));
     fields.add("Content-Encoding", coding.name());
     weaken(fields);
 }
 
-/// Removes digests of the plain content, which some handlers send as trailers.
+/// Removes digests of the plain body, which some handlers send as trailers.
 pub fn clean_trailers(trailers: &mut FieldList) {
     trailers.retain(|name| !is_of_plain_content(name));
 }
@@ -88,7 +88,7 @@ fn is_of_plain_content(name: &str) -> bool {
     OF_PLAIN_CONTENT.iter().any(|other| other.eq_ignore_ascii_case(name))
 }
 
-/// Returns whether any element of the lists of that name is the wanted one.
+/// Returns true if any element of the list fields with that name is wanted.
 fn has_element(fields: &FieldList, name: &str, is_wanted: impl Fn(&str) -> bool) -> bool {
     values(fields, name).any(|value| value.split(',').any(|element| is_wanted(element.trim())))
 }

@@ -18,20 +18,20 @@ use crate::files::encode::Streams;
 use crate::response::{FieldList, Stream};
 
 /// Input that is encoded on the event loop at once: Brotli takes about 0.2 ms for it. More is handed to the pool.
-pub const ON_LOOP: usize = 8 * 1024;
+pub const MAX_INLINE: usize = 8 * 1024;
 
-/// Input encoded in one step: long enough to be worth a job, short enough that other jobs get their turn. A source that
-/// is faster waits meanwhile.
+/// Bytes of input encoded in one step: enough to be worth a job, and few enough that other jobs get their turn. A
+/// faster source waits meanwhile.
 const BATCH: usize = 64 * 1024;
 
-/// Pieces taken from the source in one turn, so that a source of tiny pieces does not hold the event loop.
+/// Maximum pieces taken from the source in one poll, so that a source of tiny pieces does not block the event loop.
 const MAX_PIECES: usize = 64;
 
-/// Memory of the encoders of all streams of a server. An encoder lives as long as its client takes to receive, and a
-/// client may be slow on purpose. This is enough for 128 of them; streams beyond the bound are sent as they are.
+/// Maximum memory of the encoders of all streams of a server. An encoder lives until its client has received the body,
+/// and an attacker may receive slowly. This is enough for 128 encoders; streams beyond the bound stay plain.
 const MAX_ENCODER_BYTES: u64 = 256 * 1024 * 1024;
 
-/// Bounds the memory of all encoders of streams. One for each server; clones share the same count.
+/// Bounds the memory of all encoders of streams. A server has one, and clones share its budget.
 #[derive(Clone)]
 pub struct Encoders {
     budget: ByteBudget,
@@ -39,26 +39,26 @@ pub struct Encoders {
 }
 
 /// The reserved memory of one encoder.
-struct Reserved {
+struct Reservation {
     budget: ByteBudget,
     bytes: u64,
 }
 
 /// Encodes the pieces of another stream.
 pub struct CodedStream {
-    source: Source,
-    /// Bytes that the source is to give, if it said so, and those it has given.
-    announced: Option<u64>,
+    source: SourceState,
+    /// Length that the source has announced, if it did, and the bytes received from it.
+    length: Option<u64>,
     received: u64,
     /// Received and not yet in a batch.
     piece: Bytes,
     coder: Arc<Mutex<Coder>>,
-    /// The step that the pool does, if any: the coder belongs to it meanwhile.
-    job: Option<(Job<io::Result<Vec<u8>>>, Step)>,
+    /// The step that runs in the pool, if any. The job has the coder meanwhile.
+    job: Option<(Job<io::Result<Vec<u8>>>, CoderStep)>,
     /// Input since the last flush.
     unflushed: u64,
-    /// Input since the last output: the encoder may have put off the work for all of it.
-    put_off: usize,
+    /// Input since the last output, because the encoder may have deferred the work for all of it.
+    unencoded: usize,
     /// Error of the source, kept until everything before it was sent.
     failure: Option<io::Error>,
     is_over: bool,
@@ -66,27 +66,27 @@ pub struct CodedStream {
     priority: Priority,
 }
 
-/// What is encoded, and by what. Shared with the job, so that a job that the pool refuses can be done by the event loop.
+/// The input and its encoder. Shared with the job, so that the event loop can do a job that the pool rejects.
 struct Coder {
     encoder: Option<Encoder>,
     batch: Vec<u8>,
-    _reserved: Reserved,
+    _reserved: Reservation,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Step {
+enum CoderStep {
     Write,
     Flush,
     Finish,
 }
 
-type Asking = Pin<Box<dyn Future<Output = (Box<dyn Stream>, Option<io::Result<Bytes>>)>>>;
+type NextPiece = Pin<Box<dyn Future<Output = (Box<dyn Stream>, Option<io::Result<Bytes>>)>>>;
 
-/// The stream that is encoded. A call of `next` is kept across flushes, because not every stream may have it dropped.
-enum Source {
+/// The source stream. A call of `next` is kept across flushes, because some streams lose data if it is dropped.
+enum SourceState {
     Idle(Box<dyn Stream>),
-    Asking(Asking),
-    Gone,
+    Pending(NextPiece),
+    Taken,
 }
 
 impl Default for Encoders {
@@ -103,22 +103,23 @@ impl Encoders {
         }
     }
 
-    fn reserve(&self, coding: Coding) -> Option<Reserved> {
+    fn reserve(&self, coding: Coding) -> Option<Reservation> {
         let bytes = size_of_encoder(coding);
-        self.budget.try_reserve(bytes).then(|| Reserved {
+        self.budget.try_reserve(bytes).then(|| Reservation {
             budget: self.budget.clone(),
             bytes,
         })
     }
 }
 
-impl Drop for Reserved {
+impl Drop for Reservation {
     fn drop(&mut self) {
         self.budget.release(self.bytes);
     }
 }
 
-/// Memory of an encoder with a small window (measured at most: Brotli 1.9 MiB, gzip 0.45 MiB) and of a batch.
+/// Returns the memory of an encoder with a small window and of a batch. The measured maximum of the encoder is 1.9 MiB
+/// for Brotli and 0.45 MiB for gzip.
 fn size_of_encoder(coding: Coding) -> u64 {
     1024 * match coding {
         Coding::Br => 2048,
@@ -154,14 +155,14 @@ impl CodedStream {
             _reserved: reserved,
         };
         Ok(CodedStream {
-            announced: source.length(),
+            length: source.length(),
             received: 0,
-            source: Source::Idle(source),
+            source: SourceState::Idle(source),
             piece: Bytes::new(),
             coder: Arc::new(Mutex::new(coder)),
             job: None,
             unflushed: 0,
-            put_off: 0,
+            unencoded: 0,
             failure: None,
             is_over: false,
             pool,
@@ -181,14 +182,15 @@ impl CodedStream {
                     let encoded = match done {
                         Ok(encoded) => encoded,
                         Err(error @ JobError::Panicked) => Err(io::Error::other(error)),
-                        // A pool without room neither delays nor cuts the response: the work is done here.
+                        // If the pool has no room, the work is done here, so that the response is neither delayed nor
+                        // cut.
                         Err(JobError::Rejected | JobError::Stopped) => lock(&self.coder).step(step),
                     };
                     Some((encoded, step))
                 }
                 None => match ready!(self.poll_fill(context)) {
                     Ok(step) => self.begin(step).map(|encoded| (encoded, step)),
-                    Err(error) => Some((Err(error), Step::Finish)),
+                    Err(error) => Some((Err(error), CoderStep::Finish)),
                 },
             };
             let Some((encoded, step)) = polled else { continue };
@@ -199,13 +201,13 @@ impl CodedStream {
                     return Poll::Ready(Some(Err(error)));
                 }
             };
-            if step != Step::Write {
+            if step != CoderStep::Write {
                 self.unflushed = 0;
             }
-            if step != Step::Write || !encoded.is_empty() {
-                self.put_off = 0;
+            if step != CoderStep::Write || !encoded.is_empty() {
+                self.unencoded = 0;
             }
-            self.is_over = step == Step::Finish;
+            self.is_over = step == CoderStep::Finish;
             if !encoded.is_empty() {
                 return Poll::Ready(Some(Ok(encoded.into())));
             }
@@ -213,8 +215,8 @@ impl CodedStream {
     }
 
     /// Does a short step; hands a long one to the pool.
-    fn begin(&mut self, step: Step) -> Option<io::Result<Vec<u8>>> {
-        if self.put_off <= ON_LOOP {
+    fn begin(&mut self, step: CoderStep) -> Option<io::Result<Vec<u8>>> {
+        if self.unencoded <= MAX_INLINE {
             return Some(lock(&self.coder).step(step));
         }
         let coder = Arc::clone(&self.coder);
@@ -223,8 +225,9 @@ impl CodedStream {
         None
     }
 
-    /// Fills the batch until it is full or the source pauses, ends or fails. Pending only when nothing is left to flush.
-    fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Step>> {
+    /// Fills the batch until it is full or the source pauses, ends or fails. Pending only when nothing is left to
+    /// flush.
+    fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<io::Result<CoderStep>> {
         if let Some(error) = self.failure.take() {
             return Poll::Ready(Err(error));
         }
@@ -235,9 +238,9 @@ impl CodedStream {
             let taken = self.piece.split_to(self.piece.len().min(room));
             batch.extend_from_slice(&taken);
             self.unflushed += taken.len() as u64;
-            self.put_off += taken.len();
+            self.unencoded += taken.len();
             if batch.len() == BATCH {
-                return Poll::Ready(Ok(Step::Write));
+                return Poll::Ready(Ok(CoderStep::Write));
             }
             match self.source.poll(context) {
                 Poll::Ready(Some(Ok(piece))) => {
@@ -245,29 +248,29 @@ impl CodedStream {
                     self.piece = piece;
                 }
                 Poll::Ready(Some(Err(error))) => return self.fail(error),
-                Poll::Ready(None) if self.announced.is_some_and(|length| length != self.received) => {
-                    // Without a length the client could not notice that some of it is missing.
+                Poll::Ready(None) if self.length.is_some_and(|length| length != self.received) => {
+                    // The coded body has no length by which the client would notice the missing part.
                     return self.fail(io::Error::new(io::ErrorKind::UnexpectedEof, "the content ended early"));
                 }
-                Poll::Ready(None) => return Poll::Ready(Ok(Step::Finish)),
-                Poll::Pending if self.unflushed > 0 => return Poll::Ready(Ok(Step::Flush)),
+                Poll::Ready(None) => return Poll::Ready(Ok(CoderStep::Finish)),
+                Poll::Pending if self.unflushed > 0 => return Poll::Ready(Ok(CoderStep::Flush)),
                 Poll::Pending => return Poll::Pending,
             }
         }
         if !batch.is_empty() {
-            return Poll::Ready(Ok(Step::Write));
+            return Poll::Ready(Ok(CoderStep::Write));
         }
         context.waker().wake_by_ref();
         Poll::Pending
     }
 
-    /// Sends what came before the error first, as far as the client can decode it.
-    fn fail(&mut self, error: io::Error) -> Poll<io::Result<Step>> {
+    /// Flushes the data received before the error, so that the client can decode it.
+    fn fail(&mut self, error: io::Error) -> Poll<io::Result<CoderStep>> {
         if self.unflushed == 0 {
             return Poll::Ready(Err(error));
         }
         self.failure = Some(error);
-        Poll::Ready(Ok(Step::Flush))
+        Poll::Ready(Ok(CoderStep::Flush))
     }
 }
 
@@ -277,7 +280,7 @@ impl Stream for CodedStream {
     }
 
     fn trailers(&mut self) -> Option<FieldList> {
-        let Source::Idle(source) = &mut self.source else {
+        let SourceState::Idle(source) = &mut self.source else {
             return None;
         };
         let mut trailers = source.trailers()?;
@@ -287,17 +290,17 @@ impl Stream for CodedStream {
 }
 
 impl Coder {
-    /// Encodes the batch and returns what comes out of the encoder.
-    fn step(&mut self, step: Step) -> io::Result<Vec<u8>> {
+    /// Encodes the batch and returns the output of the encoder.
+    fn step(&mut self, step: CoderStep) -> io::Result<Vec<u8>> {
         let Some(encoder) = &mut self.encoder else {
             return Ok(Vec::new());
         };
         encoder.write(&self.batch)?;
         self.batch.clear();
         match step {
-            Step::Write => {}
-            Step::Flush => encoder.flush()?,
-            Step::Finish => {
+            CoderStep::Write => {}
+            CoderStep::Flush => encoder.flush()?,
+            CoderStep::Finish => {
                 self.batch = Vec::new();
                 return self.encoder.take().map_or(Ok(Vec::new()), Encoder::finish);
             }
@@ -306,53 +309,53 @@ impl Coder {
     }
 }
 
-/// A coder is left as it is by a job that panics, and never used again: the stream ends with an error.
+/// Locks the coder. After a job that panicked the coder is not used again, because the stream ends with an error.
 fn lock(coder: &Mutex<Coder>) -> MutexGuard<'_, Coder> {
     coder.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Source {
+impl SourceState {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
-        let mut asking = match std::mem::replace(self, Source::Gone) {
-            Source::Idle(mut stream) => Box::pin(async move {
+        let mut next = match std::mem::replace(self, SourceState::Taken) {
+            SourceState::Idle(mut stream) => Box::pin(async move {
                 let piece = stream.next().await;
                 (stream, piece)
             }),
-            Source::Asking(asking) => asking,
-            Source::Gone => return Poll::Ready(None),
+            SourceState::Pending(next) => next,
+            SourceState::Taken => return Poll::Ready(None),
         };
-        match asking.as_mut().poll(context) {
+        match next.as_mut().poll(context) {
             Poll::Ready((stream, piece)) => {
-                *self = Source::Idle(stream);
+                *self = SourceState::Idle(stream);
                 Poll::Ready(piece)
             }
             Poll::Pending => {
-                *self = Source::Asking(asking);
+                *self = SourceState::Pending(next);
                 Poll::Pending
             }
         }
     }
 }
 
-/// Content in memory as a stream of one piece, which the coder splits.
-pub struct Whole(Option<Bytes>);
+/// A body in memory as a stream of one piece, which the coder splits.
+pub struct SinglePiece(Option<Bytes>);
 
-impl Whole {
-    pub fn new(content: Bytes) -> Whole {
-        Whole(Some(content))
+impl SinglePiece {
+    pub fn new(content: Bytes) -> SinglePiece {
+        SinglePiece(Some(content))
     }
 }
 
-impl Stream for Whole {
+impl Stream for SinglePiece {
     fn next(&mut self) -> Pin<Box<dyn Future<Output = Option<io::Result<Bytes>>> + '_>> {
         Box::pin(std::future::ready(self.0.take().map(Ok)))
     }
 }
 
-/// Content of unknown length that is not sent: the response to HEAD.
-pub struct Unsent;
+/// A body of unknown length that is not sent: the response to HEAD.
+pub struct UnsentBody;
 
-impl Stream for Unsent {
+impl Stream for UnsentBody {
     fn next(&mut self) -> Pin<Box<dyn Future<Output = Option<io::Result<Bytes>>> + '_>> {
         Box::pin(std::future::ready(None))
     }

@@ -1,4 +1,4 @@
-//! The body that a controller gives bit by bit, asked for more whenever there is room for it.
+//! A response body that a controller produces in pieces, each on demand.
 
 use std::future::Future;
 use std::io;
@@ -8,63 +8,67 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::loaded::Controller;
-use super::talk::Talk;
-use super::trouble::Trouble;
+use super::call::ControllerCall;
+use super::error::ControllerError;
+use super::loaded::LoadedController;
 use crate::response::Stream;
 use crate::route::Route;
 use crate::services::Services;
 
-pub struct Body {
+/// The response body of a controller that produces it in pieces.
+pub struct ControllerBody {
     services: Rc<Services>,
     route: Arc<Route>,
-    controller: Arc<Controller>,
-    /// What was written before it begins.
+    controller: Arc<LoadedController>,
+    /// Bytes written with the head.
     written: Vec<u8>,
-    /// Gone once it has given all, or failed.
-    talk: Option<Box<Talk>>,
+    /// `None` once the body is complete or has failed.
+    call: Option<Box<ControllerCall>>,
 }
 
-impl Body {
+impl ControllerBody {
     pub fn new(
         services: Rc<Services>,
         route: Arc<Route>,
-        controller: Arc<Controller>,
+        controller: Arc<LoadedController>,
         written: Vec<u8>,
-        talk: Box<Talk>,
-    ) -> Body {
-        Body {
+        call: Box<ControllerCall>,
+    ) -> ControllerBody {
+        ControllerBody {
             services,
             route,
             controller,
             written,
-            talk: Some(talk),
+            call: Some(call),
         }
     }
 
-    async fn more(&mut self) -> Option<Result<Bytes, Trouble>> {
+    async fn next_piece(&mut self) -> Option<Result<Bytes, ControllerError>> {
         if !self.written.is_empty() {
             return Some(Ok(std::mem::take(&mut self.written).into()));
         }
-        let talk = self.talk.take()?;
-        let given = self.controller.on(&self.services, &self.route, talk, Talk::give).await;
-        match given {
-            Ok((_, Ok(given))) if given.is_empty() => None,
-            Ok((talk, Ok(given))) => {
-                self.talk = Some(talk);
-                Some(Ok(given.into()))
+        let call = self.call.take()?;
+        let piece = self
+            .controller
+            .dispatch(&self.services, &self.route, call, ControllerCall::next_piece)
+            .await;
+        match piece {
+            Ok((_, Ok(piece))) if piece.is_empty() => None,
+            Ok((call, Ok(piece))) => {
+                self.call = Some(call);
+                Some(Ok(piece.into()))
             }
-            Ok((_, Err(failed))) => Some(Err(Trouble::Failed(failed))),
-            Err(trouble) => Some(Err(trouble)),
+            Ok((_, Err(failed))) => Some(Err(ControllerError::Failed(failed))),
+            Err(error) => Some(Err(error)),
         }
     }
 }
 
-impl Stream for Body {
+impl Stream for ControllerBody {
     fn next(&mut self) -> Pin<Box<dyn Future<Output = Option<io::Result<Bytes>>> + '_>> {
         Box::pin(async move {
-            let more = self.more().await;
-            more.map(|more| more.map_err(|trouble| io::Error::other(format!("{}: {trouble}", self.controller.name))))
+            let piece = self.next_piece().await;
+            piece.map(|piece| piece.map_err(|error| io::Error::other(format!("{}: {error}", self.controller.name))))
         })
     }
 }

@@ -1,105 +1,120 @@
-//! A controller with its library loaded, and where it runs.
+//! A controller with its loaded library and its place of execution.
 
 use std::sync::Arc;
 
 use rocknet_config::model::{self, RunOn, Settings};
 use rocknet_controller::host::{self, Progress, RequestState};
 
-use super::asked::{Here, Origin};
-use super::content::whole;
-use super::draft::Draft;
+use super::buffered_body::with_body;
+use super::call::{CallStep, ControllerCall};
+use super::error::ControllerError;
 use super::isolated;
-use super::load::{Libraries, LoadError};
-use super::talk::{Step, Talk};
-use super::trouble::Trouble;
+use super::libraries::{Libraries, LoadError};
+use super::request_view::{RequestOrigin, RequestView};
+use super::response_builder::ResponseBuilder;
 use crate::handler::ExchangeRef;
 use crate::response::Response;
 use crate::route::Route;
 use crate::services::Services;
 
 /// The controller of a route.
-pub struct Controller {
-    /// As it is written, for the log.
+pub struct LoadedController {
+    /// Name as configured, for the log.
     pub name: Arc<str>,
-    pub place: Place,
+    /// Place of execution.
+    pub mode: RunMode,
 }
 
-/// Where it runs.
-pub enum Place {
+/// Place of execution of a controller.
+pub enum RunMode {
     /// On the thread of the connection.
     Network(host::LoadedController),
     /// In the pool.
     Worker(host::LoadedController),
-    /// In a process of its own.
-    Process(isolated::Controller),
+    /// In a separate process.
+    Process(isolated::IsolatedController),
 }
 
-impl Controller {
-    /// The one that settings name, its library loaded.
-    pub fn new(wanted: &model::Controller, settings: &Settings, libraries: &Libraries) -> Result<Controller, String> {
-        let told = |error: LoadError| {
+impl LoadedController {
+    /// Loads the library of a configured controller.
+    ///
+    /// # Errors
+    ///
+    /// The message names the line of the configuration and the reason.
+    pub fn new(
+        wanted: &model::Controller,
+        settings: &Settings,
+        libraries: &Libraries,
+    ) -> Result<LoadedController, String> {
+        let with_location = |error: LoadError| {
             let at = settings.key_spans.get("controller");
-            let at = at.map_or(String::new(), |span| format!("{}:{}: ", span.file.display(), span.line));
+            let at = at.map_or(String::new(), |place| {
+                format!("{}:{}: ", place.file.display(), place.line)
+            });
             format!("{at}`controller = \"{wanted}\"`: {error}")
         };
-        let place = match (settings.isolate, settings.run_on) {
-            (true, _) => libraries.isolated(wanted).map(Place::Process),
-            (false, RunOn::Network) => libraries.controller(wanted).map(Place::Network),
-            (false, RunOn::Worker) => libraries.controller(wanted).map(Place::Worker),
+        let mode = match (settings.isolate, settings.run_on) {
+            (true, _) => libraries.isolated(wanted).map(RunMode::Process),
+            (false, RunOn::Network) => libraries.controller(wanted).map(RunMode::Network),
+            (false, RunOn::Worker) => libraries.controller(wanted).map(RunMode::Worker),
         };
-        Ok(Controller {
+        Ok(LoadedController {
             name: wanted.to_string().into(),
-            place: place.map_err(told)?,
+            mode: mode.map_err(with_location)?,
         })
     }
 
-    /// Answers where that needs no wait, and nothing that outlives this call.
-    pub fn handle_now(&self, asked: &ExchangeRef<'_>) -> Option<Response> {
-        let Place::Network(loaded) = &self.place else {
+    /// Handles the request if that needs no wait and no state that outlives this call.
+    pub fn handle_now(&self, request: &ExchangeRef<'_>) -> Option<Response> {
+        let RunMode::Network(loaded) = &self.mode else {
             return None;
         };
-        if loaded.takes() || loaded.gives() || asked.has_body {
+        if loaded.takes() || loaded.gives() || request.has_body {
             return None;
         }
-        let origin = Origin::new(asked.client, asked.tls, asked.user);
-        let asked = Here::new(*asked.request, asked.path, &[], origin);
-        let (mut draft, mut state) = (Draft::new(&*self.name), RequestState::default());
-        let went = loaded.answer(&asked, &mut draft, &mut state);
-        let answer = went.map_err(Trouble::Failed).and_then(|_| draft.begin());
+        let origin = RequestOrigin::new(request.client, request.tls, request.user);
+        let request = RequestView::new(*request.request, request.path, &[], origin);
+        let (mut response, mut state) = (ResponseBuilder::new(&*self.name), RequestState::default());
+        let went = loaded.answer(&request, &mut response, &mut state);
+        let answer = went
+            .map_err(ControllerError::Failed)
+            .and_then(|_| response.finish_head());
         Some(match answer {
-            Ok((response, written)) => whole(response, written),
-            Err(trouble) => trouble.tell(&self.name),
+            Ok((response, written)) => with_body(response, written),
+            Err(error) => error.to_response(&self.name),
         })
     }
 
-    /// Goes one step on.
-    pub async fn run(
+    /// Makes one call where the controller runs.
+    pub async fn step(
         &self,
         services: &Services,
         route: &Route,
-        talk: Box<Talk>,
-        step: Step,
-    ) -> Result<(Box<Talk>, Progress), Trouble> {
-        let (talk, went) = self.on(services, route, talk, move |talk| talk.step(&step)).await?;
-        Ok((talk, went.map_err(Trouble::Failed)?))
+        call: Box<ControllerCall>,
+        step: CallStep,
+    ) -> Result<(Box<ControllerCall>, Progress), ControllerError> {
+        let (call, went) = self
+            .dispatch(services, route, call, move |call| call.step(&step))
+            .await?;
+        Ok((call, went.map_err(ControllerError::Failed)?))
     }
 
-    /// Works where this controller runs.
-    pub async fn on<T: Send + 'static>(
+    /// Runs `work` where the controller runs: here, or in the pool.
+    pub async fn dispatch<T: Send + 'static>(
         &self,
         services: &Services,
         route: &Route,
-        mut talk: Box<Talk>,
-        work: impl FnOnce(&mut Talk) -> T + Send + 'static,
-    ) -> Result<(Box<Talk>, T), Trouble> {
-        if let Place::Network(_) = self.place {
-            let done = work(&mut talk);
-            return Ok((talk, done));
+        mut call: Box<ControllerCall>,
+        work: impl FnOnce(&mut ControllerCall) -> T + Send + 'static,
+    ) -> Result<(Box<ControllerCall>, T), ControllerError> {
+        if let RunMode::Network(_) = self.mode {
+            let done = work(&mut call);
+            return Ok((call, done));
         }
         let job = services.pool.spawn(route.priority, move || {
-            let done = work(&mut talk);
-            (talk, done)
+            let done = work(&mut call);
+            (call, done)
         });
-        job.await.map_err(Trouble::Pool)
+        job.await.map_err(ControllerError::Pool)
     }
 }

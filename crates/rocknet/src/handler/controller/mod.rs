@@ -1,22 +1,22 @@
-//! Controllers: functions in shared libraries that answer, on the thread of the connection or in the pool.
+//! Controllers: functions in shared libraries that handle requests, on the thread of the connection or in the pool.
 //!
 //! ```text
-//! Exchange ─▶ asked.rs ─▶ talk.rs ⇄ rocknet-controller's host ⇄ the library    load.rs: one for each file
-//!                            │                                                image.rs: what of it is loaded
-//!    Response ◀─ draft.rs: status and fields, and a body that is whole, or comes by body.rs
+//! Exchange ─▶ request_view.rs ─▶ call.rs ⇄ rocknet-controller's host ⇄ the library   libraries.rs: one for each file
+//!                                   │                                                private_copy.rs: the loaded copy
+//!    Response ◀─ response_builder.rs: status, fields, and a body that is complete or comes from body.rs
 //! ```
-//! Or in a process of its own: see `isolated`.
+//! An isolated controller runs in a separate process: see `isolated`.
 
-mod asked;
 mod body;
-mod content;
-mod draft;
-mod image;
+mod buffered_body;
+mod call;
+mod error;
 pub mod isolated;
-mod load;
+mod libraries;
 mod loaded;
-mod talk;
-mod trouble;
+mod private_copy;
+mod request_view;
+mod response_builder;
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -24,80 +24,91 @@ use std::sync::Arc;
 use rocknet_config::model::{self, Settings};
 use rocknet_controller::host::{self, Progress};
 
-use self::asked::Kept;
-use self::content::{collect, whole};
-use self::draft::Draft;
-use self::loaded::{Controller, Place};
-use self::talk::{Step, Talk};
-use self::trouble::Trouble;
+use self::buffered_body::{receive_all, with_body};
+use self::call::{CallStep, ControllerCall};
+use self::error::ControllerError;
+use self::loaded::{LoadedController, RunMode};
+use self::request_view::SavedRequest;
+use self::response_builder::ResponseBuilder;
 use crate::exchange::Exchange;
 use crate::handler::{ExchangeRef, Handler, HandlerFuture};
 use crate::response::{Body, Response};
 use crate::services::Services;
 
-pub use self::asked::Origin;
-pub use self::load::{Libraries, LoadError};
+pub use self::libraries::{Libraries, LoadError};
+pub use self::request_view::RequestOrigin;
 
-/// A controller as a handler.
-pub struct ControllerHandler(Arc<Controller>);
+/// The handler of a route with a controller.
+pub struct ControllerHandler(Arc<LoadedController>);
 
 impl ControllerHandler {
-    /// See [`Controller::new`].
+    /// Makes the handler; see [`LoadedController::new`].
+    ///
+    /// # Errors
+    ///
+    /// As [`LoadedController::new`].
     pub fn new(wanted: &model::Controller, settings: &Settings, libraries: &Libraries) -> Result<Self, String> {
-        Controller::new(wanted, settings, libraries).map(|controller| ControllerHandler(Arc::new(controller)))
+        LoadedController::new(wanted, settings, libraries).map(|controller| ControllerHandler(Arc::new(controller)))
     }
 }
 
 impl Handler for ControllerHandler {
     #[inline]
-    fn handle_now(&self, asked: &ExchangeRef<'_>) -> Option<Response> {
-        self.0.handle_now(asked)
+    fn handle_now(&self, request: &ExchangeRef<'_>) -> Option<Response> {
+        self.0.handle_now(request)
     }
 
-    /// Answers in as many calls as it takes.
+    /// Calls the controller as often as the request needs.
     fn handle(&self, exchange: Exchange) -> HandlerFuture {
         let controller = Arc::clone(&self.0);
         Box::pin(async move {
             let name = Arc::clone(&controller.name);
             let services = Rc::clone(&exchange.services);
-            let answered = match &controller.place {
-                Place::Process(isolated) => isolated::answer(&services, &name, isolated, exchange).await,
-                Place::Network(loaded) | Place::Worker(loaded) => {
+            let result = match &controller.mode {
+                RunMode::Process(isolated) => isolated::answer(&services, &name, isolated, exchange).await,
+                RunMode::Network(loaded) | RunMode::Worker(loaded) => {
                     let loaded = loaded.clone();
                     try_answer(services, controller, loaded, exchange).await
                 }
             };
-            answered.unwrap_or_else(|trouble| trouble.tell(&name)).into()
+            result.unwrap_or_else(|error| error.to_response(&name)).into()
         })
     }
 }
 
 async fn try_answer(
     services: Rc<Services>,
-    controller: Arc<Controller>,
+    controller: Arc<LoadedController>,
     loaded: host::LoadedController,
     exchange: Exchange,
-) -> Result<Response, Trouble> {
+) -> Result<Response, ControllerError> {
     let route = Arc::clone(&exchange.route);
-    let (asked, mut content) = Kept::of(exchange);
+    let (request, mut content) = SavedRequest::of(exchange);
     let takes = loaded.takes();
-    let collected = if takes {
+    let buffered = if takes {
         Vec::new()
     } else {
-        collect(&mut content).await?
+        receive_all(&mut content).await?
     };
-    let talk = Talk::new(&loaded, asked, collected, Draft::new(Arc::clone(&controller.name)));
-    let (mut talk, mut went) = controller.run(&services, &route, Box::new(talk), Step::Answer).await?;
+    let call = ControllerCall::new(
+        &loaded,
+        request,
+        buffered,
+        ResponseBuilder::new(Arc::clone(&controller.name)),
+    );
+    let (mut call, mut went) = controller
+        .step(&services, &route, Box::new(call), CallStep::Start)
+        .await?;
     let mut is_at_end = !takes;
     while !is_at_end && went == Progress::Continue {
-        let piece = content.chunk().await.map_err(Trouble::Content)?;
+        let piece = content.chunk().await.map_err(ControllerError::RequestBody)?;
         is_at_end = piece.is_none();
-        (talk, went) = controller.run(&services, &route, talk, Step::Take(piece)).await?;
+        (call, went) = controller.step(&services, &route, call, CallStep::Take(piece)).await?;
     }
-    let (response, written) = talk.draft.begin()?;
+    let (response, written) = call.response.finish_head()?;
     if !loaded.gives() {
-        return Ok(whole(response, written));
+        return Ok(with_body(response, written));
     }
-    let body = body::Body::new(services, route, controller, written, talk);
+    let body = body::ControllerBody::new(services, route, controller, written, call);
     Ok(response.body(Body::Stream(Box::new(body))))
 }

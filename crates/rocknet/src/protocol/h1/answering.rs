@@ -13,14 +13,14 @@ use crate::lifecycle::deadlines::Wait;
 use crate::lifecycle::exchange::Stage;
 use crate::lifecycle::flow::{self, Flow};
 use crate::pipeline::{self, RequestContext};
-use crate::worker::{View, Worker};
+use crate::worker::{Worker, WorkerConfig};
 
 impl<L: Link> Connection<L> {
     #[inline]
     pub(super) fn answer(
         &mut self,
         worker: &Rc<Worker>,
-        view: &Rc<View>,
+        view: &Rc<WorkerConfig>,
         head: &[u8],
         index: &RequestIndex,
         content: BodyFraming,
@@ -43,7 +43,7 @@ impl<L: Link> Connection<L> {
 
     /// Goes on as far as an exchange has come.
     #[inline]
-    pub(super) fn go_on(&mut self, view: &View, flow: Flow, written: Written) {
+    pub(super) fn go_on(&mut self, view: &WorkerConfig, flow: Flow, written: Written) {
         match flow {
             Flow::Done => self.done(&written),
             Flow::Active(exchange) => {
@@ -61,7 +61,7 @@ impl<L: Link> Connection<L> {
     }
 
     #[inline(never)]
-    fn keep(&mut self, view: &View, serving: Serving) {
+    fn keep(&mut self, view: &WorkerConfig, serving: Serving) {
         match &serving.exchange.stage {
             Stage::Waiting(pending) => {
                 self.core.deadlines.set_handler_timeout(pending.patience);
@@ -103,7 +103,7 @@ impl<L: Link> Connection<L> {
     pub(super) fn refuse(
         &mut self,
         worker: &Rc<Worker>,
-        view: &Rc<View>,
+        view: &Rc<WorkerConfig>,
         refusal: Refusal,
         context: Rc<RequestContext>,
         output: &mut SendQueue,

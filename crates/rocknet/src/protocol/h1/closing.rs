@@ -27,7 +27,7 @@ impl<L: Link> Connection<L> {
         let worker = self.core.worker();
         // If it was not the client that asked for the end, it may have sent more. Closing with bytes unread is a reset, which
         // discards what the client has not read yet.
-        let is_ours = self.core.is_old(&worker, &worker.view());
+        let is_ours = self.core.is_old(&worker, &worker.config());
         // Nor is it known what came while a response that did not fit into the socket was on its way.
         let meanwhile = self.core.deadlines.wait() == Wait::Send;
         let linger = linger || is_ours || meanwhile || !self.core.unread.is_empty();
@@ -53,7 +53,7 @@ impl<L: Link> Connection<L> {
                 self.state = State::Closing { linger: true };
             }
             State::Reading if wait == Wait::Header || wait == Wait::RequestBody && self.engine.may_respond() => {
-                let context = RequestContext::unparsed(&self.core.open.worker().view(), self.core.peer.local());
+                let context = RequestContext::unparsed(&self.core.open.worker().config(), self.core.peer.local());
                 self.respond_overdue(context, None, wait);
             }
             State::Reading | State::Closing { .. } => self.cut(wait),
@@ -97,7 +97,7 @@ impl<L: Link> Connection<L> {
         let mut reply = H1Reply::new(&mut self.engine, &mut output, &worker, true);
         let flow = flow::overdue(&worker, &mut self.core.peer, context, stage, wait, &mut reply);
         let written = reply.written;
-        self.go_on(&worker.view(), flow, written);
+        self.go_on(&worker.config(), flow, written);
         if !output.is_empty() {
             self.core.begin_send();
             self.core.backlog = Some(Box::new(output));

@@ -13,7 +13,7 @@ use super::connection::{Connection, State};
 use crate::lifecycle::connection::End;
 use crate::lifecycle::deadlines::LEFT_TO_KERNEL;
 use crate::pipeline::RequestContext;
-use crate::worker::{Buffers, Ticks, View, Worker};
+use crate::worker::{Buffers, Ticks, Worker, WorkerConfig};
 
 /// Answers rendered before they are sent, so that a client that pipelines without reading cannot fill memory.
 const OUTPUT_BOUND: u64 = 256 * 1024;
@@ -25,7 +25,7 @@ impl<L: Link> Connection<L> {
     /// Receives, answers all that can be answered at once, and sends those answers in one go.
     pub(super) fn read(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let worker = Rc::clone(self.core.open.worker());
-        let view = worker.view();
+        let view = worker.config();
         let buffers = &mut *worker.buffers.borrow_mut();
         let Buffers {
             input, output, request, ..
@@ -76,7 +76,7 @@ impl<L: Link> Connection<L> {
     pub(super) fn work_off(
         &mut self,
         worker: &Rc<Worker>,
-        view: &Rc<View>,
+        view: &Rc<WorkerConfig>,
         request: &mut RequestIndex,
         output: &mut SendQueue,
     ) {
@@ -101,7 +101,7 @@ impl<L: Link> Connection<L> {
     pub(super) fn answer_all(
         &mut self,
         worker: &Rc<Worker>,
-        view: &Rc<View>,
+        view: &Rc<WorkerConfig>,
         bytes: &[u8],
         request: &mut RequestIndex,
         output: &mut SendQueue,

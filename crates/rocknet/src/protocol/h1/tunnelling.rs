@@ -37,8 +37,10 @@ impl<L: Link> Connection<L> {
             return Poll::Ready(Ok(()));
         };
         let worker = Rc::clone(self.core.open.worker());
-        let view = worker.view();
-        let Buffers { input, onward, .. } = &mut *worker.buffers.borrow_mut();
+        let view = worker.config();
+        let Buffers {
+            input, tunnel_output, ..
+        } = &mut *worker.buffers.borrow_mut();
         let mut link = EarlyLink {
             link: &mut self.core.link,
             early: &mut self.core.unread,
@@ -51,7 +53,7 @@ impl<L: Link> Connection<L> {
             &mut link,
             Some(sent),
             input,
-            onward,
+            tunnel_output,
         );
         let linger = !tunnelling.ends.received;
         if let Poll::Ready(Ok(())) = polled {

@@ -20,13 +20,13 @@ use crate::lifecycle::deadlines::{LEFT_TO_KERNEL, Wait};
 use crate::lifecycle::sending::Progress;
 use crate::lifecycle::waiting::{Polled, inform};
 use crate::pipeline::RequestContext;
-use crate::worker::{Buffers, View, Worker};
+use crate::worker::{Buffers, Worker, WorkerConfig};
 
 impl<L: Link> Connection<L> {
     /// Waits for a handler, and gives it the request's content as it asks for it.
     pub(super) fn wait(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let worker = Rc::clone(self.core.open.worker());
-        let view = worker.view();
+        let view = worker.config();
         let State::Serving(serving) = &mut self.state else {
             return Poll::Ready(Ok(()));
         };
@@ -72,7 +72,7 @@ impl<L: Link> Connection<L> {
     }
 
     /// Sets the deadline for a handler that works. Returns what leads the request body to it, if it wants more of that.
-    fn await_handler(&mut self, view: &View) -> Option<Rc<BodyChannel>> {
+    fn await_handler(&mut self, view: &WorkerConfig) -> Option<Rc<BodyChannel>> {
         let handler_ticks = self.answer_ticks(view);
         let State::Serving(serving) = &self.state else {
             return None;
@@ -103,7 +103,7 @@ impl<L: Link> Connection<L> {
         &mut self,
         context: &mut Context<'_>,
         worker: &Rc<Worker>,
-        view: &Rc<View>,
+        view: &Rc<WorkerConfig>,
         pipe: &BodyChannel,
     ) -> Poll<io::Result<()>> {
         let Buffers {
@@ -158,7 +158,7 @@ impl<L: Link> Connection<L> {
     /// Queues the next piece of an answer.
     pub(super) fn feed(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let worker = Rc::clone(self.core.open.worker());
-        let view = worker.view();
+        let view = worker.config();
         let Buffers {
             input, output, request, ..
         } = &mut *worker.buffers.borrow_mut();
@@ -169,7 +169,7 @@ impl<L: Link> Connection<L> {
         &mut self,
         context: &mut Context<'_>,
         worker: &Rc<Worker>,
-        view: &Rc<View>,
+        view: &Rc<WorkerConfig>,
         input: &mut [u8],
         request: &mut RequestIndex,
         output: &mut SendQueue,
@@ -214,7 +214,7 @@ impl<L: Link> Connection<L> {
     fn give_beside(
         &mut self,
         context: &mut Context<'_>,
-        view: &View,
+        view: &WorkerConfig,
         pipe: &BodyChannel,
         input: &mut [u8],
         request: &mut RequestIndex,
@@ -246,7 +246,7 @@ impl<L: Link> Connection<L> {
 
     /// Sees what the client does while it waits. One that has broken off is an error; one that has ended its side gets
     /// a short time more; what one sends ahead is kept, up to a bound, and behind that the kernel keeps it.
-    fn watch(&mut self, context: &mut Context<'_>, view: &View, input: &mut [u8]) -> io::Result<()> {
+    fn watch(&mut self, context: &mut Context<'_>, view: &WorkerConfig, input: &mut [u8]) -> io::Result<()> {
         while !self.ended && self.core.unread.len() < WATCH_BOUND {
             let room = input.len().min(WATCH_BOUND - self.core.unread.len());
             let Poll::Ready(received) = self.core.link.poll_recv(context, &mut input[..room]) else {
@@ -263,7 +263,7 @@ impl<L: Link> Connection<L> {
     }
 
     /// How long an answer, or its next piece, may be in the making.
-    pub(super) fn answer_ticks(&self, view: &View) -> u32 {
+    pub(super) fn answer_ticks(&self, view: &WorkerConfig) -> u32 {
         let ticks = self.core.deadlines.handler_ticks(view.ticks.answer);
         if self.ended {
             ticks.min(view.ticks.half_closed)

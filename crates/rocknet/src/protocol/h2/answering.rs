@@ -19,14 +19,14 @@ use crate::lifecycle::exchange::{ActiveExchange, Stage};
 use crate::lifecycle::flow::{self, Flow};
 use crate::lifecycle::peer::Peer;
 use crate::pipeline::RequestContext;
-use crate::worker::{View, Worker};
+use crate::worker::{Worker, WorkerConfig};
 
 impl<L: Link> Connection<L> {
     #[inline]
     pub(super) fn answer(
         &mut self,
         worker: &Rc<Worker>,
-        view: &Rc<View>,
+        view: &Rc<WorkerConfig>,
         head: &DecodedHead,
         id: StreamId,
         end: bool,
@@ -49,7 +49,7 @@ impl<L: Link> Connection<L> {
     pub(super) fn answer_request(
         &mut self,
         worker: &Rc<Worker>,
-        view: &Rc<View>,
+        view: &Rc<WorkerConfig>,
         request: &Request<'_>,
         owned: impl Fn() -> Rc<OwnedRequest>,
         id: StreamId,
@@ -137,7 +137,7 @@ impl<L: Link> Connection<L> {
     pub(super) fn refuse(
         &mut self,
         worker: &Rc<Worker>,
-        view: &Rc<View>,
+        view: &Rc<WorkerConfig>,
         id: StreamId,
         refusal: Refusal,
         output: &mut SendQueue,

@@ -42,7 +42,7 @@ impl<L: Link> Connection<L> {
     /// acted on.
     pub(super) fn look_at_deadlines(&mut self, context: &mut Context<'_>) -> bool {
         let worker = Rc::clone(self.core.open.worker());
-        let view = worker.view();
+        let view = worker.config();
         let mut acted = false;
         for place in 0..self.answers.places() {
             let Some(mut answer) = self.answers.take_at(place) else {
@@ -84,7 +84,7 @@ impl<L: Link> Connection<L> {
             Wait::FirstByte | Wait::Header => self.last_words(ErrorCode::EnhanceYourCalm),
             // The next round finds that it is old; its responses take the time they take.
             Wait::Handler => {
-                let age = self.core.open.worker().view().ticks.age;
+                let age = self.core.open.worker().config().ticks.age;
                 self.core.deadlines.begin(Wait::Handler, age.max(1));
             }
             _ => {

@@ -22,7 +22,7 @@ use super::reply::RequestBody;
 use crate::exchange::{self, BodyError};
 use crate::lifecycle::deadlines::Deadlines;
 use crate::pipeline::{RequestContext, body_limit};
-use crate::worker::{Buffers, View, Worker};
+use crate::worker::{Buffers, Worker, WorkerConfig};
 
 /// Heads kept for requests that wait: as many streams as a client may open, each with 2 KiB, which is more than browsers
 /// send. Beyond it the socket fills, and the client has to take what it asked for first.
@@ -65,7 +65,7 @@ impl<L: Link> Connection<L> {
         }
         self.core.unread.extend_from_slice(&received);
         self.is_holding = true;
-        self.work_off(worker, &worker.view(), head, backlog);
+        self.work_off(worker, &worker.config(), head, backlog);
         self.is_holding = false;
         if self.engine.is_closed() {
             // The last word is queued: whatever else comes is of no meaning, and is not read before that has left.
@@ -79,7 +79,7 @@ impl<L: Link> Connection<L> {
     pub(super) fn hold_request(
         &mut self,
         worker: &Worker,
-        view: &Rc<View>,
+        view: &Rc<WorkerConfig>,
         head: &DecodedHead,
         id: StreamId,
         end: bool,
@@ -133,7 +133,7 @@ impl<L: Link> Connection<L> {
 
     /// Keeps the answer to what is not taken, as `refuse` would give it.
     #[cold]
-    pub(super) fn hold_refusal(&mut self, worker: &Worker, view: &Rc<View>, id: StreamId, refusal: Refusal) {
+    pub(super) fn hold_refusal(&mut self, worker: &Worker, view: &Rc<WorkerConfig>, id: StreamId, refusal: Refusal) {
         let mut request_context = RequestContext::unparsed(view, self.core.peer.local());
         if let Some(answer) = self.answers.take(id) {
             answer.asked.fail(BodyError::TooLarge);
@@ -147,7 +147,7 @@ impl<L: Link> Connection<L> {
 
     /// Answers what was held.
     #[cold]
-    pub(super) fn release(&mut self, worker: &Rc<Worker>, view: &Rc<View>, held: Held, asked: Asked) {
+    pub(super) fn release(&mut self, worker: &Rc<Worker>, view: &Rc<WorkerConfig>, held: Held, asked: Asked) {
         let output = &mut worker.buffers.borrow_mut().output;
         match held {
             Held::Refusal(refusal, context) => self.respond_refusal(worker, refusal, context, asked, output),

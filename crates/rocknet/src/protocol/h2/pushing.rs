@@ -18,7 +18,7 @@ impl<L: Link> Connection<L> {
     /// Answers what was promised, as if the client had asked.
     #[inline(never)]
     pub(super) fn answer_promised(&mut self, worker: &Rc<Worker>, promised: Vec<Promised>, output: &mut SendQueue) {
-        let view = worker.view();
+        let view = worker.config();
         for Promised { id, request } in promised {
             let owned = || Rc::clone(&request);
             self.answer_request(

@@ -13,13 +13,13 @@ use super::connection::{Connection, State};
 use super::send_ahead::OUTPUT_BOUND;
 use crate::exchange::BodyError;
 use crate::response::FieldList;
-use crate::worker::{Buffers, View, Worker};
+use crate::worker::{Buffers, Worker, WorkerConfig};
 
 impl<L: Link> Connection<L> {
     /// One round: looks after answers under way, receives, answers, frames, and sends all that came of it.
     pub(super) fn serve(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let worker = Rc::clone(self.core.open.worker());
-        let view = worker.view();
+        let view = worker.config();
         self.begin_round(&worker, &view);
         let mut moved = self.look_after(context, &worker, &view);
         let buffers = &mut *worker.buffers.borrow_mut();
@@ -43,7 +43,7 @@ impl<L: Link> Connection<L> {
         if moved { Poll::Ready(Ok(())) } else { Poll::Pending }
     }
 
-    fn begin_round(&mut self, worker: &Worker, view: &Rc<View>) {
+    fn begin_round(&mut self, worker: &Worker, view: &Rc<WorkerConfig>) {
         let output = &mut worker.buffers.borrow_mut().output;
         // Empty, unless a panic somewhere unforeseen left another connection's answer behind.
         output.clear();
@@ -65,7 +65,7 @@ impl<L: Link> Connection<L> {
         &mut self,
         context: &mut Context<'_>,
         worker: &Rc<Worker>,
-        view: &Rc<View>,
+        view: &Rc<WorkerConfig>,
         buffers: &mut Buffers,
     ) -> io::Result<Option<bool>> {
         let Buffers {
@@ -96,7 +96,7 @@ impl<L: Link> Connection<L> {
     pub(super) fn work_off(
         &mut self,
         worker: &Rc<Worker>,
-        view: &Rc<View>,
+        view: &Rc<WorkerConfig>,
         head: &mut DecodedHead,
         output: &mut SendQueue,
     ) {
@@ -110,7 +110,7 @@ impl<L: Link> Connection<L> {
     fn take_in(
         &mut self,
         worker: &Rc<Worker>,
-        view: &Rc<View>,
+        view: &Rc<WorkerConfig>,
         bytes: &[u8],
         head: &mut DecodedHead,
         output: &mut SendQueue,

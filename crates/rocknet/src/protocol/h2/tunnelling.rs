@@ -14,7 +14,7 @@ use super::connection::Connection;
 use super::waiting::Look;
 use crate::lifecycle::body::BodySource;
 use crate::lifecycle::exchange::{ActiveExchange, Stage};
-use crate::worker::{Buffers, View, Worker};
+use crate::worker::{Buffers, Worker, WorkerConfig};
 
 /// Most bytes of one stream that are framed in a turn: what a tunnel is sent at once, so that others get theirs.
 const PIECE: u64 = 64 * 1024;
@@ -25,12 +25,15 @@ impl<L: Link> Connection<L> {
         &mut self,
         context: &mut Context<'_>,
         worker: &Rc<Worker>,
-        view: &View,
+        view: &WorkerConfig,
         mut answer: Box<Answer>,
         room: &mut u64,
     ) -> Look {
         let Buffers {
-            input, output, onward, ..
+            input,
+            output,
+            tunnel_output,
+            ..
         } = &mut *worker.buffers.borrow_mut();
         let Answer {
             asked,
@@ -54,7 +57,16 @@ impl<L: Link> Connection<L> {
             output,
             room,
         };
-        let polled = tunnelling.poll(context, worker, &view.ticks, deadlines, &mut link, None, input, onward);
+        let polled = tunnelling.poll(
+            context,
+            worker,
+            &view.ticks,
+            deadlines,
+            &mut link,
+            None,
+            input,
+            tunnel_output,
+        );
         let has_ended = tunnelling.ends.sent;
         let status = tunnelling.status();
         if polled.is_ready() && ready.ready() > 0 && matches!(polled, Poll::Ready(Ok(()))) {

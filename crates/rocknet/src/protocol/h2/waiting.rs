@@ -14,7 +14,7 @@ use crate::lifecycle::exchange::Stage;
 use crate::lifecycle::sending::Progress;
 use crate::lifecycle::waiting::{Panicked, Polled, inform};
 use crate::pipeline::Answer as Made;
-use crate::worker::{View, Worker};
+use crate::worker::{Worker, WorkerConfig};
 
 /// What became of an answer that was looked at.
 pub(super) enum Look {
@@ -27,7 +27,12 @@ pub(super) enum Look {
 impl<L: Link> Connection<L> {
     /// Looks at all answers under way; true if one has come further.
     #[inline]
-    pub(super) fn look_after(&mut self, context: &mut Context<'_>, worker: &Rc<Worker>, view: &Rc<View>) -> bool {
+    pub(super) fn look_after(
+        &mut self,
+        context: &mut Context<'_>,
+        worker: &Rc<Worker>,
+        view: &Rc<WorkerConfig>,
+    ) -> bool {
         if self.answers.is_empty() {
             return false;
         }
@@ -57,7 +62,7 @@ impl<L: Link> Connection<L> {
         &mut self,
         context: &mut Context<'_>,
         worker: &Rc<Worker>,
-        view: &Rc<View>,
+        view: &Rc<WorkerConfig>,
         mut answer: Box<Answer>,
         room: &mut u64,
     ) -> Look {

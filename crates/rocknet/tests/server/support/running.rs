@@ -42,7 +42,7 @@ impl Running {
     pub fn try_start(folder: Folder, text: &str, mounts: Vec<Mount>) -> Result<Running, StartError> {
         let config =
             read(&folder, text).unwrap_or_else(|report| panic!("the configuration does not hold:\n{report:?}\n{text}"));
-        isolated::run_by(env!("CARGO_BIN_EXE_rocknet"));
+        isolated::set_program(env!("CARGO_BIN_EXE_rocknet"));
         let server = Server::start(config, mounts, &mut || Ok(()))?;
         Ok(Running {
             server: Some(server),

@@ -9,7 +9,7 @@ use crate::response::{FilePart, Part};
 
 #[test]
 fn only_what_shrinks_is_used() {
-    for length in [2000, ON_LOOP + 1] {
+    for length in [2000, MAX_INLINE + 1] {
         let plain = noise(length);
         let response = filtered(
             &conditions("br"),
@@ -23,10 +23,10 @@ fn only_what_shrinks_is_used() {
 #[test]
 fn content_in_memory_is_encoded_at_once_or_in_the_pool_or_while_it_is_sent() {
     let rows = [
-        (ON_LOOP, false, true),
-        (ON_LOOP + 1, true, true),
-        (WHOLE, true, true),
-        (WHOLE + 1, false, false),
+        (MAX_INLINE, false, true),
+        (MAX_INLINE + 1, true, true),
+        (MAX_WHOLE, true, true),
+        (MAX_WHOLE + 1, false, false),
     ];
     for (length, waits, has_length) in rows {
         for coding in CODINGS {
@@ -36,7 +36,7 @@ fn content_in_memory_is_encoded_at_once_or_in_the_pool_or_while_it_is_sent() {
             assert_eq!(pending.is_some(), waits, "{length}");
             if let Some(pending) = pending {
                 check_fields(&response, &[TYPE, VARY]);
-                block_on(pending.put(&mut response));
+                block_on(pending.finish(&mut response));
             }
             check_fields(&response, &[TYPE, VARY, ("Content-Encoding", coding.name())]);
             assert_eq!(response.body.length().is_some(), has_length, "{length}");
@@ -53,7 +53,7 @@ fn a_pool_without_room_leaves_content_plain_and_streams_coded() {
     let pool = Pool::new(0);
     let mut medium = response(200, &[TYPE], text(100_000));
     let pending = apply(&conditions("br"), &pool, &Encoders::default(), &mut medium).expect("a job");
-    block_on(pending.put(&mut medium));
+    block_on(pending.finish(&mut medium));
     check_fields(&medium, &[TYPE, VARY]);
     assert!(content(medium.body) == text(100_000));
 

@@ -139,7 +139,7 @@ pub fn decode(coding: Coding, mut encoded: &[u8]) -> (Vec<u8>, bool) {
     }
 }
 
-/// Returns text that shrinks.
+/// Returns compressible text.
 pub fn text(length: usize) -> Vec<u8> {
     (0u64..)
         .flat_map(|n| format!("line {} of the text\n", n * 7919 % 1000).into_bytes())
@@ -147,7 +147,7 @@ pub fn text(length: usize) -> Vec<u8> {
         .collect()
 }
 
-/// Returns bytes that do not shrink.
+/// Returns incompressible bytes.
 pub fn noise(length: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     let mut next = || {
@@ -180,7 +180,7 @@ pub fn response(status: u16, fields: &[(&str, &str)], body: impl Into<Body>) -> 
 pub fn filtered(conditions: &Conditions<'_>, mut response: Response) -> Response {
     let pool = Pool::new(1);
     if let Some(pending) = apply(conditions, &pool, &Encoders::default(), &mut response) {
-        block_on(pending.put(&mut response));
+        block_on(pending.finish(&mut response));
     }
     response
 }

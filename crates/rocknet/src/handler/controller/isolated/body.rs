@@ -1,4 +1,4 @@
-//! The body that an isolated controller gives bit by bit, asked for more whenever there is room for it.
+//! A response body that an isolated controller produces in pieces, each on demand.
 
 use std::future::Future;
 use std::io;
@@ -8,63 +8,64 @@ use std::sync::Arc;
 use bytes::Bytes;
 use rocknet_controller::host::frame::ServerMessage;
 
-use super::conversation::{Conversation, Heard};
-use crate::handler::controller::draft::Draft;
-use crate::handler::controller::trouble::Trouble;
+use super::call::{CallReply, IsolatedCall};
+use crate::handler::controller::error::ControllerError;
+use crate::handler::controller::response_builder::ResponseBuilder;
 use crate::response::Stream;
 
-pub struct Given {
-    /// Who makes it, for the log.
+/// The response body of an isolated controller that produces it in pieces.
+pub struct IsolatedBody {
+    /// Name of the controller, for the log.
     controller: Arc<str>,
-    /// What was written before it begins.
+    /// Bytes written with the head.
     written: Vec<u8>,
-    /// Gone once it has given all, or failed.
-    talk: Option<Conversation>,
-    /// Lines for the log go by it.
-    draft: Draft,
+    /// `None` once the body is complete or has failed.
+    call: Option<IsolatedCall>,
+    /// Writes log lines of the controller.
+    builder: ResponseBuilder,
 }
 
-impl Given {
-    pub fn new(controller: Arc<str>, written: Vec<u8>, talk: Conversation, draft: Draft) -> Given {
-        Given {
+impl IsolatedBody {
+    pub fn new(controller: Arc<str>, written: Vec<u8>, call: IsolatedCall, builder: ResponseBuilder) -> IsolatedBody {
+        IsolatedBody {
             controller,
             written,
-            talk: Some(talk),
-            draft,
+            call: Some(call),
+            builder,
         }
     }
 
-    async fn more(&mut self) -> Option<Result<Bytes, Trouble>> {
+    async fn next_piece(&mut self) -> Option<Result<Bytes, ControllerError>> {
         if !self.written.is_empty() {
             return Some(Ok(std::mem::take(&mut self.written).into()));
         }
-        // Where this is dropped in the middle, so is the conversation, which tells the process.
-        let mut talk = self.talk.take()?;
-        let heard = match talk.say(&ServerMessage::Give) {
-            Ok(()) => talk.call(&mut self.draft).await,
-            Err(trouble) => Err(trouble),
+        // If this future is dropped, so is the call, which notifies the process.
+        let mut call = self.call.take()?;
+        let reply = match call.queue(&ServerMessage::Give) {
+            Ok(()) => call.call(&mut self.builder).await,
+            Err(error) => Err(error),
         };
-        match heard {
-            Ok(Heard::Body(piece)) if piece.is_empty() => {
-                talk.end();
+        match reply {
+            Ok(CallReply::Body(piece)) if piece.is_empty() => {
+                call.finish();
                 None
             }
-            Ok(Heard::Body(piece)) => {
-                talk.rest();
-                self.talk = Some(talk);
+            Ok(CallReply::Body(piece)) => {
+                call.release_buffers();
+                self.call = Some(call);
                 Some(Ok(piece))
             }
-            Ok(_) => Some(Err(Trouble::Nonsense)),
-            Err(trouble) => Some(Err(trouble)),
+            Ok(_) => Some(Err(ControllerError::Protocol)),
+            Err(error) => Some(Err(error)),
         }
     }
 }
 
-impl Stream for Given {
+impl Stream for IsolatedBody {
     fn next(&mut self) -> Pin<Box<dyn Future<Output = Option<io::Result<Bytes>>> + '_>> {
         Box::pin(async move {
-            let more = self.more().await;
-            more.map(|more| more.map_err(|trouble| io::Error::other(format!("{}: {trouble}", self.controller))))
+            let piece = self.next_piece().await;
+            piece.map(|piece| piece.map_err(|error| io::Error::other(format!("{}: {error}", self.controller))))
         })
     }
 }

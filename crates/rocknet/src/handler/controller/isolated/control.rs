@@ -1,4 +1,4 @@
-//! What the server and the process of a library say to each other about all but requests: a message each.
+//! Messages between the server and the process of a library, except those of requests.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -6,37 +6,41 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use rocknet_controller::Level;
 use rocknet_io::fd_channel::{Blocking, FdChannel};
 
-/// Largest message, which is far more than a name or a line has.
+/// Maximum size of a message in bytes, far more than a name or a log line takes.
 const MAX_MESSAGE: usize = 16 * 1024;
-/// Bytes of a text in one; what is longer is cut.
+/// Maximum bytes of a text in a message. Longer texts are truncated.
 const MAX_TEXT: usize = 8 * 1024;
 
-/// What the server says. Each fd a descriptor.
+/// Message of the server. Each carries a descriptor.
 #[derive(Debug)]
-pub enum Order {
-    /// The library, and what its file is called.
+pub enum ChildCommand {
+    /// The library, and the path of its file for messages.
     Load(OwnedFd, String),
-    /// Requests come this way.
+    /// A connection for requests.
     Serve(OwnedFd),
 }
 
-/// What the process says.
+/// Message of the process.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Report {
-    Controller(Entry),
-    /// All controllers have been told, and requests may come.
+pub enum ChildReport {
+    /// A controller of the library.
+    Controller(ControllerEntry),
+    /// All controllers have been reported, and requests may follow.
     Ready,
-    /// There is no library, and why.
+    /// The library cannot be loaded for this reason.
     Refused(String),
-    /// A line that belongs to no request.
+    /// A log line that belongs to no request.
     Log(Level, Vec<u8>),
 }
 
-/// A controller as it is in its library.
+/// Description of a controller.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct ControllerEntry {
+    /// Name of the controller.
     pub name: String,
+    /// True if it takes the request body in pieces.
     pub takes: bool,
+    /// True if it produces the response body in pieces.
     pub gives: bool,
 }
 
@@ -47,58 +51,63 @@ const READY: u8 = 4;
 const REFUSED: u8 = 5;
 const LOG: u8 = 6;
 
+/// Sends [`ChildCommand::Load`].
 pub fn load(control: &FdChannel, library: BorrowedFd<'_>, name: &str) -> io::Result<()> {
     send(control, &[LOAD], name.as_bytes(), Some(library), Blocking::No)
 }
 
+/// Sends [`ChildCommand::Serve`].
 pub fn serve(control: &FdChannel, connection: BorrowedFd<'_>) -> io::Result<()> {
     send(control, &[SERVE], b"", Some(connection), Blocking::No)
 }
 
-/// The next order; `None`: there will be none.
-pub fn order(control: &FdChannel) -> io::Result<Option<Order>> {
+/// Waits for the next message of the server; `None` at the end.
+pub fn command(control: &FdChannel) -> io::Result<Option<ChildCommand>> {
     let mut buffer = vec![0; MAX_MESSAGE];
     let Some(message) = control.recv(&mut buffer, Blocking::Yes)? else {
         return Ok(None);
     };
     match (&buffer[..message.size], message.fd) {
-        ([LOAD, name @ ..], Some(library)) => {
-            Ok(Some(Order::Load(library, String::from_utf8_lossy(name).into_owned())))
-        }
-        ([SERVE], Some(connection)) => Ok(Some(Order::Serve(connection))),
+        ([LOAD, name @ ..], Some(library)) => Ok(Some(ChildCommand::Load(
+            library,
+            String::from_utf8_lossy(name).into_owned(),
+        ))),
+        ([SERVE], Some(connection)) => Ok(Some(ChildCommand::Serve(connection))),
         _ => Err(io::ErrorKind::InvalidData.into()),
     }
 }
 
-impl Report {
+impl ChildReport {
+    /// Sends the report, and waits for room.
     pub fn send(&self, control: &FdChannel) -> io::Result<()> {
         let (head, text): (&[u8], &[u8]) = match self {
-            Report::Controller(Entry { name, takes, gives }) => {
+            ChildReport::Controller(ControllerEntry { name, takes, gives }) => {
                 (&[CONTROLLER, u8::from(*takes), u8::from(*gives)], name.as_bytes())
             }
-            Report::Ready => (&[READY], b""),
-            Report::Refused(why) => (&[REFUSED], why.as_bytes()),
-            Report::Log(level, line) => (&[LOG, number(*level)], line),
+            ChildReport::Ready => (&[READY], b""),
+            ChildReport::Refused(why) => (&[REFUSED], why.as_bytes()),
+            ChildReport::Log(level, line) => (&[LOG, level_number(*level)], line),
         };
         send(control, head, text, None, Blocking::Yes)
     }
 
-    /// What has been said, if anything has; `None`: nothing more will be.
-    pub fn recv(control: &FdChannel) -> io::Result<Option<Report>> {
+    /// Returns the next report without blocking; `None` if there are no more. Fails with `WouldBlock` if none has
+    /// arrived.
+    pub fn recv(control: &FdChannel) -> io::Result<Option<ChildReport>> {
         let mut buffer = vec![0; MAX_MESSAGE];
         let Some(message) = control.recv(&mut buffer, Blocking::No)? else {
             return Ok(None);
         };
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         Ok(Some(match &buffer[..message.size] {
-            [CONTROLLER, takes, gives, name @ ..] => Report::Controller(Entry {
+            [CONTROLLER, takes, gives, name @ ..] => ChildReport::Controller(ControllerEntry {
                 name: text(name),
                 takes: *takes == 1,
                 gives: *gives == 1,
             }),
-            [READY] => Report::Ready,
-            [REFUSED, why @ ..] => Report::Refused(text(why)),
-            [LOG, level, line @ ..] => Report::Log(level_of(*level), line.to_vec()),
+            [READY] => ChildReport::Ready,
+            [REFUSED, why @ ..] => ChildReport::Refused(text(why)),
+            [LOG, level, line @ ..] => ChildReport::Log(level_of(*level), line.to_vec()),
             _ => return Err(io::ErrorKind::InvalidData.into()),
         }))
     }
@@ -115,7 +124,7 @@ fn send(
     control.send(&message, with, blocking)
 }
 
-fn number(level: Level) -> u8 {
+fn level_number(level: Level) -> u8 {
     match level {
         Level::Error => 1,
         Level::Warn => 2,
@@ -144,47 +153,49 @@ mod tests {
     }
 
     #[test]
-    fn reports_come_as_they_were_sent_and_texts_are_cut() {
+    fn reports_round_trip_and_texts_are_truncated() {
         let (ours, theirs) = pair();
         let theirs = FdChannel::from(theirs);
-        let entry = Entry {
+        let entry = ControllerEntry {
             name: "hello".into(),
             takes: true,
             gives: false,
         };
         for report in [
-            Report::Controller(entry),
-            Report::Ready,
-            Report::Refused("no".into()),
-            Report::Log(Level::Debug, b"line".to_vec()),
+            ChildReport::Controller(entry),
+            ChildReport::Ready,
+            ChildReport::Refused("no".into()),
+            ChildReport::Log(Level::Debug, b"line".to_vec()),
         ] {
             report.send(&theirs).expect("room");
-            assert_eq!(Report::recv(&ours).expect("a message"), Some(report));
+            assert_eq!(ChildReport::recv(&ours).expect("a message"), Some(report));
         }
-        Report::Refused("x".repeat(MAX_MESSAGE)).send(&theirs).expect("room");
+        ChildReport::Refused("x".repeat(MAX_MESSAGE))
+            .send(&theirs)
+            .expect("room");
         assert_eq!(
-            Report::recv(&ours).expect("a message"),
-            Some(Report::Refused("x".repeat(MAX_TEXT)))
+            ChildReport::recv(&ours).expect("a message"),
+            Some(ChildReport::Refused("x".repeat(MAX_TEXT)))
         );
-        for nonsense in [&b"\x63"[..], &[CONTROLLER, 1], &[READY, 1], &[LOG]] {
-            theirs.send(nonsense, None, Blocking::Yes).expect("room");
-            assert!(Report::recv(&ours).is_err(), "{nonsense:?}");
+        for malformed in [&b"\x63"[..], &[CONTROLLER, 1], &[READY, 1], &[LOG]] {
+            theirs.send(malformed, None, Blocking::Yes).expect("room");
+            assert!(ChildReport::recv(&ours).is_err(), "{malformed:?}");
         }
         drop(theirs);
-        assert_eq!(Report::recv(&ours).expect("an end"), None);
+        assert_eq!(ChildReport::recv(&ours).expect("an end"), None);
     }
 
     #[test]
-    fn orders_bring_what_they_are_about() {
+    fn commands_carry_their_descriptors() {
         let (ours, theirs) = pair();
         let theirs = FdChannel::from(theirs);
         load(&ours, ours.as_fd(), "l.so").expect("room");
         serve(&ours, ours.as_fd()).expect("room");
-        assert!(matches!(order(&theirs), Ok(Some(Order::Load(_, name))) if name == "l.so"));
-        assert!(matches!(order(&theirs), Ok(Some(Order::Serve(_)))));
+        assert!(matches!(command(&theirs), Ok(Some(ChildCommand::Load(_, name))) if name == "l.so"));
+        assert!(matches!(command(&theirs), Ok(Some(ChildCommand::Serve(_)))));
         ours.send(&[SERVE], None, Blocking::No).expect("room");
-        assert!(order(&theirs).is_err(), "a connection is missing");
+        assert!(command(&theirs).is_err(), "a connection is missing");
         ours.shut_down();
-        assert!(matches!(order(&theirs), Ok(None)));
+        assert!(matches!(command(&theirs), Ok(None)));
     }
 }

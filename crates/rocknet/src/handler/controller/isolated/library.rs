@@ -1,56 +1,61 @@
-//! A library that runs in a process of its own, and its controllers.
+//! A library that runs in a separate process, and its controllers.
 
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::control::Entry;
+use super::control::ControllerEntry;
 use super::program::program;
-use super::supervisor::Supervised;
+use super::supervisor::SupervisedProcess;
 use super::supervisors::Supervisors;
 
-/// A library that runs in a process of its own, for as long as this is held.
-pub struct Isolated {
-    pub(super) supervised: Arc<Supervised>,
-    entries: Vec<Entry>,
+/// A library that runs in a separate process. Dropping it ends the process.
+pub struct IsolatedLibrary {
+    pub(super) supervised: Arc<SupervisedProcess>,
+    entries: Vec<ControllerEntry>,
 }
 
-/// A controller of it.
+/// A controller of an isolated library.
 #[derive(Clone)]
-pub struct Controller {
-    pub(super) library: Arc<Isolated>,
+pub struct IsolatedController {
+    pub(super) library: Arc<IsolatedLibrary>,
     pub(super) number: u16,
     pub(super) takes: bool,
     pub(super) gives: bool,
 }
 
-impl Isolated {
-    /// Starts a process and has it load the library, of which `image` is a copy that nobody changes. The error says what
-    /// was wrong.
-    pub fn load(path: &Path, image: File, supervisors: &Supervisors) -> Result<Isolated, String> {
+impl IsolatedLibrary {
+    /// Starts a process that loads the library, of which `image` is a private copy.
+    ///
+    /// # Errors
+    ///
+    /// The message is the reason why the library cannot be used.
+    pub fn load(path: &Path, image: File, supervisors: &Supervisors) -> Result<IsolatedLibrary, String> {
         if program().is_none() {
-            return Err("this program cannot run libraries in processes of their own: remove `isolate`".to_owned());
+            return Err("this program cannot run libraries in separate processes: remove `isolate`".to_owned());
         }
         let (supervised, entries) = supervisors.start(path, image)?;
-        Ok(Isolated { supervised, entries })
+        Ok(IsolatedLibrary { supervised, entries })
     }
 
+    /// Returns the names of the controllers.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.entries.iter().map(|entry| entry.name.as_str())
     }
 }
 
-impl Drop for Isolated {
+impl Drop for IsolatedLibrary {
     fn drop(&mut self) {
-        self.supervised.end();
+        self.supervised.stop();
     }
 }
 
-impl Controller {
-    pub fn find(library: &Arc<Isolated>, name: &str) -> Option<Controller> {
+impl IsolatedController {
+    /// Returns the controller of that name, if the library has it.
+    pub fn find(library: &Arc<IsolatedLibrary>, name: &str) -> Option<IsolatedController> {
         let found = library.entries.iter().position(|entry| entry.name == name)?;
-        let Entry { takes, gives, .. } = library.entries[found];
-        Some(Controller {
+        let ControllerEntry { takes, gives, .. } = library.entries[found];
+        Some(IsolatedController {
             library: Arc::clone(library),
             number: u16::try_from(found).ok()?,
             takes,

@@ -1,23 +1,24 @@
-//! Isolated controllers: a library runs in a process of its own, whose death is an answer of 502 and not the server's.
+//! Isolated controllers: a library runs in a separate process. If that process dies, requests get 502 and the server
+//! continues.
 //!
 //! ```text
-//!   server                                                 a process for each library
-//!   conversation.rs ── frames on a connection of its own ── inside.rs: a thread for each connection ⇄ the library
-//!   place.rs: how many at once                               │
-//!   supervisor.rs: a thread for each ─── control.rs ─────────┘ loads, tells what it has, logs
-//!        └─ process.rs: started, listened to, ended; started again when it dies
+//!   server                                             one process per library
+//!   call.rs ── frames on one connection per request ── child_main.rs: a thread for each connection ⇄ the library
+//!   permits.rs: limit of concurrent calls                 │
+//!   supervisor.rs: a thread for each ─── control.rs ──────┘ loads, reports its controllers, logs
+//!        └─ process.rs: starts, observes and ends the process; restarted after a crash
 //! ```
-//! The process is this program, started anew: it has the rights that the server has at that moment, and of its descriptors
-//! none but an end of each of these sockets. It ends with the server, however that ends.
+//! The process is this program, started again. It has the privileges that the server has at that moment, and of the
+//! server's descriptors only one end of each of these sockets. It ends with the server, however the server ends.
 
-mod answer;
 mod body;
+mod call;
+mod child_main;
 mod control;
-mod conversation;
-mod inside;
+mod exchange;
 mod library;
-mod locked;
-mod place;
+mod lock;
+mod permits;
 mod process;
 mod program;
 mod supervisor;
@@ -26,15 +27,15 @@ mod supervisors;
 use std::ffi::OsStr;
 use std::process::ExitCode;
 
-use self::program::WORD;
+use self::program::RUN_LIBRARY_ARGUMENT;
 
-pub use self::answer::answer;
-pub use self::library::{Controller, Isolated};
-pub use self::program::run_by;
+pub use self::exchange::answer;
+pub use self::library::{IsolatedController, IsolatedLibrary};
+pub use self::program::set_program;
 pub use self::supervisors::Supervisors;
 
-/// Whether this process was started to run a library, and how it ended then. To be asked before anything else is done.
-pub fn entered() -> Option<ExitCode> {
-    let is_meant = std::env::args_os().nth(1).as_deref() == Some(OsStr::new(WORD));
-    is_meant.then(inside::run)
+/// Runs the library and returns the exit code, if this process was started for that. `main` must call this first.
+pub fn run_if_child() -> Option<ExitCode> {
+    let is_meant = std::env::args_os().nth(1).as_deref() == Some(OsStr::new(RUN_LIBRARY_ARGUMENT));
+    is_meant.then(child_main::run)
 }

@@ -1,4 +1,4 @@
-//! One process that runs a library: started and listened to, and the connections to it.
+//! One process that runs a library: its start and end, its output, and the connections to it.
 
 use std::io::{self, ErrorKind, PipeReader, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -15,56 +15,64 @@ use rocknet_io::child::{bind_to_thread, signal_group};
 use rocknet_io::fd_channel::{self, FdChannel};
 use rustix::process::Signal;
 
-use super::control::{self, Report};
-use super::locked::lock;
-use super::place::{AT_ONCE, Place};
-use super::program::{WORD, program};
-use crate::handler::controller::draft;
+use super::control::{self, ChildReport};
+use super::lock::lock;
+use super::permits::{CallPermit, MAX_CALLS};
+use super::program::{RUN_LIBRARY_ARGUMENT, program};
+use crate::handler::controller::response_builder;
 
-/// Connections kept for the next requests, each a thread of the process that waits: as many as there may be calls. With fewer,
-/// those beyond make a connection and a thread for each request, which cost more than all the rest of it.
-const MAX_IDLE: usize = AT_ONCE;
-/// Bytes of a line that the process writes to its outputs, and lines of each second: a library that prints for every
-/// request is not to fill the disk.
-const MAX_LINE: usize = 2 * 1024;
-const LINES_A_SECOND: u32 = 100;
-/// What is read of its outputs at once.
-const READ: usize = 4 * 1024;
-/// A process that has closed its side is gone a moment later, or is killed.
-const LAST_MOMENT: Duration = Duration::from_secs(1);
-const LOOK: Duration = Duration::from_millis(2);
-/// One that has lost a connection and lives on for so long has closed it for another reason.
-const DOUBT: Duration = Duration::from_millis(200);
+/// Maximum number of idle connections, each with a waiting thread of the process: as many as there may be calls. With
+/// fewer, requests beyond them create a connection and a thread each, which costs more than the rest of the request.
+const MAX_IDLE: usize = MAX_CALLS;
+/// Maximum bytes of a line of the process's output, and of lines per second: a library that prints for every request
+/// must not fill the disk.
+const MAX_LOG_LINE: usize = 2 * 1024;
+const MAX_LINES_PER_SECOND: u32 = 100;
+/// Bytes of output read at once.
+const READ_SIZE: usize = 4 * 1024;
+/// Time for a process to exit after it has closed its socket. It is killed afterwards.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
+/// Time after a lost connection within which a dying process exits. A process still alive had another reason to close
+/// it.
+const SUSPECT_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// What requests know of it.
-pub struct Process {
+/// The requests' view of a process.
+pub struct ProcessHandle {
     control: FdChannel,
     idle: Mutex<Vec<UnixStream>>,
-    /// Calls that nobody waits for any more, but which have not returned.
-    abandoned: Mutex<Vec<Abandoned>>,
-    /// It takes no more requests.
+    /// Abandoned calls that have not returned.
+    abandoned: Mutex<Vec<AbandonedCall>>,
+    /// True once the process takes no more requests.
     is_closed: AtomicBool,
-    /// A connection was lost: most likely it is about to end, and whoever asks next waits until that is known.
-    is_doubted: AtomicBool,
+    /// True after a connection was lost: the process is probably about to exit, so new requests wait until that is
+    /// known.
+    is_suspect: AtomicBool,
 }
 
-/// A call that was given up.
-pub struct Abandoned {
+/// A call whose request was abandoned.
+pub struct AbandonedCall {
+    /// Connection of the call, which the process closes when the call returns.
     pub connection: UnixStream,
+    /// Time when the request was abandoned.
     pub since: Instant,
-    /// The thread is taken for as long as the call lasts.
-    _place: Place,
+    /// Held until the call returns, because it occupies a thread of the process.
+    _permit: CallPermit,
 }
 
-impl Process {
-    /// A connection that nobody uses; new, where none was kept.
+impl ProcessHandle {
+    /// Returns an idle connection, or a new one.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `NotConnected` if the process takes no more requests, and with `WouldBlock` if its queue is full.
     pub fn connection(&self) -> io::Result<UnixStream> {
         if self.is_closed() {
             return Err(ErrorKind::NotConnected.into());
         }
         loop {
             let Some(kept) = lock(&self.idle).pop() else { break };
-            // Closed meanwhile: the process has ended.
+            // Otherwise the connection was closed, because the process has ended.
             if matches!((&kept).read(&mut [0]), Err(error) if error.kind() == ErrorKind::WouldBlock) {
                 return Ok(kept);
             }
@@ -75,7 +83,7 @@ impl Process {
         Ok(ours)
     }
 
-    /// Keeps a connection whose request is over.
+    /// Keeps the connection of a finished request for the next one.
     pub fn keep(&self, connection: UnixStream) {
         let mut idle = lock(&self.idle);
         if idle.len() < MAX_IDLE && !self.is_closed() {
@@ -83,41 +91,46 @@ impl Process {
         }
     }
 
-    /// The call on this connection is not waited for any more.
-    pub fn abandon(&self, connection: UnixStream, place: Place) {
-        // What it says when it returns finds nobody; that the process closes it then tells that it has.
+    /// Abandons the call on this connection.
+    pub fn abandon(&self, connection: UnixStream, permit: CallPermit) {
+        // The reply is discarded. The process then closes the connection, which shows that the call has returned.
         let _ = connection.shutdown(std::net::Shutdown::Read);
-        // What it said just before that is lost as well, and then it waits for more to be wanted. It hears that more is, and
-        // that nobody listens, whatever it waits for: no controller is asked twice, and no content seems to end.
-        let mut word = Vec::new();
-        if ServerMessage::Give.write(&mut word).is_ok() {
-            let _ = (&connection).write(&word);
+        // A reply sent just before is discarded too, and the process then waits for the next message. This message ends
+        // that wait as a protocol error or, if a piece is wanted, as a failed write. So no controller is called twice,
+        // and no request body seems to end.
+        let mut frame = Vec::new();
+        if ServerMessage::Give.write(&mut frame).is_ok() {
+            let _ = (&connection).write(&frame);
         }
         let since = Instant::now();
-        lock(&self.abandoned).push(Abandoned {
+        lock(&self.abandoned).push(AbandonedCall {
             connection,
             since,
-            _place: place,
+            _permit: permit,
         });
     }
 
-    pub fn abandoned(&self) -> &Mutex<Vec<Abandoned>> {
+    /// Returns the abandoned calls that have not returned.
+    pub fn abandoned(&self) -> &Mutex<Vec<AbandonedCall>> {
         &self.abandoned
     }
 
+    /// Returns true if the process takes no more requests.
     pub fn is_closed(&self) -> bool {
         self.is_closed.load(Ordering::Acquire)
     }
 
-    pub fn is_doubted(&self) -> bool {
-        self.is_doubted.load(Ordering::Acquire)
+    /// Returns true if a connection was lost and the process may be about to exit.
+    pub fn is_suspect(&self) -> bool {
+        self.is_suspect.load(Ordering::Acquire)
     }
 
-    pub fn doubt(&self, is_doubted: bool) {
-        self.is_doubted.store(is_doubted, Ordering::Release);
+    /// Marks the process as about to exit, or as alive.
+    pub fn set_suspect(&self, is_suspect: bool) {
+        self.is_suspect.store(is_suspect, Ordering::Release);
     }
 
-    /// Takes no more requests; the process ends behind those that it has.
+    /// Takes no more requests. The process exits after those that it has.
     pub fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
         self.control.shut_down();
@@ -125,48 +138,51 @@ impl Process {
     }
 }
 
-/// What its parent knows of it.
-pub struct Running {
+/// The supervisor's view of a process.
+pub struct ChildProcess {
     child: Child,
-    /// Its outputs, until they end.
+    /// Standard output and standard error, until they are closed.
     output: Option<PipeReader>,
-    lines: Lines,
+    output_log: OutputLog,
+    /// Time of the start.
     pub since: Instant,
-    pub process: Arc<Process>,
+    /// State shared with requests.
+    pub process: Arc<ProcessHandle>,
 }
 
-impl Running {
-    /// To be called on a thread that lives longer than the process, which ends with it.
-    pub fn start(library: impl AsFd, name: &Path) -> io::Result<Running> {
+impl ChildProcess {
+    /// Starts a process. The calling thread must outlive the process, because the process is killed when the thread
+    /// ends.
+    pub fn start(library: impl AsFd, name: &Path) -> io::Result<ChildProcess> {
         let program =
             program().ok_or_else(|| io::Error::new(ErrorKind::NotFound, "this program cannot run libraries"))?;
         let (control, input) = FdChannel::pair()?;
         let (output, writer) = io::pipe()?;
         let mut command = Command::new(program);
-        // The last word is for whoever looks at a list of processes.
-        command.arg0("rocknet").arg(WORD).arg(name);
+        // The last argument shows the library in lists of processes.
+        command.arg0("rocknet").arg(RUN_LIBRARY_ARGUMENT).arg(name);
         command
             .stdin(input)
             .stdout(writer.try_clone()?)
             .stderr(OwnedFd::from(writer));
         bind_to_thread(&mut command, None, Signal::KILL);
         let child = command.spawn()?;
-        // With it go the ends that are the child's.
+        // Closes the child's ends of the sockets and pipes.
         drop(command);
-        let running = Running {
+        let running = ChildProcess {
             child,
             output: Some(output),
-            lines: Lines::new(name),
+            output_log: OutputLog::new(name),
             since: Instant::now(),
-            process: Arc::new(Process {
+            process: Arc::new(ProcessHandle {
                 control,
                 idle: Mutex::default(),
                 abandoned: Mutex::default(),
                 is_closed: AtomicBool::new(false),
-                is_doubted: AtomicBool::new(false),
+                is_suspect: AtomicBool::new(false),
             }),
         };
-        // One that has gone at once is told by how it ended.
+        // A process that has already exited is reported by its exit status.
         let _ = control::load(&running.process.control, library.as_fd(), &name.to_string_lossy());
         Ok(running)
     }
@@ -179,80 +195,80 @@ impl Running {
         self.output.as_ref()
     }
 
-    /// What it says next; `None`: nothing more, ever. Lines for the log go there.
-    pub fn hear(&mut self) -> Option<Heard> {
-        match Report::recv(&self.process.control) {
-            Ok(Some(Report::Log(level, line))) => {
-                draft::log(level, &line);
-                Some(Heard::Line)
+    /// Returns the next event without blocking; `None` if the process sends no more. Log lines are logged here.
+    pub fn next_event(&mut self) -> Option<ProcessEvent> {
+        match ChildReport::recv(&self.process.control) {
+            Ok(Some(ChildReport::Log(level, line))) => {
+                response_builder::log(level, &line);
+                Some(ProcessEvent::Logged)
             }
-            Ok(Some(report)) => Some(Heard::Report(report)),
+            Ok(Some(report)) => Some(ProcessEvent::Report(report)),
             Ok(None) => None,
-            Err(error) if error.kind() == ErrorKind::WouldBlock => Some(Heard::Nothing),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Some(ProcessEvent::Idle),
             Err(_) => None,
         }
     }
 
-    /// Passes on what it has written to its outputs, which is not waited for: something is there, or the end.
-    pub fn pass_on(&mut self) {
-        let mut buffer = [0; READ];
+    /// Logs the available output. Must be called only if output or its end is ready, because it blocks otherwise.
+    pub fn forward_output(&mut self) {
+        let mut buffer = [0; READ_SIZE];
         match self.output.as_mut().map(|output| output.read(&mut buffer)) {
-            Some(Ok(read)) if read > 0 => self.lines.add(&buffer[..read]),
+            Some(Ok(read)) if read > 0 => self.output_log.add(&buffer[..read]),
             Some(_) => self.output = None,
             None => {}
         }
     }
 
-    /// Whether it still lives after a moment.
+    /// Returns true if the process is still alive after a short wait.
     pub fn stays_alive(&mut self) -> bool {
-        self.ends_within(DOUBT);
+        self.wait_for_exit(SUSPECT_TIMEOUT);
         self.is_alive()
     }
 
-    fn ends_within(&mut self, moment: Duration) {
-        let until = Instant::now() + moment;
+    fn wait_for_exit(&mut self, timeout: Duration) {
+        let until = Instant::now() + timeout;
         while self.is_alive() && Instant::now() < until {
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 
-    /// Whether it lives.
+    /// Returns true if the process is alive.
     pub fn is_alive(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Has it end now, if it does not within a moment, and tells how it did. What it started ends with it.
-    pub fn end(&mut self, moment: Duration) -> ExitStatus {
-        self.ends_within(moment);
+    /// Waits for the exit of the process, and kills it and its children after `timeout`. Returns the exit status.
+    pub fn end(&mut self, timeout: Duration) -> ExitStatus {
+        self.wait_for_exit(timeout);
         let _ = signal_group(self.child.id(), Signal::KILL);
         let status = self.child.wait();
         self.process.close();
         lock(&self.process.abandoned).clear();
-        self.last_words();
+        self.forward_rest();
         status.unwrap_or_default()
     }
 
-    /// How it ended, of one that has closed its side.
-    pub fn ended(&mut self) -> ExitStatus {
-        self.end(LAST_MOMENT)
+    /// Returns the exit status of a process that has closed its socket.
+    pub fn wait_for_end(&mut self) -> ExitStatus {
+        self.end(EXIT_TIMEOUT)
     }
 
-    /// What is left in the pipe. Somebody else may still hold its other end, so nothing is waited for.
-    fn last_words(&mut self) {
+    /// Logs the output left in the pipe, without waiting, because another process may hold the other end.
+    fn forward_rest(&mut self) {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
-        const MOST: usize = 16;
-        for _ in 0..MOST {
+        const MAX_READS: usize = 16;
+        for _ in 0..MAX_READS {
             let Some(output) = &self.output else { return };
             let mut look = [PollFd::new(output, PollFlags::IN)];
             if !matches!(poll(&mut look, Some(&Timespec::default())), Ok(ready) if ready > 0) {
                 return;
             }
-            self.pass_on();
+            self.forward_output();
         }
     }
 }
 
-impl Drop for Running {
+impl Drop for ChildProcess {
     fn drop(&mut self) {
         if self.is_alive() {
             self.end(Duration::ZERO);
@@ -261,25 +277,27 @@ impl Drop for Running {
     }
 }
 
-/// What was heard.
-pub enum Heard {
-    Nothing,
-    /// It is in the log already.
-    Line,
-    Report(Report),
+/// An event of a process.
+pub enum ProcessEvent {
+    /// Nothing was received.
+    Idle,
+    /// A line was received and logged.
+    Logged,
+    /// A report was received.
+    Report(ChildReport),
 }
 
-/// The outputs of the process, line by line in the log.
-struct Lines {
+/// Writes the output of the process to the log, line by line.
+struct OutputLog {
     library: String,
     line: Vec<u8>,
     second: Instant,
     count: u32,
 }
 
-impl Lines {
-    fn new(name: &Path) -> Lines {
-        Lines {
+impl OutputLog {
+    fn new(name: &Path) -> OutputLog {
+        OutputLog {
             library: name.display().to_string(),
             line: Vec::new(),
             second: Instant::now(),
@@ -290,14 +308,14 @@ impl Lines {
     fn add(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             match byte {
-                b'\n' => self.tell(),
-                _ if self.line.len() < MAX_LINE => self.line.push(byte),
+                b'\n' => self.log_line(),
+                _ if self.line.len() < MAX_LOG_LINE => self.line.push(byte),
                 _ => {}
             }
         }
     }
 
-    fn tell(&mut self) {
+    fn log_line(&mut self) {
         let line = std::mem::take(&mut self.line);
         if self.second.elapsed() >= Duration::from_secs(1) {
             (self.second, self.count) = (Instant::now(), 0);
@@ -305,19 +323,19 @@ impl Lines {
         self.count = self.count.saturating_add(1);
         let library = &self.library;
         match self.count {
-            ..=LINES_A_SECOND => tracing::warn!(%library, "{}", String::from_utf8_lossy(line.trim_ascii())),
-            count if count == LINES_A_SECOND + 1 => {
-                tracing::warn!(%library, "prints more than {LINES_A_SECOND} lines a second; the rest is left out");
+            ..=MAX_LINES_PER_SECOND => tracing::warn!(%library, "{}", String::from_utf8_lossy(line.trim_ascii())),
+            count if count == MAX_LINES_PER_SECOND + 1 => {
+                tracing::warn!(%library, "the process prints more than {MAX_LINES_PER_SECOND} lines per second; the rest is dropped");
             }
             _ => {}
         }
     }
 }
 
-impl Drop for Lines {
+impl Drop for OutputLog {
     fn drop(&mut self) {
         if !self.line.is_empty() {
-            self.tell();
+            self.log_line();
         }
     }
 }

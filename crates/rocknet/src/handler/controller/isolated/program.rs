@@ -1,19 +1,20 @@
-//! The program that runs libraries.
+//! The program that runs isolated libraries.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// How this program is told that it is to run a library. Nobody types it.
-pub const WORD: &str = "run-isolated-library";
+/// First argument by which the program runs a library. It is internal and not part of the command line.
+pub const RUN_LIBRARY_ARGUMENT: &str = "run-isolated-library";
 
 static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
 
-/// Where the program is that runs libraries: one whose `main` asks [`entered`]. Without it there are no isolated controllers.
-/// The first who says so is heard.
-pub fn run_by(program: impl Into<PathBuf>) {
+/// Sets the program that runs libraries. Its `main` must call [`run_if_child`](super::run_if_child). Without a program
+/// there are no isolated controllers. Only the first call has an effect.
+pub fn set_program(program: impl Into<PathBuf>) {
     let _ = PROGRAM.set(program.into());
 }
 
+/// Returns the program that runs libraries, if it is set.
 pub fn program() -> Option<&'static Path> {
     PROGRAM.get().map(PathBuf::as_path)
 }

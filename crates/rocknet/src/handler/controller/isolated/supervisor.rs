@@ -1,5 +1,5 @@
-//! The thread that looks after the process of one library. It is its parent: started again when it dies, replaced when
-//! calls do not return, and ended when nobody holds the library any more.
+//! The supervisor thread of the process of one library, and the parent of that process. It restarts a process that
+//! dies, replaces one whose calls do not return, and ends it once the library is no longer used.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -15,102 +15,109 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::sync::watch;
 
-use super::control::{Entry, Report};
-use super::locked::lock;
-use super::place::Places;
-use super::process::{Heard, Process, Running};
+use super::control::{ChildReport, ControllerEntry};
+use super::lock::lock;
+use super::permits::CallPermits;
+use super::process::{ChildProcess, ProcessEvent, ProcessHandle};
 use rocknet_io::owned_thread::OwnedThread;
 
-/// Longest time from the start of a process to its being ready, `init` of the library included.
-const LOAD: Duration = Duration::from_secs(30);
-/// Before one that died is started again. The first time at once: a crash is mostly one, and requests wait meanwhile.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// One that has run so long is started again as if it were the first time.
-const STEADY: Duration = Duration::from_secs(10);
-/// A call that has not returned so long after its request was given up never will, most likely: a thread that goes round
-/// and round has a core for itself.
-const STUCK: Duration = Duration::from_secs(5);
-/// One that was replaced ends when its other requests have been answered, and after this time in any case.
-const RETIRED: Duration = Duration::from_secs(30);
-/// For `drop` of the library, when nobody holds it any more.
-const END: Duration = Duration::from_secs(5);
-/// Between two looks at what nobody tells of: calls that are stuck, and a process whose side somebody else holds open.
-const LOOK: Duration = Duration::from_millis(250);
-/// More are in no library.
+/// Maximum time from the start of a process until it is ready, including `init` of the library.
+const LOAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// Delay before the second restart. The first one is immediate, because most crashes are single and requests wait.
+const MIN_RESTART_DELAY: Duration = Duration::from_millis(100);
+const MAX_RESTART_DELAY: Duration = Duration::from_secs(30);
+/// Running time after which a process counts as stable, so that the next restart is immediate again.
+const STABLE_AFTER: Duration = Duration::from_secs(10);
+/// Time after which an abandoned call counts as stuck. It will most likely never return, and a thread in an endless
+/// loop occupies a core.
+const STUCK_AFTER: Duration = Duration::from_secs(5);
+/// Maximum time that a replaced process has to finish its other requests.
+const RETIRE_TIMEOUT: Duration = Duration::from_secs(30);
+/// Time for `drop` of the library after its last use.
+const STOP_TIMEOUT: Duration = Duration::from_secs(5);
+/// Poll interval for conditions without an event: stuck calls, and a process whose socket another process holds open.
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
+/// Sanity bound: further controllers of a library are ignored.
 const MAX_CONTROLLERS: usize = 1024;
 
-/// What requests, the holder of the library, and the thread know together.
-pub struct Supervised {
-    state: watch::Sender<State>,
-    pub places: Arc<Places>,
-    /// Has the thread look at once.
-    bell: UnixStream,
-    is_over: AtomicBool,
+/// State shared by requests, the owner of the library, and the supervisor thread.
+pub struct SupervisedProcess {
+    state: watch::Sender<ProcessState>,
+    pub permits: Arc<CallPermits>,
+    /// Wakes the thread.
+    wake_sender: UnixStream,
+    is_stopping: AtomicBool,
 }
 
-/// How the process is.
+/// State of the process.
 #[derive(Clone)]
-pub enum State {
+pub enum ProcessState {
+    /// The process is being started.
     Starting,
-    Up(Arc<Process>),
-    /// It is not started before a while has passed, and why.
+    /// The process takes requests.
+    Running(Arc<ProcessHandle>),
+    /// The process failed for this reason and is restarted after a delay.
     Down(Arc<str>),
 }
 
-impl Supervised {
-    pub fn state(&self) -> State {
+impl SupervisedProcess {
+    /// Returns the current state.
+    pub fn state(&self) -> ProcessState {
         self.state.borrow().clone()
     }
 
-    /// Hears of every change from now on.
-    pub fn changes(&self) -> watch::Receiver<State> {
+    /// Subscribes to all changes from now on.
+    pub fn changes(&self) -> watch::Receiver<ProcessState> {
         self.state.subscribe()
     }
 
-    /// Has the thread look: something was found that it may not know yet.
-    pub fn ring(&self) {
-        // A bell that is full has rung.
-        let _ = (&self.bell).write(&[1]);
+    /// Wakes the thread to check the process, after a condition that it may not have noticed.
+    pub fn wake(&self) {
+        // A full socket buffer wakes the thread too.
+        let _ = (&self.wake_sender).write(&[1]);
     }
 
-    /// Nobody holds the library any more.
-    pub fn end(&self) {
-        self.is_over.store(true, Ordering::Release);
-        self.ring();
+    /// Ends the process and the thread, because the library is no longer used.
+    pub fn stop(&self) {
+        self.is_stopping.store(true, Ordering::Release);
+        self.wake();
     }
 
-    fn is_over(&self) -> bool {
-        self.is_over.load(Ordering::Acquire)
+    fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Ordering::Acquire)
     }
 }
 
-/// Starts a process for the library, and gives what it has when it is ready, with its thread; the error says why it is not.
-pub fn start(path: &Path, image: File) -> Result<(Arc<Supervised>, Vec<Entry>, OwnedThread), String> {
-    let told = |error: std::io::Error| format!("no process could be started for it: {error}");
-    let (bell, heard) = UnixStream::pair().map_err(told)?;
-    for end in [&bell, &heard] {
-        end.set_nonblocking(true).map_err(told)?;
+/// Starts a process for the library. Returns the shared state, the controllers and the thread once it is ready.
+///
+/// # Errors
+///
+/// The message is the reason why the process is not ready.
+pub fn start(path: &Path, image: File) -> Result<(Arc<SupervisedProcess>, Vec<ControllerEntry>, OwnedThread), String> {
+    let cannot_start = |error: std::io::Error| format!("no process could be started for it: {error}");
+    let (wake_sender, wake_receiver) = UnixStream::pair().map_err(cannot_start)?;
+    for end in [&wake_sender, &wake_receiver] {
+        end.set_nonblocking(true).map_err(cannot_start)?;
     }
-    let supervised = Arc::new(Supervised {
-        state: watch::Sender::new(State::Starting),
-        places: Arc::default(),
-        bell,
-        is_over: AtomicBool::new(false),
+    let supervised = Arc::new(SupervisedProcess {
+        state: watch::Sender::new(ProcessState::Starting),
+        permits: Arc::default(),
+        wake_sender,
+        is_stopping: AtomicBool::new(false),
     });
     let supervisor = Supervisor {
         path: path.to_owned(),
         image,
-        heard,
+        wake_receiver,
         shared: Arc::clone(&supervised),
         current: None,
         retired: None,
         failures: 0,
-        due: None,
+        restart_at: None,
     };
     let (sender, receiver) = sync_channel(1);
     let run = move || supervisor.run(&sender);
-    let thread = OwnedThread::start("rn-isolated", run).map_err(told)?;
+    let thread = OwnedThread::start("rn-isolated", run).map_err(cannot_start)?;
     let entries = receiver
         .recv()
         .unwrap_or_else(|_| Err("its thread has ended".to_owned()))?;
@@ -120,29 +127,29 @@ pub fn start(path: &Path, image: File) -> Result<(Arc<Supervised>, Vec<Entry>, O
 struct Supervisor {
     path: PathBuf,
     image: File,
-    heard: UnixStream,
-    shared: Arc<Supervised>,
-    current: Option<Running>,
-    /// The one before, until its requests are answered.
-    retired: Option<(Running, Instant)>,
+    wake_receiver: UnixStream,
+    shared: Arc<SupervisedProcess>,
+    current: Option<ChildProcess>,
+    /// The replaced process, until its requests have finished.
+    retired: Option<(ChildProcess, Instant)>,
     failures: u32,
-    /// When the next one is started.
-    due: Option<Instant>,
+    /// Time of the next restart.
+    restart_at: Option<Instant>,
 }
 
 impl Drop for Supervisor {
     fn drop(&mut self) {
-        // The processes first.
+        // The processes end before their shared state.
         self.current = None;
         self.retired = None;
     }
 }
 
 impl Supervisor {
-    fn run(mut self, started: &SyncSender<Result<Vec<Entry>, String>>) {
+    fn run(mut self, started: &SyncSender<Result<Vec<ControllerEntry>, String>>) {
         match self.start() {
             Ok((running, entries)) => {
-                self.rise(running);
+                self.set_running(running);
                 let _ = started.send(Ok(entries));
             }
             Err(why) => {
@@ -150,34 +157,36 @@ impl Supervisor {
                 return;
             }
         }
-        while !self.shared.is_over() {
+        while !self.shared.is_stopping() {
             self.wait();
-            self.look();
+            self.check();
         }
         self.end();
     }
 
-    /// Until there is something to look at.
+    /// Waits for the next event.
     fn wait(&mut self) {
-        let until = self
-            .due
-            .map_or(LOOK, |due| due.saturating_duration_since(Instant::now()).min(LOOK));
+        let until = self.restart_at.map_or(POLL_INTERVAL, |restart_at| {
+            restart_at.saturating_duration_since(Instant::now()).min(POLL_INTERVAL)
+        });
         let running = [self.current.as_ref(), self.retired.as_ref().map(|(running, _)| running)];
-        wait(&self.heard, running.into_iter().flatten(), until);
+        wait(&self.wake_receiver, running.into_iter().flatten(), until);
     }
 
-    fn look(&mut self) {
+    fn check(&mut self) {
         let is_up = match &mut self.current {
-            Some(running) => listen(running, |_| {}) && running.is_alive() && is_beyond_doubt(running, &self.shared),
+            Some(running) => {
+                drain_reports(running, |_| {}) && running.is_alive() && is_confirmed_alive(running, &self.shared)
+            }
             None => true,
         };
         if !is_up && let Some(mut running) = self.current.take() {
-            let status = running.ended();
-            self.died(&running, status);
+            let status = running.wait_for_end();
+            self.handle_exit(&running, status);
         }
         if let Some((running, until)) = &mut self.retired {
-            listen(running, |_| {});
-            // Those who still use it hold it as well.
+            drain_reports(running, |_| {});
+            // Requests that use the process hold a reference to it.
             let is_done = !running.is_alive() || Arc::strong_count(&running.process) == 1 || *until <= Instant::now();
             if is_done {
                 self.retired = None;
@@ -186,82 +195,84 @@ impl Supervisor {
         if self.current.as_ref().is_some_and(is_stuck) {
             self.replace();
         }
-        if self.due.is_some_and(|due| due <= Instant::now()) {
-            self.due = None;
+        if self.restart_at.is_some_and(|restart_at| restart_at <= Instant::now()) {
+            self.restart_at = None;
             match self.start() {
                 Ok((running, _)) => {
-                    tracing::info!(library = %self.path.display(), "runs again");
-                    self.rise(running);
+                    tracing::info!(library = %self.path.display(), "the process of the library was restarted");
+                    self.set_running(running);
                 }
-                Err(why) => self.fall(&why),
+                Err(why) => self.schedule_restart(&why),
             }
         }
     }
 
-    fn rise(&mut self, running: Running) {
-        self.shared.state.send_replace(State::Up(Arc::clone(&running.process)));
+    fn set_running(&mut self, running: ChildProcess) {
+        self.shared
+            .state
+            .send_replace(ProcessState::Running(Arc::clone(&running.process)));
         self.current = Some(running);
     }
 
-    /// There is none, and none is started before a pause is over.
-    fn fall(&mut self, why: &str) {
-        let pause = match self.failures {
+    /// Records that no process runs, and schedules the restart after a delay that grows with each failure.
+    fn schedule_restart(&mut self, why: &str) {
+        let delay = match self.failures {
             0 => Duration::ZERO,
-            failures => FIRST_PAUSE
+            failures => MIN_RESTART_DELAY
                 .saturating_mul(1 << (failures - 1).min(16))
-                .min(LONGEST_PAUSE),
+                .min(MAX_RESTART_DELAY),
         };
         self.failures = self.failures.saturating_add(1);
-        let (library, ms) = (self.path.display(), pause.as_millis());
-        tracing::error!(%library, "its process does not run: {why}. It is started again in {ms} ms");
-        self.due = Some(Instant::now() + pause);
-        self.shared.state.send_replace(match pause.is_zero() {
-            true => State::Starting,
-            false => State::Down(why.into()),
+        let (library, ms) = (self.path.display(), delay.as_millis());
+        tracing::error!(%library, "its process does not run: {why}; it is restarted in {ms} ms");
+        self.restart_at = Some(Instant::now() + delay);
+        self.shared.state.send_replace(match delay.is_zero() {
+            true => ProcessState::Starting,
+            false => ProcessState::Down(why.into()),
         });
     }
 
-    fn died(&mut self, running: &Running, status: ExitStatus) {
-        if running.since.elapsed() >= STEADY {
+    fn handle_exit(&mut self, running: &ChildProcess, status: ExitStatus) {
+        if running.since.elapsed() >= STABLE_AFTER {
             self.failures = 0;
         }
-        self.fall(&format!("it ended ({status})"));
+        self.schedule_restart(&format!("it ended ({status})"));
     }
 
-    /// Another one takes its requests from now on; those that it has are answered there.
+    /// Starts another process for new requests. The old one finishes the requests that it has.
     fn replace(&mut self) {
         let library = self.path.display();
-        tracing::error!(%library, "a controller has not returned {} s after its request was given up: its process is \
-            replaced by another", STUCK.as_secs());
+        tracing::error!(%library, "a controller has not returned {} s after its request was abandoned: its process is \
+            replaced by another", STUCK_AFTER.as_secs());
         match self.start() {
             Ok((running, _)) => {
-                let before = self.current.take();
-                self.rise(running);
-                if let Some(running) = before {
+                let previous = self.current.take();
+                self.set_running(running);
+                if let Some(running) = previous {
                     running.process.close();
-                    // One that was left over from before ends now.
-                    self.retired = Some((running, Instant::now() + RETIRED));
+                    // A process that was retired earlier ends now.
+                    self.retired = Some((running, Instant::now() + RETIRE_TIMEOUT));
                 }
             }
             Err(why) => {
                 self.current = None;
-                self.fall(&why);
+                self.schedule_restart(&why);
             }
         }
     }
 
-    /// A process that is ready, and what its library has.
-    fn start(&mut self) -> Result<(Running, Vec<Entry>), String> {
-        let running = Running::start(&self.image, &self.path);
+    /// Starts a process, and waits until it has reported its controllers.
+    fn start(&mut self) -> Result<(ChildProcess, Vec<ControllerEntry>), String> {
+        let running = ChildProcess::start(&self.image, &self.path);
         let mut running = running.map_err(|error| format!("no process could be started for it: {error}"))?;
-        let deadline = Instant::now() + LOAD;
+        let deadline = Instant::now() + LOAD_TIMEOUT;
         let (mut entries, mut refused, mut is_ready) = (Vec::new(), None, false);
         loop {
-            let goes_on = listen(&mut running, |report| match report {
-                Report::Controller(entry) if entries.len() < MAX_CONTROLLERS => entries.push(entry),
-                Report::Ready => is_ready = true,
-                Report::Refused(why) => refused = Some(why),
-                Report::Controller(_) | Report::Log(..) => {}
+            let is_open = drain_reports(&mut running, |report| match report {
+                ChildReport::Controller(entry) if entries.len() < MAX_CONTROLLERS => entries.push(entry),
+                ChildReport::Ready => is_ready = true,
+                ChildReport::Refused(why) => refused = Some(why),
+                ChildReport::Controller(_) | ChildReport::Log(..) => {}
             });
             if let Some(why) = refused {
                 return Err(why);
@@ -269,74 +280,79 @@ impl Supervisor {
             if is_ready {
                 return Ok((running, entries));
             }
-            if !goes_on {
-                return Err(format!("its process ended while it was loaded ({})", running.ended()));
+            if !is_open {
+                return Err(format!(
+                    "its process ended while it was loaded ({})",
+                    running.wait_for_end()
+                ));
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(format!("it was not loaded within {} s", LOAD.as_secs()));
+                return Err(format!("it was not loaded within {} s", LOAD_TIMEOUT.as_secs()));
             }
-            if self.shared.is_over() {
-                return Err("nobody wants it any more".to_owned());
+            if self.shared.is_stopping() {
+                return Err("the library is no longer used".to_owned());
             }
-            wait(&self.heard, std::iter::once(&running), left.min(LOOK));
+            wait(&self.wake_receiver, std::iter::once(&running), left.min(POLL_INTERVAL));
         }
     }
 
-    /// All of it ends: in an orderly way, where that does not take long.
+    /// Ends the process, in an orderly way if that does not take long.
     fn end(&mut self) {
         if let Some(running) = &mut self.current {
             running.process.close();
-            let until = Instant::now() + END;
-            // What it says last is still heard.
+            let until = Instant::now() + STOP_TIMEOUT;
+            // Its last log lines are still read.
             while running.is_alive() && Instant::now() < until {
-                listen(running, |_| {});
-                wait_for_output(running, LAST_LOOK);
+                drain_reports(running, |_| {});
+                wait_for_output(running, STOP_POLL_INTERVAL);
             }
-            running.end(LAST_LOOK);
+            running.end(STOP_POLL_INTERVAL);
         }
     }
 }
 
-/// Between two looks at one that is about to end.
-const LAST_LOOK: Duration = Duration::from_millis(10);
+/// Poll interval for a process that is about to end.
+const STOP_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Whether a process lives though a connection to it was lost. Those who wait to know are told.
-fn is_beyond_doubt(running: &mut Running, shared: &Supervised) -> bool {
-    if !running.process.is_doubted() {
+/// Returns true if a process is alive although a connection to it was lost. Waiting requests are notified.
+fn is_confirmed_alive(running: &mut ChildProcess, shared: &SupervisedProcess) -> bool {
+    if !running.process.is_suspect() {
         return true;
     }
     let is_alive = running.stays_alive();
     if is_alive {
-        running.process.doubt(false);
-        shared.state.send_replace(State::Up(Arc::clone(&running.process)));
+        running.process.set_suspect(false);
+        shared
+            .state
+            .send_replace(ProcessState::Running(Arc::clone(&running.process)));
     }
     is_alive
 }
 
-/// Whether a call has been given up long ago and has not returned. Those that have are forgotten.
-fn is_stuck(running: &Running) -> bool {
+/// Returns true if a call was abandoned long ago and has not returned. Calls that have returned are removed.
+fn is_stuck(running: &ChildProcess) -> bool {
     let mut abandoned = lock(running.process.abandoned());
     abandoned.retain(|call| {
         let mut look = [PollFd::new(&call.connection, PollFlags::empty())];
         let looked = poll(&mut look, Some(&Timespec::default()));
         looked.is_ok() && !look[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
     });
-    abandoned.iter().any(|call| call.since.elapsed() >= STUCK)
+    abandoned.iter().any(|call| call.since.elapsed() >= STUCK_AFTER)
 }
 
-/// Hears all that it has said. False: it says nothing more.
-fn listen(running: &mut Running, mut report: impl FnMut(Report)) -> bool {
-    /// Lines for the log may come for ever.
-    const AT_ONCE: usize = 2048;
+/// Reads all reports of a process. Returns false if it sends no more.
+fn drain_reports(running: &mut ChildProcess, mut report: impl FnMut(ChildReport)) -> bool {
+    /// Maximum reports per call, because a process may log without end.
+    const MAX_MESSAGES: usize = 2048;
     if running.output().is_some_and(is_readable) {
-        running.pass_on();
+        running.forward_output();
     }
-    for _ in 0..AT_ONCE {
-        match running.hear() {
-            Some(Heard::Nothing) => return true,
-            Some(Heard::Line) => {}
-            Some(Heard::Report(said)) => report(said),
+    for _ in 0..MAX_MESSAGES {
+        match running.next_event() {
+            Some(ProcessEvent::Idle) => return true,
+            Some(ProcessEvent::Logged) => {}
+            Some(ProcessEvent::Report(message)) => report(message),
             None => return false,
         }
     }
@@ -348,11 +364,11 @@ fn is_readable(output: impl std::os::fd::AsFd) -> bool {
     matches!(poll(&mut look, Some(&Timespec::default())), Ok(ready) if ready > 0)
 }
 
-/// Until the bell rings, one of these says something, or the time is over.
-fn wait<'r>(bell: &UnixStream, all: impl Iterator<Item = &'r Running>, patience: Duration) {
-    let mut look = vec![PollFd::new(bell, PollFlags::IN)];
+/// Waits until the thread is woken, a process reports something, or the timeout has passed.
+fn wait<'r>(wake_sender: &UnixStream, all: impl Iterator<Item = &'r ChildProcess>, timeout: Duration) {
+    let mut look = vec![PollFd::new(wake_sender, PollFlags::IN)];
     for running in all {
-        // One that was closed from here would be told of for ever.
+        // A closed socket would be reported as ready every time.
         if !running.process.is_closed() {
             look.push(PollFd::new(running.control(), PollFlags::IN));
         }
@@ -360,20 +376,20 @@ fn wait<'r>(bell: &UnixStream, all: impl Iterator<Item = &'r Running>, patience:
             look.push(PollFd::new(output, PollFlags::IN));
         }
     }
-    let patience = Timespec::try_from(patience).unwrap_or_default();
-    let _ = poll(&mut look, Some(&patience));
+    let timeout = Timespec::try_from(timeout).unwrap_or_default();
+    let _ = poll(&mut look, Some(&timeout));
     if look[0].revents().contains(PollFlags::IN) {
-        let _ = { bell }.read(&mut [0; 64]);
+        let _ = { wake_sender }.read(&mut [0; 64]);
     }
 }
 
-/// Its side of the control is closed, so that this alone may tell something.
-fn wait_for_output(running: &Running, patience: Duration) {
+/// Waits for output of a process. The control channel is closed then, so no other event can occur.
+fn wait_for_output(running: &ChildProcess, timeout: Duration) {
     match running.output() {
         Some(output) => {
-            let patience = Timespec::try_from(patience).unwrap_or_default();
-            let _ = poll(&mut [PollFd::new(output, PollFlags::IN)], Some(&patience));
+            let timeout = Timespec::try_from(timeout).unwrap_or_default();
+            let _ = poll(&mut [PollFd::new(output, PollFlags::IN)], Some(&timeout));
         }
-        None => thread::sleep(patience),
+        None => thread::sleep(timeout),
     }
 }

@@ -1,22 +1,26 @@
-//! The threads that supervise the isolated libraries of one server, so that its end waits for each of their processes.
+//! The supervisor threads of the isolated libraries of one server, so that its stop waits for all their processes.
 
 use std::fs::File;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use super::control::Entry;
-use super::locked::lock;
-use super::supervisor::{self, Supervised};
+use super::control::ControllerEntry;
+use super::lock::lock;
+use super::supervisor::{self, SupervisedProcess};
 use rocknet_io::owned_thread::OwnedThread;
 
-/// Bounded by what configurations name: threads that have ended are forgotten when the next one starts.
+/// Supervisors of a server, at most one per configured library. Entries of ended threads are removed at the next start.
 #[derive(Default)]
-pub struct Supervisors(Mutex<Vec<(Arc<Supervised>, OwnedThread)>>);
+pub struct Supervisors(Mutex<Vec<(Arc<SupervisedProcess>, OwnedThread)>>);
 
 impl Supervisors {
-    /// Starts a process for the library, and returns its controllers when it is ready; the error says why it is not.
-    pub fn start(&self, path: &Path, image: File) -> Result<(Arc<Supervised>, Vec<Entry>), String> {
+    /// Starts a process for a library, and returns its controllers when it is ready.
+    ///
+    /// # Errors
+    ///
+    /// The message is the reason why the process is not ready.
+    pub fn start(&self, path: &Path, image: File) -> Result<(Arc<SupervisedProcess>, Vec<ControllerEntry>), String> {
         let (supervised, entries, thread) = supervisor::start(path, image)?;
         let mut all = lock(&self.0);
         all.retain(|(_, thread)| !thread.has_ended());
@@ -24,10 +28,10 @@ impl Supervisors {
         Ok((supervised, entries))
     }
 
-    /// Ends all processes, also those of libraries that are still held. Returns whether all had ended at `deadline`.
+    /// Ends all processes, even those of libraries that are still held. Returns true if all have ended at `deadline`.
     pub fn stop(&self, deadline: Instant) -> bool {
         let all = std::mem::take(&mut *lock(&self.0));
-        all.iter().for_each(|(supervised, _)| supervised.end());
+        all.iter().for_each(|(supervised, _)| supervised.stop());
         let ended: Vec<bool> = all.into_iter().map(|(_, thread)| thread.join(deadline)).collect();
         ended.into_iter().all(|ended| ended)
     }

@@ -1,4 +1,4 @@
-//! A request as controllers may read it.
+//! The parts of a request that controllers may read.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -9,9 +9,9 @@ use rustls::ProtocolVersion;
 
 use crate::exchange::{Client, Exchange, RequestBody, TlsInfo};
 
-/// Whom a request comes from, and over what.
+/// Client and connection of a request.
 #[derive(Clone, Copy)]
-pub struct Origin<'a> {
+pub struct RequestOrigin<'a> {
     pub client: Client,
     pub is_secure: bool,
     tls_version: Option<&'static str>,
@@ -21,13 +21,15 @@ pub struct Origin<'a> {
     user: Option<&'a str>,
 }
 
-impl<'a> Origin<'a> {
-    pub fn of(exchange: &'a Exchange) -> Origin<'a> {
-        Origin::new(exchange.client, exchange.tls.as_deref(), exchange.user.as_deref())
+impl<'a> RequestOrigin<'a> {
+    /// Returns the origin of the request of an exchange.
+    pub fn of(exchange: &'a Exchange) -> RequestOrigin<'a> {
+        RequestOrigin::new(exchange.client, exchange.tls.as_deref(), exchange.user.as_deref())
     }
 
-    pub fn new(client: Client, secure: Option<&'a TlsInfo>, user: Option<&'a str>) -> Origin<'a> {
-        Origin {
+    /// Makes the origin from the client, the properties of TLS and the authenticated user.
+    pub fn new(client: Client, secure: Option<&'a TlsInfo>, user: Option<&'a str>) -> RequestOrigin<'a> {
+        RequestOrigin {
             client,
             is_secure: secure.is_some(),
             tls_version: secure.and_then(|secure| secure.version).and_then(version),
@@ -49,20 +51,20 @@ fn version(version: ProtocolVersion) -> Option<&'static str> {
     }
 }
 
-/// A request where it lies.
-pub struct Here<'a> {
+/// A borrowed request.
+pub struct RequestView<'a> {
     pub request: Request<'a>,
-    /// Decoded and normalised.
+    /// Decoded and normalised path.
     pub path: &'a str,
     pub content: &'a [u8],
-    pub origin: Origin<'a>,
-    /// Address and port of the client, once somebody asks for them.
+    pub origin: RequestOrigin<'a>,
+    /// Address and port of the client as text, once a controller has read them.
     client: OnceCell<Option<(String, String)>>,
 }
 
-impl<'a> Here<'a> {
-    pub fn new(request: Request<'a>, path: &'a str, content: &'a [u8], origin: Origin<'a>) -> Here<'a> {
-        Here {
+impl<'a> RequestView<'a> {
+    pub fn new(request: Request<'a>, path: &'a str, content: &'a [u8], origin: RequestOrigin<'a>) -> RequestView<'a> {
+        RequestView {
             request,
             path,
             content,
@@ -80,7 +82,7 @@ impl<'a> Here<'a> {
     }
 }
 
-impl host::RequestView for Here<'_> {
+impl host::RequestView for RequestView<'_> {
     fn read(&self, what: u32) -> Option<&[u8]> {
         let request = &self.request;
         match what {
@@ -119,8 +121,8 @@ impl host::RequestView for Here<'_> {
     }
 }
 
-/// A request that outlives the read it came with, and may go to another thread.
-pub struct Kept {
+/// An owned request, which outlives the receive buffer and may move to another thread.
+pub struct SavedRequest {
     request: OwnedRequest,
     path: Box<str>,
     client: Client,
@@ -132,9 +134,9 @@ pub struct Kept {
     user: Option<Box<str>>,
 }
 
-impl Kept {
-    /// Keeps the request of an exchange, whose body is returned beside it.
-    pub fn of(exchange: Exchange) -> (Kept, RequestBody) {
+impl SavedRequest {
+    /// Takes the request out of an exchange, and returns the request body with it.
+    pub fn of(exchange: Exchange) -> (SavedRequest, RequestBody) {
         let Exchange {
             request,
             body,
@@ -144,12 +146,12 @@ impl Kept {
             user,
             ..
         } = exchange;
-        let origin = Origin::new(client, tls.as_deref(), user.as_deref());
-        (Kept::new(request, path, &origin), body)
+        let origin = RequestOrigin::new(client, tls.as_deref(), user.as_deref());
+        (SavedRequest::new(request, path, &origin), body)
     }
 
-    fn new(request: Rc<OwnedRequest>, path: Box<str>, origin: &Origin<'_>) -> Kept {
-        Kept {
+    fn new(request: Rc<OwnedRequest>, path: Box<str>, origin: &RequestOrigin<'_>) -> SavedRequest {
+        SavedRequest {
             request: Rc::unwrap_or_clone(request),
             path,
             client: origin.client,
@@ -162,8 +164,9 @@ impl Kept {
         }
     }
 
-    pub fn here<'a>(&'a self, content: &'a [u8]) -> Here<'a> {
-        let origin = Origin {
+    /// Returns a view of the request with the request body `content`.
+    pub fn view<'a>(&'a self, content: &'a [u8]) -> RequestView<'a> {
+        let origin = RequestOrigin {
             client: self.client,
             is_secure: self.is_secure,
             tls_version: self.tls_version,
@@ -172,6 +175,6 @@ impl Kept {
             certificate: self.certificate.as_deref(),
             user: self.user.as_deref(),
         };
-        Here::new(self.request.view(), &self.path, content, origin)
+        RequestView::new(self.request.view(), &self.path, content, origin)
     }
 }

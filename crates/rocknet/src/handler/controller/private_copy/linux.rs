@@ -1,4 +1,4 @@
-//! Files that have no name on any disk.
+//! Anonymous files in memory (`memfd_create`).
 
 use std::fs::File;
 use std::io;
@@ -16,8 +16,8 @@ pub fn named<T>(image: &File, load: impl FnOnce(&Path) -> T) -> io::Result<T> {
     Ok(load(&name(image)))
 }
 
-/// A name for an open file by which no other was ever loaded: descriptors are used again, and the loader would take one
-/// name for one library. The number stands in the slashes, which mean the same however many there are.
+/// Returns a name for an open file under which no other file was ever loaded. Descriptors are reused, and the loader
+/// takes one name for one library. The number is encoded as repeated slashes and `/.`, which do not change the path.
 fn name(image: &File) -> PathBuf {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! The handler of routes that serve nothing.
+//! The handler of routes that serve nothing: it responds with 404.
 
 use std::future::ready;
 
@@ -9,10 +9,10 @@ use crate::fixed;
 use crate::handler::{ExchangeRef, Handler, HandlerFuture};
 use crate::response::Response;
 
-/// Answers every request with 404.
-pub struct Nothing;
+/// Responds to every request with 404.
+pub struct NotFound;
 
-impl Handler for Nothing {
+impl Handler for NotFound {
     fn handle_now(&self, _: &ExchangeRef<'_>) -> Option<Response> {
         Some(fixed::error(Status::NOT_FOUND))
     }

@@ -1,4 +1,4 @@
-//! Reads the PROXY protocol header, by which a balancer names the client of a connection.
+//! Reads the PROXY protocol header, in which a load balancer names the client of a connection.
 
 use std::future::poll_fn;
 use std::io;
@@ -15,8 +15,8 @@ use crate::exchange::Client;
 use crate::log::throttle::Cause;
 use crate::worker::Worker;
 
-/// Returns the client that the header names and the address that it reached, in place of those of the balancer. `None`: there
-/// is no valid header, so the connection is closed.
+/// Returns the client and the local address that the header names, instead of those of the load balancer. `None`
+/// without a valid header: the connection is closed then.
 pub async fn read(
     worker: &Rc<Worker>,
     link: &mut Stream,
@@ -26,7 +26,8 @@ pub async fn read(
     let announced = match header(worker, link).await {
         Ok(announced) => announced,
         Err(error) => {
-            // A balancer that sends no header sends none on any of its connections.
+            // A load balancer without the header omits it on all of its connections, so this is logged at most once a
+            // second.
             let address = worker.address.to_string();
             let cause = Cause {
                 level: Level::WARN,
@@ -47,7 +48,7 @@ pub async fn read(
                 address: source.ip(),
                 port: source.port(),
             };
-            // The address that was reached matters where sites have their own.
+            // The local address matters only if sites listen on single addresses.
             (client, local.map(|_| destination.ip().to_canonical()))
         }
     })
@@ -55,8 +56,8 @@ pub async fn read(
 
 async fn header(worker: &Rc<Worker>, link: &mut Stream) -> io::Result<ProxyHeader> {
     let deadline = worker.wheel.deadline();
-    // Hard, as the time for a head is.
-    deadline.set(worker.view().ticks.header);
+    // A fixed deadline, which received bytes do not extend, as for a request head.
+    deadline.set(worker.config().ticks.header);
     let mut header = Vec::new();
     loop {
         let wanted = match proxy_protocol::parse(&header) {
@@ -66,7 +67,7 @@ async fn header(worker: &Rc<Worker>, link: &mut Stream) -> io::Result<ProxyHeade
         };
         poll_fn(|context| {
             let input = &mut worker.buffers.borrow_mut().input;
-            // Not one byte more: what follows is not ours to take.
+            // Reads no byte after the header, because those belong to the protocol.
             let room = wanted.min(input.len());
             match link.poll_recv(context, &mut input[..room]) {
                 Poll::Ready(Ok(received)) if received.is_empty() => {

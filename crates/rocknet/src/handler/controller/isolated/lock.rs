@@ -1,8 +1,8 @@
-//! Locks that no panic leaves closed.
+//! Locks that a panic does not poison.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Nothing that can panic runs while one of these is locked.
+/// Locks a mutex. No code that can panic runs while one of these mutexes is locked.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

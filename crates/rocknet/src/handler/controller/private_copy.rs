@@ -1,6 +1,7 @@
-//! Copies of libraries that nobody else has, and how the system's loader finds them. A library that is loaded is mapped, and
-//! whoever writes over its file would write into the code that runs; and the loader gives what it has already for a file that it
-//! knows.
+//! Private copies of libraries, and their names for the dynamic loader.
+//!
+//! A loaded library is mapped, so a process that overwrites its file would overwrite running code. And the loader
+//! returns the library it has already loaded for a file that it knows.
 
 use std::fs::File;
 use std::io;
@@ -10,23 +11,23 @@ use rocknet_controller::Level;
 use rocknet_controller::host::{LoadError, LoadedLibrary};
 
 #[cfg(target_os = "linux")]
-#[path = "image/linux.rs"]
+#[path = "private_copy/linux.rs"]
 mod system;
 #[cfg(not(target_os = "linux"))]
-#[path = "image/portable.rs"]
+#[path = "private_copy/portable.rs"]
 mod system;
-// What other systems do is tested here too.
+// The code for other systems is tested on Linux too.
 #[cfg(all(test, target_os = "linux"))]
 mod portable;
 
-/// A copy of what `file` holds, of one byte more than `most` at the most.
+/// Copies at most `most` + 1 bytes of `file`. Returns the copy and its size, by which the caller detects larger files.
 pub fn copy(file: &File, most: u64) -> io::Result<(File, u64)> {
     let mut copy = system::file()?;
     let copied = io::copy(&mut io::Read::take(file, most + 1), &mut copy)?;
     Ok((copy, copied))
 }
 
-/// Loads the library of which `image` is a copy. Its author knows the file as `known_as`.
+/// Loads the library of which `image` is a copy. Errors name the file as `known_as`, its configured path.
 pub fn library(image: &File, known_as: &str, log: fn(Level, &[u8])) -> Result<LoadedLibrary, LoadError> {
     let load = |name: &Path| {
         LoadedLibrary::load(name, log).map_err(|error| match error {

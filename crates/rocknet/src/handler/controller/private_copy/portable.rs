@@ -1,5 +1,5 @@
-//! Files that nobody else may open, in the folder for such. Each has a name only for as long as it takes to load it: loaders of
-//! other systems want one. Names are random, so that nobody takes them before.
+//! Private temporary files. Loaders of systems other than Linux need a name, so a file has one only while it is loaded.
+//! Names are random, so that no other process can take one first.
 
 use std::fs::File;
 use std::io;
@@ -14,14 +14,14 @@ pub fn file() -> io::Result<File> {
     tempfile::tempfile()
 }
 
-/// The name is gone when this returns, or `load` panics.
+/// Calls `load` with a name of a copy of `image`. The name is removed when this returns or `load` panics.
 pub fn named<T>(image: &File, load: impl FnOnce(&Path) -> T) -> io::Result<T> {
     let mut copy = Builder::new().prefix("rocknet-controller-").tempfile()?;
     copy_from_its_begin(image, copy.as_file_mut())?;
     Ok(load(copy.path()))
 }
 
-/// Others read the same file, so its place is left alone.
+/// Copies `image` from its start without moving its file position, because other threads read the same file.
 fn copy_from_its_begin(image: &File, copy: &mut File) -> io::Result<()> {
     let mut buffer = vec![0; READ];
     let mut at = 0;

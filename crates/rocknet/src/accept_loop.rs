@@ -1,0 +1,176 @@
+//! The accept loop of a worker, which also advances the worker's clock and timer wheel.
+
+use std::io;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use rocknet_io::epoll::Acceptor;
+use rocknet_io::socket::{AcceptErrorKind, accept_error_kind};
+use rocknet_io::ticker::Ticker;
+use rocknet_io::wheel::Tick;
+
+use crate::transport;
+use crate::worker::Worker;
+
+/// Maximum number of connections accepted in one poll, so that the open connections are served in between.
+const MAX_ACCEPTS_PER_POLL: usize = 64;
+/// Pause of the accept loop after the process ran out of descriptors or memory.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Minimum time between two log lines about a shortage.
+const SHORTAGE_LOG_INTERVAL_MS: u64 = 10_000;
+
+/// Reason for the end of an accept loop.
+pub enum LoopExit {
+    /// The worker was stopped. `clean` is true if no connection had to be cut.
+    Stopped { clean: bool },
+    /// The listening socket failed.
+    Failed(io::Error),
+}
+
+/// Accepts the connections of one worker and advances its time.
+pub struct AcceptLoop<'w> {
+    worker: &'w Rc<Worker>,
+    /// `None` once the worker is stopping.
+    acceptor: Option<Acceptor>,
+    /// Maximum number of open connections.
+    max_connections: usize,
+    /// Runs only while a connection or a pause depends on time.
+    ticker: Ticker,
+    /// End of the pause after a shortage.
+    paused_until: Option<Tick>,
+    /// Tick at which the remaining connections are cut.
+    stop_deadline: Option<Tick>,
+    shortage_logged_ms: Option<u64>,
+}
+
+impl<'w> AcceptLoop<'w> {
+    pub fn new(worker: &'w Rc<Worker>, acceptor: Acceptor, max_connections: usize) -> io::Result<AcceptLoop<'w>> {
+        Ok(AcceptLoop {
+            worker,
+            acceptor: Some(acceptor),
+            max_connections,
+            ticker: Ticker::new(worker.wheel.tick_length())?,
+            paused_until: None,
+            stop_deadline: None,
+            shortage_logged_ms: None,
+        })
+    }
+
+    /// Sets the maximum number of open connections. Connections that are open already stay, even above the limit.
+    pub fn set_max_connections(&mut self, max_connections: usize) {
+        self.max_connections = max_connections;
+    }
+
+    /// Stops accepting and gives the open connections the time `within` to finish.
+    pub fn stop(&mut self, context: &mut Context<'_>, within: Duration) {
+        if self.stop_deadline.is_none() {
+            // Connections in the backlog of the socket are established from the client's point of view.
+            let _ = self.accept(context);
+            self.acceptor = None;
+            self.start_ticking();
+            self.stop_deadline = Some(self.tick_after(within));
+            self.worker.stop();
+        }
+    }
+
+    /// Advances the time and accepts connections. Ready once the worker has stopped or the listening socket has failed.
+    pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<LoopExit> {
+        self.tick(context);
+        if let Some(error) = self.accept(context) {
+            return Poll::Ready(LoopExit::Failed(error));
+        }
+        if let Some(stop_deadline) = self.stop_deadline {
+            self.worker.on_close(context.waker());
+            let open = self.worker.connections();
+            if open == 0 || !stop_deadline.is_later(self.worker.wheel.now()) {
+                if open > 0 {
+                    tracing::warn!(address = %self.worker.address, "cut {open} connections that did not finish in time");
+                }
+                self.worker.tick();
+                return Poll::Ready(LoopExit::Stopped { clean: open == 0 });
+            }
+        }
+        Poll::Pending
+    }
+
+    fn tick(&mut self, context: &mut Context<'_>) {
+        loop {
+            let ticks = self.ticker.poll_ticks(context);
+            if ticks == 0 {
+                return;
+            }
+            for _ in 1..ticks {
+                self.worker.wheel.advance();
+            }
+            self.worker.tick();
+            // Without connections no timer can expire, so an idle worker sleeps.
+            if self.worker.connections() == 0 && self.stop_deadline.is_none() && self.paused_until.is_none() {
+                self.ticker.stop();
+                self.worker.release_idle();
+            }
+        }
+    }
+
+    fn start_ticking(&mut self) {
+        if !self.ticker.is_on() {
+            // The clock of this worker stood still while the ticker was off.
+            self.worker.tick();
+            self.ticker.start();
+        }
+    }
+
+    fn tick_after(&self, time: Duration) -> Tick {
+        self.worker.wheel.now().after(self.worker.wheel.ticks(time))
+    }
+
+    fn accept(&mut self, context: &mut Context<'_>) -> Option<io::Error> {
+        if self
+            .paused_until
+            .is_some_and(|until| until.is_later(self.worker.wheel.now()))
+        {
+            return None;
+        }
+        self.paused_until = None;
+        for _ in 0..MAX_ACCEPTS_PER_POLL {
+            let acceptor = self.acceptor.as_ref()?;
+            if self.worker.connections() >= self.max_connections {
+                // The next connection that closes makes room and wakes this task.
+                self.worker.on_close(context.waker());
+                return None;
+            }
+            match acceptor.poll_accept(context) {
+                Poll::Pending => return None,
+                Poll::Ready(Ok((socket, peer))) => {
+                    self.start_ticking();
+                    if let Err(error) = transport::serve(self.worker, socket, peer) {
+                        tracing::debug!("a connection ended before it could be served: {error}");
+                    }
+                }
+                Poll::Ready(Err(error)) => match accept_error_kind(&error) {
+                    AcceptErrorKind::WouldBlock | AcceptErrorKind::ConnectionLost => {}
+                    AcceptErrorKind::ListenerBroken => return Some(error),
+                    AcceptErrorKind::Exhausted => {
+                        self.start_ticking();
+                        self.log_shortage(&error);
+                        self.paused_until = Some(self.tick_after(ACCEPT_PAUSE));
+                        return None;
+                    }
+                },
+            }
+        }
+        context.waker().wake_by_ref();
+        None
+    }
+
+    fn log_shortage(&mut self, error: &io::Error) {
+        let now = self.worker.clock.uptime_ms();
+        if self
+            .shortage_logged_ms
+            .is_none_or(|logged| now - logged >= SHORTAGE_LOG_INTERVAL_MS)
+        {
+            self.shortage_logged_ms = Some(now);
+            tracing::warn!(address = %self.worker.address, "cannot accept connections: {error}; accepting pauses, and open connections continue");
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Errors of controllers, with their status codes and log lines.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use rocknet_controller::Refused;
+use rocknet_controller::host::CallError;
+use rocknet_proto::status::Status;
+use tracing::Level;
+
+use crate::blocking::JobError;
+use crate::exchange::BodyError;
+use crate::log::throttle::Cause;
+use crate::response::Response;
+
+/// Error of a request to a controller.
+#[derive(Debug)]
+pub enum ControllerError {
+    /// The client did not send the request body completely.
+    RequestBody(BodyError),
+    /// The request body exceeds the limit for controllers that receive it at once.
+    TooLarge,
+    /// The pool has no room or is stopping, or the call panicked.
+    Pool(JobError),
+    /// The controller returned an error code.
+    Failed(CallError),
+    /// The controller set no status.
+    NoStatus,
+    /// The controller set a value that cannot be sent.
+    Refused(Refused),
+    /// The process of an isolated controller ended during the call.
+    ProcessExited,
+    /// The process does not run; the text is the reason.
+    NotRunning(Arc<str>),
+    /// The process violated the protocol between server and process.
+    Protocol,
+    /// The process cannot be reached because of an error of the system.
+    Process(io::Error),
+    /// Too many requests wait for the process.
+    Full,
+}
+
+impl ControllerError {
+    fn status(&self) -> Status {
+        match self {
+            ControllerError::RequestBody(error) => error.status(),
+            ControllerError::TooLarge => Status::CONTENT_TOO_LARGE,
+            ControllerError::Pool(JobError::Rejected | JobError::Stopped) => Status::SERVICE_UNAVAILABLE,
+            ControllerError::Pool(JobError::Panicked) => Status::INTERNAL_SERVER_ERROR,
+            ControllerError::Full => Status::SERVICE_UNAVAILABLE,
+            ControllerError::ProcessExited
+            | ControllerError::NotRunning(_)
+            | ControllerError::Protocol
+            | ControllerError::Process(_) => Status::BAD_GATEWAY,
+            ControllerError::Failed(_) | ControllerError::NoStatus | ControllerError::Refused(_) => {
+                Status::INTERNAL_SERVER_ERROR
+            }
+        }
+    }
+
+    /// Returns the response, and logs errors that the author of the controller or the operator can fix.
+    pub fn to_response(&self, controller: &str) -> Response {
+        let status = self.status();
+        let is_ours = matches!(status, Status::INTERNAL_SERVER_ERROR | Status::BAD_GATEWAY);
+        let cause = Cause {
+            level: Level::ERROR,
+            what: "a controller failed",
+            site: "",
+            subject: controller,
+        };
+        if is_ours && cause.may_be_logged() {
+            tracing::error!(%controller, "a controller failed: {self}");
+        }
+        Response::new(status)
+    }
+}
+
+impl fmt::Display for ControllerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ControllerError::RequestBody(error) => write!(f, "the request body is incomplete: {error:?}"),
+            ControllerError::TooLarge => f.write_str("the request body is larger than it accepts"),
+            ControllerError::Pool(error) => error.fmt(f),
+            ControllerError::Failed(CallError(code)) => write!(f, "it returned error code {code}"),
+            ControllerError::NoStatus => f.write_str("it set no status"),
+            ControllerError::Refused(refused) => write!(f, "its response cannot be sent: {refused}"),
+            ControllerError::ProcessExited => f.write_str("its process ended during the call"),
+            ControllerError::NotRunning(why) => write!(f, "its process does not run: {why}"),
+            ControllerError::Protocol => f.write_str("its process sent an invalid message"),
+            ControllerError::Process(error) => write!(f, "its process cannot be reached: {error}"),
+            ControllerError::Full => f.write_str("too many requests wait for its process"),
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! One exchange with an isolated controller, over as many calls as it needs.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rocknet_controller::host::frame::{self, ServerMessage};
+
+use super::body::IsolatedBody;
+use super::call::{CallReply, IsolatedCall};
+use super::library::IsolatedController;
+use crate::exchange::{Exchange, RequestBody};
+use crate::handler::controller::buffered_body::{receive_all, with_body};
+use crate::handler::controller::error::ControllerError;
+use crate::handler::controller::request_view::{RequestOrigin, RequestView};
+use crate::handler::controller::response_builder::{MAX_BODY, ResponseBuilder};
+use crate::response::{Body, Response};
+use crate::services::Services;
+
+/// Maximum wait for a process that is being started: a library loads in milliseconds.
+const START_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Calls the controller as often as the request needs, and returns its response.
+pub async fn answer(
+    services: &Rc<Services>,
+    name: &Arc<str>,
+    controller: &IsolatedController,
+    mut exchange: Exchange,
+) -> Result<Response, ControllerError> {
+    let mut content = std::mem::replace(&mut exchange.body, RequestBody::empty());
+    let route = &exchange.route;
+    let buffered = match controller.takes {
+        true => Vec::new(),
+        false => receive_all(&mut content).await?,
+    };
+    let deadline = services.wheel.deadline();
+    // One tick less than the response timeout of the connection, whose 503 would not be logged with a reason.
+    deadline.set(services.wheel.ticks(route.answer_timeout).saturating_sub(1));
+    let permit = controller
+        .library
+        .supervised
+        .permits
+        .acquire(route.priority, &deadline)
+        .await;
+    let permit = permit.ok_or(ControllerError::Full)?;
+    deadline.set(services.wheel.ticks(START_TIMEOUT));
+    let mut call = IsolatedCall::open(&controller.library, permit, &deadline).await?;
+    drop(deadline);
+
+    let request = {
+        let origin = RequestOrigin::of(&exchange);
+        frame::encode_request(&RequestView::new(exchange.request.view(), &exchange.path, &[], origin))
+    };
+    let mut builder = ResponseBuilder::new(Arc::clone(name));
+    call.begin(controller.number, &request, &buffered)?;
+    drop((request, buffered));
+    let mut size = loop {
+        match call.call(&mut builder).await? {
+            CallReply::Head(size) => break size,
+            CallReply::Continue if controller.takes => {}
+            CallReply::Continue | CallReply::Body(_) => return Err(ControllerError::Protocol),
+        }
+        match content.chunk().await.map_err(ControllerError::RequestBody)? {
+            Some(piece) => {
+                // Pieces are smaller than a frame; a larger one is an error.
+                call.queue(&ServerMessage::Piece(&piece))?;
+            }
+            None => call.queue(&ServerMessage::End)?,
+        }
+    };
+    if size > MAX_BODY {
+        return Err(ControllerError::Protocol);
+    }
+    let mut written = Vec::with_capacity(size);
+    while size > 0 {
+        match call.receive(&mut builder).await? {
+            CallReply::Body(piece) if piece.len() <= size && !piece.is_empty() => {
+                size -= piece.len();
+                written.extend_from_slice(&piece);
+            }
+            _ => return Err(ControllerError::Protocol),
+        }
+    }
+    let (response, _) = builder.finish_head()?;
+    if !controller.gives {
+        call.finish();
+        return Ok(with_body(response, written));
+    }
+    call.release_buffers();
+    let body = IsolatedBody::new(Arc::clone(name), written, call, builder);
+    Ok(response.body(Body::Stream(Box::new(body))))
+}

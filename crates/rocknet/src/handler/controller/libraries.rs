@@ -1,0 +1,144 @@
+//! Libraries in use: one for each file, shared by all routes that name it, and reloaded when the file has changed.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Instant;
+
+use rocknet_config::model;
+use rocknet_controller::host::{self, LoadedLibrary};
+
+use super::isolated::{IsolatedLibrary, Supervisors};
+use super::{isolated, private_copy, response_builder};
+
+/// Maximum size of a library in bytes. Statically linked libraries with symbols reach a hundred million bytes.
+const MAX_LIBRARY_SIZE: u64 = 512 * 1024 * 1024;
+
+/// Error of loading a controller.
+#[derive(Debug)]
+pub enum LoadError {
+    /// The file cannot be read.
+    Unreadable(io::Error),
+    /// The file exceeds the size limit.
+    TooLarge,
+    /// The file is not a usable library.
+    Library(host::LoadError),
+    /// The process of an isolated library reported this error.
+    Isolated(String),
+    /// The library has no controller of this name.
+    NoController {
+        /// Names of the controllers that it has.
+        has: Vec<String>,
+    },
+}
+
+/// Identity of one version of a file: device, inode, modification time and size.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct FileStamp([u64; 4]);
+
+impl FileStamp {
+    fn of(file: &Metadata) -> FileStamp {
+        let changed = file.mtime().cast_unsigned().wrapping_mul(1_000_000_000);
+        let changed = changed.wrapping_add(file.mtime_nsec().cast_unsigned());
+        FileStamp([file.dev(), file.ino(), changed, file.size()])
+    }
+}
+
+/// Libraries that a snapshot or request holds, with the file version that was loaded.
+struct LibraryTable<L>(Mutex<BTreeMap<PathBuf, (FileStamp, Weak<L>)>>);
+
+impl<L> Default for LibraryTable<L> {
+    fn default() -> LibraryTable<L> {
+        LibraryTable(Mutex::default())
+    }
+}
+
+/// The libraries of one server.
+#[derive(Default)]
+pub struct Libraries {
+    in_process: LibraryTable<LoadedLibrary>,
+    isolated: LibraryTable<IsolatedLibrary>,
+    supervisors: Supervisors,
+}
+
+impl Libraries {
+    /// Returns a controller, and loads its library unless the current version is loaded.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the library cannot be loaded or does not have the controller.
+    pub fn controller(&self, wanted: &model::Controller) -> Result<host::LoadedController, LoadError> {
+        let path = &wanted.library;
+        let library = self.in_process.library(path, |image| {
+            private_copy::library(&image, &path.to_string_lossy(), response_builder::log).map_err(LoadError::Library)
+        })?;
+        host::LoadedController::find(&library, &wanted.name).ok_or_else(|| LoadError::NoController {
+            has: library.names().map(str::to_owned).collect(),
+        })
+    }
+
+    /// Returns a controller that runs in a separate process.
+    ///
+    /// # Errors
+    ///
+    /// As [`Libraries::controller`].
+    pub fn isolated(&self, wanted: &model::Controller) -> Result<isolated::IsolatedController, LoadError> {
+        let path = &wanted.library;
+        let load = |image| IsolatedLibrary::load(path, image, &self.supervisors).map_err(LoadError::Isolated);
+        let library = self.isolated.library(path, load)?;
+        isolated::IsolatedController::find(&library, &wanted.name).ok_or_else(|| LoadError::NoController {
+            has: library.names().map(str::to_owned).collect(),
+        })
+    }
+
+    /// Ends the process of each isolated library. Returns true if all have ended at `deadline`.
+    pub fn stop(&self, deadline: Instant) -> bool {
+        self.supervisors.stop(deadline)
+    }
+}
+
+impl<L> LibraryTable<L> {
+    /// Returns the library of a file, and loads it from a copy unless the current version is loaded.
+    fn library(&self, path: &Path, load: impl FnOnce(File) -> Result<L, LoadError>) -> Result<Arc<L>, LoadError> {
+        let file = File::open(path).map_err(LoadError::Unreadable)?;
+        let stamp = FileStamp::of(&file.metadata().map_err(LoadError::Unreadable)?);
+        // Locked while a library is loaded, so that two routes that need it at once share it.
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((loaded, library)) = all.get(path)
+            && let (true, Some(library)) = (*loaded == stamp, library.upgrade())
+        {
+            return Ok(library);
+        }
+        let library = Arc::new(load(copy(&file)?)?);
+        all.retain(|_, (_, library)| library.strong_count() > 0);
+        all.insert(path.to_owned(), (stamp, Arc::downgrade(&library)));
+        Ok(library)
+    }
+}
+
+/// Copies the file into a private one.
+fn copy(file: &File) -> Result<File, LoadError> {
+    let (copy, size) = private_copy::copy(file, MAX_LIBRARY_SIZE).map_err(LoadError::Unreadable)?;
+    if size > MAX_LIBRARY_SIZE {
+        return Err(LoadError::TooLarge);
+    }
+    Ok(copy)
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LoadError::Unreadable(error) => error.fmt(f),
+            LoadError::TooLarge => write!(f, "it is larger than {} MiB", MAX_LIBRARY_SIZE >> 20),
+            LoadError::Library(error) => error.fmt(f),
+            LoadError::Isolated(why) => f.write_str(why),
+            LoadError::NoController { has } => write!(f, "it has no such controller, but `{}`", has.join("`, `")),
+        }
+    }
+}
+
+impl std::error::Error for LoadError {}

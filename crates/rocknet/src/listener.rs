@@ -1,0 +1,262 @@
+//! The workers of one listening address. Each address has its own threads, so that one port cannot stall another.
+
+use std::future::poll_fn;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::task::Poll;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use rocknet_io::epoll::Acceptor;
+use rocknet_io::runtime::Runtime;
+use rocknet_io::socket::{Address, Listener};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use crate::accept_loop::{AcceptLoop, LoopExit};
+use crate::backend::Backend;
+use crate::metrics::Metrics;
+use crate::snapshot::Snapshot;
+use crate::worker::{Shared, Worker};
+
+/// Delay before a failed worker is restarted, so that a failure at every start does not occupy a core.
+const RESTART_PAUSE: Duration = Duration::from_millis(100);
+
+/// Command of the server to a worker.
+pub enum WorkerCommand {
+    /// Replaces the configuration.
+    Swap {
+        snapshot: Arc<Snapshot>,
+        /// Maximum number of open connections of this worker from now on.
+        connections: usize,
+    },
+    /// Stops accepting, and ends the worker once its connections have finished or `within` has passed.
+    Stop {
+        within: Duration,
+        /// Dropped once the worker has closed its listening socket.
+        released: mpsc::Sender<()>,
+    },
+    /// Makes the worker panic, for tests of the restart.
+    #[doc(hidden)]
+    Panic,
+}
+
+/// A listening address with its worker threads.
+pub struct ActiveListener {
+    /// Keeps the address bound while no worker runs.
+    socket: Listener,
+    workers: Vec<WorkerHandle>,
+}
+
+struct WorkerHandle {
+    commands: UnboundedSender<WorkerCommand>,
+    /// Returns true if the worker stopped without cutting a connection.
+    thread: JoinHandle<bool>,
+}
+
+impl ActiveListener {
+    /// Starts a worker for each of `sockets`, because the kernel spreads connections over all sockets of an address,
+    /// even those that no worker accepts from. `connections` is the maximum number of open connections per worker.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a socket cannot be duplicated or a thread cannot be started.
+    pub fn start(
+        address: &Address,
+        sockets: Vec<Listener>,
+        connections: usize,
+        shared: &Shared,
+        metrics: &Metrics,
+        snapshot: &Arc<Snapshot>,
+    ) -> io::Result<ActiveListener> {
+        let first = sockets.first().ok_or(io::ErrorKind::InvalidInput)?;
+        let socket = first.try_clone()?;
+        let mut workers = Vec::with_capacity(sockets.len());
+        for (number, own) in sockets.into_iter().enumerate() {
+            let (commands, received) = unbounded_channel();
+            let label = socket
+                .local_port()
+                .map_or_else(|| "unix".to_owned(), |port| port.to_string());
+            let slot = WorkerSlot {
+                address: address.clone(),
+                listener: Some(own),
+                connections,
+                shared: shared.clone(),
+                counters: metrics.register(),
+                snapshot: Arc::clone(snapshot),
+                batch: snapshot.config.server.events.batch,
+            };
+            let thread = thread::Builder::new()
+                .name(format!("rn-{label}-{number}"))
+                .spawn(move || slot.supervise(received))?;
+            workers.push(WorkerHandle { commands, thread });
+        }
+        Ok(ActiveListener { socket, workers })
+    }
+
+    /// Returns one of the listening sockets of this address.
+    pub fn socket(&self) -> &Listener {
+        &self.socket
+    }
+
+    /// Returns the address that is bound, with the port that the kernel chose for port 0.
+    pub fn bound(&self) -> &Address {
+        self.socket.address()
+    }
+
+    /// Returns the number of workers.
+    pub fn workers(&self) -> usize {
+        self.workers.len()
+    }
+
+    /// Replaces the configuration of all workers. `connections` is the maximum number of open connections per worker.
+    pub fn swap(&self, snapshot: &Arc<Snapshot>, connections: usize) {
+        for worker in &self.workers {
+            let snapshot = Arc::clone(snapshot);
+            let _ = worker.commands.send(WorkerCommand::Swap { snapshot, connections });
+        }
+    }
+
+    #[doc(hidden)]
+    pub fn kill_worker(&self) {
+        if let Some(worker) = self.workers.first() {
+            let _ = worker.commands.send(WorkerCommand::Panic);
+        }
+    }
+
+    /// Stops accepting and gives the open connections the time `within` to finish.
+    pub fn stop(self, within: Duration) -> StoppingListener {
+        let (released, all_released) = mpsc::channel();
+        let stop = |worker: WorkerHandle| {
+            let released = released.clone();
+            let _ = worker.commands.send(WorkerCommand::Stop { within, released });
+            worker.thread
+        };
+        StoppingListener {
+            threads: self.workers.into_iter().map(stop).collect(),
+            all_released,
+        }
+    }
+}
+
+/// A listener that is stopping.
+pub struct StoppingListener {
+    /// Worker threads to join.
+    pub threads: Vec<JoinHandle<bool>>,
+    /// Never receives a value. The channel is closed once all workers have closed their listening sockets.
+    all_released: mpsc::Receiver<()>,
+}
+
+impl StoppingListener {
+    /// Waits until another process can bind the address, at most for `limit`.
+    pub fn wait_for_address(&self, limit: Duration) {
+        let _ = self.all_released.recv_timeout(limit);
+    }
+}
+
+/// State of a worker that survives a restart of the worker.
+struct WorkerSlot {
+    address: Address,
+    /// `None` once the worker is stopping. While any descriptor of the socket is open, the kernel assigns connections
+    /// to it that a successor on the same port would otherwise accept.
+    listener: Option<Listener>,
+    connections: usize,
+    shared: Shared,
+    counters: Arc<crate::metrics::WorkerCounters>,
+    snapshot: Arc<Snapshot>,
+    batch: usize,
+}
+
+impl WorkerSlot {
+    /// Runs workers, one after the other, until the slot is stopped. Returns true if no connection was cut.
+    fn supervise(mut self, mut commands: UnboundedReceiver<WorkerCommand>) -> bool {
+        loop {
+            match catch_unwind(AssertUnwindSafe(|| self.run(&mut commands))) {
+                Ok(LoopExit::Stopped { clean }) => return clean,
+                Ok(LoopExit::Failed(error)) => {
+                    tracing::error!(address = %self.address, "a worker failed and is restarted: {error}");
+                }
+                Err(_) => tracing::error!(address = %self.address, "a worker panicked and is restarted"),
+            }
+            thread::sleep(RESTART_PAUSE);
+        }
+    }
+
+    fn run(&mut self, commands: &mut UnboundedReceiver<WorkerCommand>) -> LoopExit {
+        match self.runtime() {
+            Ok(runtime) => runtime.block_on(self.serve(commands)),
+            Err(error) => LoopExit::Failed(error),
+        }
+    }
+
+    fn runtime(&self) -> io::Result<Runtime> {
+        if self.shared.backend == Backend::Ring {
+            match Runtime::with_io_uring(self.batch) {
+                Ok(runtime) => return Ok(runtime),
+                // io_uring worked when the server started, so a resource has run out since.
+                Err(error) => {
+                    tracing::warn!(address = %self.address, "a worker cannot use io_uring and falls back to epoll: {error}");
+                }
+            }
+        }
+        Runtime::new(self.batch)
+    }
+
+    async fn serve(&mut self, commands: &mut UnboundedReceiver<WorkerCommand>) -> LoopExit {
+        let Some(listener) = &self.listener else {
+            return LoopExit::Stopped { clean: true };
+        };
+        let acceptor = match listener.try_clone().and_then(Acceptor::new) {
+            Ok(acceptor) => acceptor,
+            Err(error) => return LoopExit::Failed(error),
+        };
+        let worker = Worker::new(
+            self.address.clone(),
+            self.shared.clone(),
+            Arc::clone(&self.counters),
+            &self.snapshot,
+        );
+        let mut accept_loop = match AcceptLoop::new(&worker, acceptor, self.connections) {
+            Ok(accept_loop) => accept_loop,
+            Err(error) => return LoopExit::Failed(error),
+        };
+        poll_fn(|context| {
+            while let Poll::Ready(command) = commands.poll_recv(context) {
+                match command {
+                    // Stored before it is applied, so that the successor of a worker that panics here has it too.
+                    Some(WorkerCommand::Swap { snapshot, connections }) => {
+                        (self.snapshot, self.connections) = (snapshot, connections);
+                        worker.swap(&self.snapshot);
+                        accept_loop.set_max_connections(connections);
+                    }
+                    Some(WorkerCommand::Stop { within, released }) => {
+                        self.listener = None;
+                        accept_loop.stop(context, within);
+                        drop(released);
+                    }
+                    Some(WorkerCommand::Panic) => panic!("the command to panic was received"),
+                    None => {
+                        accept_loop.stop(context, Duration::ZERO);
+                        break;
+                    }
+                }
+            }
+            accept_loop.poll(context)
+        })
+        .await
+    }
+}
+
+/// Joins `threads` within `deadline`. Returns true if all have ended in time and none has cut a connection.
+pub fn join_within(threads: Vec<JoinHandle<bool>>, deadline: Duration) -> bool {
+    let (done, all_done) = mpsc::channel();
+    thread::spawn(move || {
+        let mut clean = true;
+        for thread in threads {
+            clean &= thread.join().unwrap_or(false);
+        }
+        let _ = done.send(clean);
+    });
+    all_done.recv_timeout(deadline).unwrap_or(false)
+}
