@@ -16,23 +16,23 @@
 //! Phases 1 to 7 are [`begin`]; 8 to 10 are `exit.rs`, which no response goes round. A request for which the decision of a guard
 //! has to be waited for begins again with that decision (`deferred.rs`).
 
+mod accel_redirect;
 mod admission;
-mod coded_form;
+mod cache_lookup;
 mod context;
 mod deferred;
+mod encoded_variant;
 mod error_page;
 mod exit;
 mod files;
 mod finish;
+mod immediate;
 mod incoming;
-mod missing;
-mod named;
-mod on_the_spot;
+mod interface;
+mod not_found_log;
 mod pending;
 mod preflight;
-mod ready;
 pub mod refusals;
-mod reply;
 mod route;
 mod rules;
 mod unknown_site;
@@ -46,7 +46,7 @@ use rocknet_proto::request::OwnedRequest;
 use rocknet_proto::status::Status;
 
 use self::admission::{Decisions, NotAdmitted};
-use self::deferred::{Kept, Opened};
+use self::deferred::{OpenedBody, OwnedIncoming};
 use self::finish::{refuse, respond};
 use crate::endpoint::Endpoint;
 use crate::exchange::{CacheKey, Exchange, RequestBody};
@@ -63,47 +63,52 @@ use crate::worker::{Worker, WorkerConfig};
 
 pub use rocknet_proto::refusal::Refusal;
 
+pub use self::cache_lookup::respond_from_entry;
 pub use self::context::{RequestContext, access_log};
-pub use self::finish::{error, plain_error, refused};
-pub use self::incoming::Incoming;
-pub use self::pending::{Answer, Pending};
-pub use self::ready::from_known;
-pub use self::reply::{Begun, Going, Reply, Step};
+pub use self::finish::{error_response, plain_error_response, refusal_response};
+pub use self::incoming::IncomingRequest;
+pub use self::interface::{Outcome, PipelineIo, ResponseState, StartedExchange};
+pub use self::pending::{CompletedResponse, PendingResponse};
 pub use self::route::body_limit;
 
 /// Takes a request through the phases up to its handler.
 #[inline]
-pub fn begin<F, R>(worker: &Rc<Worker>, view: &Rc<WorkerConfig>, incoming: &Incoming<'_, F>, reply: &mut R) -> Begun
+pub fn begin<F, R>(
+    worker: &Rc<Worker>,
+    view: &Rc<WorkerConfig>,
+    incoming: &IncomingRequest<'_, F>,
+    reply: &mut R,
+) -> Outcome
 where
     F: Fn() -> Rc<OwnedRequest>,
-    R: Reply,
+    R: PipelineIo,
 {
     let site = view.site(incoming.local, incoming.request.authority);
     if view.needs_preflight
-        && let Some(going) = preflight(worker, view, incoming, site, reply)
+        && let Some(started) = preflight(worker, view, incoming, site, reply)
     {
-        return Begun::Going(going);
+        return Outcome::Started(started);
     }
     if let (false, Some(number)) = (incoming.has_body, site)
-        && let Some(begun) = ready::answer(worker, view, number, incoming, reply)
+        && let Some(outcome) = cache_lookup::lookup(worker, view, number, incoming, reply)
     {
-        return begun;
+        return outcome;
     }
     let decisions = Decisions::default();
-    Begun::Going(route_and_answer(worker, view, incoming, site, decisions, reply))
+    Outcome::Started(route_and_handle(worker, view, incoming, site, decisions, reply))
 }
 
 /// Wait 1, where requests may come the wrong way.
 fn preflight<F, R>(
     worker: &Rc<Worker>,
     view: &Rc<WorkerConfig>,
-    incoming: &Incoming<'_, F>,
+    incoming: &IncomingRequest<'_, F>,
     site: Option<u32>,
     reply: &mut R,
-) -> Option<Going>
+) -> Option<StartedExchange>
 where
     F: Fn() -> Rc<OwnedRequest>,
-    R: Reply,
+    R: PipelineIo,
 {
     let secure = incoming.secure.map(|secure| &**secure);
     let response = preflight::check(worker, view, secure, site, incoming.request)?;
@@ -111,22 +116,24 @@ where
         let places = view.snapshot.sites[number as usize].routes(incoming.is_secure());
         route::resolve_or_root(places, incoming.request.path)
     });
-    Some(stop(worker, view, incoming, site, route, response, reply))
+    Some(respond_without_handler(
+        worker, view, incoming, site, route, response, reply,
+    ))
 }
 
 /// Phases 1 to 7 for a request that the worker cache cannot answer.
 #[inline(never)]
-fn route_and_answer<F, R>(
+fn route_and_handle<F, R>(
     worker: &Rc<Worker>,
     view: &Rc<WorkerConfig>,
-    incoming: &Incoming<'_, F>,
+    incoming: &IncomingRequest<'_, F>,
     site: Option<u32>,
     mut decisions: Decisions,
     reply: &mut R,
-) -> Going
+) -> StartedExchange
 where
     F: Fn() -> Rc<OwnedRequest>,
-    R: Reply,
+    R: PipelineIo,
 {
     let kept = OnceCell::new();
     let request = incoming.request;
@@ -134,12 +141,12 @@ where
     let Some(number) = site else {
         // Under TLS the preflight has answered such a request by 421 already.
         let response = unknown_site::respond(&view.snapshot, &worker.address, request.authority);
-        return stop(worker, view, incoming, None, None, response, reply);
+        return respond_without_handler(worker, view, incoming, None, None, response, reply);
     };
     let site = &view.snapshot.sites[number as usize];
     let places = site.routes(incoming.is_secure());
     if let Some(response) = preflight::target(request) {
-        return stop(
+        return respond_without_handler(
             worker,
             view,
             incoming,
@@ -154,13 +161,14 @@ where
         Err(error) => {
             let status = Status::new(error.status()).unwrap_or(Status::BAD_REQUEST);
             let root = Some(&places.root);
-            let going = stop(worker, view, incoming, Some(number), root, fixed::error(status), reply);
-            route::log_bad_path(&going.context, &incoming.peer, request.path, status, &error);
-            return going;
+            let started =
+                respond_without_handler(worker, view, incoming, Some(number), root, fixed::error(status), reply);
+            route::log_bad_path(&started.context, &incoming.peer, request.path, status, &error);
+            return started;
         }
     };
     if let Some(not_admitted) = decisions.check(worker, incoming, places, &resolved, request.path) {
-        return hold_back(
+        return reject_or_defer(
             worker,
             view,
             incoming,
@@ -172,12 +180,12 @@ where
         );
     }
     let Some(rules) = &site.rules else {
-        return answer(worker, view, incoming, number, places, resolved, decisions.user, reply);
+        return handle(worker, view, incoming, number, places, resolved, decisions.user, reply);
     };
-    let behind = number | BEHIND_RULES;
+    let key = number | BEHIND_RULES;
     let response = match rules.apply(request, incoming.is_secure()) {
         RuleOutcome::Untouched => {
-            return answer(worker, view, incoming, behind, places, resolved, decisions.user, reply);
+            return handle(worker, view, incoming, key, places, resolved, decisions.user, reply);
         }
         RuleOutcome::Rewritten(target) => {
             let rewritten = request.with_lookup_target(&target);
@@ -187,17 +195,17 @@ where
                 Ok(resolved) => match decisions.check(worker, &incoming, places, &resolved, rewritten.path) {
                     // It begins again as it came.
                     Some(not_admitted) => {
-                        hold_back(worker, view, before, number, &resolved, not_admitted, decisions, reply)
+                        reject_or_defer(worker, view, before, number, &resolved, not_admitted, decisions, reply)
                     }
                     None => {
                         let user = decisions.user;
-                        answer(worker, view, &incoming, behind, places, resolved, user, reply)
+                        handle(worker, view, &incoming, key, places, resolved, user, reply)
                     }
                 },
                 Err(error) => {
                     let status = Status::new(error.status()).unwrap_or(Status::BAD_REQUEST);
                     let route = Some(resolved.endpoint);
-                    stop(
+                    respond_without_handler(
                         worker,
                         view,
                         &incoming,
@@ -209,7 +217,7 @@ where
                 }
             };
         }
-        RuleOutcome::Redirect { status, location } => on_the_spot::redirect(status, &location),
+        RuleOutcome::Redirect { status, location } => immediate::redirect(status, &location),
         // Success would tell a client that the tunnel it has asked for stands.
         RuleOutcome::Respond { status: 200..=299, .. } if request.method == Method::Connect => {
             fixed::error(Status::NOT_IMPLEMENTED)
@@ -217,86 +225,97 @@ where
         RuleOutcome::Respond { status, body } => rules::response(status, body),
     };
     let route = Some(resolved.endpoint);
-    let going = stop(worker, view, incoming, Some(number), route, response, reply);
-    going.context.set_user(decisions.user);
-    going
+    let started = respond_without_handler(worker, view, incoming, Some(number), route, response, reply);
+    started.context.set_user(decisions.user);
+    started
 }
 
 /// Refuses a request, or waits for the decision of a guard.
 #[inline(never)]
-fn hold_back<F, R>(
+fn reject_or_defer<F, R>(
     worker: &Rc<Worker>,
     view: &Rc<WorkerConfig>,
-    incoming: &Incoming<'_, F>,
+    incoming: &IncomingRequest<'_, F>,
     site: u32,
     resolved: &route::Resolved<'_>,
     not_admitted: NotAdmitted,
     decisions: Decisions,
     reply: &mut R,
-) -> Going
+) -> StartedExchange
 where
     F: Fn() -> Rc<OwnedRequest>,
-    R: Reply,
+    R: PipelineIo,
 {
     let endpoint = resolved.endpoint;
     let undecided = match not_admitted {
         NotAdmitted::Refused(response) => {
-            return stop(worker, view, incoming, Some(site), Some(endpoint), response, reply);
+            return respond_without_handler(worker, view, incoming, Some(site), Some(endpoint), response, reply);
         }
         NotAdmitted::Undecided(undecided) => undecided,
     };
     let applied = Some(endpoint.into());
-    let context = RequestContext::new(view, Some(site), applied, incoming.way(), &incoming.owned);
-    let mut content = RequestBody::empty();
+    let context = RequestContext::new(view, Some(site), applied, incoming.local_and_tls(), &incoming.owned);
+    let mut body = RequestBody::empty();
     if incoming.has_body {
         let limit = body_limit(view, Some(site), incoming.request, incoming.is_secure());
         if let Err(refusal) = reply.limit_body(limit) {
             return refuse(worker, Rc::new(context), incoming.peer, incoming.request.path, refusal);
         }
-        content = reply.open_body();
+        body = reply.open_body();
     }
     let handler = endpoint.handler(&resolved.path);
-    let patience = handler.timeout_ticks(&worker.wheel, &endpoint.route);
+    let timeout_ticks = handler.timeout_ticks(&worker.wheel, &endpoint.route);
     deferred::wait(
         worker,
         context,
         incoming,
-        content,
-        patience,
+        body,
+        timeout_ticks,
         undecided,
         decisions,
-        begin_again,
+        restart,
     )
 }
 
 /// Begins again with a request about which a guard has decided. The configuration may be another than before.
-fn begin_again(worker: &Rc<Worker>, incoming: &Kept<'_>, decisions: Decisions, reply: &mut Opened) -> Going {
+fn restart(
+    worker: &Rc<Worker>,
+    incoming: &OwnedIncoming<'_>,
+    decisions: Decisions,
+    reply: &mut OpenedBody,
+) -> StartedExchange {
     let view = worker.config();
     let site = view.site(incoming.local, incoming.request.authority);
     if view.needs_preflight
-        && let Some(going) = preflight(worker, &view, incoming, site, reply)
+        && let Some(started) = preflight(worker, &view, incoming, site, reply)
     {
-        return going;
+        return started;
     }
-    route_and_answer(worker, &view, incoming, site, decisions, reply)
+    route_and_handle(worker, &view, incoming, site, decisions, reply)
 }
 
 /// Answers without a handler. The request body is not read, but its announced length is checked.
 #[inline(never)]
-fn stop<F, R>(
+fn respond_without_handler<F, R>(
     worker: &Rc<Worker>,
     view: &Rc<WorkerConfig>,
-    incoming: &Incoming<'_, F>,
+    incoming: &IncomingRequest<'_, F>,
     site: Option<u32>,
     route: Option<&Arc<Endpoint>>,
     response: Response,
     reply: &mut R,
-) -> Going
+) -> StartedExchange
 where
     F: Fn() -> Rc<OwnedRequest>,
-    R: Reply,
+    R: PipelineIo,
 {
-    let context = RequestContext::new(view, site, route.map(Into::into), incoming.way(), &incoming.owned);
+    let context = RequestContext::new(
+        view,
+        site,
+        route.map(Into::into),
+        incoming.local_and_tls(),
+        &incoming.owned,
+    );
     if incoming.has_body {
         let limit = body_limit(view, site, incoming.request, incoming.is_secure());
         if let Err(refusal) = reply.limit_body(limit) {
@@ -307,19 +326,19 @@ where
 }
 
 /// Phases 4, 6 and 7 for the route that the rules have led to. `number`: the site as [`ready`] remembers paths by it.
-fn answer<F, R>(
+fn handle<F, R>(
     worker: &Rc<Worker>,
     view: &Rc<WorkerConfig>,
-    incoming: &Incoming<'_, F>,
+    incoming: &IncomingRequest<'_, F>,
     number: u32,
     places: &SiteRoutes,
     resolved: route::Resolved<'_>,
     user: Option<Arc<str>>,
     reply: &mut R,
-) -> Going
+) -> StartedExchange
 where
     F: Fn() -> Rc<OwnedRequest>,
-    R: Reply,
+    R: PipelineIo,
 {
     let route::Resolved {
         endpoint,
@@ -327,7 +346,13 @@ where
         is_file_path,
     } = resolved;
     let (request, site, route) = (incoming.request, number & !BEHIND_RULES, &endpoint.route);
-    let mut context = RequestContext::new(view, Some(site), Some(endpoint.into()), incoming.way(), &incoming.owned);
+    let mut context = RequestContext::new(
+        view,
+        Some(site),
+        Some(endpoint.into()),
+        incoming.local_and_tls(),
+        &incoming.owned,
+    );
     context.set_user(user.clone());
     if incoming.has_body
         && let Err(refusal) = reply.limit_body(route.body_size)
@@ -336,7 +361,7 @@ where
     }
     let (handler, client) = (endpoint.handler(&path), incoming.client(worker));
     let secure = incoming.secure.map(|handshake| handshake.facts());
-    let of_route = on_the_spot::of_route(endpoint, request, &path);
+    let of_route = immediate::route_response(endpoint, request, &path);
     let is_of_handler = of_route.is_none();
     let response = of_route.or_else(|| {
         handler.handle_now(&ExchangeRef {
@@ -352,15 +377,15 @@ where
     });
     if let Some(mut response) = response {
         if response.status == Status::NOT_FOUND {
-            missing::log_route(&context, endpoint, &path);
+            not_found_log::log_route(&context, endpoint, &path);
         }
         if is_of_handler {
             upgrade::enforce(request, &mut response);
-            on_the_spot::remember(worker, number, request, endpoint, places, (&path, is_file_path));
+            immediate::remember(worker, number, request, endpoint, places, (&path, is_file_path));
         }
         return respond(worker, Rc::new(context), Some(request), response);
     }
-    let content = match incoming.has_body {
+    let body = match incoming.has_body {
         true => reply.open_body(),
         false => RequestBody::empty(),
     };
@@ -370,16 +395,16 @@ where
     let context = Rc::new(context);
     let preloads = route
         .preloads(&path)
-        .filter(|_| handler.may_take_long() && preload::is_first_visit(request) && admission::is_settled(endpoint))
+        .filter(|_| handler.may_take_long() && preload::is_first_visit(request) && admission::is_final(endpoint))
         .cloned();
     let interim = InterimSender::default();
-    let door = interim.channel();
+    let interim_channel = interim.channel();
     let exchange = Exchange {
         services: Rc::clone(worker.services()),
         client,
         peer: incoming.peer,
         request: owned,
-        body: content,
+        body,
         interim,
         path: path.into(),
         is_file_path,
@@ -391,23 +416,23 @@ where
         tls: secure.cloned(),
         user,
     };
-    let answering = admission::answer(worker, &context, endpoint, handler, exchange);
-    let mut pending = Pending::handler(worker, &context, answering).with_interim(door);
+    let work = admission::handle(worker, &context, endpoint, handler, exchange);
+    let mut pending = PendingResponse::handler(worker, &context, work).with_interim(interim_channel);
     pending.preloads = preloads;
-    pending.patience = Some(handler.timeout_ticks(&worker.wheel, route));
-    pending.names_files = handler.supports_accel_redirect();
-    Going {
+    pending.timeout_ticks = Some(handler.timeout_ticks(&worker.wheel, route));
+    pending.allows_accel_redirect = handler.supports_accel_redirect();
+    StartedExchange {
         context,
-        step: Step::Wait(pending),
+        state: ResponseState::Pending(pending),
         close: false,
     }
 }
 
 /// The context of a request whose handling has panicked before it had one.
 #[cold]
-pub fn context_of<F: Fn() -> Rc<OwnedRequest>>(
+pub fn context_for_panic<F: Fn() -> Rc<OwnedRequest>>(
     view: &Rc<WorkerConfig>,
-    incoming: &Incoming<'_, F>,
+    incoming: &IncomingRequest<'_, F>,
 ) -> Rc<RequestContext> {
     let site = view.site(incoming.local, incoming.request.authority);
     let route = site.map(|number| {
@@ -418,7 +443,7 @@ pub fn context_of<F: Fn() -> Rc<OwnedRequest>>(
         view,
         site,
         route.map(Into::into),
-        incoming.way(),
+        incoming.local_and_tls(),
         &incoming.owned,
     ))
 }

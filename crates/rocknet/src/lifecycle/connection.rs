@@ -10,8 +10,8 @@ use rocknet_io::link::Link;
 use rocknet_io::queue::SendQueue;
 use rocknet_io::wheel::Tick;
 
+use super::connection_info::ConnectionInfo;
 use super::deadlines::{Deadlines, FIN_ONLY, LEFT_TO_KERNEL, Wait};
-use super::peer::Peer;
 use crate::exchange::Client;
 use crate::handshake::Handshake;
 use crate::worker::{OpenConnection, Ticks, Worker, WorkerConfig};
@@ -24,7 +24,7 @@ pub struct ConnectionCore<L: Link> {
     pub link: L,
     pub open: OpenConnection,
     pub deadlines: Deadlines,
-    pub peer: Peer,
+    pub info: ConnectionInfo,
     /// Tick of the wheel at which the connection was accepted.
     born: Tick,
     /// Received bytes that are not parsed yet: empty for an idle connection.
@@ -65,7 +65,7 @@ impl<L: Link> ConnectionCore<L> {
         ConnectionCore {
             link,
             deadlines,
-            peer: Peer::new(client, local.map(Box::new)),
+            info: ConnectionInfo::new(client, local.map(Box::new)),
             born: worker.wheel.now(),
             open,
             unread: Vec::new(),
@@ -92,7 +92,7 @@ impl<L: Link> ConnectionCore<L> {
 
     /// Adds the facts of the TLS handshake.
     pub fn with_handshake(mut self, handshake: Rc<Handshake>) -> ConnectionCore<L> {
-        self.peer.secure = Some(handshake);
+        self.info.secure = Some(handshake);
         self
     }
 

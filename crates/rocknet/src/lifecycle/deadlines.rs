@@ -55,7 +55,7 @@ pub struct Deadlines {
     /// Ticks left of a window for the request body that a handler has interrupted; 0 if none was interrupted.
     rest: u32,
     /// Ticks that the handler of the request may take; `None`: the general limit.
-    patience: Option<u32>,
+    handler_timeout: Option<u32>,
 }
 
 impl Deadlines {
@@ -66,7 +66,7 @@ impl Deadlines {
             moved: 0,
             held: 0,
             rest: 0,
-            patience: None,
+            handler_timeout: None,
         }
     }
 
@@ -76,12 +76,12 @@ impl Deadlines {
 
     /// Sets the ticks that the handler of the next request may take; `None`: the general limit.
     pub fn set_handler_timeout(&mut self, ticks: Option<u32>) {
-        self.patience = ticks;
+        self.handler_timeout = ticks;
     }
 
     /// Returns the ticks that the handler, or the next piece of its response, may take. `ticks`: the general limit.
     pub fn handler_ticks(&self, ticks: u32) -> u32 {
-        self.patience.unwrap_or(ticks)
+        self.handler_timeout.unwrap_or(ticks)
     }
 
     /// Begins a wait. A running wait for the same event begins again.

@@ -31,7 +31,7 @@ pub trait Version {
     }
 
     /// Sets deadlines for the wait that begins. Returns true if one of an exchange has passed and was acted on.
-    fn look_at_exchanges(&mut self, _: &mut Context<'_>) -> bool {
+    fn poll_exchange_deadlines(&mut self, _: &mut Context<'_>) -> bool {
         false
     }
 
@@ -83,7 +83,7 @@ pub fn drive<V: Version>(connection: &mut V, context: &mut Context<'_>) -> Poll<
                 }
             }
             Poll::Pending => {
-                let mut has_acted = connection.look_at_exchanges(context);
+                let mut has_acted = connection.poll_exchange_deadlines(context);
                 if connection.core().poll_past(context) {
                     has_acted = true;
                     if connection.core().is_open() {
@@ -111,7 +111,7 @@ fn yield_now(context: &mut Context<'_>) -> Poll<()> {
 fn fail<V: Version>(connection: &mut V, error: &io::Error) -> bool {
     // A file that ended before its length is the operator's concern.
     if error.kind() == io::ErrorKind::UnexpectedEof {
-        tracing::warn!(client = %connection.core().peer.client, "a response was cut off: {error}");
+        tracing::warn!(client = %connection.core().info.client, "a response was cut off: {error}");
     }
     connection.record_cut();
     let core = connection.core();

@@ -6,9 +6,9 @@ use rocknet_io::queue::SendQueue;
 use rocknet_proto::status::Status;
 
 use super::body::BodySource;
-use super::peer::Peer;
-use super::tunnel::Tunnelling;
-use crate::pipeline::{Pending, RequestContext};
+use super::connection_info::ConnectionInfo;
+use super::tunnel::ActiveTunnel;
+use crate::pipeline::{PendingResponse, RequestContext};
 use crate::worker::Worker;
 
 /// One exchange in progress. Its connection owns it.
@@ -23,15 +23,15 @@ pub struct ActiveExchange {
 
 pub enum Stage {
     /// A handler makes the response.
-    Waiting(Pending),
+    Waiting(PendingResponse),
     /// The head was written.
     Sending { body: BodySource, status: Status },
     /// The handler has taken over the connection, or the stream.
-    Tunnelling(Box<Tunnelling>),
+    Tunnel(Box<ActiveTunnel>),
 }
 
-/// Result of [`ActiveExchange::put`].
-pub struct Put {
+/// Result of [`ActiveExchange::queue_ready`].
+pub struct QueuedPiece {
     /// Nothing is ready any more.
     pub is_drained: bool,
     pub is_tunnel: bool,
@@ -55,8 +55,8 @@ impl ActiveExchange {
         matches!(self.stage, Stage::Sending { .. })
     }
 
-    pub fn is_tunnelling(&self) -> bool {
-        matches!(self.stage, Stage::Tunnelling(_))
+    pub fn is_tunnel(&self) -> bool {
+        matches!(self.stage, Stage::Tunnel(_))
     }
 
     /// Counts bytes of the request body.
@@ -66,33 +66,33 @@ impl ActiveExchange {
     }
 
     /// Moves `length` of the ready bytes into the queue; `None`: nothing can be ready at this stage.
-    pub fn put(&mut self, length: u64, out: &mut SendQueue) -> Option<Put> {
+    pub fn queue_ready(&mut self, length: u64, out: &mut SendQueue) -> Option<QueuedPiece> {
         let (body, is_tunnel) = match &mut self.stage {
             Stage::Waiting(_) => return None,
             Stage::Sending { body, .. } => (body, false),
-            Stage::Tunnelling(tunnelling) => (&mut tunnelling.ready, true),
+            Stage::Tunnel(tunnel) => (&mut tunnel.ready, true),
         };
         body.put(length, out);
         self.sent += length;
         let is_drained = body.ready() == 0;
-        Some(Put { is_drained, is_tunnel })
+        Some(QueuedPiece { is_drained, is_tunnel })
     }
 
     /// Records the response as complete.
-    pub fn record(&self, worker: &Worker, peer: &mut Peer) {
-        self.record_cut(worker, peer, 0);
+    pub fn record(&self, worker: &Worker, info: &mut ConnectionInfo) {
+        self.record_cut(worker, info, 0);
     }
 
     /// Records the response as cut where it has begun. `unsent`: bytes that were queued and have not left. Returns how many of
     /// these were not of this exchange.
-    pub fn record_cut(&self, worker: &Worker, peer: &mut Peer, unsent: u64) -> u64 {
+    pub fn record_cut(&self, worker: &Worker, info: &mut ConnectionInfo, unsent: u64) -> u64 {
         let status = match &self.stage {
             Stage::Waiting(_) => return unsent,
             Stage::Sending { status, .. } => *status,
-            Stage::Tunnelling(tunnelling) => tunnelling.status(),
+            Stage::Tunnel(tunnel) => tunnel.status(),
         };
         let sent = self.sent.saturating_sub(unsent);
-        peer.record(worker, &self.context, status, sent, self.is_tunnelling());
+        info.record(worker, &self.context, status, sent, self.is_tunnel());
         unsent.saturating_sub(self.sent)
     }
 }

@@ -24,19 +24,19 @@ impl ActiveExchange {
         &self,
         worker: &Worker,
         deadlines: &Deadlines,
-        pipe: Option<&BodyChannel>,
+        channel: Option<&BodyChannel>,
         is_half_closed: bool,
     ) -> Expiry {
         let wait = deadlines.wait();
         if wait == Wait::Handler && !is_half_closed {
-            refusals::log_overdue(worker, Some(&self.context));
+            refusals::log_handler_timeout(worker, Some(&self.context));
         }
-        if let (Wait::RequestBody, Some(pipe)) = (wait, pipe) {
-            pipe.end(Err(BodyError::TooSlow));
+        if let (Wait::RequestBody, Some(channel)) = (wait, channel) {
+            channel.end(Err(BodyError::TooSlow));
         }
         match &self.stage {
             Stage::Waiting(_) if matches!(wait, Wait::RequestBody | Wait::Handler) => Expiry::Respond,
-            Stage::Tunnelling(tunnelling) if tunnelling.ready.ready() == 0 && wait != Wait::Send => Expiry::EndTunnel,
+            Stage::Tunnel(tunnel) if tunnel.ready.ready() == 0 && wait != Wait::Send => Expiry::EndTunnel,
             _ => Expiry::Cut,
         }
     }

@@ -6,12 +6,12 @@ use std::rc::Rc;
 use rocknet_proto::request::{OwnedRequest, Request};
 use rocknet_proto::status::Status;
 
+use super::connection_info::ConnectionInfo;
 use super::deadlines::Wait;
 use super::exchange::{ActiveExchange, Stage};
-use super::peer::Peer;
-use super::responder::{Begun, Responder};
-use super::tunnel::Tunnelling;
-use crate::pipeline::{self, Going, Incoming, Refusal, RequestContext, Step, refusals};
+use super::responder::{HeadResult, Responder};
+use super::tunnel::ActiveTunnel;
+use crate::pipeline::{self, IncomingRequest, Refusal, RequestContext, ResponseState, StartedExchange, refusals};
 use crate::response::{Body, Response, Upgrade};
 use crate::worker::{Worker, WorkerConfig};
 
@@ -27,7 +27,7 @@ pub enum Flow {
 pub fn begin<F, R>(
     worker: &Rc<Worker>,
     view: &Rc<WorkerConfig>,
-    peer: &mut Peer,
+    info: &mut ConnectionInfo,
     request: &Request<'_>,
     owned: F,
     has_body: bool,
@@ -37,58 +37,63 @@ where
     F: Fn() -> Rc<OwnedRequest>,
     R: Responder,
 {
-    let incoming = Incoming {
+    let incoming = IncomingRequest {
         request,
         owned,
         has_body,
-        peer: peer.client,
-        secure: peer.secure.as_ref(),
-        local: peer.local(),
+        peer: info.client,
+        secure: info.secure.as_ref(),
+        local: info.local(),
     };
     let timed = worker.ready_time.begin();
     let begun = catch_unwind(AssertUnwindSafe(|| pipeline::begin(worker, view, &incoming, responder)));
     match begun {
-        Ok(pipeline::Begun::Sent { status, site }) => {
-            let sent = responder.sent();
+        Ok(pipeline::Outcome::Sent { status, site }) => {
+            let sent = responder.prepared_result();
             let Some(body) = sent.body.take() else {
                 let (sent, duration_us) = (sent.bytes, worker.ready_time.end(timed));
-                peer.answered(worker, view, site, request, status, sent, duration_us);
+                info.record_ready(worker, view, site, request, status, sent, duration_us);
                 return Flow::Done;
             };
-            let context = RequestContext::new(view, Some(site), None, incoming.way(), incoming.owned);
+            let context = RequestContext::new(view, Some(site), None, incoming.local_and_tls(), incoming.owned);
             Flow::Active(ActiveExchange::new(
                 Stage::Sending { body, status },
                 Rc::new(context),
                 false,
             ))
         }
-        Ok(pipeline::Begun::Going(going)) => go_on(worker, peer, going, responder),
+        Ok(pipeline::Outcome::Started(started)) => advance(worker, info, started, responder),
         Err(_) => {
-            let context = pipeline::context_of(view, &incoming);
-            panicked(worker, peer, context, responder)
+            let context = pipeline::context_for_panic(view, &incoming);
+            respond_panicked(worker, info, context, responder)
         }
     }
 }
 
 /// Goes on with a response that was sent, is here, or is waited for.
 #[inline(never)]
-pub fn go_on<R: Responder>(worker: &Rc<Worker>, peer: &mut Peer, going: Going, responder: &mut R) -> Flow {
-    let Going { context, step, close } = going;
-    let next = match step {
-        Step::Sent(status) => {
-            let sent = responder.sent();
+pub fn advance<R: Responder>(
+    worker: &Rc<Worker>,
+    info: &mut ConnectionInfo,
+    started: StartedExchange,
+    responder: &mut R,
+) -> Flow {
+    let StartedExchange { context, state, close } = started;
+    let next = match state {
+        ResponseState::Sent(status) => {
+            let sent = responder.prepared_result();
             match sent.body.take() {
                 Some(body) => Next::Stage(Stage::Sending { body, status }),
                 None => Next::Complete(status, sent.bytes),
             }
         }
-        Step::Respond(response) => respond(worker, &context, *response, close, responder),
-        Step::Wait(pending) => Next::Stage(Stage::Waiting(pending)),
+        ResponseState::Ready(response) => respond(worker, &context, *response, close, responder),
+        ResponseState::Pending(pending) => Next::Stage(Stage::Waiting(pending)),
     };
     match next {
         Next::Stage(stage) => Flow::Active(ActiveExchange::new(stage, context, close)),
         Next::Complete(status, sent) => {
-            peer.record(worker, &context, status, sent, false);
+            info.record(worker, &context, status, sent, false);
             Flow::Done
         }
         Next::Gone => Flow::Done,
@@ -122,25 +127,25 @@ fn respond<R: Responder>(
         let _ = context.upstream.set(upstream);
     }
     let begun = match body {
-        Body::Tunnel(_) if !responder.may_switch() => {
+        Body::Tunnel(_) if !responder.may_switch_protocol() => {
             tracing::error!("a handler has switched protocols where that cannot be done");
-            let response = pipeline::plain_error(worker, context, Status::INTERNAL_SERVER_ERROR);
+            let response = pipeline::plain_error_response(worker, context, Status::INTERNAL_SERVER_ERROR);
             return respond(worker, context, *response, close, responder);
         }
-        Body::Tunnel(Upgrade { protocol, tunnel }) => match responder.switch(fields, protocol) {
+        Body::Tunnel(Upgrade { protocol, tunnel }) => match responder.switch_protocol(fields, protocol) {
             Ok(Some(status)) => {
-                let tunnelling = Tunnelling::new(worker, tunnel, status);
-                return Next::Stage(Stage::Tunnelling(Box::new(tunnelling)));
+                let tunnel = ActiveTunnel::new(worker, tunnel, status);
+                return Next::Stage(Stage::Tunnel(Box::new(tunnel)));
             }
-            Ok(None) => Ok(Begun::Gone),
+            Ok(None) => Ok(HeadResult::Gone),
             Err(error) => Err(error),
         },
         body => responder.respond(status, &fields, body, close),
     };
     match begun {
-        Ok(Begun::Complete(sent)) => Next::Complete(status, sent),
-        Ok(Begun::Body(body)) => Next::Stage(Stage::Sending { body, status }),
-        Ok(Begun::Gone) => {
+        Ok(HeadResult::Complete(sent)) => Next::Complete(status, sent),
+        Ok(HeadResult::Body(body)) => Next::Stage(Stage::Sending { body, status }),
+        Ok(HeadResult::Gone) => {
             // Where only the head had been written, the client learns that nothing follows.
             responder.abort();
             Next::Gone
@@ -155,42 +160,42 @@ fn respond<R: Responder>(
 
 /// Responds in place of code that has panicked.
 #[cold]
-pub fn panicked<R: Responder>(
+pub fn respond_panicked<R: Responder>(
     worker: &Rc<Worker>,
-    peer: &mut Peer,
+    info: &mut ConnectionInfo,
     context: Rc<RequestContext>,
     responder: &mut R,
 ) -> Flow {
     worker.counters.panics.add(1);
     refusals::log_panic(&context);
-    responder.withdraw();
+    responder.cancel_pushes();
     if !responder.may_respond() {
         responder.abort();
         return Flow::Done;
     }
-    let step = pipeline::error(worker, &context, Status::INTERNAL_SERVER_ERROR);
-    end_with(worker, peer, context, step, responder)
+    let state = pipeline::error_response(worker, &context, Status::INTERNAL_SERVER_ERROR);
+    respond_and_close(worker, info, context, state, responder)
 }
 
 /// Responds to what is no acceptable request, or has no acceptable body.
 #[cold]
 pub fn refuse<R: Responder>(
     worker: &Rc<Worker>,
-    peer: &mut Peer,
+    info: &mut ConnectionInfo,
     context: Rc<RequestContext>,
     refusal: Refusal,
     responder: &mut R,
 ) -> Flow {
-    let step = pipeline::refused(worker, &context, peer.client, b"", refusal);
-    end_with(worker, peer, context, step, responder)
+    let state = pipeline::refusal_response(worker, &context, info.client, b"", refusal);
+    respond_and_close(worker, info, context, state, responder)
 }
 
 /// Responds to a request of which a deadline has passed before its response was begun. `stage`: `None` if the request is not
 /// complete.
 #[cold]
-pub fn overdue<R: Responder>(
+pub fn respond_timeout<R: Responder>(
     worker: &Rc<Worker>,
-    peer: &mut Peer,
+    info: &mut ConnectionInfo,
     context: Rc<RequestContext>,
     stage: Option<&Stage>,
     wait: Wait,
@@ -200,29 +205,29 @@ pub fn overdue<R: Responder>(
         Wait::Header | Wait::RequestBody => Status::REQUEST_TIMEOUT,
         _ => Status::SERVICE_UNAVAILABLE,
     };
-    let instead = match stage {
-        Some(Stage::Waiting(pending)) => pending.instead,
+    let plain_fallback = match stage {
+        Some(Stage::Waiting(pending)) => pending.plain_fallback,
         _ => None,
     };
-    let step = match instead {
-        Some(status) => Step::Respond(pipeline::plain_error(worker, &context, status)),
-        None => pipeline::error(worker, &context, status),
+    let state = match plain_fallback {
+        Some(status) => ResponseState::Ready(pipeline::plain_error_response(worker, &context, status)),
+        None => pipeline::error_response(worker, &context, status),
     };
-    end_with(worker, peer, context, step, responder)
+    respond_and_close(worker, info, context, state, responder)
 }
 
 /// Goes on with a step after which the connection ends, if it carries nothing else.
-fn end_with<R: Responder>(
+fn respond_and_close<R: Responder>(
     worker: &Rc<Worker>,
-    peer: &mut Peer,
+    info: &mut ConnectionInfo,
     context: Rc<RequestContext>,
-    step: Step,
+    state: ResponseState,
     responder: &mut R,
 ) -> Flow {
-    let going = Going {
+    let started = StartedExchange {
         context,
-        step,
+        state,
         close: true,
     };
-    go_on(worker, peer, going, responder)
+    advance(worker, info, started, responder)
 }

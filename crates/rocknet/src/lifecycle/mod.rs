@@ -3,7 +3,7 @@
 //! ```text
 //! begin ──ready────────────────────────────────────────────▶ recorded
 //!   └──▶ Waiting ──response──▶ Sending ──last piece──────▶ recorded
-//!           │           └──agreed──▶ Tunnelling ──ended──▶ recorded
+//!           │           └──agreed──▶ Tunnel ──ended──▶ recorded
 //!           └──panic, deadline──▶ an error in place of the response
 //! ```
 //! `flow.rs` goes from stage to stage, `exchange.rs` holds the stage. What depends on the version is behind the trait
@@ -11,14 +11,14 @@
 
 pub mod body;
 pub mod connection;
+pub mod connection_info;
 pub mod deadlines;
 pub mod drive;
 pub mod exchange;
 pub mod expiry;
 pub mod flow;
-pub mod peer;
+pub mod poll_handler;
 pub mod request_body;
 pub mod responder;
 pub mod sending;
 pub mod tunnel;
-pub mod waiting;

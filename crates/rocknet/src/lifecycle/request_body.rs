@@ -10,14 +10,14 @@ impl ActiveExchange {
     pub fn await_handler(
         &self,
         wants_body: bool,
-        pipe: Option<&BodyChannel>,
+        channel: Option<&BodyChannel>,
         deadlines: &mut Deadlines,
         (body_ticks, handler_ticks): (u32, u32),
     ) {
-        if pipe.is_some_and(BodyChannel::take_progress) {
+        if channel.is_some_and(BodyChannel::take_progress) {
             deadlines.leave_handler();
         }
-        if wants_body && !self.may_pause(pipe) {
+        if wants_body && !self.may_pause(channel) {
             deadlines.enter_request_body(body_ticks);
         } else {
             deadlines.enter_handler(handler_ticks);
@@ -26,14 +26,14 @@ impl ActiveExchange {
 
     /// Restarts the deadline for data of the request body that the handler has got, where both sides may pause: a client that
     /// sends is not one that is silent.
-    pub fn got_body(&self, pipe: Option<&BodyChannel>, deadlines: &mut Deadlines) {
-        if self.may_pause(pipe) {
+    pub fn got_body(&self, channel: Option<&BodyChannel>, deadlines: &mut Deadlines) {
+        if self.may_pause(channel) {
             deadlines.leave_handler();
         }
     }
 
     /// Returns true if both sides may be silent for a while: both have begun to send.
-    fn may_pause(&self, pipe: Option<&BodyChannel>) -> bool {
-        self.is_sending() || pipe.is_some_and(BodyChannel::may_pause)
+    fn may_pause(&self, channel: Option<&BodyChannel>) -> bool {
+        self.is_sending() || channel.is_some_and(BodyChannel::may_pause)
     }
 }

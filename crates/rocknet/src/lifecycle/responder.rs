@@ -6,11 +6,11 @@ use rocknet_proto::status::Status;
 
 use super::body::BodySource;
 use crate::interim::InterimResponse;
-use crate::pipeline::Reply;
+use crate::pipeline::PipelineIo;
 use crate::response::{Body, FieldList, Text};
 
 /// Writes the response of one exchange: on the whole connection, or on a stream of it.
-pub trait Responder: Reply {
+pub trait Responder: PipelineIo {
     /// Whether a response may be begun, or is to be ended: false once the exchange is gone.
     fn may_respond(&self) -> bool;
 
@@ -20,13 +20,19 @@ pub trait Responder: Reply {
     /// # Errors
     ///
     /// A field cannot be sent. Nothing was written.
-    fn respond(&mut self, status: Status, fields: &FieldList, body: Body, close: bool) -> Result<Begun, Unsendable>;
+    fn respond(
+        &mut self,
+        status: Status,
+        fields: &FieldList,
+        body: Body,
+        close: bool,
+    ) -> Result<HeadResult, UnsendableField>;
 
     /// Responds with 500 and without a body, in place of a head that could not be written.
     fn respond_broken(&mut self);
 
     /// True if the client asked for a protocol switch that the server can accept.
-    fn may_switch(&self) -> bool {
+    fn may_switch_protocol(&self) -> bool {
         true
     }
 
@@ -35,37 +41,37 @@ pub trait Responder: Reply {
     /// # Errors
     ///
     /// A field cannot be sent. Nothing was written.
-    fn switch(&mut self, fields: FieldList, protocol: Text) -> Result<Option<Status>, Unsendable>;
+    fn switch_protocol(&mut self, fields: FieldList, protocol: Text) -> Result<Option<Status>, UnsendableField>;
 
     /// Writes an interim response, if the client takes such.
     ///
     /// # Errors
     ///
     /// A field cannot be sent. Nothing was written.
-    fn inform(&mut self, early: &InterimResponse) -> Result<(), Unsendable>;
+    fn send_interim(&mut self, interim: &InterimResponse) -> Result<(), UnsendableField>;
 
     /// Takes the ready piece of the body.
-    fn take(&mut self, body: &mut BodySource) -> Taken;
+    fn send_piece(&mut self, body: &mut BodySource) -> PieceResult;
 
     /// Ends the response, whose body was taken.
     ///
     /// # Errors
     ///
     /// A trailer field cannot be sent. The response was not ended.
-    fn finish(&mut self, trailers: Option<&FieldList>) -> Result<(), Unsendable>;
+    fn finish(&mut self, trailers: Option<&FieldList>) -> Result<(), UnsendableField>;
 
     /// Gives the response up, so that the client notices that it is not complete.
     fn abort(&mut self);
 
-    /// Result of [`Reply::send`] for the body.
-    fn sent(&mut self) -> &mut Sent;
+    /// Result of [`PipelineIo::send`] for the body.
+    fn prepared_result(&mut self) -> &mut PreparedResult;
 
     /// Takes back what was announced together with a response that will not be sent.
-    fn withdraw(&mut self) {}
+    fn cancel_pushes(&mut self) {}
 }
 
 /// Result of sending a response head.
-pub enum Begun {
+pub enum HeadResult {
     /// The response is complete, with so many bytes of its body.
     Complete(u64),
     /// The body follows.
@@ -75,7 +81,7 @@ pub enum Begun {
 }
 
 /// Result of sending a piece of a body.
-pub enum Taken {
+pub enum PieceResult {
     /// So many bytes were queued for the socket.
     Queued(u64),
     /// The piece stays in the body until windows and priorities let it leave.
@@ -86,7 +92,7 @@ pub enum Taken {
 
 /// Result of sending the body of a prepared response.
 #[derive(Default)]
-pub struct Sent {
+pub struct PreparedResult {
     /// Bytes that were queued for the socket.
     pub bytes: u64,
     /// The rest that could not be sent at once.
@@ -95,16 +101,16 @@ pub struct Sent {
 
 /// A field that cannot be sent.
 #[derive(Debug)]
-pub struct Unsendable(String);
+pub struct UnsendableField(String);
 
-impl Unsendable {
+impl UnsendableField {
     #[cold]
-    pub fn new(error: impl fmt::Display) -> Unsendable {
-        Unsendable(error.to_string())
+    pub fn new(error: impl fmt::Display) -> UnsendableField {
+        UnsendableField(error.to_string())
     }
 }
 
-impl fmt::Display for Unsendable {
+impl fmt::Display for UnsendableField {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }

@@ -3,9 +3,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::{Context, Poll, ready};
 
+use super::connection_info::ConnectionInfo;
 use super::exchange::{ActiveExchange, Stage};
-use super::peer::Peer;
-use super::responder::{Responder, Taken};
+use super::responder::{PieceResult, Responder};
 use crate::pipeline::refusals;
 use crate::response::FieldList;
 use crate::worker::Worker;
@@ -27,7 +27,7 @@ impl ActiveExchange {
         &mut self,
         task: &mut Context<'_>,
         worker: &Worker,
-        peer: &mut Peer,
+        info: &mut ConnectionInfo,
         most: u64,
         responder: &mut R,
     ) -> Poll<Progress> {
@@ -47,23 +47,23 @@ impl ActiveExchange {
         Poll::Ready(match polled {
             Some(Ok(())) => {
                 let is_last = body.is_last();
-                match responder.take(body) {
-                    Taken::Queued(bytes) => {
+                match responder.send_piece(body) {
+                    PieceResult::Queued(bytes) => {
                         self.sent += bytes;
                         if !is_last {
                             return Poll::Ready(Progress::Piece);
                         }
                         finish(None, responder);
-                        self.record(worker, peer);
+                        self.record(worker, info);
                         Progress::Done
                     }
-                    Taken::Offered => Progress::Piece,
-                    Taken::Gone => Progress::Done,
+                    PieceResult::Offered => Progress::Piece,
+                    PieceResult::Gone => Progress::Done,
                 }
             }
             None => {
                 finish(body.take_trailers().as_ref(), responder);
-                self.record(worker, peer);
+                self.record(worker, info);
                 Progress::Done
             }
             Some(Err(error)) => {

@@ -15,7 +15,7 @@ use super::deadlines::Deadlines;
 use crate::tunnel::{CloseState, Scratch, Tunnel};
 use crate::worker::{OpenTunnel, Ticks, Worker};
 
-pub struct Tunnelling {
+pub struct ActiveTunnel {
     tunnel: Box<dyn Tunnel>,
     /// What was taken for the client and is still to be framed. Empty where the client has a link of its own.
     pub ready: BodySource,
@@ -24,10 +24,10 @@ pub struct Tunnelling {
     _open: OpenTunnel,
 }
 
-impl Tunnelling {
+impl ActiveTunnel {
     /// `status`: of the head that has agreed to it.
-    pub fn new(worker: &Rc<Worker>, tunnel: Box<dyn Tunnel>, status: Status) -> Tunnelling {
-        Tunnelling {
+    pub fn new(worker: &Rc<Worker>, tunnel: Box<dyn Tunnel>, status: Status) -> ActiveTunnel {
+        ActiveTunnel {
             tunnel,
             ready: BodySource::empty(),
             ends: CloseState::default(),

@@ -19,7 +19,7 @@ use rocknet_proto::semantics::safe_path::SafePath;
 use rocknet_proto::status::Status;
 
 use super::context::RequestContext;
-use super::incoming::Incoming;
+use super::incoming::IncomingRequest;
 use super::route::{self, Resolved};
 use crate::endpoint::Endpoint;
 use crate::exchange::Exchange;
@@ -55,7 +55,7 @@ impl Decisions {
     pub fn check<F: Fn() -> Rc<OwnedRequest>>(
         &mut self,
         worker: &Worker,
-        incoming: &Incoming<'_, F>,
+        incoming: &IncomingRequest<'_, F>,
         places: &SiteRoutes,
         resolved: &Resolved<'_>,
         raw: &[u8],
@@ -66,11 +66,11 @@ impl Decisions {
         let Some(endpoints) = endpoints(places, resolved, raw) else {
             return Some(NotAdmitted::Refused(fixed::error(Status::BAD_REQUEST)));
         };
-        let arriving = arriving(worker, incoming);
+        let guard_context = guard_context(worker, incoming);
         for guard in endpoints.into_iter().flat_map(|endpoint| &endpoint.guards) {
             let admission = match self.made_by(guard) {
                 Some(admission) => admission,
-                None => match guard.check(&arriving) {
+                None => match guard.check(&guard_context) {
                     Check::Decided(admission) => admission,
                     Check::Deferred(deferred) => {
                         return Some(NotAdmitted::Undecided(Undecided(Arc::clone(guard), deferred)));
@@ -101,7 +101,7 @@ impl Decisions {
     }
 }
 
-fn arriving<'a, F>(worker: &'a Worker, incoming: &Incoming<'a, F>) -> GuardContext<'a>
+fn guard_context<'a, F>(worker: &'a Worker, incoming: &IncomingRequest<'a, F>) -> GuardContext<'a>
 where
     F: Fn() -> Rc<OwnedRequest>,
 {
@@ -116,7 +116,7 @@ where
 /// decides.
 pub(super) fn admit_cached<F: Fn() -> Rc<OwnedRequest>>(
     worker: &Worker,
-    incoming: &Incoming<'_, F>,
+    incoming: &IncomingRequest<'_, F>,
     places: &SiteRoutes,
     remembered: &Lead,
 ) -> Option<Option<Arc<str>>> {
@@ -126,23 +126,23 @@ pub(super) fn admit_cached<F: Fn() -> Rc<OwnedRequest>>(
         Lead::Entry(known) => endpoint_of_entry(places, &known.tree, &known.entry),
         Lead::Place(_) => None,
     };
-    let arriving = arriving(worker, incoming);
+    let guard_context = guard_context(worker, incoming);
     let mut user = None;
     for endpoint in endpoints(places, &resolved, raw)?.into_iter().chain(of_file) {
         for guard in &endpoint.guards {
-            user = guard.admit_cached(&arriving)?.or(user);
+            user = guard.admit_cached(&guard_context)?.or(user);
         }
     }
     Some(user)
 }
 
 /// Returns true if a request that has reached the endpoint is checked at no further route.
-pub(super) fn is_settled(endpoint: &Endpoint) -> bool {
+pub(super) fn is_final(endpoint: &Endpoint) -> bool {
     endpoint.route.is_unguarded || endpoint.tree.is_none()
 }
 
 /// Has a handler answer, unless what it answers with has another route that the request may not enter.
-pub(super) fn answer(
+pub(super) fn handle(
     worker: &Rc<Worker>,
     context: &Rc<RequestContext>,
     endpoint: &Arc<Endpoint>,
@@ -155,14 +155,14 @@ pub(super) fn answer(
     let (worker, context) = (Rc::clone(worker), Rc::clone(context));
     let (endpoint, handler) = (Arc::clone(endpoint), Arc::clone(handler));
     Box::pin(async move {
-        match checked(&worker, &context, &endpoint, &handler, exchange).await {
-            Ok(answer) => answer,
+        match handle_guarded(&worker, &context, &endpoint, &handler, exchange).await {
+            Ok(output) => output,
             Err(response) => HandlerOutput::Response(response),
         }
     })
 }
 
-async fn checked(
+async fn handle_guarded(
     worker: &Worker,
     context: &RequestContext,
     endpoint: &Endpoint,
@@ -171,7 +171,7 @@ async fn checked(
 ) -> Result<HandlerOutput, Box<Response>> {
     let tree = endpoint.tree.as_ref();
     let scripts = tree.filter(|tree| tree.runs_scripts && !tree.is_program(&exchange.path));
-    let answer = match scripts {
+    let output = match scripts {
         Some(tree) => {
             serve::leave_files(&mut exchange);
             match serve::script(tree, &exchange).await {
@@ -182,17 +182,17 @@ async fn checked(
                     handler.handle(exchange).await
                 }
                 // Not by the handler: a second look might find a script after all.
-                Err(answer) => answer,
+                Err(output) => output,
             }
         }
         None => handler.handle(exchange).await,
     };
-    if let HandlerOutput::Cached(entry) = &answer
+    if let HandlerOutput::Cached(entry) = &output
         && let Some(known) = entry.downcast_ref::<CachedPath>()
     {
         context.set_user(enter_file(worker, &known.tree, &known.entry, context).await?);
     }
-    Ok(answer)
+    Ok(output)
 }
 
 /// Checks a request at one more route that it leads to. Waits for the decisions of guards.

@@ -31,7 +31,7 @@ pub struct RequestContext {
     pub is_secure: bool,
     /// The access log that the response is recorded in.
     pub access: Option<SinkId>,
-    /// Kept for handlers, and where there is an access log. `None` if what came is no request.
+    /// OwnedIncoming for handlers, and where there is an access log. `None` if what came is no request.
     pub request: Option<Rc<OwnedRequest>>,
     /// The client that the request is from; known for requests that reach a handler.
     pub client: Option<Client>,
@@ -47,32 +47,32 @@ pub struct RequestContext {
 
 /// The route of a request, with its error pages.
 #[derive(Clone, Copy)]
-pub struct Applied<'a> {
+pub struct AppliedRoute<'a> {
     route: &'a Arc<Route>,
     pages: Option<&'a Arc<Tree>>,
 }
 
-impl<'a> From<&'a Arc<Endpoint>> for Applied<'a> {
-    fn from(endpoint: &'a Arc<Endpoint>) -> Applied<'a> {
-        Applied {
+impl<'a> From<&'a Arc<Endpoint>> for AppliedRoute<'a> {
+    fn from(endpoint: &'a Arc<Endpoint>) -> AppliedRoute<'a> {
+        AppliedRoute {
             route: &endpoint.route,
             pages: endpoint.pages.as_ref(),
         }
     }
 }
 
-impl<'a> From<&'a Known> for Applied<'a> {
-    fn from(known: &'a Known) -> Applied<'a> {
-        Applied {
+impl<'a> From<&'a Known> for AppliedRoute<'a> {
+    fn from(known: &'a Known) -> AppliedRoute<'a> {
+        AppliedRoute {
             route: &known.tree.route,
             pages: Some(&known.tree),
         }
     }
 }
 
-impl<'a> From<&'a Place> for Applied<'a> {
-    fn from(place: &'a Place) -> Applied<'a> {
-        Applied {
+impl<'a> From<&'a Place> for AppliedRoute<'a> {
+    fn from(place: &'a Place) -> AppliedRoute<'a> {
+        AppliedRoute {
             route: &place.route,
             pages: place.pages.as_ref(),
         }
@@ -102,7 +102,7 @@ impl RequestContext {
     pub fn new(
         view: &Rc<WorkerConfig>,
         site: Option<u32>,
-        applied: Option<Applied<'_>>,
+        applied: Option<AppliedRoute<'_>>,
         (local, is_secure): (Option<IpAddr>, bool),
         owned: impl FnOnce() -> Rc<OwnedRequest>,
     ) -> RequestContext {

@@ -10,9 +10,9 @@ use rocknet_proto::status::Status;
 use super::admission::{Decisions, Undecided};
 use super::context::RequestContext;
 use super::exit;
-use super::incoming::Incoming;
-use super::pending::{Pending, Routed};
-use super::reply::{Going, Reply, Step};
+use super::incoming::IncomingRequest;
+use super::interface::{PipelineIo, ResponseState, StartedExchange};
+use super::pending::{PendingResponse, RoutingResult};
 use crate::exchange::{Client, RequestBody};
 use crate::files::cache::front::Known;
 use crate::files::entry::Variant;
@@ -22,15 +22,15 @@ use crate::worker::Worker;
 use rocknet_proto::PreparedHeads;
 
 /// A request that has outlived the read it came with.
-pub(super) type Kept<'a> = Incoming<'a, &'a dyn Fn() -> Rc<OwnedRequest>>;
+pub(super) type OwnedIncoming<'a> = IncomingRequest<'a, &'a dyn Fn() -> Rc<OwnedRequest>>;
 
 /// Takes a request through the phases again.
-type Begin = fn(&Rc<Worker>, &Kept<'_>, Decisions, &mut Opened) -> Going;
+type Begin = fn(&Rc<Worker>, &OwnedIncoming<'_>, Decisions, &mut OpenedBody) -> StartedExchange;
 
 /// A request that waits, with the facts of its connection.
-struct Waiting {
+struct DeferredRequest {
     request: Rc<OwnedRequest>,
-    content: RequestBody,
+    body: RequestBody,
     has_body: bool,
     peer: Client,
     secure: Option<Rc<Handshake>>,
@@ -41,42 +41,48 @@ struct Waiting {
 pub(super) fn wait<F: Fn() -> Rc<OwnedRequest>>(
     worker: &Rc<Worker>,
     mut context: RequestContext,
-    incoming: &Incoming<'_, F>,
-    content: RequestBody,
-    patience: u32,
+    incoming: &IncomingRequest<'_, F>,
+    body: RequestBody,
+    timeout_ticks: u32,
     undecided: Undecided,
     mut decisions: Decisions,
     begin: Begin,
-) -> Going {
+) -> StartedExchange {
     let request = (incoming.owned)();
     context.request = Some(Rc::clone(&request));
-    let waiting = Waiting {
+    let deferred = DeferredRequest {
         request,
-        content,
+        body,
         has_body: incoming.has_body,
         peer: incoming.peer,
         secure: incoming.secure.cloned(),
         local: incoming.local,
     };
     let context = Rc::new(context);
-    let (worker, context_of) = (Rc::clone(worker), Rc::clone(&context));
-    let mut pending = Pending::routing(async move {
+    let (worker, request_context) = (Rc::clone(worker), Rc::clone(&context));
+    let mut pending = PendingResponse::routing(async move {
         decisions.complete(undecided).await;
-        waiting.go_on(&worker, &context_of, decisions, begin)
+        deferred.resume(&worker, &request_context, decisions, begin)
     });
-    pending.patience = Some(patience);
-    Going {
+    pending.timeout_ticks = Some(timeout_ticks);
+    StartedExchange {
         context,
-        step: Step::Wait(pending),
+        state: ResponseState::Pending(pending),
         close: false,
     }
 }
 
-impl Waiting {
+impl DeferredRequest {
     /// Begins again. `context`: the one that the protocol records.
-    fn go_on(self, worker: &Rc<Worker>, context: &RequestContext, decisions: Decisions, begin: Begin) -> Routed {
+    fn resume(
+        self,
+        worker: &Rc<Worker>,
+        context: &RequestContext,
+        decisions: Decisions,
+        begin: Begin,
+    ) -> RoutingResult {
         let request = self.request.view();
-        let incoming = Incoming {
+        let incoming = IncomingRequest {
             request: &request,
             owned: &(|| Rc::clone(&self.request)) as &dyn Fn() -> Rc<OwnedRequest>,
             has_body: self.has_body,
@@ -84,25 +90,25 @@ impl Waiting {
             secure: self.secure.as_ref(),
             local: self.local,
         };
-        let going = begin(worker, &incoming, decisions, &mut Opened(self.content));
-        context.set_user(going.context.user.get().cloned());
-        match going.step {
-            Step::Wait(pending) => Routed::Handler(Box::new(pending)),
-            Step::Respond(response) => Routed::Response(response),
-            // Only the worker cache answers by `Reply::send`, and it is not consulted again.
-            Step::Sent(_) => {
+        let started = begin(worker, &incoming, decisions, &mut OpenedBody(self.body));
+        context.set_user(started.context.user.get().cloned());
+        match started.state {
+            ResponseState::Pending(pending) => RoutingResult::Handler(Box::new(pending)),
+            ResponseState::Ready(response) => RoutingResult::Response(response),
+            // Only the worker cache answers by `PipelineIo::send`, and it is not consulted again.
+            ResponseState::Sent(_) => {
                 let mut response = Box::new(fixed::error(Status::INTERNAL_SERVER_ERROR));
                 exit::apply_without_page(worker, context.route.as_ref(), &mut response);
-                Routed::Response(response)
+                RoutingResult::Response(response)
             }
         }
     }
 }
 
 /// Stands for the protocol: the request body was bounded and opened before.
-pub(super) struct Opened(RequestBody);
+pub(super) struct OpenedBody(RequestBody);
 
-impl Reply for Opened {
+impl PipelineIo for OpenedBody {
     fn send(&mut self, _: &PreparedHeads, _: Option<(&Known, &Variant)>) {}
 
     fn limit_body(&mut self, _: u64) -> Result<(), Refusal> {

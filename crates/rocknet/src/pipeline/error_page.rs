@@ -38,7 +38,7 @@ pub async fn replace(cache: &Cache, route: &Route, pages: Option<&Arc<Tree>>, re
         missed::not_found(pages, path);
         return;
     }
-    for name in OF_CONTENT {
+    for name in CONTENT_FIELDS {
         // The range of a 416 says how long the content is, and not what part of it is sent (RFC 9110 §14.4).
         if name != "Content-Range" || response.status != Status::RANGE_NOT_SATISFIABLE {
             response.fields.remove(name);
@@ -58,7 +58,7 @@ pub async fn replace(cache: &Cache, route: &Route, pages: Option<&Arc<Tree>>, re
 }
 
 /// Fields that tell of content which is not sent.
-const OF_CONTENT: [&str; 13] = [
+const CONTENT_FIELDS: [&str; 13] = [
     "Accept-Ranges",
     "Content-Digest",
     "Content-Disposition",

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rocknet_proto::request::{Request, split_target};
 use rocknet_proto::status::Status;
 
-use super::{Pending, RequestContext, Step};
+use super::{PendingResponse, RequestContext, ResponseState};
 use crate::blocking::JobError;
 use crate::files::cache::front::Known;
 use crate::files::listing;
@@ -15,10 +15,10 @@ use crate::response::Response;
 use crate::worker::Worker;
 
 /// 308 to the same path with a slash. Relative, so that it is right behind any proxy and any name.
-pub(super) fn with_slash(request: &Request<'_>) -> Response {
-    let is_as_asked = split_target(request.target).0.ends_with(request.path);
+pub(super) fn redirect_with_slash(request: &Request<'_>) -> Response {
+    let is_unrewritten = split_target(request.target).0.ends_with(request.path);
     let last = request.path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
-    let mut location = match is_as_asked {
+    let mut location = match is_unrewritten {
         // "./" keeps a colon in the name from being taken for a scheme.
         true => format!("./{}/", String::from_utf8_lossy(last)),
         // A rule led here from a place that this one does not lie beside.
@@ -32,13 +32,13 @@ pub(super) fn with_slash(request: &Request<'_>) -> Response {
 }
 
 /// Lists a folder.
-pub(super) fn list(
+pub(super) fn list_directory(
     worker: &Rc<Worker>,
     context: &Rc<RequestContext>,
     known: &Known,
     relative: &[u8],
     request: &Request<'_>,
-) -> Step {
+) -> ResponseState {
     let (tree, path, relative) = (Arc::clone(&known.tree), Arc::clone(&known.path), relative.to_vec());
     let query = request.query.unwrap_or_default().to_vec();
     let accept = request
@@ -48,7 +48,7 @@ pub(super) fn list(
     let job = worker.shared.pool.spawn(tree.route.priority, move || {
         listing::list(&tree, &path, &relative, &query, accept.as_deref())
     });
-    Step::Wait(Pending::handler(
+    ResponseState::Pending(PendingResponse::handler(
         worker,
         context,
         Box::pin(async move {

@@ -9,9 +9,9 @@ use rocknet_proto::status::Status;
 
 use super::context::RequestContext;
 use super::exit::{self, Exit};
-use super::pending::Pending;
+use super::interface::{ResponseState, StartedExchange};
+use super::pending::PendingResponse;
 use super::refusals;
-use super::reply::{Going, Step};
 use crate::exchange::Client;
 use crate::fixed;
 use crate::response::Response;
@@ -26,11 +26,11 @@ pub(super) fn respond(
     context: Rc<RequestContext>,
     request: Option<&Request<'_>>,
     response: Response,
-) -> Going {
-    let step = finish(worker, &context, request, response);
-    Going {
+) -> StartedExchange {
+    let state = finish(worker, &context, request, response);
+    StartedExchange {
         context,
-        step,
+        state,
         close: false,
     }
 }
@@ -41,23 +41,23 @@ pub(super) fn finish(
     context: &Rc<RequestContext>,
     request: Option<&Request<'_>>,
     response: Response,
-) -> Step {
+) -> ResponseState {
     let mut response = Box::new(response);
     let kept = context.request.as_ref().map(|request| request.view());
     let exit = exit::begin(worker, context.route.as_ref(), request.or(kept.as_ref()), &mut response);
     if matches!(exit, Exit::Done) {
-        return Step::Respond(response);
+        return ResponseState::Ready(response);
     }
-    let (worker_of, context, status) = (Rc::clone(worker), Rc::clone(context), response.status);
+    let (exit_worker, context, status) = (Rc::clone(worker), Rc::clone(context), response.status);
     let work = async move {
-        exit::complete(worker_of, context, exit, &mut response).await;
+        exit::complete(exit_worker, context, exit, &mut response).await;
         response
     };
-    let mut pending = Pending::finished(work);
+    let mut pending = PendingResponse::finished(work);
     if status.is_error() {
-        (pending.instead, pending.patience) = (Some(status), Some(worker.wheel.ticks(PAGE_WAIT)));
+        (pending.plain_fallback, pending.timeout_ticks) = (Some(status), Some(worker.wheel.ticks(PAGE_WAIT)));
     }
-    Step::Wait(pending)
+    ResponseState::Pending(pending)
 }
 
 /// Answers a request whose body is not accepted.
@@ -68,11 +68,11 @@ pub(super) fn refuse(
     peer: Client,
     path: &[u8],
     refusal: Refusal,
-) -> Going {
-    let step = refused(worker, &context, peer, path, refusal);
-    Going {
+) -> StartedExchange {
+    let state = refusal_response(worker, &context, peer, path, refusal);
+    StartedExchange {
         context,
-        step,
+        state,
         close: true,
     }
 }
@@ -80,20 +80,26 @@ pub(super) fn refuse(
 /// Logs what is not accepted of a request, or of bytes that are none, and makes the response. `path`: empty if it is not
 /// known, or known to the context.
 #[cold]
-pub fn refused(worker: &Rc<Worker>, context: &Rc<RequestContext>, peer: Client, path: &[u8], refusal: Refusal) -> Step {
+pub fn refusal_response(
+    worker: &Rc<Worker>,
+    context: &Rc<RequestContext>,
+    peer: Client,
+    path: &[u8],
+    refusal: Refusal,
+) -> ResponseState {
     refusals::log(&peer, context, path, refusal.status(), refusal.reason());
-    finish(worker, context, None, refusals::refused(refusal))
+    finish(worker, context, None, refusals::refusal_page(refusal))
 }
 
 /// The response in place of one that could not be made: a handler has panicked, or a deadline has passed.
 #[cold]
-pub fn error(worker: &Rc<Worker>, context: &Rc<RequestContext>, status: Status) -> Step {
+pub fn error_response(worker: &Rc<Worker>, context: &Rc<RequestContext>, status: Status) -> ResponseState {
     finish(worker, context, None, fixed::error(status))
 }
 
 /// The same without the page of the route: for an error whose page was not there in time.
 #[cold]
-pub fn plain_error(worker: &Worker, context: &RequestContext, status: Status) -> Box<Response> {
+pub fn plain_error_response(worker: &Worker, context: &RequestContext, status: Status) -> Box<Response> {
     let mut response = Box::new(fixed::error(status));
     exit::apply_without_page(worker, context.route.as_ref(), &mut response);
     response

@@ -10,7 +10,7 @@ use crate::forwarded;
 use crate::handshake::Handshake;
 use crate::worker::Worker;
 
-pub struct Incoming<'a, F> {
+pub struct IncomingRequest<'a, F> {
     pub request: &'a Request<'a>,
     /// Makes the request that outlives those buffers: a copy, which responses on the spot do without.
     pub owned: F,
@@ -24,13 +24,13 @@ pub struct Incoming<'a, F> {
     pub local: Option<IpAddr>,
 }
 
-impl<'a, F: Fn() -> Rc<OwnedRequest>> Incoming<'a, F> {
+impl<'a, F: Fn() -> Rc<OwnedRequest>> IncomingRequest<'a, F> {
     /// The same connection with another request: what a rule has made of the first.
-    pub(super) fn with<'b, G>(&self, request: &'b Request<'b>, owned: G) -> Incoming<'b, G>
+    pub(super) fn with<'b, G>(&self, request: &'b Request<'b>, owned: G) -> IncomingRequest<'b, G>
     where
         'a: 'b,
     {
-        Incoming {
+        IncomingRequest {
             request,
             owned,
             has_body: self.has_body,
@@ -42,7 +42,7 @@ impl<'a, F: Fn() -> Rc<OwnedRequest>> Incoming<'a, F> {
 
     /// The address that the connection came in on, and whether it is under TLS.
     #[inline]
-    pub fn way(&self) -> (Option<IpAddr>, bool) {
+    pub fn local_and_tls(&self) -> (Option<IpAddr>, bool) {
         (self.local, self.is_secure())
     }
 

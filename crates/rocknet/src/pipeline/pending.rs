@@ -10,9 +10,9 @@ use std::task::{Context, Poll, ready};
 use rocknet_proto::request::OwnedRequest;
 use rocknet_proto::status::Status;
 
+use super::accel_redirect;
 use super::context::RequestContext;
 use super::exit::{self, Exit};
-use super::named;
 use crate::files::cache::front::Known;
 use crate::fixed;
 use crate::handler::{self, HandlerFuture};
@@ -23,7 +23,7 @@ use crate::upgrade;
 use crate::worker::Worker;
 
 /// The result of a wait.
-pub enum Answer {
+pub enum CompletedResponse {
     /// It has passed all phases.
     Response(Box<Response>),
     /// The file cache has the response: it is sent as it was prepared.
@@ -31,100 +31,100 @@ pub enum Answer {
 }
 
 /// Where a request stands that had to wait before a handler was chosen.
-pub enum Routed {
+pub enum RoutingResult {
     /// It was answered on the spot, and the response has passed all phases.
     Response(Box<Response>),
     /// A handler answers it.
-    Handler(Box<Pending>),
+    Handler(Box<PendingResponse>),
 }
 
 /// The event that a pending request waits for.
-enum Work {
+enum PendingWork {
     Response(HandlerFuture),
     /// The choice of a handler, whose work takes the place of this.
-    Routing(Pin<Box<dyn Future<Output = Routed>>>),
+    Routing(Pin<Box<dyn Future<Output = RoutingResult>>>),
 }
 
 /// A response in the making. Whoever polls it sends what comes out as it is: all phases have been applied.
-pub struct Pending {
-    work: Work,
+pub struct PendingResponse {
+    work: PendingWork,
     /// `None`: no interim responses can come from this handler.
-    door: Option<Rc<InterimChannel>>,
+    interim_channel: Option<Rc<InterimChannel>>,
     /// `None`: the response has passed the phases after the handler, or passes them as a part of `work`.
     exit: Option<(Rc<Worker>, Rc<RequestContext>)>,
     /// Files that the page most likely needs, known before its response is.
     pub preloads: Option<Arc<Preloads>>,
     /// Ticks that it may take; `None`: as long as `limits.answer_timeout` of the server.
-    pub patience: Option<u32>,
+    pub timeout_ticks: Option<u32>,
     /// All that is waited for is the page of an error with this status: after its time the plain one is sent.
-    pub instead: Option<Status>,
+    pub plain_fallback: Option<Status>,
     /// The response of the handler may name a file of the site.
-    pub names_files: bool,
+    pub allows_accel_redirect: bool,
 }
 
 /// The entry of the file cache that a handler has answered with, and the request that it is for.
-fn stored(entry: Rc<dyn Any>, exit: Option<&(Rc<Worker>, Rc<RequestContext>)>) -> Option<Answer> {
+fn cached_response(entry: Rc<dyn Any>, exit: Option<&(Rc<Worker>, Rc<RequestContext>)>) -> Option<CompletedResponse> {
     let (_, context) = exit?;
     let request = context.request.clone()?;
-    Some(Answer::Cached(entry.downcast().ok()?, request))
+    Some(CompletedResponse::Cached(entry.downcast().ok()?, request))
 }
 
-impl Pending {
+impl PendingResponse {
     /// A handler's work, whose response then passes the phases after the handler.
-    pub fn handler(worker: &Rc<Worker>, context: &Rc<RequestContext>, work: HandlerFuture) -> Pending {
-        Pending {
-            work: Work::Response(work),
-            door: None,
+    pub fn handler(worker: &Rc<Worker>, context: &Rc<RequestContext>, work: HandlerFuture) -> PendingResponse {
+        PendingResponse {
+            work: PendingWork::Response(work),
+            interim_channel: None,
             exit: Some((Rc::clone(worker), Rc::clone(context))),
             preloads: None,
-            patience: context
+            timeout_ticks: context
                 .route
                 .as_ref()
                 .map(|route| worker.wheel.ticks(route.answer_timeout)),
-            instead: None,
-            names_files: false,
+            plain_fallback: None,
+            allows_accel_redirect: false,
         }
     }
 
     /// Work whose response has passed all phases.
-    pub fn finished(work: impl Future<Output = Box<Response>> + 'static) -> Pending {
-        Pending {
-            work: Work::Response(Box::pin(async { handler::HandlerOutput::Response(work.await) })),
-            door: None,
+    pub fn finished(work: impl Future<Output = Box<Response>> + 'static) -> PendingResponse {
+        PendingResponse {
+            work: PendingWork::Response(Box::pin(async { handler::HandlerOutput::Response(work.await) })),
+            interim_channel: None,
             exit: None,
             preloads: None,
-            patience: None,
-            instead: None,
-            names_files: false,
+            timeout_ticks: None,
+            plain_fallback: None,
+            allows_accel_redirect: false,
         }
     }
 
     /// Work that ends in the choice of a handler. Nothing is pushed or announced before that.
-    pub fn routing(work: impl Future<Output = Routed> + 'static) -> Pending {
-        Pending {
-            work: Work::Routing(Box::pin(work)),
-            door: None,
+    pub fn routing(work: impl Future<Output = RoutingResult> + 'static) -> PendingResponse {
+        PendingResponse {
+            work: PendingWork::Routing(Box::pin(work)),
+            interim_channel: None,
             exit: None,
             preloads: None,
-            patience: None,
-            instead: None,
-            names_files: false,
+            timeout_ticks: None,
+            plain_fallback: None,
+            allows_accel_redirect: false,
         }
     }
 
-    /// Takes interim responses from the handler that has the other side of `door`.
-    pub fn with_interim(mut self, door: Rc<InterimChannel>) -> Pending {
-        self.door = Some(door);
+    /// Takes interim responses from the handler that has the other side of `interim_channel`.
+    pub fn with_interim(mut self, interim_channel: Rc<InterimChannel>) -> PendingResponse {
+        self.interim_channel = Some(interim_channel);
         self
     }
 
-    pub fn poll(&mut self, task: &mut Context<'_>) -> Poll<Answer> {
+    pub fn poll(&mut self, task: &mut Context<'_>) -> Poll<CompletedResponse> {
         loop {
             let answer = match &mut self.work {
-                Work::Response(work) => ready!(work.as_mut().poll(task)),
-                Work::Routing(work) => match ready!(work.as_mut().poll(task)) {
-                    Routed::Response(response) => return Poll::Ready(Answer::Response(response)),
-                    Routed::Handler(pending) => {
+                PendingWork::Response(work) => ready!(work.as_mut().poll(task)),
+                PendingWork::Routing(work) => match ready!(work.as_mut().poll(task)) {
+                    RoutingResult::Response(response) => return Poll::Ready(CompletedResponse::Response(response)),
+                    RoutingResult::Handler(pending) => {
                         *self = *pending;
                         continue;
                     }
@@ -133,7 +133,7 @@ impl Pending {
             let exit = self.exit.take();
             let mut response = match answer {
                 handler::HandlerOutput::Response(response) => response,
-                handler::HandlerOutput::Cached(entry) => match stored(entry, exit.as_ref()) {
+                handler::HandlerOutput::Cached(entry) => match cached_response(entry, exit.as_ref()) {
                     Some(cached) => return Poll::Ready(cached),
                     // Only the file cache has entries that can be sent.
                     None => {
@@ -143,24 +143,24 @@ impl Pending {
                 },
             };
             let Some((worker, context)) = exit else {
-                return Poll::Ready(Answer::Response(response));
+                return Poll::Ready(CompletedResponse::Response(response));
             };
             let request = context.request.as_ref().map(|request| request.view());
             if let Some(request) = &request {
                 upgrade::enforce(request, &mut response);
             }
-            if std::mem::take(&mut self.names_files) && named::is_named(&response) {
-                let work = named::follow(Rc::clone(&worker), Rc::clone(&context), *response);
-                self.work = Work::Response(Box::pin(work));
+            if std::mem::take(&mut self.allows_accel_redirect) && accel_redirect::names_file(&response) {
+                let work = accel_redirect::follow(Rc::clone(&worker), Rc::clone(&context), *response);
+                self.work = PendingWork::Response(Box::pin(work));
                 self.exit = Some((worker, context));
                 continue;
             }
             let exit = exit::begin(&worker, context.route.as_ref(), request.as_ref(), &mut response);
             if matches!(exit, Exit::Done) {
-                return Poll::Ready(Answer::Response(response));
+                return Poll::Ready(CompletedResponse::Response(response));
             }
-            self.door = None;
-            self.work = Work::Response(Box::pin(async move {
+            self.interim_channel = None;
+            self.work = PendingWork::Response(Box::pin(async move {
                 exit::complete(worker, context, exit, &mut response).await;
                 handler::HandlerOutput::Response(response)
             }));
@@ -170,6 +170,6 @@ impl Pending {
     /// Returns the interim response that is to be sent now. To be called after each poll; if there was one, poll again.
     #[inline]
     pub fn interim(&self) -> Option<Box<InterimResponse>> {
-        self.door.as_ref()?.take()
+        self.interim_channel.as_ref()?.take()
     }
 }

@@ -49,7 +49,7 @@ fn help(status: Status) -> &'static str {
 
 /// Logs at warn that a response was not made in time. A disk that hangs is met by every request for it.
 #[cold]
-pub fn log_overdue(worker: &Worker, context: Option<&RequestContext>) {
+pub fn log_handler_timeout(worker: &Worker, context: Option<&RequestContext>) {
     let site = context.map_or("", |context| context.site_name());
     let address = worker.address.to_string();
     let cause = Cause {
@@ -79,7 +79,7 @@ pub fn log_panic(context: &RequestContext) {
 }
 
 /// The error page for a request that is not accepted, with the reason where it says more than the page does.
-pub(super) fn refused(refusal: Refusal) -> Response {
+pub(super) fn refusal_page(refusal: Refusal) -> Response {
     let hint = match refusal {
         Refusal::ContentTooLarge | Refusal::TargetTooLong | Refusal::Field(FieldError::TooLarge) => None,
         _ => Some(refusal.reason()),
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn pages_say_each_thing_once() {
-        for (refusal, said) in [
+        for (refusal, expected) in [
             (
                 Refusal::ContentTooLarge,
                 "<p>What you sent is larger than this site accepts.</p></main>",
@@ -113,11 +113,11 @@ mod tests {
                 "<p>a malformed Content-Length</p></main>",
             ),
         ] {
-            let Body::Bytes(page) = refused(refusal).body else {
+            let Body::Bytes(page) = refusal_page(refusal).body else {
                 panic!("{refusal:?}: no page");
             };
             let page = String::from_utf8_lossy(&page).into_owned();
-            assert!(page.contains(said), "{refusal:?}: {page}");
+            assert!(page.contains(expected), "{refusal:?}: {page}");
         }
     }
 }

@@ -85,5 +85,5 @@ fn upgrade(worker: &Worker, unread: &[u8]) -> Option<(Upgraded, usize)> {
     else {
         return None;
     };
-    Upgraded::of(&unread[..consumed], index).map(|settings| (settings, consumed))
+    Upgraded::from_request(&unread[..consumed], index).map(|agreed| (agreed, consumed))
 }

@@ -7,8 +7,8 @@ use std::task::Poll;
 use rocknet_io::link::Link;
 use rocknet_io::queue::SendQueue;
 
-use super::connection::{Connection, Serving, State};
-use super::reply::H1Reply;
+use super::connection::{Connection, CurrentExchange, State};
+use super::responder::H1Responder;
 use crate::lifecycle::connection::End;
 use crate::lifecycle::deadlines::{FIN_ONLY, LEFT_TO_KERNEL, Wait};
 use crate::lifecycle::drive::Version;
@@ -45,7 +45,7 @@ impl<L: Link> Connection<L> {
     #[cold]
     pub(super) fn expire_open(&mut self) {
         let wait = self.core.deadlines.wait();
-        tracing::debug!(client = %self.core.peer.client, ?wait, "a deadline passed");
+        tracing::debug!(client = %self.core.info.client, ?wait, "a deadline passed");
         match std::mem::replace(&mut self.state, State::Reading) {
             State::Serving(serving) => self.expire_exchange(serving, wait),
             // A client that does not take what was sent last.
@@ -53,19 +53,22 @@ impl<L: Link> Connection<L> {
                 self.state = State::Closing { linger: true };
             }
             State::Reading if wait == Wait::Header || wait == Wait::RequestBody && self.engine.may_respond() => {
-                let context = RequestContext::unparsed(&self.core.open.worker().config(), self.core.peer.local());
-                self.respond_overdue(context, None, wait);
+                let context = RequestContext::unparsed(&self.core.open.worker().config(), self.core.info.local());
+                self.respond_timeout(context, None, wait);
             }
             State::Reading | State::Closing { .. } => self.cut(wait),
         }
     }
 
-    fn expire_exchange(&mut self, serving: Box<Serving>, wait: Wait) {
-        let (worker, pipe) = (self.core.worker(), serving.pipe.as_deref());
-        match serving.exchange.expire(&worker, &self.core.deadlines, pipe, self.ended) {
+    fn expire_exchange(&mut self, serving: Box<CurrentExchange>, wait: Wait) {
+        let (worker, channel) = (self.core.worker(), serving.channel.as_deref());
+        match serving
+            .exchange
+            .expire(&worker, &self.core.deadlines, channel, self.ended)
+        {
             Expiry::Respond if self.engine.may_respond() => {
                 let ActiveExchange { context, stage, .. } = serving.exchange;
-                self.respond_overdue(context, Some(&stage), wait);
+                self.respond_timeout(context, Some(&stage), wait);
             }
             Expiry::EndTunnel => {
                 self.state = State::Serving(serving);
@@ -91,13 +94,13 @@ impl<L: Link> Connection<L> {
     }
 
     /// Responds to a request of which a deadline has passed.
-    fn respond_overdue(&mut self, context: Rc<RequestContext>, stage: Option<&Stage>, wait: Wait) {
+    fn respond_timeout(&mut self, context: Rc<RequestContext>, stage: Option<&Stage>, wait: Wait) {
         let worker = self.core.worker();
         let mut output = SendQueue::default();
-        let mut reply = H1Reply::new(&mut self.engine, &mut output, &worker, true);
-        let flow = flow::overdue(&worker, &mut self.core.peer, context, stage, wait, &mut reply);
-        let written = reply.written;
-        self.go_on(&worker.config(), flow, written);
+        let mut responder = H1Responder::new(&mut self.engine, &mut output, &worker, true);
+        let flow = flow::respond_timeout(&worker, &mut self.core.info, context, stage, wait, &mut responder);
+        let written = responder.written;
+        self.advance(&worker.config(), flow, written);
         if !output.is_empty() {
             self.core.begin_send();
             self.core.backlog = Some(Box::new(output));

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Reading ──request, ready──▶ Reading        the fast way: no task, no allocation, one write for all that was read
-//!    │ └──not ready──▶ Serving ──response queued──▶ Reading | Closing
+//!    │ └──not ready──▶ CurrentExchange ──response queued──▶ Reading | Closing
 //!    │                    └──tunnel ended──▶ Closing
 //!    └──last response──▶ Closing ──sent──▶ the end (lifecycle/connection.rs)
 //! ```
@@ -24,7 +24,7 @@ use crate::lifecycle::exchange::{ActiveExchange, Stage};
 
 /// Pieces of a response body that are queued in one poll before other connections get their turn: a client that takes a large
 /// file as fast as it comes would otherwise have the worker for itself.
-const PIECES_PER_TURN: u32 = 2;
+const PIECES_PER_POLL: u32 = 2;
 
 pub struct Connection<L: Link> {
     pub(super) core: ConnectionCore<L>,
@@ -40,7 +40,7 @@ pub struct Connection<L: Link> {
 pub(super) enum State {
     Reading,
     /// Its response is being made or sent, or the handler has taken the connection over.
-    Serving(Box<Serving>),
+    Serving(Box<CurrentExchange>),
     /// The last response is queued.
     Closing {
         linger: bool,
@@ -48,10 +48,10 @@ pub(super) enum State {
 }
 
 /// The exchange under way.
-pub(super) struct Serving {
+pub(super) struct CurrentExchange {
     pub(super) exchange: ActiveExchange,
     /// For the request body, of which the handler may want more until the response is complete.
-    pub(super) pipe: Option<Rc<BodyChannel>>,
+    pub(super) channel: Option<Rc<BodyChannel>>,
     /// The head that agreed to a tunnel has left.
     pub(super) has_begun: bool,
 }
@@ -68,7 +68,7 @@ impl<L: Link> Connection<L> {
     }
 
     #[inline]
-    fn note_sent(&mut self, bytes: u64) {
+    fn count_sent(&mut self, bytes: u64) {
         self.sent = self.sent.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
     }
 
@@ -79,7 +79,7 @@ impl<L: Link> Connection<L> {
             return Ok(());
         }
         let (moved, sent) = self.core.send(context, output, true);
-        self.note_sent(moved);
+        self.count_sent(moved);
         sent.map(drop)
     }
 }
@@ -95,7 +95,7 @@ impl<L: Link> Version for Connection<L> {
     fn poll_backlog(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut moved = 0;
         let sent = self.core.poll_backlog(context, |bytes| moved = bytes);
-        self.note_sent(moved);
+        self.count_sent(moved);
         sent.map_ok(drop)
     }
 
@@ -104,9 +104,9 @@ impl<L: Link> Version for Connection<L> {
         match &self.state {
             State::Reading => self.read(context),
             State::Serving(serving) => match &serving.exchange.stage {
-                Stage::Waiting(_) => self.wait(context),
-                Stage::Sending { .. } => self.feed(context),
-                Stage::Tunnelling(_) => self.tunnel(context),
+                Stage::Waiting(_) => self.poll_handler(context),
+                Stage::Sending { .. } => self.send_body(context),
+                Stage::Tunnel(_) => self.poll_tunnel(context),
             },
             State::Closing { linger } => {
                 let linger = *linger;
@@ -121,7 +121,7 @@ impl<L: Link> Version for Connection<L> {
             return true;
         }
         *pieces += 1;
-        *pieces <= PIECES_PER_TURN
+        *pieces <= PIECES_PER_POLL
     }
 
     fn expire(&mut self) {
@@ -136,7 +136,7 @@ impl<L: Link> Version for Connection<L> {
         let backlog = self.core.backlog.as_ref().filter(|_| serving.exchange.is_sending());
         let unsent = backlog.map_or(0, |backlog| backlog.len());
         let worker = self.core.open.worker();
-        serving.exchange.record_cut(worker, &mut self.core.peer, unsent);
+        serving.exchange.record_cut(worker, &mut self.core.info, unsent);
     }
 }
 

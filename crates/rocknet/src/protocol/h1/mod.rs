@@ -1,12 +1,12 @@
 //! HTTP/1.1 and 1.0 connections: the engine's events on one side, exchanges on the other.
 
-mod answering;
+mod body_reader;
 mod closing;
 mod connection;
-mod content;
+mod dispatch;
+mod poll_exchange;
 mod reading;
-mod reply;
-mod tunnelling;
-mod waiting;
+mod responder;
+mod tunnel;
 
 pub use connection::Connection;

@@ -34,7 +34,7 @@ impl<L: Link> Connection<L> {
         output.clear();
         if self.core.stalled {
             self.core.stalled = false;
-            self.work_off(&worker, &view, request, output);
+            self.process_unread(&worker, &view, request, output);
         } else {
             let received = match self.core.link.poll_recv(context, input) {
                 // All that had come before the stop is answered.
@@ -46,7 +46,7 @@ impl<L: Link> Connection<L> {
                     return Poll::Ready(Ok(()));
                 }
                 Poll::Pending => {
-                    self.await_more(&view.ticks);
+                    self.await_input(&view.ticks);
                     return Poll::Pending;
                 }
                 Poll::Ready(received) => received?,
@@ -57,23 +57,23 @@ impl<L: Link> Connection<L> {
                 return Poll::Ready(Ok(()));
             }
             if self.core.unread.is_empty() {
-                let used = self.answer_all(&worker, &view, &received, request, output);
+                let used = self.process_requests(&worker, &view, &received, request, output);
                 if used < received.len() {
                     self.core.unread.extend_from_slice(&received[used..]);
                 }
             } else {
                 self.core.unread.extend_from_slice(&received);
-                self.work_off(&worker, &view, request, output);
+                self.process_unread(&worker, &view, request, output);
             }
         }
         if self.is_sending() {
             // Head and content leave together.
-            return self.feed_into(context, &worker, &view, input, request, output);
+            return self.send_body_with(context, &worker, &view, input, request, output);
         }
         Poll::Ready(self.send(context, output))
     }
 
-    pub(super) fn work_off(
+    pub(super) fn process_unread(
         &mut self,
         worker: &Rc<Worker>,
         view: &Rc<WorkerConfig>,
@@ -81,12 +81,12 @@ impl<L: Link> Connection<L> {
         output: &mut SendQueue,
     ) {
         let unread = std::mem::take(&mut self.core.unread);
-        let used = self.answer_all(worker, view, &unread, request, output);
+        let used = self.process_requests(worker, view, &unread, request, output);
         self.core.keep_unread(unread, used);
     }
 
     /// What is waited for when nothing more is there, and until when.
-    fn await_more(&mut self, ticks: &Ticks) {
+    fn await_input(&mut self, ticks: &Ticks) {
         // First, because a part of a chunk may be unread too, and a client that sends chunks bit by bit must not begin one wait
         // after the other.
         if self.engine.is_receiving_body() {
@@ -98,7 +98,7 @@ impl<L: Link> Connection<L> {
 
     /// Answers the requests in `bytes` until one has to wait; returns how many bytes are done with.
     #[inline]
-    pub(super) fn answer_all(
+    pub(super) fn process_requests(
         &mut self,
         worker: &Rc<Worker>,
         view: &Rc<WorkerConfig>,
@@ -116,7 +116,7 @@ impl<L: Link> Connection<L> {
                 }) => {
                     let head = &bytes[at..at + consumed];
                     at += consumed;
-                    self.answer(worker, view, head, request, content, output);
+                    self.handle_request(worker, view, head, request, content, output);
                     if !matches!(self.state, State::Reading) {
                         return at;
                     }
@@ -144,7 +144,7 @@ impl<L: Link> Connection<L> {
                 }
                 Ok(ServerEvent::Blocked) => return at,
                 Err(refusal) => {
-                    let request_context = RequestContext::unparsed(view, self.core.peer.local());
+                    let request_context = RequestContext::unparsed(view, self.core.info.local());
                     self.refuse(worker, view, refusal, request_context, output);
                     return at;
                 }

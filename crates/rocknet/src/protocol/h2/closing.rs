@@ -8,9 +8,9 @@ use std::task::{Context, Poll};
 use rocknet_io::link::Link;
 use rocknet_proto::h2::ErrorCode;
 
-use super::answer::{Answer, Asked, Incoming, State as Stage};
 use super::connection::{Connection, State};
-use super::reply::RequestBody;
+use super::responder::RequestBody;
+use super::streams::{BodyReceiver, ExchangeState, RequestStream, StreamExchange};
 use crate::exchange::BodyError;
 use crate::lifecycle::connection::rate_window;
 use crate::lifecycle::deadlines::{LEFT_TO_KERNEL, Wait};
@@ -40,32 +40,32 @@ impl<L: Link> Connection<L> {
 
     /// Sets the deadline of the connection for the wait that begins. Returns true if a deadline of an exchange has passed and was
     /// acted on.
-    pub(super) fn look_at_deadlines(&mut self, context: &mut Context<'_>) -> bool {
+    pub(super) fn poll_deadlines(&mut self, context: &mut Context<'_>) -> bool {
         let worker = Rc::clone(self.core.open.worker());
         let view = worker.config();
         let mut acted = false;
-        for place in 0..self.answers.places() {
-            let Some(mut answer) = self.answers.take_at(place) else {
+        for slot in 0..self.streams.slots() {
+            let Some(mut entry) = self.streams.take_slot(slot) else {
                 continue;
             };
-            if answer
+            if entry
                 .deadlines
                 .poll_rate(context.waker(), |wait| rate_window(&view, wait), || 0)
             {
-                self.expire_answer(&worker, *answer);
+                self.expire_exchange(&worker, *entry);
                 acted = true;
             } else {
-                self.answers.insert(answer);
+                self.streams.insert(entry);
             }
         }
         if self.core.is_open() && self.state != State::Closing && self.core.backlog.is_none() {
-            if !self.answers.is_empty() {
+            if !self.streams.is_empty() {
                 // Each of them has a deadline of its own.
                 self.core.deadlines.enter(Wait::Handler, view.ticks.age.max(1));
             } else {
                 let is_partial = !self.core.unread.is_empty() || self.engine.is_mid_block();
                 if !is_partial && self.core.deadlines.wait() != Wait::FirstByte {
-                    self.answers.trim();
+                    self.streams.trim();
                     self.engine.trim();
                 }
                 self.core.await_request(is_partial, &view.ticks);
@@ -78,10 +78,10 @@ impl<L: Link> Connection<L> {
     #[cold]
     pub(super) fn expire_open(&mut self) {
         let wait = self.core.deadlines.wait();
-        tracing::debug!(client = %self.core.peer.client, ?wait, "a deadline passed");
+        tracing::debug!(client = %self.core.info.client, ?wait, "a deadline passed");
         match wait {
-            Wait::KeepAlive => self.last_words(ErrorCode::NoError),
-            Wait::FirstByte | Wait::Header => self.last_words(ErrorCode::EnhanceYourCalm),
+            Wait::KeepAlive => self.send_goaway(ErrorCode::NoError),
+            Wait::FirstByte | Wait::Header => self.send_goaway(ErrorCode::EnhanceYourCalm),
             // The next round finds that it is old; its responses take the time they take.
             Wait::Handler => {
                 let age = self.core.open.worker().config().ticks.age;
@@ -96,7 +96,7 @@ impl<L: Link> Connection<L> {
     }
 
     /// Says why, and closes.
-    fn last_words(&mut self, code: ErrorCode) {
+    fn send_goaway(&mut self, code: ErrorCode) {
         let mut queue = self.core.backlog.take().unwrap_or_default();
         self.engine.close(code, queue.buffer());
         self.core.begin_send();
@@ -106,32 +106,32 @@ impl<L: Link> Connection<L> {
 
     /// The deadline of one answer has passed.
     #[cold]
-    fn expire_answer(&mut self, worker: &Rc<Worker>, answer: Answer) {
-        let Answer {
-            asked,
-            state: Stage::Active(exchange),
+    fn expire_exchange(&mut self, worker: &Rc<Worker>, entry: StreamExchange) {
+        let StreamExchange {
+            stream,
+            state: ExchangeState::Active(exchange),
             deadlines,
-        } = answer
+        } = entry
         else {
             return;
         };
-        let (wait, pipe) = (deadlines.wait(), asked.content.as_ref().map(Incoming::pipe));
-        tracing::debug!(client = %self.core.peer.client, ?wait, "a deadline of a response passed");
+        let (wait, channel) = (deadlines.wait(), stream.body.as_ref().map(BodyReceiver::channel));
+        tracing::debug!(client = %self.core.info.client, ?wait, "a deadline of a response passed");
         let is_first = self.core.backlog.is_none();
         let mut queue = self.core.backlog.take().unwrap_or_default();
-        match exchange.expire(worker, &deadlines, pipe, false) {
+        match exchange.expire(worker, &deadlines, channel, false) {
             Expiry::Respond => {
                 let ActiveExchange { context, stage, .. } = exchange;
-                let asked = Asked::new(asked.id, asked.head_only);
-                let (mut reply, peer) = self.reply(worker, &asked, RequestBody::None, &mut queue);
-                let flow = flow::overdue(worker, peer, context, Some(&stage), wait, &mut reply);
-                let promised = reply.written.promised;
-                self.go_on(worker, flow, promised, asked, &mut queue);
+                let stream = RequestStream::new(stream.id, stream.head_only);
+                let (mut responder, info) = self.responder(worker, &stream, RequestBody::None, &mut queue);
+                let flow = flow::respond_timeout(worker, info, context, Some(&stage), wait, &mut responder);
+                let promised = responder.written.promised;
+                self.advance(worker, flow, promised, stream, &mut queue);
             }
-            Expiry::EndTunnel => self.close_tunnel(worker, asked.id, &exchange, &mut queue),
+            Expiry::EndTunnel => self.close_tunnel(worker, stream.id, &exchange, &mut queue),
             Expiry::Cut => {
-                self.engine.reset(asked.id, ErrorCode::Cancel, queue.buffer());
-                exchange.record_cut(worker, &mut self.core.peer, 0);
+                self.engine.reset(stream.id, ErrorCode::Cancel, queue.buffer());
+                exchange.record_cut(worker, &mut self.core.info, 0);
             }
         }
         if is_first {
@@ -145,11 +145,11 @@ impl<L: Link> Connection<L> {
     pub(super) fn record_cuts(&mut self) {
         let worker = Rc::clone(self.core.open.worker());
         let mut unsent = self.core.backlog.as_ref().map_or(0, |backlog| backlog.len());
-        for place in 0..self.answers.places() {
-            if let Some(answer) = self.answers.take_at(place) {
-                answer.asked.fail(BodyError::Incomplete);
-                if let Stage::Active(exchange) = &answer.state {
-                    unsent = exchange.record_cut(&worker, &mut self.core.peer, unsent);
+        for slot in 0..self.streams.slots() {
+            if let Some(entry) = self.streams.take_slot(slot) {
+                entry.stream.fail(BodyError::Incomplete);
+                if let ExchangeState::Active(exchange) = &entry.state {
+                    unsent = exchange.record_cut(&worker, &mut self.core.info, unsent);
                 }
             }
         }

@@ -18,15 +18,15 @@ use rocknet_io::queue::SendQueue;
 use rocknet_proto::h2::{CONNECTION_WINDOW, Config, MAX_STREAMS, STREAM_WINDOW, ServerConnection, StreamId, upgrade};
 use rocknet_proto::request::{OwnedRequest, RequestIndex};
 
-use super::answer::Answers;
-use super::pushes::Pushes;
-use super::send_ahead::SendAhead;
+use super::push_state::PushState;
+use super::send_budget::SendBudget;
+use super::streams::StreamTable;
 use crate::lifecycle::connection::ConnectionCore;
 use crate::lifecycle::drive::{Version, drive};
 
 /// Rounds before others get their turn: a client that takes large answers as fast as they come would else have the
 /// worker for itself.
-const ROUNDS_PER_TURN: u32 = 8;
+const ROUNDS_PER_POLL: u32 = 8;
 
 /// What clients are allowed. They hear of it before it is known which site they will ask; where nobody takes tunnels, asking
 /// for one gets 501.
@@ -42,18 +42,18 @@ pub struct Connection<L: Link> {
     pub(super) engine: ServerConnection,
     pub(super) state: State,
     /// How much is committed ahead of the link.
-    pub(super) ahead: SendAhead,
+    pub(super) send_budget: SendBudget,
     /// A response more urgent than what is sent may be ready at any moment.
-    pub(super) is_tight: bool,
+    pub(super) is_urgent_pending: bool,
     /// Heads of requests that came while nothing could be sent, in bytes.
-    pub(super) held: usize,
+    pub(super) held_bytes: usize,
     /// What is received now is acted on without beginning answers.
-    pub(super) is_holding: bool,
+    pub(super) is_blocked: bool,
     /// The place of an answer that is looked at first.
-    pub(super) first_place: usize,
-    pub(super) pushes: Pushes,
+    pub(super) first_slot: usize,
+    pub(super) pushes: PushState,
     /// Answers that could not be given at once.
-    pub(super) answers: Answers,
+    pub(super) streams: StreamTable,
 }
 
 /// What a request with `Upgrade: h2c` begins.
@@ -65,7 +65,7 @@ pub struct Upgraded {
 
 impl Upgraded {
     /// `None`: the request is answered in HTTP/1.1, as it does not ask as it should.
-    pub fn of(head: &[u8], index: &RequestIndex) -> Option<Upgraded> {
+    pub fn from_request(head: &[u8], index: &RequestIndex) -> Option<Upgraded> {
         let settings = upgrade::requested_settings(&index.view(head))?;
         let (engine, id) = ServerConnection::upgraded(&CONFIG, &settings).ok()?;
         let request = upgrade::as_stream_request(&OwnedRequest::copy(head, index));
@@ -89,13 +89,13 @@ impl<L: Link> Connection<L> {
             core,
             engine: ServerConnection::new(&CONFIG),
             state: State::New,
-            ahead: SendAhead::default(),
-            is_tight: false,
-            held: 0,
-            is_holding: false,
-            first_place: 0,
-            pushes: Pushes::default(),
-            answers: Answers::default(),
+            send_budget: SendBudget::default(),
+            is_urgent_pending: false,
+            held_bytes: 0,
+            is_blocked: false,
+            first_slot: 0,
+            pushes: PushState::default(),
+            streams: StreamTable::default(),
         }
     }
 
@@ -106,13 +106,13 @@ impl<L: Link> Connection<L> {
         queue.buffer().extend_from_slice(upgrade::SWITCHING_PROTOCOLS);
         connection.core.backlog = Some(Box::new(queue));
         connection.engine = agreed.engine;
-        connection.hold_first(agreed.id, agreed.request);
+        connection.hold_upgrade_request(agreed.id, agreed.request);
         connection
     }
 
     /// The scheme of what is asked for over this connection.
     pub(super) fn scheme(&self) -> &'static [u8] {
-        if self.core.peer.secure.is_some() {
+        if self.core.info.secure.is_some() {
             b"https"
         } else {
             b"http"
@@ -125,14 +125,17 @@ impl<L: Link> Connection<L> {
         if output.is_empty() {
             return Ok(());
         }
-        if let Some(limit) = self.ahead.change(output.len(), self.is_tight) {
+        if let Some(limit) = self
+            .send_budget
+            .kernel_limit_change(output.len(), self.is_urgent_pending)
+        {
             self.core.link.limit_unsent(limit);
         }
         let (moved, sent) = self.core.send(context, output, false);
-        self.ahead.moved(moved);
+        self.send_budget.moved(moved);
         match sent {
-            Ok(false) => self.ahead.filled(Instant::now()),
-            _ => self.ahead.took_round(moved),
+            Ok(false) => self.send_budget.filled(Instant::now()),
+            _ => self.send_budget.took_round(moved),
         }
         sent.map(drop)
     }
@@ -148,11 +151,11 @@ impl<L: Link> Version for Connection<L> {
 
     #[inline]
     fn poll_backlog(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let ahead = &mut self.ahead;
-        let sent = self.core.poll_backlog(context, |bytes| ahead.moved(bytes));
+        let budget = &mut self.send_budget;
+        let sent = self.core.poll_backlog(context, |bytes| budget.moved(bytes));
         if ready!(sent)? {
-            self.ahead.drained(Instant::now());
-            self.held = 0;
+            self.send_budget.drained(Instant::now());
+            self.held_bytes = 0;
             self.core.deadlines.leave();
         }
         Poll::Ready(Ok(()))
@@ -169,18 +172,18 @@ impl<L: Link> Version for Connection<L> {
     #[inline]
     fn may_step(&self, rounds: &mut u32) -> bool {
         *rounds += 1;
-        *rounds <= ROUNDS_PER_TURN
+        *rounds <= ROUNDS_PER_POLL
     }
 
     fn step_while_blocked(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.state {
-            State::Serving => self.hold(context),
+            State::Serving => self.read_while_blocked(context),
             State::New | State::Closing => Poll::Pending,
         }
     }
 
-    fn look_at_exchanges(&mut self, context: &mut Context<'_>) -> bool {
-        self.look_at_deadlines(context)
+    fn poll_exchange_deadlines(&mut self, context: &mut Context<'_>) -> bool {
+        self.poll_deadlines(context)
     }
 
     fn expire(&mut self) {
@@ -193,7 +196,7 @@ impl<L: Link> Version for Connection<L> {
 
     /// Lifts the limit of unsent bytes, which would keep back the `close_notify` of TLS.
     fn before_shut_down(&mut self) {
-        if self.ahead.lift() {
+        if self.send_budget.clear_kernel_limit() {
             self.core.link.limit_unsent(None);
         }
     }

@@ -1,17 +1,17 @@
 //! HTTP/2 connections: the engine's events on one side, exchanges on the other.
 
-mod answer;
-mod answering;
 mod closing;
 mod connection;
-mod feeding;
-mod holding;
-mod pushes;
-mod pushing;
+mod dispatch;
+mod frame_writer;
+mod poll_exchange;
+mod push;
+mod push_state;
+mod read_while_blocked;
 mod reading;
-mod reply;
-mod send_ahead;
-mod tunnelling;
-mod waiting;
+mod responder;
+mod send_budget;
+mod streams;
+mod tunnel;
 
 pub use connection::{Connection, Upgraded};

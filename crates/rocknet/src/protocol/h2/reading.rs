@@ -8,9 +8,9 @@ use rocknet_io::link::Link;
 use rocknet_io::queue::SendQueue;
 use rocknet_proto::h2::{ConnectionEvent, DecodedHead};
 
-use super::answer::State::Active;
 use super::connection::{Connection, State};
-use super::send_ahead::OUTPUT_BOUND;
+use super::send_budget::OUTPUT_BOUND;
+use super::streams::ExchangeState::Active;
 use crate::exchange::BodyError;
 use crate::response::FieldList;
 use crate::worker::{Buffers, Worker, WorkerConfig};
@@ -21,7 +21,7 @@ impl<L: Link> Connection<L> {
         let worker = Rc::clone(self.core.open.worker());
         let view = worker.config();
         self.begin_round(&worker, &view);
-        let mut moved = self.look_after(context, &worker, &view);
+        let mut moved = self.poll_exchanges(context, &worker, &view);
         let buffers = &mut *worker.buffers.borrow_mut();
         let Some(received) = self.receive(context, &worker, &view, buffers)? else {
             self.client_ended();
@@ -29,8 +29,8 @@ impl<L: Link> Connection<L> {
         };
         moved |= received;
         let output = &mut buffers.output;
-        moved |= self.frame(&worker, output);
-        if self.engine.is_closed() || self.engine.is_drained() && self.answers.is_empty() {
+        moved |= self.write_frames(&worker, output);
+        if self.engine.is_closed() || self.engine.is_drained() && self.streams.is_empty() {
             self.state = State::Closing;
             moved = true;
         }
@@ -38,7 +38,7 @@ impl<L: Link> Connection<L> {
             self.send(context, output)?;
             moved = true;
         } else if !moved {
-            self.ahead.idle();
+            self.send_budget.idle();
         }
         if moved { Poll::Ready(Ok(())) } else { Poll::Pending }
     }
@@ -73,7 +73,7 @@ impl<L: Link> Connection<L> {
         } = buffers;
         if self.core.stalled {
             self.core.stalled = false;
-            self.work_off(worker, view, head, output);
+            self.process_unread(worker, view, head, output);
             return Ok(Some(true));
         }
         let Poll::Ready(received) = self.core.link.poll_recv(context, input) else {
@@ -84,16 +84,16 @@ impl<L: Link> Connection<L> {
             return Ok(None);
         }
         if self.core.unread.is_empty() {
-            let used = self.take_in(worker, view, &received, head, output);
+            let used = self.process_received(worker, view, &received, head, output);
             self.core.unread.extend_from_slice(&received[used..]);
         } else {
             self.core.unread.extend_from_slice(&received);
-            self.work_off(worker, view, head, output);
+            self.process_unread(worker, view, head, output);
         }
         Ok(Some(true))
     }
 
-    pub(super) fn work_off(
+    pub(super) fn process_unread(
         &mut self,
         worker: &Rc<Worker>,
         view: &Rc<WorkerConfig>,
@@ -101,13 +101,13 @@ impl<L: Link> Connection<L> {
         output: &mut SendQueue,
     ) {
         let unread = std::mem::take(&mut self.core.unread);
-        let used = self.take_in(worker, view, &unread, head, output);
+        let used = self.process_received(worker, view, &unread, head, output);
         self.core.keep_unread(unread, used);
     }
 
     /// Acts on the events in `bytes`; returns how many bytes are done with.
     #[inline]
-    fn take_in(
+    fn process_received(
         &mut self,
         worker: &Rc<Worker>,
         view: &Rc<WorkerConfig>,
@@ -128,15 +128,15 @@ impl<L: Link> Connection<L> {
                     end,
                     expects_continue,
                 } => {
-                    if self.is_holding {
+                    if self.is_blocked {
                         self.hold_request(worker, view, head, stream, end, expects_continue);
                         continue;
                     }
                     // Whatever is waited for next, its time begins anew.
                     self.core.deadlines.leave();
-                    self.answer(worker, view, head, stream, end, expects_continue, output);
+                    self.handle_request(worker, view, head, stream, end, expects_continue, output);
                 }
-                ConnectionEvent::Refused { stream, refusal } if self.is_holding => {
+                ConnectionEvent::Refused { stream, refusal } if self.is_blocked => {
                     self.hold_refusal(worker, view, stream, refusal);
                 }
                 ConnectionEvent::Refused { stream, refusal } => self.refuse(worker, view, stream, refusal, output),
@@ -147,27 +147,27 @@ impl<L: Link> Connection<L> {
                     last,
                 } => {
                     let piece = &rest[start..end];
-                    match self.answers.get_mut(stream) {
-                        Some(answer) if answer.asked.content.is_some() => {
-                            answer.deadlines.moved(piece.len() as u64);
-                            if let Active(exchange) = &answer.state {
+                    match self.streams.get_mut(stream) {
+                        Some(entry) if entry.stream.body.is_some() => {
+                            entry.deadlines.moved(piece.len() as u64);
+                            if let Active(exchange) = &entry.state {
                                 exchange.received(piece.len());
                             }
-                            if let Some(content) = &mut answer.asked.content {
-                                content.add(piece, last);
+                            if let Some(body) = &mut entry.stream.body {
+                                body.add(piece, last);
                             }
                         }
                         _ => self.engine.release(stream, piece.len() as u32, output.buffer()),
                     }
                 }
                 ConnectionEvent::Trailers { stream } => {
-                    if let Some(content) = self
-                        .answers
+                    if let Some(body) = self
+                        .streams
                         .get_mut(stream)
-                        .and_then(|answer| answer.asked.content.as_mut())
+                        .and_then(|entry| entry.stream.body.as_mut())
                     {
                         let trailers = head.index().trailers.view(head.bytes());
-                        content.end_with(FieldList::from_fields(trailers.lines()));
+                        body.end_with_trailers(FieldList::from_fields(trailers.lines()));
                     }
                 }
                 ConnectionEvent::Reset {
@@ -175,24 +175,24 @@ impl<L: Link> Connection<L> {
                     code,
                     error: fault,
                 } => {
-                    tracing::debug!(client = %self.core.peer.client, ?code, ?fault, "a stream was reset");
-                    if let Some(answer) = self.answers.take(stream) {
-                        answer.asked.fail(BodyError::Incomplete);
-                        if let Active(exchange) = &answer.state {
-                            exchange.record_cut(worker, &mut self.core.peer, 0);
+                    tracing::debug!(client = %self.core.info.client, ?code, ?fault, "a stream was reset");
+                    if let Some(entry) = self.streams.take(stream) {
+                        entry.stream.fail(BodyError::Incomplete);
+                        if let Active(exchange) = &entry.state {
+                            exchange.record_cut(worker, &mut self.core.info, 0);
                         }
                     }
                 }
                 ConnectionEvent::Rejected { error: fault } => {
-                    tracing::debug!(client = %self.core.peer.client, ?fault, "a request was turned away");
+                    tracing::debug!(client = %self.core.info.client, ?fault, "a request was turned away");
                 }
                 ConnectionEvent::GoAway { .. } | ConnectionEvent::Pong { .. } => {}
                 ConnectionEvent::Closed { error: fault } => {
-                    tracing::debug!(client = %self.core.peer.client, ?fault, "a connection was ended");
+                    tracing::debug!(client = %self.core.info.client, ?fault, "a connection was ended");
                     return bytes.len();
                 }
             }
-            if output.len() >= OUTPUT_BOUND && !self.is_holding {
+            if output.len() >= OUTPUT_BOUND && !self.is_blocked {
                 self.core.stalled = at < bytes.len();
                 return at;
             }

@@ -16,9 +16,9 @@ use rocknet_proto::method::Method;
 use rocknet_proto::refusal::Refusal;
 use rocknet_proto::request::OwnedRequest;
 
-use super::answer::{Answer, Asked, Held, Incoming, State};
-use super::connection::{Connection, State as Stage};
-use super::reply::RequestBody;
+use super::connection::{Connection, State};
+use super::responder::RequestBody;
+use super::streams::{BodyReceiver, ExchangeState, HeldRequest, RequestStream, StreamExchange};
 use crate::exchange::{self, BodyError};
 use crate::lifecycle::deadlines::Deadlines;
 use crate::pipeline::{RequestContext, body_limit};
@@ -26,7 +26,7 @@ use crate::worker::{Buffers, Worker, WorkerConfig};
 
 /// Heads kept for requests that wait: as many streams as a client may open, each with 2 KiB, which is more than browsers
 /// send. Beyond it the socket fills, and the client has to take what it asked for first.
-const HEADS_BOUND: usize = 256 * 1024;
+const HELD_HEADS_BOUND: usize = 256 * 1024;
 
 /// Bytes queued beyond which nothing more is received: answers of a full round, and as much of control frames, which is
 /// far more than their accounts allow.
@@ -34,13 +34,13 @@ const QUEUE_BOUND: u64 = 512 * 1024;
 
 impl<L: Link> Connection<L> {
     /// Receives once while the backlog waits for room; pending when nothing has come, or nothing more may.
-    pub(super) fn hold(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    pub(super) fn read_while_blocked(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Some(mut backlog) = self.core.backlog.take_if(|backlog| backlog.len() < QUEUE_BOUND) else {
             return Poll::Pending;
         };
         let worker = Rc::clone(self.core.open.worker());
-        let received = if self.held < HEADS_BOUND {
-            self.receive_held(context, &worker, &mut backlog)
+        let received = if self.held_bytes < HELD_HEADS_BOUND {
+            self.receive_while_blocked(context, &worker, &mut backlog)
         } else {
             Poll::Pending
         };
@@ -48,7 +48,7 @@ impl<L: Link> Connection<L> {
         received
     }
 
-    fn receive_held(
+    fn receive_while_blocked(
         &mut self,
         context: &mut Context<'_>,
         worker: &Rc<Worker>,
@@ -64,12 +64,12 @@ impl<L: Link> Connection<L> {
             return Poll::Pending;
         }
         self.core.unread.extend_from_slice(&received);
-        self.is_holding = true;
-        self.work_off(worker, &worker.config(), head, backlog);
-        self.is_holding = false;
+        self.is_blocked = true;
+        self.process_unread(worker, &worker.config(), head, backlog);
+        self.is_blocked = false;
         if self.engine.is_closed() {
             // The last word is queued: whatever else comes is of no meaning, and is not read before that has left.
-            self.state = Stage::Closing;
+            self.state = State::Closing;
         }
         Poll::Ready(Ok(()))
     }
@@ -87,46 +87,50 @@ impl<L: Link> Connection<L> {
     ) {
         let request = head.request();
         let head_only = request.method == Method::Head;
-        let site = view.site(self.core.peer.local(), request.authority);
-        let (content, pipe) = exchange::RequestBody::channel();
+        let site = view.site(self.core.info.local(), request.authority);
+        let (body, channel) = exchange::RequestBody::channel();
         let mut incoming = None;
         let held = if end {
-            pipe.end(Ok(()));
+            channel.end(Ok(()));
             None
         } else if request.upgrade.is_some() {
             // What comes is for a tunnel, and no content.
-            pipe.end(Ok(()));
-            incoming = Some(Incoming::new(pipe, false));
+            channel.end(Ok(()));
+            incoming = Some(BodyReceiver::new(channel, false));
             None
         } else {
-            let limit = body_limit(view, site, &request, self.core.peer.secure.is_some());
+            let limit = body_limit(view, site, &request, self.core.info.secure.is_some());
             let refused = self.engine.set_body_limit(id, limit).err();
             if refused.is_none() {
-                incoming = Some(Incoming::new(pipe, expects_continue));
+                incoming = Some(BodyReceiver::new(channel, expects_continue));
             }
-            refused.map(|refusal| Held::Refusal(refusal, RequestContext::unparsed(view, None)))
+            refused.map(|refusal| HeldRequest::Refusal(refusal, RequestContext::unparsed(view, None)))
         };
         let request = Rc::new(OwnedRequest::copy(head.bytes(), head.index()));
-        self.held += head.bytes().len() + size_of::<OwnedRequest>();
-        let mut asked = Asked::new(id, head_only);
-        asked.content = incoming;
-        self.hold_answer(worker, asked, held.unwrap_or(Held::Request { request, content }));
+        self.held_bytes += head.bytes().len() + size_of::<OwnedRequest>();
+        let mut stream = RequestStream::new(id, head_only);
+        stream.body = incoming;
+        self.hold_exchange(worker, stream, held.unwrap_or(HeldRequest::Request { request, body }));
     }
 
     /// Keeps the request that asked for HTTP/2, which has no content.
-    pub(super) fn hold_first(&mut self, id: StreamId, request: OwnedRequest) {
-        let (content, pipe) = exchange::RequestBody::channel();
-        pipe.end(Ok(()));
+    pub(super) fn hold_upgrade_request(&mut self, id: StreamId, request: OwnedRequest) {
+        let (body, channel) = exchange::RequestBody::channel();
+        channel.end(Ok(()));
         let head_only = request.view().method == Method::Head;
         let request = Rc::new(request);
         let worker = Rc::clone(self.core.open.worker());
-        self.hold_answer(&worker, Asked::new(id, head_only), Held::Request { request, content });
+        self.hold_exchange(
+            &worker,
+            RequestStream::new(id, head_only),
+            HeldRequest::Request { request, body },
+        );
     }
 
-    fn hold_answer(&mut self, worker: &Worker, asked: Asked, held: Held) {
-        self.answers.insert(Box::new(Answer {
-            asked,
-            state: State::Held(held),
+    fn hold_exchange(&mut self, worker: &Worker, stream: RequestStream, held: HeldRequest) {
+        self.streams.insert(Box::new(StreamExchange {
+            stream,
+            state: ExchangeState::Held(held),
             deadlines: Deadlines::new(&worker.wheel),
         }));
     }
@@ -134,29 +138,39 @@ impl<L: Link> Connection<L> {
     /// Keeps the answer to what is not taken, as `refuse` would give it.
     #[cold]
     pub(super) fn hold_refusal(&mut self, worker: &Worker, view: &Rc<WorkerConfig>, id: StreamId, refusal: Refusal) {
-        let mut request_context = RequestContext::unparsed(view, self.core.peer.local());
-        if let Some(answer) = self.answers.take(id) {
-            answer.asked.fail(BodyError::TooLarge);
-            if let State::Active(exchange) = answer.state {
+        let mut request_context = RequestContext::unparsed(view, self.core.info.local());
+        if let Some(entry) = self.streams.take(id) {
+            entry.stream.fail(BodyError::TooLarge);
+            if let ExchangeState::Active(exchange) = entry.state {
                 request_context = exchange.context;
             }
         }
-        self.held += size_of::<Answer>();
-        self.hold_answer(worker, Asked::new(id, false), Held::Refusal(refusal, request_context));
+        self.held_bytes += size_of::<StreamExchange>();
+        self.hold_exchange(
+            worker,
+            RequestStream::new(id, false),
+            HeldRequest::Refusal(refusal, request_context),
+        );
     }
 
     /// Answers what was held.
     #[cold]
-    pub(super) fn release(&mut self, worker: &Rc<Worker>, view: &Rc<WorkerConfig>, held: Held, asked: Asked) {
+    pub(super) fn begin_held(
+        &mut self,
+        worker: &Rc<Worker>,
+        view: &Rc<WorkerConfig>,
+        held: HeldRequest,
+        stream: RequestStream,
+    ) {
         let output = &mut worker.buffers.borrow_mut().output;
         match held {
-            Held::Refusal(refusal, context) => self.respond_refusal(worker, refusal, context, asked, output),
-            Held::Request { request, content } => {
+            HeldRequest::Refusal(refusal, context) => self.respond_refusal(worker, refusal, context, stream, output),
+            HeldRequest::Request { request, body } => {
                 let asked_for = request.view();
-                self.pushes.note(&asked_for);
+                self.pushes.record_request(&asked_for);
                 let owned = || Rc::clone(&request);
-                let body = RequestBody::Held(asked.content.is_some().then_some(content));
-                self.answer_request(worker, view, &asked_for, owned, asked.id, body, asked.content, output);
+                let body = RequestBody::Held(stream.body.is_some().then_some(body));
+                self.begin_exchange(worker, view, &asked_for, owned, stream.id, body, stream.body, output);
             }
         }
     }

@@ -6,24 +6,24 @@ use rocknet_proto::refusal::Refusal;
 use rocknet_proto::request::Request;
 use rocknet_proto::status::Status;
 
-use super::answer::{Asked, Incoming};
-use super::pushes::{Page, Promised, Pushes};
+use super::push_state::{PendingPage, PromisedStream, PushState};
+use super::streams::{BodyReceiver, RequestStream};
 use crate::exchange;
 use crate::files::cache::front::Known;
 use crate::files::entry::{Content, Variant};
 use crate::interim::InterimResponse;
 use crate::lifecycle::body::{BodySource, Delivery};
-use crate::lifecycle::responder::{Begun, Responder, Sent, Taken, Unsendable};
-use crate::pipeline::Reply;
+use crate::lifecycle::responder::{HeadResult, PieceResult, PreparedResult, Responder, UnsendableField};
+use crate::pipeline::PipelineIo;
 use crate::preload::{self, Preloads};
 use crate::response::{Body, FieldList, Text};
 use crate::worker::Worker;
 use rocknet_proto::PreparedHeads;
 
 /// Writes one response.
-pub struct H2Reply<'a> {
+pub struct H2Responder<'a> {
     pub engine: &'a mut ServerConnection,
-    pub pushes: &'a mut Pushes,
+    pub pushes: &'a mut PushState,
     pub scheme: &'static [u8],
     pub output: &'a mut SendQueue,
     pub id: StreamId,
@@ -34,7 +34,7 @@ pub struct H2Reply<'a> {
     bound: u64,
     pub body: RequestBody,
     /// What is pushed with the response, if it is a page.
-    page: Option<&'a Page>,
+    page: Option<&'a PendingPage>,
     pub written: Written,
 }
 
@@ -54,84 +54,84 @@ pub enum RequestBody {
 /// What became of it.
 #[derive(Default)]
 pub struct Written {
-    sent: Sent,
+    prepared: PreparedResult,
     /// What was promised with it.
-    pub promised: Vec<Promised>,
+    pub promised: Vec<PromisedStream>,
     /// The body of the request on its way to the handler.
-    pub incoming: Option<Incoming>,
+    pub incoming: Option<BodyReceiver>,
 }
 
-impl<'a> H2Reply<'a> {
+impl<'a> H2Responder<'a> {
     pub fn new(
         engine: &'a mut ServerConnection,
-        pushes: &'a mut Pushes,
+        pushes: &'a mut PushState,
         scheme: &'static [u8],
         output: &'a mut SendQueue,
         worker: &Worker,
-        asked: &'a Asked,
+        stream: &'a RequestStream,
         bound: u64,
         body: RequestBody,
-    ) -> H2Reply<'a> {
-        H2Reply {
+    ) -> H2Responder<'a> {
+        H2Responder {
             engine,
             pushes,
             scheme,
             output,
-            id: asked.id,
+            id: stream.id,
             date: worker.clock.date(),
-            head_only: asked.head_only,
+            head_only: stream.head_only,
             bound,
             body,
-            page: asked.page.as_deref(),
+            page: stream.page.as_deref(),
             written: Written::default(),
         }
     }
 
     #[inline]
-    fn prepared(&mut self, head: &PreparedHeads, content: u64) -> Result<BodyDelivery, SendError> {
-        if content > 0 && self.output.len() >= self.bound {
-            return self.prepared_later(head, content);
+    fn send_prepared(&mut self, head: &PreparedHeads, length: u64) -> Result<BodyDelivery, SendError> {
+        if length > 0 && self.output.len() >= self.bound {
+            return self.send_prepared_later(head, length);
         }
         self.engine
-            .respond_prepared(self.id, &head.h2, &self.date, content, self.output.buffer())
+            .respond_prepared(self.id, &head.h2, &self.date, length, self.output.buffer())
     }
 
-    fn prepared_later(&mut self, head: &PreparedHeads, content: u64) -> Result<BodyDelivery, SendError> {
+    fn send_prepared_later(&mut self, head: &PreparedHeads, length: u64) -> Result<BodyDelivery, SendError> {
         let out = self.output.buffer();
         self.engine
             .respond_prepared_head(self.id, &head.h2, &self.date, false, out)?;
-        self.engine.queue_body(self.id, content, true, out)?;
+        self.engine.queue_body(self.id, length, true, out)?;
         Ok(BodyDelivery::Later)
     }
 }
 
-impl Reply for H2Reply<'_> {
+impl PipelineIo for H2Responder<'_> {
     #[inline]
-    fn send(&mut self, head: &PreparedHeads, content: Option<(&Known, &Variant)>) {
-        if self.id.is_promised() && !self.pushes.takes(head.status, Some(head.length)) {
+    fn send(&mut self, head: &PreparedHeads, variant: Option<(&Known, &Variant)>) {
+        if self.id.is_promised() && !self.pushes.reserve(head.status, Some(head.length)) {
             return self.engine.reset(self.id, ErrorCode::Cancel, self.output.buffer());
         }
-        let Some((known, variant)) = content.filter(|_| !self.head_only && head.length > 0) else {
+        let Some((known, variant)) = variant.filter(|_| !self.head_only && head.length > 0) else {
             // A stream that has gone needs no answer.
-            let _ = self.prepared(head, 0);
+            let _ = self.send_prepared(head, 0);
             return;
         };
         match (&variant.content, known.content(variant)) {
             (Content::Memory(_), Some(bytes)) => {
                 let length = head.length as usize;
-                match self.prepared(head, head.length) {
+                match self.send_prepared(head, head.length) {
                     Ok(BodyDelivery::Now) => self.output.push_shared(bytes, 0, length),
-                    Ok(BodyDelivery::Later) => self.written.sent.body = Some(BodySource::shared(bytes, length)),
+                    Ok(BodyDelivery::Later) => self.written.prepared.body = Some(BodySource::shared(bytes, length)),
                     Ok(BodyDelivery::Done) | Err(_) => return,
                 }
-                self.written.sent.bytes = head.length;
+                self.written.prepared.bytes = head.length;
             }
             (Content::File(file), _) => {
                 let begun =
                     self.engine
                         .respond_prepared_head(self.id, &head.h2, &self.date, false, self.output.buffer());
                 if begun.is_ok() {
-                    self.written.sent.body = Some(BodySource::file(file, Delivery::Framed, 0));
+                    self.written.prepared.body = Some(BodySource::file(file, Delivery::Framed, 0));
                 }
             }
             (Content::Memory(_), None) => {}
@@ -139,7 +139,7 @@ impl Reply for H2Reply<'_> {
     }
 
     #[cold]
-    fn lead(&mut self, request: &Request<'_>, preloads: &Preloads) {
+    fn announce_preloads(&mut self, request: &Request<'_>, preloads: &Preloads) {
         let out = self.output.buffer();
         if self.engine.may_push(self.id) {
             let targets = preloads.targets.iter().map(|target| &**target);
@@ -153,7 +153,8 @@ impl Reply for H2Reply<'_> {
                 out,
             );
         } else if !self.id.is_promised() {
-            self.pushes.hint(self.engine, self.id, request, preloads, out);
+            self.pushes
+                .send_early_hints(self.engine, self.id, request, preloads, out);
         }
     }
 
@@ -168,41 +169,47 @@ impl Reply for H2Reply<'_> {
     fn open_body(&mut self) -> exchange::RequestBody {
         let expects_continue = match &mut self.body {
             RequestBody::None => return exchange::RequestBody::empty(),
-            RequestBody::Held(content) => return content.take().unwrap_or(exchange::RequestBody::empty()),
+            RequestBody::Held(body) => return body.take().unwrap_or(exchange::RequestBody::empty()),
             RequestBody::Stream { expects_continue } => Some(*expects_continue),
             RequestBody::Tunnel => None,
         };
-        let (content, pipe) = exchange::RequestBody::channel();
+        let (body, channel) = exchange::RequestBody::channel();
         if expects_continue.is_none() {
-            pipe.end(Ok(()));
+            channel.end(Ok(()));
         }
-        self.written.incoming = Some(Incoming::new(pipe, expects_continue.unwrap_or(false)));
-        content
+        self.written.incoming = Some(BodyReceiver::new(channel, expects_continue.unwrap_or(false)));
+        body
     }
 }
 
-impl Responder for H2Reply<'_> {
+impl Responder for H2Responder<'_> {
     fn may_respond(&self) -> bool {
         self.engine.owes_response(self.id)
     }
 
-    fn respond(&mut self, status: Status, fields: &FieldList, body: Body, _: bool) -> Result<Begun, Unsendable> {
-        if self.id.is_promised() && !self.pushes.takes(status, body.length()) {
+    fn respond(
+        &mut self,
+        status: Status,
+        fields: &FieldList,
+        body: Body,
+        _: bool,
+    ) -> Result<HeadResult, UnsendableField> {
+        if self.id.is_promised() && !self.pushes.reserve(status, body.length()) {
             self.engine.reset(self.id, ErrorCode::Cancel, self.output.buffer());
-            return Ok(Begun::Complete(0));
+            return Ok(HeadResult::Complete(0));
         }
         if let Some(page) = self.page.filter(|_| preload::is_page(status)) {
             let (promised, out) = (&mut self.written.promised, self.output.buffer());
             self.pushes
-                .promise_with(self.engine, page, self.id, self.scheme, fields, promised, out);
+                .promise_for_response(self.engine, page, self.id, self.scheme, fields, promised, out);
         }
         let length = body.length().filter(|_| status.allows_body());
         let end = self.head_only || !status.allows_body() || length == Some(0);
         if !self.head(status, length, fields, end)? {
-            return Ok(Begun::Gone);
+            return Ok(HeadResult::Gone);
         }
         if end {
-            return Ok(Begun::Complete(0));
+            return Ok(HeadResult::Complete(0));
         }
         let body = BodySource::new(body, Delivery::Framed);
         if body.ready() > 0 {
@@ -210,7 +217,7 @@ impl Responder for H2Reply<'_> {
             // On a stream that has gone nothing waits for it.
             let _ = self.engine.queue_body(self.id, body.ready(), body.is_last(), out);
         }
-        Ok(Begun::Body(body))
+        Ok(HeadResult::Body(body))
     }
 
     #[cold]
@@ -220,7 +227,7 @@ impl Responder for H2Reply<'_> {
     }
 
     /// RFC 8441 §5: 200 stands for 101.
-    fn switch(&mut self, fields: FieldList, _: Text) -> Result<Option<Status>, Unsendable> {
+    fn switch_protocol(&mut self, fields: FieldList, _: Text) -> Result<Option<Status>, UnsendableField> {
         if !self.head(Status::OK, None, &fields, false)? {
             return Ok(None);
         }
@@ -228,29 +235,29 @@ impl Responder for H2Reply<'_> {
         Ok(Some(Status::OK))
     }
 
-    fn inform(&mut self, early: &InterimResponse) -> Result<(), Unsendable> {
+    fn send_interim(&mut self, interim: &InterimResponse) -> Result<(), UnsendableField> {
         if self.id.is_promised() {
             return Ok(());
         }
-        let (fields, out) = (early.fields.bytes(), self.output.buffer());
-        is_there(self.engine.send_interim(self.id, early.status, fields, out)).map(drop)
+        let (fields, out) = (interim.fields.bytes(), self.output.buffer());
+        is_stream_open(self.engine.send_interim(self.id, interim.status, fields, out)).map(drop)
     }
 
-    fn take(&mut self, body: &mut BodySource) -> Taken {
+    fn send_piece(&mut self, body: &mut BodySource) -> PieceResult {
         let out = self.output.buffer();
         match self.engine.queue_body(self.id, body.ready(), body.is_last(), out) {
-            Ok(()) => Taken::Offered,
-            Err(_) => Taken::Gone,
+            Ok(()) => PieceResult::Offered,
+            Err(_) => PieceResult::Gone,
         }
     }
 
-    fn finish(&mut self, trailers: Option<&FieldList>) -> Result<(), Unsendable> {
+    fn finish(&mut self, trailers: Option<&FieldList>) -> Result<(), UnsendableField> {
         let out = self.output.buffer();
         let ended = match trailers {
             Some(trailers) => self.engine.finish_with_trailers(self.id, trailers.bytes(), out),
             None => self.engine.queue_body(self.id, 0, true, out),
         };
-        is_there(ended).map(drop)
+        is_stream_open(ended).map(drop)
     }
 
     fn abort(&mut self) {
@@ -259,39 +266,45 @@ impl Responder for H2Reply<'_> {
     }
 
     #[inline]
-    fn sent(&mut self) -> &mut Sent {
-        &mut self.written.sent
+    fn prepared_result(&mut self) -> &mut PreparedResult {
+        &mut self.written.prepared
     }
 
     /// The client may ask by itself for what was promised.
-    fn withdraw(&mut self) {
-        for Promised { id, .. } in std::mem::take(&mut self.written.promised) {
+    fn cancel_pushes(&mut self) {
+        for PromisedStream { id, .. } in std::mem::take(&mut self.written.promised) {
             self.engine.reset(id, ErrorCode::Cancel, self.output.buffer());
         }
     }
 }
 
-impl H2Reply<'_> {
+impl H2Responder<'_> {
     /// Writes a head; false if the stream has gone, or has one already.
-    fn head(&mut self, status: Status, length: Option<u64>, fields: &FieldList, end: bool) -> Result<bool, Unsendable> {
+    fn head(
+        &mut self,
+        status: Status,
+        length: Option<u64>,
+        fields: &FieldList,
+        end: bool,
+    ) -> Result<bool, UnsendableField> {
         let all = std::iter::once((&b"date"[..], &self.date[..]))
-            .chain(fields.bytes().filter(|(name, _)| !is_of_connection(name)));
+            .chain(fields.bytes().filter(|(name, _)| !is_connection_specific(name)));
         let out = self.output.buffer();
-        is_there(self.engine.respond(self.id, status, length, all, end, out))
+        is_stream_open(self.engine.respond(self.id, status, length, all, end, out))
     }
 }
 
 /// Tells a stream that has gone, or has its head already, from a field that cannot be sent.
-fn is_there(sent: Result<(), SendError>) -> Result<bool, Unsendable> {
+fn is_stream_open(sent: Result<(), SendError>) -> Result<bool, UnsendableField> {
     match sent {
         Ok(()) => Ok(true),
-        Err(SendError::Field(error)) => Err(Unsendable::new(error)),
+        Err(SendError::Field(error)) => Err(UnsendableField::new(error)),
         Err(_) => Ok(false),
     }
 }
 
 /// Fields that rule a connection in HTTP/1 have no place here (RFC 9113 §8.2.2), and the engine writes the length.
-fn is_of_connection(name: &[u8]) -> bool {
+fn is_connection_specific(name: &[u8]) -> bool {
     [
         &b"connection"[..],
         b"keep-alive",

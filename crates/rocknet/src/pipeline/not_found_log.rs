@@ -16,16 +16,16 @@ use crate::log::throttle::Cause;
 
 /// Reason of a 404 that is not about a file.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Reason {
+pub(super) enum NotFoundReason {
     Internal,
     ServesNothing,
 }
 
-impl Reason {
+impl NotFoundReason {
     fn text(self) -> &'static str {
         match self {
-            Reason::Internal => "the route is `internal`: only applications may name its files",
-            Reason::ServesNothing => {
+            NotFoundReason::Internal => "the route is `internal`: only applications may name its files",
+            NotFoundReason::ServesNothing => {
                 "nothing is served here: there is no `root`, and no other key that answers requests"
             }
         }
@@ -50,9 +50,9 @@ fn log_path(known: &Known) {
 #[cold]
 pub(super) fn log_route(context: &RequestContext, endpoint: &Endpoint, path: &str) {
     let reason = if endpoint.route.internal {
-        Reason::Internal
+        NotFoundReason::Internal
     } else if endpoint.entry.is_not_found() {
-        Reason::ServesNothing
+        NotFoundReason::ServesNothing
     } else {
         return;
     };

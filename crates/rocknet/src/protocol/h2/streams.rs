@@ -10,7 +10,7 @@ use rocknet_proto::refusal::Refusal;
 use rocknet_proto::request::OwnedRequest;
 use rocknet_proto::status::Status;
 
-use super::pushes::Page;
+use super::push_state::PendingPage;
 use crate::exchange::{BodyChannel, BodyError, RequestBody};
 use crate::lifecycle::deadlines::Deadlines;
 use crate::lifecycle::exchange::{ActiveExchange, Stage};
@@ -21,80 +21,80 @@ use crate::response::FieldList;
 const CHUNK: usize = 4096;
 
 /// One answer under way.
-pub struct Answer {
-    pub asked: Asked,
-    pub state: State,
+pub struct StreamExchange {
+    pub stream: RequestStream,
+    pub state: ExchangeState,
     pub deadlines: Deadlines,
 }
 
 /// The stream of an answer, and what was received of its request.
-pub struct Asked {
+pub struct RequestStream {
     pub id: StreamId,
     /// The request was HEAD: its answer has no content.
     pub head_only: bool,
-    pub content: Option<Incoming>,
-    pub page: Option<Box<Page>>,
+    pub body: Option<BodyReceiver>,
+    pub page: Option<Box<PendingPage>>,
 }
 
-pub enum State {
+pub enum ExchangeState {
     /// It came while nothing could be sent, and is answered when that is over.
-    Held(Held),
+    Held(HeldRequest),
     Active(ActiveExchange),
 }
 
-impl Asked {
-    pub fn new(id: StreamId, head_only: bool) -> Asked {
-        Asked {
+impl RequestStream {
+    pub fn new(id: StreamId, head_only: bool) -> RequestStream {
+        RequestStream {
             id,
             head_only,
-            content: None,
+            body: None,
             page: None,
         }
     }
 
     /// Ends the request body for its handler before its time.
     pub fn fail(&self, error: BodyError) {
-        if let Some(content) = &self.content {
-            content.fail(error);
+        if let Some(body) = &self.body {
+            body.fail(error);
         }
     }
 }
 
-impl State {
+impl ExchangeState {
     fn is_awaited(&self) -> bool {
         match self {
-            State::Held(_) => true,
-            State::Active(exchange) => match &exchange.stage {
+            ExchangeState::Held(_) => true,
+            ExchangeState::Active(exchange) => match &exchange.stage {
                 Stage::Waiting(_) => true,
                 Stage::Sending { body, .. } => body.is_file(),
-                Stage::Tunnelling(_) => false,
+                Stage::Tunnel(_) => false,
             },
         }
     }
 }
 
 /// What waits to be answered.
-pub enum Held {
+pub enum HeldRequest {
     Request {
         request: Rc<OwnedRequest>,
-        content: RequestBody,
+        body: RequestBody,
     },
     Refusal(Refusal, Rc<RequestContext>),
 }
 
 /// Content of the request on its way to the handler. The stream's window bounds it.
-pub struct Incoming {
-    pipe: Rc<BodyChannel>,
+pub struct BodyReceiver {
+    channel: Rc<BodyChannel>,
     chunks: VecDeque<BytesMut>,
     ended: bool,
     /// The client waits for 100 before it sends.
     expects_continue: bool,
 }
 
-impl Incoming {
-    pub fn new(pipe: Rc<BodyChannel>, expects_continue: bool) -> Incoming {
-        Incoming {
-            pipe,
+impl BodyReceiver {
+    pub fn new(channel: Rc<BodyChannel>, expects_continue: bool) -> BodyReceiver {
+        BodyReceiver {
+            channel,
             chunks: VecDeque::new(),
             ended: false,
             expects_continue,
@@ -112,8 +112,8 @@ impl Incoming {
     }
 
     /// These fields came, and nothing follows them.
-    pub fn end_with(&mut self, trailers: FieldList) {
-        self.pipe.put_trailers(trailers);
+    pub fn end_with_trailers(&mut self, trailers: FieldList) {
+        self.channel.put_trailers(trailers);
         self.add(&[], true);
     }
 
@@ -145,107 +145,107 @@ impl Incoming {
     }
 
     /// Leads the request body to the handler.
-    pub fn pipe(&self) -> &BodyChannel {
-        &self.pipe
+    pub fn channel(&self) -> &BodyChannel {
+        &self.channel
     }
 
     /// Ends it for the handler before its time.
     pub fn fail(&self, error: BodyError) {
-        self.pipe.end(Err(error));
+        self.channel.end(Err(error));
     }
 
     /// Hands on what the handler asks for.
-    pub fn give(&mut self, id: StreamId, engine: &mut ServerConnection, output: &mut SendQueue) -> Demand {
-        if !self.pipe.wants_chunk() {
-            return Demand::None;
+    pub fn supply(&mut self, id: StreamId, engine: &mut ServerConnection, output: &mut SendQueue) -> BodyDemand {
+        if !self.channel.wants_chunk() {
+            return BodyDemand::None;
         }
         if let Some(chunk) = self.chunks.pop_front() {
             engine.release(id, chunk.len() as u32, output.buffer());
-            self.pipe.put(chunk.freeze());
-            return Demand::Met;
+            self.channel.put(chunk.freeze());
+            return BodyDemand::Met;
         }
         if self.ended {
-            self.pipe.end(Ok(()));
-            return Demand::Met;
+            self.channel.end(Ok(()));
+            return BodyDemand::Met;
         }
         if std::mem::take(&mut self.expects_continue) {
             // On a stream that has gone nobody waits for it.
             let _ = engine.send_interim(id, Status::CONTINUE, [], output.buffer());
         }
-        Demand::Open
+        BodyDemand::Unmet
     }
 }
 
 /// What a handler wants of its request's content.
-pub enum Demand {
+pub enum BodyDemand {
     /// Nothing now.
     None,
     /// It has got what it asked for.
     Met,
     /// The client is waited for.
-    Open,
+    Unmet,
 }
 
 /// The answers under way on one connection, by the place of their stream.
 #[derive(Default)]
-pub struct Answers {
-    places: Vec<Option<Box<Answer>>>,
+pub struct StreamTable {
+    slots: Vec<Option<Box<StreamExchange>>>,
     count: usize,
 }
 
-impl Answers {
+impl StreamTable {
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Places to look at.
-    pub fn places(&self) -> usize {
-        self.places.len()
+    /// SiteRoutes to look at.
+    pub fn slots(&self) -> usize {
+        self.slots.len()
     }
 
-    pub fn insert(&mut self, answer: Box<Answer>) {
-        let place = answer.asked.id.slot();
-        if place >= self.places.len() {
-            self.places.resize_with(place + 1, || None);
+    pub fn insert(&mut self, entry: Box<StreamExchange>) {
+        let slot = entry.stream.id.slot();
+        if slot >= self.slots.len() {
+            self.slots.resize_with(slot + 1, || None);
         }
-        self.count += usize::from(self.places[place].is_none());
-        self.places[place] = Some(answer);
+        self.count += usize::from(self.slots[slot].is_none());
+        self.slots[slot] = Some(entry);
     }
 
-    pub fn get_mut(&mut self, id: StreamId) -> Option<&mut Answer> {
-        let answer = self.places.get_mut(id.slot())?.as_deref_mut()?;
-        (answer.asked.id == id).then_some(answer)
+    pub fn get_mut(&mut self, id: StreamId) -> Option<&mut StreamExchange> {
+        let entry = self.slots.get_mut(id.slot())?.as_deref_mut()?;
+        (entry.stream.id == id).then_some(entry)
     }
 
-    pub fn take(&mut self, id: StreamId) -> Option<Box<Answer>> {
-        let place = self.places.get_mut(id.slot())?;
-        if place.as_ref()?.asked.id != id {
+    pub fn take(&mut self, id: StreamId) -> Option<Box<StreamExchange>> {
+        let slot = self.slots.get_mut(id.slot())?;
+        if slot.as_ref()?.stream.id != id {
             return None;
         }
         self.count -= 1;
-        place.take()
+        slot.take()
     }
 
     /// The streams whose content may be ready at any moment: a handler or a disk is waited for. Tunnels and streams that have
     /// begun are not among them, because they may be silent for as long as they like.
     pub fn awaited(&self) -> impl Iterator<Item = StreamId> + '_ {
-        let answers = self.places.iter().flatten();
-        answers
-            .filter(|answer| answer.state.is_awaited())
-            .map(|answer| answer.asked.id)
+        let exchanges = self.slots.iter().flatten();
+        exchanges
+            .filter(|entry| entry.state.is_awaited())
+            .map(|entry| entry.stream.id)
     }
 
     /// What stands at a place, out of the table.
-    pub fn take_at(&mut self, place: usize) -> Option<Box<Answer>> {
-        let answer = self.places.get_mut(place)?.take()?;
+    pub fn take_slot(&mut self, slot: usize) -> Option<Box<StreamExchange>> {
+        let entry = self.slots.get_mut(slot)?.take()?;
         self.count -= 1;
-        Some(answer)
+        Some(entry)
     }
 
     /// Gives memory back when nothing is under way.
     pub fn trim(&mut self) {
-        if self.count == 0 && self.places.capacity() > 0 {
-            self.places = Vec::new();
+        if self.count == 0 && self.slots.capacity() > 0 {
+            self.slots = Vec::new();
         }
     }
 }
@@ -256,15 +256,15 @@ mod tests {
 
     #[test]
     fn small_pieces_share_chunks() {
-        let (_content, pipe) = RequestBody::channel();
-        let mut incoming = Incoming::new(pipe, false);
+        let (_body, channel) = RequestBody::channel();
+        let mut receiver = BodyReceiver::new(channel, false);
         for _ in 0..3 * CHUNK {
-            incoming.add(b"x", false);
+            receiver.add(b"x", false);
         }
-        assert_eq!(incoming.chunks.len(), 3);
-        incoming.add(&[b'y'; 2 * CHUNK], false);
-        incoming.add(b"z", true);
-        let sizes: Vec<_> = incoming.chunks.iter().map(|chunk| chunk.len()).collect();
+        assert_eq!(receiver.chunks.len(), 3);
+        receiver.add(&[b'y'; 2 * CHUNK], false);
+        receiver.add(b"z", true);
+        let sizes: Vec<_> = receiver.chunks.iter().map(|chunk| chunk.len()).collect();
         assert_eq!(sizes, [CHUNK, CHUNK, CHUNK, 2 * CHUNK, 1]);
     }
 }

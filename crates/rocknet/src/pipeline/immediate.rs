@@ -7,7 +7,7 @@ use rocknet_proto::method::Method;
 use rocknet_proto::request::{OwnedRequest, Request};
 use rocknet_proto::status::Status;
 
-use super::Incoming;
+use super::IncomingRequest;
 use crate::endpoint::Endpoint;
 use crate::files::cache::front::{Lead, Place};
 use crate::fixed;
@@ -19,17 +19,17 @@ use crate::upgrade;
 use crate::worker::Worker;
 
 /// Returns the response of the route, whichever handler it has.
-pub(super) fn of_route(endpoint: &Endpoint, request: &Request<'_>, path: &str) -> Option<Response> {
+pub(super) fn route_response(endpoint: &Endpoint, request: &Request<'_>, path: &str) -> Option<Response> {
     if endpoint.route.internal {
         return Some(fixed::error(Status::NOT_FOUND));
     }
     let mut location = Vec::new();
-    let asked = RequestTarget {
+    let target = RequestTarget {
         path,
         raw_path: request.path,
         query: request.query,
     };
-    if let Some(status) = endpoint.route.redirects.find(&asked, &mut location) {
+    if let Some(status) = endpoint.route.redirects.find(&target, &mut location) {
         return Some(redirect(status, &location));
     }
     // Another protocol is asked for, and nothing here speaks any (RFC 9220 §3).
@@ -71,10 +71,10 @@ pub(super) fn remember(
 }
 
 /// Answers at a path whose handler has answered on the spot before.
-pub(super) fn ready<F: Fn() -> Rc<OwnedRequest>>(
+pub(super) fn from_remembered<F: Fn() -> Rc<OwnedRequest>>(
     worker: &Worker,
     place: &Place,
-    incoming: &Incoming<'_, F>,
+    incoming: &IncomingRequest<'_, F>,
     user: Option<&str>,
 ) -> Option<Response> {
     let mut response = place.handler.handle_now(&ExchangeRef {

@@ -12,17 +12,17 @@ use rocknet_proto::request::RequestIndex;
 use crate::exchange::BodyChannel;
 use crate::response::FieldList;
 
-pub enum Pulled {
+pub enum BodyEvent {
     Chunk(Bytes),
     /// Content and trailers are complete.
     End,
     /// The client closed in the middle.
-    Left,
+    Disconnected,
     Refused(Refusal),
 }
 
 /// The next piece of content: out of `unread`, or received. Trailers go into `pipe` as they come, ahead of the end.
-pub fn pull<L: Link>(
+pub fn poll_body<L: Link>(
     engine: &mut ServerConnection,
     link: &mut L,
     context: &mut Context<'_>,
@@ -30,24 +30,24 @@ pub fn pull<L: Link>(
     unread: &mut Vec<u8>,
     input: &mut [u8],
     request: &mut RequestIndex,
-    pipe: &BodyChannel,
-) -> Poll<io::Result<Pulled>> {
+    channel: &BodyChannel,
+) -> Poll<io::Result<BodyEvent>> {
     loop {
-        let read = read(engine, limits, unread, request, pipe);
-        take(unread, read.consumed);
-        if let Some(pulled) = read.pulled {
-            return Poll::Ready(Ok(pulled));
+        let parsed = parse(engine, limits, unread, request, channel);
+        take(unread, parsed.consumed);
+        if let Some(event) = parsed.event {
+            return Poll::Ready(Ok(event));
         }
         let received = ready!(link.poll_recv(context, input))?;
         if received.is_empty() {
-            return Poll::Ready(Ok(Pulled::Left));
+            return Poll::Ready(Ok(BodyEvent::Disconnected));
         }
         if unread.is_empty() {
             // Mostly all of it is content, and is copied once.
-            let read = self::read(engine, limits, &received, request, pipe);
-            unread.extend_from_slice(&received[read.consumed..]);
-            if let Some(pulled) = read.pulled {
-                return Poll::Ready(Ok(pulled));
+            let parsed = parse(engine, limits, &received, request, channel);
+            unread.extend_from_slice(&received[parsed.consumed..]);
+            if let Some(event) = parsed.event {
+                return Poll::Ready(Ok(event));
             }
         } else {
             unread.extend_from_slice(&received);
@@ -56,21 +56,21 @@ pub fn pull<L: Link>(
 }
 
 /// What has been made of some bytes.
-struct Read {
+struct ParsedBody {
     consumed: usize,
     /// `None`: more is needed.
-    pulled: Option<Pulled>,
+    event: Option<BodyEvent>,
 }
 
 /// All that lies there makes one piece: content in chunks of a byte each would move the rest of the bytes once for every six of
 /// them.
-fn read(
+fn parse(
     engine: &mut ServerConnection,
     limits: &Limits,
     bytes: &[u8],
     request: &mut RequestIndex,
-    pipe: &BodyChannel,
-) -> Read {
+    channel: &BodyChannel,
+) -> ParsedBody {
     let (mut consumed, mut data) = (0, Vec::new());
     let ended = loop {
         match engine.receive(limits, &bytes[consumed..], request) {
@@ -81,7 +81,7 @@ fn read(
             // Behind the end nothing is received, so the next call tells of it again.
             Ok(ServerEvent::End { consumed: end }) => {
                 let trailers = request.trailers.view(&bytes[consumed..]);
-                pipe.put_trailers(FieldList::from_fields(trailers.lines()));
+                channel.put_trailers(FieldList::from_fields(trailers.lines()));
                 consumed += end;
                 break true;
             }
@@ -93,17 +93,17 @@ fn read(
             Ok(ServerEvent::Blocked | ServerEvent::Request { .. }) => break true,
             // What came before it is of no use: the exchange is over.
             Err(refusal) => {
-                let pulled = Some(Pulled::Refused(refusal));
-                return Read { consumed, pulled };
+                let event = Some(BodyEvent::Refused(refusal));
+                return ParsedBody { consumed, event };
             }
         }
     };
-    let pulled = if !data.is_empty() {
-        Some(Pulled::Chunk(data.into()))
+    let event = if !data.is_empty() {
+        Some(BodyEvent::Chunk(data.into()))
     } else {
-        ended.then_some(Pulled::End)
+        ended.then_some(BodyEvent::End)
     };
-    Read { consumed, pulled }
+    ParsedBody { consumed, event }
 }
 
 fn take(unread: &mut Vec<u8>, bytes: usize) {
@@ -135,9 +135,9 @@ mod tests {
         peer.send(content.as_bytes()).end();
         let (mut unread, mut input, mut pieces) = (Vec::new(), vec![0; 64 * 1024], Vec::new());
         let mut context = Context::from_waker(Waker::noop());
-        let (mut handler, pipe) = RequestBody::channel();
+        let (mut handler, channel) = RequestBody::channel();
         let found = loop {
-            let pulled = pull(
+            let event = poll_body(
                 &mut engine,
                 &mut link,
                 &mut context,
@@ -145,13 +145,13 @@ mod tests {
                 &mut unread,
                 &mut input,
                 &mut request,
-                &pipe,
+                &channel,
             );
-            match pulled {
-                Poll::Ready(Ok(Pulled::Chunk(chunk))) => pieces.push(String::from_utf8_lossy(&chunk).into_owned()),
-                Poll::Ready(Ok(Pulled::End)) => break "end",
-                Poll::Ready(Ok(Pulled::Left)) => break "left",
-                Poll::Ready(Ok(Pulled::Refused(_))) => break "refused",
+            match event {
+                Poll::Ready(Ok(BodyEvent::Chunk(chunk))) => pieces.push(String::from_utf8_lossy(&chunk).into_owned()),
+                Poll::Ready(Ok(BodyEvent::End)) => break "end",
+                Poll::Ready(Ok(BodyEvent::Disconnected)) => break "left",
+                Poll::Ready(Ok(BodyEvent::Refused(_))) => break "refused",
                 Poll::Ready(Err(_)) | Poll::Pending => break "stuck",
             }
         };

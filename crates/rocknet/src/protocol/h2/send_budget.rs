@@ -3,7 +3,7 @@
 //!
 //! The bound follows the measured rate of the link. Bytes and time are counted only while the link is full, because at other
 //! times the rate is that of the handlers. No clock is read and no option is set before a connection has sent more than
-//! [`INITIAL`], and none on a link that is never full.
+//! [`INITIAL_LIMIT`], and none on a link that is never full.
 //!
 //! [decision 18]: ../../../../../docs/decisions/0018-late-scheduling.md
 
@@ -15,13 +15,13 @@ pub(super) const OUTPUT_BOUND: u64 = 256 * 1024;
 
 /// What is committed is what the link sends in this time: about a round trip within a country, and long enough for a busy
 /// worker to come back before the link runs dry.
-const AHEAD: Duration = Duration::from_millis(20);
+const BUDGET_TIME: Duration = Duration::from_millis(20);
 
 /// Smallest bound: a full record under TLS. Below it wake-ups cost more than the wait that they save.
-const LEAST: u64 = 16 * 1024;
+const MIN_LIMIT: u64 = 16 * 1024;
 
 /// The bound before anything was measured: four times the first flight of a new connection, 50 ms at 10 Mbit/s.
-const INITIAL: u64 = 64 * 1024;
+const INITIAL_LIMIT: u64 = 64 * 1024;
 
 /// From here on (105 Mbit/s) the kernel decides, as it does for every other connection. Fast links lose by a limit: what lies
 /// in the socket when the client has read leaves on the client's core, and what does not has to wait for the server.
@@ -45,7 +45,7 @@ const WHOLE_ROUNDS: u8 = 4;
 
 /// The bound of one connection, and the sample that it is measured by.
 #[derive(Debug)]
-pub(super) struct SendAhead {
+pub(super) struct SendBudget {
     /// Bytes that may be committed in the kernel.
     limit: u64,
     /// Bytes that may be rendered in one round.
@@ -53,7 +53,7 @@ pub(super) struct SendAhead {
     /// Full rounds since the link was full.
     whole_rounds: u8,
     /// What the kernel was told last; `UNLIMITED` is its default.
-    told: u64,
+    kernel_limit: u64,
     /// Bytes sent before the kernel was told anything.
     sent: u64,
     /// Bytes of the sample.
@@ -65,13 +65,13 @@ pub(super) struct SendAhead {
     is_sampling: bool,
 }
 
-impl Default for SendAhead {
-    fn default() -> SendAhead {
-        SendAhead {
-            limit: INITIAL,
-            round: INITIAL,
+impl Default for SendBudget {
+    fn default() -> SendBudget {
+        SendBudget {
+            limit: INITIAL_LIMIT,
+            round: INITIAL_LIMIT,
             whole_rounds: 0,
-            told: UNLIMITED,
+            kernel_limit: UNLIMITED,
             sent: 0,
             bytes: 0,
             full: Duration::ZERO,
@@ -81,10 +81,14 @@ impl Default for SendAhead {
     }
 }
 
-impl SendAhead {
-    /// Bytes of frames to render in the next round. Less if `tight`: a more urgent response may be ready at any moment.
-    pub fn round(&self, tight: bool) -> u64 {
-        if tight && self.is_limited() { LEAST } else { self.round }
+impl SendBudget {
+    /// Bytes of frames to render in the next round. Less if `urgent_pending`: a more urgent response may be ready at any moment.
+    pub fn round(&self, urgent_pending: bool) -> u64 {
+        if urgent_pending && self.is_limited() {
+            MIN_LIMIT
+        } else {
+            self.round
+        }
     }
 
     /// Whether the link is slow enough for the order of frames to matter.
@@ -93,27 +97,31 @@ impl SendAhead {
     }
 
     /// Returns the limit for [`rocknet_io::link::Link::limit_unsent`] if it has to change before `queued` bytes are sent.
-    pub fn change(&mut self, queued: u64, tight: bool) -> Option<Option<u32>> {
-        if self.sent <= INITIAL {
+    pub fn kernel_limit_change(&mut self, queued: u64, urgent_pending: bool) -> Option<Option<u32>> {
+        if self.sent <= INITIAL_LIMIT {
             self.sent = self.sent.saturating_add(queued);
-            if self.sent <= INITIAL {
+            if self.sent <= INITIAL_LIMIT {
                 return None;
             }
         }
-        let wanted = if tight && self.is_limited() { LEAST } else { self.limit };
+        let wanted = if urgent_pending && self.is_limited() {
+            MIN_LIMIT
+        } else {
+            self.limit
+        };
         // A system call for every small difference would cost more than it gains.
-        let is_near = wanted * 4 >= self.told * 3 && wanted * 3 <= self.told * 4;
-        if is_near && (wanted < UNLIMITED) == (self.told < UNLIMITED) {
+        let is_near = wanted * 4 >= self.kernel_limit * 3 && wanted * 3 <= self.kernel_limit * 4;
+        if is_near && (wanted < UNLIMITED) == (self.kernel_limit < UNLIMITED) {
             return None;
         }
-        self.told = wanted;
+        self.kernel_limit = wanted;
         Some(u32::try_from(wanted).ok().filter(|_| wanted < UNLIMITED))
     }
 
     /// Returns true if the kernel has to be told that there is no limit any more: the end of a TLS session is sent once and
     /// does not wait for room.
-    pub fn lift(&mut self) -> bool {
-        std::mem::replace(&mut self.told, UNLIMITED) < UNLIMITED
+    pub fn clear_kernel_limit(&mut self) -> bool {
+        std::mem::replace(&mut self.kernel_limit, UNLIMITED) < UNLIMITED
     }
 
     /// The link took `bytes`.
@@ -161,9 +169,9 @@ impl SendAhead {
             return;
         }
         let nanoseconds = self.full.as_nanos().max(1);
-        let ahead = u128::from(self.bytes) * AHEAD.as_nanos() / nanoseconds;
+        let limit = u128::from(self.bytes) * BUDGET_TIME.as_nanos() / nanoseconds;
         let most = (self.limit * GROWTH).min(UNLIMITED);
-        let limit = u64::try_from(ahead).unwrap_or(u64::MAX).clamp(LEAST, most);
+        let limit = u64::try_from(limit).unwrap_or(u64::MAX).clamp(MIN_LIMIT, most);
         if self.is_limited() || limit < LIMITED_AGAIN {
             self.limit = limit;
         }
@@ -179,13 +187,13 @@ mod tests {
     const MILLISECOND: Duration = Duration::from_millis(1);
 
     /// Fills and drains the link in steps of `bytes`, each taking `time`.
-    fn drain(ahead: &mut SendAhead, steps: u32, bytes: u64, time: Duration) {
+    fn drain(budget: &mut SendBudget, steps: u32, bytes: u64, time: Duration) {
         let mut now = Instant::now();
         for _ in 0..steps {
-            ahead.filled(now);
+            budget.filled(now);
             now += time;
-            ahead.moved(bytes);
-            ahead.drained(now);
+            budget.moved(bytes);
+            budget.drained(now);
         }
     }
 
@@ -196,92 +204,102 @@ mod tests {
             (12_500, 10 * MILLISECOND, 100, 25_000),
             (125_000, 10 * MILLISECOND, 100, 250_000),
             (132_000, 10 * MILLISECOND, 100, UNLIMITED),
-            (1_000, 10 * MILLISECOND, 100, LEAST),
+            (1_000, 10 * MILLISECOND, 100, MIN_LIMIT),
             (100_000, MILLISECOND / 20, 1000, UNLIMITED),
-            (0, 1000 * MILLISECOND, 1, LEAST),
+            (0, 1000 * MILLISECOND, 1, MIN_LIMIT),
         ] {
-            let mut ahead = SendAhead::default();
-            drain(&mut ahead, steps, bytes, time);
-            assert_eq!(ahead.limit, expected, "{bytes} in {time:?}");
-            assert_eq!(ahead.round(false), expected.min(OUTPUT_BOUND));
-            assert_eq!(ahead.round(true) == LEAST, expected < UNLIMITED);
+            let mut budget = SendBudget::default();
+            drain(&mut budget, steps, bytes, time);
+            assert_eq!(budget.limit, expected, "{bytes} in {time:?}");
+            assert_eq!(budget.round(false), expected.min(OUTPUT_BOUND));
+            assert_eq!(budget.round(true) == MIN_LIMIT, expected < UNLIMITED);
         }
     }
 
     #[test]
     fn a_buffer_on_the_way_does_not_look_like_a_fast_link() {
-        let mut ahead = SendAhead::default();
-        drain(&mut ahead, 16, INITIAL / 2 - 1, MILLISECOND / 100);
-        assert_eq!(ahead.limit, INITIAL, "500 KB at once");
-        drain(&mut ahead, 1, INITIAL / 2, MILLISECOND / 100);
-        assert_eq!(ahead.limit, INITIAL * GROWTH, "one sample raises it this far");
-        drain(&mut ahead, 1, 62_500, 50 * MILLISECOND);
-        assert_eq!(ahead.limit, 25_000, "and the next one corrects it");
+        let mut budget = SendBudget::default();
+        drain(&mut budget, 16, INITIAL_LIMIT / 2 - 1, MILLISECOND / 100);
+        assert_eq!(budget.limit, INITIAL_LIMIT, "500 KB at once");
+        drain(&mut budget, 1, INITIAL_LIMIT / 2, MILLISECOND / 100);
+        assert_eq!(budget.limit, INITIAL_LIMIT * GROWTH, "one sample raises it this far");
+        drain(&mut budget, 1, 62_500, 50 * MILLISECOND);
+        assert_eq!(budget.limit, 25_000, "and the next one corrects it");
     }
 
     #[test]
     fn a_fast_link_has_to_become_much_slower() {
-        let mut ahead = SendAhead::default();
-        drain(&mut ahead, 100, 200_000, 10 * MILLISECOND);
-        assert!(!ahead.is_limited());
-        drain(&mut ahead, 100, 70_000, 10 * MILLISECOND);
-        assert!(!ahead.is_limited());
-        drain(&mut ahead, 100, 60_000, 10 * MILLISECOND);
-        assert_eq!(ahead.limit, 120_000);
-        drain(&mut ahead, 100, 70_000, 10 * MILLISECOND);
-        assert_eq!(ahead.limit, 140_000);
+        let mut budget = SendBudget::default();
+        drain(&mut budget, 100, 200_000, 10 * MILLISECOND);
+        assert!(!budget.is_limited());
+        drain(&mut budget, 100, 70_000, 10 * MILLISECOND);
+        assert!(!budget.is_limited());
+        drain(&mut budget, 100, 60_000, 10 * MILLISECOND);
+        assert_eq!(budget.limit, 120_000);
+        drain(&mut budget, 100, 70_000, 10 * MILLISECOND);
+        assert_eq!(budget.limit, 140_000);
     }
 
     #[test]
     fn only_a_full_link_is_measured() {
-        let mut ahead = SendAhead::default();
+        let mut budget = SendBudget::default();
         let now = Instant::now();
-        ahead.moved(100 * UNLIMITED);
-        ahead.filled(now);
-        ahead.drained(now + MILLISECOND);
-        ahead.idle();
-        ahead.moved(100 * UNLIMITED);
-        ahead.filled(now + 1000 * MILLISECOND);
-        ahead.moved(61_250);
-        ahead.drained(now + 1049 * MILLISECOND);
-        assert_eq!(ahead.limit, 24_500, "61,250 bytes in 50 ms");
+        budget.moved(100 * UNLIMITED);
+        budget.filled(now);
+        budget.drained(now + MILLISECOND);
+        budget.idle();
+        budget.moved(100 * UNLIMITED);
+        budget.filled(now + 1000 * MILLISECOND);
+        budget.moved(61_250);
+        budget.drained(now + 1049 * MILLISECOND);
+        assert_eq!(budget.limit, 24_500, "61,250 bytes in 50 ms");
     }
 
     #[test]
     fn rounds_grow_on_a_link_that_takes_all() {
-        let mut ahead = SendAhead::default();
+        let mut budget = SendBudget::default();
         let mut rounds = 0;
-        while ahead.round(false) < OUTPUT_BOUND {
-            ahead.took_round(ahead.round(false) - 1);
-            ahead.took_round(ahead.round(false));
+        while budget.round(false) < OUTPUT_BOUND {
+            budget.took_round(budget.round(false) - 1);
+            budget.took_round(budget.round(false));
             rounds += 1;
             assert!(rounds <= 8);
         }
         assert_eq!(rounds, 8);
-        ahead.filled(Instant::now());
-        assert_eq!(ahead.round(false), INITIAL);
+        budget.filled(Instant::now());
+        assert_eq!(budget.round(false), INITIAL_LIMIT);
     }
 
     #[test]
-    fn the_kernel_is_told_once_and_when_it_matters() {
-        let mut ahead = SendAhead::default();
-        assert_eq!(ahead.change(INITIAL, false), None, "small connections cost no call");
-        assert_eq!(ahead.change(1, false), Some(Some(INITIAL as u32)));
-        assert_eq!(ahead.change(1 << 30, false), None);
-        assert_eq!(ahead.change(1, true), Some(Some(LEAST as u32)));
-        assert_eq!(ahead.change(1, true), None);
-        assert_eq!(ahead.change(1, false), Some(Some(INITIAL as u32)));
-        ahead.limit = INITIAL / 6 * 5;
-        assert_eq!(ahead.change(1, false), None);
-        ahead.limit = INITIAL * 2;
-        assert_eq!(ahead.change(1, false), Some(Some(2 * INITIAL as u32)));
-        assert_eq!(ahead.change(1, false), None);
-        ahead.limit = UNLIMITED;
-        assert_eq!(ahead.change(1, true), Some(None));
-        assert_eq!(ahead.change(1, true), None);
-        ahead.limit = UNLIMITED / 6 * 5;
-        assert!(ahead.change(1, false).is_some());
-        assert!(ahead.lift(), "the last bytes go in whatever the limit was");
-        assert!(!ahead.lift());
+    fn the_kernel_limit_is_set_once_and_when_it_matters() {
+        let mut budget = SendBudget::default();
+        assert_eq!(
+            budget.kernel_limit_change(INITIAL_LIMIT, false),
+            None,
+            "small connections cost no call"
+        );
+        assert_eq!(budget.kernel_limit_change(1, false), Some(Some(INITIAL_LIMIT as u32)));
+        assert_eq!(budget.kernel_limit_change(1 << 30, false), None);
+        assert_eq!(budget.kernel_limit_change(1, true), Some(Some(MIN_LIMIT as u32)));
+        assert_eq!(budget.kernel_limit_change(1, true), None);
+        assert_eq!(budget.kernel_limit_change(1, false), Some(Some(INITIAL_LIMIT as u32)));
+        budget.limit = INITIAL_LIMIT / 6 * 5;
+        assert_eq!(budget.kernel_limit_change(1, false), None);
+        budget.limit = INITIAL_LIMIT * 2;
+        assert_eq!(
+            budget.kernel_limit_change(1, false),
+            Some(Some(2 * INITIAL_LIMIT as u32))
+        );
+        assert_eq!(budget.kernel_limit_change(1, false), None);
+        budget.limit = UNLIMITED;
+        assert_eq!(budget.kernel_limit_change(1, true), Some(None));
+        assert_eq!(budget.kernel_limit_change(1, true), None);
+        budget.limit = UNLIMITED / 6 * 5;
+        assert!(budget.kernel_limit_change(1, false).is_some());
+        assert!(
+            budget.clear_kernel_limit(),
+            "the last bytes go in whatever the limit was"
+        );
+        assert!(!budget.clear_kernel_limit());
     }
 }

@@ -11,8 +11,8 @@ use crate::files::cache::front::Known;
 use crate::files::entry::{Content, Variant};
 use crate::interim::InterimResponse;
 use crate::lifecycle::body::{BodySource, Delivery};
-use crate::lifecycle::responder::{Begun, Responder, Sent, Taken, Unsendable};
-use crate::pipeline::Reply;
+use crate::lifecycle::responder::{HeadResult, PieceResult, PreparedResult, Responder, UnsendableField};
+use crate::pipeline::PipelineIo;
 use crate::response::{Body, FieldList, Text};
 use crate::worker::Worker;
 use rocknet_proto::PreparedHeads;
@@ -21,7 +21,7 @@ use rocknet_proto::PreparedHeads;
 const BROKEN_RESPONSE: &[u8] = b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
 /// Writes one response.
-pub struct H1Reply<'a> {
+pub struct H1Responder<'a> {
     pub engine: &'a mut ServerConnection,
     pub output: &'a mut SendQueue,
     pub date: [u8; 29],
@@ -41,19 +41,19 @@ pub struct Written {
     /// The end of the connection is the end of the response.
     pub is_open_ended: bool,
     /// The protocol's end of the request body, if it is received.
-    pub pipe: Option<Rc<BodyChannel>>,
-    pub sent: Sent,
+    pub channel: Option<Rc<BodyChannel>>,
+    pub prepared: PreparedResult,
 }
 
-impl<'a> H1Reply<'a> {
+impl<'a> H1Responder<'a> {
     pub fn new(
         engine: &'a mut ServerConnection,
         output: &'a mut SendQueue,
         worker: &Worker,
         close: bool,
-    ) -> H1Reply<'a> {
+    ) -> H1Responder<'a> {
         let (date, now_ms) = (worker.clock.date(), worker.clock.uptime_ms());
-        H1Reply {
+        H1Responder {
             engine,
             output,
             date,
@@ -64,11 +64,11 @@ impl<'a> H1Reply<'a> {
     }
 }
 
-impl Reply for H1Reply<'_> {
+impl PipelineIo for H1Responder<'_> {
     #[inline]
-    fn send(&mut self, head: &PreparedHeads, content: Option<(&Known, &Variant)>) {
+    fn send(&mut self, head: &PreparedHeads, variant: Option<(&Known, &Variant)>) {
         let length = Length::Exact(head.length);
-        let Some((known, variant)) = content else {
+        let Some((known, variant)) = variant else {
             let (framing, next) = self.engine.respond_complete(head.status, length, self.close);
             head.h1.write(&self.date, framing.connection, self.output.buffer());
             self.written.next = Some(next);
@@ -80,7 +80,7 @@ impl Reply for H1Reply<'_> {
                 head.h1.write(&self.date, framing.connection, self.output.buffer());
                 if framing.has_body {
                     self.output.push_shared(bytes, 0, head.length as usize);
-                    self.written.sent.bytes = head.length;
+                    self.written.prepared.bytes = head.length;
                 }
                 self.written.next = Some(next);
             }
@@ -88,7 +88,7 @@ impl Reply for H1Reply<'_> {
                 let framing = self.engine.respond(head.status, length, self.close);
                 head.h1.write(&self.date, framing.connection, self.output.buffer());
                 if framing.has_body && file.length > 0 {
-                    self.written.sent.body = Some(BodySource::file(file, Delivery::Direct, self.now_ms));
+                    self.written.prepared.body = Some(BodySource::file(file, Delivery::Direct, self.now_ms));
                 } else {
                     self.written.next = Some(self.engine.finish(self.output.buffer()));
                 }
@@ -102,18 +102,24 @@ impl Reply for H1Reply<'_> {
     }
 
     fn open_body(&mut self) -> RequestBody {
-        let (content, pipe) = RequestBody::channel();
-        self.written.pipe = Some(pipe);
-        content
+        let (body, channel) = RequestBody::channel();
+        self.written.channel = Some(channel);
+        body
     }
 }
 
-impl Responder for H1Reply<'_> {
+impl Responder for H1Responder<'_> {
     fn may_respond(&self) -> bool {
         self.engine.may_respond()
     }
 
-    fn respond(&mut self, status: Status, fields: &FieldList, body: Body, close: bool) -> Result<Begun, Unsendable> {
+    fn respond(
+        &mut self,
+        status: Status,
+        fields: &FieldList,
+        body: Body,
+        close: bool,
+    ) -> Result<HeadResult, UnsendableField> {
         self.written.is_last = close;
         let close = close || self.close;
         // What is here whole needs no account of its pieces.
@@ -122,25 +128,26 @@ impl Responder for H1Reply<'_> {
                 let length = bytes.len() as u64;
                 let (framing, next) = self.engine.respond_complete(status, Length::Exact(length), close);
                 h1::encode_dated_head(self.output.buffer(), framing, status, &self.date, fields)
-                    .map_err(Unsendable::new)?;
+                    .map_err(UnsendableField::new)?;
                 self.written.next = Some(next);
                 if !framing.has_body || length == 0 {
-                    return Ok(Begun::Complete(0));
+                    return Ok(HeadResult::Complete(0));
                 }
                 self.output.push_owned(bytes);
-                return Ok(Begun::Complete(length));
+                return Ok(HeadResult::Complete(length));
             }
             Err(body) => body,
         };
         let length = body.length().map_or(Length::Unknown, Length::Exact);
         let framing = self.engine.respond(status, length, close);
-        h1::encode_dated_head(self.output.buffer(), framing, status, &self.date, fields).map_err(Unsendable::new)?;
+        h1::encode_dated_head(self.output.buffer(), framing, status, &self.date, fields)
+            .map_err(UnsendableField::new)?;
         if framing.has_body {
             self.written.is_open_ended = !framing.chunked && framing.content_length.is_none();
-            return Ok(Begun::Body(BodySource::new(body, Delivery::Direct)));
+            return Ok(HeadResult::Body(BodySource::new(body, Delivery::Direct)));
         }
         self.written.next = Some(self.engine.finish(self.output.buffer()));
-        Ok(Begun::Complete(0))
+        Ok(HeadResult::Complete(0))
     }
 
     #[cold]
@@ -150,47 +157,49 @@ impl Responder for H1Reply<'_> {
         self.written.next = Some(AfterResponse::Linger);
     }
 
-    fn may_switch(&self) -> bool {
+    fn may_switch_protocol(&self) -> bool {
         self.engine.may_upgrade()
     }
 
-    fn switch(&mut self, mut fields: FieldList, protocol: Text) -> Result<Option<Status>, Unsendable> {
+    fn switch_protocol(&mut self, mut fields: FieldList, protocol: Text) -> Result<Option<Status>, UnsendableField> {
         fields.set("Upgrade", protocol);
         let status = Status::SWITCHING_PROTOCOLS;
         let framing = self.engine.respond(status, Length::None, false);
-        h1::encode_dated_head(self.output.buffer(), framing, status, &self.date, &fields).map_err(Unsendable::new)?;
+        h1::encode_dated_head(self.output.buffer(), framing, status, &self.date, &fields)
+            .map_err(UnsendableField::new)?;
         self.engine.finish(self.output.buffer());
         Ok(Some(status))
     }
 
     /// Clients of HTTP/1.0 know no interim responses and get none.
-    fn inform(&mut self, early: &InterimResponse) -> Result<(), Unsendable> {
+    fn send_interim(&mut self, interim: &InterimResponse) -> Result<(), UnsendableField> {
         if !self.engine.may_send_interim() {
             return Ok(());
         }
-        let framing = self.engine.respond(early.status, Length::None, false);
-        h1::encode_head(self.output.buffer(), framing, early.status, early.fields.bytes()).map_err(Unsendable::new)
+        let framing = self.engine.respond(interim.status, Length::None, false);
+        h1::encode_head(self.output.buffer(), framing, interim.status, interim.fields.bytes())
+            .map_err(UnsendableField::new)
     }
 
-    fn take(&mut self, body: &mut BodySource) -> Taken {
+    fn send_piece(&mut self, body: &mut BodySource) -> PieceResult {
         let (length, end) = (body.ready(), self.engine.data_end());
         if self.engine.begin_data(length, self.output.buffer()).is_err() {
             // More than was announced: the client would take it for the beginning of another response.
             body.discard();
-            return Taken::Queued(0);
+            return PieceResult::Queued(0);
         }
         body.put(length, self.output);
         self.output.buffer().extend_from_slice(end);
-        Taken::Queued(length)
+        PieceResult::Queued(length)
     }
 
-    fn finish(&mut self, trailers: Option<&FieldList>) -> Result<(), Unsendable> {
+    fn finish(&mut self, trailers: Option<&FieldList>) -> Result<(), UnsendableField> {
         let out = self.output.buffer();
         let next = match trailers {
             Some(trailers) => self
                 .engine
                 .finish_with_trailers(trailers.bytes(), out)
-                .map_err(Unsendable::new)?,
+                .map_err(UnsendableField::new)?,
             None => self.engine.finish(out),
         };
         self.written.next = Some(next);
@@ -203,7 +212,7 @@ impl Responder for H1Reply<'_> {
     }
 
     #[inline]
-    fn sent(&mut self) -> &mut Sent {
-        &mut self.written.sent
+    fn prepared_result(&mut self) -> &mut PreparedResult {
+        &mut self.written.prepared
     }
 }

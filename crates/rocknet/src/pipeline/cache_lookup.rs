@@ -7,7 +7,10 @@ use rocknet_proto::request::{OwnedRequest, Request};
 use rocknet_proto::status::Status;
 
 use super::finish::{finish, respond};
-use super::{Begun, Going, Incoming, Reply, RequestContext, Step, admission, coded_form, files, missing, on_the_spot};
+use super::{
+    IncomingRequest, Outcome, PipelineIo, RequestContext, ResponseState, StartedExchange, admission, encoded_variant,
+    files, immediate, not_found_log,
+};
 use crate::files::answer::{self, Choice};
 use crate::files::cache;
 use crate::files::cache::front::{BEHIND_RULES, Known, Lead};
@@ -20,44 +23,45 @@ use rocknet_proto::PreparedHeads;
 
 /// Answers from what this worker remembers of the path. `None`: that is nothing, or not enough.
 #[inline]
-pub(super) fn answer<F, R>(
+pub(super) fn lookup<F, R>(
     worker: &Rc<Worker>,
     view: &Rc<WorkerConfig>,
     site: u32,
-    incoming: &Incoming<'_, F>,
+    incoming: &IncomingRequest<'_, F>,
     reply: &mut R,
-) -> Option<Begun>
+) -> Option<Outcome>
 where
     F: Fn() -> Rc<OwnedRequest>,
-    R: Reply,
+    R: PipelineIo,
 {
     if !matches!(incoming.request.method, Method::Get | Method::Head) {
         return None;
     }
-    remembered(worker, view, site, incoming, reply).or_else(|| behind_rules(worker, view, site, incoming, reply))
+    respond_cached(worker, view, site, incoming, reply)
+        .or_else(|| lookup_after_rules(worker, view, site, incoming, reply))
 }
 
 /// The same for a path that is not known as it stands: it may be where the rules lead.
 #[inline(never)]
-fn behind_rules<F, R>(
+fn lookup_after_rules<F, R>(
     worker: &Rc<Worker>,
     view: &Rc<WorkerConfig>,
     site: u32,
-    incoming: &Incoming<'_, F>,
+    incoming: &IncomingRequest<'_, F>,
     reply: &mut R,
-) -> Option<Begun>
+) -> Option<Outcome>
 where
     F: Fn() -> Rc<OwnedRequest>,
-    R: Reply,
+    R: PipelineIo,
 {
     let rules = view.snapshot.sites[site as usize].rules.as_ref()?;
-    let behind = site | BEHIND_RULES;
+    let key = site | BEHIND_RULES;
     match rules.apply(incoming.request, incoming.is_secure()) {
-        RuleOutcome::Untouched => remembered(worker, view, behind, incoming, reply),
+        RuleOutcome::Untouched => respond_cached(worker, view, key, incoming, reply),
         RuleOutcome::Rewritten(target) if view.snapshot.sites[site as usize].is_open() => {
             let rewritten = incoming.request.with_lookup_target(&target);
             let owned = || Rc::new((incoming.owned)().with_lookup_target(&target));
-            remembered(worker, view, behind, &incoming.with(&rewritten, owned), reply)
+            respond_cached(worker, view, key, &incoming.with(&rewritten, owned), reply)
         }
         // Handled by the slow path, like rewritten paths of a site with guards, where two routes are checked.
         RuleOutcome::Rewritten(_) | RuleOutcome::Redirect { .. } | RuleOutcome::Respond { .. } => None,
@@ -66,16 +70,16 @@ where
 
 /// Answers from the front. `key`: number of the site, with [`BEHIND_RULES`] where it has rules and the request has met them.
 #[inline]
-fn remembered<F, R>(
+fn respond_cached<F, R>(
     worker: &Rc<Worker>,
     view: &Rc<WorkerConfig>,
     key: u32,
-    incoming: &Incoming<'_, F>,
+    incoming: &IncomingRequest<'_, F>,
     reply: &mut R,
-) -> Option<Begun>
+) -> Option<Outcome>
 where
     F: Fn() -> Rc<OwnedRequest>,
-    R: Reply,
+    R: PipelineIo,
 {
     let request = incoming.request;
     let site = key & !BEHIND_RULES;
@@ -93,16 +97,16 @@ where
         Lead::Place(place) => {
             let place = Rc::clone(place);
             drop(front);
-            let response = on_the_spot::ready(worker, &place, incoming, user.as_deref())?;
+            let response = immediate::from_remembered(worker, &place, incoming, user.as_deref())?;
             let context = RequestContext::new(
                 view,
                 Some(site),
                 Some((&*place).into()),
-                incoming.way(),
+                incoming.local_and_tls(),
                 &incoming.owned,
             );
             context.set_user(user);
-            return Some(Begun::Going(respond(
+            return Some(Outcome::Started(respond(
                 worker,
                 Rc::new(context),
                 Some(incoming.request),
@@ -126,11 +130,11 @@ where
         && let Found::Asset(asset) = &known.entry.found
         && let Choice::Send(head, variant) = answer::choose(asset, request)
     {
-        missing::log_file(known, asset.status);
-        lead(known, request, head, reply);
+        not_found_log::log_file(known, asset.status);
+        announce_preloads(known, request, head, reply);
         reply.send(head, variant.map(|variant| (&**known, variant)));
         let status = head.status;
-        return Some(Begun::Sent { status, site });
+        return Some(Outcome::Sent { status, site });
     }
     if let Found::Script(_) = known.entry.found {
         // Its answer is made anew, out of more than is known here.
@@ -139,12 +143,16 @@ where
     let known = Rc::clone(known);
     drop(front);
     let owned = (incoming.owned)();
-    let mut context = RequestContext::new(view, Some(site), Some((&*known).into()), incoming.way(), || {
-        Rc::clone(&owned)
-    });
+    let mut context = RequestContext::new(
+        view,
+        Some(site),
+        Some((&*known).into()),
+        incoming.local_and_tls(),
+        || Rc::clone(&owned),
+    );
     context.request = Some(owned);
     context.set_user(user);
-    Some(Begun::Going(from_known(
+    Some(Outcome::Started(respond_from_entry(
         worker,
         Rc::new(context),
         &known,
@@ -154,45 +162,45 @@ where
 }
 
 #[inline]
-fn lead(known: &Known, request: &Request<'_>, head: &PreparedHeads, reply: &mut impl Reply) {
+fn announce_preloads(known: &Known, request: &Request<'_>, head: &PreparedHeads, reply: &mut impl PipelineIo) {
     if let Some(preloads) = &known.preloads
         && preload::is_page(head.status)
         && preload::is_first_visit(request)
     {
-        reply.lead(request, preloads);
+        reply.announce_preloads(request, preloads);
     }
 }
 
 /// Answers from an entry of the cache. The context has the request.
-pub fn from_known(
+pub fn respond_from_entry(
     worker: &Rc<Worker>,
     context: Rc<RequestContext>,
     known: &Rc<Known>,
     request: &Request<'_>,
-    reply: &mut impl Reply,
-) -> Going {
-    let step = match &known.entry.found {
+    reply: &mut impl PipelineIo,
+) -> StartedExchange {
+    let state = match &known.entry.found {
         Found::Asset(asset) => match answer::choose(asset, request) {
             Choice::Send(head, variant) => {
-                missing::log_file(known, asset.status);
-                lead(known, request, head, reply);
+                not_found_log::log_file(known, asset.status);
+                announce_preloads(known, request, head, reply);
                 reply.send(head, variant.map(|variant| (&**known, variant)));
-                Step::Sent(head.status)
+                ResponseState::Sent(head.status)
             }
             Choice::Respond(response) => finish(worker, &context, Some(request), *response),
             Choice::Encode(coding) => {
-                let coded = coded_form::make(worker, &context, known, asset, coding);
+                let coded = encoded_variant::create(worker, &context, known, asset, coding);
                 // A form that is waited for comes back here once it is made.
-                if !matches!(coded, Some(Step::Wait(_))) {
-                    missing::log_file(known, asset.status);
+                if !matches!(coded, Some(ResponseState::Pending(_))) {
+                    not_found_log::log_file(known, asset.status);
                 }
                 coded.unwrap_or_else(|| {
                     reply.send(&asset.plain.full, Some((&**known, &asset.plain)));
-                    Step::Sent(asset.plain.full.status)
+                    ResponseState::Sent(asset.plain.full.status)
                 })
             }
         },
-        Found::WithoutSlash => finish(worker, &context, Some(request), files::with_slash(request)),
+        Found::WithoutSlash => finish(worker, &context, Some(request), files::redirect_with_slash(request)),
         Found::Failed(status) => finish(worker, &context, Some(request), fixed::error(*status)),
         // It has just been found where a file was, and this request was not made ready for it.
         Found::Script(_) => finish(
@@ -201,11 +209,11 @@ pub fn from_known(
             Some(request),
             fixed::error(Status::SERVICE_UNAVAILABLE),
         ),
-        Found::Directory { relative } => files::list(worker, &context, known, relative, request),
+        Found::Directory { relative } => files::list_directory(worker, &context, known, relative, request),
     };
-    Going {
+    StartedExchange {
         context,
-        step,
+        state,
         close: false,
     }
 }

@@ -9,21 +9,21 @@ use rocknet_proto::method::Method;
 use rocknet_proto::refusal::Refusal;
 use rocknet_proto::request::{OwnedRequest, Request};
 
-use super::answer::{Answer, Asked, Incoming, State};
 use super::connection::Connection;
-use super::pushes::Promised;
-use super::reply::{H2Reply, RequestBody};
+use super::push_state::PromisedStream;
+use super::responder::{H2Responder, RequestBody};
+use super::streams::{BodyReceiver, ExchangeState, RequestStream, StreamExchange};
 use crate::exchange::BodyError;
+use crate::lifecycle::connection_info::ConnectionInfo;
 use crate::lifecycle::deadlines::Deadlines;
 use crate::lifecycle::exchange::{ActiveExchange, Stage};
 use crate::lifecycle::flow::{self, Flow};
-use crate::lifecycle::peer::Peer;
 use crate::pipeline::RequestContext;
 use crate::worker::{Worker, WorkerConfig};
 
 impl<L: Link> Connection<L> {
     #[inline]
-    pub(super) fn answer(
+    pub(super) fn handle_request(
         &mut self,
         worker: &Rc<Worker>,
         view: &Rc<WorkerConfig>,
@@ -39,14 +39,14 @@ impl<L: Link> Connection<L> {
             (false, true) => RequestBody::Tunnel,
             (false, false) => RequestBody::Stream { expects_continue },
         };
-        self.pushes.note(&request);
+        self.pushes.record_request(&request);
         let owned = || Rc::new(OwnedRequest::copy(head.bytes(), head.index()));
-        self.answer_request(worker, view, &request, owned, id, body, None, output);
+        self.begin_exchange(worker, view, &request, owned, id, body, None, output);
     }
 
     /// Answers a request. `incoming`: its body, if that is received already.
     #[inline]
-    pub(super) fn answer_request(
+    pub(super) fn begin_exchange(
         &mut self,
         worker: &Rc<Worker>,
         view: &Rc<WorkerConfig>,
@@ -54,80 +54,80 @@ impl<L: Link> Connection<L> {
         owned: impl Fn() -> Rc<OwnedRequest>,
         id: StreamId,
         body: RequestBody,
-        incoming: Option<Incoming>,
+        incoming: Option<BodyReceiver>,
         output: &mut SendQueue,
     ) {
-        let mut asked = Asked::new(id, request.method == Method::Head);
+        let mut stream = RequestStream::new(id, request.method == Method::Head);
         let has_body = match &body {
             RequestBody::None => false,
             RequestBody::Stream { .. } | RequestBody::Tunnel => true,
-            RequestBody::Held(content) => content.is_some(),
+            RequestBody::Held(body) => body.is_some(),
         };
-        let (mut reply, peer) = self.reply(worker, &asked, body, output);
-        let flow = flow::begin(worker, view, peer, request, owned, has_body, &mut reply);
-        let written = reply.written;
+        let (mut responder, info) = self.responder(worker, &stream, body, output);
+        let flow = flow::begin(worker, view, info, request, owned, has_body, &mut responder);
+        let written = responder.written;
         // By reference and first: moving what a ready request does not have would cost it a copy.
         if matches!(flow, Flow::Done) {
             if !written.promised.is_empty() {
-                self.answer_promised(worker, written.promised, output);
+                self.begin_promised(worker, written.promised, output);
             }
             return;
         }
         if let Flow::Active(exchange) = &flow {
-            asked.content = written.incoming.or(incoming);
+            stream.body = written.incoming.or(incoming);
             // Of a request that was held, some of the body has come before.
-            exchange.received(asked.content.as_ref().map_or(0, Incoming::held));
+            exchange.received(stream.body.as_ref().map_or(0, BodyReceiver::held));
             if let Stage::Waiting(pending) = &exchange.stage {
-                self.prepare_page(pending, request, &exchange.context, &mut asked, output);
+                self.prepare_page(pending, request, &exchange.context, &mut stream, output);
             }
         }
-        self.go_on(worker, flow, written.promised, asked, output);
+        self.advance(worker, flow, written.promised, stream, output);
     }
 
     /// What writes the response on a stream, and the client that it is recorded for.
     #[inline]
-    pub(super) fn reply<'a>(
+    pub(super) fn responder<'a>(
         &'a mut self,
         worker: &Worker,
-        asked: &'a Asked,
+        stream: &'a RequestStream,
         body: RequestBody,
         output: &'a mut SendQueue,
-    ) -> (H2Reply<'a>, &'a mut Peer) {
-        let (scheme, bound) = (self.scheme(), self.ahead.round(false));
+    ) -> (H2Responder<'a>, &'a mut ConnectionInfo) {
+        let (scheme, bound) = (self.scheme(), self.send_budget.round(false));
         let (engine, pushes) = (&mut self.engine, &mut self.pushes);
-        let reply = H2Reply::new(engine, pushes, scheme, output, worker, asked, bound, body);
-        (reply, &mut self.core.peer)
+        let responder = H2Responder::new(engine, pushes, scheme, output, worker, stream, bound, body);
+        (responder, &mut self.core.info)
     }
 
     /// Goes on as far as an exchange has come, and answers what was promised with it.
     #[inline(never)]
-    pub(super) fn go_on(
+    pub(super) fn advance(
         &mut self,
         worker: &Rc<Worker>,
         flow: Flow,
-        promised: Vec<Promised>,
-        asked: Asked,
+        promised: Vec<PromisedStream>,
+        stream: RequestStream,
         output: &mut SendQueue,
     ) {
         if let Flow::Active(exchange) = flow {
-            self.keep(worker, exchange, asked);
+            self.insert_exchange(worker, exchange, stream);
         }
         if !promised.is_empty() {
-            self.answer_promised(worker, promised, output);
+            self.begin_promised(worker, promised, output);
         }
     }
 
     #[inline(never)]
-    fn keep(&mut self, worker: &Worker, exchange: ActiveExchange, asked: Asked) {
+    fn insert_exchange(&mut self, worker: &Worker, exchange: ActiveExchange, stream: RequestStream) {
         let mut deadlines = Deadlines::new(&worker.wheel);
         match &exchange.stage {
-            Stage::Waiting(pending) => deadlines.set_handler_timeout(pending.patience),
+            Stage::Waiting(pending) => deadlines.set_handler_timeout(pending.timeout_ticks),
             Stage::Sending { .. } => {}
-            Stage::Tunnelling(_) => self.core.link.keep_alive(),
+            Stage::Tunnel(_) => self.core.link.keep_alive(),
         }
-        self.answers.insert(Box::new(Answer {
-            asked,
-            state: State::Active(exchange),
+        self.streams.insert(Box::new(StreamExchange {
+            stream,
+            state: ExchangeState::Active(exchange),
             deadlines,
         }));
     }
@@ -143,14 +143,14 @@ impl<L: Link> Connection<L> {
         output: &mut SendQueue,
     ) {
         let mut context = None;
-        if let Some(answer) = self.answers.take(id) {
-            answer.asked.fail(BodyError::TooLarge);
-            if let State::Active(exchange) = answer.state {
+        if let Some(entry) = self.streams.take(id) {
+            entry.stream.fail(BodyError::TooLarge);
+            if let ExchangeState::Active(exchange) = entry.state {
                 context = Some(exchange.context);
             }
         }
-        let context = context.unwrap_or_else(|| RequestContext::unparsed(view, self.core.peer.local()));
-        self.respond_refusal(worker, refusal, context, Asked::new(id, false), output);
+        let context = context.unwrap_or_else(|| RequestContext::unparsed(view, self.core.info.local()));
+        self.respond_refusal(worker, refusal, context, RequestStream::new(id, false), output);
     }
 
     pub(super) fn respond_refusal(
@@ -158,12 +158,12 @@ impl<L: Link> Connection<L> {
         worker: &Rc<Worker>,
         refusal: Refusal,
         context: Rc<RequestContext>,
-        asked: Asked,
+        stream: RequestStream,
         output: &mut SendQueue,
     ) {
-        let (mut reply, peer) = self.reply(worker, &asked, RequestBody::None, output);
-        let flow = flow::refuse(worker, peer, context, refusal, &mut reply);
-        let promised = reply.written.promised;
-        self.go_on(worker, flow, promised, asked, output);
+        let (mut responder, info) = self.responder(worker, &stream, RequestBody::None, output);
+        let flow = flow::refuse(worker, info, context, refusal, &mut responder);
+        let promised = responder.written.promised;
+        self.advance(worker, flow, promised, stream, output);
     }
 }

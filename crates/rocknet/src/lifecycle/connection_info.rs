@@ -16,7 +16,7 @@ use crate::pipeline::{RequestContext, access_log};
 use crate::worker::{Worker, WorkerConfig};
 
 /// One client, and how it is connected.
-pub struct Peer {
+pub struct ConnectionInfo {
     pub client: Client,
     /// `None`: in the clear.
     pub secure: Option<Rc<Handshake>>,
@@ -28,7 +28,7 @@ pub struct Peer {
 }
 
 /// Log data of one exchange that its request does not contain.
-struct Facts<'a> {
+struct AccessLogContext<'a> {
     status: Status,
     sent: u64,
     duration_us: Option<u64>,
@@ -36,9 +36,9 @@ struct Facts<'a> {
     context: Option<&'a RequestContext>,
 }
 
-impl Peer {
-    pub fn new(client: Client, local: Option<Box<IpAddr>>) -> Peer {
-        Peer {
+impl ConnectionInfo {
+    pub fn new(client: Client, local: Option<Box<IpAddr>>) -> ConnectionInfo {
+        ConnectionInfo {
             client,
             secure: None,
             local,
@@ -55,7 +55,7 @@ impl Peer {
     /// Records a response that was ready: counts it, and writes its line in the access log if the site keeps one.
     /// `duration_us`: how long it took.
     #[inline]
-    pub fn answered(
+    pub fn record_ready(
         &mut self,
         worker: &Worker,
         view: &WorkerConfig,
@@ -68,13 +68,13 @@ impl Peer {
         worker.counters.count_response(status);
         view.record_duration(&worker.counters, site, duration_us);
         if let Some(sink) = access_log(view, Some(site)) {
-            let facts = Facts {
+            let log_context = AccessLogContext {
                 status,
                 sent,
                 duration_us: Some(duration_us),
                 context: None,
             };
-            self.log(worker, sink, Some(request), &facts);
+            self.log(worker, sink, Some(request), &log_context);
         }
     }
 
@@ -88,17 +88,23 @@ impl Peer {
         }
         if let Some(sink) = context.access {
             let request = context.request.as_ref().map(|request| request.view());
-            let facts = Facts {
+            let log_context = AccessLogContext {
                 status,
                 sent,
                 duration_us: request.as_ref().map(|_| duration_us),
                 context: Some(context),
             };
-            self.log(worker, sink, request.as_ref(), &facts);
+            self.log(worker, sink, request.as_ref(), &log_context);
         }
     }
 
-    fn log(&mut self, worker: &Worker, sink: SinkId, request: Option<&Request<'_>>, facts: &Facts<'_>) {
+    fn log(
+        &mut self,
+        worker: &Worker,
+        sink: SinkId,
+        request: Option<&Request<'_>>,
+        log_context: &AccessLogContext<'_>,
+    ) {
         let forwarded = match request {
             Some(request) if worker.trusts_proxies.get() => self.forwarded(worker, request),
             _ => None,
@@ -107,7 +113,7 @@ impl Peer {
             Some(text) => text,
             None => &**self.text.get_or_insert_with(|| self.client.to_string().into()),
         };
-        let context = facts.context;
+        let context = log_context.context;
         let upstream = context.and_then(|context| context.upstream.get());
         worker.log.borrow_mut().record(
             sink,
@@ -120,15 +126,15 @@ impl Peer {
                 target: request.map_or(b"", |request| request.target),
                 version: request.map_or("", |request| request.version.as_str()),
                 tls: self.secure.as_ref().and_then(|secure| secure.facts().protocol()),
-                status: facts.status.code(),
+                status: log_context.status.code(),
                 received_bytes: context.map_or(0, |context| context.received.get()),
-                sent_bytes: facts.sent,
+                sent_bytes: log_context.sent,
                 referer: request.and_then(|request| request.fields.get(Known::Referer)),
                 user_agent: request.and_then(|request| request.fields.get(Known::UserAgent)),
                 host: request.map_or(b"", |request| request.authority),
                 upstream: upstream.map(|upstream| &*upstream.address),
                 upstream_us: upstream.and_then(|upstream| upstream.head).map(microseconds),
-                duration_us: facts.duration_us,
+                duration_us: log_context.duration_us,
             },
         );
     }

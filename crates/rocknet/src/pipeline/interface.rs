@@ -7,7 +7,7 @@ use rocknet_proto::request::Request;
 use rocknet_proto::status::Status;
 
 use super::context::RequestContext;
-use super::pending::Pending;
+use super::pending::PendingResponse;
 use crate::exchange::RequestBody;
 use crate::files::cache::front::Known;
 use crate::files::entry::Variant;
@@ -16,13 +16,13 @@ use crate::response::Response;
 use rocknet_proto::PreparedHeads;
 
 /// The calls that a protocol version implements for a request that begins.
-pub trait Reply {
+pub trait PipelineIo {
     /// Sends a response that was prepared beforehand; `None`: its head is all of it.
-    fn send(&mut self, head: &PreparedHeads, content: Option<(&Known, &Variant)>);
+    fn send(&mut self, head: &PreparedHeads, variant: Option<(&Known, &Variant)>);
 
     /// The response that is sent next is a page that needs these: they are pushed, or announced, where the version has a
     /// way to.
-    fn lead(&mut self, _request: &Request<'_>, _preloads: &Preloads) {}
+    fn announce_preloads(&mut self, _request: &Request<'_>, _preloads: &Preloads) {}
 
     /// Bounds the request body, in bytes.
     ///
@@ -36,28 +36,28 @@ pub trait Reply {
 }
 
 /// Result of the pipeline for a request.
-pub enum Begun {
-    /// It was answered by [`Reply::send`] with what the worker cache holds.
+pub enum Outcome {
+    /// It was answered by [`PipelineIo::send`] with what the worker cache holds.
     Sent {
         status: Status,
         site: u32,
     },
-    Going(Going),
+    Started(StartedExchange),
 }
 
 /// A request that is answered by more than the worker cache.
-pub struct Going {
+pub struct StartedExchange {
     pub context: Rc<RequestContext>,
-    pub step: Step,
+    pub state: ResponseState,
     /// The rest of the request body is not wanted: a connection that carries nothing else ends with the response.
     pub close: bool,
 }
 
 /// The continuation of a response.
-pub enum Step {
-    /// It was sent by [`Reply::send`].
+pub enum ResponseState {
+    /// It was sent by [`PipelineIo::send`].
     Sent(Status),
     /// It is here, and has passed all phases.
-    Respond(Box<Response>),
-    Wait(Pending),
+    Ready(Box<Response>),
+    Pending(PendingResponse),
 }

@@ -7,8 +7,8 @@ use rocknet_io::queue::SendQueue;
 use rocknet_proto::h1::{AfterResponse, BodyFraming, Refusal};
 use rocknet_proto::request::{OwnedRequest, RequestIndex};
 
-use super::connection::{Connection, Serving, State};
-use super::reply::{H1Reply, Written};
+use super::connection::{Connection, CurrentExchange, State};
+use super::responder::{H1Responder, Written};
 use crate::lifecycle::deadlines::Wait;
 use crate::lifecycle::exchange::Stage;
 use crate::lifecycle::flow::{self, Flow};
@@ -17,7 +17,7 @@ use crate::worker::{Worker, WorkerConfig};
 
 impl<L: Link> Connection<L> {
     #[inline]
-    pub(super) fn answer(
+    pub(super) fn handle_request(
         &mut self,
         worker: &Rc<Worker>,
         view: &Rc<WorkerConfig>,
@@ -27,32 +27,32 @@ impl<L: Link> Connection<L> {
         output: &mut SendQueue,
     ) {
         let close = self.core.is_old(worker, view);
-        let mut reply = H1Reply::new(&mut self.engine, output, worker, close);
+        let mut responder = H1Responder::new(&mut self.engine, output, worker, close);
         let flow = flow::begin(
             worker,
             view,
-            &mut self.core.peer,
+            &mut self.core.info,
             &index.view(head),
             || Rc::new(OwnedRequest::copy(head, index)),
             content != BodyFraming::None,
-            &mut reply,
+            &mut responder,
         );
-        let written = reply.written;
-        self.go_on(view, flow, written);
+        let written = responder.written;
+        self.advance(view, flow, written);
     }
 
     /// Goes on as far as an exchange has come.
     #[inline]
-    pub(super) fn go_on(&mut self, view: &WorkerConfig, flow: Flow, written: Written) {
+    pub(super) fn advance(&mut self, view: &WorkerConfig, flow: Flow, written: Written) {
         match flow {
-            Flow::Done => self.done(&written),
+            Flow::Done => self.finish_exchange(&written),
             Flow::Active(exchange) => {
                 self.core.open_ended |= written.is_open_ended;
-                self.keep(
+                self.store_exchange(
                     view,
-                    Serving {
+                    CurrentExchange {
                         exchange,
-                        pipe: written.pipe,
+                        channel: written.channel,
                         has_begun: false,
                     },
                 );
@@ -61,13 +61,13 @@ impl<L: Link> Connection<L> {
     }
 
     #[inline(never)]
-    fn keep(&mut self, view: &WorkerConfig, serving: Serving) {
+    fn store_exchange(&mut self, view: &WorkerConfig, serving: CurrentExchange) {
         match &serving.exchange.stage {
             Stage::Waiting(pending) => {
-                self.core.deadlines.set_handler_timeout(pending.patience);
-                self.core.deadlines.begin(Wait::Handler, self.answer_ticks(view));
+                self.core.deadlines.set_handler_timeout(pending.timeout_ticks);
+                self.core.deadlines.begin(Wait::Handler, self.response_ticks(view));
             }
-            Stage::Sending { .. } | Stage::Tunnelling(_) => {
+            Stage::Sending { .. } | Stage::Tunnel(_) => {
                 self.core.deadlines.set_handler_timeout(None);
                 self.core.deadlines.leave_handler();
             }
@@ -77,7 +77,7 @@ impl<L: Link> Connection<L> {
 
     /// An exchange is over.
     #[inline]
-    pub(super) fn done(&mut self, written: &Written) {
+    pub(super) fn finish_exchange(&mut self, written: &Written) {
         self.core.deadlines.leave_handler();
         self.state = State::Reading;
         self.core.stalled = !self.core.unread.is_empty();
@@ -111,13 +111,19 @@ impl<L: Link> Connection<L> {
         let is_preface = view.h2c && refusal.may_be_preface();
         if !refusal.may_respond() || is_preface || !self.engine.may_respond() {
             // It is logged all the same.
-            drop(pipeline::refused(worker, &context, self.core.peer.client, b"", refusal));
+            drop(pipeline::refusal_response(
+                worker,
+                &context,
+                self.core.info.client,
+                b"",
+                refusal,
+            ));
             self.state = State::Closing { linger: true };
             return;
         }
-        let mut reply = H1Reply::new(&mut self.engine, output, worker, true);
-        let flow = flow::refuse(worker, &mut self.core.peer, context, refusal, &mut reply);
-        let written = reply.written;
-        self.go_on(view, flow, written);
+        let mut responder = H1Responder::new(&mut self.engine, output, worker, true);
+        let flow = flow::refuse(worker, &mut self.core.info, context, refusal, &mut responder);
+        let written = responder.written;
+        self.advance(view, flow, written);
     }
 }

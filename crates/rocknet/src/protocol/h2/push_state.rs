@@ -18,17 +18,17 @@ use crate::response::FieldList;
 const PROMISES_MAX: u32 = 128;
 
 /// Largest file that is pushed: half a second of a slow line. What is larger, the client may see fit to ask for or not.
-const FILE_MAX: u64 = 512 * 1024;
+const PUSHED_FILE_MAX: u64 = 512 * 1024;
 
 /// Bytes pushed on one connection, of which the client may have much already.
-const BYTES_MAX: u64 = 4 << 20;
+const PUSHED_BYTES_MAX: u64 = 4 << 20;
 
 /// Targets remembered a connection, by eight bytes each: so that nothing is pushed that was asked for, pushed, or told of.
 /// When they are full nothing is pushed any more.
 const SEEN_MAX: usize = 4096;
 
 /// Fields that identify the sender of a request. They are not part of the promise, because the client knows them.
-const SENDER: [Known; 5] = [
+const SENDER_FIELDS: [Known; 5] = [
     Known::Authorization,
     Known::Forwarded,
     Known::XForwardedFor,
@@ -37,22 +37,22 @@ const SENDER: [Known; 5] = [
 ];
 
 /// A stream that was promised, and the request it answers.
-pub struct Promised {
+pub struct PromisedStream {
     pub id: StreamId,
     pub request: Rc<OwnedRequest>,
 }
 
 /// What may be pushed with a response that is still being made.
-pub struct Page {
+pub struct PendingPage {
     pub request: Rc<OwnedRequest>,
     pub preloads: Option<Arc<Preloads>>,
 }
 
 /// What one connection was told of and sent without asking.
 #[derive(Default)]
-pub struct Pushes(Option<Box<Seen>>);
+pub struct PushState(Option<Box<SeenTargets>>);
 
-struct Seen {
+struct SeenTargets {
     /// Digests of authorities and targets.
     targets: HashSet<u64>,
     hasher: RandomState,
@@ -60,10 +60,10 @@ struct Seen {
     bytes: u64,
 }
 
-impl Pushes {
+impl PushState {
     /// Remembers what the client asks for itself. Before the first page that needs something nothing is kept.
     #[inline]
-    pub fn note(&mut self, request: &Request<'_>) {
+    pub fn record_request(&mut self, request: &Request<'_>) {
         if let Some(seen) = &mut self.0 {
             seen.is_new(request.authority, request.target);
         }
@@ -77,7 +77,7 @@ impl Pushes {
         request: &Request<'_>,
         scheme: &[u8],
         targets: impl Iterator<Item = &'t [u8]>,
-        promised: &mut Vec<Promised>,
+        promised: &mut Vec<PromisedStream>,
         out: &mut Vec<u8>,
     ) {
         let seen = self.seen(request);
@@ -86,12 +86,12 @@ impl Pushes {
         let encodings = encodings.filter(|_| !request.fields.is_repeated(Known::AcceptEncoding));
         let fields: Option<(Known, &[u8])> = encodings.map(|value| (Known::AcceptEncoding, value));
         // A pushed file is checked like a request of the same client.
-        let sender = SENDER
+        let sender = SENDER_FIELDS
             .iter()
             .flat_map(|name| request.fields.all(*name).map(|value| (*name, value)));
-        let asked_with: Vec<(Known, &[u8])> = fields.into_iter().chain(sender).collect();
+        let request_fields: Vec<(Known, &[u8])> = fields.into_iter().chain(sender).collect();
         for target in targets {
-            if !engine.may_push(page) || seen.promises >= PROMISES_MAX || seen.bytes >= BYTES_MAX {
+            if !engine.may_push(page) || seen.promises >= PROMISES_MAX || seen.bytes >= PUSHED_BYTES_MAX {
                 return;
             }
             if !seen.is_new(request.authority, target) {
@@ -106,10 +106,11 @@ impl Pushes {
             match engine.push_promise(page, &push, written, out) {
                 Ok(id) => {
                     seen.promises += 1;
-                    let asked = OwnedRequest::synthetic_get(Version::Http2, request.authority, target, &asked_with);
-                    promised.push(Promised {
+                    let stream =
+                        OwnedRequest::synthetic_get(Version::Http2, request.authority, target, &request_fields);
+                    promised.push(PromisedStream {
                         id,
-                        request: Rc::new(asked),
+                        request: Rc::new(stream),
                     });
                 }
                 Err(error) => tracing::debug!("not pushed: {error}"),
@@ -118,14 +119,14 @@ impl Pushes {
     }
 
     /// Promises what goes along with a response that a handler has made: by the configuration, and by its own Link fields.
-    pub fn promise_with(
+    pub fn promise_for_response(
         &mut self,
         engine: &mut ServerConnection,
-        page: &Page,
+        page: &PendingPage,
         id: StreamId,
         scheme: &[u8],
         fields: &FieldList,
-        promised: &mut Vec<Promised>,
+        promised: &mut Vec<PromisedStream>,
         out: &mut Vec<u8>,
     ) {
         if page.preloads.is_none() && preload::link_targets(fields).next().is_none() {
@@ -137,7 +138,7 @@ impl Pushes {
     }
 
     /// Tells the client what it will need, if there is anything that it was not told of before.
-    pub fn hint(
+    pub fn send_early_hints(
         &mut self,
         engine: &mut ServerConnection,
         page: StreamId,
@@ -158,10 +159,12 @@ impl Pushes {
     }
 
     /// Whether an answer so long is sent on a promised stream; it is counted then.
-    pub fn takes(&mut self, status: Status, length: Option<u64>) -> bool {
+    pub fn reserve(&mut self, status: Status, length: Option<u64>) -> bool {
         let Some(seen) = &mut self.0 else { return false };
         match length {
-            Some(length) if status == Status::OK && length <= FILE_MAX && seen.bytes + length <= BYTES_MAX => {
+            Some(length)
+                if status == Status::OK && length <= PUSHED_FILE_MAX && seen.bytes + length <= PUSHED_BYTES_MAX =>
+            {
                 seen.bytes += length;
                 true
             }
@@ -169,9 +172,9 @@ impl Pushes {
         }
     }
 
-    fn seen(&mut self, page: &Request<'_>) -> &mut Seen {
+    fn seen(&mut self, page: &Request<'_>) -> &mut SeenTargets {
         self.0.get_or_insert_with(|| {
-            let mut seen = Seen {
+            let mut seen = SeenTargets {
                 targets: HashSet::new(),
                 hasher: RandomState::default(),
                 promises: 0,
@@ -183,7 +186,7 @@ impl Pushes {
     }
 }
 
-impl Seen {
+impl SeenTargets {
     /// Remembers a target; false if it was known, or there is no room to remember it.
     fn is_new(&mut self, authority: &[u8], target: &[u8]) -> bool {
         let digest = self.hasher.hash_one((authority, target));
@@ -201,9 +204,9 @@ mod tests {
 
     #[test]
     fn each_target_is_new_once() {
-        let (mut pushes, page) = (Pushes::default(), page());
+        let (mut pushes, page) = (PushState::default(), page());
         let other = OwnedRequest::synthetic_get(Version::Http2, b"h", b"/a", &[]);
-        pushes.note(&other.view());
+        pushes.record_request(&other.view());
         let seen = pushes.seen(&page.view());
         for (authority, target, new) in [
             // What came before the first page is not kept; the page itself is.
@@ -228,19 +231,19 @@ mod tests {
 
     #[test]
     fn what_is_pushed_is_bounded() {
-        let (mut pushes, page) = (Pushes::default(), page());
-        assert!(!pushes.takes(Status::OK, Some(1)), "nothing was promised");
+        let (mut pushes, page) = (PushState::default(), page());
+        assert!(!pushes.reserve(Status::OK, Some(1)), "nothing was promised");
         pushes.seen(&page.view());
         for (status, length, taken) in [
-            (Status::OK, Some(FILE_MAX), true),
-            (Status::OK, Some(FILE_MAX + 1), false),
+            (Status::OK, Some(PUSHED_FILE_MAX), true),
+            (Status::OK, Some(PUSHED_FILE_MAX + 1), false),
             (Status::OK, None, false),
             (Status::NOT_FOUND, Some(1), false),
         ] {
-            assert_eq!(pushes.takes(status, length), taken, "{status:?} {length:?}");
+            assert_eq!(pushes.reserve(status, length), taken, "{status:?} {length:?}");
         }
-        let more = BYTES_MAX / FILE_MAX - 1;
-        assert!((0..more).all(|_| pushes.takes(Status::OK, Some(FILE_MAX))));
-        assert!(!pushes.takes(Status::OK, Some(1)));
+        let more = PUSHED_BYTES_MAX / PUSHED_FILE_MAX - 1;
+        assert!((0..more).all(|_| pushes.reserve(Status::OK, Some(PUSHED_FILE_MAX))));
+        assert!(!pushes.reserve(Status::OK, Some(1)));
     }
 }

@@ -24,11 +24,11 @@ use crate::site::{Site, SiteRoutes};
 use crate::worker::Worker;
 
 /// By a path of the site, as in an URL.
-const BY_PATH: &str = "X-Accel-Redirect";
+const PATH_FIELD: &str = "X-Accel-Redirect";
 /// By a path on disk; lighttpd's, and what applications fall back to.
-const BY_FILE: [&str; 2] = ["X-Sendfile", "X-LIGHTTPD-send-file"];
+const DISK_FIELDS: [&str; 2] = ["X-Sendfile", "X-LIGHTTPD-send-file"];
 /// What the file says better than the application can.
-const OF_THE_FILE: [&str; 7] = [
+const FILE_FIELDS: [&str; 7] = [
     "accept-ranges",
     "content-encoding",
     "content-length",
@@ -40,14 +40,14 @@ const OF_THE_FILE: [&str; 7] = [
 
 /// The file that an application names: a path of the site (X-Accel-Redirect) or of the file system (X-Sendfile).
 #[derive(Debug, PartialEq, Eq)]
-enum Name {
+enum FileReference {
     Path(String),
-    File(PathBuf),
+    Disk(PathBuf),
 }
 
 /// True if the response names a file to send in its place. A tunnel stays one, whatever its fields say.
-pub fn is_named(response: &Response) -> bool {
-    !matches!(response.body, Body::Tunnel(_)) && name(&response.fields).is_some()
+pub fn names_file(response: &Response) -> bool {
+    !matches!(response.body, Body::Tunnel(_)) && referenced_file(&response.fields).is_some()
 }
 
 /// The answer with the file that it names. What the file is answered with is looked at no further: one application cannot
@@ -75,13 +75,13 @@ async fn send(
     mut response: Response,
 ) -> Result<Response, Box<Response>> {
     let places = site.routes(context.is_secure);
-    let Some(name) = name(&response.fields) else {
+    let Some(name) = referenced_file(&response.fields) else {
         return Ok(response);
     };
     // Whatever it had to say beside that is not awaited.
     response.body = Body::Empty;
-    let Some((endpoint, tree, path)) = place(worker, places, &name).await else {
-        return Ok(missing(&site.name, &name));
+    let Some((endpoint, tree, path)) = locate(worker, places, &name).await else {
+        return Ok(not_found(&site.name, &name));
     };
     admission::enter(worker, &endpoint, context).await?;
     let Some(entry) = worker.shared.cache.ask(&tree, &path.as_ref().into()).await else {
@@ -90,8 +90,8 @@ async fn send(
     admission::enter_file(worker, &tree, &entry, context).await?;
     Ok(match &entry.found {
         Found::Asset(asset) if asset.status == Status::OK => {
-            let is_plain = response.status == Status::OK;
-            let file = if is_plain {
+            let is_ok = response.status == Status::OK;
+            let file = if is_ok {
                 answer::in_full(asset, &request.view())
             } else {
                 answer::plain(asset)
@@ -99,16 +99,16 @@ async fn send(
             if file.status.code() >= 400 {
                 return Ok(file);
             }
-            let status = if is_plain { file.status } else { response.status };
-            let mut answer = join(&response.fields, file);
-            answer.status = status;
-            answer
+            let status = if is_ok { file.status } else { response.status };
+            let mut merged = merge_fields(&response.fields, file);
+            merged.status = status;
+            merged
         }
-        _ => missing(&site.name, &name),
+        _ => not_found(&site.name, &name),
     })
 }
 
-fn missing(site: &str, name: &Name) -> Response {
+fn not_found(site: &str, name: &FileReference) -> Response {
     let cause = Cause {
         level: Level::WARN,
         what: "an application names what is no file of the site",
@@ -117,8 +117,8 @@ fn missing(site: &str, name: &Name) -> Response {
     };
     if cause.may_be_logged() {
         let name = match name {
-            Name::Path(path) => format!("{BY_PATH}: {path}"),
-            Name::File(path) => format!("X-Sendfile: {}", path.display()),
+            FileReference::Path(path) => format!("{PATH_FIELD}: {path}"),
+            FileReference::Disk(path) => format!("X-Sendfile: {}", path.display()),
         };
         tracing::warn!(site, "an application names what is no file of the site: {name}");
     }
@@ -126,31 +126,35 @@ fn missing(site: &str, name: &Name) -> Response {
     Response::new(Status::NOT_FOUND)
 }
 
-fn name(fields: &FieldList) -> Option<Name> {
-    if let Some(path) = fields.value(BY_PATH) {
-        return Some(Name::Path(path.to_owned()));
+fn referenced_file(fields: &FieldList) -> Option<FileReference> {
+    if let Some(path) = fields.value(PATH_FIELD) {
+        return Some(FileReference::Path(path.to_owned()));
     }
-    let file = BY_FILE.iter().find_map(|name| fields.value(name))?;
-    Some(Name::File(file.into()))
+    let file = DISK_FIELDS.iter().find_map(|name| fields.value(name))?;
+    Some(FileReference::Disk(file.into()))
 }
 
 /// The route that the name is looked up in, with its files, and the path there.
-async fn place(worker: &Worker, places: &SiteRoutes, name: &Name) -> Option<(Arc<Endpoint>, Arc<Tree>, Box<str>)> {
+async fn locate(
+    worker: &Worker,
+    places: &SiteRoutes,
+    name: &FileReference,
+) -> Option<(Arc<Endpoint>, Arc<Tree>, Box<str>)> {
     match name {
-        Name::Path(raw) => {
+        FileReference::Path(raw) => {
             let raw = raw.split('?').next().unwrap_or_default();
             let path = SafePath::parse(raw.as_bytes()).ok()?;
             let endpoint = places.endpoint(path.as_str());
             Some((Arc::clone(endpoint), endpoint.tree.clone()?, path.as_str().into()))
         }
-        Name::File(file) => {
+        FileReference::Disk(file) => {
             let trees: Vec<_> = places
                 .endpoints()
                 .filter_map(|endpoint| endpoint.tree.clone())
                 .collect();
             let priority = places.root.route.priority;
             let file = file.clone();
-            let job = worker.pool.spawn(priority, move || on_disk(&trees, &file));
+            let job = worker.pool.spawn(priority, move || find_tree(&trees, &file));
             let (tree, path) = job.await.ok()??;
             // Several routes may have the folder: the one that the file has by its path is meant.
             let own = places.endpoint_of_file(&tree, &path).filter(|own| own.tree.is_some());
@@ -162,7 +166,7 @@ async fn place(worker: &Worker, places: &SiteRoutes, name: &Name) -> Option<(Arc
 }
 
 /// The tree with the longest root that a file is below, by the names of both. May wait for the disk.
-fn on_disk(trees: &[Arc<Tree>], file: &Path) -> Option<(Arc<Tree>, Box<str>)> {
+fn find_tree(trees: &[Arc<Tree>], file: &Path) -> Option<(Arc<Tree>, Box<str>)> {
     let below = |tree: &Arc<Tree>| {
         let root = tree.folder();
         // As it is written, or as it is without links: PHP's `realpath` gives that.
@@ -179,12 +183,13 @@ fn on_disk(trees: &[Arc<Tree>], file: &Path) -> Option<(Arc<Tree>, Box<str>)> {
 }
 
 /// The file's answer with the fields of the application, but for those that the file knows better.
-fn join(own: &FieldList, mut file: Response) -> Response {
+fn merge_fields(own: &FieldList, mut file: Response) -> Response {
     // The type of an answer in parts is theirs, and one without content has none.
     let has_type = !matches!(file.body, Body::Parts(_)) && file.status != Status::NOT_MODIFIED;
     let is_kept = |name: &str| {
-        let is_name = name.eq_ignore_ascii_case(BY_PATH) || BY_FILE.iter().any(|by| name.eq_ignore_ascii_case(by));
-        let is_of_file = OF_THE_FILE.iter().any(|of| name.eq_ignore_ascii_case(of));
+        let is_name =
+            name.eq_ignore_ascii_case(PATH_FIELD) || DISK_FIELDS.iter().any(|by| name.eq_ignore_ascii_case(by));
+        let is_of_file = FILE_FIELDS.iter().any(|of| name.eq_ignore_ascii_case(of));
         !is_name && !is_of_file && (has_type || !name.eq_ignore_ascii_case("content-type"))
     };
     let kept: Vec<_> = own.iter().filter(|(name, _)| is_kept(name)).collect();
@@ -220,15 +225,15 @@ mod tests {
                 .with("ETag", "\"file\"")
                 .body(body)
         };
-        let told = |response: Response| {
+        let lines = |response: Response| {
             let fields = response.fields.iter().map(|(name, value)| format!("{name}: {value}"));
             fields.collect::<Vec<_>>()
         };
         let rest = ["Set-Cookie: a", "Set-Cookie: b", "Content-Disposition: attachment"];
-        let whole = told(join(&own, file(Body::Empty)));
+        let whole = lines(merge_fields(&own, file(Body::Empty)));
         assert_eq!(whole[..2], ["ETag: \"file\"", "Content-Type: text/csv"]);
         assert_eq!(whole[2..], rest);
-        let parts = told(join(&own, file(Body::Parts(Vec::new()))));
+        let parts = lines(merge_fields(&own, file(Body::Parts(Vec::new()))));
         assert_eq!(parts[..2], ["Content-Type: text/plain", "ETag: \"file\""]);
         assert_eq!(parts[2..], rest);
     }
@@ -236,14 +241,18 @@ mod tests {
     #[test]
     fn names_are_found() {
         for (field, value, expected) in [
-            ("X-Accel-Redirect", "/a", Some(Name::Path("/a".into()))),
-            ("x-sendfile", "/srv/a", Some(Name::File("/srv/a".into()))),
-            ("X-LIGHTTPD-send-file", "/srv/a", Some(Name::File("/srv/a".into()))),
+            ("X-Accel-Redirect", "/a", Some(FileReference::Path("/a".into()))),
+            ("x-sendfile", "/srv/a", Some(FileReference::Disk("/srv/a".into()))),
+            (
+                "X-LIGHTTPD-send-file",
+                "/srv/a",
+                Some(FileReference::Disk("/srv/a".into())),
+            ),
             ("X-Accel-Buffering", "no", None),
         ] {
             let response = Response::new(Status::OK).with(field, value);
-            assert_eq!(name(&response.fields), expected, "{field}");
-            assert_eq!(is_named(&response), expected.is_some());
+            assert_eq!(referenced_file(&response.fields), expected, "{field}");
+            assert_eq!(names_file(&response), expected.is_some());
         }
     }
 }

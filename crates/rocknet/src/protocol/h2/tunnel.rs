@@ -1,4 +1,4 @@
-//! Tunnelling: a stream whose extended CONNECT was agreed to. Its data is no content; the handler moves it, both ways, as
+//! ActiveTunnel: a stream whose extended CONNECT was agreed to. Its data is no content; the handler moves it, both ways, as
 //! the windows of both sides allow.
 
 use std::io;
@@ -9,9 +9,9 @@ use rocknet_io::link::{Link, Received};
 use rocknet_io::queue::SendQueue;
 use rocknet_proto::h2::{ErrorCode, ServerConnection, StreamId};
 
-use super::answer::{Answer, Incoming, State};
 use super::connection::Connection;
-use super::waiting::Look;
+use super::poll_exchange::ExchangePoll;
+use super::streams::{BodyReceiver, ExchangeState, StreamExchange};
 use crate::lifecycle::body::BodySource;
 use crate::lifecycle::exchange::{ActiveExchange, Stage};
 use crate::worker::{Buffers, Worker, WorkerConfig};
@@ -21,43 +21,43 @@ const PIECE: u64 = 64 * 1024;
 
 impl<L: Link> Connection<L> {
     /// Lets the handler move what can be moved.
-    pub(super) fn look_at_tunnel(
+    pub(super) fn poll_tunnel(
         &mut self,
         context: &mut Context<'_>,
         worker: &Rc<Worker>,
         view: &WorkerConfig,
-        mut answer: Box<Answer>,
+        mut entry: Box<StreamExchange>,
         room: &mut u64,
-    ) -> Look {
+    ) -> ExchangePoll {
         let Buffers {
             input,
             output,
             tunnel_output,
             ..
         } = &mut *worker.buffers.borrow_mut();
-        let Answer {
-            asked,
-            state: State::Active(exchange),
+        let StreamExchange {
+            stream,
+            state: ExchangeState::Active(exchange),
             deadlines,
-        } = &mut *answer
+        } = &mut *entry
         else {
-            return Look::Same(answer);
+            return ExchangePoll::Unchanged(entry);
         };
-        let id = asked.id;
-        let Stage::Tunnelling(tunnelling) = &mut exchange.stage else {
-            return Look::Same(answer);
+        let id = stream.id;
+        let Stage::Tunnel(tunnel) = &mut exchange.stage else {
+            return ExchangePoll::Unchanged(entry);
         };
         // Apart from the tunnel while that is polled.
-        let mut ready = std::mem::replace(&mut tunnelling.ready, BodySource::empty());
+        let mut ready = std::mem::replace(&mut tunnel.ready, BodySource::empty());
         let mut link = StreamLink {
             id,
             engine: &mut self.engine,
-            incoming: asked.content.as_mut(),
+            incoming: stream.body.as_mut(),
             ready: &mut ready,
             output,
             room,
         };
-        let polled = tunnelling.poll(
+        let polled = tunnel.poll(
             context,
             worker,
             &view.ticks,
@@ -67,8 +67,8 @@ impl<L: Link> Connection<L> {
             input,
             tunnel_output,
         );
-        let has_ended = tunnelling.ends.sent;
-        let status = tunnelling.status();
+        let has_ended = tunnel.ends.sent;
+        let status = tunnel.status();
         if polled.is_ready() && ready.ready() > 0 && matches!(polled, Poll::Ready(Ok(()))) {
             if !has_ended {
                 let _ = self.engine.queue_body(id, 0, true, output.buffer());
@@ -76,20 +76,20 @@ impl<L: Link> Connection<L> {
             // What is left to do is what is left of any answer.
             self.engine.discard_body(id, output.buffer());
             exchange.stage = Stage::Sending { body: ready, status };
-            asked.content = None;
-            return Look::Same(answer);
+            stream.body = None;
+            return ExchangePoll::Unchanged(entry);
         }
-        tunnelling.ready = ready;
+        tunnel.ready = ready;
         match polled {
-            Poll::Pending => return Look::Same(answer),
+            Poll::Pending => return ExchangePoll::Unchanged(entry),
             Poll::Ready(Ok(())) => self.close_tunnel(worker, id, exchange, output),
             Poll::Ready(Err(error)) => {
-                tracing::debug!(client = %self.core.peer.client, "a tunnel was cut: {error}");
+                tracing::debug!(client = %self.core.info.client, "a tunnel was cut: {error}");
                 self.engine.reset(id, ErrorCode::ConnectError, output.buffer());
-                exchange.record_cut(worker, &mut self.core.peer, 0);
+                exchange.record_cut(worker, &mut self.core.info, 0);
             }
         }
-        Look::Moved
+        ExchangePoll::Progressed
     }
 
     /// Ends both directions in an orderly way. All that was sent must have been framed.
@@ -105,7 +105,7 @@ impl<L: Link> Connection<L> {
             // Nothing receives what the client still sends.
             self.engine.reset(id, ErrorCode::NoError, output.buffer());
         }
-        exchange.record(worker, &mut self.core.peer);
+        exchange.record(worker, &mut self.core.info);
     }
 }
 
@@ -114,7 +114,7 @@ struct StreamLink<'a> {
     id: StreamId,
     engine: &'a mut ServerConnection,
     /// `None`: the client had nothing to say from the beginning.
-    incoming: Option<&'a mut Incoming>,
+    incoming: Option<&'a mut BodyReceiver>,
     /// What is to be framed.
     ready: &'a mut BodySource,
     output: &'a mut SendQueue,

@@ -6,22 +6,27 @@ use rocknet_io::link::Link;
 use rocknet_io::queue::SendQueue;
 use rocknet_proto::request::Request;
 
-use super::answer::Asked;
 use super::connection::Connection;
-use super::pushes::{Page, Promised};
-use super::reply::RequestBody;
-use crate::pipeline::{Pending, RequestContext};
+use super::push_state::{PendingPage, PromisedStream};
+use super::responder::RequestBody;
+use super::streams::RequestStream;
+use crate::pipeline::{PendingResponse, RequestContext};
 use crate::preload;
 use crate::worker::Worker;
 
 impl<L: Link> Connection<L> {
     /// Answers what was promised, as if the client had asked.
     #[inline(never)]
-    pub(super) fn answer_promised(&mut self, worker: &Rc<Worker>, promised: Vec<Promised>, output: &mut SendQueue) {
+    pub(super) fn begin_promised(
+        &mut self,
+        worker: &Rc<Worker>,
+        promised: Vec<PromisedStream>,
+        output: &mut SendQueue,
+    ) {
         let view = worker.config();
-        for Promised { id, request } in promised {
+        for PromisedStream { id, request } in promised {
             let owned = || Rc::clone(&request);
-            self.answer_request(
+            self.begin_exchange(
                 worker,
                 &view,
                 &request.view(),
@@ -37,22 +42,22 @@ impl<L: Link> Connection<L> {
     /// Keeps what is to be pushed with a page that is waited for, or announces it now to a client that takes no pushes.
     pub(super) fn prepare_page(
         &mut self,
-        pending: &Pending,
+        pending: &PendingResponse,
         request: &Request<'_>,
         context: &RequestContext,
-        asked: &mut Asked,
+        stream: &mut RequestStream,
         output: &mut SendQueue,
     ) {
         let preloads = &pending.preloads;
-        if self.engine.may_push(asked.id) && preload::is_first_visit(request) {
-            asked.page = context.request.clone().map(|request| {
+        if self.engine.may_push(stream.id) && preload::is_first_visit(request) {
+            stream.page = context.request.clone().map(|request| {
                 let preloads = preloads.clone();
-                Box::new(Page { request, preloads })
+                Box::new(PendingPage { request, preloads })
             });
-        } else if let Some(preloads) = preloads.as_ref().filter(|_| !asked.id.is_promised()) {
+        } else if let Some(preloads) = preloads.as_ref().filter(|_| !stream.id.is_promised()) {
             // The handler takes its time, in which the client can ask for what it will need.
             self.pushes
-                .hint(&mut self.engine, asked.id, request, preloads, output.buffer());
+                .send_early_hints(&mut self.engine, stream.id, request, preloads, output.buffer());
         }
     }
 }

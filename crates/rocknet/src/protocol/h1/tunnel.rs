@@ -1,4 +1,4 @@
-//! Tunnelling: what becomes of a connection after 101. Nothing on it is HTTP any more; the handler moves the bytes.
+//! ActiveTunnel: what becomes of a connection after 101. Nothing on it is HTTP any more; the handler moves the bytes.
 
 use std::io;
 use std::rc::Rc;
@@ -15,7 +15,7 @@ use crate::worker::Buffers;
 
 impl<L: Link> Connection<L> {
     /// Lets the handler move what can be moved.
-    pub(super) fn tunnel(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    pub(super) fn poll_tunnel(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let State::Serving(serving) = &mut self.state else {
             return Poll::Ready(Ok(()));
         };
@@ -24,12 +24,12 @@ impl<L: Link> Connection<L> {
             self.core.open_ended = true;
             // What comes next may not overtake the head.
             return match self.core.has_sent_all() {
-                true => self.tunnel(context),
+                true => self.poll_tunnel(context),
                 false => Poll::Ready(Ok(())),
             };
         }
         let ActiveExchange {
-            stage: Stage::Tunnelling(tunnelling),
+            stage: Stage::Tunnel(tunnel),
             sent,
             ..
         } = &mut serving.exchange
@@ -45,7 +45,7 @@ impl<L: Link> Connection<L> {
             link: &mut self.core.link,
             early: &mut self.core.unread,
         };
-        let polled = tunnelling.poll(
+        let polled = tunnel.poll(
             context,
             &worker,
             &view.ticks,
@@ -55,7 +55,7 @@ impl<L: Link> Connection<L> {
             input,
             tunnel_output,
         );
-        let linger = !tunnelling.ends.received;
+        let linger = !tunnel.ends.received;
         if let Poll::Ready(Ok(())) = polled {
             self.record_cut();
             // The tunnel sent by itself.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rocknet_proto::semantics::negotiation::Coding;
 
 use super::finish::finish;
-use super::{Pending, RequestContext, Step};
+use super::{PendingResponse, RequestContext, ResponseState};
 use crate::blocking::JobError;
 use crate::files::cache::front::Known;
 use crate::files::entry::{Asset, Content, Found, Variant};
@@ -17,13 +17,13 @@ use crate::worker::Worker;
 
 /// Makes a coded form: kept, where the plain one is in memory; while it is sent, where it is not. `None`: there is too
 /// much of that under way, and the plain one does.
-pub(super) fn make(
+pub(super) fn create(
     worker: &Rc<Worker>,
     context: &Rc<RequestContext>,
     known: &Rc<Known>,
     asset: &Asset,
     coding: Coding,
-) -> Option<Step> {
+) -> Option<ResponseState> {
     match &asset.plain.content {
         Content::Memory(content) => {
             let (content, entry, tree) = (content.clone(), Arc::clone(&known.entry), Arc::clone(&known.tree));
@@ -42,7 +42,7 @@ pub(super) fn make(
                 }
             });
             let known = Rc::clone(known);
-            Some(Step::Wait(Pending::handler(
+            Some(ResponseState::Pending(PendingResponse::handler(
                 worker,
                 context,
                 Box::pin(async move {

@@ -1,0 +1,80 @@
+//! Waiting for a handler, and what comes of it.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use super::connection_info::ConnectionInfo;
+use super::exchange::{ActiveExchange, Stage};
+use super::flow::{Flow, advance, respond_panicked};
+use super::responder::Responder;
+use crate::interim::InterimResponse;
+use crate::pipeline::{self, CompletedResponse, ResponseState, StartedExchange};
+use crate::worker::Worker;
+
+/// The handler has panicked.
+pub struct Panicked;
+
+/// Result of polling a handler.
+pub struct HandlerPoll {
+    pub result: Poll<Result<CompletedResponse, Panicked>>,
+    /// To be sent first. While the answer is pending the handler is to be polled again then.
+    pub interim: Option<Box<InterimResponse>>,
+}
+
+impl ActiveExchange {
+    /// Polls the handler. No buffer of the worker may be borrowed, because handlers use them.
+    pub fn poll_handler(&mut self, task: &mut Context<'_>) -> HandlerPoll {
+        let Stage::Waiting(pending) = &mut self.stage else {
+            return HandlerPoll {
+                result: Poll::Pending,
+                interim: None,
+            };
+        };
+        let result = match catch_unwind(AssertUnwindSafe(|| pending.poll(task))) {
+            Ok(polled) => polled.map(Ok),
+            Err(_) => Poll::Ready(Err(Panicked)),
+        };
+        HandlerPoll {
+            result,
+            interim: pending.interim(),
+        }
+    }
+
+    /// Goes on with what the handler has answered.
+    pub fn handler_done<R: Responder>(
+        self,
+        worker: &Rc<Worker>,
+        info: &mut ConnectionInfo,
+        result: Result<CompletedResponse, Panicked>,
+        responder: &mut R,
+    ) -> Flow {
+        let ActiveExchange { context, close, .. } = self;
+        let started = match result {
+            Ok(CompletedResponse::Response(response)) => StartedExchange {
+                context,
+                state: ResponseState::Ready(response),
+                close,
+            },
+            Ok(CompletedResponse::Cached(known, request)) => {
+                let started = catch_unwind(AssertUnwindSafe(|| {
+                    pipeline::respond_from_entry(worker, Rc::clone(&context), &known, &request.view(), responder)
+                }));
+                match started {
+                    Ok(started) => started,
+                    Err(_) => return respond_panicked(worker, info, context, responder),
+                }
+            }
+            Err(Panicked) => return respond_panicked(worker, info, context, responder),
+        };
+        advance(worker, info, started, responder)
+    }
+}
+
+/// Writes an interim response.
+#[cold]
+pub fn send_interim(interim: &InterimResponse, responder: &mut impl Responder) {
+    if let Err(error) = responder.send_interim(interim) {
+        tracing::error!("an interim response was not sent: {error}");
+    }
+}

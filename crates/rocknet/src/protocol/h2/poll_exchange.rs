@@ -1,0 +1,181 @@
+//! Waiting: for handlers, for the content of their requests, for the next pieces of their answers.
+
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use rocknet_io::link::Link;
+
+use super::connection::Connection;
+use super::responder::RequestBody;
+use super::send_budget::OUTPUT_BOUND;
+use super::streams::{BodyDemand, BodyReceiver, ExchangeState, StreamExchange};
+use crate::lifecycle::deadlines::Wait;
+use crate::lifecycle::exchange::Stage;
+use crate::lifecycle::poll_handler::{HandlerPoll, Panicked, send_interim};
+use crate::lifecycle::sending::Progress;
+use crate::pipeline::CompletedResponse;
+use crate::worker::{Worker, WorkerConfig};
+
+/// What became of an answer that was looked at.
+pub(super) enum ExchangePoll {
+    /// It waits on.
+    Unchanged(Box<StreamExchange>),
+    /// It has come further, or to its end.
+    Progressed,
+}
+
+impl<L: Link> Connection<L> {
+    /// Looks at all answers under way; true if one has come further.
+    #[inline]
+    pub(super) fn poll_exchanges(
+        &mut self,
+        context: &mut Context<'_>,
+        worker: &Rc<Worker>,
+        view: &Rc<WorkerConfig>,
+    ) -> bool {
+        if self.streams.is_empty() {
+            return false;
+        }
+        let mut moved = false;
+        // What one round may send is read for it and no more, whoever asks for how much: what is ready while windows are
+        // closed is memory that a client pins for nothing.
+        let mut room = self.engine.connection_send_capacity().min(OUTPUT_BOUND);
+        let (slots, first) = (self.streams.slots(), self.first_slot.min(self.streams.slots()));
+        for slot in (first..slots).chain(0..first) {
+            let Some(entry) = self.streams.take_slot(slot) else {
+                continue;
+            };
+            let had_room = room > 0;
+            match self.poll_exchange(context, worker, view, entry, &mut room) {
+                ExchangePoll::Unchanged(entry) => self.streams.insert(entry),
+                ExchangePoll::Progressed => moved = true,
+            }
+            if had_room && room == 0 {
+                // The next round begins with those that got nothing in this one.
+                self.first_slot = slot + 1;
+            }
+        }
+        moved
+    }
+
+    fn poll_exchange(
+        &mut self,
+        context: &mut Context<'_>,
+        worker: &Rc<Worker>,
+        view: &Rc<WorkerConfig>,
+        mut entry: Box<StreamExchange>,
+        room: &mut u64,
+    ) -> ExchangePoll {
+        let exchange = match &mut entry.state {
+            ExchangeState::Active(exchange) if exchange.is_tunnel() => {
+                return self.poll_tunnel(context, worker, view, entry, room);
+            }
+            ExchangeState::Active(exchange) => exchange,
+            ExchangeState::Held(_) => {
+                let StreamExchange { stream, state, .. } = *entry;
+                if let ExchangeState::Held(held) = state {
+                    self.begin_held(worker, view, held, stream);
+                }
+                return ExchangePoll::Progressed;
+            }
+        };
+        loop {
+            let id = entry.stream.id;
+            match &exchange.stage {
+                Stage::Tunnel(_) => {}
+                Stage::Waiting(_) => {
+                    let HandlerPoll { result: made, interim } = exchange.poll_handler(context);
+                    if let Some(interim) = &interim {
+                        let output = &mut worker.buffers.borrow_mut().output;
+                        let (mut responder, _) = self.responder(worker, &entry.stream, RequestBody::None, output);
+                        send_interim(interim, &mut responder);
+                    }
+                    match made {
+                        Poll::Pending if interim.is_some() => continue,
+                        Poll::Pending => {}
+                        Poll::Ready(made) => {
+                            self.respond_completed(worker, made, *entry);
+                            return ExchangePoll::Progressed;
+                        }
+                    }
+                }
+                Stage::Sending { body, .. } => {
+                    let is_file = body.is_file();
+                    let allowance = self.engine.send_capacity(id, body.left());
+                    if body.ready() > 0 || is_file && allowance == 0 {
+                        entry.deadlines.enter(Wait::Send, view.ticks.send);
+                    } else if !is_file || *room > 0 {
+                        let output = &mut worker.buffers.borrow_mut().output;
+                        let (mut responder, info) = self.responder(worker, &entry.stream, RequestBody::None, output);
+                        let most = allowance.min(*room);
+                        match exchange.poll_body(context, worker, info, most, &mut responder) {
+                            Poll::Pending if is_file => entry
+                                .deadlines
+                                .enter_handler(entry.deadlines.handler_ticks(view.ticks.answer)),
+                            Poll::Pending => {}
+                            Poll::Ready(Progress::Piece) => {
+                                if let Stage::Sending { body, .. } = &exchange.stage {
+                                    *room = room.saturating_sub(body.ready());
+                                }
+                                entry.deadlines.leave();
+                                self.streams.insert(entry);
+                                return ExchangePoll::Progressed;
+                            }
+                            Poll::Ready(Progress::Done) => return ExchangePoll::Progressed,
+                            Poll::Ready(Progress::Cut) => {
+                                exchange.record_cut(worker, &mut self.core.info, 0);
+                                return ExchangePoll::Progressed;
+                            }
+                        }
+                    }
+                }
+            }
+            let is_sending = exchange.is_sending();
+            let is_making = match &exchange.stage {
+                Stage::Waiting(_) => true,
+                Stage::Sending { body, .. } => body.ready() == 0 && !body.is_file(),
+                Stage::Tunnel(_) => false,
+            };
+            let demand = match &mut entry.stream.body {
+                Some(body) => {
+                    let output = &mut worker.buffers.borrow_mut().output;
+                    let demand = body.supply(entry.stream.id, &mut self.engine, output);
+                    if is_sending && matches!(&demand, BodyDemand::None | BodyDemand::Met) {
+                        body.channel().wake_when_wanted(context.waker());
+                    }
+                    demand
+                }
+                None => BodyDemand::None,
+            };
+            if is_making {
+                let (deadlines, channel) = (
+                    &mut entry.deadlines,
+                    entry.stream.body.as_ref().map(BodyReceiver::channel),
+                );
+                if matches!(demand, BodyDemand::Met) {
+                    exchange.got_body(channel, deadlines);
+                    continue;
+                }
+                let ticks = (view.ticks.body, deadlines.handler_ticks(view.ticks.answer));
+                exchange.await_handler(matches!(demand, BodyDemand::Unmet), channel, deadlines, ticks);
+            }
+            return ExchangePoll::Unchanged(entry);
+        }
+    }
+
+    /// Goes on with what a handler has answered.
+    fn respond_completed(
+        &mut self,
+        worker: &Rc<Worker>,
+        made: Result<CompletedResponse, Panicked>,
+        entry: StreamExchange,
+    ) {
+        let StreamExchange { stream, state, .. } = entry;
+        let ExchangeState::Active(exchange) = state else { return };
+        let output = &mut worker.buffers.borrow_mut().output;
+        let (mut responder, info) = self.responder(worker, &stream, RequestBody::None, output);
+        let flow = exchange.handler_done(worker, info, made, &mut responder);
+        let promised = responder.written.promised;
+        self.advance(worker, flow, promised, stream, output);
+    }
+}
