@@ -1,20 +1,20 @@
-//! The way of every request: its phases in order, whatever its protocol version and whatever answers it.
+//! Pipeline: the ordered phases of every request, the same for every protocol version and handler.
 //!
 //! ```text
-//!  1 preflight     preflight.rs    redirect to HTTPS, misdirected request, targets and methods that no route takes
+//!  1 preflight     preflight.rs    redirect to HTTPS, misdirected request, targets and methods that no route handles
 //!  2 route         route.rs        path → route, limits and flags with it
 //!  3 access        admission.rs    the guards of the route: `allow`, `deny` and `auth` (a `Guard`, in guard/access.rs)
 //!  4 limits        here            size of the request body
 //!  5 rules         rocknet-routing rewrite (once, back to 2), redirect, respond
-//!  6 cache lookup  ready.rs        what the worker remembers of a path, with the route it belongs to
+//!  6 cache lookup  cache_lookup.rs worker cache: path → entry or route
 //!  7 handler       here            files | proxy | gateway | controller | embedded → a response, now or later
-//!  8 error page    error_page.rs   the page that the route has for an error, whoever produced the error
+//!  8 error page    error_page.rs   the page of the route for an error, whatever its origin
 //!  9 encode        filter/encode   content coding for every handler, never twice (a `Filter`)
 //! 10 headers       rocknet-handler `headers` of the route, Server (a `Filter`, in headers.rs)
 //! 11 log           lifecycle/      counters, durations and the access log, once the response has been sent
 //! ```
-//! Phases 1 to 7 are [`begin`]; 8 to 10 are `exit.rs`, which no response goes round. A request for which the decision of a guard
-//! has to be waited for begins again with that decision (`deferred.rs`).
+//! Phases 1 to 7 are [`begin`]; phases 8 to 10 are `exit.rs`, which every response passes. A request that waits for the
+//! decision of a guard starts again with that decision (`deferred.rs`).
 
 mod accel_redirect;
 mod admission;
@@ -98,7 +98,7 @@ where
     Outcome::Started(route_and_handle(worker, view, incoming, site, decisions, reply))
 }
 
-/// Wait 1, where requests may come the wrong way.
+/// Phase 1, run only for listeners on which a request may need a redirect or a rejection.
 fn preflight<F, R>(
     worker: &Rc<Worker>,
     view: &Rc<WorkerConfig>,
@@ -139,7 +139,7 @@ where
     let request = incoming.request;
     let incoming = &incoming.with(request, || Rc::clone(kept.get_or_init(&incoming.owned)));
     let Some(number) = site else {
-        // Under TLS the preflight has answered such a request by 421 already.
+        // Under TLS the preflight has already responded to such a request with 421.
         let response = unknown_site::respond(&view.snapshot, &worker.address, request.authority);
         return respond_without_handler(worker, view, incoming, None, None, response, reply);
     };
@@ -193,7 +193,7 @@ where
             let incoming = incoming.with(&rewritten, || Rc::new((incoming.owned)().with_lookup_target(&target)));
             return match route::resolve(places, rewritten.path) {
                 Ok(resolved) => match decisions.check(worker, &incoming, places, &resolved, rewritten.path) {
-                    // It begins again as it came.
+                    // It starts again with its original target.
                     Some(not_admitted) => {
                         reject_or_defer(worker, view, before, number, &resolved, not_admitted, decisions, reply)
                     }
@@ -218,7 +218,7 @@ where
             };
         }
         RuleOutcome::Redirect { status, location } => immediate::redirect(status, &location),
-        // Success would tell a client that the tunnel it has asked for stands.
+        // A success status would mean to the client that the requested tunnel is open.
         RuleOutcome::Respond { status: 200..=299, .. } if request.method == Method::Connect => {
             fixed::error(Status::NOT_IMPLEMENTED)
         }
@@ -230,7 +230,7 @@ where
     started
 }
 
-/// Refuses a request, or waits for the decision of a guard.
+/// Rejects a request, or waits for the decision of a guard.
 #[inline(never)]
 fn reject_or_defer<F, R>(
     worker: &Rc<Worker>,
@@ -277,7 +277,7 @@ where
     )
 }
 
-/// Begins again with a request about which a guard has decided. The configuration may be another than before.
+/// Runs the phases again once a guard has decided. The configuration may have changed meanwhile.
 fn restart(
     worker: &Rc<Worker>,
     incoming: &OwnedIncoming<'_>,
@@ -294,7 +294,7 @@ fn restart(
     route_and_handle(worker, &view, incoming, site, decisions, reply)
 }
 
-/// Answers without a handler. The request body is not read, but its announced length is checked.
+/// Responds without a handler. The request body is not read, but its announced length is checked.
 #[inline(never)]
 fn respond_without_handler<F, R>(
     worker: &Rc<Worker>,
@@ -325,7 +325,8 @@ where
     respond(worker, Rc::new(context), Some(incoming.request), response)
 }
 
-/// Phases 4, 6 and 7 for the route that the rules have led to. `number`: the site as [`ready`] remembers paths by it.
+/// Runs phases 4, 6 and 7 for the route that the rules have selected. `number`: the site number as used in the key of
+/// the worker cache ([`cache_lookup`]).
 fn handle<F, R>(
     worker: &Rc<Worker>,
     view: &Rc<WorkerConfig>,
@@ -428,7 +429,7 @@ where
     }
 }
 
-/// The context of a request whose handling has panicked before it had one.
+/// Returns the context of a request whose handling panicked before it had a context.
 #[cold]
 pub fn context_for_panic<F: Fn() -> Rc<OwnedRequest>>(
     view: &Rc<WorkerConfig>,

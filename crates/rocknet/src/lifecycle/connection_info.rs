@@ -1,4 +1,4 @@
-//! The client of a connection, and the record of each of its exchanges.
+//! Client of a connection, and the access-log record of each of its exchanges.
 
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -15,24 +15,24 @@ use crate::log::{Record, SinkId};
 use crate::pipeline::{RequestContext, access_log};
 use crate::worker::{Worker, WorkerConfig};
 
-/// One client, and how it is connected.
+/// Client of a connection, and the kind of the connection.
 pub struct ConnectionInfo {
     pub client: Client,
-    /// `None`: in the clear.
+    /// `None` for a connection in clear text.
     pub secure: Option<Rc<Handshake>>,
-    /// The address that the connection came in on, where sites differ by it. Boxed, as the next field is: every byte here is
-    /// paid for by each idle connection.
+    /// Local address of the connection, set only if sites differ by it. Boxed, like the next field, because each idle
+    /// connection pays for every byte here.
     local: Option<Box<IpAddr>>,
-    /// The client's address as text, once it has been logged.
+    /// Client address as text, once it has been logged.
     text: Option<Box<str>>,
 }
 
-/// Log data of one exchange that its request does not contain.
+/// Data of an access-log line that the request does not contain.
 struct AccessLogContext<'a> {
     status: Status,
     sent: u64,
     duration_us: Option<u64>,
-    /// `None` for a response that was ready.
+    /// `None` for a response from the worker cache.
     context: Option<&'a RequestContext>,
 }
 
@@ -46,14 +46,14 @@ impl ConnectionInfo {
         }
     }
 
-    /// The address that the connection came in on, where sites differ by it.
+    /// Returns the local address of the connection, if sites differ by it.
     #[inline]
     pub fn local(&self) -> Option<IpAddr> {
         self.local.as_deref().copied()
     }
 
-    /// Records a response that was ready: counts it, and writes its line in the access log if the site keeps one.
-    /// `duration_us`: how long it took.
+    /// Records a response from the worker cache: counts it, and writes its access-log line if the site has a log.
+    /// `duration_us`: time to the response.
     #[inline]
     pub fn record_ready(
         &mut self,
@@ -78,8 +78,8 @@ impl ConnectionInfo {
         }
     }
 
-    /// The same for any other response. Nothing gets into the log of a request that could not be parsed. `sent`: bytes of the
-    /// response body, or of a tunnel, whose duration counts for nothing.
+    /// Records any other response. A request that could not be parsed adds nothing to the log line. `sent`: bytes of
+    /// the response body, or of a tunnel, whose duration is not counted.
     pub fn record(&mut self, worker: &Worker, context: &RequestContext, status: Status, sent: u64, is_tunnel: bool) {
         worker.counters.count_response(status);
         let duration_us = microseconds(context.started.elapsed());
@@ -139,7 +139,7 @@ impl ConnectionInfo {
         );
     }
 
-    /// The client that a trusted proxy names, as text.
+    /// Returns the client that a trusted proxy names, as text, if it is not the peer.
     #[cold]
     fn forwarded(&self, worker: &Worker, request: &Request<'_>) -> Option<String> {
         let client = forwarded::client(&worker.config().snapshot.config.server, self.client, request.fields);

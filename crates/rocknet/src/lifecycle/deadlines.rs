@@ -54,7 +54,7 @@ pub struct Deadlines {
     held: u64,
     /// Ticks left of a window for the request body that a handler has interrupted; 0 if none was interrupted.
     rest: u32,
-    /// Ticks that the handler of the request may take; `None`: the general limit.
+    /// Timeout of the handler of this request in ticks; `None`: the general timeout.
     handler_timeout: Option<u32>,
 }
 

@@ -1,4 +1,4 @@
-//! An exchange whose response is not complete: its stage, and its record once it ends.
+//! Exchange in progress: its stage, and its access-log record when it ends.
 
 use std::rc::Rc;
 
@@ -11,20 +11,20 @@ use super::tunnel::ActiveTunnel;
 use crate::pipeline::{PendingResponse, RequestContext};
 use crate::worker::Worker;
 
-/// One exchange in progress. Its connection owns it.
+/// Exchange whose response is not complete. Its connection owns it.
 pub struct ActiveExchange {
     pub stage: Stage,
     pub context: Rc<RequestContext>,
-    /// Bytes of the response body, or of the tunnel, that were queued for the socket.
+    /// Bytes of the response body, or of the tunnel, queued for the socket.
     pub sent: u64,
-    /// A connection that carries nothing else ends with the response.
+    /// The response ends a connection that carries no other exchange.
     pub close: bool,
 }
 
 pub enum Stage {
-    /// A handler makes the response.
+    /// The handler has not returned the response.
     Waiting(PendingResponse),
-    /// The head was written.
+    /// The head was written, and the body is being sent.
     Sending { body: BodySource, status: Status },
     /// The handler has taken over the connection, or the stream.
     Tunnel(Box<ActiveTunnel>),
@@ -32,7 +32,7 @@ pub enum Stage {
 
 /// Result of [`ActiveExchange::queue_ready`].
 pub struct QueuedPiece {
-    /// Nothing is ready any more.
+    /// No ready bytes are left.
     pub is_drained: bool,
     pub is_tunnel: bool,
 }
@@ -59,13 +59,13 @@ impl ActiveExchange {
         matches!(self.stage, Stage::Tunnel(_))
     }
 
-    /// Counts bytes of the request body.
+    /// Counts received bytes of the request body.
     pub fn received(&self, bytes: usize) {
         let received = &self.context.received;
         received.set(received.get() + bytes as u64);
     }
 
-    /// Moves `length` of the ready bytes into the queue; `None`: nothing can be ready at this stage.
+    /// Moves `length` ready bytes into the queue. Returns `None` at a stage that has no ready bytes.
     pub fn queue_ready(&mut self, length: u64, out: &mut SendQueue) -> Option<QueuedPiece> {
         let (body, is_tunnel) = match &mut self.stage {
             Stage::Waiting(_) => return None,
@@ -83,8 +83,8 @@ impl ActiveExchange {
         self.record_cut(worker, info, 0);
     }
 
-    /// Records the response as cut where it has begun. `unsent`: bytes that were queued and have not left. Returns how many of
-    /// these were not of this exchange.
+    /// Records the response as cut if it has begun. `unsent`: queued bytes of the connection that were not sent.
+    /// Returns how many of these belong to other exchanges.
     pub fn record_cut(&self, worker: &Worker, info: &mut ConnectionInfo, unsent: u64) -> u64 {
         let status = match &self.stage {
             Stage::Waiting(_) => return unsent,

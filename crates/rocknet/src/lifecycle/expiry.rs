@@ -1,4 +1,4 @@
-//! Meaning of a passed deadline for an exchange.
+//! Action on an exchange whose deadline has passed.
 
 use super::deadlines::{Deadlines, Wait};
 use super::exchange::{ActiveExchange, Stage};
@@ -6,19 +6,19 @@ use crate::exchange::{BodyChannel, BodyError};
 use crate::pipeline::refusals;
 use crate::worker::Worker;
 
-/// What is to be done about an exchange whose deadline has passed.
+/// Action on an exchange whose deadline has passed.
 pub enum Expiry {
-    /// Respond with an error: the response has not begun.
+    /// Respond with an error, because the response has not begun.
     Respond,
-    /// End both directions of a tunnel in an orderly way: its client has taken all that was sent.
+    /// Close both directions of a tunnel in an orderly way, because the client has taken all that was sent.
     EndTunnel,
     /// Cut the response.
     Cut,
 }
 
 impl ActiveExchange {
-    /// Logs an overdue handler, fails the request body if the client was too slow, and decides. `is_half_closed`: the client has
-    /// ended its side, so that the handler had less time than the configuration says.
+    /// Logs a handler timeout, fails the request body if the client was too slow, and returns the action.
+    /// `is_half_closed`: the client has closed its sending side, so the handler had less time than configured.
     #[cold]
     pub fn expire(
         &self,

@@ -1,4 +1,4 @@
-//! The way of an exchange from stage to stage.
+//! Moves an exchange from stage to stage.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
@@ -17,12 +17,12 @@ use crate::worker::{Worker, WorkerConfig};
 
 /// State of an exchange.
 pub enum Flow {
-    /// Nothing is left to do: the response is queued and recorded, or nothing can be sent.
+    /// The exchange is over: its response is queued and recorded, or nothing can be sent.
     Done,
     Active(ActiveExchange),
 }
 
-/// Takes a request to its response or its first stage.
+/// Starts an exchange: runs the pipeline and returns the first stage.
 #[inline]
 pub fn begin<F, R>(
     worker: &Rc<Worker>,
@@ -70,7 +70,7 @@ where
     }
 }
 
-/// Goes on with a response that was sent, is here, or is waited for.
+/// Continues with a response that was sent, is complete, or is pending.
 #[inline(never)]
 pub fn advance<R: Responder>(
     worker: &Rc<Worker>,
@@ -100,10 +100,10 @@ pub fn advance<R: Responder>(
     }
 }
 
-/// The continuation after a step.
+/// State of the exchange after a response was started.
 enum Next {
     Stage(Stage),
-    /// The response is queued whole, with so many bytes of its body.
+    /// The whole response is queued, with this many bytes of its body.
     Complete(Status, u64),
     Gone,
 }
@@ -128,7 +128,7 @@ fn respond<R: Responder>(
     }
     let begun = match body {
         Body::Tunnel(_) if !responder.may_switch_protocol() => {
-            tracing::error!("a handler has switched protocols where that cannot be done");
+            tracing::error!("a handler switched protocols on a request that cannot be upgraded");
             let response = pipeline::plain_error_response(worker, context, Status::INTERNAL_SERVER_ERROR);
             return respond(worker, context, *response, close, responder);
         }
@@ -146,7 +146,7 @@ fn respond<R: Responder>(
         Ok(HeadResult::Complete(sent)) => Next::Complete(status, sent),
         Ok(HeadResult::Body(body)) => Next::Stage(Stage::Sending { body, status }),
         Ok(HeadResult::Gone) => {
-            // Where only the head had been written, the client learns that nothing follows.
+            // If only the head was written, the client learns that no body follows.
             responder.abort();
             Next::Gone
         }
@@ -158,7 +158,7 @@ fn respond<R: Responder>(
     }
 }
 
-/// Responds in place of code that has panicked.
+/// Responds with 500 in place of a handler that has panicked.
 #[cold]
 pub fn respond_panicked<R: Responder>(
     worker: &Rc<Worker>,
@@ -177,7 +177,7 @@ pub fn respond_panicked<R: Responder>(
     respond_and_close(worker, info, context, state, responder)
 }
 
-/// Responds to what is no acceptable request, or has no acceptable body.
+/// Responds to a rejected request, or to a request with a rejected body.
 #[cold]
 pub fn refuse<R: Responder>(
     worker: &Rc<Worker>,
@@ -190,8 +190,8 @@ pub fn refuse<R: Responder>(
     respond_and_close(worker, info, context, state, responder)
 }
 
-/// Responds to a request of which a deadline has passed before its response was begun. `stage`: `None` if the request is not
-/// complete.
+/// Responds to a request whose deadline has passed before its response began. `stage`: `None` if the request is
+/// incomplete.
 #[cold]
 pub fn respond_timeout<R: Responder>(
     worker: &Rc<Worker>,
@@ -216,7 +216,7 @@ pub fn respond_timeout<R: Responder>(
     respond_and_close(worker, info, context, state, responder)
 }
 
-/// Goes on with a step after which the connection ends, if it carries nothing else.
+/// Continues with a response that ends the connection, if the connection carries no other exchange.
 fn respond_and_close<R: Responder>(
     worker: &Rc<Worker>,
     info: &mut ConnectionInfo,

@@ -1,4 +1,4 @@
-//! The life of an exchange, the same for every HTTP version: from its request to its record in the log.
+//! Exchanges and connections, the same for every HTTP version: from a request to its record in the access log.
 //!
 //! ```text
 //! begin ──ready────────────────────────────────────────────▶ recorded
@@ -6,8 +6,8 @@
 //!           │           └──agreed──▶ Tunnel ──ended──▶ recorded
 //!           └──panic, deadline──▶ an error in place of the response
 //! ```
-//! `flow.rs` goes from stage to stage, `exchange.rs` holds the stage. What depends on the version is behind the trait
-//! [`responder::Responder`]: the connection owns the exchange, drives it, and receives request bodies.
+//! `flow.rs` moves an exchange from stage to stage, and `exchange.rs` holds the stage. A version implements the trait
+//! [`responder::Responder`]: its connection owns the exchange, drives it, and receives request bodies.
 
 pub mod body;
 pub mod connection;

@@ -1,4 +1,4 @@
-//! Waiting for a handler, and what comes of it.
+//! Polls handlers, and continues with their responses.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
@@ -18,12 +18,12 @@ pub struct Panicked;
 /// Result of polling a handler.
 pub struct HandlerPoll {
     pub result: Poll<Result<CompletedResponse, Panicked>>,
-    /// To be sent first. While the answer is pending the handler is to be polled again then.
+    /// Interim response to send first. If the result is pending, the handler must then be polled again.
     pub interim: Option<Box<InterimResponse>>,
 }
 
 impl ActiveExchange {
-    /// Polls the handler. No buffer of the worker may be borrowed, because handlers use them.
+    /// Polls the handler. No buffer of the worker may be borrowed, because handlers use the buffers.
     pub fn poll_handler(&mut self, task: &mut Context<'_>) -> HandlerPoll {
         let Stage::Waiting(pending) = &mut self.stage else {
             return HandlerPoll {
@@ -41,7 +41,7 @@ impl ActiveExchange {
         }
     }
 
-    /// Goes on with what the handler has answered.
+    /// Continues with the result of the handler.
     pub fn handler_done<R: Responder>(
         self,
         worker: &Rc<Worker>,

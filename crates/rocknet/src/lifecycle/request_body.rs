@@ -5,8 +5,8 @@ use super::exchange::ActiveExchange;
 use crate::exchange::BodyChannel;
 
 impl ActiveExchange {
-    /// Begins to wait for the client if the handler wants more of the request body, otherwise for the handler. `pipe`: leads the
-    /// request body to the handler; `None`: no body is left to receive.
+    /// Sets the deadline: for the client if the handler wants more of the request body, otherwise for the handler.
+    /// `channel`: carries the request body to the handler; `None`: no body is left to receive.
     pub fn await_handler(
         &self,
         wants_body: bool,
@@ -24,15 +24,15 @@ impl ActiveExchange {
         }
     }
 
-    /// Restarts the deadline for data of the request body that the handler has got, where both sides may pause: a client that
-    /// sends is not one that is silent.
+    /// Restarts the deadline after data of the request body has reached the handler, if both sides may pause: a client
+    /// that sends is not idle.
     pub fn got_body(&self, channel: Option<&BodyChannel>, deadlines: &mut Deadlines) {
         if self.may_pause(channel) {
             deadlines.leave_handler();
         }
     }
 
-    /// Returns true if both sides may be silent for a while: both have begun to send.
+    /// Returns true if both sides may pause, because both have begun to send.
     fn may_pause(&self, channel: Option<&BodyChannel>) -> bool {
         self.is_sending() || channel.is_some_and(BodyChannel::may_pause)
     }

@@ -1,4 +1,4 @@
-//! The part of an exchange that each HTTP version implements: how its response is sent.
+//! Interface that each HTTP version implements to send the response of an exchange.
 
 use std::fmt;
 
@@ -9,13 +9,13 @@ use crate::interim::InterimResponse;
 use crate::pipeline::PipelineIo;
 use crate::response::{Body, FieldList, Text};
 
-/// Writes the response of one exchange: on the whole connection, or on a stream of it.
+/// Writes the response of one exchange to the connection, or to a stream of it.
 pub trait Responder: PipelineIo {
-    /// Whether a response may be begun, or is to be ended: false once the exchange is gone.
+    /// Returns true if a response may be started or ended; false once the exchange is gone.
     fn may_respond(&self) -> bool;
 
-    /// Writes the head of a response, and what the version sends of its body together with it. `close`: a connection that
-    /// carries nothing else ends with the response.
+    /// Writes the head of a response, and the first bytes of its body where the version sends them together. `close`:
+    /// the response ends a connection that carries no other exchange.
     ///
     /// # Errors
     ///
@@ -28,63 +28,63 @@ pub trait Responder: PipelineIo {
         close: bool,
     ) -> Result<HeadResult, UnsendableField>;
 
-    /// Responds with 500 and without a body, in place of a head that could not be written.
+    /// Responds with 500 and no body, in place of a head that could not be written.
     fn respond_broken(&mut self);
 
-    /// True if the client asked for a protocol switch that the server can accept.
+    /// Returns true if the client requested a protocol switch that the server can accept.
     fn may_switch_protocol(&self) -> bool {
         true
     }
 
-    /// Agrees to another protocol. Returns the status that it has done so with; `None`: the exchange is gone.
+    /// Switches to another protocol. Returns the status sent; `None`: the exchange is gone.
     ///
     /// # Errors
     ///
     /// A field cannot be sent. Nothing was written.
     fn switch_protocol(&mut self, fields: FieldList, protocol: Text) -> Result<Option<Status>, UnsendableField>;
 
-    /// Writes an interim response, if the client takes such.
+    /// Writes an interim response, if the client accepts interim responses.
     ///
     /// # Errors
     ///
     /// A field cannot be sent. Nothing was written.
     fn send_interim(&mut self, interim: &InterimResponse) -> Result<(), UnsendableField>;
 
-    /// Takes the ready piece of the body.
+    /// Queues the ready piece of the body.
     fn send_piece(&mut self, body: &mut BodySource) -> PieceResult;
 
-    /// Ends the response, whose body was taken.
+    /// Ends the response after its whole body was queued.
     ///
     /// # Errors
     ///
     /// A trailer field cannot be sent. The response was not ended.
     fn finish(&mut self, trailers: Option<&FieldList>) -> Result<(), UnsendableField>;
 
-    /// Gives the response up, so that the client notices that it is not complete.
+    /// Aborts the response, so that the client notices that it is incomplete.
     fn abort(&mut self);
 
-    /// Result of [`PipelineIo::send`] for the body.
+    /// Returns the result of [`PipelineIo::send`] for the body.
     fn prepared_result(&mut self) -> &mut PreparedResult;
 
-    /// Takes back what was announced together with a response that will not be sent.
+    /// Cancels the pushes promised with a response that will not be sent.
     fn cancel_pushes(&mut self) {}
 }
 
 /// Result of sending a response head.
 pub enum HeadResult {
-    /// The response is complete, with so many bytes of its body.
+    /// The response is complete, with this many bytes of its body.
     Complete(u64),
     /// The body follows.
     Body(BodySource),
-    /// The exchange is gone, or its response was begun before.
+    /// The exchange is gone, or its response was started before.
     Gone,
 }
 
 /// Result of sending a piece of a body.
 pub enum PieceResult {
-    /// So many bytes were queued for the socket.
+    /// This many bytes were queued for the socket.
     Queued(u64),
-    /// The piece stays in the body until windows and priorities let it leave.
+    /// The piece stays in the body until flow-control windows and priorities allow its frames.
     Offered,
     /// The exchange is gone.
     Gone,
@@ -95,11 +95,11 @@ pub enum PieceResult {
 pub struct PreparedResult {
     /// Bytes that were queued for the socket.
     pub bytes: u64,
-    /// The rest that could not be sent at once.
+    /// Rest of the body that could not be sent at once.
     pub body: Option<BodySource>,
 }
 
-/// A field that cannot be sent.
+/// Header or trailer field that cannot be encoded.
 #[derive(Debug)]
 pub struct UnsendableField(String);
 

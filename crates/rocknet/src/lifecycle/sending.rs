@@ -1,4 +1,4 @@
-//! Sending the body of a response, a piece at a time.
+//! Sends the body of a response, one piece at a time.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::{Context, Poll, ready};
@@ -13,16 +13,16 @@ use crate::worker::Worker;
 /// Result of polling the body of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
-    /// A piece was handed to the version, which may still have to let it leave.
+    /// A piece was queued, or offered to the version until windows allow it.
     Piece,
-    /// The response is over: it is complete and recorded, or its exchange is gone.
+    /// The response is complete and recorded, or its exchange is gone.
     Done,
-    /// The response was given up, and is still to be recorded as cut.
+    /// The response was aborted and must be recorded as cut.
     Cut,
 }
 
 impl ActiveExchange {
-    /// Hands over the next piece of the body, of a file at most `most` bytes. To be called when none is ready.
+    /// Sends the next piece of the body; a piece of a file has at most `most` bytes. Called only if no piece is ready.
     pub fn poll_body<R: Responder>(
         &mut self,
         task: &mut Context<'_>,
@@ -67,7 +67,7 @@ impl ActiveExchange {
                 Progress::Done
             }
             Some(Err(error)) => {
-                // The head promises more: only a cut tells the client.
+                // The head announced more bytes, so only a cut shows the client that the response is incomplete.
                 tracing::warn!("a response was cut short: {error}");
                 responder.abort();
                 Progress::Cut
@@ -76,11 +76,11 @@ impl ActiveExchange {
     }
 }
 
-/// Ends the response with these trailer fields, or without them where they cannot be sent.
+/// Ends the response with trailer fields, or without them if they cannot be encoded.
 fn finish(trailers: Option<&FieldList>, responder: &mut impl Responder) {
     if let Err(error) = responder.finish(trailers) {
         tracing::warn!("trailers of a response were not sent: {error}");
-        // Without fields nothing can be wrong with them.
+        // Without trailer fields nothing can fail.
         let _ = responder.finish(None);
     }
 }

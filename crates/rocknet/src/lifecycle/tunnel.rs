@@ -1,4 +1,4 @@
-//! A connection or stream that a handler has taken over: the handler moves the bytes, both ways.
+//! Connection or stream that a handler has taken over: the handler moves the bytes both ways.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,7 +17,7 @@ use crate::worker::{OpenTunnel, Ticks, Worker};
 
 pub struct ActiveTunnel {
     tunnel: Box<dyn Tunnel>,
-    /// What was taken for the client and is still to be framed. Empty where the client has a link of its own.
+    /// Bytes for the client that are not framed yet. Empty if the client has its own connection.
     pub ready: BodySource,
     pub ends: CloseState,
     status: Status,
@@ -25,7 +25,7 @@ pub struct ActiveTunnel {
 }
 
 impl ActiveTunnel {
-    /// `status`: of the head that has agreed to it.
+    /// Makes a tunnel. `status`: of the response that accepted it.
     pub fn new(worker: &Rc<Worker>, tunnel: Box<dyn Tunnel>, status: Status) -> ActiveTunnel {
         ActiveTunnel {
             tunnel,
@@ -40,13 +40,13 @@ impl ActiveTunnel {
         self.status
     }
 
-    /// Lets the handler move what can be moved over `link`, the client's side. `sent`: bytes of the tunnel that were handed to
-    /// the client's own link; `None` where they wait to be framed, and are counted then.
-    /// `input` and `tunnel_output` are lent by the worker.
+    /// Lets the handler move bytes over `link`, the client's side. `sent`: counter of tunnel bytes written to the
+    /// client's own link; `None` if bytes are framed later and counted then. `input` and `tunnel_output` are buffers of the
+    /// worker.
     ///
     /// # Errors
     ///
-    /// The tunnel is to be cut so that the client notices.
+    /// The tunnel must be reset so that the client notices.
     pub fn poll(
         &mut self,
         task: &mut Context<'_>,
@@ -81,14 +81,14 @@ impl ActiveTunnel {
             Ok(ready) => ready,
             Err(_) => {
                 worker.counters.panics.add(1);
-                tracing::error!("a tunnel was ended by a panic");
+                tracing::error!("a tunnel handler panicked; the tunnel was closed");
                 Poll::Ready(Err(io::ErrorKind::Other.into()))
             }
         }
     }
 }
 
-/// The client's link as a tunnel sees it: what passes is counted, and restarts deadlines.
+/// Link to the client as a tunnel uses it: counts the bytes, and restarts deadlines.
 struct ClientLink<'a, L> {
     link: &'a mut L,
     deadlines: &'a mut Deadlines,

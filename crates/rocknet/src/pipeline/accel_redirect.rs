@@ -1,5 +1,6 @@
-//! Files that an application names instead of sending them: `X-Accel-Redirect` by a path of the site, `X-Sendfile` by a
-//! path on disk. They are sent as files are, from below the roots of the site alone, with the fields the application gave.
+//! Sends files that an application names instead of sending them: `X-Accel-Redirect` by a path of the site,
+//! `X-Sendfile` by a path on disk. The file must be below a root of the site; the response keeps the fields of the
+//! application.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -23,11 +24,11 @@ use crate::response::{Body, FieldList, Response};
 use crate::site::{Site, SiteRoutes};
 use crate::worker::Worker;
 
-/// By a path of the site, as in an URL.
+/// Names a file by a path of the site, as in a URL.
 const PATH_FIELD: &str = "X-Accel-Redirect";
-/// By a path on disk; lighttpd's, and what applications fall back to.
+/// Name a file by its path on disk; the second is lighttpd's, which applications use as a fallback.
 const DISK_FIELDS: [&str; 2] = ["X-Sendfile", "X-LIGHTTPD-send-file"];
-/// What the file says better than the application can.
+/// Fields that are taken from the file, not from the application.
 const FILE_FIELDS: [&str; 7] = [
     "accept-ranges",
     "content-encoding",
@@ -38,22 +39,22 @@ const FILE_FIELDS: [&str; 7] = [
     "transfer-encoding",
 ];
 
-/// The file that an application names: a path of the site (X-Accel-Redirect) or of the file system (X-Sendfile).
+/// Reference to a file: a path of the site (`X-Accel-Redirect`) or of the file system (`X-Sendfile`).
 #[derive(Debug, PartialEq, Eq)]
 enum FileReference {
     Path(String),
     Disk(PathBuf),
 }
 
-/// True if the response names a file to send in its place. A tunnel stays one, whatever its fields say.
+/// Returns true if the response names a file to send in its place. A tunnel stays a tunnel whatever its fields are.
 pub fn names_file(response: &Response) -> bool {
     !matches!(response.body, Body::Tunnel(_)) && referenced_file(&response.fields).is_some()
 }
 
-/// The answer with the file that it names. What the file is answered with is looked at no further: one application cannot
-/// send a request in circles.
+/// Replaces a response by the file that it names. Fields of the new response are not followed again, so that an
+/// application cannot send a request in circles.
 ///
-/// To be called for answers of handlers that are trusted with the files of the site.
+/// Must be called only for responses of handlers that may read the files of the site.
 pub async fn follow(worker: Rc<Worker>, context: Rc<RequestContext>, response: Response) -> HandlerOutput {
     let snapshot = &context.view.snapshot;
     let site = context.site.and_then(|number| snapshot.sites.get(number as usize));
@@ -66,7 +67,7 @@ pub async fn follow(worker: Rc<Worker>, context: Rc<RequestContext>, response: R
     }
 }
 
-/// `Err`: the response to a request that may not enter the route of the file.
+/// Returns `Err` with the response to a request that may not enter the route of the file.
 async fn send(
     worker: &Worker,
     context: &RequestContext,
@@ -78,7 +79,7 @@ async fn send(
     let Some(name) = referenced_file(&response.fields) else {
         return Ok(response);
     };
-    // Whatever it had to say beside that is not awaited.
+    // The body of the application is discarded without waiting for it.
     response.body = Body::Empty;
     let Some((endpoint, tree, path)) = locate(worker, places, &name).await else {
         return Ok(not_found(&site.name, &name));
@@ -111,7 +112,7 @@ async fn send(
 fn not_found(site: &str, name: &FileReference) -> Response {
     let cause = Cause {
         level: Level::WARN,
-        what: "an application names what is no file of the site",
+        what: "an application names a file that the site does not have",
         site,
         subject: "",
     };
@@ -120,9 +121,9 @@ fn not_found(site: &str, name: &FileReference) -> Response {
             FileReference::Path(path) => format!("{PATH_FIELD}: {path}"),
             FileReference::Disk(path) => format!("X-Sendfile: {}", path.display()),
         };
-        tracing::warn!(site, "an application names what is no file of the site: {name}");
+        tracing::warn!(site, "an application names a file that the site does not have: {name}");
     }
-    // Empty, for the site's own page.
+    // Empty, so that the site's own error page is used.
     Response::new(Status::NOT_FOUND)
 }
 
@@ -134,7 +135,7 @@ fn referenced_file(fields: &FieldList) -> Option<FileReference> {
     Some(FileReference::Disk(file.into()))
 }
 
-/// The route that the name is looked up in, with its files, and the path there.
+/// Returns the route in which the file is looked up, with its tree, and the path in that tree.
 async fn locate(
     worker: &Worker,
     places: &SiteRoutes,
@@ -156,7 +157,7 @@ async fn locate(
             let file = file.clone();
             let job = worker.pool.spawn(priority, move || find_tree(&trees, &file));
             let (tree, path) = job.await.ok()??;
-            // Several routes may have the folder: the one that the file has by its path is meant.
+            // Several routes may share the folder. The one that applies to the path of the file is used.
             let own = places.endpoint_of_file(&tree, &path).filter(|own| own.tree.is_some());
             let of_tree = |endpoint: &&Arc<Endpoint>| endpoint.tree.as_ref().is_some_and(|own| Arc::ptr_eq(own, &tree));
             let endpoint = own.or_else(|| places.endpoints().find(of_tree))?;
@@ -165,11 +166,11 @@ async fn locate(
     }
 }
 
-/// The tree with the longest root that a file is below, by the names of both. May wait for the disk.
+/// Returns the tree with the longest root that contains the file, compared by path names. May block on the disk.
 fn find_tree(trees: &[Arc<Tree>], file: &Path) -> Option<(Arc<Tree>, Box<str>)> {
     let below = |tree: &Arc<Tree>| {
         let root = tree.folder();
-        // As it is written, or as it is without links: PHP's `realpath` gives that.
+        // Both as configured and without symbolic links, because PHP's `realpath` returns the latter.
         let real = root.canonicalize().ok();
         let rest = std::iter::once(root)
             .chain(real.as_deref())
@@ -182,9 +183,9 @@ fn find_tree(trees: &[Arc<Tree>], file: &Path) -> Option<(Arc<Tree>, Box<str>)> 
     found.map(|(_, place)| place)
 }
 
-/// The file's answer with the fields of the application, but for those that the file knows better.
+/// Adds the fields of the application to the response for the file, except those that describe the file.
 fn merge_fields(own: &FieldList, mut file: Response) -> Response {
-    // The type of an answer in parts is theirs, and one without content has none.
+    // A multipart response needs its own type, and a response without a body has no type.
     let has_type = !matches!(file.body, Body::Parts(_)) && file.status != Status::NOT_MODIFIED;
     let is_kept = |name: &str| {
         let is_name =

@@ -1,14 +1,15 @@
-//! Admission: a request meets the guards of every route that it leads to, before anything else of these routes acts.
+//! Admission: checks a request against the guards of every route that it leads to, before anything else of these routes
+//! acts.
 //!
-//! A request is checked at the route of its path and, where a rule rewrites it, at the route of the new path. It is checked
-//! at other routes too, because the path is not always what is served in the end:
-//! - where an index file, `try`, `fallback` or a script leads: at the route of that file;
-//! - where a script or program is followed by more path: at the routes of all paths that may be its own, and at that of what
-//!   follows, because front controllers take it for the path;
-//! - where a route names the path with a slash at its end, or without: at that route;
-//! - where a slash or backslash is encoded: at the routes that a backend finds which decodes it.
+//! A request is checked at the route of its path and, if a rule rewrites it, at the route of the new path. It is
+//! checked at further routes, because the path does not always name the resource that is served:
+//! - an index file, `try`, `fallback` or a script: the route of that file;
+//! - a script or program followed by more path: the routes of all paths that may be the script, and of the rest,
+//!   because front controllers use it as the path;
+//! - a route for the path with a trailing slash, or without: that route;
+//! - an encoded slash or backslash: the routes that a back end finds which decodes it.
 //!
-//! All guards have to admit the request. Sites without guards skip all this by [`Route::is_open`].
+//! All guards must admit the request. Sites without guards skip all this (`Route::is_open`).
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -33,25 +34,25 @@ use crate::response::Response;
 use crate::site::SiteRoutes;
 use crate::worker::Worker;
 
-/// The decisions about one request so far. After a reload, those of guards of the old configuration are not used.
+/// Decisions about one request so far. After a reload, decisions of guards of the old configuration are not used.
 #[derive(Default)]
 pub(super) struct Decisions {
     made: Vec<(Arc<dyn Guard>, Admission)>,
     pub user: Option<Arc<str>>,
 }
 
-/// A request that is not admitted now.
+/// Reason for not admitting a request now.
 pub(super) enum NotAdmitted {
     Refused(Response),
-    /// A guard's decision has to be waited for.
+    /// The decision of a guard is pending.
     Undecided(Undecided),
 }
 
-/// The decision of a guard that has to be waited for.
+/// Pending decision of a guard.
 pub(super) struct Undecided(Arc<dyn Guard>, Deferred);
 
 impl Decisions {
-    /// Checks a request at the routes of a path, which is that of the request or the one that a rule makes of it.
+    /// Checks a request at the routes of a path, which is the path of the request or the rewritten one.
     pub fn check<F: Fn() -> Rc<OwnedRequest>>(
         &mut self,
         worker: &Worker,
@@ -85,7 +86,7 @@ impl Decisions {
         None
     }
 
-    /// Returns the decision of a guard that was waited for. A refusal is moved out, because the request ends with it.
+    /// Returns the decision of a guard that was pending. A rejection is moved out, because the request ends with it.
     fn made_by(&mut self, guard: &Arc<dyn Guard>) -> Option<Admission> {
         let at = self.made.iter().position(|(known, _)| Arc::ptr_eq(known, guard))?;
         Some(match &self.made[at].1 {
@@ -112,7 +113,7 @@ where
     }
 }
 
-/// Admits a request for a path in the worker cache, if no guard has to work for it. Returns the user; `None`: the slow path
+/// Admits a request for a path in the worker cache if no guard has to wait. Returns the user; `None`: the slow path
 /// decides.
 pub(super) fn admit_cached<F: Fn() -> Rc<OwnedRequest>>(
     worker: &Worker,
@@ -141,7 +142,8 @@ pub(super) fn is_final(endpoint: &Endpoint) -> bool {
     endpoint.route.is_unguarded || endpoint.tree.is_none()
 }
 
-/// Has a handler answer, unless what it answers with has another route that the request may not enter.
+/// Calls the handler, then checks the request at the route of the file that the handler returns, if that is another
+/// route.
 pub(super) fn handle(
     worker: &Rc<Worker>,
     context: &Rc<RequestContext>,
@@ -178,10 +180,10 @@ async fn handle_guarded(
                 Ok(script) => {
                     let user = enter_script(worker, tree, (&script.name, &script.path_info), context).await?;
                     exchange.user = user.or(exchange.user);
-                    // The handler finds the same one in the worker cache.
+                    // The handler finds the same script in the worker cache.
                     handler.handle(exchange).await
                 }
-                // Not by the handler: a second look might find a script after all.
+                // Not passed to the handler: a second lookup might find a script after all.
                 Err(output) => output,
             }
         }
@@ -195,7 +197,7 @@ async fn handle_guarded(
     Ok(output)
 }
 
-/// Checks a request at one more route that it leads to. Waits for the decisions of guards.
+/// Checks a request at one more route, and waits for the decisions of its guards.
 pub(super) async fn enter(worker: &Worker, endpoint: &Endpoint, context: &RequestContext) -> Admission {
     let mut user = None;
     for guard in &endpoint.guards {
@@ -216,7 +218,7 @@ pub(super) async fn enter(worker: &Worker, endpoint: &Endpoint, context: &Reques
     Ok(user)
 }
 
-/// Checks a request at the route of the file that an entry of `tree` has found, if it is another one.
+/// Checks a request at the route of the file that an entry of `tree` names, if it is another route.
 pub(super) async fn enter_file(
     worker: &Worker,
     tree: &Arc<Tree>,
@@ -230,7 +232,7 @@ pub(super) async fn enter_file(
     }
 }
 
-/// Checks a request at the route of the script that answers it, and at that of what follows it in the path.
+/// Checks a request at the route of the script that handles it, and at the route of its path info.
 async fn enter_script(
     worker: &Worker,
     tree: &Arc<Tree>,
@@ -255,7 +257,7 @@ fn endpoint_of_entry<'p>(places: &'p SiteRoutes, tree: &Arc<Tree>, entry: &Entry
     places.endpoint_of_file(tree, entry.file.as_ref()?)
 }
 
-/// Returns the endpoints of the routes that a path leads to; `None` if a backend may find that it climbs above the root.
+/// Returns the endpoints of the routes that a path leads to; `None` if a back end may resolve it above the root.
 fn endpoints<'p>(places: &'p SiteRoutes, resolved: &Resolved<'p>, raw: &[u8]) -> Option<Vec<&'p Arc<Endpoint>>> {
     let mut found = vec![resolved.endpoint];
     found.extend(places.endpoint_with_other_slash(&resolved.path));
@@ -275,7 +277,7 @@ fn endpoints<'p>(places: &'p SiteRoutes, resolved: &Resolved<'p>, raw: &[u8]) ->
     Some(found)
 }
 
-/// Returns the endpoints of a path that a script or program may answer as its own.
+/// Returns the endpoints of a path info, as written and decoded.
 fn endpoints_of_path_info<'p>(
     places: &'p SiteRoutes,
     path_info: &str,
@@ -289,15 +291,15 @@ fn endpoints_of_path_info<'p>(
         .filter(move |_| !is_empty)
 }
 
-/// Texts that backends take for a slash: most decode the whole path, and those of Windows know a second slash. Each set is
-/// tried by itself, because dot segments after one of them hide what another would find.
+/// Byte strings that back ends decode to a slash: most decode the whole path, and Windows has a second slash. Each set
+/// is tried separately, because dot segments after one of them hide what another would find.
 const OTHER_SLASHES: [&[&[u8]]; 3] = [
     &[b"%2F", b"%2f"],
     &[b"\\", b"%5C", b"%5c"],
     &[b"%2F", b"%2f", b"\\", b"%5C", b"%5c"],
 ];
 
-/// Puts a slash for each of `slashes`.
+/// Replaces each of `slashes` by a slash.
 fn decode_slashes(raw: &[u8], slashes: &[&[u8]]) -> Vec<u8> {
     let mut decoded = Vec::with_capacity(raw.len());
     let mut rest = raw;

@@ -1,4 +1,4 @@
-//! Responses out of what the worker remembers of a path: cache entries, and routes that answer on the spot.
+//! Responds from the worker cache: cached files, and remembered routes that respond at once.
 
 use std::rc::Rc;
 
@@ -21,7 +21,7 @@ use crate::routing::RuleOutcome;
 use crate::worker::{Worker, WorkerConfig};
 use rocknet_proto::PreparedHeads;
 
-/// Answers from what this worker remembers of the path. `None`: that is nothing, or not enough.
+/// Responds from the worker cache. Returns `None` if the cache has no usable entry for the path.
 #[inline]
 pub(super) fn lookup<F, R>(
     worker: &Rc<Worker>,
@@ -41,7 +41,7 @@ where
         .or_else(|| lookup_after_rules(worker, view, site, incoming, reply))
 }
 
-/// The same for a path that is not known as it stands: it may be where the rules lead.
+/// Applies the rules of the site to a path without an entry and looks up the result.
 #[inline(never)]
 fn lookup_after_rules<F, R>(
     worker: &Rc<Worker>,
@@ -68,7 +68,8 @@ where
     }
 }
 
-/// Answers from the front. `key`: number of the site, with [`BEHIND_RULES`] where it has rules and the request has met them.
+/// Responds from the worker cache. `key`: number of the site, with [`BEHIND_RULES`] if the rules of the site were
+/// applied to the request.
 #[inline]
 fn respond_cached<F, R>(
     worker: &Rc<Worker>,
@@ -125,7 +126,7 @@ where
     }
     known.entry.touch(now);
     worker.counters.cache_hits.add(1);
-    // The access log needs a context for the name of a user.
+    // The access log takes the name of a user from a context.
     if user.is_none()
         && let Found::Asset(asset) = &known.entry.found
         && let Choice::Send(head, variant) = answer::choose(asset, request)
@@ -137,7 +138,7 @@ where
         return Some(Outcome::Sent { status, site });
     }
     if let Found::Script(_) = known.entry.found {
-        // Its answer is made anew, out of more than is known here.
+        // A script runs for each request and needs more than the entry holds.
         return None;
     }
     let known = Rc::clone(known);
@@ -171,7 +172,7 @@ fn announce_preloads(known: &Known, request: &Request<'_>, head: &PreparedHeads,
     }
 }
 
-/// Answers from an entry of the cache. The context has the request.
+/// Responds from a cache entry. The context must hold the request.
 pub fn respond_from_entry(
     worker: &Rc<Worker>,
     context: Rc<RequestContext>,
@@ -190,7 +191,7 @@ pub fn respond_from_entry(
             Choice::Respond(response) => finish(worker, &context, Some(request), *response),
             Choice::Encode(coding) => {
                 let coded = encoded_variant::create(worker, &context, known, asset, coding);
-                // A form that is waited for comes back here once it is made.
+                // A variant that is still being encoded comes back here once it is complete.
                 if !matches!(coded, Some(ResponseState::Pending(_))) {
                     not_found_log::log_file(known, asset.status);
                 }
@@ -202,7 +203,7 @@ pub fn respond_from_entry(
         },
         Found::WithoutSlash => finish(worker, &context, Some(request), files::redirect_with_slash(request)),
         Found::Failed(status) => finish(worker, &context, Some(request), fixed::error(*status)),
-        // It has just been found where a file was, and this request was not made ready for it.
+        // The script has just replaced a file, and this request was not prepared for a script.
         Found::Script(_) => finish(
             worker,
             &context,

@@ -1,4 +1,4 @@
-//! The facts about a request that the phases after its handler and the access log need.
+//! Request context: the data that the phases after the handler and the access log need.
 
 use std::cell::{Cell, OnceCell};
 use std::net::IpAddr;
@@ -17,35 +17,35 @@ use crate::response::UpstreamTiming;
 use crate::route::Route;
 use crate::worker::WorkerConfig;
 
-/// One request on its way through the pipeline. A reload during the request changes none of it.
+/// Context of one request in the pipeline. A reload during the request does not change it.
 pub struct RequestContext {
     /// The configuration that was current when the request was routed.
     pub view: Rc<WorkerConfig>,
-    /// Number of the site in that configuration; `None` if no site was asked.
+    /// Number of the site in that configuration; `None` if the host belongs to no site.
     pub site: Option<u32>,
-    /// `None` for a request that no site answers or that could not be parsed.
+    /// `None` for a request to no site, or one that could not be parsed.
     pub route: Option<Arc<Route>>,
-    /// The files that error pages of the route come from.
+    /// Tree with the error pages of the route.
     pub pages: Option<Arc<Tree>>,
-    /// The request came under TLS.
+    /// The request arrived under TLS.
     pub is_secure: bool,
     /// The access log that the response is recorded in.
     pub access: Option<SinkId>,
-    /// OwnedIncoming for handlers, and where there is an access log. `None` if what came is no request.
+    /// Set for handlers and for the access log. `None` if the received bytes are not a request.
     pub request: Option<Rc<OwnedRequest>>,
-    /// The client that the request is from; known for requests that reach a handler.
+    /// Client that sent the request; set for requests that reach a handler.
     pub client: Option<Client>,
-    /// The user whose password was verified: known once the request has passed access control.
+    /// Authenticated user; set once the request has passed access control.
     pub user: OnceCell<Arc<str>>,
-    /// When the request was routed.
+    /// Time at which the request was routed.
     pub started: Instant,
-    /// Bytes of the request body that were received so far.
+    /// Bytes of the request body received so far.
     pub received: Cell<u64>,
-    /// The server that the response is from.
+    /// Upstream that sent the response, with its timing.
     pub upstream: OnceCell<UpstreamTiming>,
 }
 
-/// The route of a request, with its error pages.
+/// Route of a request, with the tree of its error pages.
 #[derive(Clone, Copy)]
 pub struct AppliedRoute<'a> {
     route: &'a Arc<Route>,
@@ -80,7 +80,7 @@ impl<'a> From<&'a Place> for AppliedRoute<'a> {
 }
 
 impl RequestContext {
-    /// Describes bytes that are no request. They are recorded in the log of the site that stands for unknown ones.
+    /// Makes the context of bytes that are not a request. They are logged for the default site.
     pub fn unparsed(view: &Rc<WorkerConfig>, local: Option<IpAddr>) -> Rc<RequestContext> {
         Rc::new(RequestContext {
             view: Rc::clone(view),
@@ -98,7 +98,8 @@ impl RequestContext {
         })
     }
 
-    /// Describes a request. `local`, `is_secure`: of its connection. `owned` is called if the access log wants the request.
+    /// Makes the context of a request. `local`, `is_secure`: facts of its connection. `owned` is called if the access
+    /// log needs the request.
     pub fn new(
         view: &Rc<WorkerConfig>,
         site: Option<u32>,
@@ -130,7 +131,7 @@ impl RequestContext {
         }
     }
 
-    /// Name of the site for log lines; empty where no site was asked.
+    /// Returns the name of the site for log lines; empty if the host belongs to no site.
     pub fn site_name(&self) -> &str {
         let site = self
             .site
@@ -139,7 +140,7 @@ impl RequestContext {
     }
 }
 
-/// The access log of a site.
+/// Returns the access log of a site.
 #[inline]
 pub fn access_log(view: &WorkerConfig, site: Option<u32>) -> Option<SinkId> {
     view.snapshot.sites.get(site? as usize)?.access

@@ -1,4 +1,4 @@
-//! The wait for the decision of a guard, after which the request begins again with that decision.
+//! Waits for the decision of a guard, then starts the request again with that decision.
 
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -21,13 +21,13 @@ use crate::handshake::Handshake;
 use crate::worker::Worker;
 use rocknet_proto::PreparedHeads;
 
-/// A request that has outlived the read it came with.
+/// Request that has been copied out of the receive buffer.
 pub(super) type OwnedIncoming<'a> = IncomingRequest<'a, &'a dyn Fn() -> Rc<OwnedRequest>>;
 
-/// Takes a request through the phases again.
+/// Starts the phases of a request again.
 type Begin = fn(&Rc<Worker>, &OwnedIncoming<'_>, Decisions, &mut OpenedBody) -> StartedExchange;
 
-/// A request that waits, with the facts of its connection.
+/// Copied request that waits for a decision, with the facts of its connection.
 struct DeferredRequest {
     request: Rc<OwnedRequest>,
     body: RequestBody,
@@ -37,7 +37,7 @@ struct DeferredRequest {
     local: Option<IpAddr>,
 }
 
-/// Waits for a decision, and goes on with `begin`. `content`: the request body, which is bounded.
+/// Waits for a decision, then calls `begin`. `body`: the request body, whose limit is set.
 pub(super) fn wait<F: Fn() -> Rc<OwnedRequest>>(
     worker: &Rc<Worker>,
     mut context: RequestContext,
@@ -73,7 +73,7 @@ pub(super) fn wait<F: Fn() -> Rc<OwnedRequest>>(
 }
 
 impl DeferredRequest {
-    /// Begins again. `context`: the one that the protocol records.
+    /// Starts the request again. `context`: the one that is recorded in the access log.
     fn resume(
         self,
         worker: &Rc<Worker>,
@@ -95,7 +95,7 @@ impl DeferredRequest {
         match started.state {
             ResponseState::Pending(pending) => RoutingResult::Handler(Box::new(pending)),
             ResponseState::Ready(response) => RoutingResult::Response(response),
-            // Only the worker cache answers by `PipelineIo::send`, and it is not consulted again.
+            // Only the worker cache calls `PipelineIo::send`, and it is not consulted again.
             ResponseState::Sent(_) => {
                 let mut response = Box::new(fixed::error(Status::INTERNAL_SERVER_ERROR));
                 exit::apply_without_page(worker, context.route.as_ref(), &mut response);
@@ -105,7 +105,7 @@ impl DeferredRequest {
     }
 }
 
-/// Stands for the protocol: the request body was bounded and opened before.
+/// Stands in for the protocol: the request body was limited and opened before.
 pub(super) struct OpenedBody(RequestBody);
 
 impl PipelineIo for OpenedBody {

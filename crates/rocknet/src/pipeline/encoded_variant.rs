@@ -1,4 +1,4 @@
-//! Coded forms of what the cache holds: made once and kept, or made while they are sent.
+//! Encoded variants of cached files: encoded once and kept, or encoded while they are sent.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use crate::handler::HandlerOutput;
 use crate::response::{Body, Response};
 use crate::worker::Worker;
 
-/// Makes a coded form: kept, where the plain one is in memory; while it is sent, where it is not. `None`: there is too
-/// much of that under way, and the plain one does.
+/// Encodes a variant: kept if the plain file is in memory, otherwise encoded while it is sent. Returns `None` if too
+/// many are being encoded; the plain file is sent instead.
 pub(super) fn create(
     worker: &Rc<Worker>,
     context: &Rc<RequestContext>,
@@ -30,7 +30,7 @@ pub(super) fn create(
             let (cache, path) = (worker.shared.cache.clone(), Arc::clone(&known.path));
             let job = worker.shared.pool.spawn(tree.route.priority, move || {
                 let Found::Asset(asset) = &entry.found else { return };
-                // Many may have asked for it at once; the first job did it for all.
+                // Several requests may have started a job at once; the first job encodes for all of them.
                 if asset.encoded(coding).is_some() {
                     return;
                 }
@@ -49,7 +49,7 @@ pub(super) fn create(
                     let (Err(error), Found::Asset(asset)) = (job.await, &known.entry.found) else {
                         return HandlerOutput::Cached(known);
                     };
-                    // Without a coded form the plain one does; the next request may find more room.
+                    // The plain file is sent instead; the next request may find more room.
                     tracing::debug!("cannot compress {}: {error}", known.path);
                     if error == JobError::Panicked {
                         asset.keep(coding, None);

@@ -1,4 +1,4 @@
-//! Pages for errors: the route's own where it names one, otherwise a plain one that says what the status means.
+//! Error pages: the route's own page if it has one, otherwise a plain page that explains the status.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::response::{Body, ErrorPage, FilePart, Response};
 use crate::route::Route;
 use rocknet_proto::status::Status;
 
-/// True if the route has an error page that replaces this response.
+/// Returns true if the route has an error page that replaces this response.
 pub fn is_wanted(route: &Route, response: &Response) -> bool {
     let status = response.status.code();
     if status < 400 || !route.errors.contains_key(&status) {
@@ -24,7 +24,7 @@ pub fn is_wanted(route: &Route, response: &Response) -> bool {
     }
 }
 
-/// Puts the page of the route in the place of the content. If the page cannot be had, the response stays as it is.
+/// Replaces the body by the error page of the route. If the page cannot be read, the response stays as it is.
 pub async fn replace(cache: &Cache, route: &Route, pages: Option<&Arc<Tree>>, response: &mut Response) {
     let (Some(path), Some(pages)) = (route.errors.get(&response.status.code()), pages) else {
         return;
@@ -33,13 +33,13 @@ pub async fn replace(cache: &Cache, route: &Route, pages: Option<&Arc<Tree>>, re
         return;
     };
     let Found::Asset(asset) = &entry.found else { return };
-    // What is missing has an answer too, and it is not the page.
+    // A missing page has a 404 response in the cache, which is not the page.
     if asset.status.code() != 200 {
         missed::not_found(pages, path);
         return;
     }
     for name in CONTENT_FIELDS {
-        // The range of a 416 says how long the content is, and not what part of it is sent (RFC 9110 §14.4).
+        // The `Content-Range` of a 416 states the complete length, not the part that is sent (RFC 9110 §14.4).
         if name != "Content-Range" || response.status != Status::RANGE_NOT_SATISFIABLE {
             response.fields.remove(name);
         }
@@ -57,7 +57,7 @@ pub async fn replace(cache: &Cache, route: &Route, pages: Option<&Arc<Tree>>, re
     };
 }
 
-/// Fields that tell of content which is not sent.
+/// Fields that describe the replaced body.
 const CONTENT_FIELDS: [&str; 13] = [
     "Accept-Ranges",
     "Content-Digest",
@@ -74,7 +74,7 @@ const CONTENT_FIELDS: [&str; 13] = [
     "Repr-Digest",
 ];
 
-/// Fills an empty error response with the plain page; one that has content keeps it.
+/// Adds the plain page to an error response without a body; a response with a body keeps it.
 pub fn fill(response: &mut Response) {
     let is_own = response.error_page != ErrorPage::Never;
     if response.status.code() < 400 || !is_own || !matches!(response.body, Body::Empty) {

@@ -1,5 +1,4 @@
-//! What every response passes after its handler: the page for an error, then the filters: a content coding, the fields of its
-//! route.
+//! Phases of every response after its handler: error page, content coding, header fields of the route.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -18,14 +17,14 @@ use crate::worker::Worker;
 pub enum Exit {
     /// It has passed all phases.
     Done,
-    /// It waits for the page of an error.
+    /// It waits for an error page.
     Page,
-    /// It waits for a filter. The number is that of the next one.
+    /// It waits for a filter. The number is the index of the next filter.
     Filter(Box<dyn DeferredFilter>, usize),
 }
 
-/// Applies the phases after the handler as far as nothing has to be waited for; [`complete`] does the rest. `request`: `None`
-/// if it is not known any more, and the response is sent as it is.
+/// Applies the phases after the handler until one has to wait; [`complete`] applies the rest. `request`: `None` if it is
+/// no longer known; filters that need it then leave the response unchanged.
 pub fn begin(
     worker: &Worker,
     route: Option<&Arc<Route>>,
@@ -43,7 +42,7 @@ pub fn begin(
     filter(worker, route, request, response, 0)
 }
 
-/// Applies the filters from number `next` on.
+/// Applies the filters from index `next` on.
 fn filter(
     worker: &Worker,
     route: &Arc<Route>,
@@ -64,7 +63,7 @@ fn filter(
     Exit::Done
 }
 
-/// Applies the phases that are left.
+/// Applies the remaining phases.
 pub async fn complete(worker: Rc<Worker>, context: Rc<RequestContext>, mut exit: Exit, response: &mut Response) {
     let Some(route) = &context.route else { return };
     loop {
@@ -85,7 +84,7 @@ pub async fn complete(worker: Rc<Worker>, context: Rc<RequestContext>, mut exit:
     }
 }
 
-/// Applies the phases after the handler without the route's own page for an error, which may have to be waited for.
+/// Applies the phases after the handler with the plain error page, because the route's own page may block.
 pub fn apply_without_page(worker: &Worker, route: Option<&Arc<Route>>, response: &mut Response) {
     match route {
         Some(route) => {

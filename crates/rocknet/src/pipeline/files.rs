@@ -1,4 +1,4 @@
-//! Where files answer: what is on the disk at a path, folders that list themselves, and the slash that belongs behind one.
+//! Responses for directories: listings, and the redirect to the path with a trailing slash.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -14,14 +14,15 @@ use crate::fixed;
 use crate::response::Response;
 use crate::worker::Worker;
 
-/// 308 to the same path with a slash. Relative, so that it is right behind any proxy and any name.
+/// Returns 308 to the same path with a trailing slash. The location is relative, so that it is right with any proxy
+/// prefix and host name.
 pub(super) fn redirect_with_slash(request: &Request<'_>) -> Response {
     let is_unrewritten = split_target(request.target).0.ends_with(request.path);
     let last = request.path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
     let mut location = match is_unrewritten {
-        // "./" keeps a colon in the name from being taken for a scheme.
+        // "./" keeps a colon in the name from being parsed as a scheme.
         true => format!("./{}/", String::from_utf8_lossy(last)),
-        // A rule led here from a place that this one does not lie beside.
+        // A rule has rewritten the path, so a relative location would be wrong.
         false => format!("{}/", String::from_utf8_lossy(request.path)),
     };
     if let Some(query) = request.query {
@@ -31,7 +32,7 @@ pub(super) fn redirect_with_slash(request: &Request<'_>) -> Response {
     fixed::redirect(Status::PERMANENT_REDIRECT, location)
 }
 
-/// Lists a folder.
+/// Starts a job that lists a directory.
 pub(super) fn list_directory(
     worker: &Rc<Worker>,
     context: &Rc<RequestContext>,
@@ -62,7 +63,7 @@ pub(super) fn list_directory(
     ))
 }
 
-/// Too much to do is 503; a job that failed is our fault.
+/// A full or stopped pool is 503; a job that panicked is 500.
 fn status_of(error: &JobError) -> Status {
     match error {
         JobError::Panicked => Status::INTERNAL_SERVER_ERROR,

@@ -1,4 +1,5 @@
-//! Responses that are here go through the phases after the handler; what waits for a page or a filter is pending.
+//! Takes complete responses through the phases after the handler; one that waits for an error page or a filter becomes
+//! pending.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -17,10 +18,10 @@ use crate::fixed;
 use crate::response::Response;
 use crate::worker::Worker;
 
-/// Time for the page of an error to be read: mostly it is in memory. After it the plain page is sent.
+/// Maximum time to read the error page of a route, which is in memory in most cases. After it the plain page is sent.
 const PAGE_WAIT: Duration = Duration::from_secs(2);
 
-/// Takes a response that is here through the phases after the handler.
+/// Takes a complete response through the phases after the handler.
 pub(super) fn respond(
     worker: &Rc<Worker>,
     context: Rc<RequestContext>,
@@ -35,7 +36,8 @@ pub(super) fn respond(
     }
 }
 
-/// The same. `request`: where the context may not have it.
+/// Takes a complete response through the phases after the handler and returns its state. `request`: used where the
+/// context does not hold the request.
 pub(super) fn finish(
     worker: &Rc<Worker>,
     context: &Rc<RequestContext>,
@@ -60,7 +62,7 @@ pub(super) fn finish(
     ResponseState::Pending(pending)
 }
 
-/// Answers a request whose body is not accepted.
+/// Responds to a request whose body is rejected.
 #[cold]
 pub(super) fn refuse(
     worker: &Rc<Worker>,
@@ -77,8 +79,8 @@ pub(super) fn refuse(
     }
 }
 
-/// Logs what is not accepted of a request, or of bytes that are none, and makes the response. `path`: empty if it is not
-/// known, or known to the context.
+/// Logs the rejection of a request, or of bytes that are not a request, and makes the response. `path`: empty if it is
+/// unknown or in the context.
 #[cold]
 pub fn refusal_response(
     worker: &Rc<Worker>,
@@ -91,13 +93,13 @@ pub fn refusal_response(
     finish(worker, context, None, refusals::refusal_page(refusal))
 }
 
-/// The response in place of one that could not be made: a handler has panicked, or a deadline has passed.
+/// Makes the response to a request whose handler has panicked or whose deadline has passed.
 #[cold]
 pub fn error_response(worker: &Rc<Worker>, context: &Rc<RequestContext>, status: Status) -> ResponseState {
     finish(worker, context, None, fixed::error(status))
 }
 
-/// The same without the page of the route: for an error whose page was not there in time.
+/// Makes an error response with the plain page, for an error whose own page was not read in time.
 #[cold]
 pub fn plain_error_response(worker: &Worker, context: &RequestContext, status: Status) -> Box<Response> {
     let mut response = Box::new(fixed::error(status));

@@ -1,4 +1,4 @@
-//! Responses that need nothing but the request: those of the route itself, and those of handlers that need no wait.
+//! Immediate responses: those of the route itself, and those of handlers that do not wait.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::site::SiteRoutes;
 use crate::upgrade;
 use crate::worker::Worker;
 
-/// Returns the response of the route, whichever handler it has.
+/// Returns the response that the route gives for every handler: 404 for `internal`, redirects, 501.
 pub(super) fn route_response(endpoint: &Endpoint, request: &Request<'_>, path: &str) -> Option<Response> {
     if endpoint.route.internal {
         return Some(fixed::error(Status::NOT_FOUND));
@@ -32,7 +32,7 @@ pub(super) fn route_response(endpoint: &Endpoint, request: &Request<'_>, path: &
     if let Some(status) = endpoint.route.redirects.find(&target, &mut location) {
         return Some(redirect(status, &location));
     }
-    // Another protocol is asked for, and nothing here speaks any (RFC 9220 §3).
+    // The request asks for a tunnel, and no handler of this route accepts one (RFC 9220 §3).
     let is_refused = request.method == Method::Connect && !endpoint.takes_tunnels;
     is_refused.then(|| fixed::error(Status::NOT_IMPLEMENTED))
 }
@@ -42,8 +42,8 @@ pub(super) fn redirect(status: u16, location: &[u8]) -> Response {
     fixed::redirect(status, String::from_utf8_lossy(location).into_owned())
 }
 
-/// Remembers a route for one path whose handler has answered on the spot. There are as many of these as the configuration
-/// names, so that no client can fill the front with them.
+/// Adds a route to the worker cache for a path whose handler has responded at once. Their number is bounded by the
+/// configuration, so clients cannot fill the cache with them.
 pub(super) fn remember(
     worker: &Worker,
     key: u32,
@@ -52,7 +52,7 @@ pub(super) fn remember(
     places: &SiteRoutes,
     (path, is_file_path): (&str, bool),
 ) {
-    // What serves nothing has a line in the log for each request, which only the way by the route writes.
+    // A route that serves nothing logs each request, which only the slow path does.
     if endpoint.entry.is_not_found() {
         return;
     }
@@ -70,7 +70,7 @@ pub(super) fn remember(
     }
 }
 
-/// Answers at a path whose handler has answered on the spot before.
+/// Responds to a request for a path whose handler has responded at once before.
 pub(super) fn from_remembered<F: Fn() -> Rc<OwnedRequest>>(
     worker: &Worker,
     place: &Place,

@@ -1,4 +1,4 @@
-//! A request as it stands in the buffers of its connection, and what its connection says of it.
+//! Request in the receive buffer of its connection, with the facts of that connection.
 
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -12,20 +12,20 @@ use crate::worker::Worker;
 
 pub struct IncomingRequest<'a, F> {
     pub request: &'a Request<'a>,
-    /// Makes the request that outlives those buffers: a copy, which responses on the spot do without.
+    /// Makes a copy of the request that outlives the buffer. Responses made at once do without it.
     pub owned: F,
-    /// The request has a body, or is an extended CONNECT, whose data follows.
+    /// The request has a body, or is an extended CONNECT followed by tunnel data.
     pub has_body: bool,
     /// The other end of the connection.
     pub peer: Client,
-    /// `None` for a connection in the clear.
+    /// `None` for a connection in clear text.
     pub secure: Option<&'a Rc<Handshake>>,
-    /// The address of this machine that the connection came in on, where sites differ by it.
+    /// Local address of the connection, set only if sites differ by it.
     pub local: Option<IpAddr>,
 }
 
 impl<'a, F: Fn() -> Rc<OwnedRequest>> IncomingRequest<'a, F> {
-    /// The same connection with another request: what a rule has made of the first.
+    /// Returns the same connection with another request, such as the one that a rule has rewritten.
     pub(super) fn with<'b, G>(&self, request: &'b Request<'b>, owned: G) -> IncomingRequest<'b, G>
     where
         'a: 'b,
@@ -40,7 +40,7 @@ impl<'a, F: Fn() -> Rc<OwnedRequest>> IncomingRequest<'a, F> {
         }
     }
 
-    /// The address that the connection came in on, and whether it is under TLS.
+    /// Returns the local address of the connection, and true if it is under TLS.
     #[inline]
     pub fn local_and_tls(&self) -> (Option<IpAddr>, bool) {
         (self.local, self.is_secure())
@@ -51,7 +51,7 @@ impl<'a, F: Fn() -> Rc<OwnedRequest>> IncomingRequest<'a, F> {
         self.secure.is_some()
     }
 
-    /// The client that sent the request: the other end of the connection, or whom trusted proxies name.
+    /// Returns the client that sent the request: the peer of the connection, or the address that a trusted proxy names.
     #[inline]
     pub fn client(&self, worker: &Worker) -> Client {
         match worker.trusts_proxies.get() {

@@ -1,4 +1,4 @@
-//! The interface between the pipeline and a protocol version: calls for a new request, and the result of the pipeline.
+//! Interface between the pipeline and a protocol version: the calls for a new request, and the outcome of the pipeline.
 
 use std::rc::Rc;
 
@@ -15,29 +15,28 @@ use crate::preload::Preloads;
 use crate::response::Response;
 use rocknet_proto::PreparedHeads;
 
-/// The calls that a protocol version implements for a request that begins.
+/// Calls that a protocol version implements for a new request.
 pub trait PipelineIo {
-    /// Sends a response that was prepared beforehand; `None`: its head is all of it.
+    /// Sends a prepared response. `variant`: its body; `None`: the head is the whole response.
     fn send(&mut self, head: &PreparedHeads, variant: Option<(&Known, &Variant)>);
 
-    /// The response that is sent next is a page that needs these: they are pushed, or announced, where the version has a
-    /// way to.
+    /// Pushes or announces the files that the page sent next needs, where the version can.
     fn announce_preloads(&mut self, _request: &Request<'_>, _preloads: &Preloads) {}
 
-    /// Bounds the request body, in bytes.
+    /// Limits the request body to a number of bytes.
     ///
     /// # Errors
     ///
-    /// The client has announced more.
+    /// The announced length exceeds the limit.
     fn limit_body(&mut self, limit: u64) -> Result<(), Refusal>;
 
-    /// Begins to receive the request body.
+    /// Starts receiving the request body.
     fn open_body(&mut self) -> RequestBody;
 }
 
-/// Result of the pipeline for a request.
+/// Outcome of the pipeline for a request.
 pub enum Outcome {
-    /// It was answered by [`PipelineIo::send`] with what the worker cache holds.
+    /// The worker cache had the response, and [`PipelineIo::send`] was called.
     Sent {
         status: Status,
         site: u32,
@@ -45,19 +44,19 @@ pub enum Outcome {
     Started(StartedExchange),
 }
 
-/// A request that is answered by more than the worker cache.
+/// Exchange that the worker cache could not complete alone.
 pub struct StartedExchange {
     pub context: Rc<RequestContext>,
     pub state: ResponseState,
-    /// The rest of the request body is not wanted: a connection that carries nothing else ends with the response.
+    /// The rest of the request body is not read: an HTTP/1 connection closes after the response.
     pub close: bool,
 }
 
-/// The continuation of a response.
+/// State of a response when the pipeline returns.
 pub enum ResponseState {
     /// It was sent by [`PipelineIo::send`].
     Sent(Status),
-    /// It is here, and has passed all phases.
+    /// Complete, and through all phases.
     Ready(Box<Response>),
     Pending(PendingResponse),
 }

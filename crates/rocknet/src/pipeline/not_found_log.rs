@@ -1,7 +1,8 @@
-//! Logs responses 404 that no other part of the server logs: missing files, `internal` routes and sites that serve nothing.
+//! Logs the 404 responses that no other part of the server logs: missing files, `internal` routes, and sites that serve
+//! nothing.
 //!
-//! One call for each response, so that those from the cache are logged like those after a lookup. The level is checked first:
-//! where it is off, a call costs one comparison.
+//! Called once for each response, so that responses from the cache are logged like those after a lookup. The level is
+//! checked first: if it is off, a call costs one comparison.
 
 use rocknet_config::model::Mode;
 use rocknet_proto::status::Status;
@@ -25,9 +26,7 @@ impl NotFoundReason {
     fn text(self) -> &'static str {
         match self {
             NotFoundReason::Internal => "the route is `internal`: only applications may name its files",
-            NotFoundReason::ServesNothing => {
-                "nothing is served here: there is no `root`, and no other key that answers requests"
-            }
+            NotFoundReason::ServesNothing => "nothing is served here: set `root`, or another key that serves requests",
         }
     }
 }
@@ -45,8 +44,8 @@ fn log_path(known: &Known) {
     missed::not_found(&known.tree, &known.path);
 }
 
-/// Logs a 404 that a route has given for another reason, once a second for each site and reason: at debug, and in `dev` mode
-/// at info. Other responses on the spot have no line.
+/// Logs a 404 with another reason, once a second for each site and reason: at debug, and in `dev` mode at info. Other
+/// immediate responses have no log line.
 #[cold]
 pub(super) fn log_route(context: &RequestContext, endpoint: &Endpoint, path: &str) {
     let reason = if endpoint.route.internal {

@@ -1,4 +1,4 @@
-//! A response that takes its time: the handler's work, then what the pipeline still has to do with its response.
+//! Response that is not complete yet: the handler's work, then the remaining phases of the pipeline.
 
 use std::any::Any;
 use std::future::Future;
@@ -22,47 +22,47 @@ use crate::response::Response;
 use crate::upgrade;
 use crate::worker::Worker;
 
-/// The result of a wait.
+/// Result of a pending response.
 pub enum CompletedResponse {
-    /// It has passed all phases.
+    /// The response has passed all phases.
     Response(Box<Response>),
-    /// The file cache has the response: it is sent as it was prepared.
+    /// The response is a cache entry, which is sent as prepared.
     Cached(Rc<Known>, Rc<OwnedRequest>),
 }
 
-/// Where a request stands that had to wait before a handler was chosen.
+/// Result of the wait for the choice of a handler.
 pub enum RoutingResult {
-    /// It was answered on the spot, and the response has passed all phases.
+    /// No handler was needed; the response has passed all phases.
     Response(Box<Response>),
-    /// A handler answers it.
+    /// A handler makes the response.
     Handler(Box<PendingResponse>),
 }
 
-/// The event that a pending request waits for.
+/// Work that a pending response waits for.
 enum PendingWork {
     Response(HandlerFuture),
-    /// The choice of a handler, whose work takes the place of this.
+    /// The choice of a handler, whose work then replaces this one.
     Routing(Pin<Box<dyn Future<Output = RoutingResult>>>),
 }
 
-/// A response in the making. Whoever polls it sends what comes out as it is: all phases have been applied.
+/// Response that is not complete yet. Its result is sent unchanged, because all phases have been applied.
 pub struct PendingResponse {
     work: PendingWork,
-    /// `None`: no interim responses can come from this handler.
+    /// `None`: the handler cannot send interim responses.
     interim_channel: Option<Rc<InterimChannel>>,
     /// `None`: the response has passed the phases after the handler, or passes them as a part of `work`.
     exit: Option<(Rc<Worker>, Rc<RequestContext>)>,
-    /// Files that the page most likely needs, known before its response is.
+    /// Files that the page probably needs, known before its response is.
     pub preloads: Option<Arc<Preloads>>,
-    /// Ticks that it may take; `None`: as long as `limits.answer_timeout` of the server.
+    /// Timeout in ticks; `None`: the server's `limits.answer_timeout` applies.
     pub timeout_ticks: Option<u32>,
-    /// All that is waited for is the page of an error with this status: after its time the plain one is sent.
+    /// Set if the response only waits for the error page of this status: after the timeout the plain page is sent.
     pub plain_fallback: Option<Status>,
     /// The response of the handler may name a file of the site.
     pub allows_accel_redirect: bool,
 }
 
-/// The entry of the file cache that a handler has answered with, and the request that it is for.
+/// Returns the cache entry that a handler has returned, with the request for it.
 fn cached_response(entry: Rc<dyn Any>, exit: Option<&(Rc<Worker>, Rc<RequestContext>)>) -> Option<CompletedResponse> {
     let (_, context) = exit?;
     let request = context.request.clone()?;
@@ -70,7 +70,7 @@ fn cached_response(entry: Rc<dyn Any>, exit: Option<&(Rc<Worker>, Rc<RequestCont
 }
 
 impl PendingResponse {
-    /// A handler's work, whose response then passes the phases after the handler.
+    /// Waits for a handler, whose response then passes the phases after the handler.
     pub fn handler(worker: &Rc<Worker>, context: &Rc<RequestContext>, work: HandlerFuture) -> PendingResponse {
         PendingResponse {
             work: PendingWork::Response(work),
@@ -86,7 +86,7 @@ impl PendingResponse {
         }
     }
 
-    /// Work whose response has passed all phases.
+    /// Waits for a response that has then passed all phases.
     pub fn finished(work: impl Future<Output = Box<Response>> + 'static) -> PendingResponse {
         PendingResponse {
             work: PendingWork::Response(Box::pin(async { handler::HandlerOutput::Response(work.await) })),
@@ -99,7 +99,7 @@ impl PendingResponse {
         }
     }
 
-    /// Work that ends in the choice of a handler. Nothing is pushed or announced before that.
+    /// Waits for the choice of a handler. Nothing is pushed or announced before that.
     pub fn routing(work: impl Future<Output = RoutingResult> + 'static) -> PendingResponse {
         PendingResponse {
             work: PendingWork::Routing(Box::pin(work)),
@@ -112,7 +112,7 @@ impl PendingResponse {
         }
     }
 
-    /// Takes interim responses from the handler that has the other side of `interim_channel`.
+    /// Receives interim responses from the handler that holds the sender of `interim_channel`.
     pub fn with_interim(mut self, interim_channel: Rc<InterimChannel>) -> PendingResponse {
         self.interim_channel = Some(interim_channel);
         self
@@ -135,9 +135,9 @@ impl PendingResponse {
                 handler::HandlerOutput::Response(response) => response,
                 handler::HandlerOutput::Cached(entry) => match cached_response(entry, exit.as_ref()) {
                     Some(cached) => return Poll::Ready(cached),
-                    // Only the file cache has entries that can be sent.
+                    // Only entries of the file cache can be sent.
                     None => {
-                        tracing::error!("a handler has answered with an entry that is not of the file cache");
+                        tracing::error!("a handler returned a cache entry that is not of the file cache");
                         Box::new(fixed::error(Status::INTERNAL_SERVER_ERROR))
                     }
                 },
@@ -167,7 +167,7 @@ impl PendingResponse {
         }
     }
 
-    /// Returns the interim response that is to be sent now. To be called after each poll; if there was one, poll again.
+    /// Returns the interim response to send now. To be called after each poll; if there was one, poll again.
     #[inline]
     pub fn interim(&self) -> Option<Box<InterimResponse>> {
         self.interim_channel.as_ref()?.take()

@@ -1,7 +1,7 @@
-//! Preflight: whether a request came the right way and asks for something that routes can answer, before any route is looked at.
+//! Preflight: checks the way and form of a request before its route is resolved: the right scheme, site and method.
 //!
-//! Under TLS the site that is asked must be one that the handshake was for. In the clear a site with TLS sends its
-//! visitors to https://, but for challenges, which certificate authorities ask for in the clear.
+//! Under TLS the requested site must be one that the handshake was made for. In clear text a site with TLS redirects to
+//! https://, except for ACME challenges, which certificate authorities request in clear text.
 
 use rocknet_proto::method::Method;
 use rocknet_proto::request::{Request, TargetForm};
@@ -17,7 +17,7 @@ use crate::worker::{Worker, WorkerConfig};
 /// RFC 8555 §8.3.
 const CHALLENGES: &[u8] = b"/.well-known/acme-challenge/";
 
-/// Returns the response to a target or method that no route takes; `None`: the request goes on.
+/// Returns the response to a target or method that no route handles; `None`: the request continues.
 pub fn target(request: &Request<'_>) -> Option<Response> {
     match (request.form, request.method) {
         (TargetForm::Asterisk, _) => Some(fixed::options()),
@@ -26,7 +26,8 @@ pub fn target(request: &Request<'_>) -> Option<Response> {
     }
 }
 
-/// Returns the response to a request that came the wrong way; `None`: the request goes on.
+/// Returns the response to a request that arrived over the wrong scheme or for a site outside the handshake; `None`:
+/// the request continues.
 pub fn check(
     worker: &Worker,
     view: &WorkerConfig,
@@ -72,8 +73,8 @@ fn to_https(worker: &Worker, site: &Site, request: &Request<'_>) -> Option<Respo
     if !matches!(request.form, TargetForm::Origin | TargetForm::Absolute) {
         return None;
     }
-    // A site that demands something of its clients can demand it under TLS only. Any other without a certificate is better
-    // served in the clear than not at all.
+    // A site that demands client certificates can demand them only under TLS. Any other site without a certificate is
+    // better served in clear text than not at all.
     let demands_client = secure.policy.requires_client_certificate();
     if !demands_client && !secure.has_certificate(&worker.shared.certificates.store) {
         return None;
@@ -84,9 +85,9 @@ fn to_https(worker: &Worker, site: &Site, request: &Request<'_>) -> Option<Respo
     }
 }
 
-/// The same place under https://, if the request names a host.
+/// Returns the same URL under https://, if the request has a valid host.
 fn location(port: u16, request: &Request<'_>) -> Option<String> {
-    // Only what is a host is repeated: nothing else of the field comes back.
+    // Only a valid host is copied into the response, nothing else of the field.
     let mut lower = [0; HOST_BUFFER];
     let host = Authority::parse(request.authority)?.lower_host(&mut lower).to_owned();
     if host.is_empty() {

@@ -1,4 +1,4 @@
-//! Log lines about requests that were not answered as they should be: site, path, reason and what to do.
+//! Log lines about rejected and failed requests: site, path, reason and what to do.
 
 use rocknet_proto::refusal::{FieldError, Refusal};
 use rocknet_proto::status::Status;
@@ -11,8 +11,8 @@ use crate::log::throttle::Cause;
 use crate::response::Response;
 use crate::worker::Worker;
 
-/// Logs a refusal at info: one line a second for each site and reason, as any client can cause them. `path`: empty where
-/// what came has none.
+/// Logs a rejection at info: one line a second for each site and reason, because any client can cause them. `path`:
+/// empty if the received bytes have none.
 #[cold]
 pub fn log(client: &Client, context: &RequestContext, path: &[u8], status: Status, reason: &'static str) {
     let site = context.site_name();
@@ -42,43 +42,44 @@ fn help(status: Status) -> &'static str {
         Status::REQUEST_HEADER_FIELDS_TOO_LARGE => {
             "raise `header_size` or `header_fields` of [limits], if such requests are wanted"
         }
-        Status::BAD_REQUEST => "the client, or a proxy before this server, does not keep to HTTP",
+        Status::BAD_REQUEST => "the client, or a proxy before this server, violates HTTP",
         _ => "",
     }
 }
 
-/// Logs at warn that a response was not made in time. A disk that hangs is met by every request for it.
+/// Logs at warn that a response was not made in time. Throttled, because a disk that hangs affects every request for
+/// it.
 #[cold]
 pub fn log_handler_timeout(worker: &Worker, context: Option<&RequestContext>) {
     let site = context.map_or("", |context| context.site_name());
     let address = worker.address.to_string();
     let cause = Cause {
         level: Level::WARN,
-        what: "an answer was not made in time",
+        what: "a response was not ready in time",
         site,
         subject: &address,
     };
     if cause.may_be_logged() {
-        tracing::warn!(site, %address, "an answer was not made in time (limits.answer_timeout)");
+        tracing::warn!(site, %address, "a response was not ready within limits.answer_timeout; the request failed");
     }
 }
 
-/// Logs at error that a handler has panicked, once a second and site.
+/// Logs at error that a handler has panicked, once a second for each site.
 #[cold]
 pub fn log_panic(context: &RequestContext) {
     let site = context.site_name();
     let cause = Cause {
         level: Level::ERROR,
-        what: "a request was ended by a panic",
+        what: "a handler panicked; its request failed",
         site,
         subject: "",
     };
     if cause.may_be_logged() {
-        tracing::error!(site, "a request was ended by a panic");
+        tracing::error!(site, "a handler panicked; its request failed");
     }
 }
 
-/// The error page for a request that is not accepted, with the reason where it says more than the page does.
+/// Returns the error page for a rejected request, with the reason if the page does not already state it.
 pub(super) fn refusal_page(refusal: Refusal) -> Response {
     let hint = match refusal {
         Refusal::ContentTooLarge | Refusal::TargetTooLong | Refusal::Field(FieldError::TooLarge) => None,

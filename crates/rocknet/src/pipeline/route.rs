@@ -1,4 +1,4 @@
-//! From the path of a request to the route that applies there.
+//! Resolves the path of a request to the route that applies there.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::site::SiteRoutes;
 use crate::worker::WorkerConfig;
 use rocknet_proto::status::Status;
 
-/// A path and the route that it leads to.
+/// Decoded path with its endpoint.
 pub(super) struct Resolved<'a> {
     pub endpoint: &'a Arc<Endpoint>,
     /// Decoded and normalised.
@@ -34,7 +34,7 @@ pub(super) struct Resolved<'a> {
 pub(super) fn resolve<'a>(places: &'a SiteRoutes, raw: &'a [u8]) -> Result<Resolved<'a>, PathError> {
     let (path, is_file_path) = match SafePath::parse(raw) {
         Ok(path) => (path.into_str(), true),
-        // No file can have that name, but there may be a rule for it, a fallback, or a page for what is missing.
+        // No file can have that name, but a rule, a fallback or an error page may apply to it.
         Err(PathError::Unmatchable) => {
             let path = SafePath::for_rules(raw);
             (path.map_or(Cow::Borrowed(NAMELESS), Cow::Owned), false)
@@ -48,7 +48,7 @@ pub(super) fn resolve<'a>(places: &'a SiteRoutes, raw: &'a [u8]) -> Result<Resol
     })
 }
 
-/// Returns the route of a path; of a malformed one, the route that applies to the whole site.
+/// Returns the endpoint of a path; for a malformed path, the root endpoint of the site.
 pub(super) fn resolve_or_root<'a>(places: &'a SiteRoutes, raw: &[u8]) -> &'a Arc<Endpoint> {
     match SafePath::parse(raw) {
         Ok(path) => places.endpoint(path.as_str()),
@@ -59,8 +59,8 @@ pub(super) fn resolve_or_root<'a>(places: &'a SiteRoutes, raw: &[u8]) -> &'a Arc
     }
 }
 
-/// Returns how large the body of a request may be, in bytes: what the route allows that its rules lead to. A request for no
-/// site is answered that there is none, and not that its body is too large.
+/// Returns the maximum size of a request body in bytes: the limit of the route that the rules select. A request for no
+/// site gets the limit of the server, so that the response names the missing site and not the body.
 pub fn body_limit(view: &WorkerConfig, site: Option<u32>, request: &Request<'_>, is_secure: bool) -> u64 {
     let Some(number) = site else {
         return view.snapshot.config.limits.body_size;
@@ -73,7 +73,7 @@ pub fn body_limit(view: &WorkerConfig, site: Option<u32>, request: &Request<'_>,
     }
 }
 
-/// Logs a path that no request may have, once a second and site.
+/// Logs an invalid path, once a second for each site.
 #[cold]
 pub(super) fn log_bad_path(context: &RequestContext, client: &Client, path: &[u8], status: Status, error: &PathError) {
     let site = context.site_name();

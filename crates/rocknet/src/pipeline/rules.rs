@@ -1,4 +1,4 @@
-//! Responses that rules give themselves.
+//! Responses of rules with the action `respond`.
 
 use bytes::Bytes;
 use rocknet_proto::status::Status;
@@ -6,7 +6,7 @@ use rocknet_proto::status::Status;
 use crate::fixed;
 use crate::response::Response;
 
-/// The response of a rule with a status, and perhaps a text.
+/// Returns the response of a rule with a status and an optional text.
 pub(super) fn response(status: u16, body: Option<Box<str>>) -> Response {
     let status = Status::new(status).unwrap_or(Status::INTERNAL_SERVER_ERROR);
     match body {

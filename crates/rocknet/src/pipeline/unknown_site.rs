@@ -1,4 +1,4 @@
-//! The response to a request whose host no site has.
+//! Response to a request for a host that no site has.
 
 use rocknet_config::model::Mode;
 use rocknet_io::socket::Address;
@@ -11,7 +11,7 @@ use crate::report;
 use crate::response::Response;
 use crate::snapshot::Snapshot;
 
-/// The answer to a request in the clear whose host no site has. In `dev` mode it lists the sites.
+/// Returns the response to a request in clear text whose host belongs to no site. In `dev` mode it lists the sites.
 pub(super) fn respond(snapshot: &Snapshot, address: &Address, authority: &[u8]) -> Response {
     let mut lower = [0; HOST_BUFFER];
     let authority = Authority::parse(authority);
@@ -42,5 +42,5 @@ pub(super) fn respond(snapshot: &Snapshot, address: &Address, authority: &[u8]) 
         .body(content)
 }
 
-/// Most sites listed on the page for an unknown host: a developer has fewer, and the page stays below 10 KB.
+/// Maximum number of sites on the page: more than developers have, and the page stays below 10 KB.
 const MAX_LINKS: usize = 50;

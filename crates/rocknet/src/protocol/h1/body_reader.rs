@@ -1,4 +1,4 @@
-//! Request content on its way from the link to a handler.
+//! Reads a request body from the link for a handler.
 
 use std::io;
 use std::task::{Context, Poll, ready};
@@ -14,14 +14,15 @@ use crate::response::FieldList;
 
 pub enum BodyEvent {
     Chunk(Bytes),
-    /// Content and trailers are complete.
+    /// The body and its trailers are complete.
     End,
-    /// The client closed in the middle.
+    /// The client has closed the connection within the body.
     Disconnected,
     Refused(Refusal),
 }
 
-/// The next piece of content: out of `unread`, or received. Trailers go into `pipe` as they come, ahead of the end.
+/// Returns the next piece of the body: from `unread`, or received. Trailers are put into `channel` before the end is
+/// returned.
 pub fn poll_body<L: Link>(
     engine: &mut ServerConnection,
     link: &mut L,
@@ -43,7 +44,7 @@ pub fn poll_body<L: Link>(
             return Poll::Ready(Ok(BodyEvent::Disconnected));
         }
         if unread.is_empty() {
-            // Mostly all of it is content, and is copied once.
+            // In most cases all received bytes belong to the body, and are copied once.
             let parsed = parse(engine, limits, &received, request, channel);
             unread.extend_from_slice(&received[parsed.consumed..]);
             if let Some(event) = parsed.event {
@@ -55,15 +56,15 @@ pub fn poll_body<L: Link>(
     }
 }
 
-/// What has been made of some bytes.
+/// Result of parsing received bytes.
 struct ParsedBody {
     consumed: usize,
-    /// `None`: more is needed.
+    /// `None`: more bytes are needed.
     event: Option<BodyEvent>,
 }
 
-/// All that lies there makes one piece: content in chunks of a byte each would move the rest of the bytes once for every six of
-/// them.
+/// Parses all available bytes into one piece. A piece for each chunk would be costly: a body in chunks of one byte
+/// would move the remaining bytes once for every six of them.
 fn parse(
     engine: &mut ServerConnection,
     limits: &Limits,
@@ -78,7 +79,7 @@ fn parse(
                 data.extend_from_slice(&bytes[consumed + start..consumed + end]);
                 consumed += end;
             }
-            // Behind the end nothing is received, so the next call tells of it again.
+            // After the end the engine receives nothing, so the next call returns the end again.
             Ok(ServerEvent::End { consumed: end }) => {
                 let trailers = request.trailers.view(&bytes[consumed..]);
                 channel.put_trailers(FieldList::from_fields(trailers.lines()));
@@ -89,9 +90,9 @@ fn parse(
                 consumed += more;
                 break false;
             }
-            // Nothing of this request is left to come.
+            // The request is already complete.
             Ok(ServerEvent::Blocked | ServerEvent::Request { .. }) => break true,
-            // What came before it is of no use: the exchange is over.
+            // The data before the error is discarded, because the exchange is over.
             Err(refusal) => {
                 let event = Some(BodyEvent::Refused(refusal));
                 return ParsedBody { consumed, event };
@@ -123,7 +124,7 @@ mod tests {
     use super::*;
     use crate::exchange::RequestBody;
 
-    /// What comes out of a request's content that arrives at once: pieces of data, and how it ends.
+    /// Sends a request body at once, and checks the pieces that are read and how the body ends.
     fn check(content: &str, expected: &[&str], ends: &str) -> Option<FieldList> {
         let head = b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n";
         let (mut engine, limits, mut request) = (ServerConnection::new(), Limits::default(), RequestIndex::default());

@@ -1,4 +1,4 @@
-//! Closing: the end of a connection, orderly where the client still listens, and the meaning of a passed deadline.
+//! Closes connections in an orderly way where the client may still read, and acts on passed deadlines.
 
 use std::io;
 use std::rc::Rc;
@@ -18,20 +18,20 @@ use crate::lifecycle::flow;
 use crate::pipeline::RequestContext;
 
 impl<L: Link> Connection<L> {
-    /// Ends the connection once its last response has left.
+    /// Ends the connection once its last response has been sent.
     pub(super) fn end(&mut self, linger: bool) -> Poll<io::Result<()>> {
         if !self.core.has_sent_all() {
             return Poll::Ready(Ok(()));
         }
         self.core.open_ended = false;
         let worker = self.core.worker();
-        // If it was not the client that asked for the end, it may have sent more. Closing with bytes unread is a reset, which
+        // If the client did not request the end, it may have sent more. Closing with unread bytes is a reset, which
         // discards what the client has not read yet.
         let is_ours = self.core.is_old(&worker, &worker.config());
-        // Nor is it known what came while a response that did not fit into the socket was on its way.
+        // More bytes may also have arrived while a response did not fit into the socket.
         let meanwhile = self.core.deadlines.wait() == Wait::Send;
         let linger = linger || is_ours || meanwhile || !self.core.unread.is_empty();
-        // No more is unacknowledged than was sent: of little, the kernel need not be queried.
+        // The unacknowledged bytes cannot exceed the sent bytes, so for small responses the kernel is not queried.
         let is_little = u64::from(self.sent) <= LEFT_TO_KERNEL;
         if linger || !is_little && self.core.link.in_flight() > LEFT_TO_KERNEL {
             return Poll::Ready(self.core.begin_linger());
@@ -48,7 +48,7 @@ impl<L: Link> Connection<L> {
         tracing::debug!(client = %self.core.info.client, ?wait, "a deadline passed");
         match std::mem::replace(&mut self.state, State::Reading) {
             State::Serving(serving) => self.expire_exchange(serving, wait),
-            // A client that does not take what was sent last.
+            // The client does not take the last response.
             State::Reading if wait == Wait::KeepAlive && self.core.link.in_flight() > FIN_ONLY => {
                 self.state = State::Closing { linger: true };
             }
@@ -86,14 +86,14 @@ impl<L: Link> Connection<L> {
     fn cut(&mut self, wait: Wait) {
         self.record_cut();
         if wait == Wait::Send {
-            // Closed in an orderly way, it would keep its send buffer for as long as the client likes.
+            // After an orderly close the kernel would keep the send buffer for as long as the client likes.
             self.core.link.reset();
         }
-        // No step is taken before the backlog has left, and this one never will.
+        // No step is taken before the backlog has been sent, which will not happen here.
         self.core.abandon();
     }
 
-    /// Responds to a request of which a deadline has passed.
+    /// Responds to a request whose deadline has passed.
     fn respond_timeout(&mut self, context: Rc<RequestContext>, stage: Option<&Stage>, wait: Wait) {
         let worker = self.core.worker();
         let mut output = SendQueue::default();

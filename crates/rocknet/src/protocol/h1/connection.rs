@@ -1,8 +1,8 @@
-//! One HTTP/1 connection: a future that ends with it.
+//! HTTP/1 connection: a future that ends with the connection.
 //!
 //! ```text
 //! Reading ──request, ready──▶ Reading        the fast way: no task, no allocation, one write for all that was read
-//!    │ └──not ready──▶ CurrentExchange ──response queued──▶ Reading | Closing
+//!    │ └──not ready──▶ Serving ──response queued──▶ Reading | Closing
 //!    │                    └──tunnel ended──▶ Closing
 //!    └──last response──▶ Closing ──sent──▶ the end (lifecycle/connection.rs)
 //! ```
@@ -22,24 +22,24 @@ use crate::lifecycle::connection::ConnectionCore;
 use crate::lifecycle::drive::{Version, drive};
 use crate::lifecycle::exchange::{ActiveExchange, Stage};
 
-/// Pieces of a response body that are queued in one poll before other connections get their turn: a client that takes a large
-/// file as fast as it comes would otherwise have the worker for itself.
+/// Pieces of a response body queued in one poll before other connections get their turn. Otherwise a client that reads
+/// a large file quickly would occupy the worker.
 const PIECES_PER_POLL: u32 = 2;
 
 pub struct Connection<L: Link> {
     pub(super) core: ConnectionCore<L>,
     pub(super) engine: ServerConnection,
     pub(super) state: State,
-    /// The client has ended its side, as was seen while it waited for a response.
+    /// The client has closed its side while it waited for a response.
     pub(super) ended: bool,
-    /// Bytes handed to the link since the beginning, or `u32::MAX` if that many or not known.
+    /// Bytes written to the link so far; `u32::MAX` if more, or unknown.
     pub(super) sent: u32,
 }
 
 /// State while the connection is open.
 pub(super) enum State {
     Reading,
-    /// Its response is being made or sent, or the handler has taken the connection over.
+    /// A response is being made or sent, or a tunnel is open.
     Serving(Box<CurrentExchange>),
     /// The last response is queued.
     Closing {
@@ -47,12 +47,12 @@ pub(super) enum State {
     },
 }
 
-/// The exchange under way.
+/// Exchange in progress.
 pub(super) struct CurrentExchange {
     pub(super) exchange: ActiveExchange,
-    /// For the request body, of which the handler may want more until the response is complete.
+    /// Channel of the request body, which the handler may read until the response is complete.
     pub(super) channel: Option<Rc<BodyChannel>>,
-    /// The head that agreed to a tunnel has left.
+    /// The response that accepts the tunnel has been sent.
     pub(super) has_begun: bool,
 }
 
@@ -72,7 +72,7 @@ impl<L: Link> Connection<L> {
         self.sent = self.sent.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
     }
 
-    /// Sends what has been rendered into the worker's buffer.
+    /// Sends the contents of the worker's output buffer.
     #[inline]
     pub(super) fn send(&mut self, context: &mut Context<'_>, output: &mut SendQueue) -> io::Result<()> {
         if output.is_empty() {
@@ -128,7 +128,7 @@ impl<L: Link> Version for Connection<L> {
         self.expire_open();
     }
 
-    /// The exchange under way ends before it is complete: the log says how much of it was sent.
+    /// Records an exchange that ends before it is complete, with the bytes sent so far.
     fn record_cut(&mut self) {
         let State::Serving(serving) = std::mem::replace(&mut self.state, State::Reading) else {
             return;

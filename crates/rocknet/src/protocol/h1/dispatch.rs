@@ -1,4 +1,4 @@
-//! Answering: from one request to its response in the send queue, and what becomes of the connection after it.
+//! Starts exchanges: passes a request to the pipeline, then queues its response or stores its exchange.
 
 use std::rc::Rc;
 
@@ -41,7 +41,7 @@ impl<L: Link> Connection<L> {
         self.advance(view, flow, written);
     }
 
-    /// Goes on as far as an exchange has come.
+    /// Continues with an exchange: stores it if it is not complete.
     #[inline]
     pub(super) fn advance(&mut self, view: &WorkerConfig, flow: Flow, written: Written) {
         match flow {
@@ -75,7 +75,7 @@ impl<L: Link> Connection<L> {
         self.state = State::Serving(Box::new(serving));
     }
 
-    /// An exchange is over.
+    /// Ends an exchange, and prepares the connection for the next request or its end.
     #[inline]
     pub(super) fn finish_exchange(&mut self, written: &Written) {
         self.core.deadlines.leave_handler();
@@ -83,7 +83,7 @@ impl<L: Link> Connection<L> {
         self.core.stalled = !self.core.unread.is_empty();
         match written.next.unwrap_or(AfterResponse::Close) {
             _ if written.is_last => self.state = State::Closing { linger: true },
-            // Whatever is waited for next, its time begins anew.
+            // The next wait starts with its full time.
             AfterResponse::KeepAlive => self.core.deadlines.leave(),
             AfterResponse::Drain => {
                 self.core.deadlines.leave();
@@ -98,7 +98,7 @@ impl<L: Link> Connection<L> {
         }
     }
 
-    /// Answers what is no acceptable request, and closes.
+    /// Responds to a rejected request, and closes the connection.
     #[cold]
     pub(super) fn refuse(
         &mut self,
@@ -110,7 +110,7 @@ impl<L: Link> Connection<L> {
     ) {
         let is_preface = view.h2c && refusal.may_be_preface();
         if !refusal.may_respond() || is_preface || !self.engine.may_respond() {
-            // It is logged all the same.
+            // The rejection is logged in any case.
             drop(pipeline::refusal_response(
                 worker,
                 &context,

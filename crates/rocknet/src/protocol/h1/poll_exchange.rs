@@ -1,5 +1,5 @@
-//! Waiting: for a handler, for the content of its request, for the next piece of its answer. Meanwhile the client is
-//! watched: nothing is made for one that has gone.
+//! Polls the exchange in progress: the handler, the request body, and the next piece of the response body. Meanwhile it
+//! watches for the client to disconnect, so that no response is made for a client that is gone.
 
 use std::io;
 use std::rc::Rc;
@@ -23,7 +23,7 @@ use crate::pipeline::RequestContext;
 use crate::worker::{Buffers, Worker, WorkerConfig};
 
 impl<L: Link> Connection<L> {
-    /// Waits for a handler, and gives it the request's content as it asks for it.
+    /// Polls the handler, and sends it the request body on demand.
     pub(super) fn poll_handler(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let worker = Rc::clone(self.core.open.worker());
         let view = worker.config();
@@ -62,7 +62,7 @@ impl<L: Link> Connection<L> {
         } = &mut *worker.buffers.borrow_mut();
         let close = self.core.is_old(&worker, &view);
         let mut responder = H1Responder::new(&mut self.engine, output, &worker, close);
-        // Nothing reads the rest of the body for a handler that has panicked.
+        // After a panic no handler reads the rest of the body.
         let channel = channel.filter(|_| result.is_ok());
         let flow = exchange.handler_done(&worker, &mut self.core.info, result, &mut responder);
         let written = Written {
@@ -70,14 +70,15 @@ impl<L: Link> Connection<L> {
             ..responder.written
         };
         self.advance(&view, flow, written);
-        // The head waits for the first of the content, if that is there: one call sends both.
+        // The head waits for the first piece of the body if that is ready, so that one call sends both.
         if self.is_sending() {
             return self.send_body_with(context, &worker, &view, input, index, output);
         }
         Poll::Ready(self.send(context, output))
     }
 
-    /// Sets the deadline for a handler that works. Returns what leads the request body to it, if it wants more of that.
+    /// Sets the deadline while the handler works. Returns the channel of the request body if the handler wants more of
+    /// it.
     fn await_handler(&mut self, view: &WorkerConfig) -> Option<Rc<BodyChannel>> {
         let handler_ticks = self.response_ticks(view);
         let State::Serving(serving) = &self.state else {
@@ -92,7 +93,7 @@ impl<L: Link> Connection<L> {
         wanted.map(Rc::clone)
     }
 
-    /// Counts received bytes of the request body, and gives them to the handler.
+    /// Counts received bytes of the request body, and sends them to the handler.
     fn put(&mut self, chunk: Bytes, channel: &BodyChannel) {
         if let State::Serving(serving) = &self.state {
             serving.exchange.received(chunk.len());
@@ -102,7 +103,7 @@ impl<L: Link> Connection<L> {
         channel.put(chunk);
     }
 
-    /// Whether the body of a response is being sent.
+    /// Returns true if a response body is being sent.
     pub(super) fn is_sending(&self) -> bool {
         matches!(&self.state, State::Serving(serving) if serving.exchange.is_sending())
     }
@@ -122,7 +123,7 @@ impl<L: Link> Connection<L> {
             output.buffer().extend_from_slice(h1::CONTINUE);
             self.send(context, output)?;
             if self.core.backlog.is_some() {
-                // Nothing may overtake it.
+                // Nothing may be sent before the backlog.
                 return Poll::Ready(Ok(()));
             }
         }
@@ -140,7 +141,7 @@ impl<L: Link> Connection<L> {
             BodyEvent::Chunk(chunk) => self.put(chunk, channel),
             BodyEvent::End => channel.end(Ok(())),
             BodyEvent::Disconnected => {
-                // Half a request, and no client to respond to.
+                // The request is incomplete, and the client is gone.
                 channel.end(Err(BodyError::Incomplete));
                 self.state = State::Reading;
                 self.core.close_when_taken(LEFT_TO_KERNEL);
@@ -163,7 +164,7 @@ impl<L: Link> Connection<L> {
         Poll::Ready(Ok(()))
     }
 
-    /// Queues the next piece of an answer.
+    /// Queues the next piece of a response body.
     pub(super) fn send_body(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let worker = Rc::clone(self.core.open.worker());
         let view = worker.config();
@@ -209,7 +210,7 @@ impl<L: Link> Connection<L> {
             Progress::Piece => self.core.deadlines.leave_handler(),
             Progress::Done => self.finish_exchange(&written),
             Progress::Cut => {
-                // The head leaves now if it has waited for its content.
+                // Sends the head if it has waited for the first piece of the body.
                 let _ = self.send(context, output);
                 self.core.link.flush();
                 return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
@@ -218,7 +219,7 @@ impl<L: Link> Connection<L> {
         Poll::Ready(self.send(context, output))
     }
 
-    /// Gives the handler more of the request's content while its answer is under way.
+    /// Sends the handler more of the request body while the response is being sent.
     fn receive_body_while_sending(
         &mut self,
         context: &mut Context<'_>,
@@ -245,15 +246,15 @@ impl<L: Link> Connection<L> {
                 channel.end(Err(BodyError::Incomplete));
                 return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
             }
-            // The answer has begun, and no other can be given: what becomes of it is the handler's matter.
+            // The response has begun and cannot be replaced, so the handler decides what to do.
             BodyEvent::Refused(Refusal::ContentTooLarge) => channel.end(Err(BodyError::TooLarge)),
             BodyEvent::Refused(_) => channel.end(Err(BodyError::Incomplete)),
         }
         Poll::Ready(Ok(()))
     }
 
-    /// Sees what the client does while it waits. One that has broken off is an error; one that has ended its side gets
-    /// a short time more; what one sends ahead is kept, up to a bound, and behind that the kernel keeps it.
+    /// Watches the client while it waits. A reset is an error; a closed side shortens the deadline. Pipelined requests
+    /// are kept up to a bound, and after that stay in the kernel.
     fn watch_client(&mut self, context: &mut Context<'_>, view: &WorkerConfig, input: &mut [u8]) -> io::Result<()> {
         while !self.ended && self.core.unread.len() < WATCHED_BYTES_BOUND {
             let room = input.len().min(WATCHED_BYTES_BOUND - self.core.unread.len());
@@ -270,7 +271,7 @@ impl<L: Link> Connection<L> {
         Ok(())
     }
 
-    /// How long an answer, or its next piece, may be in the making.
+    /// Returns the timeout in ticks for a response, or for its next piece.
     pub(super) fn response_ticks(&self, view: &WorkerConfig) -> u32 {
         let ticks = self.core.deadlines.handler_ticks(view.ticks.answer);
         if self.ended {
@@ -281,6 +282,6 @@ impl<L: Link> Connection<L> {
     }
 }
 
-/// Bytes kept of what a client sends before it has its answer: the next requests of one that pipelines find room, and
-/// those that wait for a disk by the thousand hold little. Only while there is room is an end seen behind them.
+/// Maximum number of bytes kept from a client that waits for its response: enough for the next pipelined requests, and
+/// little memory for thousands of clients that wait for a disk. A close is noticed only while there is room.
 const WATCHED_BYTES_BOUND: usize = 16 * 1024;

@@ -1,4 +1,4 @@
-//! Reading: all requests that one receive brought, answered in one go where they can be.
+//! Receives requests, and handles all requests of one receive in one go where it can.
 
 use std::io;
 use std::rc::Rc;
@@ -15,14 +15,15 @@ use crate::lifecycle::deadlines::LEFT_TO_KERNEL;
 use crate::pipeline::RequestContext;
 use crate::worker::{Buffers, Ticks, Worker, WorkerConfig};
 
-/// Answers rendered before they are sent, so that a client that pipelines without reading cannot fill memory.
+/// Maximum number of response bytes rendered before they are sent, so that a client that pipelines without reading
+/// cannot fill memory.
 const OUTPUT_BOUND: u64 = 256 * 1024;
 
-/// Content nobody wanted is read and thrown away up to here, to save the connection; beyond, it is closed.
+/// Maximum number of request-body bytes that are read and discarded to keep the connection; with more it is closed.
 const DRAIN_BOUND: u32 = 256 * 1024;
 
 impl<L: Link> Connection<L> {
-    /// Receives, answers all that can be answered at once, and sends those answers in one go.
+    /// Receives, handles the requests that can be completed at once, and sends their responses in one go.
     pub(super) fn read(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let worker = Rc::clone(self.core.open.worker());
         let view = worker.config();
@@ -30,14 +31,14 @@ impl<L: Link> Connection<L> {
         let Buffers {
             input, output, request, ..
         } = buffers;
-        // Empty, unless a panic somewhere unforeseen left another connection's answer behind.
+        // Empty, unless an unforeseen panic has left the response of another connection here.
         output.clear();
         if self.core.stalled {
             self.core.stalled = false;
             self.process_unread(&worker, &view, request, output);
         } else {
             let received = match self.core.link.poll_recv(context, input) {
-                // All that had come before the stop is answered.
+                // All requests received before the stop have been handled.
                 Poll::Pending if worker.is_stopping() && self.core.unread.is_empty() && self.engine.is_idle() => {
                     if self.core.has_sent_all() {
                         self.core.link.finish();
@@ -67,7 +68,7 @@ impl<L: Link> Connection<L> {
             }
         }
         if self.is_sending() {
-            // Head and content leave together.
+            // The head and the first bytes of the body are sent together.
             return self.send_body_with(context, &worker, &view, input, request, output);
         }
         Poll::Ready(self.send(context, output))
@@ -85,10 +86,10 @@ impl<L: Link> Connection<L> {
         self.core.keep_unread(unread, used);
     }
 
-    /// What is waited for when nothing more is there, and until when.
+    /// Sets the deadline for the next input.
     fn await_input(&mut self, ticks: &Ticks) {
-        // First, because a part of a chunk may be unread too, and a client that sends chunks bit by bit must not begin one wait
-        // after the other.
+        // Checked first, because `unread` may also hold a part of a chunk. A client that sends chunks in small bits
+        // must not get a new wait for each of them.
         if self.engine.is_receiving_body() {
             self.core.deadlines.enter_request_body(ticks.body);
         } else {
@@ -96,7 +97,7 @@ impl<L: Link> Connection<L> {
         }
     }
 
-    /// Answers the requests in `bytes` until one has to wait; returns how many bytes are done with.
+    /// Handles the requests in `bytes` until one has to wait. Returns the number of consumed bytes.
     #[inline]
     pub(super) fn process_requests(
         &mut self,
@@ -128,7 +129,7 @@ impl<L: Link> Connection<L> {
                         return at;
                     }
                 }
-                // Content that nobody wants any more.
+                // The rest of a request body that no handler reads.
                 Ok(ServerEvent::Data { start, end }) => {
                     self.core.dropped = self.core.dropped.saturating_add((end - start) as u32);
                     self.core.deadlines.moved((end - start) as u64);

@@ -1,4 +1,4 @@
-//! Responses of HTTP/1 on their way into the send queue.
+//! Writes HTTP/1 responses into the send queue.
 
 use std::rc::Rc;
 
@@ -17,30 +17,30 @@ use crate::response::{Body, FieldList, Text};
 use crate::worker::Worker;
 use rocknet_proto::PreparedHeads;
 
-/// Sent in place of a head that cannot be written.
+/// Response sent in place of a head that cannot be written.
 const BROKEN_RESPONSE: &[u8] = b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
-/// Writes one response.
+/// Writer of one response.
 pub struct H1Responder<'a> {
     pub engine: &'a mut ServerConnection,
     pub output: &'a mut SendQueue,
     pub date: [u8; 29],
     pub now_ms: u64,
-    /// Whether the connection ends with this response.
+    /// The connection closes after this response.
     pub close: bool,
     pub written: Written,
 }
 
-/// What became of it.
+/// Outcome of writing the response.
 #[derive(Default)]
 pub struct Written {
-    /// Set once the response is written whole, or given up.
+    /// Set once the response is complete or aborted.
     pub next: Option<AfterResponse>,
-    /// The connection ends with the response, which leaves a part of the request unread.
+    /// The connection closes after the response, which leaves a part of the request unread.
     pub is_last: bool,
-    /// The end of the connection is the end of the response.
+    /// The end of the connection marks the end of the response.
     pub is_open_ended: bool,
-    /// The protocol's end of the request body, if it is received.
+    /// Sending side of the request body, if the body is read.
     pub channel: Option<Rc<BodyChannel>>,
     pub prepared: PreparedResult,
 }
@@ -122,7 +122,7 @@ impl Responder for H1Responder<'_> {
     ) -> Result<HeadResult, UnsendableField> {
         self.written.is_last = close;
         let close = close || self.close;
-        // What is here whole needs no account of its pieces.
+        // A body in memory needs no account of its pieces.
         let body = match body.into_bytes() {
             Ok(bytes) => {
                 let length = bytes.len() as u64;
@@ -171,7 +171,7 @@ impl Responder for H1Responder<'_> {
         Ok(Some(status))
     }
 
-    /// Clients of HTTP/1.0 know no interim responses and get none.
+    /// HTTP/1.0 has no interim responses, so its clients get none.
     fn send_interim(&mut self, interim: &InterimResponse) -> Result<(), UnsendableField> {
         if !self.engine.may_send_interim() {
             return Ok(());
@@ -184,7 +184,7 @@ impl Responder for H1Responder<'_> {
     fn send_piece(&mut self, body: &mut BodySource) -> PieceResult {
         let (length, end) = (body.ready(), self.engine.data_end());
         if self.engine.begin_data(length, self.output.buffer()).is_err() {
-            // More than was announced: the client would take it for the beginning of another response.
+            // More bytes than announced: the client would take them for the start of another response.
             body.discard();
             return PieceResult::Queued(0);
         }

@@ -1,4 +1,4 @@
-//! ActiveTunnel: what becomes of a connection after 101. Nothing on it is HTTP any more; the handler moves the bytes.
+//! Tunnels on HTTP/1 connections after a 101 response. The bytes are no longer HTTP, and the handler moves them.
 
 use std::io;
 use std::rc::Rc;
@@ -14,7 +14,7 @@ use crate::lifecycle::exchange::{ActiveExchange, Stage};
 use crate::worker::Buffers;
 
 impl<L: Link> Connection<L> {
-    /// Lets the handler move what can be moved.
+    /// Lets the handler move bytes.
     pub(super) fn poll_tunnel(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let State::Serving(serving) = &mut self.state else {
             return Poll::Ready(Ok(()));
@@ -22,7 +22,7 @@ impl<L: Link> Connection<L> {
         if !std::mem::replace(&mut serving.has_begun, true) {
             self.core.link.keep_alive();
             self.core.open_ended = true;
-            // What comes next may not overtake the head.
+            // The response head must be sent before any tunnel data.
             return match self.core.has_sent_all() {
                 true => self.poll_tunnel(context),
                 false => Poll::Ready(Ok(())),
@@ -58,7 +58,7 @@ impl<L: Link> Connection<L> {
         let linger = !tunnel.ends.received;
         if let Poll::Ready(Ok(())) = polled {
             self.record_cut();
-            // The tunnel sent by itself.
+            // The tunnel has written to the link directly, so the count is unknown.
             self.sent = u32::MAX;
             self.state = State::Closing { linger };
         }
@@ -66,7 +66,7 @@ impl<L: Link> Connection<L> {
     }
 }
 
-/// A link of which some bytes were received before the handler had agreed.
+/// Link that first returns the bytes received before the tunnel was accepted.
 struct EarlyLink<'a, L> {
     link: &'a mut L,
     early: &'a mut Vec<u8>,

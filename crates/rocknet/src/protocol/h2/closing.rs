@@ -1,5 +1,4 @@
-//! Closing: the end of a connection or of one answer, polite where the client still listens, and what a passed deadline
-//! means.
+//! Closes connections and exchanges, and acts on passed deadlines.
 
 use std::io;
 use std::rc::Rc;
@@ -21,7 +20,7 @@ use crate::lifecycle::flow;
 use crate::worker::Worker;
 
 impl<L: Link> Connection<L> {
-    /// Ends the connection once its last frame has left.
+    /// Ends the connection once its last frame has been sent.
     pub(super) fn end(&mut self) -> Poll<io::Result<()>> {
         if self.core.has_sent_all() {
             self.record_cuts();
@@ -31,15 +30,15 @@ impl<L: Link> Connection<L> {
         Poll::Ready(Ok(()))
     }
 
-    /// Closes a connection whose client has ended its side: no response under way has a reader.
+    /// Closes a connection whose client has closed its side, so that no response has a reader.
     pub(super) fn client_ended(&mut self) {
         self.record_cuts();
         self.before_shut_down();
         self.core.close_when_taken(LEFT_TO_KERNEL);
     }
 
-    /// Sets the deadline of the connection for the wait that begins. Returns true if a deadline of an exchange has passed and was
-    /// acted on.
+    /// Sets the deadline of the connection for the wait that begins. Returns true if the deadline of an exchange has
+    /// passed and was acted on.
     pub(super) fn poll_deadlines(&mut self, context: &mut Context<'_>) -> bool {
         let worker = Rc::clone(self.core.open.worker());
         let view = worker.config();
@@ -60,7 +59,7 @@ impl<L: Link> Connection<L> {
         }
         if self.core.is_open() && self.state != State::Closing && self.core.backlog.is_none() {
             if !self.streams.is_empty() {
-                // Each of them has a deadline of its own.
+                // Each exchange has its own deadline.
                 self.core.deadlines.enter(Wait::Handler, view.ticks.age.max(1));
             } else {
                 let is_partial = !self.core.unread.is_empty() || self.engine.is_mid_block();
@@ -82,20 +81,20 @@ impl<L: Link> Connection<L> {
         match wait {
             Wait::KeepAlive => self.send_goaway(ErrorCode::NoError),
             Wait::FirstByte | Wait::Header => self.send_goaway(ErrorCode::EnhanceYourCalm),
-            // The next round finds that it is old; its responses take the time they take.
+            // The next round starts the graceful shutdown; its responses take the time they take.
             Wait::Handler => {
                 let age = self.core.open.worker().config().ticks.age;
                 self.core.deadlines.begin(Wait::Handler, age.max(1));
             }
             _ => {
                 self.core.link.reset();
-                // No round begins before the backlog has left, and this one never will.
+                // No round starts before the backlog has been sent, which will not happen here.
                 self.core.abandon();
             }
         }
     }
 
-    /// Says why, and closes.
+    /// Sends GOAWAY with the reason, and closes the connection.
     fn send_goaway(&mut self, code: ErrorCode) {
         let mut queue = self.core.backlog.take().unwrap_or_default();
         self.engine.close(code, queue.buffer());
@@ -104,7 +103,7 @@ impl<L: Link> Connection<L> {
         self.state = State::Closing;
     }
 
-    /// The deadline of one answer has passed.
+    /// Acts on the passed deadline of one exchange.
     #[cold]
     fn expire_exchange(&mut self, worker: &Rc<Worker>, entry: StreamExchange) {
         let StreamExchange {
@@ -140,8 +139,8 @@ impl<L: Link> Connection<L> {
         self.core.backlog = Some(queue);
     }
 
-    /// Records all responses under way as cut. What lies in the backlog was not sent; of which of them it is, is not known
-    /// when there are several, and each is charged with it in turn.
+    /// Records all responses in progress as cut. Bytes of the backlog were not sent. They cannot be attributed to one
+    /// of several exchanges, so they are deducted from each in turn.
     pub(super) fn record_cuts(&mut self) {
         let worker = Rc::clone(self.core.open.worker());
         let mut unsent = self.core.backlog.as_ref().map_or(0, |backlog| backlog.len());

@@ -1,11 +1,11 @@
-//! One HTTP/2 connection: a future that ends with it.
+//! HTTP/2 connection: a future that ends with the connection.
 //!
 //! ```text
 //! Serving ──fault, drained, or client gone──▶ Closing ──all sent──▶ the end (lifecycle/connection.rs)
 //! ```
-//! Serving goes in rounds: answers that are being made are looked at, what came in is read and answered where it can be
-//! at once, what windows allow is framed, and all of it leaves in one go. Before any round, what is queued must have
-//! left: that is all the back-pressure there is. Until it has, what comes is read and held.
+//! Serving proceeds in rounds. A round polls exchanges in progress, reads and handles received frames, writes the DATA
+//! frames that flow-control windows allow, and sends everything at once. A round starts only after the backlog has been
+//! sent, which is the only back-pressure. Meanwhile received requests are read and held.
 
 use std::future::Future;
 use std::io;
@@ -24,12 +24,12 @@ use super::streams::StreamTable;
 use crate::lifecycle::connection::ConnectionCore;
 use crate::lifecycle::drive::{Version, drive};
 
-/// Rounds before others get their turn: a client that takes large answers as fast as they come would else have the
-/// worker for itself.
+/// Rounds in one poll before other connections get their turn. Otherwise a client that reads large responses quickly
+/// would occupy the worker.
 const ROUNDS_PER_POLL: u32 = 8;
 
-/// What clients are allowed. They hear of it before it is known which site they will ask; where nobody takes tunnels, asking
-/// for one gets 501.
+/// Settings for clients. They are sent before the requested site is known; where no route accepts tunnels, an extended
+/// CONNECT gets 501.
 const CONFIG: Config = Config {
     streams: MAX_STREAMS,
     stream_window: STREAM_WINDOW,
@@ -41,22 +41,22 @@ pub struct Connection<L: Link> {
     pub(super) core: ConnectionCore<L>,
     pub(super) engine: ServerConnection,
     pub(super) state: State,
-    /// How much is committed ahead of the link.
+    /// Limit of bytes committed ahead of the link.
     pub(super) send_budget: SendBudget,
-    /// A response more urgent than what is sent may be ready at any moment.
+    /// A response that is more urgent than the one being sent may become ready at any moment.
     pub(super) is_urgent_pending: bool,
-    /// Heads of requests that came while nothing could be sent, in bytes.
+    /// Size of the held requests in bytes.
     pub(super) held_bytes: usize,
-    /// What is received now is acted on without beginning answers.
+    /// The backlog is not sent yet: received frames are handled, but no exchange is started.
     pub(super) is_blocked: bool,
-    /// The place of an answer that is looked at first.
+    /// Slot of the exchange that is polled first.
     pub(super) first_slot: usize,
     pub(super) pushes: PushState,
-    /// Answers that could not be given at once.
+    /// Exchanges that are not complete.
     pub(super) streams: StreamTable,
 }
 
-/// What a request with `Upgrade: h2c` begins.
+/// HTTP/2 connection that a request with `Upgrade: h2c` starts.
 pub struct Upgraded {
     engine: ServerConnection,
     id: StreamId,
@@ -64,7 +64,8 @@ pub struct Upgraded {
 }
 
 impl Upgraded {
-    /// `None`: the request is answered in HTTP/1.1, as it does not ask as it should.
+    /// Returns the upgrade that a request asks for; `None`: the request is not a valid upgrade and is handled as
+    /// HTTP/1.1.
     pub fn from_request(head: &[u8], index: &RequestIndex) -> Option<Upgraded> {
         let settings = upgrade::requested_settings(&index.view(head))?;
         let (engine, id) = ServerConnection::upgraded(&CONFIG, &settings).ok()?;
@@ -76,7 +77,7 @@ impl Upgraded {
 /// State while the connection is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
-    /// Our preface has not been sent.
+    /// The server's preface has not been sent.
     New,
     Serving,
     /// The last frame is queued.
@@ -99,7 +100,8 @@ impl<L: Link> Connection<L> {
         }
     }
 
-    /// Goes on with an agreement to `Upgrade: h2c`. The request that asked for it is held, and answered in the first round.
+    /// Makes the connection after an accepted `Upgrade: h2c`. The upgrade request is held, and starts in the first
+    /// round.
     pub fn upgraded(core: ConnectionCore<L>, agreed: Upgraded) -> Connection<L> {
         let mut connection = Connection::new(core);
         let mut queue = SendQueue::default();
@@ -110,7 +112,7 @@ impl<L: Link> Connection<L> {
         connection
     }
 
-    /// The scheme of what is asked for over this connection.
+    /// Returns the scheme of requests on this connection.
     pub(super) fn scheme(&self) -> &'static [u8] {
         if self.core.info.secure.is_some() {
             b"https"
@@ -119,7 +121,7 @@ impl<L: Link> Connection<L> {
         }
     }
 
-    /// Sends what has been rendered into the worker's buffer.
+    /// Sends the contents of the worker's output buffer.
     #[inline]
     pub(super) fn send(&mut self, context: &mut Context<'_>, output: &mut SendQueue) -> io::Result<()> {
         if output.is_empty() {
@@ -194,7 +196,7 @@ impl<L: Link> Version for Connection<L> {
         self.record_cuts();
     }
 
-    /// Lifts the limit of unsent bytes, which would keep back the `close_notify` of TLS.
+    /// Removes the limit of unsent bytes, which would delay the `close_notify` of TLS.
     fn before_shut_down(&mut self) {
         if self.send_budget.clear_kernel_limit() {
             self.core.link.limit_unsent(None);

@@ -1,4 +1,5 @@
-//! Answering: from one request to its response in the send queue, or to its place among those under way.
+//! Starts exchanges: passes a request to the pipeline, then queues its response or stores its exchange in the stream
+//! table.
 
 use std::rc::Rc;
 
@@ -44,7 +45,7 @@ impl<L: Link> Connection<L> {
         self.begin_exchange(worker, view, &request, owned, id, body, None, output);
     }
 
-    /// Answers a request. `incoming`: its body, if that is received already.
+    /// Starts the exchange of a request. `incoming`: the receiver of its body, if the request was held.
     #[inline]
     pub(super) fn begin_exchange(
         &mut self,
@@ -66,7 +67,7 @@ impl<L: Link> Connection<L> {
         let (mut responder, info) = self.responder(worker, &stream, body, output);
         let flow = flow::begin(worker, view, info, request, owned, has_body, &mut responder);
         let written = responder.written;
-        // By reference and first: moving what a ready request does not have would cost it a copy.
+        // First and by reference, because a response from the cache must not pay for moving an empty `ActiveExchange`.
         if matches!(flow, Flow::Done) {
             if !written.promised.is_empty() {
                 self.begin_promised(worker, written.promised, output);
@@ -75,7 +76,7 @@ impl<L: Link> Connection<L> {
         }
         if let Flow::Active(exchange) = &flow {
             stream.body = written.incoming.or(incoming);
-            // Of a request that was held, some of the body has come before.
+            // A held request has received a part of its body before.
             exchange.received(stream.body.as_ref().map_or(0, BodyReceiver::held));
             if let Stage::Waiting(pending) = &exchange.stage {
                 self.prepare_page(pending, request, &exchange.context, &mut stream, output);
@@ -84,7 +85,7 @@ impl<L: Link> Connection<L> {
         self.advance(worker, flow, written.promised, stream, output);
     }
 
-    /// What writes the response on a stream, and the client that it is recorded for.
+    /// Returns the writer of the response on a stream, and the connection info that the response is recorded with.
     #[inline]
     pub(super) fn responder<'a>(
         &'a mut self,
@@ -99,7 +100,7 @@ impl<L: Link> Connection<L> {
         (responder, &mut self.core.info)
     }
 
-    /// Goes on as far as an exchange has come, and answers what was promised with it.
+    /// Stores an exchange that is not complete, and starts the exchanges promised with it.
     #[inline(never)]
     pub(super) fn advance(
         &mut self,
@@ -132,7 +133,7 @@ impl<L: Link> Connection<L> {
         }));
     }
 
-    /// A request that is not accepted, or a body that is not.
+    /// Responds to a rejected request, or to a request with a rejected body.
     #[cold]
     pub(super) fn refuse(
         &mut self,

@@ -1,4 +1,4 @@
-//! Feeding: content of answers into frames, as windows and priorities allow.
+//! Writes response bodies as DATA frames, as flow-control windows and priorities allow.
 
 use std::rc::Rc;
 
@@ -12,12 +12,13 @@ use super::streams::ExchangeState;
 use crate::lifecycle::connection::End;
 use crate::worker::Worker;
 
-/// Under TLS a frame fills a record together with its header: else each record holds the end of a frame and the beginning
-/// of another, which lie apart and are copied together, or read from their file by two calls.
+/// Maximum payload of a frame under TLS: with its header a frame fills one record. Otherwise each record would hold the
+/// end of one frame and the start of another, which are copied together from two places, or read from their file by two
+/// calls.
 const FRAME_IN_RECORD: u64 = (MAX_RECORD_PLAINTEXT - FRAME_HEADER_SIZE) as u64;
 
 impl<L: Link> Connection<L> {
-    /// Frames what may be sent; true if an answer has nothing ready any more and more to come.
+    /// Writes the frames that may be sent. Returns true if an exchange has no ready bytes left and more to come.
     #[inline]
     pub(super) fn write_frames(&mut self, worker: &Rc<Worker>, output: &mut SendQueue) -> bool {
         let mut drained = false;
@@ -43,7 +44,7 @@ impl<L: Link> Connection<L> {
                 return self.fail_framing(output);
             };
             entry.deadlines.moved(grant.length);
-            // The end of one direction of a tunnel is not the end of the other.
+            // The end of one direction of a tunnel does not end the other.
             if grant.end && !put.is_tunnel {
                 exchange.record(worker, &mut self.core.info);
                 self.streams.take(grant.stream);
@@ -54,7 +55,7 @@ impl<L: Link> Connection<L> {
         drained
     }
 
-    /// Whether a response with nothing ready would go ahead of what is sent next.
+    /// Returns true if a response without ready bytes would precede the response that is sent next.
     fn is_urgent_response_pending(&self) -> bool {
         self.engine.may_send()
             && self
@@ -63,10 +64,11 @@ impl<L: Link> Connection<L> {
                 .any(|stream| self.engine.queued(stream) == 0 && self.engine.precedes_next(stream))
     }
 
-    /// A frame was begun that nothing belongs into: a mistake of ours, which only the end of the connection mends.
+    /// Closes the connection after a frame header was written for which there is no body: an internal error that cannot
+    /// be repaired.
     #[cold]
     fn fail_framing(&mut self, output: &mut SendQueue) -> bool {
-        tracing::error!("content of an answer was lost; its connection is cut");
+        tracing::error!("a data frame has no response body; the connection is closed");
         output.clear();
         self.core.end = End::Closed;
         true

@@ -1,4 +1,4 @@
-//! Waiting: for handlers, for the content of their requests, for the next pieces of their answers.
+//! Polls exchanges in progress: handlers, request bodies, and the next pieces of response bodies.
 
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -16,16 +16,16 @@ use crate::lifecycle::sending::Progress;
 use crate::pipeline::CompletedResponse;
 use crate::worker::{Worker, WorkerConfig};
 
-/// What became of an answer that was looked at.
+/// Result of polling an exchange.
 pub(super) enum ExchangePoll {
-    /// It waits on.
+    /// The exchange still waits.
     Unchanged(Box<StreamExchange>),
-    /// It has come further, or to its end.
+    /// The exchange has progressed, or has ended.
     Progressed,
 }
 
 impl<L: Link> Connection<L> {
-    /// Looks at all answers under way; true if one has come further.
+    /// Polls all exchanges in progress. Returns true if one has progressed.
     #[inline]
     pub(super) fn poll_exchanges(
         &mut self,
@@ -37,8 +37,8 @@ impl<L: Link> Connection<L> {
             return false;
         }
         let mut moved = false;
-        // What one round may send is read for it and no more, whoever asks for how much: what is ready while windows are
-        // closed is memory that a client pins for nothing.
+        // One round reads no more than it may send, for all exchanges together. Bytes that are ready while windows are
+        // closed would be memory that a client can pin at no cost.
         let mut room = self.engine.connection_send_capacity().min(OUTPUT_BOUND);
         let (slots, first) = (self.streams.slots(), self.first_slot.min(self.streams.slots()));
         for slot in (first..slots).chain(0..first) {
@@ -51,7 +51,7 @@ impl<L: Link> Connection<L> {
                 ExchangePoll::Progressed => moved = true,
             }
             if had_room && room == 0 {
-                // The next round begins with those that got nothing in this one.
+                // The next round starts with the exchanges that got nothing in this one.
                 self.first_slot = slot + 1;
             }
         }
@@ -163,7 +163,7 @@ impl<L: Link> Connection<L> {
         }
     }
 
-    /// Goes on with what a handler has answered.
+    /// Continues with the result of a handler.
     fn respond_completed(
         &mut self,
         worker: &Rc<Worker>,

@@ -1,4 +1,5 @@
-//! Pushing: what a page needs is promised and sent with it, once a connection; a client that takes no pushes is told of it.
+//! Server push: promises and sends the files that a page needs, each once for a connection. A client that accepts no
+//! pushes gets hints instead.
 
 use std::rc::Rc;
 
@@ -15,7 +16,7 @@ use crate::preload;
 use crate::worker::Worker;
 
 impl<L: Link> Connection<L> {
-    /// Answers what was promised, as if the client had asked.
+    /// Starts the exchanges of promised streams, as if the client had sent the requests.
     #[inline(never)]
     pub(super) fn begin_promised(
         &mut self,
@@ -39,7 +40,7 @@ impl<L: Link> Connection<L> {
         }
     }
 
-    /// Keeps what is to be pushed with a page that is waited for, or announces it now to a client that takes no pushes.
+    /// Stores the files to push with a pending page, or sends hints now to a client that accepts no pushes.
     pub(super) fn prepare_page(
         &mut self,
         pending: &PendingResponse,
@@ -55,7 +56,7 @@ impl<L: Link> Connection<L> {
                 Box::new(PendingPage { request, preloads })
             });
         } else if let Some(preloads) = preloads.as_ref().filter(|_| !stream.id.is_promised()) {
-            // The handler takes its time, in which the client can ask for what it will need.
+            // While the handler works, the client can already request these files.
             self.pushes
                 .send_early_hints(&mut self.engine, stream.id, request, preloads, output.buffer());
         }

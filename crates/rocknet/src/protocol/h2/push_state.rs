@@ -1,4 +1,4 @@
-//! What one connection was pushed, promised or told of without asking.
+//! Server-push state of one connection: pushed, promised and announced targets, and their limits.
 
 use std::collections::HashSet;
 use std::hash::BuildHasher;
@@ -14,17 +14,18 @@ use rocknet_proto::status::Status;
 use crate::preload::{self, Preloads};
 use crate::response::FieldList;
 
-/// Promises a connection: several pages with all they need. A client that goes on is better served by its own cache.
+/// Maximum number of promises for each connection: several pages with all their resources. After that, the client's own
+/// cache serves it better.
 const PROMISES_MAX: u32 = 128;
 
-/// Largest file that is pushed: half a second of a slow line. What is larger, the client may see fit to ask for or not.
+/// Largest file that is pushed, in bytes: half a second of a slow line. The client decides itself about larger files.
 const PUSHED_FILE_MAX: u64 = 512 * 1024;
 
-/// Bytes pushed on one connection, of which the client may have much already.
+/// Maximum number of bytes pushed on one connection, because the client may have many of them already.
 const PUSHED_BYTES_MAX: u64 = 4 << 20;
 
-/// Targets remembered a connection, by eight bytes each: so that nothing is pushed that was asked for, pushed, or told of.
-/// When they are full nothing is pushed any more.
+/// Maximum number of remembered targets for each connection, at eight bytes each. They prevent pushing a target that
+/// was requested, pushed or announced before. When the set is full, nothing is pushed any more.
 const SEEN_MAX: usize = 4096;
 
 /// Fields that identify the sender of a request. They are not part of the promise, because the client knows them.
@@ -36,24 +37,24 @@ const SENDER_FIELDS: [Known; 5] = [
     Known::XForwardedProto,
 ];
 
-/// A stream that was promised, and the request it answers.
+/// Promised stream, with the request that it responds to.
 pub struct PromisedStream {
     pub id: StreamId,
     pub request: Rc<OwnedRequest>,
 }
 
-/// What may be pushed with a response that is still being made.
+/// Page whose response is pending, with the files that may be pushed with it.
 pub struct PendingPage {
     pub request: Rc<OwnedRequest>,
     pub preloads: Option<Arc<Preloads>>,
 }
 
-/// What one connection was told of and sent without asking.
+/// Server-push state of one connection; empty until the first page with resources.
 #[derive(Default)]
 pub struct PushState(Option<Box<SeenTargets>>);
 
 struct SeenTargets {
-    /// Digests of authorities and targets.
+    /// Digests of authority and target.
     targets: HashSet<u64>,
     hasher: RandomState,
     promises: u32,
@@ -61,7 +62,7 @@ struct SeenTargets {
 }
 
 impl PushState {
-    /// Remembers what the client asks for itself. Before the first page that needs something nothing is kept.
+    /// Remembers a target that the client has requested. Nothing is stored before the first page with resources.
     #[inline]
     pub fn record_request(&mut self, request: &Request<'_>) {
         if let Some(seen) = &mut self.0 {
@@ -69,7 +70,7 @@ impl PushState {
         }
     }
 
-    /// Promises what the client takes of `targets` and has not seen.
+    /// Promises the `targets` that the client has not seen, as far as it accepts pushes.
     pub fn promise<'t>(
         &mut self,
         engine: &mut ServerConnection,
@@ -81,11 +82,11 @@ impl PushState {
         out: &mut Vec<u8>,
     ) {
         let seen = self.seen(request);
-        // What the client can decode holds for all it gets.
+        // The client's accepted encodings apply to all its requests.
         let encodings = request.fields.get(Known::AcceptEncoding);
         let encodings = encodings.filter(|_| !request.fields.is_repeated(Known::AcceptEncoding));
         let fields: Option<(Known, &[u8])> = encodings.map(|value| (Known::AcceptEncoding, value));
-        // A pushed file is checked like a request of the same client.
+        // Access to a pushed file is checked like a request of the same client.
         let sender = SENDER_FIELDS
             .iter()
             .flat_map(|name| request.fields.all(*name).map(|value| (*name, value)));
@@ -118,7 +119,7 @@ impl PushState {
         }
     }
 
-    /// Promises what goes along with a response that a handler has made: by the configuration, and by its own Link fields.
+    /// Promises the files for the response of a handler: those of the configuration, and those of its Link fields.
     pub fn promise_for_response(
         &mut self,
         engine: &mut ServerConnection,
@@ -137,7 +138,7 @@ impl PushState {
         self.promise(engine, id, &page.request.view(), scheme, targets, promised, out);
     }
 
-    /// Tells the client what it will need, if there is anything that it was not told of before.
+    /// Sends 103 (Early Hints) with the preloads, if any of them is new to the client.
     pub fn send_early_hints(
         &mut self,
         engine: &mut ServerConnection,
@@ -153,12 +154,12 @@ impl PushState {
         }
         if new > 0 {
             let link = (&b"link"[..], preloads.link.as_bytes());
-            // A stream that has gone needs no hint.
+            // A stream that is gone needs no hint.
             let _ = engine.send_interim(page, Status::EARLY_HINTS, [link], out);
         }
     }
 
-    /// Whether an answer so long is sent on a promised stream; it is counted then.
+    /// Returns true if a response of this length may be sent on a promised stream, and counts its bytes.
     pub fn reserve(&mut self, status: Status, length: Option<u64>) -> bool {
         let Some(seen) = &mut self.0 else { return false };
         match length {
@@ -187,7 +188,7 @@ impl PushState {
 }
 
 impl SeenTargets {
-    /// Remembers a target; false if it was known, or there is no room to remember it.
+    /// Remembers a target. Returns false if it was known, or the set is full.
     fn is_new(&mut self, authority: &[u8], target: &[u8]) -> bool {
         let digest = self.hasher.hash_one((authority, target));
         self.targets.len() < SEEN_MAX && self.targets.insert(digest)
@@ -209,7 +210,7 @@ mod tests {
         pushes.record_request(&other.view());
         let seen = pushes.seen(&page.view());
         for (authority, target, new) in [
-            // What came before the first page is not kept; the page itself is.
+            // Targets requested before the first page are not stored; the page itself is.
             ("h", "/a", true),
             ("h", "/a", false),
             ("h", "/", false),

@@ -1,9 +1,9 @@
-//! Holding: while the socket takes nothing, what comes is still read, and requests wait for their turn.
+//! Reads while the socket is blocked: frames are handled, and requests are held until the backlog has been sent.
 //!
-//! A client may write before it reads. Were nothing received until it had taken what is queued, both sides could wait for
-//! each other's room until a deadline cuts them off. So frames are acted on: windows move, content gets to its handler,
-//! resets end what nobody wants. Only answers are not begun, so that the queue grows by control frames alone, whose
-//! number the engine bounds.
+//! A client may write before it reads. If the server did not read until the client had taken the backlog, both sides
+//! could wait for each other until a deadline passes. So frames are handled: windows move, request bodies reach their
+//! handlers, resets end exchanges. Only new exchanges do not start, so that the queue grows by control frames alone,
+//! whose number the engine bounds.
 
 use std::io;
 use std::rc::Rc;
@@ -24,16 +24,17 @@ use crate::lifecycle::deadlines::Deadlines;
 use crate::pipeline::{RequestContext, body_limit};
 use crate::worker::{Buffers, Worker, WorkerConfig};
 
-/// Heads kept for requests that wait: as many streams as a client may open, each with 2 KiB, which is more than browsers
-/// send. Beyond it the socket fills, and the client has to take what it asked for first.
+/// Maximum size of held requests: 2 KiB for each stream that a client may open, which is more than browsers send. Above
+/// it the server stops reading, so that the client must take its responses first.
 const HELD_HEADS_BOUND: usize = 256 * 1024;
 
-/// Bytes queued beyond which nothing more is received: answers of a full round, and as much of control frames, which is
-/// far more than their accounts allow.
+/// Backlog size above which the server stops reading: the responses of a full round, and as much again of control
+/// frames, which is far more than their limits allow.
 const QUEUE_BOUND: u64 = 512 * 1024;
 
 impl<L: Link> Connection<L> {
-    /// Receives once while the backlog waits for room; pending when nothing has come, or nothing more may.
+    /// Receives once while the backlog waits for the socket. Pending if nothing was received, or the limits are
+    /// reached.
     pub(super) fn read_while_blocked(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Some(mut backlog) = self.core.backlog.take_if(|backlog| backlog.len() < QUEUE_BOUND) else {
             return Poll::Pending;
@@ -74,7 +75,7 @@ impl<L: Link> Connection<L> {
         Poll::Ready(Ok(()))
     }
 
-    /// Keeps a request until answers may be begun again.
+    /// Holds a request until exchanges may start again.
     #[cold]
     pub(super) fn hold_request(
         &mut self,
@@ -94,7 +95,7 @@ impl<L: Link> Connection<L> {
             channel.end(Ok(()));
             None
         } else if request.upgrade.is_some() {
-            // What comes is for a tunnel, and no content.
+            // The data that follows is for a tunnel, not a request body.
             channel.end(Ok(()));
             incoming = Some(BodyReceiver::new(channel, false));
             None
@@ -113,7 +114,7 @@ impl<L: Link> Connection<L> {
         self.hold_exchange(worker, stream, held.unwrap_or(HeldRequest::Request { request, body }));
     }
 
-    /// Keeps the request that asked for HTTP/2, which has no content.
+    /// Holds the request that asked for the upgrade to HTTP/2, which has no body.
     pub(super) fn hold_upgrade_request(&mut self, id: StreamId, request: OwnedRequest) {
         let (body, channel) = exchange::RequestBody::channel();
         channel.end(Ok(()));
@@ -135,7 +136,7 @@ impl<L: Link> Connection<L> {
         }));
     }
 
-    /// Keeps the answer to what is not taken, as `refuse` would give it.
+    /// Holds a rejection, to be sent as by `refuse`.
     #[cold]
     pub(super) fn hold_refusal(&mut self, worker: &Worker, view: &Rc<WorkerConfig>, id: StreamId, refusal: Refusal) {
         let mut request_context = RequestContext::unparsed(view, self.core.info.local());
@@ -153,7 +154,7 @@ impl<L: Link> Connection<L> {
         );
     }
 
-    /// Answers what was held.
+    /// Starts the exchange of a held request, or sends a held rejection.
     #[cold]
     pub(super) fn begin_held(
         &mut self,

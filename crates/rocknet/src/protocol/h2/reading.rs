@@ -1,4 +1,4 @@
-//! Reading: what one receive brought, answered in one go where it can be; and the round that this is a part of.
+//! Receives and handles frames: one round of a connection, with all requests of one receive.
 
 use std::io;
 use std::rc::Rc;
@@ -16,7 +16,7 @@ use crate::response::FieldList;
 use crate::worker::{Buffers, Worker, WorkerConfig};
 
 impl<L: Link> Connection<L> {
-    /// One round: looks after answers under way, receives, answers, frames, and sends all that came of it.
+    /// Runs one round: polls exchanges, receives, handles requests, writes frames, and sends all output.
     pub(super) fn serve(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let worker = Rc::clone(self.core.open.worker());
         let view = worker.config();
@@ -45,7 +45,7 @@ impl<L: Link> Connection<L> {
 
     fn begin_round(&mut self, worker: &Worker, view: &Rc<WorkerConfig>) {
         let output = &mut worker.buffers.borrow_mut().output;
-        // Empty, unless a panic somewhere unforeseen left another connection's answer behind.
+        // Empty, unless an unforeseen panic has left the response of another connection here.
         output.clear();
         if self.state == State::New {
             self.state = State::Serving;
@@ -54,13 +54,15 @@ impl<L: Link> Connection<L> {
         if self.core.is_old(worker, view) && !self.engine.is_draining() {
             self.engine.begin_drain(output.buffer());
             if worker.is_stopping() && self.engine.is_idle() {
-                // What is under way to us now is not answered, and the client is told so: it can be asked again.
+                // Requests still on their way are not handled. GOAWAY tells the client so, and it can retry them
+                // elsewhere.
                 self.engine.finish_drain(output.buffer());
             }
         }
     }
 
-    /// Receives and answers. Returns false if nothing has come; `None` if the client has ended its side.
+    /// Receives, and handles what was received. Returns false if nothing was received; `None` if the client has closed
+    /// its side.
     fn receive(
         &mut self,
         context: &mut Context<'_>,
@@ -105,7 +107,7 @@ impl<L: Link> Connection<L> {
         self.core.keep_unread(unread, used);
     }
 
-    /// Acts on the events in `bytes`; returns how many bytes are done with.
+    /// Handles the events in `bytes`. Returns the number of consumed bytes.
     #[inline]
     fn process_received(
         &mut self,
@@ -132,7 +134,7 @@ impl<L: Link> Connection<L> {
                         self.hold_request(worker, view, head, stream, end, expects_continue);
                         continue;
                     }
-                    // Whatever is waited for next, its time begins anew.
+                    // The next wait starts with its full time.
                     self.core.deadlines.leave();
                     self.handle_request(worker, view, head, stream, end, expects_continue, output);
                 }
@@ -184,11 +186,11 @@ impl<L: Link> Connection<L> {
                     }
                 }
                 ConnectionEvent::Rejected { error: fault } => {
-                    tracing::debug!(client = %self.core.info.client, ?fault, "a request was turned away");
+                    tracing::debug!(client = %self.core.info.client, ?fault, "a request was rejected");
                 }
                 ConnectionEvent::GoAway { .. } | ConnectionEvent::Pong { .. } => {}
                 ConnectionEvent::Closed { error: fault } => {
-                    tracing::debug!(client = %self.core.info.client, ?fault, "a connection was ended");
+                    tracing::debug!(client = %self.core.info.client, ?fault, "a connection was closed");
                     return bytes.len();
                 }
             }

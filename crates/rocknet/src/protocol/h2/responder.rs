@@ -1,4 +1,4 @@
-//! Responses of HTTP/2 on their way into the send queue, as frames.
+//! Writes HTTP/2 responses into the send queue, as frames.
 
 use rocknet_io::queue::SendQueue;
 use rocknet_proto::h2::{BodyDelivery, ErrorCode, SendError, ServerConnection, StreamId};
@@ -20,7 +20,7 @@ use crate::response::{Body, FieldList, Text};
 use crate::worker::Worker;
 use rocknet_proto::PreparedHeads;
 
-/// Writes one response.
+/// Writer of one response.
 pub struct H2Responder<'a> {
     pub engine: &'a mut ServerConnection,
     pub pushes: &'a mut PushState,
@@ -30,34 +30,34 @@ pub struct H2Responder<'a> {
     pub date: [u8; 29],
     /// The request was HEAD.
     pub head_only: bool,
-    /// Queued bytes from which on content waits for its turn by priority.
+    /// Queue length above which a body waits for its turn by priority.
     bound: u64,
     pub body: RequestBody,
-    /// What is pushed with the response, if it is a page.
+    /// Files to push with the response, if it is a page.
     page: Option<&'a PendingPage>,
     pub written: Written,
 }
 
-/// How the body of a request is received.
+/// Reception of a request body.
 pub enum RequestBody {
     None,
-    /// On its stream.
+    /// The body arrives on the stream.
     Stream {
         expects_continue: bool,
     },
-    /// What follows an extended CONNECT is no body, but data for the tunnel.
+    /// Data after an extended CONNECT is for the tunnel, not a body.
     Tunnel,
-    /// The request was held, and its body has been received since.
+    /// The request was held, and a part of its body has been received since.
     Held(Option<exchange::RequestBody>),
 }
 
-/// What became of it.
+/// Outcome of writing the response.
 #[derive(Default)]
 pub struct Written {
     prepared: PreparedResult,
-    /// What was promised with it.
+    /// Streams promised with the response.
     pub promised: Vec<PromisedStream>,
-    /// The body of the request on its way to the handler.
+    /// Receiver of the request body.
     pub incoming: Option<BodyReceiver>,
 }
 
@@ -112,7 +112,7 @@ impl PipelineIo for H2Responder<'_> {
             return self.engine.reset(self.id, ErrorCode::Cancel, self.output.buffer());
         }
         let Some((known, variant)) = variant.filter(|_| !self.head_only && head.length > 0) else {
-            // A stream that has gone needs no answer.
+            // A stream that is gone needs no response.
             let _ = self.send_prepared(head, 0);
             return;
         };
@@ -161,7 +161,7 @@ impl PipelineIo for H2Responder<'_> {
     fn limit_body(&mut self, limit: u64) -> Result<(), Refusal> {
         match self.body {
             RequestBody::Stream { .. } => self.engine.set_body_limit(self.id, limit),
-            // Of a request that was held, the body was bounded when it came.
+            // The body of a held request was limited when the request arrived.
             RequestBody::None | RequestBody::Tunnel | RequestBody::Held(_) => Ok(()),
         }
     }
@@ -214,7 +214,7 @@ impl Responder for H2Responder<'_> {
         let body = BodySource::new(body, Delivery::Framed);
         if body.ready() > 0 {
             let out = self.output.buffer();
-            // On a stream that has gone nothing waits for it.
+            // If the stream is gone, the failure to queue does not matter.
             let _ = self.engine.queue_body(self.id, body.ready(), body.is_last(), out);
         }
         Ok(HeadResult::Body(body))
@@ -226,7 +226,7 @@ impl Responder for H2Responder<'_> {
         let _ = self.engine.respond(self.id, status, Some(0), [], true, out);
     }
 
-    /// RFC 8441 §5: 200 stands for 101.
+    /// Accepts an extended CONNECT with 200 (RFC 8441 §5).
     fn switch_protocol(&mut self, fields: FieldList, _: Text) -> Result<Option<Status>, UnsendableField> {
         if !self.head(Status::OK, None, &fields, false)? {
             return Ok(None);
@@ -270,7 +270,7 @@ impl Responder for H2Responder<'_> {
         &mut self.written.prepared
     }
 
-    /// The client may ask by itself for what was promised.
+    /// Resets the promised streams; the client may request the files itself.
     fn cancel_pushes(&mut self) {
         for PromisedStream { id, .. } in std::mem::take(&mut self.written.promised) {
             self.engine.reset(id, ErrorCode::Cancel, self.output.buffer());
@@ -279,7 +279,7 @@ impl Responder for H2Responder<'_> {
 }
 
 impl H2Responder<'_> {
-    /// Writes a head; false if the stream has gone, or has one already.
+    /// Writes a head. Returns false if the stream is gone, or its response has begun.
     fn head(
         &mut self,
         status: Status,
@@ -294,7 +294,8 @@ impl H2Responder<'_> {
     }
 }
 
-/// Tells a stream that has gone, or has its head already, from a field that cannot be sent.
+/// Returns false for a stream that is gone or whose response has begun, and an error for a field that cannot be
+/// encoded.
 fn is_stream_open(sent: Result<(), SendError>) -> Result<bool, UnsendableField> {
     match sent {
         Ok(()) => Ok(true),
@@ -303,7 +304,8 @@ fn is_stream_open(sent: Result<(), SendError>) -> Result<bool, UnsendableField> 
     }
 }
 
-/// Fields that rule a connection in HTTP/1 have no place here (RFC 9113 §8.2.2), and the engine writes the length.
+/// Returns true for connection-specific fields of HTTP/1, which HTTP/2 forbids (RFC 9113 §8.2.2), and for the length,
+/// which the engine writes.
 fn is_connection_specific(name: &[u8]) -> bool {
     [
         &b"connection"[..],

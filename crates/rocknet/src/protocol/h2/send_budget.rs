@@ -1,64 +1,64 @@
-//! Bounds what a connection commits ahead of the link: frames that were rendered or handed to the kernel and have not been
-//! sent. A response that becomes ready waits for all of it, whatever its priority ([decision 18]).
+//! Limits the bytes that a connection commits ahead of the link: frames that were rendered or passed to the kernel and
+//! have not been sent. A response that becomes ready waits for all of them, whatever its priority ([decision 18]).
 //!
-//! The bound follows the measured rate of the link. Bytes and time are counted only while the link is full, because at other
-//! times the rate is that of the handlers. No clock is read and no option is set before a connection has sent more than
-//! [`INITIAL_LIMIT`], and none on a link that is never full.
+//! The limit follows the measured rate of the link. Bytes and time are counted only while the link is full, because at
+//! other times the rate is that of the handlers. No clock is read and no socket option is set before a connection has
+//! sent more than [`INITIAL_LIMIT`], and never on a link that does not fill up.
 //!
 //! [decision 18]: ../../../../../docs/decisions/0018-late-scheduling.md
 
 use std::time::{Duration, Instant};
 
-/// Most that is rendered before it is sent, so that a client that requests without reading cannot fill memory. On slow links
-/// less is allowed.
+/// Maximum number of bytes rendered before they are sent, so that a client that requests without reading cannot fill
+/// memory. On slow links the limit is lower.
 pub(super) const OUTPUT_BOUND: u64 = 256 * 1024;
 
-/// What is committed is what the link sends in this time: about a round trip within a country, and long enough for a busy
-/// worker to come back before the link runs dry.
+/// Time in which the link sends the committed bytes: about a round trip within a country, and long enough for a busy
+/// worker to return before the link runs dry.
 const BUDGET_TIME: Duration = Duration::from_millis(20);
 
-/// Smallest bound: a full record under TLS. Below it wake-ups cost more than the wait that they save.
+/// Lowest limit: a full record under TLS. Below it wake-ups cost more than the wait that they save.
 const MIN_LIMIT: u64 = 16 * 1024;
 
-/// The bound before anything was measured: four times the first flight of a new connection, 50 ms at 10 Mbit/s.
+/// Limit before the first measurement: four times the first flight of a new connection, 50 ms at 10 Mbit/s.
 const INITIAL_LIMIT: u64 = 64 * 1024;
 
-/// From here on (105 Mbit/s) the kernel decides, as it does for every other connection. Fast links lose by a limit: what lies
-/// in the socket when the client has read leaves on the client's core, and what does not has to wait for the server.
+/// Limit from which (105 Mbit/s) the kernel decides, as for all other connections. Fast links lose by a limit: bytes in
+/// the socket when the client has read leave on the client's core, and all other bytes wait for the server.
 const UNLIMITED: u64 = OUTPUT_BOUND;
 
-/// A connection that has no limit gets one again below this, so that small differences change nothing.
+/// A connection without a limit gets one again below this rate, so that small differences change nothing.
 const LIMITED_AGAIN: u64 = UNLIMITED / 2;
 
-/// A sample ends after this much time on a full link.
+/// Time on a full link after which a sample ends.
 const SAMPLE_TIME: Duration = Duration::from_millis(50);
 
-/// A sample also ends after this many times the bound. A buffer on the way that fills at once looks like a fast link; it has
-/// to hold eight times the bound to raise it.
+/// Number of limits sent after which a sample ends. A buffer on the path that fills at once looks like a fast link; it
+/// must hold eight times the limit to raise it.
 const SAMPLE_LIMITS: u64 = 8;
 
-/// Most that one sample raises the bound, for the same reason.
+/// Maximum factor by which one sample raises the limit, for the same reason.
 const GROWTH: u64 = 2;
 
-/// Full rounds that the link must take whole, one after another, before more is rendered in one round.
+/// Full rounds that the link must take whole, one after another, before a round renders more.
 const WHOLE_ROUNDS: u8 = 4;
 
-/// The bound of one connection, and the sample that it is measured by.
+/// Send limit of one connection, and the sample that it is measured by.
 #[derive(Debug)]
 pub(super) struct SendBudget {
-    /// Bytes that may be committed in the kernel.
+    /// Maximum number of unsent bytes in the kernel.
     limit: u64,
-    /// Bytes that may be rendered in one round.
+    /// Maximum number of bytes rendered in one round.
     round: u64,
     /// Full rounds since the link was full.
     whole_rounds: u8,
-    /// What the kernel was told last; `UNLIMITED` is its default.
+    /// Limit last set in the kernel; `UNLIMITED` is its default.
     kernel_limit: u64,
-    /// Bytes sent before the kernel was told anything.
+    /// Bytes sent before a limit was set in the kernel.
     sent: u64,
-    /// Bytes of the sample.
+    /// Bytes sent in the current sample.
     bytes: u64,
-    /// Time for which the link was full in the sample.
+    /// Time for which the link was full in the current sample.
     full: Duration,
     full_since: Option<Instant>,
     /// The link was full and has not been idle since.
@@ -82,7 +82,8 @@ impl Default for SendBudget {
 }
 
 impl SendBudget {
-    /// Bytes of frames to render in the next round. Less if `urgent_pending`: a more urgent response may be ready at any moment.
+    /// Returns the number of bytes to render in the next round: fewer if `urgent_pending`, because a more urgent
+    /// response may become ready at any moment.
     pub fn round(&self, urgent_pending: bool) -> u64 {
         if urgent_pending && self.is_limited() {
             MIN_LIMIT
@@ -91,7 +92,7 @@ impl SendBudget {
         }
     }
 
-    /// Whether the link is slow enough for the order of frames to matter.
+    /// Returns true if the link is slow enough for the order of frames to matter.
     pub fn is_limited(&self) -> bool {
         self.limit < UNLIMITED
     }
@@ -118,20 +119,20 @@ impl SendBudget {
         Some(u32::try_from(wanted).ok().filter(|_| wanted < UNLIMITED))
     }
 
-    /// Returns true if the kernel has to be told that there is no limit any more: the end of a TLS session is sent once and
-    /// does not wait for room.
+    /// Returns true if the limit in the kernel must be removed: the end of a TLS session is sent once and does not wait
+    /// for room.
     pub fn clear_kernel_limit(&mut self) -> bool {
         std::mem::replace(&mut self.kernel_limit, UNLIMITED) < UNLIMITED
     }
 
-    /// The link took `bytes`.
+    /// Counts `bytes` that the link has taken.
     pub fn moved(&mut self, bytes: u64) {
         if self.is_sampling {
             self.bytes += bytes;
         }
     }
 
-    /// The link took a whole round of `bytes`.
+    /// Notes that the link took a whole round of `bytes`.
     pub fn took_round(&mut self, bytes: u64) {
         if bytes < self.round || self.round == OUTPUT_BOUND {
             return;
@@ -143,7 +144,7 @@ impl SendBudget {
         }
     }
 
-    /// The link is full.
+    /// Notes that the link is full.
     pub fn filled(&mut self, now: Instant) {
         self.whole_rounds = 0;
         self.round = self.limit.min(OUTPUT_BOUND);
@@ -151,7 +152,7 @@ impl SendBudget {
         self.full_since = Some(now);
     }
 
-    /// The link has taken all that it had left.
+    /// Notes that the link has taken the backlog.
     pub fn drained(&mut self, now: Instant) {
         if let Some(since) = self.full_since.take() {
             self.full += now.saturating_duration_since(since);
@@ -159,7 +160,7 @@ impl SendBudget {
         }
     }
 
-    /// Nothing was left to send.
+    /// Notes that nothing is left to send.
     pub fn idle(&mut self) {
         self.is_sampling = false;
     }

@@ -1,4 +1,4 @@
-//! Answers that could not be given at once, each on its stream, and the content that still comes for them.
+//! Table of exchanges in progress by stream, and the receiver of each request body.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -17,27 +17,27 @@ use crate::lifecycle::exchange::{ActiveExchange, Stage};
 use crate::pipeline::RequestContext;
 use crate::response::FieldList;
 
-/// Room for content that comes in small pieces; larger pieces have a chunk of their own.
+/// Chunk size for request bodies that arrive in small pieces; larger pieces get a chunk of their own.
 const CHUNK: usize = 4096;
 
-/// One answer under way.
+/// Exchange in progress on one stream.
 pub struct StreamExchange {
     pub stream: RequestStream,
     pub state: ExchangeState,
     pub deadlines: Deadlines,
 }
 
-/// The stream of an answer, and what was received of its request.
+/// Stream of an exchange, with the received part of its request.
 pub struct RequestStream {
     pub id: StreamId,
-    /// The request was HEAD: its answer has no content.
+    /// The request was HEAD, so its response has no body.
     pub head_only: bool,
     pub body: Option<BodyReceiver>,
     pub page: Option<Box<PendingPage>>,
 }
 
 pub enum ExchangeState {
-    /// It came while nothing could be sent, and is answered when that is over.
+    /// The request arrived while the socket was blocked, and starts once the backlog has been sent.
     Held(HeldRequest),
     Active(ActiveExchange),
 }
@@ -52,7 +52,7 @@ impl RequestStream {
         }
     }
 
-    /// Ends the request body for its handler before its time.
+    /// Fails the request body for its handler.
     pub fn fail(&self, error: BodyError) {
         if let Some(body) = &self.body {
             body.fail(error);
@@ -73,7 +73,7 @@ impl ExchangeState {
     }
 }
 
-/// What waits to be answered.
+/// Request or rejection that waits until the backlog has been sent.
 pub enum HeldRequest {
     Request {
         request: Rc<OwnedRequest>,
@@ -82,12 +82,12 @@ pub enum HeldRequest {
     Refusal(Refusal, Rc<RequestContext>),
 }
 
-/// Content of the request on its way to the handler. The stream's window bounds it.
+/// Receiver of a request body on its way to the handler. The flow-control window of the stream bounds it.
 pub struct BodyReceiver {
     channel: Rc<BodyChannel>,
     chunks: VecDeque<BytesMut>,
     ended: bool,
-    /// The client waits for 100 before it sends.
+    /// The client waits for 100 (Continue) before it sends.
     expects_continue: bool,
 }
 
@@ -101,23 +101,24 @@ impl BodyReceiver {
         }
     }
 
-    /// A piece came.
+    /// Adds received bytes. `last`: the stream has ended.
     pub fn add(&mut self, piece: &[u8], last: bool) {
         if !piece.is_empty() {
             self.push(piece);
         }
         self.ended |= last;
-        // Who sends has seen that it may.
+        // A client that sends does not wait for 100 (Continue).
         self.expects_continue = false;
     }
 
-    /// These fields came, and nothing follows them.
+    /// Ends the request body with trailer fields.
     pub fn end_with_trailers(&mut self, trailers: FieldList) {
         self.channel.put_trailers(trailers);
         self.add(&[], true);
     }
 
-    /// Small pieces share a chunk: the window counts bytes, and a piece of one takes much more memory than that.
+    /// Appends bytes. Small pieces share a chunk, because the window counts bytes, and a chunk for one byte takes far
+    /// more memory.
     fn push(&mut self, piece: &[u8]) {
         if let Some(last) = self.chunks.back_mut()
             && last.len() + piece.len() <= last.capacity()
@@ -129,32 +130,32 @@ impl BodyReceiver {
         self.chunks.push_back(chunk);
     }
 
-    /// The next piece, for a tunnel; what is taken is to be released.
+    /// Returns the next piece for a tunnel. The caller must release its bytes to the window.
     pub fn take(&mut self) -> Option<Bytes> {
         self.chunks.pop_front().map(BytesMut::freeze)
     }
 
-    /// Bytes that were received and not taken.
+    /// Returns the number of bytes received and not yet taken.
     pub fn held(&self) -> usize {
         self.chunks.iter().map(BytesMut::len).sum()
     }
 
-    /// Nothing more will come.
+    /// Returns true if no more bytes will arrive.
     pub fn has_ended(&self) -> bool {
         self.ended
     }
 
-    /// Leads the request body to the handler.
+    /// Returns the channel that carries the request body to the handler.
     pub fn channel(&self) -> &BodyChannel {
         &self.channel
     }
 
-    /// Ends it for the handler before its time.
+    /// Fails the request body for the handler.
     pub fn fail(&self, error: BodyError) {
         self.channel.end(Err(error));
     }
 
-    /// Hands on what the handler asks for.
+    /// Sends the handler the next chunk, if it wants one.
     pub fn supply(&mut self, id: StreamId, engine: &mut ServerConnection, output: &mut SendQueue) -> BodyDemand {
         if !self.channel.wants_chunk() {
             return BodyDemand::None;
@@ -169,24 +170,24 @@ impl BodyReceiver {
             return BodyDemand::Met;
         }
         if std::mem::take(&mut self.expects_continue) {
-            // On a stream that has gone nobody waits for it.
+            // If the stream is gone, the failure to send does not matter.
             let _ = engine.send_interim(id, Status::CONTINUE, [], output.buffer());
         }
         BodyDemand::Unmet
     }
 }
 
-/// What a handler wants of its request's content.
+/// Demand of a handler for the request body.
 pub enum BodyDemand {
-    /// Nothing now.
+    /// The handler wants nothing now.
     None,
-    /// It has got what it asked for.
+    /// The handler has received what it wanted.
     Met,
-    /// The client is waited for.
+    /// The handler waits for the client.
     Unmet,
 }
 
-/// The answers under way on one connection, by the place of their stream.
+/// Exchanges in progress on one connection, in the slots of their streams.
 #[derive(Default)]
 pub struct StreamTable {
     slots: Vec<Option<Box<StreamExchange>>>,
@@ -198,7 +199,7 @@ impl StreamTable {
         self.count == 0
     }
 
-    /// SiteRoutes to look at.
+    /// Returns the number of slots, free ones included.
     pub fn slots(&self) -> usize {
         self.slots.len()
     }
@@ -226,8 +227,8 @@ impl StreamTable {
         slot.take()
     }
 
-    /// The streams whose content may be ready at any moment: a handler or a disk is waited for. Tunnels and streams that have
-    /// begun are not among them, because they may be silent for as long as they like.
+    /// Returns the streams whose response bytes may become ready at any moment, because a handler or the disk is
+    /// awaited. Tunnels and responses streamed by handlers are excluded, because they may pause indefinitely.
     pub fn awaited(&self) -> impl Iterator<Item = StreamId> + '_ {
         let exchanges = self.slots.iter().flatten();
         exchanges
@@ -235,14 +236,14 @@ impl StreamTable {
             .map(|entry| entry.stream.id)
     }
 
-    /// What stands at a place, out of the table.
+    /// Takes the exchange in a slot out of the table.
     pub fn take_slot(&mut self, slot: usize) -> Option<Box<StreamExchange>> {
         let entry = self.slots.get_mut(slot)?.take()?;
         self.count -= 1;
         Some(entry)
     }
 
-    /// Gives memory back when nothing is under way.
+    /// Frees the table if no exchange is in progress.
     pub fn trim(&mut self) {
         if self.count == 0 && self.slots.capacity() > 0 {
             self.slots = Vec::new();

@@ -1,5 +1,5 @@
-//! ActiveTunnel: a stream whose extended CONNECT was agreed to. Its data is no content; the handler moves it, both ways, as
-//! the windows of both sides allow.
+//! Tunnels on HTTP/2 streams after an accepted extended CONNECT. The data is not a request body: the handler moves it
+//! both ways, as the flow-control windows of both sides allow.
 
 use std::io;
 use std::rc::Rc;
@@ -16,11 +16,11 @@ use crate::lifecycle::body::BodySource;
 use crate::lifecycle::exchange::{ActiveExchange, Stage};
 use crate::worker::{Buffers, Worker, WorkerConfig};
 
-/// Most bytes of one stream that are framed in a turn: what a tunnel is sent at once, so that others get theirs.
+/// Maximum number of tunnel bytes framed for one stream in one round, so that other streams get their turn.
 const PIECE: u64 = 64 * 1024;
 
 impl<L: Link> Connection<L> {
-    /// Lets the handler move what can be moved.
+    /// Lets the handler move bytes.
     pub(super) fn poll_tunnel(
         &mut self,
         context: &mut Context<'_>,
@@ -47,7 +47,7 @@ impl<L: Link> Connection<L> {
         let Stage::Tunnel(tunnel) = &mut exchange.stage else {
             return ExchangePoll::Unchanged(entry);
         };
-        // Apart from the tunnel while that is polled.
+        // Taken out of the tunnel while the tunnel is polled.
         let mut ready = std::mem::replace(&mut tunnel.ready, BodySource::empty());
         let mut link = StreamLink {
             id,
@@ -73,7 +73,7 @@ impl<L: Link> Connection<L> {
             if !has_ended {
                 let _ = self.engine.queue_body(id, 0, true, output.buffer());
             }
-            // What is left to do is what is left of any answer.
+            // The remaining bytes are sent like those of any response.
             self.engine.discard_body(id, output.buffer());
             exchange.stage = Stage::Sending { body: ready, status };
             stream.body = None;
@@ -92,7 +92,7 @@ impl<L: Link> Connection<L> {
         ExchangePoll::Progressed
     }
 
-    /// Ends both directions in an orderly way. All that was sent must have been framed.
+    /// Closes both directions in an orderly way. All sent bytes must have been framed.
     pub(super) fn close_tunnel(
         &mut self,
         worker: &Worker,
@@ -102,20 +102,20 @@ impl<L: Link> Connection<L> {
     ) {
         let _ = self.engine.queue_body(id, 0, true, output.buffer());
         if self.engine.receives_body(id) {
-            // Nothing receives what the client still sends.
+            // Nothing reads the data that the client still sends.
             self.engine.reset(id, ErrorCode::NoError, output.buffer());
         }
         exchange.record(worker, &mut self.core.info);
     }
 }
 
-/// A stream as a link.
+/// HTTP/2 stream as a link.
 struct StreamLink<'a> {
     id: StreamId,
     engine: &'a mut ServerConnection,
-    /// `None`: the client had nothing to say from the beginning.
+    /// `None`: the client has ended the stream with its request.
     incoming: Option<&'a mut BodyReceiver>,
-    /// What is to be framed.
+    /// Bytes to frame.
     ready: &'a mut BodySource,
     output: &'a mut SendQueue,
     /// Bytes that all streams may still send in this round.
@@ -123,7 +123,7 @@ struct StreamLink<'a> {
 }
 
 impl StreamLink<'_> {
-    /// Takes from the queue what the windows let go.
+    /// Takes from the queue the bytes that the windows allow.
     fn take(&mut self, queue: &mut SendQueue) -> io::Result<Poll<()>> {
         if queue.is_empty() {
             return Ok(Poll::Ready(()));
@@ -170,12 +170,12 @@ impl Link for StreamLink<'_> {
     }
 
     fn poll_send(&mut self, _: &mut Context<'_>, queue: &mut SendQueue) -> Poll<io::Result<()>> {
-        // Woken when the windows move, and looked at again when what it has is framed: the connection's task is this one's.
+        // The connection's task polls the tunnel again when the windows move, or when its ready bytes have been framed.
         self.take(queue)?.map(Ok)
     }
 
     fn shut_down(&mut self) -> io::Result<()> {
-        // On a stream that has gone nobody waits for it.
+        // If the stream is gone, the failure to queue does not matter.
         let _ = self.engine.queue_body(self.id, 0, true, self.output.buffer());
         Ok(())
     }
