@@ -77,7 +77,7 @@ pub fn begin<F, R>(
     worker: &Rc<Worker>,
     view: &Rc<WorkerConfig>,
     incoming: &IncomingRequest<'_, F>,
-    reply: &mut R,
+    io: &mut R,
 ) -> Outcome
 where
     F: Fn() -> Rc<OwnedRequest>,
@@ -85,17 +85,17 @@ where
 {
     let site = view.site(incoming.local, incoming.request.authority);
     if view.needs_preflight
-        && let Some(started) = preflight(worker, view, incoming, site, reply)
+        && let Some(started) = preflight(worker, view, incoming, site, io)
     {
         return Outcome::Started(started);
     }
     if let (false, Some(number)) = (incoming.has_body, site)
-        && let Some(outcome) = cache_lookup::lookup(worker, view, number, incoming, reply)
+        && let Some(outcome) = cache_lookup::lookup(worker, view, number, incoming, io)
     {
         return outcome;
     }
     let decisions = Decisions::default();
-    Outcome::Started(route_and_handle(worker, view, incoming, site, decisions, reply))
+    Outcome::Started(route_and_handle(worker, view, incoming, site, decisions, io))
 }
 
 /// Phase 1, run only for listeners on which a request may need a redirect or a rejection.
@@ -104,7 +104,7 @@ fn preflight<F, R>(
     view: &Rc<WorkerConfig>,
     incoming: &IncomingRequest<'_, F>,
     site: Option<u32>,
-    reply: &mut R,
+    io: &mut R,
 ) -> Option<StartedExchange>
 where
     F: Fn() -> Rc<OwnedRequest>,
@@ -117,11 +117,11 @@ where
         route::resolve_or_root(places, incoming.request.path)
     });
     Some(respond_without_handler(
-        worker, view, incoming, site, route, response, reply,
+        worker, view, incoming, site, route, response, io,
     ))
 }
 
-/// Phases 1 to 7 for a request that the worker cache cannot answer.
+/// Runs phases 1 to 7 for a request without an entry in the worker cache.
 #[inline(never)]
 fn route_and_handle<F, R>(
     worker: &Rc<Worker>,
@@ -129,7 +129,7 @@ fn route_and_handle<F, R>(
     incoming: &IncomingRequest<'_, F>,
     site: Option<u32>,
     mut decisions: Decisions,
-    reply: &mut R,
+    io: &mut R,
 ) -> StartedExchange
 where
     F: Fn() -> Rc<OwnedRequest>,
@@ -141,51 +141,33 @@ where
     let Some(number) = site else {
         // Under TLS the preflight has already responded to such a request with 421.
         let response = unknown_site::respond(&view.snapshot, &worker.address, request.authority);
-        return respond_without_handler(worker, view, incoming, None, None, response, reply);
+        return respond_without_handler(worker, view, incoming, None, None, response, io);
     };
     let site = &view.snapshot.sites[number as usize];
     let places = site.routes(incoming.is_secure());
     if let Some(response) = preflight::target(request) {
-        return respond_without_handler(
-            worker,
-            view,
-            incoming,
-            Some(number),
-            Some(&places.root),
-            response,
-            reply,
-        );
+        return respond_without_handler(worker, view, incoming, Some(number), Some(&places.root), response, io);
     }
     let resolved = match route::resolve(places, request.path) {
         Ok(resolved) => resolved,
         Err(error) => {
             let status = Status::new(error.status()).unwrap_or(Status::BAD_REQUEST);
             let root = Some(&places.root);
-            let started =
-                respond_without_handler(worker, view, incoming, Some(number), root, fixed::error(status), reply);
+            let started = respond_without_handler(worker, view, incoming, Some(number), root, fixed::error(status), io);
             route::log_bad_path(&started.context, &incoming.peer, request.path, status, &error);
             return started;
         }
     };
     if let Some(not_admitted) = decisions.check(worker, incoming, places, &resolved, request.path) {
-        return reject_or_defer(
-            worker,
-            view,
-            incoming,
-            number,
-            &resolved,
-            not_admitted,
-            decisions,
-            reply,
-        );
+        return reject_or_defer(worker, view, incoming, number, &resolved, not_admitted, decisions, io);
     }
     let Some(rules) = &site.rules else {
-        return handle(worker, view, incoming, number, places, resolved, decisions.user, reply);
+        return handle(worker, view, incoming, number, places, resolved, decisions.user, io);
     };
     let key = number | BEHIND_RULES;
     let response = match rules.apply(request, incoming.is_secure()) {
         RuleOutcome::Untouched => {
-            return handle(worker, view, incoming, key, places, resolved, decisions.user, reply);
+            return handle(worker, view, incoming, key, places, resolved, decisions.user, io);
         }
         RuleOutcome::Rewritten(target) => {
             let rewritten = request.with_lookup_target(&target);
@@ -195,25 +177,17 @@ where
                 Ok(resolved) => match decisions.check(worker, &incoming, places, &resolved, rewritten.path) {
                     // It starts again with its original target.
                     Some(not_admitted) => {
-                        reject_or_defer(worker, view, before, number, &resolved, not_admitted, decisions, reply)
+                        reject_or_defer(worker, view, before, number, &resolved, not_admitted, decisions, io)
                     }
                     None => {
                         let user = decisions.user;
-                        handle(worker, view, &incoming, key, places, resolved, user, reply)
+                        handle(worker, view, &incoming, key, places, resolved, user, io)
                     }
                 },
                 Err(error) => {
                     let status = Status::new(error.status()).unwrap_or(Status::BAD_REQUEST);
                     let route = Some(resolved.endpoint);
-                    respond_without_handler(
-                        worker,
-                        view,
-                        &incoming,
-                        Some(number),
-                        route,
-                        fixed::error(status),
-                        reply,
-                    )
+                    respond_without_handler(worker, view, &incoming, Some(number), route, fixed::error(status), io)
                 }
             };
         }
@@ -225,7 +199,7 @@ where
         RuleOutcome::Respond { status, body } => rules::response(status, body),
     };
     let route = Some(resolved.endpoint);
-    let started = respond_without_handler(worker, view, incoming, Some(number), route, response, reply);
+    let started = respond_without_handler(worker, view, incoming, Some(number), route, response, io);
     started.context.set_user(decisions.user);
     started
 }
@@ -240,7 +214,7 @@ fn reject_or_defer<F, R>(
     resolved: &route::Resolved<'_>,
     not_admitted: NotAdmitted,
     decisions: Decisions,
-    reply: &mut R,
+    io: &mut R,
 ) -> StartedExchange
 where
     F: Fn() -> Rc<OwnedRequest>,
@@ -249,7 +223,7 @@ where
     let endpoint = resolved.endpoint;
     let undecided = match not_admitted {
         NotAdmitted::Refused(response) => {
-            return respond_without_handler(worker, view, incoming, Some(site), Some(endpoint), response, reply);
+            return respond_without_handler(worker, view, incoming, Some(site), Some(endpoint), response, io);
         }
         NotAdmitted::Undecided(undecided) => undecided,
     };
@@ -258,10 +232,10 @@ where
     let mut body = RequestBody::empty();
     if incoming.has_body {
         let limit = body_limit(view, Some(site), incoming.request, incoming.is_secure());
-        if let Err(refusal) = reply.limit_body(limit) {
+        if let Err(refusal) = io.limit_body(limit) {
             return refuse(worker, Rc::new(context), incoming.peer, incoming.request.path, refusal);
         }
-        body = reply.open_body();
+        body = io.open_body();
     }
     let handler = endpoint.handler(&resolved.path);
     let timeout_ticks = handler.timeout_ticks(&worker.wheel, &endpoint.route);
@@ -282,16 +256,16 @@ fn restart(
     worker: &Rc<Worker>,
     incoming: &OwnedIncoming<'_>,
     decisions: Decisions,
-    reply: &mut OpenedBody,
+    io: &mut OpenedBody,
 ) -> StartedExchange {
     let view = worker.config();
     let site = view.site(incoming.local, incoming.request.authority);
     if view.needs_preflight
-        && let Some(started) = preflight(worker, &view, incoming, site, reply)
+        && let Some(started) = preflight(worker, &view, incoming, site, io)
     {
         return started;
     }
-    route_and_handle(worker, &view, incoming, site, decisions, reply)
+    route_and_handle(worker, &view, incoming, site, decisions, io)
 }
 
 /// Responds without a handler. The request body is not read, but its announced length is checked.
@@ -303,7 +277,7 @@ fn respond_without_handler<F, R>(
     site: Option<u32>,
     route: Option<&Arc<Endpoint>>,
     response: Response,
-    reply: &mut R,
+    io: &mut R,
 ) -> StartedExchange
 where
     F: Fn() -> Rc<OwnedRequest>,
@@ -318,24 +292,24 @@ where
     );
     if incoming.has_body {
         let limit = body_limit(view, site, incoming.request, incoming.is_secure());
-        if let Err(refusal) = reply.limit_body(limit) {
+        if let Err(refusal) = io.limit_body(limit) {
             return refuse(worker, Rc::new(context), incoming.peer, incoming.request.path, refusal);
         }
     }
     respond(worker, Rc::new(context), Some(incoming.request), response)
 }
 
-/// Runs phases 4, 6 and 7 for the route that the rules have selected. `number`: the site number as used in the key of
+/// Runs phases 4, 6 and 7 for the route that the rules have selected. `key`: the site number as in the keys of
 /// the worker cache ([`cache_lookup`]).
 fn handle<F, R>(
     worker: &Rc<Worker>,
     view: &Rc<WorkerConfig>,
     incoming: &IncomingRequest<'_, F>,
-    number: u32,
+    key: u32,
     places: &SiteRoutes,
     resolved: route::Resolved<'_>,
     user: Option<Arc<str>>,
-    reply: &mut R,
+    io: &mut R,
 ) -> StartedExchange
 where
     F: Fn() -> Rc<OwnedRequest>,
@@ -346,7 +320,7 @@ where
         path,
         is_file_path,
     } = resolved;
-    let (request, site, route) = (incoming.request, number & !BEHIND_RULES, &endpoint.route);
+    let (request, site, route) = (incoming.request, key & !BEHIND_RULES, &endpoint.route);
     let mut context = RequestContext::new(
         view,
         Some(site),
@@ -356,15 +330,15 @@ where
     );
     context.set_user(user.clone());
     if incoming.has_body
-        && let Err(refusal) = reply.limit_body(route.body_size)
+        && let Err(refusal) = io.limit_body(route.body_size)
     {
         return refuse(worker, Rc::new(context), incoming.peer, incoming.request.path, refusal);
     }
     let (handler, client) = (endpoint.handler(&path), incoming.client(worker));
     let secure = incoming.secure.map(|handshake| handshake.facts());
-    let of_route = immediate::route_response(endpoint, request, &path);
-    let is_of_handler = of_route.is_none();
-    let response = of_route.or_else(|| {
+    let route_response = immediate::route_response(endpoint, request, &path);
+    let is_from_handler = route_response.is_none();
+    let response = route_response.or_else(|| {
         handler.handle_now(&ExchangeRef {
             services: worker,
             request,
@@ -380,14 +354,14 @@ where
         if response.status == Status::NOT_FOUND {
             not_found_log::log_route(&context, endpoint, &path);
         }
-        if is_of_handler {
+        if is_from_handler {
             upgrade::enforce(request, &mut response);
-            immediate::remember(worker, number, request, endpoint, places, (&path, is_file_path));
+            immediate::remember(worker, key, request, endpoint, places, (&path, is_file_path));
         }
         return respond(worker, Rc::new(context), Some(request), response);
     }
     let body = match incoming.has_body {
-        true => reply.open_body(),
+        true => io.open_body(),
         false => RequestBody::empty(),
     };
     let owned = (incoming.owned)();
@@ -411,7 +385,7 @@ where
         is_file_path,
         route: Arc::clone(route),
         cache_key: CacheKey {
-            site: number,
+            site: key,
             generation: view.snapshot.generation,
         },
         tls: secure.cloned(),

@@ -36,6 +36,7 @@ enum Source {
 }
 
 impl BodySource {
+    /// Makes the source of a response body.
     pub fn new(body: Body, delivery: Delivery) -> BodySource {
         let (ready, source) = match body {
             // A tunnel carries no response body.
@@ -48,6 +49,7 @@ impl BodySource {
         BodySource { ready, source }
     }
 
+    /// Makes a source without bytes.
     pub fn empty() -> BodySource {
         BodySource {
             ready: Piece::None,

@@ -35,16 +35,17 @@ pub struct ConnectionCore<L: Link> {
     pub backlog: Option<Box<SendQueue>>,
     /// Bytes that were discarded: of a request body, or while lingering.
     pub dropped: u32,
-    /// The end of the connection is the end of the response under way (RFC 9112 §6.3), or of a tunnel. Until all of it is sent,
-    /// the connection may end by a reset alone, because an orderly end would make a part look like the whole.
+    /// The end of the connection marks the end of the response in progress (RFC 9112 §6.3), or of a tunnel. Until all
+    /// of it is sent, the connection may end by a reset alone, because an orderly end would make a part look like the
+    /// whole.
     pub open_ended: bool,
     pub end: End,
 }
 
-/// How far a connection has ended.
+/// Progress of a connection's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// It serves exchanges.
+    /// The connection serves exchanges.
     Open,
     /// The server's side was shut down; input is discarded until the client closes.
     Lingering,
@@ -57,7 +58,8 @@ pub enum End {
 }
 
 impl<L: Link> ConnectionCore<L> {
-    /// Takes over a link. `local`: the server's address, where sites are told apart by it. The time for the first head begins.
+    /// Takes over a link. `local`: the server's address, set only if sites differ by it. The time for the first head
+    /// starts here.
     pub fn new(open: OpenConnection, link: L, client: Client, local: Option<IpAddr>) -> ConnectionCore<L> {
         let worker = Rc::clone(open.worker());
         let mut deadlines = Deadlines::new(&worker.wheel);
@@ -96,10 +98,12 @@ impl<L: Link> ConnectionCore<L> {
         self
     }
 
+    /// Returns the worker that serves the connection.
     pub fn worker(&self) -> Rc<Worker> {
         Rc::clone(self.open.worker())
     }
 
+    /// Returns true until the connection begins to end.
     pub fn is_open(&self) -> bool {
         self.end == End::Open
     }
@@ -141,7 +145,8 @@ impl<L: Link> ConnectionCore<L> {
         self.deadlines.poll_rate(context.waker(), rate, || link.in_flight())
     }
 
-    /// Sends the backlog. Ready once there is none, with true if there was one. Calls `moved` with the bytes that left.
+    /// Sends the backlog. Ready once the backlog is empty, with true if there was one. Calls `moved` with the number of
+    /// bytes sent.
     #[inline]
     pub fn poll_backlog(&mut self, context: &mut Context<'_>, moved: impl FnOnce(u64)) -> Poll<io::Result<bool>> {
         self.take_back();
@@ -190,7 +195,7 @@ impl<L: Link> ConnectionCore<L> {
         (moved, is_whole)
     }
 
-    /// Begins a window in which the client has to take what was sent.
+    /// Starts a window in which the client must take the sent bytes.
     pub fn begin_send(&mut self) {
         let ticks = self.open.worker().config().ticks.send;
         self.deadlines.begin_send(ticks, self.link.in_flight());

@@ -59,6 +59,7 @@ pub struct Deadlines {
 }
 
 impl Deadlines {
+    /// Makes a deadline that is not set.
     pub fn new(wheel: &Rc<Wheel>) -> Deadlines {
         Deadlines {
             deadline: wheel.deadline(),
@@ -70,6 +71,7 @@ impl Deadlines {
         }
     }
 
+    /// Returns the event that the deadline belongs to.
     pub fn wait(&self) -> Wait {
         self.wait
     }

@@ -11,7 +11,7 @@ use super::deadlines::FIN_ONLY;
 /// A connection of one HTTP version.
 pub trait Version {
     type Link: Link;
-    /// Whether the connection is read while its backlog waits for the link.
+    /// True if the connection is read while its backlog waits for the link.
     const READS_WHILE_BLOCKED: bool;
 
     fn core(&mut self) -> &mut ConnectionCore<Self::Link>;

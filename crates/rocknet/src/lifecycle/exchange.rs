@@ -21,6 +21,7 @@ pub struct ActiveExchange {
     pub close: bool,
 }
 
+/// Stage of an exchange.
 pub enum Stage {
     /// The handler has not returned the response.
     Waiting(PendingResponse),
@@ -38,6 +39,7 @@ pub struct QueuedPiece {
 }
 
 impl ActiveExchange {
+    /// Makes an exchange that has sent no bytes.
     pub fn new(stage: Stage, context: Rc<RequestContext>, close: bool) -> ActiveExchange {
         ActiveExchange {
             stage,
@@ -47,14 +49,17 @@ impl ActiveExchange {
         }
     }
 
+    /// Returns true while the handler has not returned the response.
     pub fn is_waiting(&self) -> bool {
         matches!(self.stage, Stage::Waiting(_))
     }
 
+    /// Returns true while the response body is being sent.
     pub fn is_sending(&self) -> bool {
         matches!(self.stage, Stage::Sending { .. })
     }
 
+    /// Returns true if the exchange is an open tunnel.
     pub fn is_tunnel(&self) -> bool {
         matches!(self.stage, Stage::Tunnel(_))
     }

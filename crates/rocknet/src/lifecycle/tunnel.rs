@@ -15,6 +15,7 @@ use super::deadlines::Deadlines;
 use crate::tunnel::{CloseState, Scratch, Tunnel};
 use crate::worker::{OpenTunnel, Ticks, Worker};
 
+/// Open tunnel of a connection or stream.
 pub struct ActiveTunnel {
     tunnel: Box<dyn Tunnel>,
     /// Bytes for the client that are not framed yet. Empty if the client has its own connection.
@@ -36,6 +37,7 @@ impl ActiveTunnel {
         }
     }
 
+    /// Returns the status of the response that accepted the tunnel.
     pub fn status(&self) -> Status {
         self.status
     }

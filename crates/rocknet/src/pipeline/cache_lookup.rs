@@ -28,7 +28,7 @@ pub(super) fn lookup<F, R>(
     view: &Rc<WorkerConfig>,
     site: u32,
     incoming: &IncomingRequest<'_, F>,
-    reply: &mut R,
+    io: &mut R,
 ) -> Option<Outcome>
 where
     F: Fn() -> Rc<OwnedRequest>,
@@ -37,8 +37,7 @@ where
     if !matches!(incoming.request.method, Method::Get | Method::Head) {
         return None;
     }
-    respond_cached(worker, view, site, incoming, reply)
-        .or_else(|| lookup_after_rules(worker, view, site, incoming, reply))
+    respond_cached(worker, view, site, incoming, io).or_else(|| lookup_after_rules(worker, view, site, incoming, io))
 }
 
 /// Applies the rules of the site to a path without an entry and looks up the result.
@@ -48,7 +47,7 @@ fn lookup_after_rules<F, R>(
     view: &Rc<WorkerConfig>,
     site: u32,
     incoming: &IncomingRequest<'_, F>,
-    reply: &mut R,
+    io: &mut R,
 ) -> Option<Outcome>
 where
     F: Fn() -> Rc<OwnedRequest>,
@@ -57,11 +56,11 @@ where
     let rules = view.snapshot.sites[site as usize].rules.as_ref()?;
     let key = site | BEHIND_RULES;
     match rules.apply(incoming.request, incoming.is_secure()) {
-        RuleOutcome::Untouched => respond_cached(worker, view, key, incoming, reply),
+        RuleOutcome::Untouched => respond_cached(worker, view, key, incoming, io),
         RuleOutcome::Rewritten(target) if view.snapshot.sites[site as usize].is_open() => {
             let rewritten = incoming.request.with_lookup_target(&target);
             let owned = || Rc::new((incoming.owned)().with_lookup_target(&target));
-            respond_cached(worker, view, key, &incoming.with(&rewritten, owned), reply)
+            respond_cached(worker, view, key, &incoming.with(&rewritten, owned), io)
         }
         // Handled by the slow path, like rewritten paths of a site with guards, where two routes are checked.
         RuleOutcome::Rewritten(_) | RuleOutcome::Redirect { .. } | RuleOutcome::Respond { .. } => None,
@@ -76,7 +75,7 @@ fn respond_cached<F, R>(
     view: &Rc<WorkerConfig>,
     key: u32,
     incoming: &IncomingRequest<'_, F>,
-    reply: &mut R,
+    io: &mut R,
 ) -> Option<Outcome>
 where
     F: Fn() -> Rc<OwnedRequest>,
@@ -132,8 +131,8 @@ where
         && let Choice::Send(head, variant) = answer::choose(asset, request)
     {
         not_found_log::log_file(known, asset.status);
-        announce_preloads(known, request, head, reply);
-        reply.send(head, variant.map(|variant| (&**known, variant)));
+        announce_preloads(known, request, head, io);
+        io.send(head, variant.map(|variant| (&**known, variant)));
         let status = head.status;
         return Some(Outcome::Sent { status, site });
     }
@@ -158,17 +157,17 @@ where
         Rc::new(context),
         &known,
         request,
-        reply,
+        io,
     )))
 }
 
 #[inline]
-fn announce_preloads(known: &Known, request: &Request<'_>, head: &PreparedHeads, reply: &mut impl PipelineIo) {
+fn announce_preloads(known: &Known, request: &Request<'_>, head: &PreparedHeads, io: &mut impl PipelineIo) {
     if let Some(preloads) = &known.preloads
         && preload::is_page(head.status)
         && preload::is_first_visit(request)
     {
-        reply.announce_preloads(request, preloads);
+        io.announce_preloads(request, preloads);
     }
 }
 
@@ -178,14 +177,14 @@ pub fn respond_from_entry(
     context: Rc<RequestContext>,
     known: &Rc<Known>,
     request: &Request<'_>,
-    reply: &mut impl PipelineIo,
+    io: &mut impl PipelineIo,
 ) -> StartedExchange {
     let state = match &known.entry.found {
         Found::Asset(asset) => match answer::choose(asset, request) {
             Choice::Send(head, variant) => {
                 not_found_log::log_file(known, asset.status);
-                announce_preloads(known, request, head, reply);
-                reply.send(head, variant.map(|variant| (&**known, variant)));
+                announce_preloads(known, request, head, io);
+                io.send(head, variant.map(|variant| (&**known, variant)));
                 ResponseState::Sent(head.status)
             }
             Choice::Respond(response) => finish(worker, &context, Some(request), *response),
@@ -196,7 +195,7 @@ pub fn respond_from_entry(
                     not_found_log::log_file(known, asset.status);
                 }
                 coded.unwrap_or_else(|| {
-                    reply.send(&asset.plain.full, Some((&**known, &asset.plain)));
+                    io.send(&asset.plain.full, Some((&**known, &asset.plain)));
                     ResponseState::Sent(asset.plain.full.status)
                 })
             }

@@ -15,11 +15,11 @@ use crate::worker::Worker;
 
 /// State of a response after the phases that need no wait.
 pub enum Exit {
-    /// It has passed all phases.
+    /// The response has passed all phases.
     Done,
-    /// It waits for an error page.
+    /// The response waits for an error page.
     Page,
-    /// It waits for a filter. The number is the index of the next filter.
+    /// The response waits for a filter. The number is the index of the next filter.
     Filter(Box<dyn DeferredFilter>, usize),
 }
 

@@ -10,6 +10,7 @@ use crate::forwarded;
 use crate::handshake::Handshake;
 use crate::worker::Worker;
 
+/// Request that is not copied, with the facts of its connection.
 pub struct IncomingRequest<'a, F> {
     pub request: &'a Request<'a>,
     /// Makes a copy of the request that outlives the buffer. Responses made at once do without it.

@@ -37,10 +37,8 @@ pub trait PipelineIo {
 /// Outcome of the pipeline for a request.
 pub enum Outcome {
     /// The worker cache had the response, and [`PipelineIo::send`] was called.
-    Sent {
-        status: Status,
-        site: u32,
-    },
+    Sent { status: Status, site: u32 },
+    /// The exchange continues with its response.
     Started(StartedExchange),
 }
 
@@ -54,9 +52,10 @@ pub struct StartedExchange {
 
 /// State of a response when the pipeline returns.
 pub enum ResponseState {
-    /// It was sent by [`PipelineIo::send`].
+    /// Sent by [`PipelineIo::send`].
     Sent(Status),
     /// Complete, and through all phases.
     Ready(Box<Response>),
+    /// Not complete yet.
     Pending(PendingResponse),
 }

@@ -40,6 +40,7 @@ pub enum RoutingResult {
 
 /// Work that a pending response waits for.
 enum PendingWork {
+    /// The handler.
     Response(HandlerFuture),
     /// The choice of a handler, whose work then replaces this one.
     Routing(Pin<Box<dyn Future<Output = RoutingResult>>>),
@@ -118,6 +119,7 @@ impl PendingResponse {
         self
     }
 
+    /// Polls the work, and takes its response through the remaining phases.
     pub fn poll(&mut self, task: &mut Context<'_>) -> Poll<CompletedResponse> {
         loop {
             let answer = match &mut self.work {

@@ -26,6 +26,7 @@ const FRAMED_PIECE: u64 = 64 * 1024;
 /// Smaller pieces are copied before they are framed, because sending one from its file takes further system calls.
 const FROM_FILE: u64 = 8 * 1024;
 
+/// Source of the pieces of a file.
 pub struct FileSource {
     part: FilePart,
     delivery: Delivery,
@@ -47,6 +48,7 @@ enum Preparing {
 }
 
 impl FileSource {
+    /// Makes the source of a range of a file.
     pub fn new(part: FilePart, delivery: Delivery) -> FileSource {
         FileSource {
             part,

@@ -31,6 +31,7 @@ pub enum Piece {
 }
 
 impl Piece {
+    /// Returns the number of bytes in the piece.
     pub fn length(&self) -> u64 {
         match self {
             Piece::None => 0,

@@ -12,6 +12,7 @@ use rocknet_proto::request::RequestIndex;
 use crate::exchange::BodyChannel;
 use crate::response::FieldList;
 
+/// Event of a request body.
 pub enum BodyEvent {
     Chunk(Bytes),
     /// The body and its trailers are complete.

@@ -26,6 +26,7 @@ use crate::lifecycle::exchange::{ActiveExchange, Stage};
 /// a large file quickly would occupy the worker.
 const PIECES_PER_POLL: u32 = 2;
 
+/// Server side of an HTTP/1 connection.
 pub struct Connection<L: Link> {
     pub(super) core: ConnectionCore<L>,
     pub(super) engine: ServerConnection,
@@ -57,6 +58,7 @@ pub(super) struct CurrentExchange {
 }
 
 impl<L: Link> Connection<L> {
+    /// Makes a connection that waits for its first request.
     pub fn new(core: ConnectionCore<L>) -> Connection<L> {
         Connection {
             core,

@@ -46,6 +46,7 @@ pub struct Written {
 }
 
 impl<'a> H1Responder<'a> {
+    /// Makes the writer of the next response. `close`: the connection closes after it.
     pub fn new(
         engine: &'a mut ServerConnection,
         output: &'a mut SendQueue,

@@ -37,6 +37,7 @@ const CONFIG: Config = Config {
     connect_protocol: true,
 };
 
+/// Server side of an HTTP/2 connection.
 pub struct Connection<L: Link> {
     pub(super) core: ConnectionCore<L>,
     pub(super) engine: ServerConnection,
@@ -85,6 +86,7 @@ pub(super) enum State {
 }
 
 impl<L: Link> Connection<L> {
+    /// Makes a connection that waits for the preface of the client.
     pub fn new(core: ConnectionCore<L>) -> Connection<L> {
         Connection {
             core,

@@ -45,7 +45,7 @@ impl<L: Link> Connection<L> {
         self.begin_exchange(worker, view, &request, owned, id, body, None, output);
     }
 
-    /// Starts the exchange of a request. `incoming`: the receiver of its body, if the request was held.
+    /// Starts the exchange of a request. `receiver`: the receiver of its body, if the request was held.
     #[inline]
     pub(super) fn begin_exchange(
         &mut self,
@@ -55,7 +55,7 @@ impl<L: Link> Connection<L> {
         owned: impl Fn() -> Rc<OwnedRequest>,
         id: StreamId,
         body: RequestBody,
-        incoming: Option<BodyReceiver>,
+        receiver: Option<BodyReceiver>,
         output: &mut SendQueue,
     ) {
         let mut stream = RequestStream::new(id, request.method == Method::Head);
@@ -75,7 +75,7 @@ impl<L: Link> Connection<L> {
             return;
         }
         if let Flow::Active(exchange) = &flow {
-            stream.body = written.incoming.or(incoming);
+            stream.body = written.receiver.or(receiver);
             // A held request has received a part of its body before.
             exchange.received(stream.body.as_ref().map_or(0, BodyReceiver::held));
             if let Stage::Waiting(pending) = &exchange.stage {

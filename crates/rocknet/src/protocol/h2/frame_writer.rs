@@ -40,15 +40,15 @@ impl<L: Link> Connection<L> {
             let ExchangeState::Active(exchange) = &mut entry.state else {
                 return self.fail_framing(output);
             };
-            let Some(put) = exchange.queue_ready(grant.length, output) else {
+            let Some(queued) = exchange.queue_ready(grant.length, output) else {
                 return self.fail_framing(output);
             };
             entry.deadlines.moved(grant.length);
             // The end of one direction of a tunnel does not end the other.
-            if grant.end && !put.is_tunnel {
+            if grant.end && !queued.is_tunnel {
                 exchange.record(worker, &mut self.core.info);
                 self.streams.take(grant.stream);
-            } else if put.is_drained {
+            } else if queued.is_drained {
                 drained = true;
             }
         }

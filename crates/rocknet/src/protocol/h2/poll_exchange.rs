@@ -84,17 +84,17 @@ impl<L: Link> Connection<L> {
             match &exchange.stage {
                 Stage::Tunnel(_) => {}
                 Stage::Waiting(_) => {
-                    let HandlerPoll { result: made, interim } = exchange.poll_handler(context);
+                    let HandlerPoll { result, interim } = exchange.poll_handler(context);
                     if let Some(interim) = &interim {
                         let output = &mut worker.buffers.borrow_mut().output;
                         let (mut responder, _) = self.responder(worker, &entry.stream, RequestBody::None, output);
                         send_interim(interim, &mut responder);
                     }
-                    match made {
+                    match result {
                         Poll::Pending if interim.is_some() => continue,
                         Poll::Pending => {}
-                        Poll::Ready(made) => {
-                            self.respond_completed(worker, made, *entry);
+                        Poll::Ready(result) => {
+                            self.respond_completed(worker, result, *entry);
                             return ExchangePoll::Progressed;
                         }
                     }
@@ -131,7 +131,7 @@ impl<L: Link> Connection<L> {
                 }
             }
             let is_sending = exchange.is_sending();
-            let is_making = match &exchange.stage {
+            let awaits_handler = match &exchange.stage {
                 Stage::Waiting(_) => true,
                 Stage::Sending { body, .. } => body.ready() == 0 && !body.is_file(),
                 Stage::Tunnel(_) => false,
@@ -147,7 +147,7 @@ impl<L: Link> Connection<L> {
                 }
                 None => BodyDemand::None,
             };
-            if is_making {
+            if awaits_handler {
                 let (deadlines, channel) = (
                     &mut entry.deadlines,
                     entry.stream.body.as_ref().map(BodyReceiver::channel),
@@ -167,14 +167,14 @@ impl<L: Link> Connection<L> {
     fn respond_completed(
         &mut self,
         worker: &Rc<Worker>,
-        made: Result<CompletedResponse, Panicked>,
+        result: Result<CompletedResponse, Panicked>,
         entry: StreamExchange,
     ) {
         let StreamExchange { stream, state, .. } = entry;
         let ExchangeState::Active(exchange) = state else { return };
         let output = &mut worker.buffers.borrow_mut().output;
         let (mut responder, info) = self.responder(worker, &stream, RequestBody::None, output);
-        let flow = exchange.handler_done(worker, info, made, &mut responder);
+        let flow = exchange.handler_done(worker, info, result, &mut responder);
         let promised = responder.written.promised;
         self.advance(worker, flow, promised, stream, output);
     }

@@ -61,7 +61,7 @@ impl<L: Link> Connection<L> {
         };
         let received = received?;
         if received.is_empty() {
-            // It may still take what is queued; when that has left, the next look finds the end again.
+            // The client may still read the backlog. After it is sent, the next receive finds the end again.
             return Poll::Pending;
         }
         self.core.unread.extend_from_slice(&received);
@@ -69,7 +69,7 @@ impl<L: Link> Connection<L> {
         self.process_unread(worker, &worker.config(), head, backlog);
         self.is_blocked = false;
         if self.engine.is_closed() {
-            // The last word is queued: whatever else comes is of no meaning, and is not read before that has left.
+            // GOAWAY is queued. Later input has no meaning, and is not read before GOAWAY has been sent.
             self.state = State::Closing;
         }
         Poll::Ready(Ok(()))
@@ -90,31 +90,31 @@ impl<L: Link> Connection<L> {
         let head_only = request.method == Method::Head;
         let site = view.site(self.core.info.local(), request.authority);
         let (body, channel) = exchange::RequestBody::channel();
-        let mut incoming = None;
+        let mut receiver = None;
         let held = if end {
             channel.end(Ok(()));
             None
         } else if request.upgrade.is_some() {
             // The data that follows is for a tunnel, not a request body.
             channel.end(Ok(()));
-            incoming = Some(BodyReceiver::new(channel, false));
+            receiver = Some(BodyReceiver::new(channel, false));
             None
         } else {
             let limit = body_limit(view, site, &request, self.core.info.secure.is_some());
             let refused = self.engine.set_body_limit(id, limit).err();
             if refused.is_none() {
-                incoming = Some(BodyReceiver::new(channel, expects_continue));
+                receiver = Some(BodyReceiver::new(channel, expects_continue));
             }
             refused.map(|refusal| HeldRequest::Refusal(refusal, RequestContext::unparsed(view, None)))
         };
         let request = Rc::new(OwnedRequest::copy(head.bytes(), head.index()));
         self.held_bytes += head.bytes().len() + size_of::<OwnedRequest>();
         let mut stream = RequestStream::new(id, head_only);
-        stream.body = incoming;
+        stream.body = receiver;
         self.hold_exchange(worker, stream, held.unwrap_or(HeldRequest::Request { request, body }));
     }
 
-    /// Holds the request that asked for the upgrade to HTTP/2, which has no body.
+    /// Holds the request for the upgrade to HTTP/2, which has no body.
     pub(super) fn hold_upgrade_request(&mut self, id: StreamId, request: OwnedRequest) {
         let (body, channel) = exchange::RequestBody::channel();
         channel.end(Ok(()));
@@ -167,11 +167,11 @@ impl<L: Link> Connection<L> {
         match held {
             HeldRequest::Refusal(refusal, context) => self.respond_refusal(worker, refusal, context, stream, output),
             HeldRequest::Request { request, body } => {
-                let asked_for = request.view();
-                self.pushes.record_request(&asked_for);
+                let request_view = request.view();
+                self.pushes.record_request(&request_view);
                 let owned = || Rc::clone(&request);
                 let body = RequestBody::Held(stream.body.is_some().then_some(body));
-                self.begin_exchange(worker, view, &asked_for, owned, stream.id, body, stream.body, output);
+                self.begin_exchange(worker, view, &request_view, owned, stream.id, body, stream.body, output);
             }
         }
     }

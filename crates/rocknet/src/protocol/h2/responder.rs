@@ -58,10 +58,11 @@ pub struct Written {
     /// Streams promised with the response.
     pub promised: Vec<PromisedStream>,
     /// Receiver of the request body.
-    pub incoming: Option<BodyReceiver>,
+    pub receiver: Option<BodyReceiver>,
 }
 
 impl<'a> H2Responder<'a> {
+    /// Makes the writer of the response on `stream`. `bound`: queue length above which a body waits for its turn.
     pub fn new(
         engine: &'a mut ServerConnection,
         pushes: &'a mut PushState,
@@ -177,7 +178,7 @@ impl PipelineIo for H2Responder<'_> {
         if expects_continue.is_none() {
             channel.end(Ok(()));
         }
-        self.written.incoming = Some(BodyReceiver::new(channel, expects_continue.unwrap_or(false)));
+        self.written.receiver = Some(BodyReceiver::new(channel, expects_continue.unwrap_or(false)));
         body
     }
 }

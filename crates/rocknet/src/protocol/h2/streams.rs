@@ -36,6 +36,7 @@ pub struct RequestStream {
     pub page: Option<Box<PendingPage>>,
 }
 
+/// State of an exchange on a stream.
 pub enum ExchangeState {
     /// The request arrived while the socket was blocked, and starts once the backlog has been sent.
     Held(HeldRequest),
@@ -43,6 +44,7 @@ pub enum ExchangeState {
 }
 
 impl RequestStream {
+    /// Makes a stream without a request body. `head_only`: the request was HEAD.
     pub fn new(id: StreamId, head_only: bool) -> RequestStream {
         RequestStream {
             id,
@@ -92,6 +94,7 @@ pub struct BodyReceiver {
 }
 
 impl BodyReceiver {
+    /// Makes a receiver. `expects_continue`: the client waits for 100 (Continue).
     pub fn new(channel: Rc<BodyChannel>, expects_continue: bool) -> BodyReceiver {
         BodyReceiver {
             channel,
@@ -195,6 +198,7 @@ pub struct StreamTable {
 }
 
 impl StreamTable {
+    /// Returns true if no exchange is in progress.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -204,6 +208,7 @@ impl StreamTable {
         self.slots.len()
     }
 
+    /// Puts an exchange into the slot of its stream.
     pub fn insert(&mut self, entry: Box<StreamExchange>) {
         let slot = entry.stream.id.slot();
         if slot >= self.slots.len() {
@@ -213,11 +218,13 @@ impl StreamTable {
         self.slots[slot] = Some(entry);
     }
 
+    /// Returns the exchange of a stream.
     pub fn get_mut(&mut self, id: StreamId) -> Option<&mut StreamExchange> {
         let entry = self.slots.get_mut(id.slot())?.as_deref_mut()?;
         (entry.stream.id == id).then_some(entry)
     }
 
+    /// Takes the exchange of a stream out of the table.
     pub fn take(&mut self, id: StreamId) -> Option<Box<StreamExchange>> {
         let slot = self.slots.get_mut(id.slot())?;
         if slot.as_ref()?.stream.id != id {

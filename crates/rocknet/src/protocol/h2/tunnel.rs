@@ -52,7 +52,7 @@ impl<L: Link> Connection<L> {
         let mut link = StreamLink {
             id,
             engine: &mut self.engine,
-            incoming: stream.body.as_mut(),
+            receiver: stream.body.as_mut(),
             ready: &mut ready,
             output,
             room,
@@ -114,7 +114,7 @@ struct StreamLink<'a> {
     id: StreamId,
     engine: &'a mut ServerConnection,
     /// `None`: the client has ended the stream with its request.
-    incoming: Option<&'a mut BodyReceiver>,
+    receiver: Option<&'a mut BodyReceiver>,
     /// Bytes to frame.
     ready: &'a mut BodySource,
     output: &'a mut SendQueue,
@@ -155,11 +155,11 @@ impl StreamLink<'_> {
 
 impl Link for StreamLink<'_> {
     fn poll_recv<'b>(&mut self, _: &mut Context<'_>, _: &'b mut [u8]) -> Poll<io::Result<Received<'b>>> {
-        let chunk = match &mut self.incoming {
+        let chunk = match &mut self.receiver {
             None => bytes::Bytes::new(),
-            Some(incoming) => match incoming.take() {
+            Some(receiver) => match receiver.take() {
                 Some(chunk) => chunk,
-                None if incoming.has_ended() => bytes::Bytes::new(),
+                None if receiver.has_ended() => bytes::Bytes::new(),
                 None => return Poll::Pending,
             },
         };
