@@ -15,7 +15,7 @@ use crate::pipeline::{self, IncomingRequest, Refusal, RequestContext, ResponseSt
 use crate::response::{Body, Response, Upgrade};
 use crate::worker::{Worker, WorkerConfig};
 
-/// State of an exchange.
+/// Result of starting or advancing an exchange.
 pub enum Flow {
     /// The exchange is over: its response is queued and recorded, or nothing can be sent.
     Done,

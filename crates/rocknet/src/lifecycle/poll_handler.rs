@@ -12,7 +12,7 @@ use crate::interim::InterimResponse;
 use crate::pipeline::{self, CompletedResponse, ResponseState, StartedExchange};
 use crate::worker::Worker;
 
-/// The handler has panicked.
+/// Error of a handler that has panicked.
 pub struct Panicked;
 
 /// Result of polling a handler.

@@ -17,7 +17,7 @@ pub struct IncomingRequest<'a, F> {
     pub owned: F,
     /// The request has a body, or is an extended CONNECT followed by tunnel data.
     pub has_body: bool,
-    /// The other end of the connection.
+    /// Peer of the connection: the client, or a proxy before it.
     pub peer: Client,
     /// `None` for a connection in clear text.
     pub secure: Option<&'a Rc<Handshake>>,

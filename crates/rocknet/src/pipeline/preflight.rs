@@ -14,7 +14,7 @@ use crate::response::Response;
 use crate::site::{HTTPS_PORT, Site};
 use crate::worker::{Worker, WorkerConfig};
 
-/// RFC 8555 §8.3.
+/// Path prefix of ACME HTTP challenges (RFC 8555 §8.3).
 const CHALLENGES: &[u8] = b"/.well-known/acme-challenge/";
 
 /// Returns the response to a target or method that no route handles; `None`: the request continues.

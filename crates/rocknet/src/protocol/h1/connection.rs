@@ -1,7 +1,7 @@
 //! HTTP/1 connection: a future that ends with the connection.
 //!
 //! ```text
-//! Reading ──request, ready──▶ Reading        the fast way: no task, no allocation, one write for all that was read
+//! Reading ──request, ready──▶ Reading        the fast path: no task, no allocation, one write for all requests read
 //!    │ └──not ready──▶ Serving ──response queued──▶ Reading | Closing
 //!    │                    └──tunnel ended──▶ Closing
 //!    └──last response──▶ Closing ──sent──▶ the end (lifecycle/connection.rs)

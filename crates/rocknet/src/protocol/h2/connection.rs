@@ -1,7 +1,7 @@
 //! HTTP/2 connection: a future that ends with the connection.
 //!
 //! ```text
-//! Serving ──fault, drained, or client gone──▶ Closing ──all sent──▶ the end (lifecycle/connection.rs)
+//! Serving ──error, drained, or client gone──▶ Closing ──all sent──▶ the end (lifecycle/connection.rs)
 //! ```
 //! Serving proceeds in rounds. A round polls exchanges in progress, reads and handles received frames, writes the DATA
 //! frames that flow-control windows allow, and sends everything at once. A round starts only after the backlog has been
