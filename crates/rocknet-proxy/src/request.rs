@@ -11,6 +11,7 @@ use rocknet_proto::method::Method;
 use rocknet_proto::request::{Request, Version};
 
 use crate::forwarded::ForwardedFields;
+use crate::grpc;
 use crate::header_spoofing::{is_same_to_cgi, is_spoofed};
 use crate::rewrite::Rewrite;
 use crate::target;
@@ -134,6 +135,11 @@ impl<'p> UpstreamRequest<'p> {
             Length::Exact(length) => Some(length),
             _ => None,
         }
+    }
+
+    /// Returns true for a call of gRPC, whose client may be silent between two messages.
+    pub fn is_grpc_call(&self) -> bool {
+        grpc::is_call(self.request)
     }
 
     /// Returns true if the request has a body, even if its length is unknown.

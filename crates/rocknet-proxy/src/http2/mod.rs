@@ -77,7 +77,9 @@ pub async fn send(
                 if sent.has_body()
                     && let Some(content) = content.take()
                 {
-                    content.allow_pauses();
+                    if sent.is_grpc_call() {
+                        content.allow_pauses();
+                    }
                     upload = Some(Upload::new(stream, content, &proxy.rewrite.headers));
                 }
                 let exchange = H2Exchange::new(services, permit, times, response, upload);

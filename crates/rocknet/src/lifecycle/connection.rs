@@ -270,7 +270,7 @@ impl<L: Link> ConnectionCore<L> {
         let is_lingering = self.deadlines.wait() == Wait::Linger;
         // A server that stops leaves the rest to the kernel: no response is cut, and the stop is not delayed.
         if in_flight <= FIN_ONLY || is_lingering && worker.is_stopping() {
-            self.end = End::Closed;
+            self.abandon();
         } else if is_lingering {
             let ticks = worker.config().ticks;
             if let End::Draining { waited } = &mut self.end
@@ -282,7 +282,7 @@ impl<L: Link> ConnectionCore<L> {
             }
         } else {
             self.link.reset();
-            self.end = End::Closed;
+            self.abandon();
         }
     }
 

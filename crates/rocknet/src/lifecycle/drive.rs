@@ -23,7 +23,7 @@ pub trait Version {
     fn step(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>>;
 
     /// Counts a step in `steps`. Returns false if other connections get their turn first.
-    fn may_step(&self, steps: &mut u32) -> bool;
+    fn begin_step(&self, steps: &mut u32) -> bool;
 
     /// Reads while the backlog waits for the link, where [`Version::READS_WHILE_BLOCKED`].
     fn step_while_blocked(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -53,7 +53,7 @@ pub fn drive<V: Version>(connection: &mut V, context: &mut Context<'_>) -> Poll<
             Poll::Ready(Ok(())) => {
                 let end = connection.core().end;
                 match end {
-                    End::Open if !connection.may_step(&mut steps) => return yield_now(context),
+                    End::Open if !connection.begin_step(&mut steps) => return yield_now(context),
                     End::Open => connection.step(context),
                     End::Lingering => {
                         connection.before_shut_down();
@@ -68,7 +68,7 @@ pub fn drive<V: Version>(connection: &mut V, context: &mut Context<'_>) -> Poll<
             }
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
             Poll::Pending if V::READS_WHILE_BLOCKED && connection.core().is_open() => {
-                if !connection.may_step(&mut steps) {
+                if !connection.begin_step(&mut steps) {
                     return yield_now(context);
                 }
                 connection.step_while_blocked(context)

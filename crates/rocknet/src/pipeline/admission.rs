@@ -72,7 +72,12 @@ impl Decisions {
             let admission = match self.made_by(guard) {
                 Some(admission) => admission,
                 None => match guard.check(&guard_context) {
-                    Check::Decided(admission) => admission,
+                    Check::Decided(admission) => {
+                        if let Ok(user) = &admission {
+                            self.made.push((Arc::clone(guard), Ok(user.clone())));
+                        }
+                        admission
+                    }
                     Check::Deferred(deferred) => {
                         return Some(NotAdmitted::Undecided(Undecided(Arc::clone(guard), deferred)));
                     }
@@ -86,7 +91,8 @@ impl Decisions {
         None
     }
 
-    /// Returns the decision of a guard that was pending. A rejection is moved out, because the request ends with it.
+    /// Returns the decision of a guard that has decided before, so that it decides once about a request. A rejection is moved
+    /// out, because the request ends with it.
     fn made_by(&mut self, guard: &Arc<dyn Guard>) -> Option<Admission> {
         let at = self.made.iter().position(|(known, _)| Arc::ptr_eq(known, guard))?;
         Some(match &self.made[at].1 {
@@ -95,9 +101,10 @@ impl Decisions {
         })
     }
 
-    /// Waits for a decision.
+    /// Waits for a decision. The request begins again, so that its user is the one that the current guards admit.
     pub async fn complete(&mut self, undecided: Undecided) {
         let Undecided(guard, deferred) = undecided;
+        self.user = None;
         self.made.push((guard, deferred.await));
     }
 }

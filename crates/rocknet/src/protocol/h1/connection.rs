@@ -118,7 +118,7 @@ impl<L: Link> Version for Connection<L> {
     }
 
     #[inline]
-    fn may_step(&self, pieces: &mut u32) -> bool {
+    fn begin_step(&self, pieces: &mut u32) -> bool {
         if !self.is_sending() {
             return true;
         }

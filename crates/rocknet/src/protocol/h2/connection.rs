@@ -174,7 +174,7 @@ impl<L: Link> Version for Connection<L> {
     }
 
     #[inline]
-    fn may_step(&self, rounds: &mut u32) -> bool {
+    fn begin_step(&self, rounds: &mut u32) -> bool {
         *rounds += 1;
         *rounds <= ROUNDS_PER_POLL
     }
