@@ -1,4 +1,4 @@
-//! What happens to a server from outside: killed, told to stop, halted, its log without a disk.
+//! Servers acted on from outside: killed, stopped, halted, and logging to a full disk.
 
 mod child;
 
@@ -23,7 +23,7 @@ fn a_killed_server_starts_again_on_its_port_at_once() {
         }
         let port = server.address().port();
         setup = server.kill();
-        // Its connections are still there, half closed: they hold the port.
+        // Its connections still exist, half closed, and hold the port.
         setup.port = port;
     }
 }
@@ -51,7 +51,7 @@ fn its_php_ends_with_a_killed_server() {
             std::thread::yield_now();
         }
         assert!(test_kill_process(master).is_err(), "PHP goes on without its server");
-        // What it left is cleared away by the next.
+        // The next server removes the files it left.
         let left = std::fs::read_dir(setup.folder.path().join("state/php")).expect("a folder");
         assert_eq!(left.count(), 1);
     }
@@ -139,7 +139,7 @@ fn a_full_disk_below_the_log_stalls_nobody_and_is_told() {
     let mut server = Setup::new().tables("[log]\naccess = \"/dev/full\"").start();
     let mut client = server.connect();
     let target = format!("/small.txt?{}", "x".repeat(2000));
-    // Some 40 MB of lines: more than all buffers hold.
+    // Some 40 MB of lines, more than all buffers hold.
     for round in 0..20_000 {
         assert_eq!(client.get(&target).status, 200, "request {round}");
     }
@@ -180,7 +180,7 @@ fn a_log_nobody_reads_stalls_nobody() {
 }
 
 impl Server {
-    /// Without a word of warning; gives back what it was started with.
+    /// Kills the server without warning and returns its setup.
     fn kill(mut self) -> Setup {
         self.signal(Signal::KILL);
         self.wait();

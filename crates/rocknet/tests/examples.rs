@@ -1,4 +1,4 @@
-//! Every folder in `examples/`, served as it stands: the addresses that its comments name answer with what they promise.
+//! Every folder in `examples/`, served as it stands: the addresses in its comments give the documented responses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -19,15 +19,15 @@ mod client;
 
 use client::Client;
 
-/// Longest wait for an answer; far more than it takes on a busy machine.
+/// Time limit of any response, far above what is needed on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(30);
 
 const NO_FIELDS: &[&str] = &[];
 const JSON: &[&str] = &["Accept: application/json"];
 const HTML: &str = "Content-Type: text/html; charset=utf-8";
 
-/// An example, an address in it as a reader of its comments would type it, request fields, and the answer: its status,
-/// its fields (see [`client::Answer::expect`]), and what its content holds, in this order.
+/// An example, an address as its comments give it, and request fields. Then the response: its status, its header fields
+/// (see [`client::Response::expect`]), and parts of its body, in this order.
 type Row = (
     &'static str,
     &'static str,
@@ -60,7 +60,7 @@ const ROWS: &[Row] = &[
     ("load-balancing", "http://localhost:8080/", NO_FIELDS, 200, &[HTML], &["Server ", "another server may answer"]),
     ("load-balancing", "http://localhost:8083/", NO_FIELDS, 200, &[HTML], &["Server three"]),
     ("grpc", "http://localhost:8080/", NO_FIELDS, 200, &[HTML], &["Echo by gRPC"]),
-    // Nobody listens there in this test.
+    // Nothing listens there in this test.
     ("grpc", "http://localhost:8080/example.Echo/Say", NO_FIELDS, 502, &[HTML], &["502"]),
     ("proxy", "http://localhost:8080/", NO_FIELDS, 200, &[HTML, "!X-Answered-By"], &["This page is a file"]),
     ("proxy", "http://localhost:8080/api/tides.json", NO_FIELDS, 200,
@@ -142,7 +142,7 @@ fn requests_take_turns_among_the_three_servers() {
     assert_eq!(found.len(), 3, "{found:?}");
 }
 
-/// The program beside it, on a port of the kernel's choice.
+/// The program of an example, on a port chosen by the kernel.
 struct Beside(Child);
 
 impl Drop for Beside {
@@ -153,7 +153,7 @@ impl Drop for Beside {
 }
 
 impl Beside {
-    /// Starts the program of an example, and the example with its address in place of the one that is written.
+    /// Starts the program of an example, and the example with the program's address in place of the configured one.
     fn start(example: &str, program: &str, address: &str) -> (Beside, Example) {
         let folder = repository().join("examples").join(example);
         let mut child = Command::new("python3")
@@ -209,7 +209,7 @@ fn the_echo_behind_websocket_is_heard() {
     );
     for length in [0, 1, 125, 126, 65_535, 65_536, 200_000_usize] {
         for first in [0x81, 0x82, 0x89] {
-            // Pings are short (RFC 6455 §5.5).
+            // Ping frames are short (RFC 6455 §5.5).
             let length = if first == 0x89 { length.min(125) } else { length };
             let content: Vec<u8> = (0..length).map(|at| b'a' + (at % 23) as u8).collect();
             client.send([&frame_head(first, length, 0x80)[..], &[0; 4], &content].concat());
@@ -223,7 +223,7 @@ fn the_echo_behind_websocket_is_heard() {
     client.assert_closed("a farewell");
 }
 
-/// What stands in front of a message in WebSocket.
+/// Head of a WebSocket frame.
 fn frame_head(first: u8, length: usize, mask: u8) -> Vec<u8> {
     match u16::try_from(length) {
         Ok(short @ 0..126) => vec![first, mask | short as u8],
@@ -232,11 +232,11 @@ fn frame_head(first: u8, length: usize, mask: u8) -> Vec<u8> {
     }
 }
 
-/// An example on ports of the kernel's choice.
+/// An example on ports chosen by the kernel.
 struct Example {
-    /// Gone once it was stopped.
+    /// `None` after it was stopped.
     server: Option<Server>,
-    /// Where each port that the example names is now.
+    /// Current address of each port that the example names.
     ports: BTreeMap<u16, SocketAddr>,
 }
 
@@ -245,7 +245,7 @@ impl Example {
         Example::of(name, &text(&file(name)))
     }
 
-    /// With these settings, where they stand.
+    /// Starts the example with these settings, in its own folder.
     fn of(name: &str, settings: &str) -> Example {
         let loaded = rocknet_config::parse(settings, &file(name), &System);
         let loaded = loaded.unwrap_or_else(|report| panic!("{name}: {report:?}"));
@@ -312,8 +312,8 @@ impl Drop for Example {
     }
 }
 
-/// Gives every port of the configuration an address of this machine alone, with a port that the kernel chooses. Sites
-/// that share a port go on sharing one, and those that do not never will. Returns where each port went.
+/// Gives every port of the configuration a loopback address with a port that the kernel chooses. Sites that share a
+/// port continue to share one, and others never do. Returns the new address of each port.
 fn move_away(config: &mut Config) -> BTreeMap<u16, Address> {
     let mut moved = BTreeMap::new();
     let mut free = (1..=u8::MAX).map(|last| Ipv4Addr::new(127, 0, 0, last));
@@ -335,7 +335,7 @@ fn move_away(config: &mut Config) -> BTreeMap<u16, Address> {
     moved
 }
 
-/// Has proxies ask sites of the same example where these are now; true if there are any.
+/// Redirects proxies that point to sites of the same example to their current addresses. Returns true if there are any.
 fn follow(config: &mut Config, ports: &BTreeMap<u16, SocketAddr>) -> bool {
     let mut follows = false;
     for site in &mut config.sites {
@@ -357,12 +357,12 @@ fn follow(config: &mut Config, ports: &BTreeMap<u16, SocketAddr>) -> bool {
     follows
 }
 
-/// The folders in `examples/`.
+/// Names of the folders in `examples/`.
 fn examples() -> BTreeSet<String> {
     let folder = repository().join("examples");
     let entries = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let entries = entries.map(|entry| entry.expect("an entry"));
-    // Controllers have to be built first: they are asked beside the other tests of theirs.
+    // Controllers have to be built first: their own tests request them.
     let folders = entries.filter(|entry| entry.path().is_dir() && entry.file_name() != "controllers");
     folders
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
@@ -386,13 +386,14 @@ fn urls_in(line: &str) -> impl Iterator<Item = &str> {
     line.split_ascii_whitespace().filter(|word| word.starts_with("http://"))
 }
 
-/// Authority, and path with what follows.
+/// Splits a URL into authority, and path with query.
 fn split(url: &str) -> (&str, &str) {
     let rest = url.strip_prefix("http://").unwrap_or(url);
     rest.split_at(rest.find('/').unwrap_or_else(|| panic!("{url} has no path")))
 }
 
-/// A reader who copies the line behind "Run:" gets an answer only with the program, library or language that answers.
+/// A reader who copies the line after "Run:" gets a response only if the required program, library or language is
+/// installed.
 #[test]
 fn examples_say_what_they_need_first() {
     const NEEDING: [&str; 7] = ["controller", "php", "cgi", "fastcgi", "scgi", "uwsgi", ".py"];

@@ -1,5 +1,5 @@
-//! Tunnels that carry much through the built program: the kernel moves it through pipes, and nothing is lost in them,
-//! whoever stops, leaves or breaks off.
+//! Tunnels that carry much through the built program: the kernel moves the data through pipes, and none of it is lost
+//! there, whichever side stalls, closes or resets.
 
 mod child;
 
@@ -15,13 +15,13 @@ use rocknet_testing::{Need, skip};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt;
 
-/// Each way. Far more than all buffers on the way hold.
+/// Bytes in each direction, far more than all buffers on the way hold.
 const AMOUNT: usize = 64 << 20;
-/// What is written over and over; of a length that no buffer has.
+/// Length of the repeated pattern, different from the length of every buffer.
 const BLOCK: usize = 1_000_003;
-/// What the kernel holds of a connection of ours, so that a side that does not take is soon felt.
+/// Kernel buffer of each of the test's sockets, small so that a side that does not read is noticed soon.
 const ROOM: usize = 64 * 1024;
-/// So often pipes are closed that nobody uses.
+/// Interval at which unused pipes are closed.
 const TICK: Duration = Duration::from_millis(20);
 
 fn backends() -> Vec<&'static str> {
@@ -34,7 +34,7 @@ fn backends() -> Vec<&'static str> {
     }
 }
 
-/// Bytes whose place can be told from them.
+/// Pattern in which each position can be recognised.
 fn block() -> Vec<u8> {
     let mut state = 1_u32;
     let mut next = || {
@@ -46,12 +46,12 @@ fn block() -> Vec<u8> {
     (0..BLOCK).map(|_| next()).collect()
 }
 
-/// A client, the server behind, and a tunnel between them.
+/// A client, the upstream, and a tunnel between them.
 struct Joined {
     server: Server,
     client: TcpStream,
     peer: TcpStream,
-    /// Pipes that the server has for something else.
+    /// Pipes that the server uses for other purposes.
     before: usize,
 }
 
@@ -105,8 +105,8 @@ impl Joined {
         }
     }
 
-    /// The peer floods a client that takes nothing, until nothing more fits anywhere. Tells how much that was; some of it
-    /// is in a pipe.
+    /// Floods a client that reads nothing until all buffers are full. Returns the number of bytes; some of them are in
+    /// a pipe.
     fn stick(&self) -> usize {
         let block = block();
         self.peer
@@ -118,9 +118,9 @@ impl Joined {
             assert!(written < AMOUNT, "all of it went somewhere");
         }
         self.peer.set_write_timeout(Some(DEADLINE)).expect("an option");
-        // On a busy machine the writing may pause before the server has moved all it can.
+        // On a busy machine the writer may pause before the server has moved all it can.
         wait_for_pipes(&self.server, self.before + 1);
-        // Long enough that one which nobody uses would have been closed.
+        // Long enough that an unused pipe would have been closed.
         let start = Instant::now();
         while start.elapsed() < 10 * TICK {
             assert_eq!(pipes(&self.server), self.before + 1, "{written} bytes, and no pipe");
@@ -137,7 +137,7 @@ fn wait_for_pipes(server: &Server, count: usize) {
     }
 }
 
-/// How many pipes the server has both ends of.
+/// Number of pipes of which the server has both ends.
 fn pipes(server: &Server) -> usize {
     let folder = format!("/proc/{}/fd", server.pid().as_raw_nonzero());
     let all = fs::read_dir(folder).expect("its descriptors").flatten();
@@ -158,7 +158,7 @@ fn head(stream: &mut TcpStream) -> String {
     String::from_utf8(head).expect("text")
 }
 
-/// Writes so much, and ends.
+/// Writes this many bytes, and ends.
 fn say(mut stream: &TcpStream, amount: usize) {
     let (block, mut left) = (block(), amount);
     while left > 0 {
@@ -169,7 +169,7 @@ fn say(mut stream: &TcpStream, amount: usize) {
     stream.shutdown(Shutdown::Write).expect("an end");
 }
 
-/// Reads to the end: how much there was, its hash, and how it ended.
+/// Reads to the end. Returns the number of bytes, their hash and the result.
 fn hear(mut stream: &TcpStream) -> (usize, Vec<u8>, io::Result<()>) {
     let (mut hash, mut room, mut all) = (Context::new(&SHA256), vec![0; 100_000], 0);
     let end = loop {
@@ -185,7 +185,7 @@ fn hear(mut stream: &TcpStream) -> (usize, Vec<u8>, io::Result<()>) {
     (all, hash.finish().as_ref().to_vec(), end)
 }
 
-/// The hash of so much of what is said.
+/// Hash of this many bytes of the pattern.
 fn hash_of(amount: usize) -> Vec<u8> {
     let (block, mut hash, mut left) = (block(), Context::new(&SHA256), amount);
     while left > 0 {
@@ -196,7 +196,7 @@ fn hash_of(amount: usize) -> Vec<u8> {
     hash.finish().as_ref().to_vec()
 }
 
-/// Both sides say as much as that at the same time, and hear the other.
+/// Both sides send this many bytes at the same time, and receive the other's.
 fn exchange(joined: &Joined, up: usize, down: usize) {
     let (client, peer) = (&joined.client, &joined.peer);
     thread::scope(|scope| {
@@ -213,14 +213,14 @@ fn exchange(joined: &Joined, up: usize, down: usize) {
     });
 }
 
-/// Bytes that splice(2) moved, by strace's account: in and out.
+/// Bytes that splice(2) moved according to strace: in and out.
 fn spliced(account: &str) -> usize {
     let calls = account.lines().filter(|line| line.contains("splice"));
     let results = calls.filter_map(|line| line.rsplit_once(" = ")?.1.split(' ').next()?.parse::<usize>().ok());
     results.sum()
 }
 
-/// What became of 64 MiB each way while strace watches splice(2), or makes a call fail: what it moved.
+/// Sends 64 MiB each way while strace traces splice(2), or makes a call fail. Returns the bytes it moved.
 fn watched(backend: &str, fault: Option<&str>) -> usize {
     let folder = tempfile::tempdir().expect("a folder");
     let account = folder.path().join("calls.txt");
@@ -281,7 +281,7 @@ fn no_pipe_is_held_when_nothing_flows() {
                 saying.join().expect("a writer").expect("written");
             });
             wait_for_pipes(&joined.server, joined.before);
-            // Messages in between need none.
+            // Single messages need no pipe.
             for number in 0..100_u32 {
                 peer.write_all(&number.to_be_bytes()).expect("written");
                 client.read_exact(&mut room[..4]).expect("bytes in time");
@@ -299,7 +299,7 @@ fn an_end_comes_behind_what_is_in_a_pipe() {
         let joined = Joined::new(backend, "");
         let written = joined.stick();
         joined.peer.shutdown(Shutdown::Write).expect("an end");
-        // The other way goes on meanwhile.
+        // The other direction goes on meanwhile.
         let mut word = [0; 4];
         (&joined.client).write_all(b"word").expect("written");
         (&joined.peer).read_exact(&mut word).expect("bytes in time");
@@ -317,13 +317,13 @@ fn an_end_comes_behind_what_is_in_a_pipe() {
 #[test]
 fn who_takes_nothing_is_given_up_with_what_is_in_a_pipe() {
     for backend in backends() {
-        // Longer than it takes to fill everything.
+        // Longer than it takes to fill all buffers.
         let joined = Joined::new(backend, "send_stall = \"2s\"");
         let before = joined.server.memory();
         joined.stick();
         let grown = joined.server.memory().saturating_sub(before);
         assert!(grown < 1024, "{backend}: {grown} KiB for what is not taken");
-        // The peer hears of it.
+        // The peer sees the end.
         let end = (&joined.peer).read(&mut [0]);
         let end = end.map_err(|error| error.kind());
         assert!(
@@ -340,7 +340,7 @@ fn who_breaks_off_takes_the_other_with_it() {
         sockopt::set_socket_linger(&stream, Some(Duration::ZERO)).expect("an option");
     };
     for backend in backends() {
-        // The one that does not take.
+        // The side that does not read.
         let joined = Joined::new(backend, "");
         joined.stick();
         let Joined {
@@ -356,7 +356,7 @@ fn who_breaks_off_takes_the_other_with_it() {
             matches!(end, Ok(0) | Err(ErrorKind::ConnectionReset)),
             "{backend}: no end: {end:?}"
         );
-        // The one that has said it: what arrives is what was said, and is not taken for all.
+        // The side that sent the data: whatever arrives was sent, and is not taken for complete.
         let joined = Joined::new(backend, "");
         let written = joined.stick();
         let Joined {

@@ -1,4 +1,4 @@
-//! Large content through the proxy of the built program: it flows both ways, and leaves no memory behind.
+//! Large bodies through the proxy of the built program: they flow both ways, and use no lasting memory.
 
 mod child;
 
@@ -9,9 +9,9 @@ use std::thread;
 use child::{DEADLINE, Server, Setup};
 use rocknet_testing::{Need, skip};
 
-/// Enough that a thousandth of it kept would be seen. `ROCKNET_STREAMED` says another number of MiB.
+/// Large enough that a thousandth of it kept in memory would show. `ROCKNET_STREAMED` sets another number of MiB.
 const AMOUNT_MIB: u64 = 256;
-/// What a server may hold beside what it holds when nothing flows: buffers of one request.
+/// Memory in KiB that a server may hold in addition to its idle memory: buffers of one request.
 const MOST_KIB: u64 = 1024;
 const PIECE: usize = 64 * 1024;
 
@@ -20,7 +20,7 @@ fn amount() -> u64 {
     told.and_then(|mib| mib.parse().ok()).unwrap_or(AMOUNT_MIB) << 20
 }
 
-/// Gives as many bytes as the path says, or tells how many it was given.
+/// Sends as many bytes as the path gives, or responds with the number of bytes it received.
 fn upstream() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port to listen at");
     let port = listener.local_addr().expect("its address").port();
@@ -69,7 +69,7 @@ fn serve(stream: TcpStream) -> Option<()> {
     }
 }
 
-/// The content of the next answer, in pieces.
+/// Reads the body of the next response, in pieces.
 fn answer(stream: &mut TcpStream, mut seen: impl FnMut(&[u8])) -> u64 {
     let mut head = Vec::new();
     let mut byte = [0];
@@ -124,7 +124,7 @@ fn up(stream: &mut TcpStream, amount: u64, look: &mut dyn FnMut(u64)) {
     assert_eq!(String::from_utf8_lossy(&told), amount.to_string());
 }
 
-/// The most memory while something flows, looked at now and then.
+/// Peak of the memory while data flows, sampled now and then.
 struct Watch<'a> {
     server: &'a Server,
     next: u64,
@@ -160,7 +160,7 @@ fn memory_stays_what_it_is_while_much_flows_both_ways() {
         let mut stream = TcpStream::connect(server.address()).expect("a connection");
         stream.set_read_timeout(Some(DEADLINE)).expect("a deadline");
         stream.set_write_timeout(Some(DEADLINE)).expect("a deadline");
-        // Once around, so that what is made once has been made.
+        // One round first, so that one-time allocations are done.
         down(&mut stream, 1000, &mut |_| {});
         up(&mut stream, 1000, &mut |_| {});
         let idle = server.memory();

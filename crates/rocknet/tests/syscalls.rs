@@ -1,5 +1,5 @@
-//! Counts system calls of the built server under strace: with epoll one read, one write and a share of a poll for a ready
-//! answer; with io_uring two calls, and those of a crowd share them.
+//! Counts system calls of the built server under strace. With epoll, a cached response takes one read, one write and a
+//! share of a poll; with io_uring it takes two calls, shared by concurrent requests.
 
 mod child;
 
@@ -11,21 +11,21 @@ use std::time::{Duration, Instant};
 use child::{Answer, Server, Setup};
 use rocknet_testing::{Need, skip};
 
-/// Batches of requests in each row. Strace stops the server twice at every call, so this is what takes the time.
+/// Batches of requests in each row. Strace stops the server twice at every call, which dominates the duration.
 const BATCHES: u64 = 1000;
-/// What may come on top of a row's own calls: ticks of the clock, and the warm-up.
+/// Calls allowed beyond a row's own: ticks of the clock, and the warm-up.
 const SLACK: u64 = 60;
-/// Calls of a look at the disk. There is one every 400 ms at most, however many requests come meanwhile.
+/// System calls of a disk lookup. There is one lookup every 400 ms at most, however many requests come meanwhile.
 const LOOK_CALLS: u64 = 8;
 const LOOK_EVERY: Duration = Duration::from_millis(400);
 
-/// The names under which Linux knows reading, writing and polling.
+/// Names of the system calls on Linux that read, write and poll.
 const READS: &[&str] = &["read", "recvfrom", "recvmsg", "readv"];
 const WRITES: &[&str] = &["write", "sendto", "sendmsg", "writev", "sendfile", "sendfile64"];
 const POLLS: &[&str] = &["epoll_wait", "epoll_pwait", "epoll_pwait2"];
 const ENTERS: &[&str] = &["io_uring_enter"];
 const LOOKS: &[&str] = &["openat2", "fstat", "close"];
-/// Threads that have nothing to do with requests sleep and wake by these.
+/// Calls by which threads unrelated to requests sleep and wake.
 const IDLE: &[&str] = &["futex", "clock_nanosleep", "restart_syscall"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,19 +33,19 @@ struct Calls {
     reads: u64,
     writes: u64,
     polls: u64,
-    /// Turns of a ring.
+    /// Entries into the kernel by io_uring_enter.
     enters: u64,
     others: u64,
-    /// Those of looks at the disk that are more than its time allows.
+    /// Calls of disk lookups beyond what the elapsed time allows.
     looks_too_many: u64,
 }
 
-/// What a request may cost on a ring, in hundredths of a call: a turn and a look at the runtime's events, with a tenth for
-/// ticks on a slow machine.
+/// Cost of a request on a ring in hundredths of a call: one ring entry and one poll of the runtime's events, with a
+/// tenth for ticks on a slow machine.
 const RING_CALLS: u64 = 220;
-/// Connections that ask at the same time, so that their answers share calls.
+/// Connections that send at the same time, so that their responses share calls.
 const CROWD: usize = 32;
-/// What all requests of a crowd may cost together, in hundredths of a call.
+/// Cost of one request on each of these connections together, in hundredths of a call.
 const CROWD_CALLS: u64 = 800;
 
 #[test]
@@ -82,11 +82,12 @@ fn on_a_ring_an_answer_costs_two_calls_and_a_crowd_shares_them() {
     }
 }
 
-/// In each round all send their requests, which a crowd's server finds at once, and then all receive their answers.
+/// In each round all connections send their requests, which the server finds at once, and then all receive their
+/// responses.
 fn ask_together(server: &Server, connections: usize, rounds: u64) {
     const REQUEST: &str = "GET /small.txt HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let mut clients: Vec<_> = (0..connections).map(|_| server.connect()).collect();
-    // One round more, in which connections are taken and the file is found.
+    // One round more, in which connections are accepted and the file is looked up.
     for _ in 0..=rounds {
         let mut send = || {
             for client in &mut clients {
@@ -149,7 +150,7 @@ fn ready_answers_cost_one_read_one_write_and_their_share_of_a_poll() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// All system calls of a server's whole life in which it is asked something, on a backend.
+/// All system calls of a server from start to end, on an I/O back end.
 fn calls(backend: &str, ask: impl FnOnce(&Server)) -> (Calls, BTreeMap<String, u64>) {
     let setup = Setup::new();
     setup.file("page.bin", vec![b'x'; 40_000]);
@@ -207,7 +208,7 @@ fn ask(server: &Server, path: &str, fields: &str, at_once: usize, batches: u64) 
     }
 }
 
-/// The table of `strace -c`: share, seconds, microseconds a call, calls, errors if there were any, name.
+/// Parses the table of `strace -c`: share, seconds, microseconds a call, calls, errors if there were any, name.
 fn parse(text: &str) -> BTreeMap<String, u64> {
     let rows = text.lines().filter_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();

@@ -1,4 +1,4 @@
-//! Each way to prove a name, up to a certificate that is in the store and on disk.
+//! Each challenge type, up to a certificate that is in the store and on disk.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -22,7 +22,7 @@ fn a_text_in_the_clear() {
     site.listen(pebble.ip());
     let names = ["a.example.com", "b.example.com"];
     site.want(&names);
-    // Three nonces forgotten in a row end an attempt, and the next one is to come at once.
+    // Three rejected nonces in a row end an attempt, and the next attempt starts at once.
     until(|| {
         let all = names.iter().all(|name| site.store.find(name).is_some());
         if !all {
@@ -38,7 +38,7 @@ fn a_text_in_the_clear() {
         leaf(&site.wait_for("a.example.com")),
         leaf(&site.wait_for("b.example.com"))
     );
-    // What is kept is closed to others, and nothing is left up or under way.
+    // The stored files are readable by their owner alone, and no challenge and no order remains.
     let kept = site.folder.path().join("acme/certificates/a.example.com.pem");
     assert_eq!(fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o600);
     let text = fs::read_to_string(kept).unwrap();
@@ -48,7 +48,7 @@ fn a_text_in_the_clear() {
         assert_eq!(site.store.http_challenge(token), None);
     }
     until(|| fs::read_dir(site.folder.path().join("acme/orders")).unwrap().count() == 0);
-    // The next process serves at once what this one got, whether or not there is a CA.
+    // The next process serves this certificate at once, with or without a CA.
     let first = leaf(&site.wait_for("a.example.com"));
     let (folder, settings) = (Arc::clone(&site.folder), pebble.settings(&[Challenge::Http]));
     drop((site, pebble));
@@ -68,7 +68,7 @@ fn a_certificate_in_the_handshake() {
     assert!(site.asked.lock().unwrap().is_empty());
 }
 
-/// An address instead of a name.
+/// An IP address in place of a name.
 #[test]
 fn an_address() {
     let pebble = Pebble::start();
@@ -84,7 +84,7 @@ fn a_record_by_a_program() {
     let pebble = Pebble::start();
     let folder = tempfile::tempdir().unwrap();
     let (program, seen) = (folder.path().join("hook"), folder.path().join("seen"));
-    // As a hook of an operator: it knows its DNS and nothing of us.
+    // An operator's hook: it knows its DNS server and nothing of RockNet.
     let script = format!(
         "#!/bin/sh\nset -e\necho \"$1 $2\" >> {seen}\ncase $1 in\n  \
          present) curl -sf -d '{{\"host\":\"'$2'.\",\"value\":\"'$3'\"}}' http://{ip}:8055/set-txt;;\n  \
@@ -192,7 +192,7 @@ fn on_demand_only_what_the_operator_says() {
         ]
     );
     assert!(site.store.find("no.example.com").is_none());
-    // A new process keeps what clients have come for.
+    // A new process keeps the certificates that were issued on demand.
     let mut next = Site::in_folder(Arc::clone(&site.folder), &settings, Clock::default());
     next.want(&["*.example.com"]);
     assert!(next.store.find("yes.example.com").is_some());

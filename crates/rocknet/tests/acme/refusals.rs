@@ -1,4 +1,4 @@
-//! CAs that fail: the next one is asked, limits are heeded, and nobody is worn out.
+//! Failing CAs: the next CA is tried, rate limits are obeyed, and retries are spaced out.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ const RATE_LIMITED: &str = "429 Too Many Requests\r\nRetry-After: 7200\r\n\r\n\
      {\"type\":\"urn:ietf:params:acme:error:rateLimited\",\"detail\":\"too many certificates\",\"status\":429}";
 const BROKEN: &str = "500 Internal Server Error\r\n\r\n<html>sorry</html>";
 
-/// The scripted CA alone.
+/// Settings with the scripted CA alone.
 fn only(scripted: &Scripted, folder: &tempfile::TempDir) -> Acme {
     let root = folder.path().join("root.pem");
     scripted.add_root(&root);
@@ -33,7 +33,7 @@ fn where_one_ca_fails_the_next_is_asked() {
         let (pebble, scripted) = (Pebble::start(), Scripted::new(refusal));
         scripted.add_root(&pebble.root());
         let mut settings = pebble.settings(&[Challenge::Http]);
-        // Nobody listens there at all.
+        // Nothing listens on this port.
         let dead = AcmeCa {
             url: format!("https://{}:1/dir", pebble.ip()),
             binding: None,
@@ -63,7 +63,7 @@ fn a_rate_limit_is_heeded_to_the_second() {
         "{kept}"
     );
     assert_eq!((scripted.orders(), &kept["count"]), (1, &1.into()));
-    // Time passes and others are asked for: the CA hears nothing of it.
+    // Time passes and other names are requested: the CA receives no request.
     for _ in 0..3 {
         site.clock.advance(Duration::from_secs(2_200));
         site.want(&["a.example.com", "b.example.com"]);
@@ -77,7 +77,7 @@ fn a_rate_limit_is_heeded_to_the_second() {
     );
     assert_eq!(scripted.orders(), 1);
     site.clock.advance(Duration::from_secs(700));
-    // By both, unless one hears of the new limit that the other has met.
+    // Both orders reach the CA, unless one learns of the rate limit that the other has met.
     until(|| scripted.orders() >= 2);
 }
 
@@ -123,7 +123,7 @@ fn pauses_grow_and_a_new_start_does_not_forget() {
 #[test]
 fn a_name_that_is_not_ours_is_told_in_the_words_of_the_ca() {
     let pebble = Pebble::start();
-    // Nobody shows the proof.
+    // No listener serves the proof.
     let mut site = Site::new(&pebble.settings(&[Challenge::Http]));
     site.want(&["a.example.com", "blocked.example.com"]);
     for (name, words) in [

@@ -1,4 +1,4 @@
-//! Time passes: certificates are renewed before their end, and those near it first of all.
+//! Renewal over simulated time: certificates are renewed before they expire, those closest to expiry first.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -19,7 +19,7 @@ fn a_certificate_is_renewed_when_its_time_comes_and_not_before() {
     site.want(&["a.example.com"]);
     let first = leaf(&site.wait_for("a.example.com"));
     site.clock.advance(20 * DAY);
-    // Another name is had meanwhile: whatever was due is done by then.
+    // Another name is issued meanwhile, so everything that was due is done by then.
     site.want(&["a.example.com", "b.example.com"]);
     site.wait_for("b.example.com");
     assert_eq!(leaf(&site.wait_for("a.example.com")), first);
@@ -35,14 +35,14 @@ fn one_that_is_nearly_over_is_served_until_the_new_one_is_there() {
     site.listen(pebble.ip());
     site.want(&["a.example.com"]);
     let old = site.wait_for("a.example.com");
-    // The server was off for long: it starts an hour before the end.
+    // The server was down for long: it starts an hour before expiry.
     let clock = Clock::default();
     let left = ends(&old).duration_since(SystemTime::now()).unwrap();
     clock.advance(left - Duration::from_secs(3600));
     let (folder, store) = (Arc::clone(&site.folder), Arc::clone(&site.store));
     drop(site);
     let mut next = Site::in_folder(folder, &settings, clock);
-    // The listeners of the first go on: they show what lies in its store.
+    // The listeners of the first process remain: they serve from its store.
     next.store = store;
     next.want(&["a.example.com"]);
     assert!(next.store.find("a.example.com").is_some());

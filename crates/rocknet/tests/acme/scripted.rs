@@ -1,4 +1,4 @@
-//! A CA that does what a test tells it to: it gives accounts away, and refuses every order in one way.
+//! A scripted CA: it creates accounts and refuses every order in the same way.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener};
@@ -14,13 +14,13 @@ use crate::pebble::own_address;
 
 pub struct Scripted {
     pub ca: AcmeCa,
-    /// The paths that were asked for.
+    /// Paths that were requested.
     pub asked: Arc<Mutex<Vec<String>>>,
     root: String,
 }
 
 impl Scripted {
-    /// `order`: status line, fields and content of its answer to new orders.
+    /// `order`: status line, header fields and body of its response to new orders.
     pub fn new(order: &'static str) -> Scripted {
         let ip: Ipv4Addr = own_address();
         let made = rcgen::generate_simple_self_signed([ip.to_string()]).unwrap();
@@ -54,7 +54,7 @@ impl Scripted {
         scripted
     }
 
-    /// The root under which it is known, beside those in a file.
+    /// Appends its root to the roots in a file.
     pub fn add_root(&self, file: &Path) {
         let mut all = std::fs::read_to_string(file).unwrap_or_default();
         all.push_str(&self.root);

@@ -1,4 +1,4 @@
-//! A site that waits for its certificate: the issuer with its store, and the listeners that show what lies there.
+//! A site that waits for its certificate: the issuer with its store, and the listeners that serve from the store.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener};
@@ -21,7 +21,7 @@ pub struct Site {
     pub clock: Clock,
     pub store: Arc<CertificateStore>,
     pub issuer: AcmeIssuer,
-    /// What was asked for by the CA in the clear.
+    /// Paths the CA requested in the clear.
     pub asked: Arc<Mutex<Vec<String>>>,
 }
 
@@ -30,7 +30,7 @@ impl Site {
         Site::in_folder(Arc::new(tempfile::tempdir().unwrap()), settings, Clock::default())
     }
 
-    /// As a process that is started with what another one left.
+    /// A process started in the folder that an earlier one left.
     pub fn in_folder(folder: Arc<tempfile::TempDir>, settings: &Acme, clock: Clock) -> Site {
         let storage = Arc::new(FileStorage::new(folder.path()));
         Site {
@@ -51,7 +51,7 @@ impl Site {
         self.issuer.set_requests(&[wanted], &self.store);
     }
 
-    /// The certificate of a name, once it is there.
+    /// Waits for the certificate of a name and returns it.
     pub fn wait_for(&self, name: &str) -> Arc<CertificateSet> {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -64,7 +64,7 @@ impl Site {
         }
     }
 
-    /// What is kept of the failures of a name.
+    /// Stored record of the failures of a name.
     pub fn failures(&self, name: &str) -> Option<serde_json::Value> {
         let file = self.folder.path().join(format!("acme/failures/{name}.json"));
         serde_json::from_slice(&std::fs::read(file).ok()?).ok()
@@ -116,7 +116,7 @@ impl ResolvesServerCert for Answers {
     }
 }
 
-/// The leaf of a set, to tell one certificate from another.
+/// Leaf certificate of a set, to distinguish one certificate from another.
 pub fn leaf(set: &CertificateSet) -> Vec<u8> {
     set.certificates()[0].key().cert[0].to_vec()
 }

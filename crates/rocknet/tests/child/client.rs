@@ -1,4 +1,4 @@
-//! A client over TCP that tells what became of its requests instead of failing: cut, refused, or answered.
+//! A TCP client that reports the outcome of its requests instead of failing: cut, refused or answered with a response.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -7,7 +7,7 @@ use super::DEADLINE;
 
 pub struct Client {
     stream: TcpStream,
-    /// Received and not yet part of an answer.
+    /// Received bytes that are not yet part of a response.
     unread: Vec<u8>,
 }
 
@@ -52,7 +52,7 @@ impl Client {
         self.answer()
     }
 
-    /// The next answer, whose length is told in its head.
+    /// Reads the next response, whose length stands in its head.
     pub fn answer(&mut self) -> io::Result<Answer> {
         let head = self.head()?;
         let status = head.get(9..12).and_then(|code| code.parse().ok()).unwrap_or(0);
@@ -64,7 +64,7 @@ impl Client {
         Ok(Answer { status, head, body })
     }
 
-    /// A head alone, through the empty line.
+    /// Reads a head alone, through the empty line.
     pub fn head(&mut self) -> io::Result<String> {
         let end = loop {
             if let Some(at) = self.unread.windows(4).position(|four| four == b"\r\n\r\n") {
@@ -82,7 +82,7 @@ impl Client {
         Ok(self.unread.drain(..count).collect())
     }
 
-    /// Everything until the server closes, a reset included; only a server that does not close is an error.
+    /// Reads until the server closes or resets the connection. Fails only if the server does not close.
     pub fn rest(&mut self) -> io::Result<Vec<u8>> {
         loop {
             match self.receive() {
@@ -93,7 +93,7 @@ impl Client {
         }
     }
 
-    /// What was received of an answer that is not whole.
+    /// Received part of an incomplete response.
     pub fn received(&self) -> String {
         String::from_utf8_lossy(&self.unread).into_owned()
     }

@@ -1,4 +1,5 @@
-//! Started as root with `server.user`: which account keeps the state folder, and what scripts can reach.
+//! Servers started as root with `server.user`: the account that owns the state folder, and the files that scripts can
+//! reach.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -11,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use crate::program::{Place, Server};
 
-/// An empty `/var/lib` that only this server sees, and then the server itself.
+/// Runs the server with an empty `/var/lib` that no other process sees.
 const OWN_VAR_LIB: [&str; 5] = [
     "unshare",
     "--mount",
@@ -48,14 +49,14 @@ fn the_state_folder_is_decided_before_rights_are_given_up() {
     let server = place.serve_by(&words, &["run", "-c", "rocknet.toml"]);
     let answer = server.get("/a.php");
     assert!(text(&answer).contains("ran"), "{answer}");
-    // As the server sees it, which has another /var/lib.
+    // The path as the server sees it, in its own `/var/lib`.
     let state = format!("/proc/{}/root/var/lib/rocknet", server.id());
     let found = fs::metadata(&state).expect("a state folder");
     assert_eq!((found.uid(), found.mode() & 0o777), (65_534, 0o700));
     assert!(!place.path().join(".local").exists(), "HOME belongs to root");
 }
 
-/// Tries everything on each path that it is given, and tells what worked.
+/// Tries every operation on each path it is given, and prints those that succeeded.
 const TRY: &str = r#"<?php
 echo 'uid=', posix_getuid(), ' ';
 $tried = 0;
@@ -79,7 +80,7 @@ foreach (explode(',', $_GET['pids']) as $pid) {
 echo "tried=$tried ";
 "#;
 
-/// The same by a shell.
+/// The same as a shell script.
 const TRY_CGI: &str = r#"#!/bin/sh
 printf 'Content-Type: text/plain\n\nuid=%s ' "$(id -u)"
 tried=0
@@ -125,7 +126,7 @@ fn uid(name: &str) -> u32 {
     rocknet_io::privileges::User::find(name).expect("a user").uid
 }
 
-/// What a script said after `name=`.
+/// Value that a script printed after `name=`.
 fn told(answer: &str, name: &str) -> u32 {
     let (_, rest) = answer
         .split_once(&format!("{name}="))
@@ -189,7 +190,7 @@ fn scripts_reach_nothing_of_the_server() {
     if !is_root() {
         return;
     }
-    // Where the server has the account that scripts have otherwise, they get the next.
+    // If the server has the account that scripts have by default, scripts get the next one.
     for (server_user, scripts) in [("daemon", "www-data"), ("www-data", "nobody")] {
         let place = with_scripts(&format!("user = \"{server_user}\""), "");
         let server = place.serve(&["run", "-c", "rocknet.toml"]);
@@ -245,7 +246,7 @@ fn scripts_reach_nothing_of_the_server() {
             );
         }
 
-        // The server has no rights but for low ports; the helper those to start and end programs.
+        // The server keeps only the capability for low ports; the helper keeps those to start and kill programs.
         assert_eq!(field(server.id(), "CapPrm"), "0000000000000400");
         assert!(
             field(server.id(), "Uid")
@@ -275,7 +276,7 @@ fn what_was_started_as_others_is_restarted_and_ends_with_the_server() {
         let pid = Pid::from_raw(i32::try_from(master).expect("small")).expect("one");
         kill_process(pid, Signal::KILL).expect("it runs");
         by(deadline(), "its end", || is_gone(master));
-        // A process of the killed one may answer until it has ended: its parent is no php-fpm.
+        // A process of the killed php-fpm may answer until it has exited: its parent is not a php-fpm.
         let mut next = master;
         by(deadline(), "another php-fpm", || {
             next = told(&server.get("/uid.php"), "ppid");
@@ -295,7 +296,7 @@ fn what_was_started_as_others_is_restarted_and_ends_with_the_server() {
             }
             let program = told(&said, "pid");
             assert!(!is_gone(program));
-            // The client leaves, and it is killed with what it started, by the helper.
+            // The client disconnects, and the helper kills the program with everything it started.
             drop(stream);
             program
         };
@@ -335,7 +336,7 @@ fn the_end_of_the_helper_is_told_and_seen() {
             assert!(Instant::now() < until, "{path}");
         }
     }
-    // Files are served as ever, and nothing is run as the server instead.
+    // Files are served as before, and nothing is run as the server's user instead.
     place.write("www/a.txt", "file");
     assert!(server.get("/a.txt").ends_with("file"));
 }
@@ -362,12 +363,12 @@ fn an_account_that_is_new_at_a_reload_waits_for_a_restart() {
         server.logged(why);
         assert_eq!(told(&server.get("/uid.php"), "uid"), uid("www-data"));
     }
-    // Known accounts can be named anew.
+    // Accounts known at start can be named at a reload.
     place.write("rocknet.toml", &text.replace("php =", "user = \"www-data\"\nphp ="));
     server.signal(Signal::HUP);
     server.logged("is reloaded");
     assert_eq!(told(&server.get("/uid.php"), "uid"), uid("www-data"));
-    // A server that had no scripts keeps nobody to start them.
+    // A server that had no scripts keeps no helper to start them.
     let plain = Place::new(&[
         ("www/index.html", "x"),
         (
@@ -424,7 +425,7 @@ fn the_doctor_finds_keys_elsewhere_that_a_group_may_read() {
         for name in ["b", "c"] {
             let key = place.write(&format!("keys/{name}.key"), "key");
             open(&place.path().join("keys"));
-            // The group of scripts by its number, which is that of its account.
+            // The group of the scripts by its number, which equals the number of its account.
             for (mode, group, is_read) in [
                 (0o640, scripts, true),
                 (0o640, own, false),
@@ -458,7 +459,7 @@ fn a_user_of_a_site_without_scripts_has_no_effect() {
     let server = place.serve(&["run"]);
     server.logged("`user` has no effect");
     assert!(server.get("/").ends_with("home"));
-    // With scripts the same account stops a reload, and a start.
+    // If scripts run as the same account, a reload and a start are refused.
     place.write("rocknet.toml", &format!("{text}cgi = \"/cgi-bin\"\n"));
     server.signal(Signal::HUP);
     server.logged("no user `no-such-user`");

@@ -1,4 +1,4 @@
-//! Certificate files that cannot serve, and roots that are missing: judged alike by check, start, reload and doctor.
+//! Certificate files that cannot be served, and missing roots: check, start, reload and doctor judge them alike.
 
 use std::fs;
 use std::io::Read;
@@ -14,7 +14,7 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore};
 
 use crate::program::Place;
 
-/// A certificate and its key, for these names, signed by itself or by an authority nobody has.
+/// A certificate and its key for these names, self-signed or signed by an unknown authority.
 struct Pair {
     cert: String,
     key: String,
@@ -55,7 +55,7 @@ fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// One site in the clear, and one with a certificate in files, named by its listener's name alone.
+/// One site in the clear, and one with certificate files that has only the name of its listener.
 const SITES: &str = "[site.\"b.test\"]\nlisten = \"http://127.0.0.1:0\"\nroot = \"www\"\n\
                      [site.\"a.test\"]\nlisten = \"https://127.0.0.2:0\"\nroot = \"www\"\n\
                      tls = { cert = \"x.pem\", key = \"x.key\" }\n";
@@ -66,10 +66,10 @@ fn home() -> Place {
     place
 }
 
-/// A name, what is done to the files, and a part of what is said about it.
+/// A name, the change made to the files, and a part of the message about it.
 type Broken = (&'static str, fn(&Place), &'static str);
 
-/// What can be wrong so that the site cannot be served.
+/// Everything that can make the certificate of a site unusable.
 fn broken() -> Vec<Broken> {
     vec![
         (
@@ -224,7 +224,7 @@ fn start_serves_the_other_sites_and_names_the_dark_one() {
     }
 }
 
-/// Begins a handshake, and waits for the server to end the connection.
+/// Sends a ClientHello and waits for the server to end the connection.
 fn greet(address: &str, name: &'static str) {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
@@ -301,7 +301,7 @@ fn a_broken_replacement_on_disk_is_logged_with_its_site() {
     server.logged("certificate files reloaded");
 }
 
-/// The server reads keys as root and then becomes somebody who may not.
+/// The server reads keys as root and then becomes a user who may not read them.
 #[test]
 fn a_key_that_may_not_be_read_any_more_does_not_stop_reloads() {
     if !rustix::process::geteuid().is_root() {
@@ -320,12 +320,12 @@ fn a_key_that_may_not_be_read_any_more_does_not_stop_reloads() {
     let server = place.serve(&["run"]);
     server.signal(Signal::HUP);
     server.logged("is reloaded, sites: 2");
-    // Renewed: it is another file, which this user may not read either.
+    // After the renewal it is another file, which this user may not read either.
     write_pair(&place, &good());
     server.signal(Signal::HUP);
     let line = server.logged("Permission denied");
     check_parts(&line, &["WARN", "x.key", "stays in use"]);
-    // What is known to be broken is refused all the same.
+    // A file known to be broken is refused nevertheless.
     place.write("x.pem", "");
     server.signal(Signal::HUP);
     server.logged("there is no certificate");
@@ -396,7 +396,7 @@ fn a_missing_root_and_a_site_of_nothing_are_errors_that_spare_other_sites() {
         server.type_line("sites");
         assert!(server.said("c.test").contains("ERROR: "), "{what}");
 
-        // The same file is no better for a server that runs.
+        // The same file is refused by a running server, too.
         server.signal(Signal::HUP);
         server.logged(part);
         server.logged("is not reloaded, nothing has changed: 1 error");

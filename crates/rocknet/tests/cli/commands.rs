@@ -1,4 +1,4 @@
-//! Commands that do something and end.
+//! Commands that do their work and exit.
 
 use std::fs::{self, Permissions};
 use std::io::Write;
@@ -138,7 +138,7 @@ fn files_are_named_alike_by_every_command() {
             let line = format!("{command} {named}");
             let ended = place.run(&line.split_whitespace().collect::<Vec<_>>());
             assert!(!ended.err.contains("rocknet.toml"), "{line}: {ended:?}");
-            // Whether this machine has all that a server needs is not the question.
+            // The other checks of the machine do not matter here.
             assert!(
                 ended.code == Some(0) || command == "doctor" && ended.code == Some(1),
                 "{line}: {ended:?}"
@@ -254,7 +254,7 @@ fn explain_names_what_answers_and_the_line_that_says_so() {
     ]);
     let library = place.path().canonicalize().unwrap().join("lib.so");
     let controller = format!("{}:hello", library.display());
-    // The path, what it leads to if that is told, and rows: what, how it is, its line.
+    // The path, the target it leads to if one is printed, and rows: key, value, line.
     type Row<'a> = (&'a str, Option<&'a str>, &'a [(&'a str, &'a str, &'a str)]);
     let quoted = format!("{controller:?}");
     let by_controller = format!("the controller {controller}");
@@ -427,7 +427,7 @@ fn explain_names_site_route_line_and_goal() {
         "http://anyone:8081/",
         &["nothing: the folder", "missing", "cannot be opened"],
     );
-    // Alone on its port, a site answers to every name.
+    // A site alone on its port answers to every name.
     check("http://127.0.0.1:8080/", &["example.test"]);
     assert_eq!(place.run(&["explain", "http://example.test:9/"]).code, Some(1));
 }
@@ -445,7 +445,7 @@ fn what_is_printed_for_shells_and_man_is_understood_there() {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn();
-        // Not every machine has every shell.
+        // Skips shells that this machine does not have.
         let Ok(mut child) = child else { return };
         child.stdin.take().unwrap().write_all(printed.as_bytes()).unwrap();
         let read = child.wait_with_output().unwrap();

@@ -1,4 +1,4 @@
-//! Isolated controllers of the program itself: what is logged of them, and that they end with it.
+//! Isolated controllers of the built program: their log lines, and their end with the server.
 
 use std::path::Path;
 use std::process::Command;
@@ -35,7 +35,7 @@ fn what_it_says_and_how_it_ends_is_in_the_log() {
     let place = place();
     let server = place.serve(&["run", "-c", "rocknet.toml"]);
     assert!(server.get("/die?print").starts_with("HTTP/1.1 200 "));
-    // Two ways lead to the log, so either may come first.
+    // The two lines reach the log by different ways, so either may come first.
     let mut both = [server.logged("for a request"), server.logged("for a request")];
     both.sort_by_key(|line| line.contains("printed"));
     assert!(
@@ -71,7 +71,7 @@ fn it_ends_with_a_server_that_was_killed() {
     server.signal(Signal::KILL);
     server.ended();
     let started = Instant::now();
-    // One that nobody has waited for yet is there, but has ended.
+    // A zombie still has an entry, but has exited.
     let runs = || std::fs::read_to_string(&process).is_ok_and(|state| !state.contains(") Z "));
     while runs() {
         assert!(started.elapsed() < Duration::from_secs(30), "{pid} lives on");

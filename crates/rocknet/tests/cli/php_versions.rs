@@ -1,5 +1,5 @@
-//! Two versions of PHP side by side. A system has one of them mostly, so the other is a stand-in: the same program by another
-//! name, told to call itself something else.
+//! Two versions of PHP side by side. Most systems have only one, so the other is a stand-in: the same program under
+//! another name, made to report another version.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +9,8 @@ use rocknet_testing::{Need, skip};
 
 use crate::program::Place;
 
-/// Puts what is named first where programs of a later version would be, seen by nobody else, and becomes the rest.
+/// Bind-mounts the stand-ins over the paths of a later version, in a private mount namespace, and then runs the given
+/// program.
 const BESIDE: &str =
     "mount -t tmpfs none /usr/local/sbin && cp \"$1\" /usr/local/sbin/php-fpm8.9 && shift && exec \"$@\"";
 
@@ -22,7 +23,7 @@ fn each_place_has_the_version_it_names() {
     if !rustix::process::geteuid().is_root() {
         return skip(Need::Root, "the second version is mounted");
     }
-    // Each in a place of its own, by what it is called there.
+    // Each version at a route named after it.
     let config = |new: &str, newest: &str, major: &str| {
         let route = |name: &str, php: &str| format!("[site.default.route.\"/{name}/*\"]\nphp = \"{php}\"\n");
         let routes = [route("new", new), route("newest", newest), route("major", major)].concat();
@@ -57,7 +58,7 @@ fn each_place_has_the_version_it_names() {
         ],
         &["run", "-c", "rocknet.toml"],
     );
-    // What it calls itself, and the process that is its master.
+    // Version the script reports, and the process of its master.
     let asked = |name: &str| {
         let answer = server.get(&format!("/{name}/a.php"));
         let text = answer.split("\r\n\r\n").nth(1).unwrap_or_default();
@@ -67,9 +68,9 @@ fn each_place_has_the_version_it_names() {
     let (old, new) = (asked("old"), asked("new"));
     assert_eq!((old.0.as_str(), new.0.as_str()), ("PHP", "PHP8.9"));
     assert_ne!(old.1, new.1, "each has a master of its own");
-    // The newest of all, and the newest 8, is the very same one.
+    // The newest version overall and the newest 8 are the same process.
     assert_eq!((asked("newest"), asked("major")), (new.clone(), new));
-    // One that nobody names any more ends, and the other goes on.
+    // A version that is no longer configured ends, and the other goes on.
     place.write("rocknet.toml", &config("8.2", "8.2", "8.2"));
     server.signal(rustix::process::Signal::HUP);
     server.logged("is reloaded");

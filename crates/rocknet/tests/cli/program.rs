@@ -1,4 +1,4 @@
-//! The built program, run in a folder of its own: to its end, or as a server that is listened to line by line.
+//! The built program, run in a folder of its own: to its end, or as a server whose output is read line by line.
 
 use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// How long anything may take on a busy machine before the test gives up on it.
+/// Time limit of any step, long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A folder with files, where the program is started.
+/// A folder with files in which the program is started.
 pub struct Place(tempfile::TempDir);
 
-/// What a program that ended left behind.
+/// Output and exit code of a program that has ended.
 #[derive(Debug)]
 pub struct Ended {
     pub code: Option<i32>,
@@ -26,7 +26,7 @@ pub struct Ended {
 }
 
 impl Place {
-    /// Each file is a path within the folder and its content.
+    /// Each file is a path within the folder and its contents.
     pub fn new(files: &[(&str, &str)]) -> Place {
         let place = Place(tempfile::tempdir().unwrap());
         for (name, content) in files {
@@ -90,12 +90,12 @@ impl Place {
         }
     }
 
-    /// Starts a server and waits until it has told where it is.
+    /// Starts a server and waits until it has printed its address.
     pub fn serve(&self, arguments: &[&str]) -> Server {
         Place::started(self.command(arguments))
     }
 
-    /// As [`Place::serve`], by a program that becomes it once something is prepared.
+    /// As [`ProgramFolder::serve`], through a program that prepares something and then executes the server.
     pub fn serve_by(&self, program: &[&str], arguments: &[&str]) -> Server {
         let itself = self.command(arguments);
         let mut command = Command::new(program[0]);
@@ -165,18 +165,18 @@ impl Lines {
     }
 }
 
-/// A running server; dropped, it is killed.
+/// A running server. It is killed when dropped.
 pub struct Server {
     child: Child,
     out: Lines,
     err: Lines,
     pub input: Option<ChildStdin>,
-    /// The start-up block.
+    /// The start-up block that the server printed.
     pub told: String,
 }
 
 impl Server {
-    /// Host and port of the first URL told.
+    /// Host and port of the first URL printed.
     pub fn authority(&self) -> &str {
         let (_, rest) = self.told.split_once("http://").expect(&self.told);
         rest.split('/').next().unwrap()
@@ -196,7 +196,7 @@ impl Server {
         input.flush().unwrap();
     }
 
-    /// The next line on standard output that holds `part`.
+    /// Waits for the next line of standard output that contains `part`.
     pub fn said(&self, part: &str) -> String {
         loop {
             let line = self.out.next(&self.err);
@@ -206,7 +206,7 @@ impl Server {
         }
     }
 
-    /// The next line on standard error, where the log is, that holds `part`.
+    /// Waits for the next line of standard error, where the log goes, that contains `part`.
     pub fn logged(&self, part: &str) -> String {
         loop {
             let line = self.err.next(&self.out);
@@ -216,7 +216,7 @@ impl Server {
         }
     }
 
-    /// Everything on standard error up to the line that holds `part`.
+    /// Everything on standard error up to the line that contains `part`.
     pub fn logged_until(&self, part: &str) -> String {
         let mut all = String::new();
         while !all.contains(part) {
@@ -227,7 +227,7 @@ impl Server {
     }
 
     pub fn connect(&self) -> TcpStream {
-        // No resolver knows the names of sites in tests.
+        // No resolver knows the names of the test sites.
         let place = match self.authority().split_once(".test:") {
             Some((_, port)) => format!("127.0.0.1:{port}"),
             None => self.authority().to_owned(),
@@ -237,12 +237,12 @@ impl Server {
         stream
     }
 
-    /// The whole answer to a GET.
+    /// Sends a GET request and returns the whole response.
     pub fn get(&self, path: &str) -> String {
         self.get_from(self.authority(), path)
     }
 
-    /// As [`Server::get`], from a host by this name.
+    /// As [`Server::get`], with another host name.
     pub fn get_from(&self, host: &str, path: &str) -> String {
         let mut stream = self.connect();
         write!(
@@ -255,10 +255,10 @@ impl Server {
         String::from_utf8_lossy(&answer).into_owned()
     }
 
-    /// Waits for the end, and gives the exit code.
+    /// Waits for the exit and returns the exit code.
     pub fn ended(mut self) -> Option<i32> {
         let deadline = Instant::now() + PATIENCE;
-        // Both streams end when the process does: waiting for that needs no clock but the deadline.
+        // Both streams end when the process does, so waiting for them needs no clock but the deadline.
         for lines in [&self.out, &self.err] {
             while lines
                 .0

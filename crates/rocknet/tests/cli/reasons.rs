@@ -1,4 +1,4 @@
-//! Reasons in the error log: one line for each cause, with site, script or path, and a count of what was left out.
+//! Reasons in the error log: one line for each cause, with site, script or path, and the number of suppressed lines.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -20,7 +20,7 @@ fn site(more: &str) -> String {
 /// Sends these bytes and waits for the end of the connection.
 fn send(server: &Server, request: &str) -> String {
     let mut stream = server.connect();
-    // It may be answered, and closed, before all was sent.
+    // The server may respond and close before everything was sent.
     let _ = stream.write_all(request.as_bytes());
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
@@ -61,7 +61,7 @@ fn scripts_that_fail_differently_have_a_line_each() {
             &["ERROR", "site=default", &format!("script={path}"), what, "help="],
         );
     }
-    // More of one cause within the second are counted, whoever asks and with whatever path behind.
+    // Further lines of one cause within the second are only counted, regardless of the client and the rest of the path.
     for number in 0..5 {
         server.get(&format!("/cgi-bin/lost.sh/{number}"));
     }
@@ -80,7 +80,7 @@ fn scripts_that_fail_differently_have_a_line_each() {
 #[test]
 fn a_file_that_may_not_be_read_is_named_with_what_to_do() {
     if rustix::process::getuid().is_root() {
-        // Root may read everything: the server has to be somebody else.
+        // Root may read everything, so the server has to run as another user.
         let place = Place::new(&[("www/secret.txt", "x"), ("rocknet.toml", "")]);
         place.write("rocknet.toml", &format!("[server]\nuser = \"nobody\"\n{}", site("")));
         set_mode(&place, "", 0o755);
@@ -109,13 +109,13 @@ fn missing_files_are_logged_for_whoever_works_on_the_site() {
         };
         place.write("rocknet.toml", &format!("[server]\n{server}{log}{}", site("")));
         let server = place.serve(&["run"]);
-        // The first is looked up on the disk, the others are answered from the cache.
+        // The first request is looked up on the disk, the others are served from the cache.
         for _ in 0..3 {
             assert!(server.get("/gone.png").starts_with("HTTP/1.1 404 "));
             let line = server.logged("404 Not Found");
             check(&line, &[level, "site=default", "path=/gone.png", "root="]);
         }
-        // One line for each response, up to the bound of a second.
+        // One line for each response, up to the limit of a second.
         for _ in 0..40 {
             server.get("/gone.png");
         }

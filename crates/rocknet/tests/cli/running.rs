@@ -1,4 +1,4 @@
-//! Servers started by the program: found, reloaded, talked to, and stopped.
+//! Servers started by the program: found, reloaded, queried and stopped.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -52,7 +52,7 @@ fn the_backend_is_told_for_debugging_only() {
         place.write("rocknet.toml", &format!("[log]\nlevel = \"{level}\"\n{ANY_PORT}"));
         let server = place.serve(&["run"]);
         server.signal(Signal::USR1);
-        // What was logged at start stands before this.
+        // The lines logged at start precede this one.
         let before = server.logged_until("log files are opened anew");
         assert_eq!(before.contains("sockets are driven by"), is_told, "{level}: {before}");
     }
@@ -87,7 +87,7 @@ fn sighup_takes_a_good_file_and_refuses_a_bad_one() {
     assert!(waiting.contains("server.workers, server.blocking_threads"), "{waiting}");
     server.logged("is reloaded, sites: 1");
     assert!(server.get("/").contains("X-New: yes\r\n"));
-    // The connection from before goes on.
+    // The connection opened before goes on.
     ask("200 OK");
     server.signal(Signal::TERM);
     assert_eq!(server.ended(), Some(0));
@@ -133,7 +133,7 @@ fn commands_are_answered_and_the_end_of_input_is_not_the_end() {
 #[test]
 fn a_second_signal_stops_at_once() {
     let place = home();
-    // More than the sockets' buffers hold: it stays under way as long as nobody takes it.
+    // More than the sockets' buffers hold, so the response stays in flight until the client reads it.
     fs::File::create(place.path().join("www/big.bin"))
         .unwrap()
         .set_len(256 << 20)
@@ -173,7 +173,8 @@ fn a_busy_port_names_its_holder() {
 #[test]
 fn without_a_file_there_is_a_page_or_a_folder_on_the_next_free_port() {
     let place = Place::new(&[("site/style.css", "x"), ("site/sub/y", "")]);
-    // Whoever holds the port, the first server cannot have it; then the second takes another than the first.
+    // Whichever process holds the port, the first server cannot have it; so the second takes a different port from the
+    // first.
     let _holder = TcpListener::bind("127.0.0.1:8080");
     let folder = place.serve(&["serve", "site/../site"]);
     assert!(folder.told.contains("Port 8080 is held by "), "{}", folder.told);
@@ -242,7 +243,7 @@ fn sigusr1_opens_the_logs_anew() {
     place.write("rocknet.toml", &format!("[log]\naccess = \"access.log\"\n{ANY_PORT}"));
     let server = place.serve(&[]);
     server.get("/first");
-    // Lines are in the file once the file is let go of.
+    // All lines are in the file once the server has closed it.
     fs::rename(place.path().join("access.log"), place.path().join("old.log")).unwrap();
     server.signal(Signal::USR1);
     server.logged("opened anew");
@@ -317,13 +318,13 @@ fn what_a_cgi_program_left_behind_ends_with_the_server() {
     const LEAVES: &str = "#!/bin/sh\nsleep 1000 >/dev/null 2>&1 &\nprintf 'Content-Type: text/plain\\n\\n%s\\n' $!\n";
     let place = home();
     let program = place.write("www/cgi-bin/leaves", LEAVES);
-    // Run by root, it runs programs as somebody else, who is to find this one.
+    // Run by root, the server runs programs as another user, who must be able to reach this one.
     let open = |path: &Path| fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("a mode");
     [place.path(), &program].into_iter().for_each(open);
     place.write("rocknet.toml", &format!("{ANY_PORT}cgi = \"/cgi-bin\"\n"));
     let server = place.serve(&[]);
     let answer = server.get("/cgi-bin/leaves");
-    // Among the sizes of chunks.
+    // The pid stands among the chunk sizes.
     let pid = answer.lines().filter_map(|line| line.trim().parse().ok()).max();
     let pid = pid.and_then(Pid::from_raw).unwrap_or_else(|| panic!("{answer}"));
     assert!(test_kill_process(pid).is_ok(), "it has ended by itself");

@@ -1,4 +1,4 @@
-//! Who trusts the local CA of a person, and what the doctor says of the machine.
+//! Trust in a person's local CA, and the doctor's findings about the machine.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use crate::program::Place;
 const SITE: &str = "[server]\nstate = \"state\"\n\
                     [site.localhost]\nlisten = \"https://127.0.0.1:0\"\nroot = \"www\"\ntls = \"local\"\n";
 
-/// Each line is typed after those before it: the exit code, and a part of what is printed.
+/// Runs each command line in order. A row has the exit code and a part of the output.
 #[track_caller]
 fn type_all(place: &Place, rows: &[(&str, i32, &str)]) {
     for (line, code, part) in rows {
@@ -21,7 +21,7 @@ fn type_all(place: &Place, rows: &[(&str, i32, &str)]) {
     }
 }
 
-/// Only the stores of browsers in a home of the test's own: that of the system is everybody's.
+/// Only the browser stores in a home of the test's own: the system's store is shared by all users.
 #[test]
 fn a_home_trusts_and_forgets() {
     let place = Place::new(&[("www/index.html", ""), ("rocknet.toml", SITE), ("bad.toml", "[site\n")]);
@@ -52,7 +52,7 @@ fn a_home_trusts_and_forgets() {
     );
 }
 
-/// The CA in a folder of the test's own is in no store of the system.
+/// The CA in a folder of the test's own is in no system store.
 #[test]
 fn start_up_hints_at_the_command_where_the_ca_is_not_trusted() {
     let clear = SITE

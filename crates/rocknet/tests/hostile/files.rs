@@ -1,4 +1,4 @@
-//! Files that are no files, links that change, files cut short while they are sent.
+//! Special files, links that change, and files truncated while they are sent.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -35,7 +35,7 @@ fn a_link_that_changes_between_look_and_open_leads_nowhere_outside() {
                     fs::rename(&other, &link).expect("a link to move");
                     swaps.fetch_add(1, Relaxed);
                 }
-                // The folder itself changes places with a link, too.
+                // The folder itself is swapped with a link, too.
                 fs::rename(&inside, &spare).expect("a folder to move");
                 symlink(&outside, &inside).expect("a link");
                 fs::remove_file(&inside).expect("a link to remove");
@@ -77,7 +77,7 @@ fn a_file_cut_short_while_it_is_sent_cuts_its_answer_alone() {
     client.send("GET /large.bin HTTP/1.1\r\nHost: h\r\n\r\n").expect("sent");
     let head = client.head().expect("a head");
     assert!(head.contains(&format!("Content-Length: {SIZE}\r\n")), "{head}");
-    // By now the socket is full: more than its buffers hold is still in the file.
+    // By now the socket is full: the file still has more than its buffers hold.
     fs::OpenOptions::new()
         .write(true)
         .open(server.setup.path("large.bin"))

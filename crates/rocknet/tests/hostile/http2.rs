@@ -1,5 +1,5 @@
-//! Floods of HTTP/2 over real sockets: each ends its own connection with the code that is due, costs little memory, and
-//! hurts nobody beside it.
+//! HTTP/2 floods over real sockets: each ends its own connection with the right error code, costs little memory, and
+//! affects no other client.
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read, Write};
@@ -14,21 +14,21 @@ use crate::wire::{
 };
 
 const ENHANCE_YOUR_CALM: u32 = 11;
-/// Frames that are sent of a flood unless it is ended before: far more than any account allows.
+/// Frames sent by a flood unless the connection ends earlier, far above every limit.
 const FRAMES: u32 = 20_000;
 /// Frames in one write.
 const BATCH: u32 = 100;
-/// Less than what a server reads behind its last word.
+/// Less than the server reads after its GOAWAY.
 const LINGERED: usize = 900_000;
-/// Attackers at once, for what one of them costs to be seen in the memory of the server.
+/// Concurrent attackers, so that the cost of each shows in the memory of the server.
 const ATTACKERS: usize = 20;
-/// Resident memory that all of them together may take at any time: about a megabyte each.
+/// Resident memory in KiB that all of them together may take at any time: about a megabyte each.
 const MEMORY_KIB: u64 = 24 * 1024;
 
-/// A flood: its name, what stands before it, and its frames by number.
+/// A flood: its name, the bytes before it, and its frames by number.
 type Flood = (&'static str, fn() -> Vec<u8>, fn(u32) -> Vec<u8>);
 
-/// The number of the stream that the client opens next after so many.
+/// Identifier of the client stream with this index.
 fn stream(number: u32) -> u32 {
     2 * number + 1
 }
@@ -84,7 +84,7 @@ const FLOODS: &[Flood] = &[
     ("unknown frames", open_beginning, |_| frame(0x77, 0, 0, "what")),
 ];
 
-/// One that sends all it can, hears what comes, and tells how it ended.
+/// A client that sends all it can while it reads, and returns the frames it received.
 fn attack(address: SocketAddr, flood: &Flood) -> Vec<Frame> {
     let (_, before, frames) = flood;
     let mut stream = TcpStream::connect(address).expect("a connection");
@@ -95,7 +95,7 @@ fn attack(address: SocketAddr, flood: &Flood) -> Vec<Frame> {
             let _ = writing.write_all(&before());
             for batch in 0..FRAMES / BATCH {
                 let bytes: Vec<u8> = (batch * BATCH..(batch + 1) * BATCH).flat_map(frames).collect();
-                // The server may have closed: then this was enough.
+                // The server may have closed: then the flood was large enough.
                 if writing.write_all(&bytes).is_err() {
                     return;
                 }
@@ -109,7 +109,7 @@ fn attack(address: SocketAddr, flood: &Flood) -> Vec<Frame> {
             match stream.read(&mut buffer) {
                 Ok(0) => break,
                 Ok(size) => heard.extend_from_slice(&buffer[..size]),
-                // Closed with bytes of the flood unread.
+                // The server closed with bytes of the flood unread.
                 Err(error) if error.kind() == ErrorKind::ConnectionReset => break,
                 Err(error) => panic!("{}: {error}", flood.0),
             }
@@ -128,7 +128,7 @@ fn start(limits: &str) -> Server {
     setup.start()
 }
 
-/// Asks as long as the attack lasts.
+/// Sends requests from another client while the attack lasts.
 fn innocent(server: &Server, attack: impl FnOnce() + Send) {
     thread::scope(|scope| {
         let attack = scope.spawn(attack);
@@ -160,7 +160,7 @@ fn floods_end_their_own_connections() {
                     scope.spawn(|| {
                         let last = attack(address, flood);
                         let code = last.last().and_then(Frame::code);
-                        // A reset that overtakes it may take the word away; another word must not be heard.
+                        // A reset may overtake and discard the GOAWAY, but no other error code may arrive.
                         assert!(code.is_none_or(|code| code == ENHANCE_YOUR_CALM), "{name}: {last:?}");
                     });
                 }
@@ -182,7 +182,7 @@ fn floods_end_their_own_connections() {
 fn a_flood_is_told_why_it_is_ended() {
     let server = start("");
     for flood in FLOODS {
-        // Little enough to be read to its end behind what ends it, so that no reset takes the word away.
+        // Small enough to be read completely after the frame that ends it, so that no reset discards the GOAWAY.
         let mut stream = TcpStream::connect(server.address()).expect("a connection");
         stream.set_read_timeout(Some(DEADLINE)).expect("an option");
         let (name, before, frames) = flood;
@@ -203,7 +203,7 @@ fn a_flood_is_told_why_it_is_ended() {
     }
 }
 
-/// Streams whose windows stay closed: they pin no memory but their places, and are ended in time.
+/// Streams whose windows stay closed hold little memory and are ended in time.
 #[test]
 fn closed_windows_pin_little_and_not_for_long() {
     let mut server = start("send_stall = \"1s\"\nkeep_alive = \"1s\"");
@@ -212,7 +212,7 @@ fn closed_windows_pin_little_and_not_for_long() {
     server.get("/large.bin");
     let before = server.memory();
     let mut clients = Vec::new();
-    // What is missing is another path for each stream.
+    // The missing path differs for each stream.
     for path in ["/page.bin", "/large.bin", "/missing/"] {
         for attacker in 0..ATTACKERS {
             let mut stream = TcpStream::connect(address).expect("a connection");
@@ -254,7 +254,7 @@ fn closed_windows_pin_little_and_not_for_long() {
     server.wait_for("connections close", |status| status.open == 0);
 }
 
-/// What sockets between two programs hold of what the one has written and the other has not read.
+/// Bytes that the sockets between two programs hold when one writes and the other does not read.
 fn kernel_room() -> usize {
     let most = |name: &str| -> usize {
         let told = std::fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).expect("three numbers");
@@ -264,7 +264,7 @@ fn kernel_room() -> usize {
     most("tcp_rmem") + most("tcp_wmem")
 }
 
-/// A client that writes for ever and never reads: nothing is taken of it beyond a bound.
+/// A client that writes forever and never reads: the server receives no more than a bound.
 #[test]
 fn one_that_never_reads_fills_no_memory() {
     const TAKEN: usize = 8 << 20;
@@ -290,7 +290,7 @@ fn one_that_never_reads_fills_no_memory() {
                 let mut sent = open_beginning();
                 let mut number = 0;
                 let mut all = 0;
-                // Until the server has waited long enough for it to read.
+                // Until the server's timeout for the client's reading has passed.
                 while stream.write_all(&sent).is_ok() {
                     all += sent.len();
                     assert!(
@@ -311,8 +311,8 @@ fn one_that_never_reads_fills_no_memory() {
     assert_eq!(server.get("/small.txt").body, SMALL);
 }
 
-/// What was framed cannot be taken back: a file cut short ends its stream, or the connection where a frame of it had begun;
-/// never does the client take a part for the whole.
+/// A file truncated while it is sent ends its stream, or the connection if a frame had begun. The client never takes
+/// the part for the whole, because a frame header cannot be taken back.
 #[test]
 fn a_file_cut_short_while_it_is_sent_is_never_taken_for_whole() {
     const SIZE: usize = 64 << 20;
@@ -324,7 +324,7 @@ fn a_file_cut_short_while_it_is_sent_is_never_taken_for_whole() {
         client.set_read_timeout(Some(DEADLINE)).expect("an option");
         let asked = [beginning, get(1, "/cut.bin")].concat();
         client.write_all(&asked).expect("sent");
-        // A frame of it has come; by then the windows are closed or the socket is full.
+        // A frame of it has arrived; by then the windows are closed or the socket is full.
         let (mut heard, mut buffer) = (Vec::new(), vec![0; 64 * 1024]);
         while !wire::frames(&heard).0.iter().any(|frame| frame.kind == DATA) {
             let size = client.read(&mut buffer).expect("a part of the file");

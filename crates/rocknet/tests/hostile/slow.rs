@@ -1,4 +1,4 @@
-//! Clients that send or take too little: they are closed, hold up nobody, and fill no memory.
+//! Clients that send or read too little: they are closed, delay no other client, and fill no memory.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -79,7 +79,7 @@ fn hundreds_of_slow_clients_are_closed_and_hold_up_nobody() {
     }
 }
 
-/// Two threads that send a byte to and fro, to see for how long the machine gives nobody any time.
+/// Two threads that exchange a byte, to measure how long the machine runs neither of them.
 struct Stalls {
     is_over: Arc<AtomicBool>,
     watching: thread::JoinHandle<Duration>,
@@ -121,7 +121,7 @@ impl Stalls {
 #[test]
 fn a_client_that_pipelines_and_never_reads_fills_no_memory() {
     const CLIENTS: usize = 8;
-    // What the kernel may take on both sides, and more.
+    // More than the kernel takes on both sides.
     const MOST: usize = 32 << 20;
     let setup = Setup::new();
     setup.file("page.bin", vec![b'x'; 3_000]);
@@ -135,7 +135,7 @@ fn a_client_that_pipelines_and_never_reads_fills_no_memory() {
             .map(|_| {
                 scope.spawn(|| {
                     let mut stream = TcpStream::connect(address).expect("a connection");
-                    // A server that takes nothing for so long has stopped reading, as it must.
+                    // A server that takes nothing for this long has stopped reading, as it must.
                     stream
                         .set_write_timeout(Some(Duration::from_millis(500)))
                         .expect("an option");

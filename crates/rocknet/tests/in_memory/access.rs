@@ -65,9 +65,9 @@ fn a_client_that_guesses_waits_for_a_minute() {
     assert!(ask(&world, WRONG[0]).starts_with("HTTP/1.1 401 "));
 }
 
-/// Keeps every thread of the pool busy until it is dropped.
+/// Occupies every thread of the pool until it is dropped.
 struct Busy {
-    // Dropped before the jobs, whose drop would take back those that have not begun.
+    // Dropped before the jobs, whose drop would cancel those that have not begun.
     _ends: Vec<mpsc::Sender<()>>,
     _jobs: Vec<Job<()>>,
 }
@@ -81,7 +81,7 @@ impl Busy {
             });
             (send, job)
         };
-        // More than the pool has threads.
+        // More jobs than the pool has threads.
         let (ends, jobs) = (0..8).map(start).unzip();
         Busy {
             _ends: ends,
@@ -133,13 +133,13 @@ fn a_reload_while_a_password_is_verified_decides() {
     }
 }
 
-/// A request over HTTP/2, with the right password.
+/// A request over HTTP/2 with the right password.
 fn get_with_password() -> Vec<u8> {
     let password = format!("Basic {RIGHT}");
     wire::request(1, "GET", "/small.txt", &[("authorization", &password)], true)
 }
 
-/// The worker gets this configuration.
+/// Switches the worker to this configuration.
 fn swap(world: &World, site: &str) {
     let folder = world.folder();
     let text = format!("[server]\nworkers = 1\n{site}root = \"{}\"\n", folder.display());
@@ -152,7 +152,7 @@ fn swap(world: &World, site: &str) {
     world.worker.swap(&Arc::new(snapshot));
 }
 
-/// The status of the answer, once that has come.
+/// Status of the response, once it has arrived.
 fn answered(client: &Conversation, is_http2: bool) -> Option<u16> {
     if !is_http2 {
         return client.heard().strip_prefix("HTTP/1.1 ")?.get(..3)?.parse().ok();

@@ -1,4 +1,4 @@
-//! Time that passes when told to: every wait ends at its deadline, and not before.
+//! Timeouts over virtual time: every wait ends at its deadline, and not before.
 
 use std::fmt::Write;
 
@@ -9,24 +9,24 @@ const LIMITS: &str = "header_timeout = \"10s\"\nbody_idle = \"5s\"\nbody_rate = 
                       keep_alive = \"30s\"\nconnection_age = \"1h\"";
 const TICKS_A_SECOND: u32 = 4;
 
-/// What a client does, second by second.
+/// Actions of a client, second by second.
 #[derive(Clone, Copy)]
 enum Act {
     Say(&'static str),
-    /// Lets seconds pass.
+    /// Lets this many seconds pass.
     Seconds(u32),
-    /// One byte a second.
+    /// Sends one byte a second.
     Trickle(&'static str),
-    /// So many bytes in each of these seconds.
+    /// Sends this many bytes in each of these seconds.
     SayEachSecond(usize, u32),
-    /// So many bytes are taken from now on.
+    /// Accepts this many bytes from now on.
     Take(usize),
-    /// So many bytes more are taken in each of these seconds.
+    /// Accepts this many more bytes in each of these seconds.
     TakeEachSecond(usize, u32),
     End,
 }
 
-/// The statuses of all answers, and whether the connection is over in the end.
+/// Statuses of all responses, and true if the connection is over in the end.
 fn outcome(acts: &[Act]) -> (String, bool) {
     let world = World::new(LIMITS).warm();
     let mut client = world.connect();
@@ -95,7 +95,7 @@ fn every_wait_has_its_deadline_from_both_sides() {
     const SILENT: &str = "GET /silent HTTP/1.1\r\nHost: h\r\n\r\n";
     const JOINS: &str = "GET /joins HTTP/1.1\r\nHost: h\r\nConnection: upgrade\r\nUpgrade: any\r\n\r\n";
     const LARGE: &str = "GET /large.bin HTTP/1.1\r\nHost: h\r\n\r\n";
-    // One tick of 250 ms may be lost to rounding, and a deadline may be late by one.
+    // One tick of 250 ms may be lost to rounding, and a deadline may be one tick late.
     let rows: &[(&str, &[Act], &str, bool)] = &[
         ("silence", &[Seconds(9)], "", false),
         ("silence", &[Seconds(11)], "", true),
@@ -139,7 +139,7 @@ fn every_wait_has_its_deadline_from_both_sides() {
         ("content stops", &[Say(POST), Seconds(6), End], "408", true),
         ("content trickles", &[Say(POST), Trickle("01234")], "", false),
         ("content trickles", &[Say(POST), Trickle("012345")], "408", false),
-        // 500 bytes are asked for in five seconds.
+        // A rate of 500 bytes in five seconds is required.
         ("content is slow", &[Say(POST), SayEachSecond(130, 7)], "", false),
         ("content is slow", &[Say(POST), SayEachSecond(200, 5)], "200", false),
         ("content is too slow", &[Say(POST), SayEachSecond(70, 6)], "408", false),

@@ -1,4 +1,4 @@
-//! Clients that have ended their side, or broke the link, before they had acknowledged what was sent.
+//! Clients that end their side or break the link before they have acknowledged everything they were sent.
 
 use std::io::ErrorKind;
 
@@ -7,21 +7,21 @@ use crate::wire;
 use crate::world::{Conversation, World};
 
 const LIMITS: &str = "send_stall = \"20s\"";
-/// More than is left to the kernel.
+/// More than the kernel is trusted to deliver after the close.
 const MUCH: u64 = 100_000;
 const LITTLE: u64 = 60_000;
-/// Longer than a connection may stay for a client that takes nothing.
+/// More ticks than a connection may stay open for a client that takes nothing.
 const TICKS: u32 = 120;
 
 #[derive(Debug, Clone, Copy)]
 enum End {
     /// The client ends its side.
     Orderly,
-    /// The link fails, as TLS does when a record cannot be opened.
+    /// The link fails, as TLS does when a record cannot be decrypted.
     Fault,
 }
 
-/// Has a client ask once, acknowledge all but `bytes`, and end.
+/// Has a client send one request, acknowledge all but `bytes`, and end.
 fn end_with(world: &World, http2: bool, end: End, bytes: u64) -> Conversation {
     let mut client;
     if http2 {

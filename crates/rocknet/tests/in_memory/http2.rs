@@ -1,9 +1,10 @@
-//! HTTP/2 with a client that writes and does not read: it is heard, answered when it listens, and fills no memory.
+//! HTTP/2 with a client that writes and does not read: its frames are processed, its responses wait, and it fills no
+//! memory.
 
 use crate::wire::{self, DATA, END_HEADERS, END_STREAM, Frame, HEADERS, PING, RST_STREAM};
 use crate::world::{Conversation, World};
 
-/// What a client may send of one stream before it has to read.
+/// Bytes that a client may send on one stream before it has to read.
 const STREAM_WINDOW: usize = 256 * 1024;
 
 fn answered(client: &Conversation) -> Vec<Frame> {
@@ -16,7 +17,7 @@ fn has_end(client: &Conversation, stream: u32) -> bool {
         .any(|frame| frame.stream == stream && frame.ends_stream())
 }
 
-/// A client that has asked for more than it takes: what is heard of it stays as it is until it takes more.
+/// A client that has requested more than it reads: its new requests wait until it reads more.
 fn blocked(world: &World) -> Conversation {
     let mut client = world.connect_http2();
     client.peer.send(&wire::open_beginning());
@@ -42,9 +43,9 @@ fn a_client_that_only_writes_is_heard() {
     for &stream in &streams {
         client.peer.send(&wire::get(stream, "/small.txt"));
     }
-    client.peer.send(&wire::frame(PING, 0, 0, "whatever"));
-    // One that is given up while it waits needs no answer.
-    client.peer.send(&wire::rst(streams[50]));
+    client.peer.say(&wire::frame(PING, 0, 0, "whatever"));
+    // A request that is cancelled while it waits gets no response.
+    client.peer.say(&wire::rst(streams[50]));
     client.settle();
     assert_eq!(client.peer.unread(), 0, "all of it is read");
     assert_eq!(client.peer.received().len(), before, "and nothing could be said");
@@ -153,13 +154,13 @@ fn a_window_opened_byte_by_byte_is_not_followed_and_has_an_end() {
     client.run_until(|client| !wire::content_of(&answered(client), 1).is_empty());
     let pieces = |client: &Conversation| answered(client).iter().filter(|frame| frame.kind == DATA).count();
     assert_eq!(pieces(&client), 1);
-    // One byte less than the least that is of use, when the first have left as they are.
+    // One byte less than the minimum useful window, once the first responses have been sent.
     for _ in 0..63 + 15 {
         client.peer.send(&wire::window(1, 1));
         client.settle();
     }
     assert_eq!(pieces(&client), 64);
-    // One that stays like this has the time of one that takes nothing.
+    // A client that stays like this is given the time of one that takes nothing.
     world.pass(3);
     assert!(answered(client.settle()).iter().all(|frame| frame.kind != RST_STREAM));
     world.pass(3);
@@ -204,7 +205,7 @@ fn content_in_small_pieces_arrives_whole() {
     assert!(frames.iter().all(|frame| frame.kind != RST_STREAM));
 }
 
-/// Asks for 20 files of 70 KB that may come late, on a link that takes their heads and little more.
+/// Requests 20 background files of 70 KB on a link that takes their heads and little more.
 fn blocked_by_bulk(world: &World) -> Conversation {
     let mut client = world.connect_http2();
     client.peer.send(&wire::open_beginning());
@@ -221,7 +222,7 @@ fn blocked_by_bulk(world: &World) -> Conversation {
 
 const BULK: u32 = 20;
 
-/// Bytes that the client takes, in small steps, until the answer of a stream has ended.
+/// Bytes that the client reads, in small steps, until the response of a stream has ended.
 fn taken_until_end(client: &mut Conversation, stream: u32) -> usize {
     let before = client.peer.received().len();
     while !has_end(client, stream) {
@@ -260,7 +261,7 @@ fn an_answer_that_becomes_ready_late_is_waited_for_by_little() {
     let urgent = wire::request(1001, "POST", "/echo", &[("priority", "u=0")], false);
     client.peer.send(&urgent);
     client.settle();
-    // Its handler waits for content, and rounds become smaller.
+    // Its handler waits for the request body, and rounds become smaller.
     for _ in 0..50 {
         client.peer.accept(2000);
         client.settle();
@@ -288,8 +289,8 @@ fn the_kernel_is_told_of_the_limit_only_by_connections_that_send_much() {
     client.peer.send(&wire::get(201, "/large.bin"));
     client.run_until(|client| has_end(client, 201));
     assert_eq!(client.peer.unsent_limit(), (Some(64 * 1024), 1));
-    // A fault: the end of a TLS session must not wait behind the limit.
-    client.peer.send(&wire::frame(wire::DATA, 0, 0, b"x"));
+    // A connection error: the end of a TLS session must not wait for the limit.
+    client.peer.say(&wire::frame(wire::DATA, 0, 0, b"x"));
     client.run_until(|client| client.peer.is_shut_down());
     assert_eq!(client.peer.unsent_limit(), (None, 2));
 }

@@ -1,4 +1,4 @@
-//! Connections from their first byte to their end: clients that wait or leave, handlers that panic, workers that stop.
+//! Connections from first byte to end: clients that wait or disconnect, handlers that panic, and workers that stop.
 
 use std::io::ErrorKind;
 use std::sync::atomic::Ordering;
@@ -120,8 +120,8 @@ fn a_worker_that_stops_answers_what_has_come_and_closes_the_idle() {
     for client in [&mut idle, &mut asking, &mut half] {
         client.settle();
     }
-    asking.peer.send(GET.as_bytes());
-    // A stop lets the loop take one more look at the sockets before it wakes who seems idle.
+    asking.peer.say(GET.as_bytes());
+    // A stop lets the event loop poll the sockets once more before it wakes the connections that seem idle.
     let runtime = Runtime::new(64).expect("a loop");
     runtime.block_on(async {
         world.worker.stop();
@@ -189,7 +189,7 @@ fn an_answer_that_fails_at_once_is_seen_to_be_cut() {
             Some(room) => assert_eq!(heard, "HTTP/1.1 200 OK\r\n"[..room]),
         }
     }
-    // Nothing of it is left for others.
+    // No state is left that affects other connections.
     let mut client = world.connect();
     client.peer.send(GET.as_bytes());
     client.settle();
@@ -226,7 +226,7 @@ fn what_is_sent_ahead_of_an_answer_is_kept_up_to_a_bound() {
     let taken = MUCH - client.peer.unread();
     assert!((1..=16 * 1024).contains(&taken), "{taken} bytes");
 
-    // And it is answered in its turn: the answer of a path that nobody has asked for has to be waited for.
+    // It is answered in its turn: the response for a path not requested before has to be waited for.
     let mut client = world.connect();
     client.peer.send(head("/never-asked-for").as_bytes());
     client.settle();
@@ -271,11 +271,11 @@ fn an_answer_that_only_the_end_of_its_connection_ends_is_not_cut_politely() {
     for (path, version, room, reset) in [
         ("/stops", "1.0", usize::MAX, true),
         ("/counts", "1.0", usize::MAX, false),
-        // All has been made, and a part of it cannot be sent.
+        // The response is complete, and a part of it cannot be sent.
         ("/counts", "1.0", 100, true),
-        // Here the framing tells.
+        // Here the framing marks the cut.
         ("/stops", "1.1", usize::MAX, false),
-        // Here it would, too, but what was sent would stay in the kernel for as long as the client likes.
+        // Here it would, too, but the sent bytes would stay in the kernel for as long as the client likes.
         ("/small.txt", "1.0", 100, true),
     ] {
         let mut client = world.connect();
@@ -289,7 +289,7 @@ fn an_answer_that_only_the_end_of_its_connection_ends_is_not_cut_politely() {
         assert!(client.is_over(), "{path}: {}", client.heard());
         assert_eq!(client.peer.is_reset(), reset, "{path} over {version}, room for {room}");
     }
-    // A worker that ends takes its connections with it.
+    // A worker that ends closes its connections.
     let mut client = world.connect();
     client.peer.send(b"GET /stops HTTP/1.0\r\n\r\n");
     client.settle();

@@ -1,11 +1,11 @@
-//! Amounts that a connection reads though nobody wants them: so much to be polite, and no byte more.
+//! Request bodies that no handler reads: a connection discards a fixed amount of them, and not a byte more.
 
 use crate::GET;
 use crate::world::{Conversation, World};
 
-/// Content that nobody wants, thrown away to save the connection.
+/// Unread request body that is discarded to keep the connection open.
 const DRAINED: usize = 256 * 1024;
-/// What is read behind the last answer, so that closing is no reset.
+/// Bytes read after the last response, so that closing does not cause a reset.
 const LINGERED: usize = 1024 * 1024;
 
 fn statuses(client: &Conversation) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! Connections without a socket: in every split of the bytes they answer the same, and time passes when told to.
+//! Connections without a socket: every split of the bytes gives the same responses, over virtual time.
 
 mod access;
 mod deadlines;
@@ -23,5 +23,5 @@ mod world;
 
 use folder::Folder;
 
-/// What a client asks that wants nothing unusual.
+/// An ordinary request.
 const GET: &str = "GET /small.txt HTTP/1.1\r\nHost: h\r\n\r\n";

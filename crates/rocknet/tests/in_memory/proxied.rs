@@ -1,4 +1,4 @@
-//! Proxying without a socket: balancing, retries, circuits and queues, by a clock that the test turns.
+//! Proxying without a socket: balancing, retries, circuit breakers and queues, over virtual time.
 
 use std::cell::RefCell;
 use std::io;
@@ -17,13 +17,13 @@ const FIRST: &str = "http://10.0.0.1:80";
 const SECOND: &str = "http://10.0.0.2:80";
 const GET: &str = "GET /x HTTP/1.1\r\nHost: h\r\n\r\n";
 
-/// The other side of all links to upstreams. They never leave the thread of their worker, which is that of the test.
+/// The upstream ends of all links. They never leave the thread of their worker, which is the test's.
 #[derive(Default)]
 struct Upstreams {
-    /// Refuses connections.
+    /// Name of the upstream that refuses connections.
     down: Option<&'static str>,
-    /// Attempts to connect, with the peer of each that succeeded.
-    dialed: Vec<(String, Option<SimPeer>)>,
+    /// Connection attempts, with the peer of each that succeeded.
+    dialed: Vec<(String, Option<Peer>)>,
 }
 
 thread_local! {
@@ -53,7 +53,7 @@ struct Proxied {
 
 impl Proxied {
     fn new(keys: &str) -> Proxied {
-        // Not 0, which stands for never here and there.
+        // Not 0, which means never in some places.
         let uptime_ms = Arc::new(AtomicU64::new(1_000));
         let registries = Registries::simulated(TimeSource::Virtual(Arc::clone(&uptime_ms)), Arc::new(Dials));
         let proxy = format!("proxy = {{ to = [\"{FIRST}\", \"{SECOND}\"], balance = \"round_robin\", {keys} }}\n");
@@ -61,7 +61,7 @@ impl Proxied {
         Proxied { world, uptime_ms }
     }
 
-    /// Time passes, tick by tick.
+    /// Lets time pass, tick by tick.
     fn pass(&self, ms: u64) {
         let tick = u64::try_from(self.world.worker.wheel.tick_length().as_millis()).expect("a short tick");
         for _ in 0..ms.div_ceil(tick) {
@@ -78,7 +78,7 @@ impl Proxied {
         client
     }
 
-    /// Which upstream answers a request of a client of its own.
+    /// Name of the upstream that answers a request from a new client.
     fn answered(&self) -> String {
         let mut client = self.client();
         let name = answer(&mut client);
@@ -92,7 +92,7 @@ impl Proxied {
     }
 }
 
-/// The upstream that was sent a request, which no other was at that time.
+/// Name of the only upstream that has received a request.
 fn asked() -> Option<String> {
     UPSTREAMS.with_borrow(|all| {
         let open = all
@@ -106,7 +106,7 @@ fn asked() -> Option<String> {
     })
 }
 
-/// Has the upstream that was sent a request answer it with its name.
+/// Has the upstream that received a request respond with its name.
 fn answer(client: &mut Conversation) -> String {
     let name = asked().expect("a request");
     UPSTREAMS.with_borrow(|all| {
@@ -123,7 +123,7 @@ fn answer(client: &mut Conversation) -> String {
     name
 }
 
-/// From now on that one refuses connections, and has closed those that it had.
+/// Makes this upstream refuse connections, and closes its open ones.
 fn take_down(name: &'static str) {
     UPSTREAMS.with_borrow_mut(|all| {
         all.down = Some(name);
@@ -144,7 +144,7 @@ fn an_upstream_that_fails_is_left_alone_for_its_time_and_tried_by_one_request() 
     let proxied = Proxied::new("fails = 1, fail_time = \"10s\"");
     assert_eq!(proxied.answered_in_turn(4), [FIRST, SECOND, FIRST, SECOND]);
     take_down(FIRST);
-    // The one that meets the failure is sent on to the other.
+    // The request that meets the failure is sent to the other upstream.
     assert_eq!(
         (proxied.answered_in_turn(4), refused()),
         (vec![SECOND.to_owned(); 4], 1)
@@ -155,7 +155,7 @@ fn an_upstream_that_fails_is_left_alone_for_its_time_and_tried_by_one_request() 
         (vec![SECOND.to_owned(); 4], 1)
     );
     proxied.pass(1_000);
-    // One tries, and it rests twice as long.
+    // One request probes it, and the pause doubles.
     assert_eq!(
         (proxied.answered_in_turn(4), refused()),
         (vec![SECOND.to_owned(); 4], 2)
@@ -176,7 +176,7 @@ fn an_upstream_that_fails_is_left_alone_for_its_time_and_tried_by_one_request() 
 fn requests_beyond_the_limit_wait_for_a_place_or_for_their_time() {
     let proxied = Proxied::new("connections = 1, queue = \"2s\"");
     let mut first = proxied.client();
-    // Both are taken: the request of the second is with the other upstream.
+    // Both are at their limit: the request of the second client is with the other upstream.
     UPSTREAMS.with_borrow(|all| {
         all.dialed.iter().for_each(|(_, peer)| {
             assert!(!peer.as_ref().expect("a peer").take_received().is_empty());
@@ -191,7 +191,7 @@ fn requests_beyond_the_limit_wait_for_a_place_or_for_their_time() {
     waits.settle();
     gives_up.settle();
     assert_eq!((waits.heard(), gives_up.heard()), (String::new(), String::new()));
-    // The place of one that has its answer goes to the one that came first.
+    // The slot of a finished request goes to the one that waited longest.
     assert_eq!(answer(&mut second), SECOND);
     waits.settle();
     assert_eq!(asked().as_deref(), Some(SECOND));

@@ -1,4 +1,4 @@
-//! What a worker remembers of paths whose controllers answer at once: asked again, it looks at nothing else.
+//! Worker-cache entries of paths whose controllers run on the worker: another request looks up nothing else.
 
 use std::rc::Rc;
 
@@ -19,7 +19,7 @@ fn world(before: &str) -> World {
     World::of(&routes, "[site.\":0\"]\n", &[])
 }
 
-/// The place that is remembered of a path.
+/// Cached entry of a path.
 fn remembered(world: &World, path: &str) -> Option<Rc<Place>> {
     match world.worker.files.front().find(0, path.as_bytes())? {
         Lead::Place(place) => Some(Rc::clone(place)),
@@ -27,7 +27,7 @@ fn remembered(world: &World, path: &str) -> Option<Rc<Place>> {
     }
 }
 
-/// What is answered to a request line on a connection of its own.
+/// Response to a request line on a connection of its own.
 fn ask(world: &World, line: &str, more: &str) -> String {
     let mut client = world.connect();
     let request = format!("{line} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n{more}\r\n");
@@ -45,7 +45,7 @@ fn a_path_of_its_own_is_remembered_and_nothing_else_is_looked_at() {
     assert!(ask(&world, "GET /hello", "").ends_with(HELLO));
     let place = remembered(&world, "/hello").expect("a place");
     assert_eq!(&*place.path, "/hello");
-    // Whoever looked at the routes would find the other controller, and no path for any at all.
+    // A lookup of the routes would find the other controller, and no path for any at all.
     for path in ["/missing", "/nowhere"] {
         let lead = Lead::Place(Rc::clone(&place));
         world.worker.files.front().keep(0, path.as_bytes(), lead);
@@ -56,7 +56,7 @@ fn a_path_of_its_own_is_remembered_and_nothing_else_is_looked_at() {
         let mut client = world.connect_http2();
         client.peer.send(&wire::open_beginning()).send(&wire::get(1, path));
         client.run_until(|client| content(client) == b"hello from one");
-        // What is remembered holds for requests without content that want to read.
+        // The entry applies to requests without a body and with a method that reads.
         let answer = ask(&world, &format!("POST {path}"), "");
         assert!(!answer.ends_with(HELLO), "{path}: {answer}");
         let answer = ask(&world, &format!("GET {path}"), "Content-Length: 0\r\n");

@@ -1,4 +1,4 @@
-//! The same requests in every split, with a stop at every byte of their answers: the same bytes come out.
+//! The same requests in every split of the input, with a stop at every byte of the output: the same bytes come out.
 
 use crate::world::{Conversation, World};
 
@@ -25,7 +25,7 @@ pub fn requests(large: bool) -> Vec<u8> {
     all
 }
 
-/// How the same bytes may come in.
+/// Order in which the bytes of the input arrive.
 #[derive(Debug, Clone, Copy)]
 enum Arrival {
     Lent,

@@ -1,9 +1,9 @@
-//! Requests in the clear for a site that has TLS: on to https://, but for challenges.
+//! Requests in the clear for a site with TLS: redirected to https://, except ACME challenges.
 
 use crate::wire;
 use crate::world::{Conversation, World};
 
-/// The status and the `Location` that a request leads to.
+/// Asserts the status and the `Location` that a request gets.
 #[track_caller]
 fn check(world: &World, request: &str, expected: &str) {
     let mut client = world.connect();
@@ -88,7 +88,7 @@ fn nobody_is_sent_where_nobody_answers_or_against_the_configuration() {
     }
 }
 
-/// Anybody on the way could have put it there (RFC 6797 §7.2).
+/// Anyone on the path could have inserted the field (RFC 6797 §7.2).
 #[test]
 fn nobody_is_bound_to_https_by_an_answer_in_the_clear() {
     for (keys, with_certificate) in [
@@ -109,7 +109,7 @@ fn nobody_is_bound_to_https_by_an_answer_in_the_clear() {
     }
 }
 
-/// Over HTTP/2 requests may have to wait until the client takes what is queued: they are looked at all the same.
+/// HTTP/2 requests may have to wait until the client reads what is queued: they are redirected all the same.
 #[test]
 fn who_waits_for_his_turn_is_sent_on_too() {
     let world = world("", true);
@@ -148,13 +148,13 @@ fn a_site_that_demands_client_certificates_is_never_served_in_the_clear() {
                 "GET /small.txt HTTP/1.1\r\nHost: a.test\r\n\r\n",
                 "308 https://a.test:8443/small.txt",
             ),
-            // There is no host to be sent to.
+            // No host is known to redirect to.
             ("GET /small.txt HTTP/1.0\r\n\r\n", "403"),
         ] {
             check(&world, request, expected);
         }
     }
-    // Without an authority that could be checked, too.
+    // Also without an authority that could be checked.
     check(
         &demanding(true, "nothing"),
         "GET /small.txt HTTP/1.1\r\nHost: a.test\r\n\r\n",

@@ -1,4 +1,4 @@
-//! A worker on the thread of the test, with files and handlers, and connections to it that have no socket.
+//! A worker on the test's thread, with files and handlers, and connections to it that have no socket.
 
 use std::path::Path;
 use std::pin::Pin;
@@ -32,12 +32,12 @@ use rocknet_io::link::Link;
 use rocknet_io::sim::{self, SimLink, SimPeer};
 use rocknet_proto::status::Status;
 
-/// A file that is not kept in memory: it goes out piece by piece.
+/// Size of a file that is not kept in memory: it is sent piece by piece.
 const LARGE: usize = 70_000;
-/// Longest real time for a look at the disk.
+/// Time limit of a disk lookup, in real time.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Says back what it was sent.
+/// Sends the request body back.
 struct Echo;
 
 impl Handler for Echo {
@@ -55,7 +55,7 @@ impl Handler for Echo {
     }
 }
 
-/// Never answers.
+/// Never responds.
 struct Silent;
 
 impl Handler for Silent {
@@ -64,7 +64,7 @@ impl Handler for Silent {
     }
 }
 
-/// Says back how much it was sent, and is busy with something else for a moment after each chunk.
+/// Responds with the length of the request body, and yields for a moment after each chunk.
 struct Ponders;
 
 impl Handler for Ponders {
@@ -93,7 +93,7 @@ impl Handler for Converses {
     }
 }
 
-/// Begins an answer, and goes on with it as long as there are pieces: where it does not end there, the rest never comes.
+/// Starts a response and sends the given pieces: if the body does not end with them, the rest never comes.
 #[derive(Clone, Copy)]
 struct Stops {
     pieces: usize,
@@ -121,7 +121,7 @@ impl Stream for Stops {
     }
 }
 
-/// Begins an answer and fails before the first of its content.
+/// Starts a response and fails before the first piece of its body.
 struct Fails;
 
 impl Handler for Fails {
@@ -136,7 +136,7 @@ impl Stream for Fails {
     }
 }
 
-/// Panics, before or while it answers.
+/// Panics, before or while it responds.
 struct Panics {
     at_once: bool,
 }
@@ -148,7 +148,7 @@ impl Handler for Panics {
     }
 }
 
-/// Agrees to anything, and joins the client with somebody who takes all and says nothing.
+/// Accepts any upgrade, and joins the client with a peer that reads everything and sends nothing.
 struct Joins;
 
 impl Handler for Joins {
@@ -167,7 +167,7 @@ impl Handler for Joins {
     }
 }
 
-/// Whoever hears an `x` says as much as a client will not take at once.
+/// A peer that, on receiving an `x`, sends more than a client takes at once.
 struct Talks {
     splice: Splice<SimLink>,
     peer: SimPeer,
@@ -204,7 +204,7 @@ impl Wake for Woken {
     }
 }
 
-/// A worker on this thread, and a folder it serves.
+/// A worker on this thread, and the folder it serves.
 pub struct World {
     pub worker: Rc<Worker>,
     folder: tempfile::TempDir,
@@ -215,12 +215,12 @@ impl World {
         World::of(&format!("[limits]\n{limits}\n"), "[site.\":0\"]\n", &[])
     }
 
-    /// One site, by its header and keys, with more files beside the configuration.
+    /// One site, by its header and keys, with further files beside the configuration.
     pub fn of(before: &str, site: &str, files: &[(&str, &str)]) -> World {
         World::with(Registries::default(), before, site, files)
     }
 
-    /// The same with registries that are given.
+    /// The same with given registries.
     pub fn with(registries: Registries, before: &str, site: &str, files: &[(&str, &str)]) -> World {
         let folder = tempfile::tempdir().expect("a folder");
         for (name, content) in files {
@@ -282,7 +282,7 @@ impl World {
         World { worker, folder }
     }
 
-    /// Where its files and its configuration are.
+    /// Folder of its files and its configuration.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -313,7 +313,7 @@ impl World {
         }
     }
 
-    /// Everything this world has is asked for once, so that no answer has to wait for the disk.
+    /// Requests every resource once, so that no response has to wait for the disk.
     pub fn warm(self) -> World {
         for path in ["small.txt", "large.bin", "missing"] {
             let mut client = self.connect();
@@ -327,7 +327,7 @@ impl World {
         self
     }
 
-    /// Time passes for this worker.
+    /// Lets time pass for this worker.
     pub fn pass(&self, ticks: u32) {
         for _ in 0..ticks {
             self.worker.wheel.advance();
@@ -335,7 +335,7 @@ impl World {
     }
 }
 
-/// One connection and its client.
+/// A connection and its client.
 pub struct Conversation {
     connection: Option<Pin<Box<dyn Future<Output = ()>>>>,
     pub peer: SimPeer,
@@ -344,7 +344,7 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// Runs until the connection waits for something from outside.
+    /// Runs until the connection waits for something external.
     pub fn settle(&mut self) -> &mut Conversation {
         while self.woken.flag.swap(false, Ordering::AcqRel) {
             let Some(connection) = &mut self.connection else { break };
@@ -360,7 +360,7 @@ impl Conversation {
         self.run_until(Conversation::is_over);
     }
 
-    /// Runs until it is as wanted, however long the disk takes.
+    /// Runs until the condition holds, however long the disk takes.
     pub fn run_until(&mut self, wanted: impl Fn(&Conversation) -> bool) {
         let deadline = Instant::now() + PATIENCE;
         while !wanted(self.settle()) {

@@ -1,4 +1,4 @@
-//! Access control over sockets: addresses, passwords, and the responses to requests that may not enter.
+//! Access control over sockets: addresses, passwords, and the responses to refused requests.
 
 mod ways;
 
@@ -12,7 +12,7 @@ use super::support::fastcgi::{Next, Peer, SOCKET, answer, say};
 use super::support::http2::Http2;
 use super::support::{DEADLINE, Folder, Running};
 
-/// Hashes of `secret`, at the least costs.
+/// Hashes of `secret`, at the lowest cost.
 pub const SECRET: &str = "$2y$04$RwBnJOpDEQZiy2VKUT52Q.YEkrK.DMrhbaOu12VTXkM2GvfW0CUZW";
 const OTHER_SECRET: &str = "$apr1$salta$B9BjV5iJxTOEigFCDPnZQ0";
 
@@ -24,7 +24,7 @@ pub fn auth() -> String {
     format!("auth = {{ bob = \"{SECRET}\" }}")
 }
 
-/// The field of a user and a password.
+/// Authorization header field of a user and a password.
 pub fn basic(user: &str, password: &str) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::from("Authorization: Basic ");
@@ -38,7 +38,7 @@ pub fn basic(user: &str, password: &str) -> String {
     text
 }
 
-/// A response, free of the HTTP version.
+/// A response, independent of the HTTP version.
 pub struct Got {
     pub status: u16,
     pub fields: Vec<(String, String)>,
@@ -132,7 +132,7 @@ fn refused_requests_get_the_page_and_the_fields_of_the_route() {
             ),
         ),
         ("GET /net/a", 403, ("X-Site", "yes")),
-        // A request for the page itself is refused, though the page is shown.
+        // A direct request for the page is refused, though the page is sent with the error.
         ("GET /page.html", 403, ("X-Site", "yes")),
     ] {
         for got in ask(&server, line, &[], "") {
@@ -143,12 +143,12 @@ fn refused_requests_get_the_page_and_the_fields_of_the_route() {
             assert_eq!(got.text, "the page", "{line}");
         }
     }
-    // Ten guesses of this address: the next is throttled, the right password too.
+    // Ten guesses from this address: the next attempt is throttled, even with the right password.
     for number in 0..10 {
         let guess = basic("bob", &format!("guess {number}"));
         let got = over_http1(&server, "GET /in/a.txt", &[&guess], "");
         assert_eq!(got.status, 401, "{number}");
-        // The same again is no further guess.
+        // A repeated wrong password does not count as another guess.
         let got = over_http1(&server, "GET /in/a.txt", &[&guess], "");
         assert!(got.status == 401 || number == 9, "{number}");
     }
@@ -159,7 +159,7 @@ fn refused_requests_get_the_page_and_the_fields_of_the_route() {
         let seconds: u64 = got.field("Retry-After").expect("a time").parse().expect("seconds");
         assert!((1..=60).contains(&seconds), "{seconds}");
     }
-    // A reload forgets no guess, and the rest of the site is open.
+    // A reload keeps the count of guesses, and the rest of the site stays open.
     server.reload(&text).expect("a good configuration");
     assert_eq!(
         over_http1(&server, "GET /in/a.txt", &[&basic("bob", "secret")], "").status,
@@ -184,7 +184,7 @@ fn one_field_with_a_user_and_the_password_lets_in() {
             (&["Authorization: Bearer abc"], 401),
             (&["Authorization: Basic"], 401),
             (&["Authorization: Basic ***"], 401),
-            // Applications differ about which of several fields counts.
+            // Applications differ in which of several fields they use.
             (&[&right, &right], 401),
             (&[&right, &other], 401),
             (&[&other, &right], 401),
@@ -239,7 +239,7 @@ fn addresses_are_those_of_clients() {
         ([127, 0, 0, 1], "/in/a.txt", &[][..], 403),
         ([127, 0, 0, 2], "/in/a.txt", &[], 200),
         ([127, 0, 0, 1], "/in/a.txt", &[named], 403),
-        // A proxy that is trusted names another client, or one that is not allowed, or none.
+        // A trusted proxy names another client, one that is not allowed, or none.
         ([127, 0, 0, 3], "/in/a.txt", &[named], 200),
         (
             [127, 0, 0, 3],
@@ -308,7 +308,7 @@ fn a_body_of_a_refused_request_is_bounded_and_the_connection_goes_on() {
     for (fields, length, status) in [
         (&[][..], 100, 401),
         (&[&*right][..], 100, 405),
-        // The first of this password is verified while the body waits.
+        // The first request with this password verifies it while the body waits.
         (&[&basic("bob", "wrong")], 100, 401),
         (&[], 101, 413),
     ] {
@@ -373,7 +373,7 @@ fn users_of_a_file_come_and_go() {
     let server = Running::start(folder, &text);
     let status = |user: &str| over_http1(&server, "GET /in/a.txt", &[&basic(user, "secret")], "").status;
     assert_eq!((status("bob"), status("ann")), (200, 401));
-    // Within a second without a reload; at once by a reload.
+    // Within a second without a reload, and at once with one.
     let file = server.folder.path("htpasswd");
     fs::write(&file, format!("bob:{SECRET}\ncat:{OTHER_SECRET}\n")).expect("a file");
     let started = Instant::now();
@@ -384,7 +384,7 @@ fn users_of_a_file_come_and_go() {
     fs::write(&file, format!("dan:{OTHER_SECRET}\n")).expect("a file");
     server.reload(&text).expect("a good configuration");
     assert_eq!((status("bob"), status("cat"), status("dan")), (401, 401, 200));
-    // A reload of the configuration that takes it away, too.
+    // A reload of a configuration without the user has the same effect.
     server
         .reload(&format!("{SERVER}{}", super::support::running::site("")))
         .expect("a good configuration");

@@ -1,4 +1,5 @@
-//! The access log of a site: one line an answer, true to what went out, whatever the client put into its request.
+//! The access log of a site: one line for each response, true to what was sent, whatever the client put into its
+//! request.
 
 use std::fs;
 
@@ -7,7 +8,7 @@ use super::support::running::Running;
 
 const LARGE: u64 = 64 << 20;
 
-/// Starts, lets `talk` have its way, stops; gives the log's lines.
+/// Starts a server, runs `talk`, stops the server and returns the lines of its log.
 fn lines(format: &str, talk: impl FnOnce(&Running)) -> Vec<String> {
     let folder = Folder::with(&[("www/a.txt", "hello"), ("www/index.html", "<p>home")]);
     folder.sparse("www/large.bin", LARGE);

@@ -21,7 +21,7 @@ fn folder() -> Folder {
     Folder::with(&[("www/a.txt", "hello"), ("www/index.php", "<?php")])
 }
 
-/// Starts a site with more keys of its own, has `talk` ask it, stops it, and returns the lines of its log.
+/// Starts a site with further keys, runs `talk`, stops the server, and returns the lines of its log.
 fn lines(folder: Folder, keys: &str, mounts: Vec<Mount>, talk: impl FnOnce(&Running)) -> Vec<String> {
     let log = folder.path("access.log");
     let keys = format!("{keys}\nlog = {{ access = \"{}\", format = \"json\" }}", log.display());
@@ -33,7 +33,7 @@ fn lines(folder: Folder, keys: &str, mounts: Vec<Mount>, talk: impl FnOnce(&Runn
     log.lines().map(str::to_owned).collect()
 }
 
-/// The value of a member as it is written; no value in these tests has a comma in it.
+/// Text of a member's value; no value in these tests contains a comma.
 fn member<'l>(line: &'l str, name: &str) -> &'l str {
     let after = line.split_once(&format!("\"{name}\":"));
     let value = after.unwrap_or_else(|| panic!("{name} is missing in {line}")).1;
@@ -193,7 +193,7 @@ fn durations_are_logged_and_added_up_for_status() {
         let begun = Instant::now();
         client.send("GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n");
         let asked = waiting.next();
-        // What the handler takes its time for.
+        // The duration that the handler takes.
         thread::sleep(TAKES);
         asked.answer("slow");
         client.answer();
@@ -225,7 +225,7 @@ fn the_user_is_named_once_the_password_is_verified() {
         for (path, password) in [
             ("/a.txt", None),
             ("/a.txt", Some("wrong")),
-            // Verified in the pool, then by what is remembered, then out of the worker cache.
+            // Verified in the pool, then by the cached verification, then by the worker cache.
             ("/a.txt", Some("secret")),
             ("/a.txt", Some("secret")),
             ("/a.txt", Some("secret")),

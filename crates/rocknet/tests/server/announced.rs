@@ -1,4 +1,4 @@
-//! Connections whose client somebody else tells, by the PROXY protocol.
+//! Connections whose client is announced by the PROXY protocol.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -15,7 +15,7 @@ use super::support::peer::Peer;
 use super::support::running::mount;
 use super::support::{Client, DEADLINE, Folder, Running};
 
-/// Says who asks.
+/// Responds with the address of the client.
 struct Who;
 
 impl Handler for Who {
@@ -62,14 +62,14 @@ fn the_client_is_whom_the_header_names() {
                 client.send(piece);
             }
             assert_eq!(client.answer().text(), expected, "by {step}");
-            // It stays so.
+            // Later requests of the connection have the same client.
             assert_eq!(who(&mut client), expected);
         }
     }
     let mut unix = server.connect_unix("site.sock");
     unix.send(V2);
     assert_eq!(who(&mut unix), named);
-    // Of somebody that cannot be told, and of the balancer itself: it is the balancer.
+    // An unknown client, or a connection of the balancer itself: the balancer's address counts.
     for header in ["PROXY UNKNOWN\r\n", "\r\n\r\n\0\r\nQUIT\n\x20\0\0\0"] {
         let mut client = server.connect();
         client.send(header);
@@ -79,7 +79,7 @@ fn the_client_is_whom_the_header_names() {
 
 #[test]
 fn an_announced_connection_counts_once() {
-    // In the clear by HTTP/1 alone and where the version is found out first.
+    // In the clear with HTTP/1 alone, and where the version is detected first.
     for h2c in ["h2c = true", "h2c = false"] {
         let text = format!(
             "[server]\nworkers = 1\nblocking_threads = 2\n{h2c}\nproxy_protocol = [\"127.0.0.0/8\"]\n\
@@ -93,7 +93,7 @@ fn an_announced_connection_counts_once() {
         }
         let status = server.server().status();
         assert_eq!((status.connections_total, status.connections_open), (3, 3), "{h2c}");
-        // A header that cannot be read ends its connection, which was one all the same.
+        // A header that cannot be parsed ends its connection, which is counted nevertheless.
         let mut client = server.connect();
         client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
         assert_eq!(client.rest(), b"");
@@ -138,7 +138,7 @@ fn haproxy_is_understood() {
         let server = start("[\"127.0.0.1\"]", "");
         let socket = server.folder.path("front.sock").display().to_string();
         let address = server.address();
-        // It hears of the client by the same protocol, at a socket file: no port has to be free.
+        // RockNet receives the client's address by the same protocol, at a socket file: no port has to be free.
         let settings = format!(
             "defaults\n mode tcp\n timeout connect 5s\n timeout client 20s\n timeout server 20s\n\
              listen x\n bind unix@{socket} accept-proxy\n server s {address} {version}\n"
@@ -166,7 +166,7 @@ fn haproxy_is_understood() {
 #[test]
 fn http_2_goes_on_behind_it() {
     let server = start("[\"127.0.0.0/8\"]", "");
-    // Between them somebody who puts the header in front.
+    // A relay between them puts the header in front.
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let (between, to) = (listener.local_addr().expect("an address"), server.address());
     std::thread::spawn(move || {

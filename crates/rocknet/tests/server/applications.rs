@@ -1,5 +1,5 @@
-//! Applications by FastCGI, SCGI and uwsgi: what they are told, what becomes of their answers, and which of several is
-//! asked, over scripted peers.
+//! FastCGI, SCGI and uwsgi applications over scripted peers: their variables, their responses, and the choice among
+//! several.
 
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, mpsc};
@@ -23,7 +23,7 @@ fn folder() -> Folder {
     ])
 }
 
-/// An application at the socket `app.sock`, in the protocol of a key, whose answers begin with their head.
+/// An application at the socket `app.sock`, in the protocol of a key, whose responses begin with their head.
 fn peer(key: &str, folder: &Folder, answer: impl Fn(&Asked) -> Vec<u8> + Send + Sync + Clone + 'static) -> Peer {
     peer_at(key, folder, "app.sock", answer)
 }
@@ -51,7 +51,7 @@ fn peer_at(
     }
 }
 
-/// Tells what it was asked, a variable on each line, and then the content.
+/// Responds with the variables, one on each line, and then the request body.
 fn mirror(asked: &Asked) -> Vec<u8> {
     let mut text = String::from("Content-Type: text/plain\r\n\r\n");
     for (name, value) in &asked.variables {
@@ -83,7 +83,7 @@ fn an_application_is_asked_for_all_below_its_place() {
             ("/app/index.html?x=1", "/app", "/index.html"),
             ("/app//a/./b/../c%20d", "/app", "/a/c d"),
             ("/app/wiki/Special:Search", "/app", "/wiki/Special:Search"),
-            // An encoded slash parts nothing.
+            // An encoded slash does not separate segments.
             ("/app/a%2Fb", "/app", "/a\\b"),
             ("/hook", "/hook", ""),
             ("/some.do", "", "/some.do"),
@@ -177,7 +177,7 @@ fn variables_are_the_requests_and_the_configurations() {
             !text.contains("COOKIE") && !text.contains("HTTP_PROXY") && text.ends_with("\nbody"),
             "{text}"
         );
-        // Its length is told, though the client did not.
+        // The application gets the length, though the client did not send it.
         client.send(request("POST /", &["Transfer-Encoding: chunked"]) + "5\r\nhello\r\n0\r\n\r\n");
         let text = client.answer().text();
         assert!(has(&text, "CONTENT_LENGTH=5") && text.ends_with("\nhello"), "{text}");
@@ -192,7 +192,8 @@ fn answers_are_passed_on_or_refused() {
     let long = format!("A: {}\r\n\r\n", "x".repeat(64 * 1024));
     let large = format!("Content-Type: text/x\r\n\r\n{}", "0123456789".repeat(100_000));
     let told = format!("Content-Length: 1000000\r\n\r\n{}", "0123456789".repeat(100_000));
-    // What an application writes, and what a client gets of it. Lines of HTTP are read where such applications write them.
+    // Output of an application, and the response a client gets. Status lines of HTTP are parsed where such applications
+    // write them.
     let rows: Vec<(&str, u16, u16, &[&str], usize)> = vec![
         (
             "Content-Type: text/x\r\n\r\nhello",
@@ -255,13 +256,13 @@ fn an_answer_that_is_shorter_than_it_told_is_cut() {
             _ => [&b"Content-Length: 500001\r\n\r\n"[..], &[b'x'; 500_000]].concat(),
         });
         let server = Running::site(folder, &format!("{key} = \"unix:app.sock\""));
-        // Whether it has begun when the end comes is a matter of chance.
+        // The response may or may not have begun when the application closes.
         let mut client = server.connect();
         client.send(request("GET /?small", &["Connection: close"]));
         let head = client.head();
         let is_cut = head.contains("Content-Length: 6\r\n") && client.rest().len() == 5;
         assert!(head.starts_with("HTTP/1.1 502") || is_cut, "{head}");
-        // It has begun already: the client sees that there is less than was promised.
+        // The response has begun already: the client sees that it is shorter than announced.
         let mut client = server.connect();
         client.send(request("GET /?large", &[]));
         assert!(client.head().contains("Content-Length: 500001\r\n"));
@@ -291,7 +292,7 @@ fn trouble_has_a_status_and_in_dev_mode_a_cure() {
     for mode in ["dev", "prod"] {
         for key in KEYS {
             let folder = folder();
-            // One that is slow says nothing until the server has given up.
+            // A slow application sends nothing until the server has given up.
             let (given_up, slow) = mpsc::channel::<()>();
             let slow = Arc::new(Mutex::new(slow));
             let _peer = peer(key, &folder, move |asked| {
@@ -348,7 +349,7 @@ fn connections_are_kept_where_that_is_wanted() {
         let folder = folder();
         let peer = peer("fastcgi", &folder, mirror);
         let server = Running::site(folder, &format!("fastcgi = {{ to = \"unix:app.sock\"{keep} }}"));
-        // They are kept for a second: what a busy machine needed longer for says nothing.
+        // Connections are kept for a second: a longer pause of a busy machine proves nothing.
         let found = (0..50).find_map(|_| {
             let (begun, before) = (std::time::Instant::now(), peer.connections());
             let mut client = server.connect();
@@ -380,12 +381,13 @@ fn several_share_and_stand_in_for_each_other() {
                 other => panic!("{key}: {other}"),
             }
         }
-        // Twice somebody stood in for the one that is gone; since then it is left alone.
+        // Two requests were sent to another application in place of the one that is gone; since then it is out of
+        // rotation.
         assert!(counts[0] >= 18 && counts[1] >= 18, "{key}: {counts:?}");
     }
 }
 
-/// Serves connections one after the other, each to its end, as an application of a single process does.
+/// Serves connections one after the other, each to its end, as a single-process application does.
 fn one_at_a_time(socket: &std::path::Path) {
     let alone = Arc::new(Mutex::new(()));
     Peer::raw(socket, move |mut stream| {
@@ -409,7 +411,7 @@ fn connections_that_are_kept_starve_nobody() {
         "fastcgi = { to = \"unix:app.sock\", keep = 8 }\nlimits = { answer_timeout = \"10s\" }",
     );
     let address = server.address();
-    // More clients at once than there are processes, each asking again and again.
+    // More clients than processes, each sending requests again and again.
     let clients: Vec<_> = (0..6)
         .map(|_| {
             std::thread::spawn(move || {
@@ -432,10 +434,10 @@ fn a_connection_that_one_worker_has_kept_serves_another() {
         folder,
         &format!("[server]\nworkers = 3\nevents = {{ wait = \"20ms\" }}\n{keys}"),
     );
-    // The kernel spreads connections over the workers; a client that stays keeps each of them awake.
+    // The kernel spreads connections over the workers; an open connection keeps each worker awake.
     let mut stays: Vec<_> = (0..12).map(|_| server.connect()).collect();
-    // They ask in turn: there is never need of a second one, unless the first was closed because nobody wanted it for a
-    // second, or because a server of another test in this process had nothing more to do.
+    // They send requests in turn, so a second connection is not needed. One is opened only if the first was closed
+    // after an idle second, or because a server of another test in this process was idle.
     let has_sufficed = (0..20).fold(false, |has_sufficed, _| {
         let before = peer.connections();
         for client in &mut stays {
@@ -446,7 +448,7 @@ fn a_connection_that_one_worker_has_kept_serves_another() {
     assert!(has_sufficed, "{} connections", peer.connections());
 }
 
-/// Content in pieces that are small, each sent by itself, and together more than a socket holds.
+/// A body in small pieces, each sent by itself, and together more than a socket holds.
 #[test]
 fn an_application_that_does_not_read_at_once_gets_all_in_order() {
     let content: Vec<u8> = (0..400_000).map(|at| (at / 7 % 251) as u8).collect();

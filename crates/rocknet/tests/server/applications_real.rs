@@ -1,4 +1,4 @@
-//! Applications as they are installed: Python in uWSGI by each of the three protocols, and fcgiwrap, of one process.
+//! Installed applications: Python in uWSGI by each of the three protocols, and fcgiwrap with one process.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixStream;
@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use super::support::client::request;
 use super::support::{DEADLINE, Folder, Running};
 
-/// A program and those that it starts; ended with the test.
+/// A program and its child processes, killed with the test.
 struct Program(Child);
 
 impl Program {
@@ -31,7 +31,7 @@ impl Drop for Program {
     }
 }
 
-/// Waits until somebody listens there.
+/// Waits until an application listens there.
 fn wait_for(socket: &Path) {
     let deadline = Instant::now() + DEADLINE;
     while UnixStream::connect(socket).is_err() {
@@ -102,7 +102,7 @@ fn uwsgi(folder: &Folder) -> Program {
             _ => panic!("uWSGI ended: {said}"),
         }
     }
-    // What it says later must find a reader.
+    // Its later output needs a reader, or it would block.
     thread::spawn(move || lines.for_each(drop));
     program
 }
@@ -199,7 +199,7 @@ fn fcgiwrap_runs_what_params_name() {
     }
     client.send(request("POST /x", &["Content-Length: 5"]) + "hello");
     assert_eq!(client.answer().text(), "/x\nhello");
-    // It has one process: those who ask at once take turns.
+    // It has one process: concurrent requests take turns.
     let address = server.address();
     let clients: Vec<_> = (0..4)
         .map(|_| {

@@ -1,4 +1,4 @@
-//! Listings of folders: as a page, as JSON, in the order asked for.
+//! Directory listings: as a page, as JSON, and in the requested order.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::support::{Client, Folder, Running};
 
 const JSON: &str = "Accept: application/json";
 
-/// Asks for the listing as JSON; the names in it must be these, in this order.
+/// Requests the listing as JSON and asserts its names, in this order.
 #[track_caller]
 fn check(client: &mut Client, target: &str, names: &[&str]) -> Value {
     let answer = client.ask(&format!("GET {target}"), &[JSON]);
@@ -119,7 +119,7 @@ fn programs_get_json() {
         (&folder["type"], &folder["size"], &folder["url"]),
         (&"directory".into(), &Value::Null, &"./folder/".into())
     );
-    // What is listed can be fetched.
+    // Listed names can be requested.
     for name in ["<b>&\".txt", "a b#?.txt"] {
         let url = entry(name).expect("the entry")["url"]
             .as_str()

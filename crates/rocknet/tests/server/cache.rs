@@ -1,4 +1,4 @@
-//! The cache of files: what changes on disk shows within a second, and memory is bounded.
+//! The file cache: changes on disk show within a second, and memory is bounded.
 
 use std::fs;
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use rocknet_config::model::Settings;
 use super::support::client::request;
 use super::support::{DEADLINE, Folder, Running};
 
-/// What is promised: a request that is sent so long after a change gets the new state.
+/// Documented bound: a request sent this long after a change gets the new state.
 const SHOWS_WITHIN: Duration = Duration::from_secs(1);
-/// A request that takes so long shows that the machine gave the server no time, in which its clock stood still as well.
+/// A request that takes this long shows that the machine did not run the server, whose clock stood still as well.
 const STALL: Duration = Duration::from_millis(100);
 
-/// Asks until the answer is the new one. It has to be, to a request that is sent a second after the change.
+/// Sends requests until the response is the new one, which it must be for a request sent a second after the change.
 #[track_caller]
 fn shows(what: &str, mut is_new: impl FnMut() -> bool) {
     let changed = Instant::now();
@@ -38,7 +38,7 @@ fn shows(what: &str, mut is_new: impl FnMut() -> bool) {
     }
 }
 
-/// Asks for `path` before a change and after it, until the answer is the new one.
+/// Requests `path` before a change and after it, until the response is the new one.
 #[track_caller]
 fn check(what: &str, path: &str, before: (u16, &str), change: &Change, after: (u16, &str)) {
     let folder = Folder::with(&[
@@ -66,7 +66,7 @@ fn check(what: &str, path: &str, before: (u16, &str), change: &Change, after: (u
     shows(what, || {
         let (status, text) = ask();
         let is_new = (status, &*text) == after;
-        // A change of several steps may be seen between two of them.
+        // A request may see a change of several steps between two of them.
         assert!(
             is_new || (status, &*text) == before || status == 404,
             "{what}: neither old nor new: {status} {text}"
@@ -75,7 +75,7 @@ fn check(what: &str, path: &str, before: (u16, &str), change: &Change, after: (u
     });
 }
 
-/// What is done to the folder.
+/// Change made to the folder.
 type Change = fn(&Folder);
 type Row = (
     &'static str,
@@ -85,7 +85,7 @@ type Row = (
     (u16, &'static str),
 );
 
-/// All rows at once, because each waits for the better part of a second.
+/// Runs all rows at once, because each waits for most of a second.
 #[track_caller]
 fn check_all(rows: &[Row]) {
     std::thread::scope(|scope| {
@@ -137,7 +137,7 @@ fn content_that_changes() {
     ]);
 }
 
-/// Writes a file elsewhere and puts it where it belongs in one step.
+/// Writes a file elsewhere and moves it into place in one step.
 fn put(folder: &Folder, content: &str, name: &str) {
     folder.write("new", content);
     folder.rename("new", name);
@@ -272,7 +272,7 @@ fn replace_root(folder: &Folder) {
     folder.rename("other-www", "www");
 }
 
-/// What was promised cannot be sent any more: the client must see that it was cut, and soon get the file as it is.
+/// The announced length cannot be sent any more: the client must see the cut, and soon get the file as it is.
 #[test]
 fn a_file_cut_short_where_it_lies() {
     let server = Running::site(Folder::with(&[("www/large.txt", &"1".repeat(100_000))]), "");
@@ -321,7 +321,7 @@ fn a_folder_may_come_after_the_server() {
     shows("the folder", || client.get("/a.txt").text() == "there");
 }
 
-/// A worker without connections does not tick, and must not keep a file open that was replaced long ago.
+/// A worker without connections has no ticks, and must not keep open a file that was replaced long ago.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_worker_at_rest_holds_no_files() {
@@ -369,7 +369,7 @@ fn open_files_are_bounded() {
     let mut entries = Vec::new();
     for number in 0..FILES {
         entries.push(look_up(&format!("/{number}.bin")));
-        // The owner counts when it has answered; the next answer shows that it has.
+        // The cache thread counts after its response, so the next response shows the count.
         look_up("/small.txt");
         let files = cache.status().files.load(Ordering::Relaxed);
         assert!(files <= MOST, "{files} files are open at number {number}");
@@ -382,7 +382,7 @@ fn open_files_are_bounded() {
     );
     assert!(!small.is_gone(), "what holds no file does not count");
 
-    // A new configuration lets go of all that the old one held open.
+    // A new configuration closes everything that the old one held open.
     cache.retain([tree.id + 1].into(), 64 << 20);
     assert!(look_up("/0.bin").is_gone(), "kept for a configuration that is gone");
     assert!(look_up("/0.bin").is_gone() && entries.iter().all(|entry| entry.is_gone()));
@@ -426,7 +426,7 @@ fn memory_is_bounded() {
     );
     pool.stop(Duration::from_secs(1));
 
-    // The same through a server: what does not fit is served all the same, with and without a cache.
+    // The same through a server: a file that does not fit is served all the same, with and without a cache.
     for memory in ["1MiB", "64KiB", "0"] {
         let text = format!("[cache]\nmemory = \"{memory}\"\n{}", super::support::running::site(""));
         let copy = Folder::with(&[]);

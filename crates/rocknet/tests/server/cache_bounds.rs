@@ -1,4 +1,4 @@
-//! The bounds of the cache met exactly: the largest file kept in memory, and the bytes of all.
+//! The exact bounds of the cache: the largest file kept in memory, and the bytes of all files.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::support::Folder;
 
-/// A cache of a tree, asked on the thread of the test.
+/// A cache of one tree, queried on the test's thread.
 struct Asked {
     cache: Cache,
     tree: Arc<Tree>,
@@ -47,7 +47,7 @@ impl Asked {
         self.runtime.block_on(found).expect("an entry")
     }
 
-    /// The owner makes room in its own time.
+    /// Waits until the cache thread has evicted entries.
     fn settle(&self) {
         self.runtime.block_on(self.cache.settled());
     }
@@ -90,7 +90,7 @@ fn bytes_of_all_entries_together() {
     }
 }
 
-/// Where the content of an entry lies in memory.
+/// Address of an entry's contents in memory.
 fn content(entry: &Entry) -> (u16, *const u8) {
     let Found::Asset(asset) = &entry.found else {
         panic!("no content")

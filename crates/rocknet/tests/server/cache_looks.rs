@@ -1,5 +1,5 @@
-//! Who looks at the disk for the cache: a worker by itself for what the kernel has in memory, and for what its ring brings
-//! there; a thread of the pool for the rest.
+//! Disk lookups of the file cache: a worker does those that the kernel can serve from memory or its ring completes; a
+//! thread of the pool does the rest.
 
 use std::fs::File;
 use std::path::Path;
@@ -39,7 +39,7 @@ impl Asked {
             pool,
             runtime,
         };
-        // The folder itself is opened with the first look, by a thread.
+        // The folder itself is opened by a thread at the first lookup.
         asked.look_up("/");
         asked
     }
@@ -50,7 +50,7 @@ impl Asked {
         self.runtime.block_on(found).expect("an entry")
     }
 
-    /// Those that threads were asked for, done or not.
+    /// Jobs that were given to threads, finished or not.
     fn jobs(&self) -> u64 {
         let counts = self.pool.stats().by_priority;
         let all = counts
@@ -76,10 +76,10 @@ fn content(entry: &Entry) -> &[u8] {
     }
 }
 
-/// The kernel keeps pages that it has in use at that very moment, so it is asked more than once.
+/// Attempts to drop pages, because the kernel keeps those in use at that moment.
 const FORGETS: usize = 100;
 
-/// Takes what was written out of the kernel's memory. False where the file system keeps it, or cannot tell.
+/// Drops the file's pages from the kernel's memory. Returns false if the file system keeps them or cannot report it.
 fn forget(path: &Path) -> bool {
     (0..FORGETS).any(|_| try_to_forget(path))
 }
@@ -92,17 +92,17 @@ fn try_to_forget(path: &Path) -> bool {
     let is_forgotten = file::read_at_most_resident(&file, length as usize)
         .expect("a read")
         .is_none();
-    // The look has told the kernel to read, perhaps.
+    // The lookup may have made the kernel read ahead.
     fadvise(&file, 0, None, Advice::DontNeed).expect("advice");
     is_forgotten
 }
 
-/// Tries in which no thread may be asked, and in how many of them one may all the same: while names change near by, the kernel
-/// may say that it cannot tell what it has in memory.
+/// Attempts that must need no thread. In some of them one may be needed all the same: while names change nearby, the
+/// kernel may be unable to tell what it has in memory.
 const TRIES: usize = 20;
 const EXCUSED: usize = 1;
 
-/// Asserts that looks need no thread. `attempt` returns how many jobs threads were given.
+/// Asserts that lookups need no thread. `attempt` returns the number of jobs given to threads.
 #[track_caller]
 fn assert_no_thread(attempt: impl FnMut() -> u64) {
     let jobs: Vec<u64> = std::iter::repeat_with(attempt).take(TRIES).collect();
@@ -124,7 +124,7 @@ fn folder() -> Folder {
 #[test]
 fn what_is_in_memory_needs_no_thread() {
     let folder = folder();
-    // Named once, so that the kernel knows them, or that there are none.
+    // Looks each name up once, so that the kernel knows that it exists or not.
     for name in [
         "sub/a.txt",
         "sub/a.txt.br",
@@ -190,7 +190,7 @@ fn what_is_on_the_disk_is_brought_by_the_ring() {
         assert_eq!(content(&asked.look_up("/long.txt")), long);
         let styled = asked.look_up("/style.css");
         assert!(matches!(&styled.found, Found::Asset(asset) if asset.neighbours));
-        // Names that nobody has ever asked for are no more in memory than contents are.
+        // Names never looked up before are no more in memory than file contents are.
         number += 1;
         let missing = asked.look_up(&format!("/never/named/before{number}.html"));
         assert!(matches!(&missing.found, Found::Asset(asset) if asset.status.code() == 404));

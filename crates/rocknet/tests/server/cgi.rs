@@ -1,4 +1,4 @@
-//! CGI: which programs are run, what they are told and may write, and how they end.
+//! CGI: which programs are run, which variables they get, what they may write, and how they end.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -118,7 +118,7 @@ fn programs_are_run_and_nothing_else_is() {
         ("/cgi-bin/sub", 404, &[], ""),
         ("/cgi-bin/none.sh", 404, &[], ""),
         ("/", 200, &[], "home"),
-        // What is in the folder is not sent by another way either.
+        // Files of the folder are not served by another path either.
         ("/no/such/page", 403, &[], ""),
     ] {
         let answer = client.get(path);
@@ -163,7 +163,7 @@ fn a_program_is_told_of_its_request_alone() {
     for name in ["HTTP_PROXY=", "AUTHORIZATION", "HOME=", "CARGO", "PATH_INFO"] {
         assert!(!text.contains(name), "{name} in {text}");
     }
-    // Three pipes, and what it has just opened itself: the folder that tells.
+    // Three pipes, and a descriptor the program opened itself to list the others.
     let text = server.get("/cgi-bin/fds.py").text();
     assert_eq!(text, "[0, 1, 2, 3]\n");
 }
@@ -188,7 +188,7 @@ fn it_ends_with_its_client_and_with_its_time() {
     client.send(request("GET /cgi-bin/pid.sh", &[]));
     client.head();
     let mut text = String::new();
-    // What is not between the lengths of chunks.
+    // The lines that are not chunk sizes.
     let pids = |text: &str| -> Vec<Pid> {
         let words = text
             .split_inclusive('\n')
@@ -226,12 +226,12 @@ fn it_is_the_same_over_http2() {
     }
 }
 
-/// What one program, and one folder of them, may take: met from both sides.
+/// Limits of one program and of one folder of programs, tested from both sides.
 #[test]
 fn what_a_folder_may_take_is_what_its_table_says() {
     let folder = folder();
     let bytes = |count: usize| format!("{SHELL}head -c {count} /dev/zero");
-    // The fields of `SHELL` and the empty line have 28 bytes.
+    // The header fields of `SHELL` and the empty line have 28 bytes.
     for (name, text) in [
         ("fits.sh", bytes(4096 - 28)),
         ("beyond.sh", bytes(4096 - 27)),
@@ -262,7 +262,7 @@ fn what_a_folder_may_take_is_what_its_table_says() {
     assert!(!client.rest().ends_with(b"0\r\n\r\n"), "a cut answer looks whole");
 
     assert_eq!(server.get("/cgi-bin/quick.sh").text(), "done\n");
-    // The only place is taken, and then given back by whoever killed its program.
+    // The only slot is taken, and released when its program is killed.
     let begun = Instant::now();
     let mut client = server.connect();
     client.send(request("GET /cgi-bin/long.sh", &["Connection: close"]));

@@ -1,4 +1,4 @@
-//! Conditional requests (RFC 9110 §13): each condition, and which of several decides.
+//! Conditional requests (RFC 9110 §13): each condition, and their precedence.
 
 use rocknet_proto::semantics::date;
 

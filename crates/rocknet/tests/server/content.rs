@@ -1,4 +1,4 @@
-//! Content of requests and answers: wanted or not, announced or in chunks, asked for with a 100 or not.
+//! Bodies of requests and responses: read or not, with a length or in chunks, with and without a 100 (Continue).
 
 use super::framing::server;
 use super::support::client::request;
@@ -19,7 +19,7 @@ fn content_that_nobody_wants_is_thrown_away() {
         client.send(request("GET /a.txt", fields) + content);
         assert_eq!(client.answer().text(), "a", "GET with content");
     }
-    // In pieces, the answer being there before the content.
+    // In pieces, with the response sent before the body has come.
     client.send(request("POST /a.txt", &["Content-Length: 200000"]));
     client.answer().expect("before the content", 405, &[]);
     for _ in 0..20 {
@@ -27,7 +27,7 @@ fn content_that_nobody_wants_is_thrown_away() {
     }
     assert_eq!(client.get("/a.txt").text(), "a", "after 200 kB");
 
-    // Too much: the connection is given up.
+    // Too much: the connection is closed.
     client.send(request("POST /a.txt", &["Content-Length: 100000000"]));
     client.answer().expect("before much content", 405, &[]);
     for _ in 0..200 {
@@ -87,20 +87,20 @@ fn a_hundred_comes_before_content_that_is_wanted() {
         client.send("hello");
         assert_eq!(client.answer().text(), "hello");
     }
-    // Content that comes without waiting needs no permission any more, but may get it.
+    // A client that sends its body without waiting needs no 100, but may get one.
     client.send(request("POST /echo/x", &fields) + "hello");
     let mut answer = client.answer();
     if answer.status == 100 {
         answer = client.answer();
     }
     assert_eq!(answer.text(), "hello");
-    // Nobody wants it: no 100, and the client may keep its content; then the connection cannot go on.
+    // The body is not read: no 100 is sent, and the client may withhold its body; then the connection cannot go on.
     client.send(request("POST /a.txt", &fields));
     client
         .answer()
         .expect("content is not wanted", 405, &["Connection: close"]);
     client.assert_closed("content is not wanted");
-    // HTTP/1.0 knows no 100.
+    // HTTP/1.0 has no 100 (Continue).
     let mut client = server.connect();
     client.send("POST /echo/x HTTP/1.0\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\nhi");
     assert_eq!(client.answer().text(), "hi");
@@ -120,7 +120,7 @@ fn content_without_a_known_length_suits_the_version() {
             &["Transfer-Encoding: chunked", "!Content-Length", "!Connection"],
         );
         let gzip = answer.body;
-        // HTTP/1.0 knows no chunks: the end of the connection is the end of the content.
+        // HTTP/1.0 has no chunks: the end of the connection ends the body.
         for fields in ["", "Connection: keep-alive\r\n"] {
             let mut old = server.connect();
             old.send(format!(

@@ -1,4 +1,4 @@
-//! Controllers: libraries of C that are loaded, asked, changed under a running server, and misbehave.
+//! Controllers: C libraries that are loaded, called, replaced under a running server, and misbehave.
 
 mod examples;
 mod isolated;
@@ -11,13 +11,13 @@ use super::support::client::request;
 use super::support::http2::Http2;
 use super::support::{DEADLINE, Folder, Running, library};
 
-/// A site whose routes are the controllers of a library: in the pool, below `/n` on the thread of the connection, and below
+/// A site whose routes are the controllers of a library: in the pool, below `/n` on the connection's thread, and below
 /// `/i` in a process of their own.
 fn site(library: &str, names: &[&str]) -> String {
     site_at(&PLACES, library, names)
 }
 
-/// The same at some of these places.
+/// The same below some of these paths.
 fn site_at(places: &[&str], library: &str, names: &[&str]) -> String {
     let mut text = String::from("[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n");
     for (name, place) in names
@@ -81,9 +81,9 @@ fn a_controller_answers_wherever_it_runs_and_over_either_version() {
             (answer.status.as_u16(), &answer.content[..]),
             (200, &b"hello from one"[..])
         );
-        // Files lie beside it.
+        // Files are served beside them.
         assert_eq!(client.get("/").text(), "a page");
-        // An error without a word gets the page that errors have.
+        // An error without a body gets the error page.
         let missing = client.get(&format!("{place}/missing/"));
         missing.expect(place, 404, &["Content-Type: text/html; charset=utf-8"]);
     }
@@ -167,7 +167,7 @@ fn content_comes_whole_up_to_its_bound() {
             request(&format!("POST {path}"), &["Transfer-Encoding: chunked"]) + "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n",
         );
         assert_eq!(client.answer().text(), "abcde");
-        // Drop by drop, over the time that a client likes.
+        // Byte by byte, at the pace of the client.
         client.send(request(&format!("POST {path}"), &["Content-Length: 5"]));
         for byte in ["1", "2", "3", "4", "5"] {
             assert_eq!(server.get("/").text(), "a page", "others are served meanwhile");
@@ -229,7 +229,7 @@ fn content_of_any_length_is_taken_in_pieces() {
             let answer = http2.send(http2.request("POST", &path), &content).expect("an answer");
             assert_eq!(String::from_utf8_lossy(&answer.content), text);
         }
-        // One that refuses does so before it has seen any of it, and one that fails in the middle ends there.
+        // One controller refuses before it has read any of the body, and one fails in the middle of it.
         client.send(request(&format!("POST {path}"), &["Content-Length: 5", "X-Refuse: 1"]));
         assert_eq!(client.answer().status, 403);
         client.send("12345");
@@ -257,7 +257,8 @@ fn a_body_of_any_length_is_given_in_pieces() {
             assert!(http2.get(&path).content == expected, "{path} over HTTP/2");
             assert_eq!(client.ask(&format!("HEAD {path}"), &[]).status, 200);
         }
-        // It breaks off, or says that it wrote more than it may: cut, so that the client notices.
+        // The controller breaks off, or reports having written more than the buffer holds: the response is cut, so that
+        // the client notices.
         for size in [-1, -2] {
             let path = format!("{place}/give/?{size}");
             let mut client = server.connect();
@@ -273,7 +274,7 @@ fn a_body_of_any_length_is_given_in_pieces() {
     }
 }
 
-/// A library that notes when it begins, ends, and when a request of it has ended.
+/// A library that records its initialisation, its end, and the end of each request.
 fn marked(folder: &Folder, name: &str, word: &str, more: &[&str]) {
     let marks = format!("MARKS=\"{}\"", folder.path("marks").display());
     let word = format!("WORD=\"{word}\"");
@@ -284,7 +285,7 @@ fn marked(folder: &Folder, name: &str, word: &str, more: &[&str]) {
     library::put(folder, name, &definitions);
 }
 
-/// Waits until these marks are made, in this order.
+/// Waits until these records exist, in this order.
 #[track_caller]
 fn marks(folder: &Folder, expected: &[&str]) {
     let started = Instant::now();
@@ -305,7 +306,7 @@ fn a_request_ends_for_its_controller_though_the_client_has_left() {
         let folder = Folder::with(&[("www/index.html", "a page")]);
         marked(&folder, "l.so", "m", &[]);
         let server = Running::start(folder, &site_at(&[place], "l.so", &["give", "count"]));
-        // In the middle of a body without end, and of content that does not come.
+        // In the middle of an endless response body, and of a request body that does not come.
         let mut client = server.connect();
         client.send(request(&format!("GET {place}/give/?9000000000"), &[]));
         client.bytes(100_000);
@@ -329,7 +330,7 @@ fn a_changed_library_is_taken_at_a_reload_and_the_old_one_stays_for_those_who_us
     }
 }
 
-/// `other`: where the same library is used too.
+/// `other`: another path that uses the same library.
 fn changes_at(place: &str, other: &str) {
     let folder = Folder::with(&[("www/index.html", "a page")]);
     marked(&folder, "l.so", "first", &[]);
@@ -338,13 +339,13 @@ fn changes_at(place: &str, other: &str) {
     let server = Running::start(folder, &text);
     let mut client = server.connect();
     assert_eq!(client.get(&format!("{place}/hello/")).text(), "hello from first");
-    // A reload without a change keeps it, with all that it holds.
+    // A reload without a change keeps the library and all its state.
     server.reload(&text).expect("a reload");
     assert_eq!(client.get(&format!("{place}/hello/")).text(), "hello from first");
     let mut slow = server.connect();
     slow.send(request(&format!("GET {place}/give/?9000000"), &[]));
     slow.head();
-    // Written over in place: what runs does not run on it.
+    // Overwritten in place: the running library does not run on this file.
     marked(&server.folder, "new.so", "second", &[]);
     let new = fs::read(server.folder.path("new.so")).expect("a library");
     server.folder.write("l.so", &new);
@@ -447,7 +448,7 @@ fn what_is_no_controller_is_refused_with_its_place_and_changes_nothing() {
     marks(&server.folder, &["init fails"; 4]);
 }
 
-/// Who answers at a route for one path is remembered by it: what a request brings is not.
+/// The worker caches the controller of a route for one path, but nothing of the request.
 #[test]
 fn a_path_of_its_own_is_asked_anew_each_time() {
     let folder = Folder::with(&[("www/index.html", "a page")]);

@@ -1,10 +1,10 @@
-//! Content codings: files that lie encoded beside others, and those made on the way.
+//! Content codings: precompressed files beside others, and responses compressed on the way.
 
 use std::io::Read;
 
 use super::support::{Answer, Client, Folder, Running};
 
-/// Text that compresses well, of that many bytes.
+/// Text of this many bytes that compresses well.
 fn text(size: usize) -> String {
     let mut text = String::new();
     while text.len() < size {
@@ -34,7 +34,8 @@ fn decode(answer: &Answer, what: &str) -> Vec<u8> {
     decoded
 }
 
-/// Asks for `path` with an `Accept-Encoding`; the coding of the answer, its tag and its decoded content must be right.
+/// Requests `path` with an `Accept-Encoding`, and asserts the coding, the entity tag and the decoded body of the
+/// response.
 #[track_caller]
 fn check(client: &mut Client, path: &str, accept: Option<&str>, coding: &str, content: &str) {
     let what = format!("{path} {accept:?}");
@@ -67,7 +68,7 @@ fn check(client: &mut Client, path: &str, accept: Option<&str>, coding: &str, co
         assert!(answer.body.len() < content.len(), "{what}: {} bytes", answer.body.len());
     }
 
-    // The same validators come with HEAD and 304.
+    // HEAD and 304 have the same validators.
     let tag = format!("ETag: {etag}");
     let head = client.ask(&format!("HEAD {path}"), &fields);
     head.expect(&what, 200, &[&tag, "Vary: Accept-Encoding"]);
@@ -159,7 +160,7 @@ fn some_things_are_never_encoded() {
         ("www/as-is/a.txt", &text(10_000)),
         ("www/as-is/large.txt", &text(300_000)),
     ]);
-    // Noise does not get shorter.
+    // Random bytes do not compress.
     let mut state = 1_u64;
     let noise: Vec<u8> = (0..5000)
         .map(|_| {
@@ -221,7 +222,7 @@ fn ranges_are_of_the_plain_form() {
                 .field("ETag")
                 .expect("a tag")
         );
-        // A part of another form than the client has would ruin what it has.
+        // A range of another representation would corrupt the client's copy.
         let answer = client.ask(&line, &["Accept-Encoding: br", "Range: bytes=100-199", &br]);
         answer.expect(path, 200, &["!Content-Range"]);
     }
@@ -254,7 +255,7 @@ fn files_that_lie_encoded_beside_others_are_used() {
         ("/all.txt", "zstd, gzip", Some("zstd"), Some("zstd beside")),
         ("/all.txt", "gzip", Some("gzip"), Some("gzip beside")),
         ("/all.txt", "identity", None, Some(&*plain)),
-        // What lies there was meant to be used, before anything that could be made.
+        // Precompressed files take precedence over responses compressed on the way.
         ("/gzip.txt", "br, gzip", Some("gzip"), Some("gzip beside")),
         ("/gzip.txt", "br", Some("br"), None),
         ("/tiny.txt", "br", Some("br"), Some("br beside")),

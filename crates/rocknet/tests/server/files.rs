@@ -1,16 +1,16 @@
-//! Files of a folder: which there are, by which methods, and as what.
+//! Files of a folder: existence, methods and media types.
 
 use std::os::unix::net::UnixListener;
 
 use super::support::{Client, Folder, Running};
 
-/// When `digits.txt` was last changed, and a second before and after that.
+/// Modification time of `digits.txt`, and a second before and after it.
 pub const CHANGED: u64 = 1_700_000_000;
 pub const CHANGED_TEXT: &str = "Tue, 14 Nov 2023 22:13:20 GMT";
 pub const BEFORE: &str = "Tue, 14 Nov 2023 22:13:19 GMT";
 pub const AFTER: &str = "Tue, 14 Nov 2023 22:13:21 GMT";
 
-/// A request line, its fields; the status, the fields of the answer, and its content.
+/// A request line and its fields; the status, the header fields and the body of the response.
 pub type Row<'a> = (&'a str, &'a [&'a str], u16, &'a [&'a str], Option<&'a str>);
 
 #[track_caller]
@@ -38,7 +38,7 @@ pub fn digits() -> Folder {
     folder
 }
 
-/// The tag of `digits.txt`.
+/// Entity tag of `digits.txt`.
 pub fn etag() -> String {
     format!("\"{:x}-a\"", u128::from(CHANGED) * 1_000_000_000)
 }

@@ -1,11 +1,11 @@
-//! Where one message ends and the next begins: smuggling refused, pipelines in order, the end of connections.
+//! Message framing: smuggling refused, pipelined requests in order, and the end of connections.
 
 use super::support::client::request;
 use super::support::handlers::{Echo, Panics};
 use super::support::running::{mount, site};
 use super::support::{Client, Folder, Running};
 
-/// With a handler that sends content back, and one that panics.
+/// Starts a server with a handler that echoes the request body, and one that panics.
 pub fn server() -> Running {
     let folder = Folder::with(&[("www/index.html", "root"), ("www/a.txt", "a"), ("www/b.txt", "bb")]);
     Running::start_with(
@@ -15,7 +15,7 @@ pub fn server() -> Running {
     )
 }
 
-/// What follows a refused request on the connection: never to be answered.
+/// Bytes after a refused request on its connection: no response to them may come.
 const SMUGGLED: &str = "GET /a.txt HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 #[test]
@@ -81,7 +81,7 @@ fn smuggling_is_refused_and_the_connection_closed() {
     ] {
         check(&format!("{bytes:?}"), bytes, status);
     }
-    // A client of HTTP/2 would not understand an answer of HTTP/1.
+    // An HTTP/2 client would not understand an HTTP/1 response.
     let mut client = server.connect();
     client.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
     client.assert_closed("the preface of HTTP/2");
@@ -131,7 +131,7 @@ fn a_hundred_requests_in_one_write_are_answered_in_order() {
         3 => ("OPTIONS /b.txt", 204, ""),
         _ => ("GET /b.txt", 200, "bb"),
     };
-    // Nothing is known at first, and all from the second round on.
+    // Nothing is cached at first, and everything from the second round on.
     let mut client = server.connect();
     for round in 0..3 {
         let all: String = (0..100).map(|number| request(row(number).0, &[])).collect();
@@ -146,7 +146,7 @@ fn a_hundred_requests_in_one_write_are_answered_in_order() {
             );
         }
     }
-    // Content between requests, and the same bytes one by one.
+    // Bodies between requests, and the same bytes one by one.
     let mut all = String::new();
     for number in 0..20 {
         all.push_str(&request("POST /echo/x", &[&format!("Content-Length: {}", number % 3)]));
@@ -260,8 +260,8 @@ fn what_follows_a_close_is_not_answered_and_hurts_nobody() {
         let mut client = server.connect();
         let last = request(&format!("GET {path}"), &["Connection: close"]);
         client.send(last + &request("GET /b.txt", &[]).repeat(3));
-        // A reset because of these would take the answer away. A small one may have left, and the socket with it, before
-        // they come.
+        // A reset caused by these bytes would discard the response. A small response may have been sent, and the socket
+        // closed, before they come.
         if size > 1 {
             client.send_anyway(request("GET /b.txt", &[]).repeat(20_000));
         }
@@ -288,7 +288,7 @@ fn clients_that_leave_in_the_middle_leave_nothing_behind() {
         "POST /a.txt HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhell",
         "GET / HTTP/1.1\r\nbad\r\n\r\n",
     ] {
-        // More than there is room for, were any kept.
+        // More bodies than would fit if any were kept.
         for _ in 0..5 {
             let mut client = server.connect();
             client.send(bytes);

@@ -1,11 +1,11 @@
-//! `Upgrade: h2c`: the request that asks for it becomes stream 1, and only one that asks as it should.
+//! `Upgrade: h2c`: a valid upgrade request becomes stream 1, and an invalid one does not.
 
 use std::process::Command;
 
 use super::support::{Folder, Running};
 use crate::wire::{self, GOAWAY, SETTINGS};
 
-/// HTTP2-Settings of nothing, of a window of 100 bytes, and of a window that cannot be.
+/// HTTP2-Settings without a value, with a window of 100 bytes, and with an invalid window.
 const NONE: &str = "";
 const WINDOW: &str = "AAQAAABk";
 const WRONG: &str = "AASAAAAA";
@@ -30,7 +30,7 @@ fn the_request_becomes_stream_1() {
     let server = start("h2c_upgrade = true");
     for (path, settings, more, expected) in [
         ("/a.txt", NONE, 0, &b"a"[..]),
-        // Its window holds for the first stream too.
+        // The window applies to the first stream too.
         ("/large.bin", WINDOW, 0, &[b'x'; 100]),
         ("/large.bin", WINDOW, 900, &[b'x'; 1000]),
     ] {
@@ -43,7 +43,7 @@ fn the_request_becomes_stream_1() {
         if more > 0 {
             client.send(wire::window(1, more));
         }
-        // Another stream beside it; its answer, and the end after it, say that nothing more is to come.
+        // Another stream beside it: its response, and the end after it, prove that nothing more is to come.
         client.send(wire::get(3, "/a.txt"));
         client.send(wire::frame(GOAWAY, 0, 0, [0; 8]));
         let mut heard = Vec::new();
@@ -100,7 +100,7 @@ fn it_is_off_unless_told() {
         client.send(asking("/a.txt", NONE));
         assert_eq!(client.answer().status, 200, "{keys}");
     }
-    // And alone it lets nobody begin with HTTP/2.
+    // The key alone does not let a client begin with HTTP/2.
     let server = start("h2c_upgrade = true");
     let mut client = server.connect();
     client.send(wire::beginning(&[]));

@@ -1,4 +1,4 @@
-//! HTTP/2 in the clear: the same sites and handlers, many streams on one connection.
+//! HTTP/2 in the clear: the same sites and handlers, and many streams on one connection.
 
 use http::StatusCode;
 
@@ -95,7 +95,7 @@ fn content_goes_both_ways() {
 fn streams_do_not_wait_for_each_other() {
     let (waits, mut waiting) = Waits::new();
     let server = start("", vec![mount("/wait/", waits)]);
-    // Windows for all of them: this client reads one after the other.
+    // Windows that fit all responses, because this client reads one after the other.
     let mut windows = h2::client::Builder::new();
     windows
         .initial_window_size(1 << 20)
@@ -120,7 +120,7 @@ fn streams_do_not_wait_for_each_other() {
     assert_eq!(client.answer(slow).expect("an answer").content, b"at last");
 }
 
-/// Around the sizes of what is kept in memory, of frames, and of what is sent out of a file.
+/// Sizes around the limit for files in memory, the frame size, and the piece sent from a file.
 #[test]
 fn large_files_arrive_whole_through_any_window() {
     let server = start("", Vec::new());
@@ -130,7 +130,7 @@ fn large_files_arrive_whole_through_any_window() {
     for size in sizes {
         server.folder.write(&format!("www/{size}"), content(size));
     }
-    // Of windows that let go a piece too small to be sent out of its file, one frame, and all at once.
+    // Windows that allow a piece too small to be sent from its file, one frame, and everything at once.
     for window in [5_000, 16_384, 65_535, 1 << 22] {
         let mut windows = h2::client::Builder::new();
         windows
@@ -192,7 +192,7 @@ fn a_client_that_gives_up_is_not_waited_for() {
     let asked = waiting.next();
     stream.send_reset(h2::Reason::CANCEL);
     drop(answer);
-    // The connection goes on, and by its answer the reset has been read.
+    // The connection goes on, and its response shows that the reset was read.
     assert_eq!(client.get("/a.txt").content, b"a");
     assert!(!asked.answer("nobody"), "the handler was told");
 }
@@ -239,7 +239,8 @@ fn http_1_is_spoken_beside_it() {
         client.send(preface);
         client.assert_closed("a preface that is none");
     }
-    // What is no preface, whatever it begins with, gets the answer of a server without HTTP/2, in one piece or bytewise.
+    // Bytes that are not a preface, however they begin, get the response of a server without HTTP/2, sent in one piece
+    // or bytewise.
     for (line, status) in [
         ("GET / ", 400),
         ("GET / FOO", 400),

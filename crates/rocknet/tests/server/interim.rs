@@ -1,4 +1,5 @@
-//! Interim answers: what a handler tells of before its answer reaches the client before it, in every version that has them.
+//! Interim responses: those sent by a handler reach the client before the final response, in every version that has
+//! them.
 
 use std::process::Command;
 use std::thread;
@@ -15,7 +16,7 @@ use rocknet::response::FieldList;
 
 const SERVER: &str = "[server]\nworkers = 1\nh2c = true\nevents = { wait = \"20ms\", connections = 16 }\n";
 
-/// Tells so many hints, each when the one before has been taken, and then answers when the test says so.
+/// Sends this many hints, each after the previous one was taken, and responds when the test allows it.
 struct Tells(u8, Waits);
 
 impl Handler for Tells {
@@ -44,7 +45,7 @@ fn start(count: u8) -> (Running, Waiting) {
     (Running::start_with(folder, &text, mounts), waiting)
 }
 
-/// The second has a field that cannot be sent: it is left out, and the others are not.
+/// The second hint has a field that cannot be encoded: it is left out, and the others are sent.
 const TOLD: [&str; 2] = ["</0.css>; rel=preload", "</2.css>; rel=preload"];
 
 #[test]
@@ -56,7 +57,7 @@ fn over_http_1_1_hints_come_before_the_answer() {
         let head = client.head();
         assert_eq!(head, format!("HTTP/1.1 103 Early Hints\r\nLink: {link}\r\n\r\n"));
     }
-    // All of them have come while the answer was still in the making.
+    // All hints arrived before the response existed.
     assert!(waiting.next().answer("at last"));
     assert_eq!(client.answer().text(), "at last");
     assert_eq!(client.answer().text(), "a", "what was asked behind it");
@@ -97,7 +98,7 @@ fn there_are_not_more_than_a_few() {
     let (server, mut waiting) = start(MAX_INTERIM_RESPONSES + 5);
     let mut client = server.connect();
     client.send(request("GET /tells/x", &[]));
-    // One of them cannot be sent, and counts.
+    // One of them cannot be encoded, and counts nevertheless.
     for _ in 1..MAX_INTERIM_RESPONSES {
         assert!(client.head().starts_with("HTTP/1.1 103 "));
     }

@@ -1,4 +1,4 @@
-//! Every limit, met from both sides: what is just allowed goes on, what is more is refused with its own status.
+//! Limits, each tested from both sides: what is just allowed goes on, and more is refused with a status of its own.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ fn server(limits: &str) -> Running {
     Running::start_with(folder, &text, vec![mount("/echo/", Echo)])
 }
 
-/// Sends bytes and reads the answer. Below 400 the connection goes on; above it is closed.
+/// Sends bytes and reads the response. The connection goes on below 400 and is closed above.
 #[track_caller]
 fn check(server: &Running, what: &str, bytes: impl AsRef<[u8]>, status: u16) {
     let mut client = server.connect();
@@ -28,7 +28,7 @@ fn check(server: &Running, what: &str, bytes: impl AsRef<[u8]>, status: u16) {
     }
 }
 
-/// A request for `/` whose head has exactly that many bytes.
+/// A request for `/` whose head has exactly this many bytes.
 fn head_of(size: usize) -> String {
     let empty = request("GET /", &["X: "]).len();
     request("GET /", &[&format!("X: {}", "x".repeat(size - empty))])
@@ -51,7 +51,7 @@ fn sizes_of_heads() {
         check(server, "a target as long as may be", line(target), 200);
         check(server, "a byte more", line(target + 1), 414);
     }
-    // A target that does not end is told from fields that do not.
+    // An endless target is distinguished from endless fields.
     check(
         &small,
         "a target that does not end",
@@ -101,11 +101,11 @@ fn sizes_of_content() {
 #[test]
 fn time_for_a_head() {
     let server = server("header_timeout = \"300ms\"\nkeep_alive = \"20s\"");
-    // Nothing at all: there is nothing to answer.
+    // No byte at all: there is no request to respond to.
     let started = Instant::now();
     server.connect().assert_closed("nothing is sent");
     assert!(started.elapsed() >= Duration::from_millis(300), "closed too early");
-    // Half a head, also behind a whole request, also in trickles: the time is for all of it.
+    // Half a head, also after a whole request, also in trickles: the timeout covers all of it.
     for first in ["", "GET / HTTP/1.1\r\nHost: x\r\n\r\n"] {
         let mut client = server.connect();
         client.send(first);
@@ -118,7 +118,7 @@ fn time_for_a_head() {
         client.assert_closed("half a head");
         assert!(taken >= Duration::from_millis(200), "after {taken:?}");
     }
-    // In time, however many pieces: far more time than that takes on a busy machine.
+    // In time, in however many pieces: far more time than that takes on a busy machine.
     let server = self::server("header_timeout = \"10s\"");
     let mut client = server.connect();
     for byte in request("GET /", &[]).bytes() {
@@ -127,7 +127,7 @@ fn time_for_a_head() {
     client.answer().expect("a head in pieces", 200, &[]);
 }
 
-/// Sends a byte every now and then until something comes back; how long that took.
+/// Sends a byte now and then until something comes back. Returns the duration.
 fn trickle(client: &mut Client) -> Duration {
     let started = Instant::now();
     while !client.has_something_within(Duration::from_millis(40)) {
@@ -137,12 +137,12 @@ fn trickle(client: &mut Client) -> Duration {
     started.elapsed()
 }
 
-/// A client that does something every now and then; how long that took.
+/// Acts at regular intervals. Returns the duration.
 fn pace(every: Duration, times: u32, mut act: impl FnMut()) -> Duration {
     let started = Instant::now();
     for turn in 1..=times {
         act();
-        // Slowness is what is tested here; nothing is waited for.
+        // The slow pace is what the test is about; it waits for nothing.
         while let Some(rest) = (every * turn)
             .checked_sub(started.elapsed())
             .filter(|rest| !rest.is_zero())
@@ -155,7 +155,7 @@ fn pace(every: Duration, times: u32, mut act: impl FnMut()) -> Duration {
 
 #[test]
 fn time_for_content() {
-    // Each window of a second must bring a thousand bytes. A busy machine may stand still for a good part of one.
+    // Each second must bring a thousand bytes. A busy machine may stand still for much of one.
     let server = server("body_idle = \"1s\"\nbody_rate = \"1000B/s\"");
     for (fields, start) in [
         (["Content-Length: 5000"], "hello"),
@@ -170,7 +170,7 @@ fn time_for_content() {
     client.send(request("POST /echo/x", &["Content-Length: 5000"]));
     trickle(&mut client);
     client.answer().expect("a trickle", 408, &["Connection: close"]);
-    // Fast enough, and longer than the silence that is allowed.
+    // Fast enough, and longer than the timeout for a silent client.
     let mut client = server.connect();
     client.send(request("POST /echo/x", &["Content-Length: 5000"]));
     let taken = pace(Duration::from_millis(120), 10, || client.send([b'x'; 500]));
@@ -192,7 +192,7 @@ fn time_for_content_that_nobody_wants() {
 fn time_between_requests() {
     let quick = server("keep_alive = \"1s\"\nheader_timeout = \"20s\"");
     let mut client = quick.connect();
-    // Each pause is short beside the time, and all together are longer.
+    // Each pause is short beside the timeout, and all together are longer.
     for _ in 0..6 {
         assert_eq!(client.get("/").text(), "root");
         pace(Duration::from_millis(200), 1, || {});
@@ -201,7 +201,7 @@ fn time_between_requests() {
     client.assert_closed("idle");
     let taken = started.elapsed();
     assert!(taken < DEADLINE / 2, "after {taken:?}");
-    // None at all: each answer says that it is the last.
+    // No keep-alive at all: each response closes the connection.
     let none = server("keep_alive = \"0s\"");
     let mut client = none.connect();
     client
@@ -217,7 +217,7 @@ fn time_for_an_answer_to_be_taken() {
     let mut stalled = server.connect();
     stalled.send(request("GET /large.bin", &[]));
     stalled.head();
-    // There is room for one connection: the next is served once the stalled one was cut.
+    // The limit is one connection: the next is served once the stalled one was cut.
     assert_eq!(server.get("/").text(), "root");
     let rest = stalled.rest().len();
     assert!(rest < 64 << 20, "{rest} bytes came though nobody took them");
@@ -266,7 +266,7 @@ fn number_of_connections() {
     for client in &mut open {
         assert_eq!(client.get("/").text(), "root");
     }
-    // The kernel takes a fourth; the server lets it wait.
+    // The kernel accepts a fourth; the server lets it wait.
     let mut waiting = server.connect();
     waiting.send(request("GET /", &[]));
     for client in &mut open {

@@ -1,4 +1,4 @@
-//! The server as clients meet it: real sockets, real files, one noun a file.
+//! Tests of the server over real sockets and real files, one subject a file.
 
 mod access;
 mod access_log;

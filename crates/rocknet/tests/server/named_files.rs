@@ -1,11 +1,11 @@
-//! Files that a script names in its answer: sent as files are, from inside the roots of the site alone.
+//! Files that a script names in its response: sent as files are, and only from inside the roots of the site.
 
 use super::support::fastcgi::{Next, Peer, SOCKET, answer, say};
 use super::support::{Folder, Running};
 
 const TEXT: &str = "0123456789";
 
-/// The script answers with the fields of its query, `|` between them.
+/// The script responds with the header fields of its query, `|` between them.
 fn started() -> (Running, Peer) {
     let folder = Folder::with(&[
         ("www/index.php", ""),
@@ -117,7 +117,7 @@ fn they_are_sent_with_conditions_ranges_and_the_fields_of_the_script() {
         ("X-Sendfile:FOLDERwww/plain.txt", &[], 200, &[], TEXT),
         ("X-Sendfile:FOLDERwww/sub+folder/a%b.txt", &[], 200, &[], TEXT),
         ("X-Sendfile:FOLDERprivate/inside/report.txt", &[], 200, &[], TEXT),
-        // Never from outside, and never what is hidden; the page of the site says so.
+        // Never a file from outside and never a hidden one; the site's error page is sent.
         ("X-Accel-Redirect:/.secret", &[], 404, &[], TEXT),
         ("X-Accel-Redirect:/out.txt", &[], 404, &[], TEXT),
         ("X-Accel-Redirect:/../secret.txt", &[], 404, &[], TEXT),
@@ -152,7 +152,7 @@ fn they_are_sent_with_conditions_ranges_and_the_fields_of_the_script() {
             "{query}: {answer:?}"
         );
     }
-    // However the script was asked.
+    // Whatever the request to the script was.
     for (line, content) in [
         ("POST /?X-Accel-Redirect:/plain.txt", TEXT),
         ("HEAD /?X-Accel-Redirect:/plain.txt", ""),
@@ -161,7 +161,7 @@ fn they_are_sent_with_conditions_ranges_and_the_fields_of_the_script() {
         answer.expect(line, 200, &["Content-Length: 10"]);
         assert_eq!(answer.text(), content, "{line}");
     }
-    // Nobody else gets what is internal.
+    // Internal paths are refused to clients.
     for path in ["/inside/report.txt", "/inside/", "/inside/none"] {
         assert_eq!(client.get(path).status, 404, "{path}");
     }

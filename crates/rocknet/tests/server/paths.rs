@@ -1,10 +1,10 @@
-//! Paths that try to leave the root, in every spelling: never content from outside, and the right status.
+//! Paths that try to leave the root, in every spelling: never a file from outside, and the right status.
 
 use super::support::{Client, Folder, Running};
 
 const SECRET: &str = "SECRET";
 
-/// Sends targets as they stand and holds status and content of each answer.
+/// Sends targets unchanged and asserts status and body of each response.
 #[track_caller]
 fn check(client: &mut Client, rows: &[(&str, u16)]) {
     for (target, status) in rows {
@@ -34,7 +34,7 @@ fn folder() -> Folder {
         ("www/100%.txt", "percent"),
         ("www/a+b.txt", "plus"),
     ]);
-    // Names that Windows reads as something else: refused everywhere.
+    // Names with a special meaning on Windows are refused everywhere.
     for name in [
         "con",
         "NUL.txt",
@@ -69,22 +69,22 @@ fn nothing_outside_the_root_is_reached() {
             ("/a/b/../../../secret.txt", 400),
             ("//../secret.txt", 400),
             ("/./../secret.txt", 400),
-            // Decoded once: what is left is a name.
+            // Decoded once: the result is a name.
             ("/%252e%252e/secret.txt", 404),
             ("/%252e%252e%252fsecret.txt", 404),
             ("/a%252Fb", 200),
-            // An encoded slash parts nothing.
+            // An encoded slash does not separate segments.
             ("/..%2fsecret.txt", 404),
             ("/%2e%2e%2fsecret.txt", 404),
             ("/a%2fb%2ffile.txt", 404),
             ("/a%2Fb/file.txt", 404),
-            // Backslashes part nothing, and name nothing.
+            // Backslashes do not separate segments, and are not part of a name.
             ("/..\\secret.txt", 404),
             ("/..%5csecret.txt", 404),
             ("/a\\b\\file.txt", 404),
             ("/back\\slash.txt", 404),
             ("/back%5Cslash.txt", 404),
-            // Overlong and wide forms are not UTF-8, or are only names.
+            // Overlong and wide forms are not UTF-8, or are plain names.
             ("/%c0%ae%c0%ae/secret.txt", 404),
             ("/%c0%afsecret.txt", 404),
             ("/%e0%80%ae%e0%80%ae/secret.txt", 404),
@@ -215,7 +215,7 @@ fn a_link_swapped_while_it_is_asked_for_gives_nothing_away() {
         });
         let mut client = server.connect();
         for turn in 0..300 {
-            // A name of its own each time: nothing is remembered of it.
+            // A new name each time, so that nothing is cached.
             let answer = client.get(&format!("/swap/{}secret.txt", "./".repeat(turn % 100)));
             assert!(!answer.text().contains(SECRET), "content from outside: {answer:?}");
             answer.expect("a link swapped", 404, &[]);

@@ -1,4 +1,4 @@
-//! The phases after a handler: whatever makes a response, it has the fields of its route and the page for its error.
+//! The phases after a handler: every response has the fields of its route and the page for its error.
 
 use http::Request;
 use rocknet::exchange::Exchange;
@@ -37,7 +37,7 @@ internal = true
 headers = { X-Site = "other" }
 "#;
 
-/// Asks the same over HTTP/1.1 and HTTP/2.
+/// Sends the same request over HTTP/1.1 and HTTP/2.
 fn check(server: &Running, method: &str, path: &str, body: usize, status: u16, site: &str, has_page: bool) {
     let what = format!("{method} {path} with {body} bytes");
     let length = format!("Content-Length: {body}");
@@ -68,7 +68,7 @@ fn every_response_has_the_fields_and_the_page_of_its_route() {
         ("www/inside/a.html", "a file"),
     ]);
     let _peer = Peer::start(&folder.path(SOCKET), |_, stream| {
-        // Says nothing until the server has gone.
+        // Sends nothing until the server has closed.
         let _ = record(stream);
         Next::Close
     });
@@ -144,7 +144,7 @@ compress = false
     }
 }
 
-/// Answers with a text that is worth a coding.
+/// Responds with a text that is worth compressing.
 struct Text;
 
 impl Handler for Text {

@@ -1,4 +1,5 @@
-//! PHP by FastCGI: which paths are run, what a script is told, and what becomes of its answer, over a scripted peer.
+//! PHP over FastCGI with a scripted peer: which paths are run, which variables a script gets, and how its response is
+//! sent.
 
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
@@ -25,7 +26,7 @@ fn folder() -> Folder {
     ])
 }
 
-/// Tells what it was asked, a variable on each line, and then the content.
+/// Responds with the variables, one on each line, and then the request body.
 fn mirror(asked: &Asked) -> Vec<u8> {
     let mut text = String::from("Content-Type: text/plain\r\n\r\n");
     for (name, value) in &asked.variables {
@@ -49,7 +50,7 @@ fn mirrored() -> (Running, Peer) {
 fn paths_lead_to_scripts_files_and_the_front_controller() {
     let (server, _peer) = mirrored();
     let mut client = server.connect();
-    // Twice: what the worker remembers says the same.
+    // Twice: the worker cache gives the same.
     for _ in 0..2 {
         for (path, script, path_info) in [
             ("/", "/index.php", None),
@@ -139,9 +140,9 @@ fn routes_and_other_keys_have_their_say() {
     for (path, status, content) in [
         ("/", 200, "SCRIPT_NAME=/a.php\n"),
         ("/nothing", 200, "SCRIPT_NAME=/app.php\n"),
-        // Scripts are files where nobody runs them.
+        // Scripts are plain files where no route runs them.
         ("/b/index.php", 200, "<?php secret"),
-        // An error's page is a file, and never the source of a script.
+        // An error page is a file, and never the source of a script.
         ("/UPPER.PHP", 403, "<h1>"),
         ("/none/x", 404, "<h1>"),
     ] {
@@ -149,7 +150,7 @@ fn routes_and_other_keys_have_their_say() {
         assert_eq!(answer.status, status, "{path}: {answer:?}");
         assert!(answer.text().contains(content), "{path}: {}", answer.text());
     }
-    // A script that goes is soon nobody's.
+    // A removed script is soon not found.
     server.folder.remove("www/a.php");
     server.folder.write("www/a.php", "<?php other");
     assert_eq!(server.get("/a.php").status, 200);
@@ -215,7 +216,7 @@ fn a_script_is_told_of_its_request_and_nothing_else() {
         assert!(!text.contains(name), "{name} is in {text}");
     }
     assert!(text.ends_with("\nbody"), "{text}");
-    // A target as proxies get it.
+    // The absolute form, as proxies get it.
     client.send("GET http://h/x/y?z HTTP/1.1\r\nHost: h\r\n\r\n");
     let text = client.answer().text();
     assert!(
@@ -229,7 +230,7 @@ fn answers_are_passed_on_or_refused() {
     let cookies = "Set-Cookie: x\r\n".repeat(256);
     let long = format!("A: {}\r\n\r\n", "x".repeat(64 * 1024));
     let large = format!("Content-Type: text/x\r\n\r\n{}", "0123456789".repeat(100_000));
-    // What a script writes, and what a client gets of it.
+    // Output of a script, and the response a client gets.
     let rows: Vec<(String, u16, Vec<&'static str>, usize)> = vec![
         (
             "Content-Type: text/x\r\n\r\nhello".into(),
@@ -292,7 +293,7 @@ fn answers_are_passed_on_or_refused() {
             *length == usize::MAX || answer.body.len() == *length,
             "{start:?}: {answer:?}"
         );
-        // To HEAD there is never content, and the connection goes on.
+        // A response to HEAD has no body, and the connection goes on.
         assert_eq!(
             client.ask(&format!("HEAD /a.php?{number}"), &[]).status,
             *status,
@@ -313,7 +314,7 @@ fn content_is_told_by_its_length() {
         text.contains("CONTENT_LENGTH=5000000\n") && text.ends_with(&large),
         "{answer:?}"
     );
-    // In chunks its length is known when it is complete.
+    // The length of a chunked body is known when it is complete.
     for size in [0, 5, 64 * 1024, 64 * 1024 + 1] {
         let content = "x".repeat(size);
         let chunk = if size == 0 {
@@ -358,7 +359,7 @@ fn answers_are_streams_and_requests_come_whole() {
     let server = Running::site(folder, PHP);
     let mut client = server.connect();
     client.send(request("POST /a.php", &["Content-Length: 10"]) + "01234");
-    // Nothing of it is there before the client has sent all.
+    // The script sees nothing of it before the client has sent all.
     assert_eq!(server.get("/pic.jpg").text(), "a picture");
     assert!(hears.try_recv().is_err());
     client.send("56789");
@@ -383,7 +384,7 @@ fn connections_are_kept_and_replaced() {
         }
     });
     let server = Running::site(folder, PHP);
-    // They are kept for a second: what a busy machine needed longer for says nothing.
+    // Connections are kept for a second: a longer pause of a busy machine proves nothing.
     let found = (0..TRIES).find_map(|_| {
         let (begun, before) = (Instant::now(), peer.connections());
         let mut client = server.connect();
@@ -391,10 +392,10 @@ fn connections_are_kept_and_replaced() {
             "GET /a.php",
             "GET /b/",
             "GET /nothing",
-            // What must not be sent twice gets a connection of its own, which is kept like any other.
+            // A request that must not be sent twice gets a new connection, which is then kept like any other.
             "POST /a.php",
             "GET /a.php?close",
-            // The other end has gone, or goes at this moment: nobody gets to know.
+            // The other end has closed or closes at this moment: no client notices.
             "GET /a.php?close",
             "GET /a.php",
             "GET /a.php?close",
@@ -466,7 +467,7 @@ fn an_answer_that_does_not_come_is_not_waited_for() {
         if asked.variable("QUERY_STRING") == "half" {
             say(stream, stdout(b"A: b\r\n"));
         }
-        // Says nothing more until the server has gone.
+        // Sends nothing more until the server has closed.
         let _ = record(stream);
         Next::Close
     });

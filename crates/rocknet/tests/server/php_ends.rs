@@ -1,4 +1,4 @@
-//! Applications that end at any byte of their answer, and clients that leave in the middle of one.
+//! Applications that close at any byte of their response, and clients that disconnect in the middle of one.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -68,13 +68,13 @@ fn a_stream_that_is_given_up_takes_its_script_along() {
         }
         let _ = told.send("asked");
         say(&mut stream, stdout(b"X-A: b\r\n\r\n"));
-        // More than anybody between takes.
+        // More than all buffers in between hold.
         while stream.write_all(&stdout(&[b'x'; 60_000])).is_ok() {}
         let _ = told.send("left");
     });
     let server = start(folder);
     let mut client = TcpStream::connect(server.address()).expect("a connection");
-    // What comes is taken, or the connection would wait for that before it hears of another request.
+    // Reads what comes, because otherwise the connection would wait for that before it reads another request.
     let mut taker = client.try_clone().expect("a socket");
     let taking = std::thread::spawn(move || std::io::copy(&mut taker, &mut std::io::sink()));
     for stream in [1, 3, 5] {

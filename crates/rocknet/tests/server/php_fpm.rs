@@ -1,4 +1,4 @@
-//! PHP as it is installed: php-fpm of the system in a folder of the test's own, with scripts that use it.
+//! Installed PHP: php-fpm of the system in a folder of the test's own, with scripts that use it.
 
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
@@ -13,11 +13,11 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::support::client::request;
 use super::support::{Folder, Running};
 
-/// php-fpm in the foreground; ended with the test.
+/// php-fpm in the foreground, ended with the test.
 struct Fpm(Child);
 
 impl Fpm {
-    /// Returns when it takes connections.
+    /// Returns when it accepts connections.
     fn start(folder: &Folder) -> Fpm {
         let path = |name: &str| folder.path(name).display().to_string();
         let user = String::from_utf8(Command::new("id").arg("-un").output().expect("id").stdout).expect("a name");
@@ -56,12 +56,12 @@ impl Fpm {
                 _ => panic!("php-fpm ended: {said}"),
             }
         }
-        // What it says later must find a reader.
+        // Its later output needs a reader, or it would block.
         thread::spawn(move || lines.for_each(drop));
         Fpm(child)
     }
 
-    /// Returns when it and its processes have ended.
+    /// Returns when it and its processes have exited.
     fn stop(self) {}
 }
 
@@ -83,7 +83,7 @@ fn program() -> PathBuf {
         .to_path_buf()
 }
 
-/// Less than RockNet waits.
+/// Less than RockNet's own timeout.
 const WAITED_FOR: Duration = Duration::from_secs(2);
 const PHP: &str = "php = \"unix:php.sock\"";
 
@@ -163,7 +163,7 @@ fn more_clients_than_processes_take_turns() {
     let _fpm = Fpm::start(&folder);
     let server = Running::site(folder, &format!("{PHP}\nlimits = {{ answer_timeout = \"15s\" }}"));
     let address = server.address();
-    // Were connections kept whoever waits, those that two of them hold would serve nobody else.
+    // If connections were kept while others wait, two clients would hold them and no other would be served.
     let clients: Vec<_> = (0..8)
         .map(|_| {
             thread::spawn(move || {
@@ -193,7 +193,7 @@ fn content_arrives() {
         client.send(request("POST /form.php", &[form, framing]) + content);
         assert_eq!(client.answer().text(), "hello7", "{framing}");
     }
-    // 50 MB, which PHP keeps and nobody else does.
+    // 50 MB, which PHP keeps and no other part does.
     let file: Vec<u8> = (0..50_000_000_u32)
         .map(|number| (number.wrapping_mul(2_654_435_761) >> 24) as u8)
         .collect();
@@ -225,11 +225,12 @@ fn a_restart_of_php_is_survived() {
     let server = Running::site(folder, PHP);
     let mut client = server.connect();
     assert_eq!(client.get("/").text(), "front /");
-    // A process that dies takes its request along, and nothing else.
+    // A process that dies loses its own request and no other.
     client.get("/dies.php").expect("killed", 502, &[]);
     assert_eq!(client.get("/").text(), "front /");
     fpm.stop();
-    // Asked while it is away: waited for, though not for as long as a very busy machine may need to start it.
+    // Requested while php-fpm is down: the request waits, though not as long as a very busy machine may need to start
+    // it.
     let begun = Instant::now();
     client.send(request("GET /back", &[]));
     let _fpm = Fpm::start(&server.folder);
@@ -245,7 +246,7 @@ fn a_restart_of_php_is_survived() {
 
 #[test]
 fn scripts_run_over_tcp() {
-    // php-cgi takes the socket that it is given, so the port is the kernel's choice.
+    // php-cgi inherits a listening socket, so the kernel chooses the port.
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("its address").port();
     let mut php = Command::new("/usr/bin/php-cgi8.2")

@@ -1,4 +1,4 @@
-//! PHP that RockNet starts itself: found, started as another user than root, shared, restarted, replaced, and ended.
+//! PHP started by RockNet: found, run as another user than root, shared, restarted, replaced and ended.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use super::support::running::site;
 use super::support::{DEADLINE, Folder, Running};
 
-/// Scripts that the user whom they run as can read, and a state folder beside them.
+/// Scripts that their user can read, and a state folder beside them.
 fn folder() -> Folder {
     let folder = Folder::with(&[
         ("www/index.php", "<?php echo 'front ', $_SERVER['REQUEST_URI'];"),
@@ -95,7 +95,7 @@ fn sites_share_one_and_it_is_started_again_when_it_is_killed() {
     for _ in 0..2 {
         let (master, process) = (pid(&server, "/master.php"), pid(&server, "/pid.php"));
         kill_process(master, Signal::KILL).expect("it to be there");
-        // Its processes are not left to themselves.
+        // Its processes do not outlive it.
         assert!(gone(process));
         let next = pid(&server, "/master.php");
         assert!(next != master && is_master(next), "{next:?} after {master:?}");
@@ -107,7 +107,7 @@ fn is_master(pid: Pid) -> bool {
     line.starts_with(b"php-fpm: master")
 }
 
-/// Ends the threads of a test, also of one that fails.
+/// Ends the threads of a test, including one that fails.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {
@@ -116,7 +116,7 @@ impl Drop for Over<'_> {
     }
 }
 
-/// Requests of all kinds while php-fpm is killed again and again: those that have begun are answered, the others wait.
+/// Requests of all kinds while php-fpm is killed again and again: started ones get their response, the others wait.
 #[test]
 fn no_request_is_lost_while_it_is_killed() {
     let server = started("php = \"auto\"");
@@ -145,7 +145,7 @@ fn no_request_is_lost_while_it_is_killed() {
         for _ in 0..8 {
             kill_process(last, Signal::KILL).expect("it to be there");
             assert!(gone(last));
-            // A process of the last one that answers meanwhile has another parent.
+            // A process of the previous php-fpm may respond meanwhile; it has another parent.
             let deadline = Instant::now() + DEADLINE;
             while !is_master(last) {
                 assert!(Instant::now() < deadline, "another master");
@@ -169,7 +169,7 @@ fn a_reload_keeps_replaces_and_ends_it() {
     };
     reload("", "php = \"auto\"\nbrowse = true");
     assert_eq!(pid(&server, "/master.php"), first);
-    // What is being answered is answered to its end by the one that goes.
+    // A request in progress is finished by the old php-fpm.
     let mut client = server.connect();
     client.send(super::support::client::request("GET /slow.php", &[]));
     assert_eq!(server.get("/sizes.php").text(), "104857600 ");
@@ -201,7 +201,7 @@ fn a_version_that_is_not_there_is_told_at_once() {
     assert!(begun.elapsed() < DEADLINE);
 }
 
-/// Where the tests are root alone: nobody else can run scripts as others.
+/// Only where the tests run as root, because only root can run scripts as other users.
 #[test]
 fn each_site_has_its_own_user() {
     let folder = folder();

@@ -1,4 +1,4 @@
-//! Requests passed on to other servers: what these are told, and what comes back from them, over HTTP/1.1 and HTTP/2.
+//! Proxied requests: what upstreams receive, and what comes back from them, over HTTP/1.1 and HTTP/2.
 
 use std::future::poll_fn;
 use std::io::{Read, Write};
@@ -200,7 +200,7 @@ fn answers_come_back_as_they_are() {
         }
         assert_eq!(upstream.connections(), 1, "{name}");
     }
-    // Until the end of the connection, from servers of both versions.
+    // Until the end of the connection, from upstreams of both versions.
     for said in [
         "HTTP/1.1 200 OK\r\n\r\nabc",
         "HTTP/1.0 200 OK\r\nContent-Length: 3\r\n\r\nabc",
@@ -271,7 +271,7 @@ fn content_goes_on_as_it_comes() {
         assert_eq!(upstream.last().content.len(), length);
         assert_eq!(upstream.last().field("Expect"), None);
     }
-    // The same by HTTP/2, where a length may be told or not.
+    // The same over HTTP/2, where a length may be given or not.
     let text = format!(
         "[server]\nworkers = 1\nh2c = true\nevents = {{ wait = \"20ms\" }}\n[site.default]\nlisten = \"127.0.0.1:0\"\n{}\n",
         upstream.key()
@@ -351,7 +351,7 @@ fn events_are_not_held_back() {
         );
         for number in 0..3 {
             say(stream, format!("8\r\ndata: {number}\n\r\n"));
-            // The next is said when the last was seen.
+            // The next piece is sent when the last was seen.
             let _ = wanted.lock().expect("one reader").recv();
         }
         say(stream, "0\r\n\r\n");
@@ -438,7 +438,7 @@ fn routes_rank_by_specificity() {
         assert_eq!(server.get(path).text(), content, "{path}");
     }
     assert_eq!(server.get("/api/files/a.txt").status, 404);
-    // A rule leads elsewhere, and that is what is asked for.
+    // A rule rewrites the path, and the upstream gets the rewritten one.
     let keys = format!(
         "{}\n[[site.default.rule]]\npath = \"/old/*\"\nrewrite = \"/new/{{*}}\"\n",
         one.key()
@@ -446,7 +446,7 @@ fn routes_rank_by_specificity() {
     let server = Running::site(folder(), &keys);
     assert_eq!(server.get("/old/x?y=1").text(), "one");
     assert_eq!(one.last().line, "GET /new/x?y=1 HTTP/1.1");
-    // Files of a site whose one route is passed on.
+    // Files of a site with one proxied route.
     let keys = format!("[site.default.route.\"/api/*\"]\n{}\n", one.key());
     let server = Running::site(folder(), &keys);
     for (path, content) in [("/", "a page"), ("/a.txt", "a file"), ("/api/", "one")] {
@@ -512,7 +512,7 @@ fn a_client_that_leaves_ends_the_request() {
     let (gone, ended) = mpsc::channel();
     let upstream = Upstream::raw(move |mut stream: TcpStream| {
         let (mut buffer, mut asked) = ([0; 4096], Vec::new());
-        // The connection ends, or is reset, when nobody wants the answer any more.
+        // The connection ends, or is reset, when the response is no longer needed.
         while let Ok(count @ 1..) = stream.read(&mut buffer) {
             asked.extend_from_slice(&buffer[..count]);
             if asked.ends_with(b"12345") || asked.starts_with(b"GET ") && asked.ends_with(b"\r\n\r\n") {
@@ -522,8 +522,8 @@ fn a_client_that_leaves_ends_the_request() {
         let _ = gone.send(());
     });
     let server = proxied(&upstream, "");
-    // In the middle of a request, and behind a whole one, where it might still read and is given a few seconds. The limits
-    // of the server are longer than the deadline: it has to notice.
+    // In the middle of a request, and after a whole one, where the server might still read and waits a few seconds. The
+    // server's timeouts are longer than the deadline: it has to notice the close.
     for said in [
         request("POST /", &["Content-Length: 10"]) + "12345",
         request("GET /", &[]),

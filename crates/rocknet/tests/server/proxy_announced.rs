@@ -1,4 +1,4 @@
-//! Servers that are told the client by the PROXY protocol.
+//! Upstreams that receive the client's address by the PROXY protocol.
 
 use std::io::Read;
 use std::net::TcpStream;
@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use super::support::upstream::{Upstream, ok, say};
 use super::support::{DEADLINE, Folder, Running};
 
-/// Believes this machine whatever it says of clients, and tells them to a server at `to`.
+/// Trusts this machine as a proxy, and announces its clients to the upstream at `to`.
 fn telling(to: &str, keys: &str) -> Running {
     let text = format!(
         "[server]\nworkers = 1\nevents = {{ wait = \"20ms\" }}\ntrusted_proxies = [\"127.0.0.1\"]\n\
@@ -43,7 +43,7 @@ fn another_rocknet_knows_the_client() {
                 "{version} {fields:?}"
             );
         }
-        // Of somebody without an address nothing is told: it is the proxy, then.
+        // A client without an address is not announced: the upstream gets the proxy's own address.
         let mut unix = outer.connect_unix("site.sock");
         unix.get("/").expect("through a socket file", 200, &[]);
         assert_eq!(upstream.last().field("X-Forwarded-For"), Some("127.0.0.1"), "{version}");
@@ -61,7 +61,7 @@ fn each_request_has_a_connection_that_begins_with_its_header() {
         }
         let _ = heads.send(String::from_utf8_lossy(&head).into_owned());
         say(&mut stream, ok("hello"));
-        // Not closed from here: who keeps connections would use it again.
+        // Not closed from here, because a proxy with kept connections would reuse it.
         let _ = stream.read(&mut byte);
     });
     let server = telling(&upstream.url(), "proxy_protocol = \"v1\"");
@@ -71,7 +71,7 @@ fn each_request_has_a_connection_that_begins_with_its_header() {
             .ask("GET /x", &[&format!("X-Forwarded-For: {source}")])
             .expect(source, 200, &[]);
         let head = heard.recv_timeout(DEADLINE).expect("a request");
-        // A listener that may have any port knows none.
+        // A listener at any port does not know its number.
         let expected = match source.contains(':') {
             true => format!("PROXY TCP6 {source} ::ffff:127.0.0.1 0 0\r\nGET /x HTTP/1.1\r\n"),
             false => format!("PROXY TCP4 {source} 127.0.0.1 0 0\r\nGET /x HTTP/1.1\r\n"),
@@ -79,7 +79,7 @@ fn each_request_has_a_connection_that_begins_with_its_header() {
         assert!(head.starts_with(&expected), "{head}");
     }
     assert_eq!(upstream.connections(), 3);
-    // A check tells nobody's address.
+    // A health check announces no address.
     let server = telling(&upstream.url(), "proxy_protocol = \"v1\", health = \"/up\"");
     let head = heard.recv_timeout(DEADLINE).expect("a check");
     assert!(head.starts_with("PROXY UNKNOWN\r\nGET /up HTTP/1.1\r\n"), "{head}");

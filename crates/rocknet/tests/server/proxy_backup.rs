@@ -1,4 +1,4 @@
-//! Servers that get requests only while no other can be asked.
+//! Backup upstreams: they get requests only while no other upstream is available.
 
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -10,7 +10,8 @@ use super::support::client::request;
 use super::support::upstream::{Next, Upstream, ok, say};
 use super::support::{Client, DEADLINE};
 
-/// A server that says its name while it is well, and closes each connection without a word else.
+/// An upstream that responds with its name while it is healthy, and otherwise closes each connection without a
+/// response.
 fn moody(name: &'static str) -> (Upstream, Arc<AtomicBool>) {
     let is_well = Arc::new(AtomicBool::new(true));
     let well = Arc::clone(&is_well);
@@ -50,11 +51,11 @@ fn a_backup_is_asked_only_while_no_other_can_be() {
         );
         let mut client = server.connect();
         all(&mut client, 30, "share");
-        // Beside one that can be asked it is not needed, not even for a second try.
+        // It is not needed while another upstream is available, not even for a retry.
         one_is_well.store(false, Ordering::SeqCst);
         all(&mut client, 30, "share");
         two_is_well.store(false, Ordering::SeqCst);
-        // The one that the others know as failed is asked once more at most, and not by who was there.
+        // An upstream marked as failed is tried once more at most, and not by a connection that was open.
         until(&mut client, |status, text| {
             assert!(status == 200 || status == 502, "{status}");
             text == "backup"
@@ -74,7 +75,7 @@ fn a_request_that_the_only_server_did_not_take_goes_to_the_backup() {
         "[\"http://127.0.0.1:1\", {{ url = \"{}\", backup = true }}]",
         backup.url()
     );
-    // Nobody is ever left alone: each request finds out for itself.
+    // No upstream is ever paused: each request finds out for itself.
     let server = balanced(&to, "fails = 0");
     let mut client = server.connect();
     all(&mut client, 5, "backup");
@@ -111,7 +112,7 @@ fn checks_send_requests_to_the_backup_and_back() {
     is_well.store(true, Ordering::SeqCst);
     until(&mut client, |_, text| text == "share");
     all(&mut client, 10, "share");
-    // Who has been with the backup has what is his there.
+    // A client with a cookie for the backup stays with it.
     for _ in 0..10 {
         assert_eq!(client.ask("GET /", &[&cookie]).text(), "backup");
     }

@@ -1,4 +1,4 @@
-//! Several servers behind one place: who gets which request, who is left alone, and who waits.
+//! Load balancing among several upstreams: which gets a request, which is paused, and which requests wait.
 
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::support::client::request;
 use super::support::upstream::{Next, Upstream, ok, say};
 use super::support::{Client, DEADLINE, Folder, Running};
 
-/// Servers that answer with their number.
+/// Upstreams that respond with their number.
 pub fn numbered(count: usize) -> Vec<Upstream> {
     (0..count)
         .map(|number| Upstream::saying(ok(&number.to_string())))
@@ -25,7 +25,7 @@ pub fn list(all: &[Upstream]) -> String {
     format!("[{}]", urls.join(", "))
 }
 
-/// `to`: TOML of the servers.
+/// `to`: TOML list of the upstreams.
 pub fn balanced(to: &str, keys: &str) -> Running {
     let text = format!(
         "[server]\nworkers = 1\nevents = {{ wait = \"20ms\" }}\n[site.default]\nlisten = \"127.0.0.1:0\"\nproxy = {{ to = {to}, {keys} }}\n"
@@ -37,7 +37,7 @@ fn answers(client: &mut Client, count: usize, fields: &[&str]) -> String {
     (0..count).map(|_| client.ask("GET /", fields).text()).collect()
 }
 
-/// Asks until the answer is as wanted.
+/// Sends requests until the response satisfies `wanted`.
 pub fn until(client: &mut Client, wanted: impl Fn(u16, &str) -> bool) {
     let began = Instant::now();
     loop {
@@ -60,14 +60,15 @@ fn servers_take_turns() {
     let found = answers(&mut server.connect(), 100, &[]);
     let second = found.matches('1').count();
     assert!((71..=79).contains(&second), "{found}");
-    // The same where loads are compared that are none: one client after the other asks for nothing at once.
+    // The same where the compared loads are zero: a client that sends one request after the other causes no concurrent
+    // load.
     for balance in ["least_conn", "random_two"] {
         let server = balanced(&weighted, &format!("balance = \"{balance}\""));
         let found = answers(&mut server.connect(), 200, &[]);
         let first = found.matches('0').count();
         assert!((20..=80).contains(&first), "{balance}: {found}");
     }
-    // By default they are drawn, and each has its part.
+    // By default upstreams are drawn at random, and each has its share.
     let server = balanced(&list(&all), "fails = 3");
     let found = answers(&mut server.connect(), 200, &[]);
     for number in ["0", "1", "2"] {
@@ -91,7 +92,7 @@ fn a_server_that_closes_without_a_word_is_passed_over_where_that_is_safe() {
                 assert_eq!(client.ask(&format!("{method} /"), &[]).text(), "well", "{method}");
             }
         }
-        // What may have been done is not done again.
+        // A request that may have had an effect is not repeated.
         let found: Vec<u16> = (0..4).map(|_| client.ask("POST /", &[]).status).collect();
         assert!(found.contains(&502) && found.contains(&200), "{found:?}");
     }
@@ -111,7 +112,7 @@ fn keys_stay_with_their_server() {
         for _ in 0..10 {
             assert_eq!(client.ask(line, fields).text(), first, "{balance}");
         }
-        // Another server process would say the same.
+        // Another server process would choose the same.
         let server = balanced(&list(&all), &format!("balance = \"{balance}\""));
         assert_eq!(server.connect().ask(line, fields).text(), first, "{balance}");
     }
@@ -125,7 +126,7 @@ fn keys_stay_with_their_server() {
     }
 }
 
-/// Answers each request when it is told to.
+/// An upstream that responds to each request when the test allows it.
 pub fn held() -> (Upstream, Receiver<()>, Sender<()>) {
     let (arrived, arrivals) = mpsc::channel();
     let (go, told) = mpsc::channel::<()>();
@@ -147,7 +148,7 @@ fn the_least_loaded_is_asked() {
         let to = format!("[\"{}\", \"{}\"]", busy.url(), idle.url());
         let server = balanced(&to, &format!("balance = \"{balance}\""));
         let mut waiting = server.connect();
-        // One request is held; until it is, some may go to the other server.
+        // One request is held; until then some may go to the other upstream.
         let mut is_held = false;
         while !is_held {
             waiting.send(request("GET /", &[]));
@@ -188,7 +189,7 @@ fn a_server_that_fails_is_left_alone_and_tried_again() {
     let to = format!("[\"{}\", \"{}\"]", moody.url(), steady.url());
     let server = balanced(&to, "balance = \"round_robin\", fails = 2, fail_time = \"1s\"");
     let mut client = server.connect();
-    // A GET would be asked again of the other.
+    // A GET would be retried with the other upstream.
     let failed = (0..12).filter(|_| client.ask("POST /", &[]).status == 502).count();
     assert_eq!((failed, connections.load(Ordering::SeqCst)), (2, 2));
     is_broken.store(false, Ordering::SeqCst);
@@ -223,7 +224,7 @@ fn a_server_that_is_back_gets_requests_by_and_by() {
         }
         is_broken.store(false, Ordering::SeqCst);
         until(&mut client, |_, text| text == "b");
-        // A tenth of a server's share, beside one that has all of it: an eleventh.
+        // A tenth of an upstream's share, beside one with a full share: an eleventh.
         let found = answers(&mut client, 300, &[]).matches('b').count();
         assert!((5..=75).contains(&found), "{balance}: {found} of 300");
     }
@@ -247,7 +248,7 @@ fn requests_wait_for_a_server_with_room() {
     arrivals.recv_timeout(DEADLINE).expect("the second request");
     go.send(()).expect("a server that waits");
     assert_eq!(two.answer().text(), "held");
-    // One who leaves makes room as well.
+    // A client that disconnects frees its slot as well.
     one.send(request("GET /", &[]));
     arrivals.recv_timeout(DEADLINE).expect("the third request");
     two.send(request("GET /", &[]));
@@ -275,7 +276,7 @@ fn who_waits_beside_a_server_that_rests_holds_nobody_up() {
     let to = format!("[\"{}\", \"http://127.0.0.1:1\"]", upstream.url());
     let server = balanced(&to, "connections = 1, queue = \"20s\", fails = 1, fail_time = \"1h\"");
     let (mut one, mut two) = (server.connect(), server.connect());
-    // One after the other, until the server that is not there has been tried, and rests.
+    // One after the other, until the missing upstream has been tried and is paused.
     for _ in 0..20 {
         one.send(request("GET /", &[]));
         arrivals.recv_timeout(DEADLINE).expect("a request");
@@ -313,7 +314,7 @@ fn routes_that_share_one_of_their_servers_share_its_places_too() {
     for path in ["/low/0", "/high/1", "/low/2", "/high/3"] {
         let mut client = server.connect();
         client.send(request(&format!("GET {path}"), &[]));
-        // Whoever is asked behind it, and once more behind that, is answered when it has been read.
+        // The next requests on the connection get their response when this one has been read.
         for _ in 0..2 {
             assert_eq!(page.get("/").text(), "a page");
         }
@@ -351,7 +352,7 @@ fn routes_that_share_a_server_share_its_queue_and_the_highest_goes_first() {
     for path in ["/low/0", "/low/1", "/low/2", "/normal/3", "/high/4", "/high/5"] {
         let mut client = server.connect();
         client.send(request(&format!("GET {path}"), &[]));
-        // Whoever is asked behind it, and once more behind that, is answered when it has been read.
+        // The next requests on the connection get their response when this one has been read.
         for _ in 0..2 {
             assert_eq!(other.get("/").text(), "a page");
         }

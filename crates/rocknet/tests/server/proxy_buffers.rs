@@ -1,5 +1,5 @@
-//! What is held between a client and a server that are not equally fast: answers ahead of their clients, content before
-//! its server.
+//! Buffering between a client and an upstream of different speeds: responses ahead of their clients, and request bodies
+//! before the upstream.
 
 use std::sync::mpsc;
 
@@ -36,7 +36,7 @@ fn a_server_is_free_before_its_client_has_taken_the_answer() {
     heard
         .recv_timeout(DEADLINE)
         .expect("all of it said, though the client has taken its head alone");
-    // The only place at that server is free, and so is the connection.
+    // The only slot of that upstream is free, and so is the connection.
     let mut other = server.connect();
     let answer = other.get("/");
     assert!(answer.body.len() == LARGE && answer.body.iter().all(|byte| *byte == b'x'));
@@ -58,7 +58,8 @@ fn no_more_is_received_ahead_than_is_allowed() {
     let mut slow = server.connect();
     slow.send(request("GET /", &[]));
     assert!(slow.head().starts_with("HTTP/1.1 200 "));
-    // The answer is far longer than what is held: it cannot be said while nobody takes it. Another one gets through meanwhile.
+    // The response is far longer than the buffer: it cannot be received completely while the client does not read.
+    // Another request gets through meanwhile.
     let mut other = Http2::to(server.address());
     assert_eq!(other.get("/").content.len(), LARGE);
     heard.recv_timeout(DEADLINE).expect("the other one");
@@ -68,7 +69,7 @@ fn no_more_is_received_ahead_than_is_allowed() {
     );
     assert_eq!(slow.bytes(LARGE).len(), LARGE);
     heard.recv_timeout(DEADLINE).expect("all of it");
-    // A client that leaves ends the answer, and the connection with it.
+    // A client that disconnects ends the response, and its connection to the upstream.
     let mut leaving = server.connect();
     leaving.send(request("GET /", &[]));
     assert!(leaving.head().starts_with("HTTP/1.1 200 "));
@@ -95,7 +96,7 @@ fn what_is_held_is_what_was_said() {
             let (more, wanted) = mpsc::channel::<()>();
             let wanted = std::sync::Arc::new(std::sync::Mutex::new(wanted));
             let upstream = Upstream::start(move |_, stream| {
-                // In two parts, so that the answer begins before it is whole.
+                // In two parts, so that the response begins before it is whole.
                 let head = said.find("\r\n\r\n").expect("a head") + 4;
                 say(stream, &said[..head]);
                 let _ = wanted.lock().expect("one reader").recv();
@@ -137,7 +138,7 @@ fn servers_do_not_wait_for_slow_clients() {
     let mut slow = server.connect();
     slow.send(request("POST /", &["Content-Length: 5"]));
     slow.send("abc");
-    // Another request is answered, and no connection was made for the one that has not come whole.
+    // Another request gets a response, and no connection was made for the incomplete one.
     let mut other = server.connect();
     assert_eq!(other.get("/").text(), "0 None");
     assert_eq!(upstream.connections(), 1);
@@ -147,7 +148,7 @@ fn servers_do_not_wait_for_slow_clients() {
         (&upstream.last().content[..], upstream.connections()),
         (&b"abcde"[..], 1)
     );
-    // More than is held goes on as it comes.
+    // A body longer than the buffer is forwarded as it comes.
     let content: Vec<u8> = (0..100_000_u32).map(|number| (number % 251) as u8).collect();
     slow.send(request("PUT /", &["Content-Length: 100000"]));
     for piece in content.chunks(7001) {
@@ -159,7 +160,7 @@ fn servers_do_not_wait_for_slow_clients() {
     slow.send("3\r\nabc\r\n");
     slow.send("0\r\n\r\n");
     assert_eq!(slow.answer().text(), "3 None");
-    // One that leaves before is nobody's matter.
+    // A client that disconnects earlier has no effect.
     let mut leaving = server.connect();
     leaving.send(request("POST /", &["Content-Length: 5"]));
     leaving.send("abc");

@@ -1,4 +1,4 @@
-//! Checks of servers in the background: what they ask, and what becomes of who fails them.
+//! Health checks in the background: their requests, and the state of upstreams that fail them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,7 +30,7 @@ fn checks_find_who_is_sick_and_who_is_well() {
     until(&mut client, |status, _| status == 503);
     is_well.store(true, Ordering::SeqCst);
     until(&mut client, |status, text| status == 200 && text == "checked");
-    // Beside a server that is well nobody notices.
+    // Clients do not notice while another upstream is healthy.
     is_well.store(false, Ordering::SeqCst);
     let other = Upstream::start(|asked, stream| {
         let is_check = asked.line.starts_with("GET /up");

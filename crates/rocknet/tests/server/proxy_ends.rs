@@ -1,4 +1,4 @@
-//! Connections that end at any moment, on either side of the proxy: what the client sees, and that nothing is left behind.
+//! Connections that end at any moment, on either side of the proxy: what the client sees, and that nothing remains.
 
 mod http2;
 
@@ -15,7 +15,7 @@ use super::support::upstream::{Next, Upstream, ok, say};
 use super::support::{DEADLINE, Folder, Running};
 
 fn proxied(upstream: &Upstream) -> Running {
-    // Longer than the test: what ends has to be noticed, not waited for.
+    // Longer than the test: the end has to be noticed, not waited for.
     let text = format!(
         "[server]\nworkers = 1\nh2c = true\nevents = {{ wait = \"20ms\" }}\n[site.default]\nlisten = \"127.0.0.1:0\"\n\
          proxy = {{ to = \"{}\", first_byte = \"10m\", idle = \"10m\" }}\n",
@@ -24,12 +24,12 @@ fn proxied(upstream: &Upstream) -> Running {
     Running::start(Folder::with(&[]), &text)
 }
 
-/// Has the system reset the connection when it is closed.
+/// Makes the kernel reset the connection when it is closed.
 fn abruptly(stream: &TcpStream) {
     set_socket_linger(stream, Some(Duration::ZERO)).expect("an option of the socket");
 }
 
-/// Connections of a server that are open.
+/// Number of open connections of an upstream.
 #[derive(Clone, Default)]
 struct Open(Arc<AtomicUsize>);
 
@@ -84,7 +84,7 @@ fn an_answer_that_ends_at_any_byte_is_an_error_or_seen_to_be_cut() {
                 let mut client = server.connect();
                 client.send(request(&format!("GET /{length}"), &["Connection: close"]));
                 let got = String::from_utf8_lossy(&client.rest()).into_owned();
-                // 103 is passed on where the answer takes its time.
+                // 103 is forwarded if the final response takes longer.
                 let got = match got.split_once("\r\n\r\n") {
                     Some((first, rest)) if first.starts_with("HTTP/1.1 103 ") => rest,
                     _ => &got,
@@ -94,7 +94,7 @@ fn an_answer_that_ends_at_any_byte_is_an_error_or_seen_to_be_cut() {
                 let is_whole = head.starts_with("HTTP/1.1 200 ")
                     && (is_told && content == "abcde" || !is_told && content.ends_with("0\r\n\r\n"));
                 let is_cut = head.starts_with("HTTP/1.1 200 ") && !is_whole;
-                // Of one that was reset nobody knows how much arrived before that.
+                // A reset connection loses an unknown part of the response.
                 let is_right = match length == said.len() {
                     true => is_whole || is_abrupt,
                     false => !is_whole,
@@ -127,7 +127,7 @@ fn a_head_without_end_is_refused_soon() {
     let mut client = server.connect();
     client.get("/").expect("endless", 502, &["!X-A"]);
     open.wait_for_none("a head without end");
-    // What the sockets between hold, and not much more.
+    // Not much more than the sockets between hold.
     assert!(
         written.load(Ordering::SeqCst) < 64 << 20,
         "{written:?} bytes were taken"
@@ -140,7 +140,7 @@ fn a_client_that_leaves_at_any_byte_takes_its_request_with_it() {
     for is_abrupt in [false, true] {
         let open = Open::default();
         let counted = open.clone();
-        // Never answers.
+        // Never responds.
         let upstream = Upstream::raw(move |mut stream: TcpStream| {
             let _counted = counted.count();
             let _ = stream.read_to_end(&mut Vec::new());
@@ -157,7 +157,7 @@ fn a_client_that_leaves_at_any_byte_takes_its_request_with_it() {
     }
 }
 
-/// Answers until nobody takes it any more: `/told` with a length, anything else without.
+/// Responds until the proxy stops reading: `/told` with a length, other paths without.
 fn without_end() -> (Upstream, Open) {
     let open = Open::default();
     let counted = open.clone();
@@ -198,7 +198,7 @@ fn a_client_that_leaves_in_the_middle_of_an_answer_ends_it() {
 
 #[test]
 fn a_server_that_dies_while_it_is_sent_content_is_an_error() {
-    // Reads so much, and resets.
+    // Reads this much, and resets the connection.
     let upstream = Upstream::raw(|mut stream: TcpStream| {
         let mut asked = vec![0; 100_000];
         let got = stream.read(&mut asked).unwrap_or(0);

@@ -1,5 +1,5 @@
-//! Clients that have more requests under way than any server behind could take: what is opened for them is bounded, what
-//! waits is bounded, and others do not notice.
+//! Clients with more concurrent requests than an upstream can take: connections to it and queued requests are bounded,
+//! and other clients do not notice.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,36 +15,36 @@ use tokio::sync::{mpsc, watch};
 
 use super::support::{DEADLINE, Folder, Running};
 
-/// Requests that one server has at once, and that wait for it, where the configuration says nothing.
+/// Default limits of an upstream's concurrent requests, and of requests queued for it.
 const LIMIT: usize = 1024;
 const QUEUE: usize = 4096;
 
-/// Connections that the kernel holds until the slow server accepts them; all may come before it runs. With a backlog of 128,
-/// as Tokio asks for, the kernel answers the others with SYN cookies. It does not recognise each of them later, and resets that
-/// connection: a request that was sent over it gets a 502.
+/// Connections that the kernel holds until the slow upstream accepts them; all may come before it runs. With a backlog
+/// of 128, which is Tokio's, the kernel answers the others with SYN cookies. It does not recognise each of them later
+/// and resets that connection: a request sent over it gets a 502.
 const BACKLOG: u32 = 2 * LIMIT as u32;
 
 const CONNECTIONS: usize = 150;
 const STREAMS: usize = 100;
 
-/// A server that answers nothing before `go`.
+/// An upstream that sends no response before `go`.
 struct Slow {
     port: u16,
-    /// Connections now.
+    /// Connections that are open now.
     open: Arc<AtomicUsize>,
     requests: Arc<Requests>,
     go: watch::Sender<bool>,
 }
 
-/// Requests that have come whole and are not answered yet.
+/// Requests that were received completely and have no response yet.
 #[derive(Default)]
 struct Requests {
     now: AtomicUsize,
-    /// The most that there were.
+    /// Peak number of them.
     peak: AtomicUsize,
 }
 
-/// An answer of the server under test.
+/// A response of the server under test.
 struct Answered {
     status: u16,
     page: String,
@@ -78,7 +78,7 @@ async fn slow() -> Slow {
     }
 }
 
-/// Requests have one byte of content, so that the end of each is seen.
+/// Requests have a body of one byte, so that the end of each is seen.
 async fn serve(mut stream: TcpStream, requests: &Requests, mut told: watch::Receiver<bool>) {
     let mut unread = Vec::new();
     loop {
@@ -93,7 +93,7 @@ async fn serve(mut stream: TcpStream, requests: &Requests, mut told: watch::Rece
         if told.wait_for(|go| *go).await.is_err() {
             return;
         }
-        // Before the answer leaves: with it the next request may come, on any connection.
+        // Before the response is sent: after it the next request may come, on any connection.
         requests.now.fetch_sub(1, Ordering::SeqCst);
         let sent = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
         if sent.is_err() {
@@ -102,7 +102,7 @@ async fn serve(mut stream: TcpStream, requests: &Requests, mut told: watch::Rece
     }
 }
 
-/// Sends all requests of one client at once, and passes on each answer.
+/// Sends all requests of one client at once, and forwards each response to the test.
 async fn client(port: u16, answers: mpsc::UnboundedSender<Answered>) {
     let stream = TcpStream::connect(("127.0.0.1", port))
         .await
@@ -133,13 +133,13 @@ async fn client(port: u16, answers: mpsc::UnboundedSender<Answered>) {
                 status: head.status.as_u16(),
                 page: String::from_utf8_lossy(&page).into_owned(),
             };
-            // The test has ended already if it is not received.
+            // The receiver is gone if the test has ended already.
             let _ = answers.send(answered);
         });
     }
 }
 
-/// Asks for a file again and again, and tells how long each answer took, until it is stopped.
+/// Requests a file again and again until it is stopped. Returns the duration of each response.
 async fn reader(port: u16, stopped: watch::Receiver<bool>) -> Vec<Duration> {
     let mut stream = TcpStream::connect(("127.0.0.1", port))
         .await
@@ -165,11 +165,11 @@ fn what_is_opened_and_what_waits_for_a_slow_server_is_bounded() {
         .build()
         .expect("a runtime");
     let runtime = driver.handle().clone();
-    // It ends with the test's process.
+    // The thread ends with the test's process.
     std::thread::spawn(move || driver.block_on(std::future::pending::<()>()));
     let slow = runtime.block_on(slow());
     let folder = Folder::with(&[("www/small.txt", "small")]);
-    // Times that no test meets, and pages that say why a request failed.
+    // Timeouts that no test reaches, and error pages that name the cause.
     let text = format!(
         "[server]\nmode = \"dev\"\nworkers = 1\nh2c = true\n[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n\
          [site.default.route.\"/api/*\"]\n\
@@ -195,7 +195,7 @@ fn what_is_opened_and_what_waits_for_a_slow_server_is_bounded() {
             );
         }
     };
-    // Requests that find no room in the queue are answered at once.
+    // Requests that find no room in the queue are refused at once.
     expect(CONNECTIONS * STREAMS - LIMIT - QUEUE, 503);
     let began = Instant::now();
     while slow.open.load(Ordering::SeqCst) < LIMIT {
@@ -206,7 +206,7 @@ fn what_is_opened_and_what_waits_for_a_slow_server_is_bounded() {
         );
         std::thread::yield_now();
     }
-    // All others wait now, so that no further connection is opened; afterwards one may be, where one just closed.
+    // All others wait now, so no further connection is opened; one may be later, if one just closed.
     let open = || slow.open.load(Ordering::SeqCst);
     let held = Instant::now();
     while held.elapsed() < Duration::from_millis(100) {
@@ -232,7 +232,7 @@ fn what_is_opened_and_what_waits_for_a_slow_server_is_bounded() {
     );
 }
 
-/// Both ends of all connections are in this process.
+/// Raises the limit of descriptors, because both ends of all connections are in this process.
 fn descriptors() {
     const WANTED: u64 = 8192;
     let limit = getrlimit(Resource::Nofile);

@@ -1,10 +1,10 @@
-//! Who a request is from: what upstreams are told of it, and who is believed about it.
+//! The origin of a request: header fields that upstreams get, and proxies that are trusted to set them.
 
 use super::proxy::folder;
 use super::support::Running;
 use super::support::upstream::{Upstream, ok};
 
-/// Trusts this machine as a proxy in front.
+/// Trusts this machine as a proxy in front of the server.
 fn behind_a_proxy(upstream: &Upstream, server: &str, proxy: &str) -> Running {
     let text = format!(
         "[server]\nworkers = 1\nevents = {{ wait = \"20ms\" }}\ntrusted_proxies = [\"127.0.0.0/8\"]\n{server}\n\
@@ -65,7 +65,7 @@ fn origins_are_told_in_the_fields_that_are_asked_for() {
             assert_eq!(asked.field(name), expected, "{proxy}: {name}");
         }
     }
-    // Of who is not trusted nothing is passed on.
+    // Fields of an untrusted client are not forwarded.
     let server = Running::site(
         folder(),
         &format!("proxy = {{ to = \"{}\", forwarded = \"both\" }}", upstream.url()),
@@ -103,7 +103,7 @@ fn trusted_proxies_are_believed() {
 #[test]
 fn no_field_passes_for_one_that_the_proxy_answers_for() {
     let upstream = Upstream::saying(ok("hello"));
-    // What gateways of applications make a variable of is the same for `-` and `_`.
+    // CGI-like gateways map `-` and `_` of a field name to the same variable.
     let fields = [
         "X_Forwarded_For: 192.0.2.1",
         "X_FORWARDED-PROTO: https",

@@ -1,4 +1,4 @@
-//! Upstreams that break the rules, die, or take their time: what the client gets, and that nothing of it is passed on.
+//! Upstreams that break the protocol, die or stall: the client gets an error, and nothing invalid is forwarded.
 
 use std::io::Read;
 use std::net::{Shutdown, TcpStream};
@@ -9,11 +9,11 @@ use super::support::client::request;
 use super::support::upstream::{Next, Upstream, ok, say};
 use super::support::{Folder, Running};
 
-/// Far more than anything here takes.
+/// Timeouts that no test here reaches.
 const PATIENT: &str = "first_byte = \"20s\", idle = \"20s\"";
-/// For servers that are silent within an answer.
+/// Timeouts for upstreams that stall within a response.
 const SOON: &str = "first_byte = \"20s\", idle = \"300ms\"";
-/// For servers that are silent before.
+/// Timeouts for upstreams that stall before a response.
 const AT_ONCE: &str = "first_byte = \"300ms\"";
 
 fn proxied(to: &str, times: &str, mode: &str) -> Running {
@@ -83,7 +83,7 @@ fn no_path_leads_past_the_rules() {
         ("//admin//x", 404, ""),
         ("/admin//../x", 200, "GET /x HTTP/1.1"),
         ("/admin/..//x", 200, "GET //x HTTP/1.1"),
-        // Only who decodes a slash before it resolves dots could mean these.
+        // Only a server that decodes slashes before it resolves dots could misread these.
         ("/public/..%2fadmin/x", 400, ""),
         ("/public%2F%2e%2E%2Fadmin/x", 400, ""),
         ("/public/..%5cadmin/x", 400, ""),
@@ -108,20 +108,20 @@ fn what_is_cut_is_seen_to_be_cut() {
         let upstream = Upstream::raw(move |mut stream: TcpStream| {
             let mut buffer = [0; 4096];
             let _ = stream.read(&mut buffer);
-            // In two parts: the first begins an answer.
+            // In two parts: the first begins a response.
             let (first, second) = said.split_at(said.len() - 2);
             say(&mut stream, first);
             let _ = stream.read(&mut [0]).is_err();
             say(&mut stream, second);
         });
-        // The second part never comes: the upstream is silent until `idle` has passed.
+        // The second part never comes: the upstream stalls until `idle` has passed.
         let server = proxied(&to(&upstream), SOON, "prod");
         let mut client = server.connect();
         client.send(request("GET /", &[]));
         assert!(client.head().starts_with("HTTP/1.1 200 "), "{said}");
         let rest = String::from_utf8_lossy(&client.rest()).into_owned();
         assert!(!rest.ends_with("0\r\n\r\n") && rest.len() < 10, "{said}: {rest:?}");
-        // And one that closes in the middle.
+        // An upstream that closes in the middle.
         let upstream = Upstream::raw(move |mut stream: TcpStream| {
             let mut buffer = [0; 4096];
             let _ = stream.read(&mut buffer);
@@ -133,7 +133,7 @@ fn what_is_cut_is_seen_to_be_cut() {
         let mut client = server.connect();
         client.send(request("GET /", &["Connection: close"]));
         let rest = String::from_utf8_lossy(&client.rest()).into_owned();
-        // All came at once mostly, and then there is nothing yet that an answer could have been cut in.
+        // If everything came at once, the response had not begun and could be replaced; otherwise it is cut.
         let (head, content) = rest.split_once("\r\n\r\n").expect("a head");
         match head.split(' ').nth(1) {
             Some("502") => assert!(!content.contains("abc"), "{said}: {rest:?}"),
@@ -188,7 +188,7 @@ fn silence_and_absence_are_told_apart() {
 fn a_connection_that_closed_unheard_is_replaced_where_that_does_no_harm() {
     let requests = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&requests);
-    // Each connection answers once, and is closed when it is used again.
+    // Each connection serves one request, and closes at the next.
     let upstream = Upstream::raw(move |mut stream: TcpStream| {
         let mut buffer = [0; 4096];
         let _ = stream.read(&mut buffer);
@@ -202,7 +202,7 @@ fn a_connection_that_closed_unheard_is_replaced_where_that_does_no_harm() {
         client.get("/").expect("GET", 200, &[]);
         assert_eq!(requests.load(Ordering::SeqCst), number);
     }
-    // What may have been done is not done again.
+    // A request that may have had an effect is not repeated.
     client.ask("POST /", &["Content-Length: 0"]).expect("POST", 502, &[]);
     assert_eq!(requests.load(Ordering::SeqCst), 5);
 }

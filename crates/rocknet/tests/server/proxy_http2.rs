@@ -1,5 +1,5 @@
-//! Requests passed on to servers that speak HTTP/2: many on one connection, content both ways, trailers, and what becomes
-//! of servers that go, refuse, or speak something else. And gRPC, which needs all of it.
+//! Requests proxied to HTTP/2 upstreams: many on one connection, bodies both ways, trailers, and upstreams that shut
+//! down, refuse streams, or speak another protocol. Also gRPC, which needs all of it.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -16,7 +16,7 @@ use super::support::http2::{Http2, speak_in_turn};
 use super::support::http2_upstream::{Http2Upstream, answer, send, trailers, whole};
 use super::support::upstream::{Upstream, ok};
 
-/// Answers with what it was asked, line by line.
+/// Responds with the request, line by line.
 fn telling() -> Http2Upstream {
     Http2Upstream::start(&Builder::new(), |request, respond| {
         Box::pin(async move {
@@ -35,7 +35,7 @@ fn telling() -> Http2Upstream {
     })
 }
 
-/// Begins its answer at once, sends back what comes, and ends with these trailers.
+/// Starts its response at once, echoes the request body, and ends with these trailers.
 fn echo() -> Http2Upstream {
     Http2Upstream::start(&Builder::new(), |request, mut respond| {
         Box::pin(async move {
@@ -92,7 +92,7 @@ fn requests_are_written_anew() {
     assert_eq!(upstream.connections(), 1);
 }
 
-/// A call of gRPC: both sides speak in turn, and the status comes behind.
+/// A gRPC call: both sides send in turn, and the status follows in the trailers.
 #[test]
 fn calls_flow_both_ways_and_end_with_a_status() {
     let upstream = echo();
@@ -139,7 +139,7 @@ fn much_flows_both_ways() {
     assert_eq!(heard, SIZE);
 }
 
-/// An answer that has begun and says nothing more before it has heard all.
+/// A response that has begun sends nothing more before it has received the whole request body.
 #[test]
 fn content_goes_on_beside_a_silent_answer() {
     let upstream = Http2Upstream::start(&Builder::new(), |request, mut respond| {
@@ -161,7 +161,7 @@ fn content_goes_on_beside_a_silent_answer() {
     assert_eq!(client.bytes(18), b"d\r\n2000000 bytes\r\n");
 }
 
-/// An answer that is a head alone: how gRPC tells of errors.
+/// A response that consists of a head alone, as gRPC reports errors.
 #[test]
 fn a_head_alone_stays_one() {
     let upstream = Http2Upstream::start(&Builder::new(), |_, mut respond| {
@@ -180,7 +180,7 @@ fn a_head_alone_stays_one() {
     assert!(answer.body().is_end_stream());
 }
 
-/// What a client that does not read leaves waiting is bounded, and keeps nobody else on that connection.
+/// Buffered data for a client that does not read is bounded, and delays no other request on that connection.
 #[test]
 fn who_does_not_read_holds_up_the_server_and_nobody_else() {
     const SIZE: usize = 32 << 20;
@@ -206,7 +206,7 @@ fn who_does_not_read_holds_up_the_server_and_nobody_else() {
     let mut client = Http2::to(server.address());
     let (waiting, _) = client.ask(client.request("GET", "/much"), true);
     let mut body = client.wait(waiting).expect("a head").into_body();
-    // Others are answered, again and again, while that one stands.
+    // Other requests succeed, again and again, while that one is stalled.
     for _ in 0..200 {
         assert_eq!(server.get("/").text(), "hello");
     }
@@ -252,7 +252,8 @@ fn many_share_a_connection_up_to_what_the_server_takes() {
     assert!(most.load(Ordering::SeqCst) > 1, "one after the other");
 }
 
-/// A server that goes has its requests asked elsewhere, whatever they are: it said that it did nothing for them.
+/// Requests that an upstream's GOAWAY excludes are sent to another one, regardless of their method, because the
+/// upstream did not process them.
 #[test]
 fn a_server_that_goes_loses_no_request() {
     let upstream = Http2Upstream::raw(&Builder::new(), |mut connection, number| {
@@ -274,7 +275,7 @@ fn a_server_that_goes_loses_no_request() {
         client.answer().expect(&format!("round {round}"), 200, &[]);
     }
     assert!(upstream.connections() > 1);
-    // One that refuses the first stream of each connection but the third.
+    // An upstream that refuses the first stream of each connection but the third.
     let upstream = Http2Upstream::raw(&Builder::new(), |mut connection, number| {
         Box::pin(async move {
             while let Some(Ok((_, mut respond))) = connection.accept().await {
@@ -321,7 +322,7 @@ fn what_is_no_http2_or_ends_too_soon_is_an_error() {
     ] {
         let server = proxied(&url, ", first_byte = \"300ms\"");
         assert_eq!(server.get("/").status, status, "{url}");
-        // Who calls by gRPC is told in its own words.
+        // A gRPC client gets a gRPC error.
         let mut client = Http2::to(server.address());
         let request = client
             .request("POST", "/a.B/C")
@@ -336,7 +337,7 @@ fn what_is_no_http2_or_ends_too_soon_is_an_error() {
     }
 }
 
-/// An answer that breaks off is seen to be cut.
+/// A response that breaks off is seen to be cut.
 #[test]
 fn what_is_cut_is_seen_to_be_cut() {
     let upstream = Http2Upstream::start(&Builder::new(), |_, mut respond| {
@@ -369,7 +370,7 @@ fn what_is_cut_is_seen_to_be_cut() {
     assert!(is_cut);
 }
 
-/// A client that leaves ends its call at the server.
+/// A client that disconnects ends its call at the upstream.
 #[test]
 fn who_leaves_ends_the_call() {
     let (told, hears) = std::sync::mpsc::channel::<bool>();

@@ -1,5 +1,5 @@
-//! Servers of HTTP/2 that break the rules in heads and trailers: the client gets 502 or sees a cut, and what merely may not
-//! stand in trailers is left out.
+//! HTTP/2 upstreams with invalid heads and trailers: the client gets 502 or sees a cut, and fields not allowed in
+//! trailers are dropped.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -12,10 +12,10 @@ use super::support::http2::Http2;
 use super::support::upstream::Upstream;
 use super::wire::{self, CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, frame};
 
-/// What a server sends on the stream of a request: heads and trailers, and data between them.
+/// Frames that an upstream sends on the stream of a request: heads and trailers, and data between them.
 #[derive(Clone, Copy)]
 enum Said {
-    /// Fields, and whether they end the stream.
+    /// Fields, and true if they end the stream.
     Fields(&'static [(&'static str, &'static str)], bool),
     Data,
 }
@@ -44,7 +44,7 @@ impl Said {
     }
 }
 
-/// Answers the only request of each connection with `first`, and goes on with `then` when it is told to.
+/// Answers the only request of each connection with `first`, and sends `then` on a signal of the test.
 fn saying(first: &'static [Said], then: &'static [Said], go: Option<Receiver<()>>) -> Upstream {
     let go = Arc::new(Mutex::new(go));
     Upstream::raw(move |mut stream: TcpStream| {

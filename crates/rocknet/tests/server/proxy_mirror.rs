@@ -1,4 +1,4 @@
-//! Copies of requests: what the other server gets, and that the request itself never notices.
+//! Mirrored requests: what the mirror receives, and that the original request never notices.
 
 use std::io::Read;
 use std::net::TcpStream;
@@ -8,7 +8,7 @@ use super::support::client::request;
 use super::support::upstream::{Asked, Next, Upstream, ok, say};
 use super::support::{DEADLINE, Folder, Running};
 
-/// Tells of each request that it gets.
+/// Reports each request that it gets.
 fn telling() -> (Upstream, mpsc::Receiver<Asked>) {
     let (seen, all) = mpsc::channel();
     let upstream = Upstream::start(move |asked, stream| {
@@ -46,7 +46,7 @@ fn copies_are_what_the_server_gets() {
             "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n",
             true,
         ),
-        // Longer than is copied: told so, and only seen to be so.
+        // Longer than is copied, with and without an announced length.
         ("POST /long", &["Content-Length: 1025"], &"x".repeat(1025), false),
         (
             "POST /long",
@@ -75,7 +75,7 @@ fn copies_are_what_the_server_gets() {
             );
         }
     }
-    // Copies keep their order here, so that one of a long request would have come before the last.
+    // Copies keep their order here, so one of a long request would have come before the last.
     assert!(seen.try_recv().is_err(), "a copy too many");
 }
 
@@ -92,7 +92,7 @@ fn nobody_waits_for_copies() {
     ] {
         let server = mirrored(&upstream, &format!("\"{to}\""));
         let mut client = server.connect();
-        // More than may be on their way at once.
+        // More than may be in progress at once.
         for _ in 0..200 {
             assert_eq!(client.get("/").expect(&to, 200, &[]).text(), "real");
         }
@@ -109,7 +109,7 @@ fn a_share_is_drawn() {
     for _ in 0..ALL {
         client.get("/").expect("a request", 200, &[]);
     }
-    // All copies but the last are known to have come when one of a request behind them has: so ask until one does.
+    // All copies but the last have come when a copy of a later request has: so requests are sent until one does.
     let mut count = 0;
     while seen.recv_timeout(DEADLINE).is_ok() {
         count += 1;
@@ -119,7 +119,7 @@ fn a_share_is_drawn() {
     }
     assert!(count >= ALL / 5, "{count} of {ALL} were copied");
     drop(server);
-    // They are all on their way now: fewer than all.
+    // They are all in progress now: fewer than all.
     let rest = std::iter::from_fn(|| seen.try_recv().ok()).count();
     assert!(count + rest < ALL * 4 / 5, "{} of {ALL} were copied", count + rest);
 }

@@ -1,4 +1,4 @@
-//! What a site puts in the place of another server's answers: pages of its own for errors, and files that answers name.
+//! Replacements of upstream responses by a site: its own error pages, and files that responses name.
 
 use super::support::client::request;
 use super::support::upstream::{Next, Upstream, say};
@@ -16,7 +16,7 @@ fn folder() -> Folder {
     ])
 }
 
-/// Answers with the status and the fields that the path tells, `|` between them.
+/// Responds with the status and the fields that the path gives, `|` between them.
 fn telling() -> Upstream {
     Upstream::start(|asked, stream| {
         let path = asked.line.split(' ').nth(1).expect("a target");
@@ -49,7 +49,7 @@ fn errors_have_the_pages_of_the_site() {
         assert_eq!(answer.text(), "own 502");
     }
     client.ask("HEAD /x", &[]).expect("HEAD", 502, &["Content-Length: 7"]);
-    // Without a root there is none, and the plain page comes.
+    // Without a root the site has no page, and the built-in one comes.
     let server = Running::start(
         folder(),
         "[site.default]\nlisten = \"127.0.0.1:0\"\nerrors = { 502 = \"/502.html\" }\nproxy = \"http://127.0.0.1:1\"\n",
@@ -97,7 +97,7 @@ fn errors_of_servers_are_replaced_where_that_is_wanted() {
             "own 404",
         ),
         (", intercept = true", "502%20No", 502, &[], "own 502"),
-        // No page for it, and one that is not there.
+        // No page is configured for it, or the page does not exist.
         (", intercept = true", "403%20No|X-A::1", 403, &["X-A: 1"], "other"),
         (", intercept = true", "500%20No|X-A::1", 500, &["X-A: 1"], "other"),
         (", intercept = true", "200%20OK", 200, &[], "other"),
@@ -154,7 +154,7 @@ fn files_that_answers_name_are_sent_where_that_is_allowed() {
         ),
         ("200%20OK|X-Accel-Redirect::/plain.txt", 200, &[], "0123456789"),
         ("200%20OK|X-Accel-Redirect::/inside/none.txt", 404, &[], "own 404"),
-        // A place that another server answers for has no files.
+        // A path that is proxied has no files.
         ("200%20OK|X-Accel-Redirect::/404.html", 404, &[], "own 404"),
         (
             &format!("200%20OK|X-Sendfile::{secret}"),
@@ -171,7 +171,7 @@ fn files_that_answers_name_are_sent_where_that_is_allowed() {
     }
     let answer = client.ask("GET /200%20OK|X-Accel-Redirect::/plain.txt", &["Range: bytes=2-3"]);
     answer.expect("a range", 206, &["Content-Range: bytes 2-3/10"]);
-    // A server that nobody said this of reads no files.
+    // Without the configuration key, an upstream's response names no file.
     let server = start("connect = \"3s\"");
     let answer = server.get("/200%20OK|X-Accel-Redirect::/inside/report.txt");
     answer.expect("not allowed", 200, &["X-Accel-Redirect: /inside/report.txt"]);

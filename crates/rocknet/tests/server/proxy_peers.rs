@@ -1,4 +1,4 @@
-//! Servers in use as upstreams: nginx and HAProxy of the system.
+//! Real servers as upstreams: nginx and HAProxy of the system.
 
 use super::support::client::request;
 use super::support::http2::Http2;
@@ -30,7 +30,7 @@ fn nginx(folder: &Folder) -> Peer {
     Peer::start(folder, "nginx", &arguments, "nginx.sock", "nginx.log")
 }
 
-/// HAProxy before that nginx, listening at a socket file for each protocol.
+/// HAProxy in front of that nginx, listening at a socket file for each protocol.
 fn haproxy(folder: &Folder) -> Peer {
     let here = folder.path("").display().to_string();
     folder.write(
@@ -53,7 +53,7 @@ fn haproxy(folder: &Folder) -> Peer {
     )
 }
 
-/// A folder with files for nginx, and what is in the large one.
+/// A folder with files for nginx, and the contents of the large one.
 fn files() -> (Folder, Vec<u8>) {
     let folder = Folder::with(&[("files/small.txt", "small"), ("files/dir/x", "")]);
     let large: Vec<u8> = (0..10_000_000_u32).flat_map(|number| number.to_le_bytes()).collect();
@@ -61,7 +61,7 @@ fn files() -> (Folder, Vec<u8>) {
     (folder, large)
 }
 
-/// Asks for all that nginx has, by both protocols.
+/// Requests everything nginx has, over both protocols.
 fn asks_for_all(server: &Running, large: &[u8]) {
     let mut client = server.connect();
     client.get("/small.txt").expect(
@@ -94,7 +94,7 @@ fn asks_for_all(server: &Running, large: &[u8]) {
     assert_eq!(client.get("/small.txt").content, b"small");
 }
 
-/// To the server at that socket file.
+/// Starts a proxy to the server at this socket file.
 fn passing_on(folder: Folder, to: &str) -> Running {
     let text = format!(
         "[server]\nworkers = 2\nh2c = true\nevents = {{ wait = \"20ms\" }}\n[site.default]\nlisten = \"127.0.0.1:0\"\nproxy = {to}\n"
@@ -118,7 +118,7 @@ fn haproxy_is_passed_on_in_both_protocols() {
     }
 }
 
-/// Asks who the client is for whoever listens at that socket file.
+/// Asserts the client address that the server at this socket file receives.
 fn asks_who_is_told(folder: Folder, socket: &str) {
     let text = format!(
         "[server]\nworkers = 1\nevents = {{ wait = \"20ms\" }}\ntrusted_proxies = [\"127.0.0.1\"]\n\

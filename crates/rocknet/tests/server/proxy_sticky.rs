@@ -1,4 +1,4 @@
-//! Clients that stay with a server by a cookie: as long as it is there, when it has gone, and when it is about to go.
+//! Sticky sessions by cookie: clients stay with an upstream while it exists, after it has gone, and while it drains.
 
 use std::io::Read;
 use std::net::TcpListener;
@@ -21,7 +21,7 @@ fn clients_stay_by_a_cookie() {
         let again = client.ask("GET /", &[&cookie]);
         assert_eq!((again.text(), again.field("Set-Cookie")), (answer.text(), None));
     }
-    // A cookie that names nobody gets another.
+    // A cookie that names no upstream is replaced.
     client
         .ask("GET /", &["Cookie: at=0000000000000000"])
         .expect("stray", 200, &["Set-Cookie"]);
@@ -36,7 +36,7 @@ fn clients_of_a_server_that_has_gone_stay_with_another() {
     let [first, third] = [&all[0], &all[2]].map(Upstream::url);
     let gone = TcpListener::bind("127.0.0.1:0").expect("a port");
     let second = format!("http://{}", gone.local_addr().expect("its address"));
-    // It answers once, and is gone.
+    // It serves one request, and is gone.
     let once = std::thread::spawn(move || {
         let (mut stream, _) = gone.accept().expect("a client");
         let _ = stream.read(&mut [0; 4096]);

@@ -1,4 +1,4 @@
-//! Content that flows both ways at once through the proxy, and the fields behind it, over HTTP/1.1 and HTTP/2.
+//! Bodies that flow both ways at once through the proxy, and trailers, over HTTP/1.1 and HTTP/2.
 
 use std::future::poll_fn;
 use std::io::{BufRead, BufReader, Read};
@@ -11,7 +11,7 @@ use super::support::http2::{Http2, speak_in_turn};
 use super::support::upstream::{Upstream, say};
 use super::support::{Folder, Running};
 
-/// A proxy that clients may ask in HTTP/2 as well.
+/// A proxy that accepts HTTP/2 clients as well.
 pub fn proxied(url: &str, keys: &str) -> Running {
     let text = format!(
         "[server]\nworkers = 1\nh2c = true\nevents = {{ wait = \"20ms\" }}\n[log]\nerrors = \"off\"\n\
@@ -40,7 +40,7 @@ fn chunk(reader: &mut impl BufRead) -> Option<Vec<u8>> {
     Some(data)
 }
 
-/// Answers with the trailers of its request as content, and with these behind it.
+/// Responds with the trailers of its request as the body, and with these trailers.
 fn with_trailers(trailers: &'static str) -> Upstream {
     Upstream::raw(move |mut stream: TcpStream| {
         let mut reader = BufReader::new(stream.try_clone().expect("a second handle"));
@@ -87,7 +87,7 @@ fn trailers_of_requests_go_on() {
     for (trailers, expected) in [
         ("", "end"),
         ("X-Sum: 5\r\nX-Two: a b\r\n", "X-Sum: 5\r\nX-Two: a b\r\nend"),
-        // What the proxy says of a request nobody says behind it.
+        // Fields that the proxy sets in the head are dropped from the trailers.
         ("X-Key: 2\r\nX-Real-IP: 10.0.0.1\r\nX-Sum: 5\r\n", "X-Sum: 5\r\nend"),
     ] {
         client.send(format!(
@@ -114,7 +114,7 @@ fn trailers_of_answers_come_back() {
         client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
         let head = client.head();
         assert!(head.contains("Transfer-Encoding: chunked\r\n"), "{round}: {head}");
-        // The content is empty, as the request had none.
+        // The body is empty, as the request had none.
         let expected = b"0\r\nX-Sum: 5\r\nGrpc-Status: 0\r\n\r\n";
         assert_eq!(client.bytes(expected.len()), expected, "{round}");
     }
@@ -132,7 +132,7 @@ fn trailers_of_answers_come_back() {
         assert_eq!(trailers["x-sum"], "5");
         assert_eq!(trailers["grpc-status"], "0");
     }
-    // Who speaks HTTP/1.0 has no place for them.
+    // HTTP/1.0 has no trailers.
     let mut client = server.connect();
     client.send("GET / HTTP/1.0\r\n\r\n");
     let all = client.rest();
@@ -177,7 +177,7 @@ fn forbidden_trailers_of_answers_are_dropped_and_the_answer_stays() {
     assert_eq!(upstream.connections(), 2, "connections go on");
 }
 
-/// Begins its answer at once, and sends back what comes, piece by piece.
+/// Starts its response at once, and echoes what comes, piece by piece.
 fn echo() -> Upstream {
     Upstream::raw(|mut stream: TcpStream| {
         let mut reader = BufReader::new(stream.try_clone().expect("a second handle"));
@@ -228,7 +228,7 @@ fn both_sides_speak_at_once_over_http2() {
     });
 }
 
-/// More than any buffer on the way holds, from a client that does both at once.
+/// More than any buffer on the way holds, from a client that sends and receives at once.
 #[test]
 fn much_flows_both_ways() {
     const SIZE: usize = 8 << 20;
@@ -270,7 +270,7 @@ fn much_flows_both_ways() {
     assert_eq!(heard, SIZE);
 }
 
-/// A client that leaves while both speak ends both; one that sends more than it may is cut.
+/// A client that disconnects while both send ends both; one that sends more than the limit is cut.
 #[test]
 fn who_leaves_or_says_too_much_ends_it() {
     let upstream = echo();
@@ -294,7 +294,8 @@ fn who_leaves_or_says_too_much_ends_it() {
     assert!(!rest.ends_with(b"0\r\n\r\n"), "{}", String::from_utf8_lossy(&rest));
 }
 
-/// An answer that is whole before its request: the rest of that is nobody's, and the client's connection goes on.
+/// A response that is complete before its request: the rest of the request is discarded, and the client's connection
+/// goes on.
 #[test]
 fn an_answer_that_is_whole_first_ends_the_request() {
     let upstream = Upstream::raw(|mut stream: TcpStream| {
@@ -304,7 +305,7 @@ fn an_answer_that_is_whole_first_ends_the_request() {
             &mut stream,
             "HTTP/1.1 413 Content Too Large\r\nContent-Length: 4\r\n\r\nmuch",
         );
-        // It listens on, so that nothing is reset.
+        // It continues to read, so that nothing is reset.
         let _ = reader.read_to_end(&mut Vec::new());
     });
     let server = proxied(&upstream.url(), "");

@@ -1,4 +1,4 @@
-//! Server push and Early Hints: what a page needs comes with it, once, and never to those who do not want it.
+//! Server push and Early Hints: a page's resources come with it, once, and never to clients that disable pushes.
 
 use h2::Reason;
 use h2::client::Builder;
@@ -42,7 +42,7 @@ fn without_push() -> Builder {
     builder
 }
 
-/// Asks one after the other on one connection, and looks at what is promised with each.
+/// Sends requests one after the other on one connection, and asserts the pushes of each.
 fn check(server: &Running, builder: &Builder, asked: &[(&str, &[&str])]) {
     let mut client = Http2::with(server.address(), builder);
     for (path, promised) in asked {
@@ -94,7 +94,7 @@ fn nothing_is_pushed_twice_or_to_those_who_have_it() {
             ("/blog/", &["/blog.css"]),
             ("/blog/x/../", &[]),
         ][..],
-        // What the client asks for itself counts, from the first page on.
+        // Resources that the client requests itself count, from the first page on.
         &[("/blog/", &["/style.css", "/blog.css"]), ("/app.js", &[]), ("/", &[])],
         &[("/?query", &["/style.css", "/app.js"])],
     ] {
@@ -165,7 +165,7 @@ fn a_client_says_how_many_it_takes() {
     assert_eq!((page.pushed.len(), page.hints.len()), (0, 1), "it is told at least");
 }
 
-/// Answers with fields of Link.
+/// Responds with Link header fields.
 struct Links(&'static [&'static str], Status);
 
 impl Handler for Links {
@@ -204,7 +204,7 @@ fn handlers_say_what_their_pages_need() {
     );
     let mut client = Http2::to(server.address());
     assert_eq!(client.page(client.request("GET", "/failed/")).pushed.len(), 0);
-    // Who takes no pushes reads the fields, which come at the same time.
+    // A client without pushes reads the fields, which come at the same time.
     let mut client = Http2::with(server.address(), &without_push());
     let page = client.page(client.request("GET", "/made/"));
     assert_eq!((page.hints.len(), page.pushed.len()), (0, 0));

@@ -1,4 +1,4 @@
-//! Parts of files (RFC 9110 §14): one, several, none that can be had, and large files whole.
+//! Range requests (RFC 9110 §14): one range, several, unsatisfiable ones, and large files whole.
 
 use super::files::{BEFORE, CHANGED_TEXT, check, digits, etag};
 use super::support::Running;
@@ -140,7 +140,7 @@ fn ranges() {
 #[test]
 fn several_ranges_come_in_parts() {
     let folder = digits();
-    // Too large for memory: its parts come from the open file.
+    // Too large for memory: its ranges come from the open file.
     folder.write("www/large.txt", "0123456789".repeat(10_000));
     let server = Running::site(folder, "");
     let mut client = server.connect();

@@ -1,4 +1,4 @@
-//! A new configuration: taken whole or not at all, without cutting anybody off.
+//! Configuration reloads: applied whole or not at all, and no connection is cut.
 
 use std::io::{self, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -23,7 +23,7 @@ fn text(root: &str, listen: &[&str]) -> String {
 const HERE: &str = "127.0.0.1:0";
 const THERE: &str = "127.0.0.2:0";
 
-/// Asks again until `expected` comes; workers take a new configuration in their own time, which is short.
+/// Repeats a request until `expected` comes; workers switch to a new configuration within a short time of their own.
 #[track_caller]
 fn check(what: &str, expected: &str, mut ask: impl FnMut() -> String) {
     let started = Instant::now();
@@ -39,8 +39,8 @@ fn check(what: &str, expected: &str, mut ask: impl FnMut() -> String) {
     }
 }
 
-/// The home page, on a connection that may wait at a socket that is just being closed: then nobody has heard it, and the kernel
-/// ends it.
+/// The home page, on a connection that may wait at a socket that is just being closed: then no worker accepted it, and
+/// the kernel ends it.
 fn heard(server: &Running) -> String {
     let ask = || -> io::Result<String> {
         let mut stream = TcpStream::connect(server.address())?;
@@ -59,7 +59,7 @@ fn an_open_connection_gets_the_new_configuration_at_its_next_request() {
     let mut client = server.connect();
     let address = server.address();
     for root in ["b", "a", "b"] {
-        // Known in the cache of the old configuration, and of no use in the new one.
+        // Cached by the old configuration, and of no use in the new one.
         client.get("/only-a.txt");
         server.reload(&text(root, &[HERE])).expect("a good configuration");
         check("an open connection", root, || client.get("/").text());
@@ -117,7 +117,7 @@ fn nobody_is_cut_off_under_load() {
         }
         let mut reloads = 0;
         let started = Instant::now();
-        // Each configuration is asked for something before the next one comes.
+        // Each configuration serves a request before the next one comes.
         while reloads < RELOADS && started.elapsed() < DEADLINE {
             if asked.load(Ordering::Relaxed) > reloads {
                 let root = if reloads.is_multiple_of(2) { "b" } else { "a" };
@@ -245,7 +245,7 @@ fn a_port_moves_from_one_address_to_all_and_back() {
     for workers in [1, 2] {
         let server = format!("[server]\nworkers = {workers}\n");
         let one = |port: u16| format!("{server}[site.default]\nroot = \"a\"\nlisten = \"127.0.0.1:{port}\"\n");
-        // The port may be somebody else's on another address of this machine: then another one is tried.
+        // Another process may hold the port on another address of this machine: then another port is tried.
         let moved = (0..PORTS_TRIED).find_map(|_| {
             let running = Running::start(folder(), &one(0));
             let port = running.address().port();
@@ -269,7 +269,7 @@ fn a_port_moves_from_one_address_to_all_and_back() {
     }
 }
 
-/// Far more than are ever held by others at once.
+/// Far more ports than other processes ever hold at once.
 const PORTS_TRIED: usize = 16;
 
 #[test]
@@ -280,7 +280,7 @@ fn a_new_number_of_connections_holds_at_once() {
     assert_eq!(first.get("/").text(), "a");
     let mut second = server.connect();
     second.send(request("GET /", &[]));
-    // Whoever is answered now was not taken before: nothing else has changed.
+    // A connection served now was not accepted before: nothing else has changed.
     server.reload(&limited(2)).expect("more connections");
     assert_eq!(second.answer().text(), "a");
     server.reload(&limited(1)).expect("fewer connections");
@@ -292,7 +292,7 @@ fn a_new_number_of_connections_holds_at_once() {
     third.send(request("GET /", &[]));
     let open = || server.server().status().connections_open.to_string();
     check("the first has gone", "1", open);
-    // Whatever the worker takes for the room that it left, it takes before it answers here.
+    // A connection that takes the freed slot is accepted before the worker responds here.
     assert_eq!(second.get("/").text(), "a");
     assert_eq!(open(), "1", "one too many was taken");
     drop(second);
@@ -319,5 +319,5 @@ fn an_address_that_has_just_gone_can_come_back() {
     }
 }
 
-/// No other test listens here, so that no port of it is taken meanwhile.
+/// No other test listens on this address, so no port of it is taken meanwhile.
 const NOBODYS: &str = "127.0.0.77:0";

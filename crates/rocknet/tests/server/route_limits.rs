@@ -1,4 +1,4 @@
-//! Limits of a site's routes: how much content each takes, and how long its answers may take.
+//! Limits of a site's routes: the length of request bodies, and the time for a response.
 
 use std::time::{Duration, Instant};
 
@@ -30,7 +30,7 @@ fn start() -> (Running, Peer) {
     let folder = Folder::with(&[("www/a.php", ""), ("www/large/a.php", ""), ("www/quick/a.php", "")]);
     let peer = Peer::start(&folder.path(SOCKET), |asked, stream| {
         if asked.variable("QUERY_STRING") == "hang" {
-            // Says nothing until the server has gone.
+            // Sends nothing until the server has closed.
             let _ = record(stream);
             return Next::Close;
         }
@@ -87,7 +87,7 @@ fn each_route_waits_as_long_as_it_says() {
     assert_eq!(h2.get("/quick/a.php?hang").status.as_u16(), 504);
     let taken = started.elapsed();
     assert!(taken >= Duration::from_millis(150), "after {taken:?}");
-    // Sixty seconds is what all others have.
+    // All other routes have the default of sixty seconds.
     assert!(taken < Duration::from_secs(20), "after {taken:?}");
     let mut client = server.connect();
     client.send(request("GET /a.php?hang", &[]));

@@ -1,16 +1,16 @@
-//! Routes and filters of a site: what matches, what is served where nothing does, and what is added to answers.
+//! Routes and filters of a site: matches, fallbacks, and additions to responses.
 
 use super::support::handlers::Echo;
 use super::support::running::{mount, site};
 use super::support::{Client, Folder, Running};
 
-/// A request line, the status, the fields of the answer, and how its content begins.
+/// A request line, the status, the header fields of the response, and the beginning of its body.
 type Row<'a> = (&'a str, u16, &'a [&'a str], &'a str);
 
 #[track_caller]
 fn check(client: &mut Client, rows: &[Row<'_>]) {
     for _ in 0..2 {
-        // The second time from what is remembered.
+        // The second time from the worker cache.
         for (line, status, fields, content) in rows {
             let answer = client.ask(line, &[]);
             answer.expect(line, *status, fields);
@@ -84,7 +84,7 @@ fn a_fallback_answers_for_what_is_missing() {
             ("POST /users/17", 405, &[], ""),
         ],
     );
-    // Off for a route, where who asks for what is gone gets no page that is kept in its place.
+    // Off for a route, so that a missing file there is a 404 and not a page served in its place.
     let server = Running::site(
         folder(),
         "fallback = \"/index.html\"\n\
@@ -160,7 +160,7 @@ fn errors_have_pages() {
                 &["Content-Type: text/javascript; charset=utf-8"],
                 "script",
             ),
-            // A page that is not there does not make things worse.
+            // A missing error page causes no further error.
             (
                 "GET /%zz",
                 400,
@@ -313,7 +313,7 @@ fn the_most_specific_route_holds() {
     let route = |pattern: &str, keys: &str| {
         format!("[site.default.route.\"{pattern}\"]\nheaders = {{ \"X-Route\" = \"{pattern}\" }}\n{keys}\n")
     };
-    // Written from the least to the most specific, and the other way round: order must not matter.
+    // From the least to the most specific, and in reverse: order must not matter.
     let routes = [
         route("*.zip", ""),
         route("/deep/*/b.txt", ""),
@@ -346,7 +346,7 @@ fn the_most_specific_route_holds() {
                 ("GET /hello/", 404, &["!X-Route"], ""),
                 ("GET /docs/", 200, &["X-Route: /docs/"], "docs"),
                 ("GET /docs", 308, &["!X-Route"], ""),
-                // A rule holds for the decoded path: no spelling gets around it.
+                // A rule applies to the decoded path: no spelling gets around it.
                 ("GET /%68ello", 200, &["X-Route: /hello"], "exact"),
                 ("GET //hello", 200, &["X-Route: /hello"], "exact"),
                 ("GET /x/../hello", 200, &["X-Route: /hello"], "exact"),

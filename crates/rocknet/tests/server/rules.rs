@@ -1,4 +1,4 @@
-//! Rules of a site, seen by clients: rewritten, sent elsewhere, answered, and what is remembered of all that.
+//! Rules of a site as clients see them: rewrites, redirects, fixed responses, and cached results of them.
 
 use super::support::client::request;
 use super::support::fastcgi::{Next, Peer, SOCKET, answer, say};
@@ -42,7 +42,7 @@ rule = [
 fn rules_lead_requests() {
     let server = Running::site(folder(), RULES);
     let mut client = server.connect();
-    // Twice: what the worker remembers says the same.
+    // Twice: the worker cache gives the same.
     for _ in 0..2 {
         for (line, fields, status, expected, content) in [
             ("GET /", &[][..], 200, &["X-Site: here"][..], "home"),
@@ -54,7 +54,7 @@ fn rules_lead_requests() {
             ("GET /static/logo.svg", &[], 200, &[], "logo"),
             ("GET /static/logo.svg?closed", &[], 200, &[], "logo"),
             ("GET /docs/", &[], 200, &[], "documents"),
-            // A folder is named as it lies there: beside the path that was asked for there is none.
+            // A folder is redirected to its real path: the requested path has no folder.
             ("GET /manual", &[], 308, &["Location: /docs/v2/"], ""),
             (
                 "GET /away/a%20b?c=d",

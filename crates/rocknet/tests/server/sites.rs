@@ -1,4 +1,4 @@
-//! Virtual hosts: which site answers to which name, port and address.
+//! Virtual hosts: the site that serves each name, port and address.
 
 use std::net::TcpListener;
 
@@ -8,7 +8,7 @@ use super::support::client::request;
 use super::support::http2::Http2;
 use super::support::{Client, DEADLINE, Folder, Running};
 
-/// A folder for each of these sites, whose index says its name.
+/// A folder for each of these sites, with the site's name in its index file.
 fn folders(names: &[&str]) -> Folder {
     let folder = Folder::with(&[]);
     for name in names {
@@ -17,7 +17,7 @@ fn folders(names: &[&str]) -> Folder {
     folder
 }
 
-/// What a `Host` leads to: the site that answers, or the status where none does.
+/// Asserts the site that serves a `Host`, or the status if there is no site.
 #[track_caller]
 fn check(client: &mut Client, rows: &[(&str, Result<&str, u16>)]) {
     for _ in 0..2 {
@@ -79,7 +79,7 @@ fn by_name() {
                 (".b.example", unknown),
             ],
         );
-        // HTTP/1.0 may leave the name off.
+        // HTTP/1.0 may omit the name.
         let mut old = server.connect();
         old.send("GET / HTTP/1.0\r\n\r\n");
         let answer = old.answer();
@@ -172,7 +172,7 @@ fn by_address() {
         );
         match Running::try_start(folders(&["a", "b", "c", "d"]), &text, Vec::new()) {
             Ok(server) => break (server, port),
-            // Somebody was faster.
+            // Another process took the port first.
             Err(StartError::Bind(_)) if started.elapsed() < DEADLINE => {}
             Err(error) => panic!("{error}"),
         }
@@ -193,7 +193,7 @@ fn by_address() {
     );
 }
 
-/// One that the kernel says is free now.
+/// A port that the kernel reports free now.
 fn free_port() -> u16 {
     TcpListener::bind("0.0.0.0:0")
         .and_then(|listener| listener.local_addr())
@@ -236,7 +236,7 @@ tls = \"off\"
 root = \"b\"
 ";
 
-/// In the clear no handshake has named a site, so a name that no site has is nothing but unknown.
+/// In the clear no handshake has named a site, so a name of no site is only unknown.
 #[test]
 fn an_unknown_name_gets_a_page_that_says_so() {
     for (mode, lists) in [("prod", false), ("dev", true)] {
@@ -258,7 +258,7 @@ fn an_unknown_name_gets_a_page_that_says_so() {
             let answer = client.ask("GET /x?y", &[&format!("Host: {host}:{port}")]);
             check(host, answer.status, &answer.text(), named);
         }
-        // What is sent along is not what is wrong.
+        // The request body is not the error.
         client.send(format!(
             "POST / HTTP/1.1\r\nHost: c.example:{port}\r\nContent-Length: 5\r\n\r\nhello"
         ));

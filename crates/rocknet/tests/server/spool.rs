@@ -1,4 +1,5 @@
-//! Request bodies that are received whole before an application is asked: of any length and without one, however slowly they come.
+//! Spooled request bodies, received whole before an application is called: with any length and without one, however
+//! slowly they come.
 
 use std::fs;
 use std::io::Read;
@@ -18,7 +19,7 @@ const SERVER: &str = "[server]\nworkers = 1\nblocking_threads = 2\nh2c = true\ne
 /// Far more than is held in memory.
 const LARGE: usize = 1_000_000;
 
-/// Tells of each request how long it was told to be, how long it was, and whether it was the content of [`content`].
+/// Reports of each request its announced length, its actual length, and whether it equals [`content`].
 const PROGRAM: &str = "#!/usr/bin/env python3
 import os, sys
 body = sys.stdin.buffer.read()
@@ -38,7 +39,7 @@ fn told(asked: &fastcgi::Asked) -> Vec<u8> {
     format!("Content-Type: text/plain\r\n\r\n{length} {got} {same}").into_bytes()
 }
 
-/// A server in front of each kind of application, and the path at which that is.
+/// A server in front of each kind of application, and the path of each.
 struct World {
     server: Running,
     peers: Vec<Peer>,
@@ -82,7 +83,7 @@ impl World {
         }
     }
 
-    /// Files of the folder that this process holds open, by the kernel's word.
+    /// Number of files of the folder that this process holds open, according to the kernel.
     fn held(&self) -> usize {
         let folder = self.server.folder.path("spool");
         let descriptors = fs::read_dir("/proc/self/fd").expect("our descriptors");
@@ -92,7 +93,7 @@ impl World {
         links.filter(|link| link.starts_with(&folder)).count()
     }
 
-    /// They are closed by another thread, a moment later.
+    /// Another thread closes them a moment later.
     #[track_caller]
     fn wait_until_held(&self, count: usize) {
         let deadline = Instant::now() + DEADLINE;
@@ -128,7 +129,7 @@ fn every_application_gets_bodies_of_any_length_with_their_length() {
     let mut http2 = Http2::to(world.server.address());
     for path in PATHS {
         let mut client = world.server.connect();
-        // Both sides of what is held in memory, and of one piece on the disk.
+        // Just below and above the limit in memory, and one piece on the disk.
         for length in [0, 5, 65_536, 65_537, 262_144, 262_145, LARGE] {
             let (what, body) = (format!("{path}, {length} bytes"), content(length));
             let expected = format!("{length} {length} True");
@@ -160,7 +161,7 @@ fn a_slow_upload_holds_no_application() {
     let world = World::new("");
     let paths = ["/a.php", "/fastcgi/x", "/scgi/x", "/uwsgi/x"];
     for (path, peer) in paths.into_iter().zip(&world.peers) {
-        // PHP is asked for a page over a connection that was kept.
+        // PHP serves a page over a kept connection.
         let new = usize::from(path != "/a.php");
         let nothing = if path == "/scgi/x" { "0 0 True" } else { "None 0 True" };
         let before = peer.connections();
@@ -168,13 +169,13 @@ fn a_slow_upload_holds_no_application() {
         let mut slow = world.server.connect();
         slow.send(request(&format!("POST {path}"), &["Content-Length: 100000"]));
         slow.send(&body[..99_999]);
-        // This one is answered on the only worker meanwhile, by the first connection there is.
+        // The only worker serves this request meanwhile, over the first connection.
         assert_eq!(world.server.get(path).text(), nothing, "{path}");
         assert_eq!(peer.connections(), before + 1, "{path}");
         slow.send(&body[99_999..]);
         assert_eq!(slow.answer().text(), "100000 100000 True", "{path}");
         assert_eq!(peer.connections(), before + 2, "{path}");
-        // One that leaves before its end is nobody's matter.
+        // A client that disconnects before the end of its body has no effect.
         let mut leaving = world.server.connect();
         leaving.send(request(&format!("POST {path}"), &["Content-Length: 100000"]));
         leaving.send(&body[..99_999]);
@@ -268,7 +269,7 @@ fn a_client_below_the_lowest_rate_is_cut_off() {
     assert_eq!(client.answer().status, 408);
 }
 
-/// The time for an answer begins anew with each piece that the application takes.
+/// The timeout for a response restarts with each piece that the application takes.
 #[test]
 fn an_application_may_take_a_body_slowly() {
     const TIMEOUT: Duration = Duration::from_secs(1);
@@ -370,7 +371,7 @@ fn a_proxy_receives_bodies_whole_where_it_is_told_to() {
             .expect("an answer");
         assert_eq!(String::from_utf8_lossy(&answer.content), expected, "over HTTP/2");
     }
-    // A slow one takes no connection, until it is whole.
+    // A slow request opens no connection until it is whole.
     let before = upstream.connections();
     let mut slow = server.connect();
     slow.send(request("POST /", &["Content-Length: 100000"]));
@@ -410,7 +411,7 @@ fn a_body_with_trailers_that_was_received_whole_keeps_them() {
     );
 }
 
-/// A streaming call takes turns: its request does not end before its response begins.
+/// In a streaming call the request does not end before its response begins.
 #[test]
 fn calls_of_grpc_are_streamed_all_the_same() {
     let (said, heard) = mpsc::channel();
@@ -436,7 +437,7 @@ fn calls_of_grpc_are_streamed_all_the_same() {
 #[test]
 fn a_body_that_was_received_whole_is_sent_to_another_server() {
     let (asked_first, first_was_asked) = mpsc::channel();
-    // It takes all of a request, and closes.
+    // It receives a whole request, and closes.
     let failing = Upstream::start(move |asked, _| {
         let _ = asked_first.send(asked.content.len());
         upstream::Next::Close
@@ -447,7 +448,7 @@ fn a_body_that_was_received_whole_is_sent_to_another_server() {
     });
     let to = format!("[\"{}\", {{ url = \"{}\", backup = true }}]", failing.url(), good.url());
     let server = proxied(&to, "fails = 0, balance = \"round_robin\"");
-    // What may have been done is not done twice, unless that is the same.
+    // A request that may have had an effect is not repeated unless it is idempotent.
     for (method, expected) in [("PUT", 200), ("DELETE", 200), ("POST", 502)] {
         let mut client = server.connect();
         client.send(request(&format!("{method} /"), &[&format!("Content-Length: {LARGE}")]));

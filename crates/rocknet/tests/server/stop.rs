@@ -1,4 +1,4 @@
-//! Stopping: answers in flight finish, who is idle is let go at once, and there is a deadline.
+//! Shutdown: responses in progress finish, idle connections are closed at once, and a deadline applies.
 
 use std::net::TcpStream;
 use std::thread;
@@ -24,7 +24,7 @@ fn server(limits: &str) -> (Running, super::support::handlers::Waiting) {
 
 #[test]
 fn who_is_idle_is_let_go_at_once() {
-    // The deadline is far: nobody may wait for it.
+    // The deadline is far: nothing may wait for it.
     let (server, _) = server("shutdown = \"1m\"");
     let mut idle: Vec<Client> = (0..5).map(|_| server.connect()).collect();
     for client in &mut idle {
@@ -50,7 +50,7 @@ fn answers_in_flight_are_finished() {
     large.send(request("GET /large.bin", &[]));
     large.head();
     let stopping = thread::spawn(move || server.stop());
-    // Nobody new is taken from now on.
+    // No new connection is accepted from now on.
     let started = Instant::now();
     while TcpStream::connect(address).is_ok() {
         assert!(started.elapsed() < DEADLINE, "still listening");
@@ -83,7 +83,7 @@ fn there_is_a_deadline() {
     let started = Instant::now();
     assert!(!server.stop(), "said that nothing was cut");
     let taken = started.elapsed();
-    // Timers are as coarse as the loop that looks at them.
+    // Timers are as coarse as the event loop that polls them.
     assert!(
         taken >= Duration::from_millis(250) && taken < DEADLINE / 2,
         "after {taken:?}"
@@ -107,8 +107,8 @@ fn no_time_at_all_is_allowed() {
 
 #[test]
 fn what_was_sent_before_is_answered() {
-    // The requests lie in the server's socket when it is told to stop, or are half answered: none may be lost without
-    // the client seeing a whole answer or a clean end.
+    // When the stop comes, the requests lie in the server's socket or their responses are half sent. The client must
+    // see a whole response or an orderly end for each.
     for _ in 0..10 {
         let (server, _) = server("shutdown = \"20s\"");
         let mut clients: Vec<Client> = (0..8).map(|_| server.connect()).collect();

@@ -1,4 +1,4 @@
-//! Tunnels: a handler takes a connection over, by `Upgrade` in HTTP/1.1 and by extended CONNECT in HTTP/2.
+//! Tunnels: a handler takes over a connection, by `Upgrade` in HTTP/1.1 and by extended CONNECT in HTTP/2.
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -29,11 +29,11 @@ const SERVER: &str =
     "[server]\nworkers = 1\nblocking_threads = 2\nh2c = true\nevents = { wait = \"20ms\", connections = 16 }\n";
 const UPGRADE: [&str; 2] = ["Connection: upgrade", "Upgrade: echo, other"];
 
-/// What the kernel holds of a socket pair and of two TCP sockets, and what is in the worker's hands: nobody can make the
-/// server take more than this while nobody reads.
+/// Bytes in the kernel's buffers of a socket pair and of two TCP sockets, and in the worker: the server cannot be made
+/// to take more while no peer reads.
 const IN_FLIGHT: usize = 64 << 20;
 
-/// Joins each client that asks for it with a socket that the test holds.
+/// Joins each client that requests it with a socket that the test holds.
 struct Joins(Mutex<mpsc::UnboundedSender<UnixStream>>);
 
 impl Handler for Joins {
@@ -86,7 +86,7 @@ fn read(peer: &mut UnixStream, count: usize) -> Vec<u8> {
     bytes
 }
 
-/// How a peer sees its end: what still came, and whether it was a polite one.
+/// Reads to the end of a peer: the remaining bytes, and true if the end was orderly.
 fn rest(peer: &mut UnixStream) -> (Vec<u8>, bool) {
     let mut bytes = Vec::new();
     let polite = match peer.read_to_end(&mut bytes) {
@@ -97,7 +97,7 @@ fn rest(peer: &mut UnixStream) -> (Vec<u8>, bool) {
     (bytes, polite)
 }
 
-/// A client whose tunnel stands.
+/// A client with an established tunnel.
 fn joined(server: &Running, peers: &mut Peers) -> (Client, UnixStream) {
     let mut client = server.connect();
     client.send(request("GET /join/x", &UPGRADE));
@@ -115,7 +115,7 @@ fn a_connection_is_taken_over_with_what_came_early() {
     let keys = format!("log = {{ access = \"{}\", format = \"common\" }}", log.display());
     let server = Running::start_with(folder, &text("", &keys), mounts);
     let mut client = server.connect();
-    // Another request before it, and the first bytes of the tunnel behind it, in one piece.
+    // Another request before the upgrade, and the first bytes of the tunnel after it, in one piece.
     client.send(request("GET /", &[]) + &request("GET /join/x", &UPGRADE) + "GET / HTTP/1.1\r\n\r\n");
     assert_eq!(client.answer().text(), "root");
     let mut peer = peers.next();
@@ -141,7 +141,7 @@ fn a_connection_is_taken_over_with_what_came_early() {
         assert_eq!(client.bytes(300), [7; 300]);
     }
     assert_eq!(server.server().status().tunnels_open, 1);
-    // Each side ends for itself.
+    // Each side ends independently.
     client.end();
     assert_eq!(rest(&mut peer), (Vec::new(), true));
     peer.write_all(b"and one more thing").expect("written");
@@ -200,7 +200,7 @@ fn who_leaves_is_missed_on_the_other_side() {
     let (mut client, peer) = joined(&server, &mut peers);
     drop(peer);
     assert_eq!(client.rest(), b"");
-    // Half of it, with nothing said on the other half.
+    // One direction is closed, and the other carries nothing.
     let (server, mut peers) = start("send_stall = \"200ms\"");
     let (mut client, peer) = joined(&server, &mut peers);
     peer.shutdown(Shutdown::Write).expect("an end");
@@ -213,7 +213,7 @@ fn who_leaves_is_missed_on_the_other_side() {
 fn nobody_is_read_for_who_does_not_take() {
     let (server, mut peers) = start("");
     let (mut client, peer) = joined(&server, &mut peers);
-    // A peer that takes nothing: the client cannot say more than fits on the way.
+    // The peer reads nothing: the client cannot send more than fits on the way.
     let flooding = thread::spawn(move || {
         let mut sent = 0;
         while sent < IN_FLIGHT && client.try_send(&[b'x'; 65_536]) {
@@ -224,7 +224,7 @@ fn nobody_is_read_for_who_does_not_take() {
     let (client, sent) = flooding.join().expect("a flood that ends");
     assert!(sent < IN_FLIGHT, "all of {sent} bytes went somewhere");
     drop((client, peer));
-    // A client that takes nothing is cut off, and its peer hears of it.
+    // A client that reads nothing is cut off, and its peer sees the end.
     let (server, mut peers) = start("send_stall = \"300ms\"");
     let (client, mut peer) = joined(&server, &mut peers);
     let mut sent = 0;
@@ -269,7 +269,7 @@ fn a_stop_closes_them_in_time_and_politely() {
     let (mut to, mut from, mut peer2) = joined_http2(&mut http2, &mut peers);
     let (server, _folder) = server.take();
     let stopping = thread::spawn(move || server.stop());
-    // While it stops, what is under way goes on.
+    // During the stop, data in transit is still delivered.
     client.send("last words");
     assert_eq!(read(&mut peer, 10), b"last words");
     to.send_data(Bytes::from_static(b"last words"), false).expect("sent");
@@ -317,7 +317,7 @@ fn only_who_asks_is_answered_so() {
     assert_eq!(client.answer().text(), none);
 }
 
-// --- HTTP/2 ---
+// HTTP/2.
 
 fn connect(client: &mut Http2, path: &str) -> http::request::Builder {
     client.request("CONNECT", path).extension(Protocol::from_static("echo"))
@@ -359,7 +359,7 @@ async fn all(from: &mut RecvStream) -> Result<Vec<u8>, h2::Error> {
 fn streams_are_taken_over_too() {
     let (server, mut peers) = start("");
     let mut client = Http2::to(server.address());
-    // The settings come with the first answer.
+    // The settings come with the first response.
     assert_eq!(client.get("/").content, b"root");
     assert!(client.is_extended_connect_enabled());
     let asked = connect(&mut client, "/join/x");
@@ -375,7 +375,7 @@ fn streams_are_taken_over_too() {
     let mut from = answer.into_body();
     assert_eq!(client.wait(bytes(&mut from, 6)), b"early ");
     assert_eq!(read(&mut peer, 5), b"first");
-    // Beside it other streams go on.
+    // Other streams go on beside it.
     assert_eq!(client.get("/").content, b"root");
     for _ in 0..50 {
         to.send_data(Bytes::from_static(b"ping"), false).expect("sent");
@@ -383,12 +383,12 @@ fn streams_are_taken_over_too() {
         peer.write_all(&[b'p'; 20_000]).expect("written");
         assert_eq!(client.wait(bytes(&mut from, 20_000)).len(), 20_000);
     }
-    // Ours ends first, then the client's.
+    // The server's side ends first, then the client's.
     peer.shutdown(Shutdown::Write).expect("an end");
     assert_eq!(client.wait(all(&mut from)).expect("an end"), b"");
     to.send_data(Bytes::from_static(b"still here"), true).expect("sent");
     assert_eq!(rest(&mut peer), (b"still here".to_vec(), true));
-    // The client's first.
+    // The client's side ends first.
     let (mut to, mut from, mut peer) = joined_http2(&mut client, &mut peers);
     to.send_data(Bytes::new(), true).expect("sent");
     assert_eq!(rest(&mut peer), (Vec::new(), true));
@@ -408,7 +408,7 @@ fn a_stream_that_breaks_off_takes_its_peer_with_it() {
     let (_to, _from, mut peer) = joined_http2(&mut client, &mut peers);
     drop(client);
     assert_eq!(rest(&mut peer).0, b"");
-    // Who shuts both its sides ends both of the client's.
+    // A peer that shuts down both directions ends both of the client's.
     let mut client = Http2::to(server.address());
     let (mut to, mut from, peer) = joined_http2(&mut client, &mut peers);
     drop(peer);
@@ -425,7 +425,7 @@ fn windows_bound_a_stream_both_ways() {
     let (server, mut peers) = start("");
     let mut client = Http2::to(server.address());
     let (mut to, mut from, peer) = joined_http2(&mut client, &mut peers);
-    // The peer takes nothing: the client gets no more room than the windows and what is on the way.
+    // The peer reads nothing: the client gets no more room than the windows and the buffers on the way.
     to.reserve_capacity(IN_FLIGHT);
     let mut sent = 0;
     let stuck = client.try_wait(Duration::from_millis(500), async {
@@ -441,7 +441,7 @@ fn windows_bound_a_stream_both_ways() {
         stuck.is_none() && sent < IN_FLIGHT,
         "all of {sent} bytes went somewhere"
     );
-    // And the other way: the client's window is all that is sent to it.
+    // The other direction: the client's window is all that is sent to it.
     peer.set_write_timeout(Some(Duration::from_millis(500)))
         .expect("a timeout");
     let mut peer = peer;
@@ -450,7 +450,7 @@ fn windows_bound_a_stream_both_ways() {
         written += 65_536;
     }
     assert!(written < IN_FLIGHT, "all of {written} bytes went somewhere");
-    // Others are not in its way, and it goes on when both read again.
+    // Other streams are not affected, and this one goes on when both sides read again.
     let reading = thread::spawn(move || {
         let mut all = 0;
         let mut room = vec![0; 65_536];
@@ -484,7 +484,7 @@ fn a_client_that_closes_its_window_is_cut_off() {
     assert!(sent < IN_FLIGHT, "all of {sent} bytes went somewhere");
     let error = client.wait(async {
         loop {
-            // Taken, and never released.
+            // Received, but its flow-control window is never released.
             match from.data().await {
                 Some(Ok(_)) => {}
                 Some(Err(error)) => break error,
@@ -521,7 +521,7 @@ fn connect_without_anybody_to_take_it_is_refused() {
         let answer = client.wait(answer).expect("an answer");
         assert_eq!(answer.status(), status, "{path}");
     }
-    // A request with content beside it is none of a tunnel's.
+    // A request with a body beside the tunnels is not affected by them.
     let answer = client
         .send(client.request("POST", "/join/x"), b"abc")
         .expect("an answer");

@@ -1,4 +1,4 @@
-//! Two servers in one process: what one knows of the servers that it passes requests on to is not known to the other.
+//! Two servers in one process: one does not know the other's state of the upstreams.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};

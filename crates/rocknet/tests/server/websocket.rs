@@ -1,4 +1,5 @@
-//! WebSocket and other protocols through the proxy: the upstream is asked in HTTP/1.1, whatever the client speaks.
+//! WebSocket and other protocols through the proxy: the upstream gets an HTTP/1.1 upgrade, whichever version the client
+//! uses.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -28,7 +29,7 @@ fn start(upstream: &Upstream) -> Running {
     Running::start(folder, &text)
 }
 
-/// Agrees to whatever it is asked for, greets in the same breath, and says everything back until the other side ends.
+/// Accepts any requested upgrade, greets in the same write, and echoes until the other side ends.
 fn echo(asked: &Asked, stream: &mut TcpStream) -> Next {
     let Some(protocol) = asked.field("Upgrade") else {
         say(stream, ok("no upgrade"));
@@ -52,7 +53,7 @@ fn echo(asked: &Asked, stream: &mut TcpStream) -> Next {
     Next::Close
 }
 
-/// By the same words as the server, but by another's code: openssl's.
+/// The same value as the server computes, but by other code: openssl's.
 fn accept(key: &str) -> String {
     if key == KEY {
         return ACCEPT.to_owned();
@@ -81,7 +82,7 @@ fn a_handshake_passes_and_what_follows_flows() {
     let upstream = Upstream::start(echo);
     let server = start(&upstream);
     let mut client = server.connect();
-    // Other requests before it, over a connection to the upstream that is kept.
+    // Other requests before it, over a kept connection to the upstream.
     assert_eq!(client.get("/x").text(), "no upgrade");
     let key = format!("Sec-WebSocket-Key: {KEY}");
     let answer = upgrade(
@@ -132,7 +133,7 @@ fn a_handshake_passes_and_what_follows_flows() {
     assert_eq!(server.server().status().tunnels_open, 1);
     client.end();
     client.assert_closed("both ended");
-    // The connection was used up.
+    // The upgrade used up the connection.
     assert_eq!(server.get("/y").text(), "no upgrade");
     assert_eq!(upstream.connections(), 2);
 }
@@ -178,7 +179,7 @@ fn over_http_2_it_is_the_same_to_the_upstream() {
     }
     to.send_data(Bytes::new(), true).expect("sent");
     let end = client.wait(async {
-        // The end may come as a frame with nothing in it.
+        // The end may come as an empty frame.
         while let Some(Ok(piece)) = from.data().await {
             assert!(piece.is_empty(), "something behind the end");
         }
@@ -188,7 +189,7 @@ fn over_http_2_it_is_the_same_to_the_upstream() {
     assert_eq!(client.get("/y").content, b"no upgrade");
 }
 
-/// An upstream that answers a handshake with these bytes.
+/// An upstream that responds to a handshake with these bytes.
 fn answering(bytes: &'static str) -> Upstream {
     Upstream::start(move |_, stream| {
         say(stream, bytes);
@@ -201,7 +202,7 @@ fn answering(bytes: &'static str) -> Upstream {
 fn what_an_upstream_says_instead_is_passed_on_or_refused() {
     const SWITCH: &str = "HTTP/1.1 101 Switching Protocols\r\n";
     let rows: &[(&str, u16, u16)] = &[
-        // Not agreed: to a client of HTTP/2, success would be an agreement.
+        // Refused: to an HTTP/2 client, a success status would be an acceptance.
         ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nno", 200, 501),
         ("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n", 403, 403),
         (
@@ -209,7 +210,7 @@ fn what_an_upstream_says_instead_is_passed_on_or_refused() {
             426,
             426,
         ),
-        // Agreed to something else, or to nothing, or not by the key.
+        // Another protocol is accepted, or none, or the key is wrong.
         ("Connection: upgrade\r\nUpgrade: other\r\n\r\n", 502, 502),
         ("Connection: upgrade\r\n\r\n", 502, 502),
         ("Upgrade: websocket\r\n\r\n", 502, 502),
@@ -235,7 +236,7 @@ fn what_an_upstream_says_instead_is_passed_on_or_refused() {
             "{answer}"
         );
         let mut client = Http2::to(server.address());
-        // Its settings have to be known before CONNECT may be sent.
+        // The server's settings have to be known before CONNECT may be sent.
         assert_eq!(
             client
                 .send(client.request("TRACE", "/"), b"")
@@ -284,7 +285,7 @@ fn other_versions_of_http_are_not_gone_over_to() {
 fn an_upstream_that_takes_nothing_is_given_up() {
     let upstream = Upstream::start(|asked, stream| {
         let _ = echo_head(asked, stream);
-        // It is there, and reads nothing, until the other side has broken off.
+        // The peer exists and reads nothing until the other side has broken off.
         let started = std::time::Instant::now();
         while matches!(stream.take_error(), Ok(None)) && started.elapsed() < super::support::DEADLINE {
             std::thread::yield_now();
@@ -318,7 +319,7 @@ fn either_side_may_vanish() {
     let upstream = Upstream::start(|asked, stream| {
         let _ = echo_head(asked, stream);
         let mut byte = [0];
-        // `x`: go, without a word.
+        // `x` makes the upstream close without a reply.
         let _ = stream.read(&mut byte);
         assert!(byte[0] == b'x' || byte[0] == 0);
         Next::Close

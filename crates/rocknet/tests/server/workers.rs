@@ -1,4 +1,4 @@
-//! Workers: threads of their own for each listener, back again when they die; listeners of every kind.
+//! Workers: threads of their own for each listener, restarted when they die, and listeners of every kind.
 
 use std::time::Instant;
 
@@ -15,7 +15,7 @@ fn workers(count: usize) -> String {
     format!("[server]\nworkers = {count}\nblocking_threads = 2\nevents = {{ wait = \"20ms\" }}\n")
 }
 
-/// Asks on many new connections, so that the kernel hands some to each worker; all must be answered.
+/// Opens many new connections, so that the kernel hands some to each worker; all must get the response.
 #[track_caller]
 fn check(what: &str, connect: impl Fn() -> Client, expected: &str) {
     for _ in 0..20 {
@@ -30,14 +30,14 @@ fn a_worker_that_dies_is_restarted() {
         for round in 0..3 {
             let mut client = server.connect();
             assert_eq!(client.get("/").text(), "root");
-            // With one worker this connection is its own, and ends when it has died.
+            // The only worker serves this connection, which ends when the worker has died.
             server.server().kill_a_worker();
             if count == 1 {
                 client.assert_closed("a connection of the dead worker");
             }
             check(&format!("{count} workers, round {round}"), || server.connect(), "root");
         }
-        // The new worker takes orders like the old one: a configuration, and the end.
+        // The new worker accepts commands like the old one: a configuration, and the stop.
         server
             .reload(&(workers(count) + &site("root = \"other\"").replace("root = \"www\"\n", "")))
             .expect("a reload");

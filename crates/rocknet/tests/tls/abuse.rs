@@ -1,4 +1,4 @@
-//! Those who mean no good, or know no better: plain text, rubbish, handshakes that never end.
+//! Hostile and mistaken clients: plain text, garbage, and handshakes that never end.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -44,13 +44,13 @@ fn plain_text_is_told_to_come_by_https() {
     }
 }
 
-/// What is sent instead of a handshake, and the alert that comes back.
+/// Bytes sent in place of a handshake, and the resulting alert.
 #[test]
 fn rubbish_gets_an_alert_and_the_end() {
     let authority = Authority::new("root");
     let server = start(&authority, "");
     let long = [&[22, 3, 1, 0xff, 0xff][..], &[0; 70_000]].concat();
-    // A hello without any extension: TLS 1.0 and 1.1 know none, of TLS 1.2 it is too little.
+    // A ClientHello without extensions: TLS 1.0 and 1.1 have none, and for TLS 1.2 it is too little.
     let bare = |minor| {
         let head = [22, 3, 1, 0, 45, 1, 0, 0, 41, 3, minor];
         let rest = [0, 0, 2, 0, 0x2f, 1, 0];
@@ -66,7 +66,7 @@ fn rubbish_gets_an_alert_and_the_end() {
         (b"\x00\x01\x02", 10),
         (b"get / http/1.1\r\n\r\n", 10),
         (b"SSH-2.0-x\r\n", 10),
-        // A record of another kind; of no version; a hello that is none; one longer than any record may be.
+        // Another record type, an invalid version, an invalid ClientHello, and a record that is too long.
         (b"\x17\x03\x03\x00\x01x", 10),
         (b"\x16\x09\x09\x00\x04abcd", 50),
         (b"\x16\x03\x01\x00\x04\x01\x00\x00\x00", 50),
@@ -101,7 +101,7 @@ fn a_handshake_that_never_ends_has_an_end_and_keeps_nobody_waiting() {
     let authority = Authority::new("root");
     let server = start(&authority, "[limits]\nheader_timeout = \"700ms\"\n");
     let started = Instant::now();
-    // One says nothing, one a byte now and then, one stops in the middle.
+    // One client sends nothing, one a byte now and then, and one stops in the middle.
     let mut silent = TcpStream::connect(server.address()).unwrap();
     let mut slow = TcpStream::connect(server.address()).unwrap();
     let mut half = TcpStream::connect(server.address()).unwrap();
@@ -109,7 +109,7 @@ fn a_handshake_that_never_ends_has_an_end_and_keeps_nobody_waiting() {
     for socket in [&silent, &slow, &half] {
         Stream::set_deadline(socket, DEADLINE).unwrap();
     }
-    // The beginning of a hello of 12 KiB, which does not come whole in that time.
+    // The beginning of a ClientHello of 12 KiB, which does not come whole within the timeout.
     let hello = [22, 3, 1, 0x30, 4, 1, 0, 0x30, 0];
     let mut sent = 0;
     while slow.write_all(&hello[sent.min(8)..][..1]).is_ok() && started.elapsed() < DEADLINE {
@@ -127,14 +127,14 @@ fn a_handshake_that_never_ends_has_an_end_and_keeps_nobody_waiting() {
     }
 }
 
-/// Nobody waits for the end of a client that has said nothing: lingering would take longer than the server has.
+/// A client that has sent nothing is closed without lingering, which would take longer than the server has.
 #[test]
 fn a_silent_client_does_not_delay_a_stop() {
     let authority = Authority::new("root");
     let server = start(&authority, "[limits]\nshutdown = \"1s\"\n");
     let mut silent = TcpStream::connect(server.address()).unwrap();
     Stream::set_deadline(&silent, DEADLINE).unwrap();
-    // Whoever comes behind it was served: it was taken, too.
+    // The next connection was served, so this one was accepted, too.
     Wish::new(authority.roots(), "a.test")
         .client(server.address())
         .get("/")

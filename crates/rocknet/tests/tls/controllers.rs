@@ -1,4 +1,4 @@
-//! What controllers are told of connections under TLS, wherever they run.
+//! Connection data that controllers get under TLS, wherever they run.
 
 use rustls::version::{TLS12, TLS13};
 

@@ -1,4 +1,4 @@
-//! Certificates in files: their orders and kinds, what is wrong with them, and what happens when they change.
+//! Certificate files: their order and kinds, their errors, and their changes.
 
 use rocknet::certificates::Certificate;
 use rocknet::certificates::files::{FileSet, Reload};
@@ -17,7 +17,7 @@ fn set(folder: &Folder, cert: &str, key: &str) -> FileSet {
     }])
 }
 
-/// What a pair of files gives: the names of the certificate, or a part of what is told.
+/// Asserts the result of a pair of files: the names of the certificate, or a part of the message.
 #[track_caller]
 fn check(what: &str, cert: &str, key: &str, expected: Result<&[&str], &str>) {
     let folder = Folder::with(&[("x.pem", cert)]);
@@ -142,7 +142,7 @@ fn each_change_is_judged_once_and_a_broken_one_keeps_what_was_read() {
     authority.leaf(Kind::Rsa, &["a.test"]).write(&folder, "x");
     assert_eq!(set.reload_if_changed(now), Some(Reload::Replaced));
     assert_eq!((set.reload_if_changed(now), set.error()), (None, None));
-    // In the year 4096 it is over, which is noticed once, and it is shown all the same.
+    // It expires in the year 4096. That is logged once, and the certificate is presented all the same.
     let later = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(100 * 366 * 24 * 3600 * 25);
     assert_eq!(set.reload_if_changed(later), Some(Reload::Expired));
     let faults = set.faults_for(&[]);
@@ -192,7 +192,7 @@ fn a_changed_file_is_taken_up_and_a_broken_one_is_not() {
             .shown()
     };
     assert_eq!(shown(), first.der);
-    // A connection that is open goes on.
+    // An open connection goes on.
     let mut old = Wish::new(authority.roots(), "a.test").client(server.address());
     old.get("/").expect("before", 200, &[]);
 
@@ -246,7 +246,7 @@ fn ocsp_responses_go_with_their_certificates_and_change_with_their_files() {
             for (scheme, expected) in ["ecdsa_secp256r1_sha256", "rsa_pss_rsae_sha256"].iter().zip(expected) {
                 let client = ["s_client", "-connect", &place, "-servername", "a.test", "-status"];
                 let said = tool("openssl", &[&client[..], &[version, "-sigalgs", scheme]].concat(), "");
-                // What it cannot read it shows as it came, sixteen bytes a line.
+                // OpenSSL prints an unknown response as a dump of sixteen bytes a line.
                 assert!(said.contains(expected), "{version} {scheme}: {said}");
             }
         }
@@ -261,7 +261,7 @@ fn ocsp_responses_go_with_their_certificates_and_change_with_their_files() {
     server.folder.write("ecdsa.der", "then of ecdsa");
     server.server().certificates().maintain();
     check(["then of ecdsa", "first of rsa"]);
-    // What cannot be read leaves all as it was.
+    // A file that cannot be read leaves everything as it was.
     server.folder.remove("rsa.der");
     server.server().certificates().maintain();
     check(["then of ecdsa", "first of rsa"]);
@@ -277,7 +277,7 @@ fn fuzz_seeds_pass() {
     for entry in std::fs::read_dir(folder).expect("the seeds") {
         let bytes = std::fs::read(entry.expect("a seed").path()).expect("a seed");
         whole += usize::from(rocknet::certificates::files::read_any(&bytes));
-        // Cut anywhere, it is a fault or a smaller pair.
+        // Truncated anywhere, the file is an error or a smaller pair.
         for at in (0..bytes.len()).step_by(37) {
             rocknet::certificates::files::read_any(&bytes[..at]);
         }

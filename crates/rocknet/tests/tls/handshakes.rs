@@ -1,4 +1,4 @@
-//! Handshakes: versions, resumption, keys of two kinds, certificates of clients, and what common tools make of them.
+//! TLS handshakes: versions, resumption, keys of two kinds, client certificates, and common tools.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::client::{Wish, open, tool};
 use super::support::running::mount;
 use super::support::{Client, Folder, Running};
 
-/// A site `default` with certificates of both kinds and more keys of its `tls`.
+/// A site `default` with certificates of both kinds and further keys of its `tls`.
 fn site(authority: &Authority, keys: &str) -> (Folder, String) {
     let folder = Folder::with(&[("www/index.html", "hello under TLS")]);
     authority
@@ -89,11 +89,11 @@ fn a_client_without_a_protocol_in_common_is_refused() {
     }
 }
 
-/// The second handshake of a client that keeps its tickets.
+/// Kind of the second handshake of a client that keeps its tickets.
 fn second(address: SocketAddr, wish: &Wish<'_>, name: &str) -> Option<HandshakeKind> {
     let config = Arc::new(wish.config());
     let first = open(address, &config, wish.name).expect("a handshake");
-    // Tickets come with the first answer at the latest.
+    // Tickets come with the first response at the latest.
     Client::over(first).get("/").expect("first", 200, &[]);
     open(address, &config, name).ok()?.0.conn.handshake_kind()
 }
@@ -150,7 +150,7 @@ fn who_has_nothing_in_common_hears_that_the_handshake_failed() {
     let server = start(&authority, "");
     let place = server.address().to_string();
     for offer in [
-        // The key exchange of old, which rustls does not have; curves and signatures that it does not.
+        // RSA key exchange, which rustls does not have, and unsupported curves and signatures.
         &["-tls1_2", "-cipher", "AES128-SHA"][..],
         &["-tls1_2", "-cipher", "DHE-RSA-AES128-GCM-SHA256"],
         &["-tls1_2", "-sigalgs", "ed448"],
@@ -216,7 +216,7 @@ fn common_tools_get_along() {
             };
             assert!(said.contains(expected), "{version}: no {expected:?} in {said}");
         }
-        // The end was told: else OpenSSL complains.
+        // The connection ended with close_notify, otherwise OpenSSL complains.
         assert!(!said.contains("unexpected eof"), "{version}: {said}");
     }
     let old = tool(
@@ -244,7 +244,7 @@ fn renegotiation_is_refused() {
     assert!(!said.contains("hello under TLS"), "{said}");
 }
 
-/// Says who the client is.
+/// Responds with the name of the client.
 struct Who;
 
 impl Handler for Who {
@@ -309,7 +309,7 @@ fn answers_of_mounted_handlers_bind_to_https_too() {
     client.get("/missing").expect("an error", 404, &[field]);
 }
 
-/// Under TLS 1.3 the client learns that it is refused when it wants an answer.
+/// Under TLS 1.3 the client learns of the refusal when it reads a response.
 fn ask_who(wish: &Wish<'_>, address: SocketAddr) -> Option<String> {
     use std::io::{Read, Write};
     let mut tls = wish.open(address).ok()?;

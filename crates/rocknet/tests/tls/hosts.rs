@@ -8,8 +8,8 @@ use super::certs::{Authority, Kind};
 use super::client::{Wish, tool};
 use super::support::{Folder, Running};
 
-/// Three sites on one port: `a` and `both` show the same certificate, `b` its own; `vip` asks for a certificate of the
-/// client's own with the files of `a`.
+/// Three sites on one port: `a` and `both` present the same certificate, `b` its own; `vip` requires a client
+/// certificate and has the files of `a`.
 fn start(authority: &Authority, with_default: bool) -> Running {
     let folder = Folder::with(&[
         ("a/x", "a"),
@@ -46,7 +46,7 @@ fn start(authority: &Authority, with_default: bool) -> Running {
     Running::start(folder, &text)
 }
 
-/// What requests ask for, in each row of the table below.
+/// Hosts of the requests in each row of the table below.
 const HOSTS: [&str; 9] = [
     "a.test",
     "A.TEST:443",
@@ -103,7 +103,7 @@ fn a_request_goes_to_a_site_that_the_handshake_was_for() {
     }
 }
 
-/// Asks for all hosts over one connection, twice: the second time from what the worker remembers.
+/// Requests all hosts over one connection, twice: the second time from the worker cache.
 fn ask_all(address: SocketAddr, sni: &str, version: &str) -> Vec<String> {
     let port = address.port();
     let name = if sni.is_empty() { "127.0.0.1" } else { sni };
@@ -154,7 +154,7 @@ fn ask_all(address: SocketAddr, sni: &str, version: &str) -> Vec<String> {
     found
 }
 
-/// An address is no name (RFC 6066 §3): who sends one is served as one who sends none.
+/// An address is not a name (RFC 6066 §3): a client that sends one is served like a client without SNI.
 #[test]
 fn an_address_in_the_handshake_is_no_name() {
     let authority = Authority::new("root");
@@ -170,7 +170,7 @@ fn an_address_in_the_handshake_is_no_name() {
     }
 }
 
-/// The oldest version of a site holds for who comes by the handshake of another.
+/// The minimum version of a site also applies to clients whose handshake was for another site.
 #[test]
 fn a_site_is_not_asked_in_a_version_that_it_does_not_take() {
     let authority = Authority::new("root");
@@ -217,7 +217,7 @@ fn a_name_that_nobody_has_is_refused_unless_a_site_answers_to_all() {
         .open(server.address())
         .err()
         .unwrap();
-    // The default's certificate was shown, and it is for another name.
+    // The default's certificate was presented, and it is for another name.
     assert!(error.to_string().contains("not valid for name"), "{error}");
 }
 
@@ -234,7 +234,7 @@ fn the_certificate_is_that_of_the_name() {
     }
 }
 
-/// A body is not what is wrong with a request for a site that the handshake was not for.
+/// A request body does not change the refusal of a request whose handshake was for another site.
 #[test]
 fn a_request_with_a_body_is_misdirected_as_well() {
     let authority = Authority::new("root");

@@ -1,4 +1,4 @@
-//! The access log names the version of TLS.
+//! The TLS version in the access log.
 
 use std::fs;
 use std::io::{Read, Write};

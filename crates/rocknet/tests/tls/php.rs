@@ -1,4 +1,4 @@
-//! PHP under TLS, by HTTP/2 and HTTP/1.1: what scripts are told, uploads, sessions, scripts that take long.
+//! PHP under TLS, over HTTP/2 and HTTP/1.1: variables, uploads, sessions, and slow scripts.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -87,7 +87,7 @@ fn scripts_are_run_over_every_version() {
                 "{version}"
             );
         }
-        // Longer than the wait for an answer: that is for each piece of it.
+        // Longer than the response timeout, which applies to each piece.
         let told = curl(&server, "/long.php", &[version]);
         assert!(
             told.starts_with('0') && told.ends_with("end") && told.len() == 27_006,

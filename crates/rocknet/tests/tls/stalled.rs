@@ -1,4 +1,4 @@
-//! Clients under TLS that do not take what they were sent: their connections are reset.
+//! Clients under TLS that do not read their responses: their connections are reset.
 
 use std::io::Write;
 use std::thread;
@@ -11,12 +11,12 @@ use super::support::{Folder, Running};
 use super::wire;
 
 const LIMITS: &str = "[limits]\nsend_stall = \"1500ms\"\nkeep_alive = \"1500ms\"\n";
-/// More than the kernel takes for a client that does not read; and more than such a client has room for, but no more than the
-/// kernel takes.
+/// Sizes of the two files. The large one is more than the kernel takes for a client that does not read; the medium one
+/// is more than the client's buffer holds, but no more than the kernel takes.
 const LARGE: u64 = 64 << 20;
 const MEDIUM: u64 = 600 << 10;
 
-/// What it is, the protocols that are offered, what is sent, and whether bytes follow that are no record.
+/// A name, the offered protocols, the bytes sent, and true if bytes follow that are not a record.
 type Row<'r> = (&'r str, &'r [&'r [u8]], Vec<u8>, bool);
 
 #[test]

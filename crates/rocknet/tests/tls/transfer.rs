@@ -1,4 +1,4 @@
-//! Content of every size under TLS, in both directions, and how a transfer ends.
+//! Bodies of every size under TLS, in both directions, and the end of a transfer.
 
 use std::time::Instant;
 
@@ -13,7 +13,7 @@ use super::client::Wish;
 use super::support::running::mount;
 use super::support::{Client, DEADLINE, Folder, Running};
 
-/// Says back what it was sent.
+/// Sends the request body back.
 struct Echo;
 
 impl Handler for Echo {
@@ -55,7 +55,7 @@ fn files_of_every_size_arrive_whole() {
             ..Wish::new(authority.roots(), "a.test")
         };
         let mut client: Client = wish.client(server.address());
-        // Around the sizes of records, of what is kept in memory, of a flight and of a file's piece.
+        // Around the sizes of records, of files kept in memory, of a flight and of a file's piece.
         for length in [
             0,
             1,
@@ -132,7 +132,7 @@ fn a_file_cut_short_is_seen_to_be_cut() {
     client.bytes(1000);
     server.folder.write("www/large", "short");
     let rest = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| client.rest()));
-    // The end comes by a reset, or without the message that announces one, which the client reports: never after a whole file.
+    // The end comes as a reset, or without close_notify, which the client reports: never after a whole file.
     match rest {
         Ok(rest) => assert!(rest.len() < (64 << 20) - 1000, "{} bytes", rest.len()),
         Err(panic) => {

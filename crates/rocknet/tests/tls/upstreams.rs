@@ -1,5 +1,5 @@
-//! Requests passed on to servers under TLS: who is believed, what the operator hears of those who are not, and ends that
-//! were not told.
+//! Upstreams under TLS: the trusted ones, the errors an operator gets about the others, and connections that end
+//! without close_notify.
 
 use std::io::{BufReader, Read, Write};
 use std::net::TcpStream;
@@ -18,12 +18,12 @@ use super::support::{DEADLINE, Folder, Running};
 
 type Secured = StreamOwned<ServerConnection, TcpStream>;
 
-/// How a server under TLS goes about it.
+/// Settings of a TLS server.
 struct Wish<'w> {
     leaf: &'w Leaf,
     only: Option<&'static rustls::SupportedProtocolVersion>,
     alpn: &'static [&'static [u8]],
-    /// Whose clients it takes.
+    /// Authorities whose clients it accepts.
     clients: Option<RootCertStore>,
 }
 
@@ -60,7 +60,7 @@ impl<'w> Wish<'w> {
         Arc::new(settings)
     }
 
-    /// Does with each connection what `serve` says, once its handshake is over.
+    /// Runs `serve` for each connection after its handshake.
     fn start(&self, serve: impl Fn(&mut Secured) + Send + Sync + Clone + 'static) -> Upstream {
         let settings = self.settings();
         Upstream::raw(move |mut socket: TcpStream| {
@@ -74,7 +74,7 @@ impl<'w> Wish<'w> {
         })
     }
 
-    /// Reads each request whole, and answers as `answer` says.
+    /// Reads each request whole, and sends the response that `answer` returns.
     fn answering(&self, answer: impl Fn(&Asked) -> String + Send + Sync + Clone + 'static) -> Upstream {
         self.start(move |stream| {
             let mut reader = BufReader::new(stream);
@@ -147,7 +147,7 @@ fn long_answers_come_whole() {
     }
 }
 
-/// Who is not believed is asked nothing, and the page says why.
+/// No request is sent to an untrusted upstream, and the error page gives the reason.
 #[test]
 fn who_cannot_be_believed_is_asked_nothing() {
     let (authority, other) = (Authority::new("root"), Authority::new("other"));
@@ -228,7 +228,7 @@ fn sessions_go_on_over_new_connections() {
     let leaf = authority.leaf(Kind::Ecdsa, &["127.0.0.1"]);
     let kinds: Arc<Mutex<Vec<Option<HandshakeKind>>>> = Arc::default();
     let seen = Arc::clone(&kinds);
-    // Closes behind each answer.
+    // Closes after each response.
     let upstream = Wish::new(&leaf).start(move |stream| {
         seen.lock().expect("a lock").push(stream.conn.handshake_kind());
         let mut reader = BufReader::new(stream);
@@ -250,7 +250,8 @@ fn sessions_go_on_over_new_connections() {
     );
 }
 
-/// An answer that ends with its connection is whole only if that end was told: anybody can end a connection.
+/// A response that ends with its connection is complete only after close_notify, because any attacker on the path can
+/// end a connection.
 #[test]
 fn an_end_that_was_not_told_is_a_cut() {
     let authority = Authority::new("root");
@@ -261,7 +262,7 @@ fn an_end_that_was_not_told_is_a_cut() {
             if !matches!(request(&mut reader), Ok(Some(_))) {
                 return;
             }
-            // In two parts, so that the answer has begun.
+            // In two parts, so that the response has begun.
             let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\nbegun");
             let _ = stream.flush();
             let _ = stream.write_all(b", ended");
@@ -331,7 +332,7 @@ fn checks_believe_whom_requests_believe() {
             "ca = \"ca.pem\", health = { path = \"/up\", interval = \"100ms\" }",
         );
         let began = Instant::now();
-        // The verdict is there a moment after the first check.
+        // The result is known a moment after the first check.
         loop {
             let found = server.get("/").status;
             if checked.load(Ordering::SeqCst) > 0 && found == status {
@@ -359,7 +360,7 @@ fn a_file_that_is_no_certificate_keeps_the_old_configuration() {
     let refused = server.reload(&text("bad.pem")).expect_err("no certificate in it");
     assert!(refused.contains("`ca`"), "{refused}");
     server.get("/").expect("as before", 200, &[]);
-    // Another authority: the connections that were believed for the old one are not used any more.
+    // Another authority: connections trusted under the old one are not used any more.
     server.folder.write("other.pem", &Authority::new("other").pem);
     server.reload(&text("other.pem")).expect("a reload");
     server.get("/").expect("nobody to be believed", 502, &[]);

@@ -1,4 +1,4 @@
-//! Ways around access control, each of which ends at it, over HTTP/1.1 and HTTP/2.
+//! Paths around access control: each is refused, over HTTP/1.1 and HTTP/2.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,11 +13,11 @@ use crate::support::upstream::{Next, Upstream, ok, say};
 use crate::support::{Folder, Running, library};
 use crate::wire::{self, GOAWAY};
 
-/// What must not come out.
+/// Contents that must not be sent.
 const INSIDE: &str = "what is inside";
 
-/// Checks that a request with the password is not refused, and that without it, or with a wrong one, it is. First without, so
-/// that nothing is in memory, and again once the worker has the answers.
+/// Asserts that a request succeeds with the password, and is refused without it or with a wrong one. Requests go
+/// without the password first, before anything is cached, and again once the worker has cached the responses.
 #[track_caller]
 fn check(server: &Running, line: &str, fields: &[&str], body: &str, status: u16) {
     let (right, wrong) = (basic("bob", "secret"), basic("bob", "wrong"));
@@ -40,7 +40,7 @@ fn check(server: &Running, line: &str, fields: &[&str], body: &str, status: u16)
     }
 }
 
-/// Protects the routes of this list.
+/// Configuration that protects the routes of this list.
 fn protected(paths: &[&str]) -> String {
     let auth = auth();
     let routes = paths.iter().map(|path| format!("route.\"{path}\" = {{ {auth} }}\n"));
@@ -62,7 +62,7 @@ fn folder() -> Folder {
         ("www/open.txt", "open"),
     ]);
     folder.write("www/in/a.css", INSIDE.repeat(200));
-    // More than is kept in memory: sent out of an open file.
+    // More than is kept in memory, so it is sent from an open file.
     folder.write("www/in/large.txt", INSIDE.repeat(100_000));
     folder
 }
@@ -100,7 +100,7 @@ fn files_by_whatever_path_method_and_condition() {
         ("GET /in/sub", &[], 308),
         ("GET /in/sub/", &[], 200),
         ("GET /in/", &[], 200),
-        // One file by many paths.
+        // Several paths of one file.
         ("GET /%69n/a.txt", &[], 200),
         ("GET /in/%61.txt", &[], 200),
         ("GET //in//a.txt", &[], 200),
@@ -111,7 +111,7 @@ fn files_by_whatever_path_method_and_condition() {
         ("GET /in/a.txt/", &[], 404),
         ("GET /in%2Fa.txt", &[], 404),
         ("GET /in%5Ca.txt", &[], 404),
-        // An index, and an ending that `try` adds.
+        // An index file, and a suffix that `try` appends.
         ("GET /secret.html", &[], 200),
         ("GET /secret", &[], 200),
         ("GET /secret/", &[], 200),
@@ -123,7 +123,7 @@ fn files_by_whatever_path_method_and_condition() {
         check(&server, line, fields, "", status);
     }
     check(&server, "POST /in/a.txt", &[], "a body", 405);
-    // The rest of the site is open, with a password or without.
+    // The rest of the site is open, with or without a password.
     for got in ask(&server, "GET /open.txt", &[], "") {
         assert_eq!((got.status, &*got.text), (200, "open"));
     }
@@ -167,7 +167,7 @@ fn a_route_in_the_middle_of_an_open_site_and_an_open_one_in_a_closed_site() {
     for got in ask(&server, "GET /in/sub/b.txt", &[], "") {
         assert_eq!(got.status, 200);
     }
-    // Other backends than files would find a path of the closed part there.
+    // Other back ends than files would resolve this path to the protected part.
     check(&server, "GET /in/sub/..%2Fa.txt", &[], "", 404);
 }
 
@@ -268,7 +268,7 @@ fn proxied_paths_that_an_upstream_would_decode() {
     ] {
         check(&server, line, &[], "", status);
     }
-    // A route that names the path itself decides alone.
+    // A route for the exact path decides alone.
     for path in ["/open%2Fx", "/both", "/in-and-out", "/inn/", "/exact/more"] {
         assert_eq!(
             over_http1(&server, &format!("GET {path}"), &[], "").status,
@@ -408,7 +408,7 @@ fn files_that_applications_name() {
         200,
     );
     for (query, status) in [
-        // Only the application can name it.
+        // Only the application can name this file.
         ("X-Accel-Redirect:/kept/k.txt", 200),
         ("X-Accel-Redirect:/open.txt", 200),
         ("X-Accel-Redirect:/area/index.html", 403),
@@ -464,7 +464,7 @@ fn what_is_pushed_is_checked_as_a_request_of_the_same_client() {
             }
         }
     }
-    // A refused request for a page pushes and announces nothing.
+    // A refused request for a page pushes nothing and announces nothing.
     let keys = format!("push = {{ \"/\" = \"/open.txt\" }}\n{}", auth());
     server.reload(&site(&keys)).expect("a good configuration");
     let mut client = Http2::to(server.address());

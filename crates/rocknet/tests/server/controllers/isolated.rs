@@ -1,4 +1,4 @@
-//! Libraries in processes of their own: they die, hang, come back, and hold nothing of the server.
+//! Isolated libraries: their processes die, hang, are restarted, and hold no descriptor of the server.
 
 use std::collections::HashSet;
 use std::fs;
@@ -24,7 +24,7 @@ fn start_in(folder: Folder, more: &str) -> Running {
     Running::start(folder, &format!("{server}{more}{}", site_at(&["/i"], "l.so", NAMES)))
 }
 
-/// The process that answers now.
+/// Process that serves requests now.
 fn pid(server: &Running) -> u32 {
     let text = server.get("/i/die/").text();
     let (pid, parent) = text.split_once(' ').expect("two numbers");
@@ -49,7 +49,7 @@ fn a_process_that_dies_is_an_answer_of_502_and_is_there_again() {
         let before = pid(&server);
         let answer = server.get(&format!("/i/die/?{way}"));
         answer.expect(way, 502, &["Content-Type: text/html; charset=utf-8"]);
-        // Nobody has to wait for the next try: it is there, or waited for.
+        // No request has to be lost until the next attempt: the process exists or is waited for.
         assert_eq!(other.get("/i/hello/").text(), "hello from one", "behind {way}");
         assert_ne!(pid(&server), before, "behind {way}");
         has_gone(before);
@@ -70,7 +70,7 @@ fn requests_under_way_are_cut_and_those_behind_go_on() {
     waits.send(request(&format!("GET /i/die/?wait={}", file.display()), &[]));
     let before = pid(&server);
     assert_eq!(server.get("/i/die/?abort").status, 502);
-    // A body that has begun is cut, and neither is taken for whole.
+    // A response that has begun is cut, and the client does not take it for whole.
     let rest = slow.rest();
     assert!(!rest.ends_with(b"0\r\n\r\n"), "{} bytes", rest.len());
     assert_eq!(waits.answer().status, 502);
@@ -100,7 +100,7 @@ fn one_that_dies_again_and_again_is_not_started_all_the_time() {
 
 #[test]
 fn many_are_called_at_once_and_more_wait_for_them() {
-    /// More than there are threads for calls.
+    /// More clients than threads for calls.
     const CLIENTS: usize = 80;
     let server = start("");
     let files: Vec<_> = (0..CLIENTS)
@@ -125,7 +125,7 @@ fn a_call_that_never_returns_is_given_up_and_its_process_replaced() {
     slow.send(request("GET /i/give/?300000", &[]));
     slow.head();
     assert_eq!(server.get("/i/die/?loop").status, 503);
-    // Others are answered by the same process, then by another, and none of them fails.
+    // Other requests are served by the same process, then by another, and none of them fails.
     let started = Instant::now();
     while pid(&server) == before {
         assert!(started.elapsed() < DEADLINE, "it is not replaced");
@@ -161,7 +161,7 @@ fn it_holds_nothing_of_the_server_and_ends_with_it() {
     let sockets = |pid: &str| -> HashSet<u64> {
         let all = fs::read_dir(format!("/proc/{pid}/fd")).expect("its descriptors");
         let state = |entry: std::io::Result<fs::DirEntry>| fs::metadata(entry.ok()?.path()).ok();
-        // Devices, such as /dev/null, are everybody's.
+        // Devices, such as /dev/null, are shared by all processes.
         all.filter_map(state)
             .filter(|state| state.rdev() == 0)
             .map(|state| state.ino())
@@ -171,7 +171,7 @@ fn it_holds_nothing_of_the_server_and_ends_with_it() {
         .intersection(&sockets("self"))
         .copied()
         .collect();
-    // The copy of its library, until it is loaded nowhere any more.
+    // The private copy of its library, until it is no longer loaded.
     assert!(common.len() <= 1, "{common:?}");
     drop(client);
     let folder = server.take();

@@ -1,4 +1,4 @@
-//! The same with clients that speak HTTP/2, where a stream ends without its connection, or along with many others.
+//! The same with HTTP/2 clients, where a stream ends alone or along with its connection.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -23,7 +23,7 @@ fn an_answer_that_ends_at_any_byte_is_an_error_or_a_reset() {
                 Next::Close
             });
             let server = proxied(&upstream);
-            // The connection outlives all that becomes of its streams.
+            // The connection survives whatever happens to its streams.
             let mut client = Http2::to(server.address());
             for length in 0..=said.len() {
                 let (answer, _) = client.ask(client.request("GET", &format!("/{length}")), true);
@@ -40,18 +40,18 @@ fn an_answer_that_ends_at_any_byte_is_an_error_or_a_reset() {
     }
 }
 
-/// How a client takes its leave.
+/// The way in which a client disconnects.
 #[derive(Clone, Copy, Debug)]
 enum Leave {
     Close,
     Reset,
-    /// The stream alone; the connection stays.
+    /// Resets the stream alone; the connection stays.
     Stream,
 }
 
 const LEAVES: [Leave; 3] = [Leave::Close, Leave::Reset, Leave::Stream];
 
-/// What is left of a connection whose client has left.
+/// Disconnects a client. Returns the connection if it remains.
 fn leave(mut client: TcpStream, how: Leave) -> Option<TcpStream> {
     match how {
         Leave::Close => None,
@@ -71,12 +71,12 @@ fn a_client_that_leaves_at_any_byte_takes_its_request_with_it() {
     let (beginning, head) = (wire::open_beginning(), wire::post(1, "/x"));
     let content = wire::content(1, b"hello");
     let said = [&beginning[..], &head, &content].concat();
-    // A stream is there to be ended by itself once its head is, and between two frames.
+    // A stream can be reset by itself once its head was sent, and between two frames.
     let frames = [beginning.len() + head.len(), said.len()];
     for how in LEAVES {
         let open = Open::default();
         let counted = open.clone();
-        // Never answers.
+        // Never responds.
         let upstream = Upstream::raw(move |mut stream: TcpStream| {
             let _counted = counted.count();
             let _ = stream.read_to_end(&mut Vec::new());
@@ -93,7 +93,7 @@ fn a_client_that_leaves_at_any_byte_takes_its_request_with_it() {
         }
         open.wait_for_none(&format!("requests of clients that left by {how:?}"));
         for mut client in left.into_iter().flatten() {
-            // It is as good as before.
+            // The connection still works.
             client.write_all(&wire::get(3, "/")).expect("to be sent");
         }
     }
@@ -106,7 +106,7 @@ fn a_client_that_leaves_in_the_middle_of_an_answer_ends_it() {
     let mut left = Vec::new();
     for target in ["/told", "/open"] {
         for how in LEAVES {
-            // The second client has never opened its window: nothing flows when it leaves.
+            // The second client has never opened its window: nothing is sent when it disconnects.
             for (beginning, taken) in [(wire::open_beginning(), 1_000_000), (wire::beginning(&[]), 60_000)] {
                 let mut client = TcpStream::connect(server.address()).expect("a connection");
                 client.set_read_timeout(Some(DEADLINE)).expect("an option");
@@ -158,7 +158,7 @@ fn one_that_is_cut_takes_no_other_along() {
     for number in numbers {
         let content = wire::content_of(&frames, number);
         match number % 4 == 1 {
-            // What came before the end may have been passed on, or the page of an error in its place.
+            // The part before the end may have been forwarded, or an error page sent in its place.
             true => {
                 let mut of_stream = frames.iter().filter(|frame| frame.stream == number);
                 let is_reset = of_stream.any(|frame| frame.kind == RST_STREAM);

@@ -1,4 +1,4 @@
-//! A client that writes what it is told, byte for byte, and reads one answer at a time.
+//! A client that writes exactly the given bytes, and reads one response at a time.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -9,11 +9,11 @@ use super::DEADLINE;
 
 pub struct Client {
     stream: Box<dyn Stream>,
-    /// Received and not yet part of an answer.
+    /// Received bytes that are not yet part of a response.
     unread: Vec<u8>,
 }
 
-/// What a client may speak over.
+/// Byte stream of a client.
 pub trait Stream: Read + Write + Send {
     fn set_deadline(&self, deadline: Duration) -> io::Result<()>;
     fn end(&self) -> io::Result<()>;
@@ -61,12 +61,12 @@ impl Client {
             .expect("the server to take what is sent");
     }
 
-    /// Sends, though the server may have closed already.
+    /// Sends, and ignores the error if the server has closed already.
     pub fn send_anyway(&mut self, bytes: impl AsRef<[u8]>) {
         let _ = self.stream.write_all(bytes.as_ref());
     }
 
-    /// Sends, as long as there is room for it; false when there was none for a while.
+    /// Sends while there is room. Returns false after a while without any.
     pub fn try_send(&mut self, bytes: &[u8]) -> bool {
         const WHILE: Duration = Duration::from_millis(500);
         self.stream.set_deadline(WHILE).expect("a deadline");
@@ -75,17 +75,17 @@ impl Client {
         sent
     }
 
-    /// Says that nothing more will come, and can still read.
+    /// Closes the sending side, and can still read.
     pub fn end(&self) {
         self.stream.end().expect("an open connection");
     }
 
-    /// The same, though the server may have closed already.
+    /// The same, and ignores the error if the server has closed already.
     pub fn end_anyway(&self) {
         let _ = self.stream.end();
     }
 
-    /// Sends a request and reads its answer. `line` is what stands before the version: `GET /x`.
+    /// Sends a request and reads its response. `line` is the part before the version: `GET /x`.
     pub fn ask(&mut self, line: &str, fields: &[&str]) -> Answer {
         self.send(request(line, fields));
         self.answer_to(line.split(' ').next().unwrap_or_default())
@@ -95,7 +95,7 @@ impl Client {
         self.ask(&format!("GET {path}"), &[])
     }
 
-    /// The next answer, to anything but HEAD.
+    /// Reads the next response, to any method but HEAD.
     pub fn answer(&mut self) -> Answer {
         self.answer_to("GET")
     }
@@ -133,7 +133,7 @@ impl Client {
         String::from_utf8(self.unread.drain(..end).collect()).expect("a head in ASCII")
     }
 
-    /// That many bytes of content.
+    /// Reads this many bytes of the body.
     pub fn bytes(&mut self, count: usize) -> Vec<u8> {
         while self.unread.len() < count {
             assert!(
@@ -158,7 +158,7 @@ impl Client {
         }
     }
 
-    /// The length of content in chunks whose head was read.
+    /// Length of a chunked body whose head was read.
     pub fn rest_of_chunks(&mut self) -> usize {
         self.chunks().len()
     }
@@ -174,13 +174,13 @@ impl Client {
         String::from_utf8_lossy(&line[..end]).into_owned()
     }
 
-    /// Everything until the server closes. A reset ends it as well: what counts is what came before.
+    /// Reads until the server closes. A reset ends it as well, because only the bytes before it matter.
     pub fn rest(&mut self) -> Vec<u8> {
         while self.receive() > 0 {}
         std::mem::take(&mut self.unread)
     }
 
-    /// Waits for the server to close, without another byte.
+    /// Waits for the server to close without sending another byte.
     #[track_caller]
     pub fn assert_closed(&mut self, what: &str) {
         let rest = self.rest();
@@ -191,7 +191,7 @@ impl Client {
         );
     }
 
-    /// Whether anything comes in that time, be it the end.
+    /// Returns true if bytes or the end arrive within this time.
     pub fn has_something_within(&mut self, time: Duration) -> bool {
         if !self.unread.is_empty() {
             return true;
@@ -206,7 +206,7 @@ impl Client {
         received.is_ok()
     }
 
-    /// Bytes received; 0 at the end.
+    /// Number of bytes received; 0 at the end.
     fn receive(&mut self) -> usize {
         let mut buffer = [0; 64 * 1024];
         match self.stream.read(&mut buffer) {
@@ -227,7 +227,7 @@ fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
     bytes.windows(what.len()).position(|window| window == what)
 }
 
-/// The bytes of a request; `Host: localhost` unless `fields` has a Host.
+/// Bytes of a request, with `Host: localhost` unless `fields` contains a Host.
 pub fn request(line: &str, fields: &[&str]) -> String {
     let mut text = format!("{line} HTTP/1.1\r\n");
     if !fields
@@ -280,7 +280,8 @@ impl Answer {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// Checks status and fields. `Name: value` must be there as it stands, `Name` with any value, `!Name` must not be.
+    /// Asserts status and header fields. `Name: value` must be present literally, `Name` with any value, and `!Name`
+    /// must be absent.
     #[track_caller]
     pub fn expect(&self, what: &str, status: u16, fields: &[&str]) -> &Answer {
         assert_eq!(self.status, status, "{what}: {self:?}");
@@ -297,7 +298,7 @@ impl Answer {
 
 impl std::fmt::Debug for Answer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Enough of the content to know it by.
+        // Enough of the body to identify it.
         let start = String::from_utf8_lossy(&self.body[..self.body.len().min(80)]).into_owned();
         write!(
             f,

@@ -1,4 +1,4 @@
-//! Applications that tests write: they read requests by SCGI or uwsgi, and answer as they are told.
+//! Scripted applications: they parse requests by SCGI or uwsgi, and send the responses of a test.
 
 use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::fastcgi::{Asked, Peer};
 
-/// The protocol of an application, by the key that names it.
+/// Protocol of an application, by its configuration key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Speaks {
     Scgi,
@@ -14,7 +14,7 @@ pub enum Speaks {
 }
 
 impl Speaks {
-    /// Reads one request of each connection, has `answer` write what comes back, and closes.
+    /// Reads one request of each connection, sends the bytes that `answer` returns, and closes.
     pub fn start(
         self,
         socket: &Path,
@@ -27,7 +27,7 @@ impl Speaks {
         })
     }
 
-    /// The next request, with its content.
+    /// Reads the next request, with its body.
     pub fn request(self, stream: &mut UnixStream) -> io::Result<Asked> {
         let mut asked = match self {
             Speaks::Scgi => scgi(stream)?,

@@ -1,4 +1,4 @@
-//! Handlers for tests: one that panics, one that reads content, one that answers when told.
+//! Handlers for tests: one panics, one reads the request body, and one responds on a signal.
 
 use std::sync::Mutex;
 
@@ -8,7 +8,7 @@ use rocknet::response::Response;
 use rocknet_proto::status::Status;
 use tokio::sync::{mpsc, oneshot};
 
-/// Panics at once, or later, by the last part of the path.
+/// Panics at once, or later, depending on the last part of the path.
 pub struct Panics;
 
 impl Handler for Panics {
@@ -21,7 +21,7 @@ impl Handler for Panics {
     }
 }
 
-/// Reads all content and sends it back.
+/// Reads the whole request body and sends it back.
 pub struct Echo;
 
 impl Handler for Echo {
@@ -41,10 +41,10 @@ impl Handler for Echo {
     }
 }
 
-/// Tells the test of each request, and answers when the test says so.
+/// Hands each request to the test, and responds when the test provides the text.
 pub struct Waits(Mutex<mpsc::UnboundedSender<Asked>>);
 
-/// A request that waits: what is sent here becomes its answer.
+/// A waiting request; the text sent through it becomes its response.
 pub struct Asked(oneshot::Sender<&'static str>);
 
 /// The test's end of [`Waits`].
@@ -58,14 +58,14 @@ impl Waits {
 }
 
 impl Waiting {
-    /// The next request; the client's own deadline ends a test where none comes.
+    /// Waits for the next request; if none comes, the client's own deadline ends the test.
     pub fn next(&mut self) -> Asked {
         self.0.blocking_recv().expect("a server that still runs")
     }
 }
 
 impl Asked {
-    /// False if nobody waits any more.
+    /// Sends the response. Returns false if the request was dropped.
     pub fn answer(self, text: &'static str) -> bool {
         self.0.send(text).is_ok()
     }

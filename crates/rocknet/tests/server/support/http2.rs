@@ -1,4 +1,4 @@
-//! A client that speaks HTTP/2: the `h2` crate on a runtime in a thread of its own.
+//! An HTTP/2 client: the `h2` crate on a runtime in a thread of its own.
 
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
@@ -14,10 +14,10 @@ use tokio::time::timeout;
 
 use super::DEADLINE;
 
-/// An answer with what came before it and beside it.
+/// A response with the interim responses before it and the pushes beside it.
 pub struct Page {
     pub answer: Response,
-    /// Status and Link of interim answers.
+    /// Status and Link of interim responses.
     pub hints: Vec<(u16, String)>,
     pub pushed: Vec<Pushed>,
 }
@@ -28,7 +28,7 @@ pub struct Pushed {
 }
 
 impl Page {
-    /// The paths that were promised, in their order.
+    /// Paths of the promised requests, in order.
     pub fn promised(&self) -> Vec<&str> {
         let paths = self.pushed.iter().map(|pushed| pushed.request.uri().path_and_query());
         paths.map(|path| path.map_or("", |path| path.as_str())).collect()
@@ -37,15 +37,15 @@ impl Page {
 
 pub struct Http2 {
     runtime: Handle,
-    /// Dropped, it ends the thread.
+    /// Dropping it ends the thread.
     _stop: oneshot::Sender<()>,
     send: SendRequest<Bytes>,
-    /// Ends with the connection.
+    /// Completes with the connection.
     ended: Option<tokio::task::JoinHandle<Result<(), h2::Error>>>,
     authority: String,
 }
 
-/// An answer, or why there is none.
+/// A response, or the reason for its absence.
 pub struct Response {
     pub status: StatusCode,
     pub fields: HeaderMap,
@@ -68,7 +68,8 @@ impl Http2 {
         let runtime = handle;
         let (send, ended) = runtime.block_on(async {
             let stream = TcpStream::connect(address).await.expect("a server that listens");
-            // Windows are small words: held back until the last one is acknowledged, they would be late by 40 ms each.
+            // WINDOW_UPDATE frames are small: held back until the previous one is acknowledged, each would be 40 ms
+            // late.
             stream.set_nodelay(true).expect("an option of the socket");
             let (send, connection) = builder.handshake(stream).await.expect("a preface");
             (send, tokio::spawn(connection))
@@ -88,12 +89,12 @@ impl Http2 {
             .expect("nothing came in time")
     }
 
-    /// As `wait`, where nothing may come: `None` then.
+    /// As `wait`, but returns `None` after `patience`.
     pub fn try_wait<F: Future>(&self, patience: std::time::Duration, future: F) -> Option<F::Output> {
         self.runtime.block_on(async { timeout(patience, future).await }).ok()
     }
 
-    /// Whether the server takes CONNECT for other protocols; known with its first answer.
+    /// Returns true if the server accepts extended CONNECT; known with its first response.
     pub fn is_extended_connect_enabled(&self) -> bool {
         self.send.is_extended_connect_protocol_enabled()
     }
@@ -122,7 +123,7 @@ impl Http2 {
         self.answer(answer).expect("an answer")
     }
 
-    /// A page with all that comes along with it.
+    /// Requests a page with everything that comes along with it.
     pub fn page(&mut self, request: http::request::Builder) -> Page {
         let (mut answer, _) = self.ask(request, true);
         let mut promises = answer.push_promises();
@@ -147,7 +148,7 @@ impl Http2 {
         })
     }
 
-    /// A request with content, and its answer.
+    /// Sends a request with a body, and waits for its response.
     pub fn send(&mut self, request: http::request::Builder, content: &[u8]) -> Result<Response, h2::Error> {
         let (answer, stream) = self.ask(request, false);
         let content = Bytes::copy_from_slice(content);
@@ -159,7 +160,7 @@ impl Http2 {
         })
     }
 
-    /// How the connection ended: the reason that the server gave.
+    /// Error code with which the server ended the connection.
     pub fn end(&mut self) -> Option<Reason> {
         let ended = self.ended.take().expect("an end that nobody waited for");
         match self.wait(ended).expect("a connection that does not panic") {
@@ -197,7 +198,7 @@ async fn read(mut stream: RecvStream) -> Result<Vec<u8>, h2::Error> {
     Ok(content)
 }
 
-/// Sends content as the server's windows allow.
+/// Sends a body as the server's windows allow.
 async fn upload(mut stream: SendStream<Bytes>, mut content: Bytes) -> Result<(), h2::Error> {
     while !content.is_empty() {
         stream.reserve_capacity(content.len());
@@ -210,7 +211,7 @@ async fn upload(mut stream: SendStream<Bytes>, mut content: Bytes) -> Result<(),
     stream.send_data(Bytes::new(), true)
 }
 
-/// Both sides of a stream speak in turn, as the server sends back what it is sent, up to the end of both.
+/// Sends and receives in turn on a stream that the server echoes, up to the end of both sides.
 pub async fn speak_in_turn(stream: &mut SendStream<Bytes>, body: &mut RecvStream) {
     for word in [&b"one"[..], b"two", &[b'x'; 50_000]] {
         stream

@@ -1,4 +1,4 @@
-//! What the tests share: folders with files, a server started from TOML, and a client that sees every byte.
+//! Support shared by the tests: folders with files, a server started from TOML, and a client that sees every byte.
 
 pub mod client;
 pub mod fastcgi;
@@ -20,6 +20,6 @@ pub use client::{Answer, Client};
 pub use folder::Folder;
 pub use running::Running;
 
-/// Longest wait for anything that must come. Far more than it takes, because a machine that builds beside the tests is
-/// slow; a test that meets it has failed.
+/// Time limit of any wait. Far above what is needed, because a machine that builds at the same time is slow; a test
+/// that reaches it has failed.
 pub const DEADLINE: Duration = Duration::from_secs(20);

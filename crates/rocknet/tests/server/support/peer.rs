@@ -1,4 +1,4 @@
-//! Servers of others, from the packages of the system, each in the foreground and in a folder of the test's own.
+//! Servers from packages of the system, each in the foreground and in a folder of the test's own.
 
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use super::{DEADLINE, Folder};
 
-/// Ended with the test.
+/// A running server, killed with the test.
 pub struct Peer(Child);
 
 impl Peer {
-    /// Waits until it listens at the socket file of that name. `log`: where it writes what it has against its configuration.
+    /// Waits until it listens at the socket file of this name. `log`: the file with its error messages.
     pub fn start(folder: &Folder, program: &str, arguments: &[&str], socket: &str, log: &str) -> Peer {
         let folders = ["/usr/sbin", "/usr/bin", "/usr/local/sbin", "/usr/local/bin"];
         let path = folders.iter().map(|folder| Path::new(folder).join(program));

@@ -1,4 +1,4 @@
-//! A web server that tests write: it reads requests as a strict server does, and answers byte for byte as it is told.
+//! A scripted HTTP/1.1 upstream: it parses requests strictly, and sends exactly the bytes of a test.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -12,7 +12,7 @@ pub struct Upstream {
     seen: Arc<Mutex<Vec<Asked>>>,
 }
 
-/// A request as it came.
+/// A request as received.
 #[derive(Debug, Default, Clone)]
 pub struct Asked {
     /// `GET /path HTTP/1.1`
@@ -21,7 +21,7 @@ pub struct Asked {
     pub content: Vec<u8>,
 }
 
-/// What becomes of a connection behind an answer.
+/// Fate of a connection after a response.
 pub enum Next {
     Keep,
     Close,
@@ -37,7 +37,7 @@ impl Asked {
 }
 
 impl Upstream {
-    /// Reads each request whole, and has `answer` write what comes back.
+    /// Reads each request whole, and has `answer` write the response.
     pub fn start(answer: impl Fn(&Asked, &mut TcpStream) -> Next + Send + Sync + Clone + 'static) -> Upstream {
         let seen: Arc<Mutex<Vec<Asked>>> = Arc::default();
         let all = Arc::clone(&seen);
@@ -57,7 +57,7 @@ impl Upstream {
         }
     }
 
-    /// Answers each request with these bytes, and keeps the connection.
+    /// Responds to each request with these bytes, and keeps the connection.
     pub fn saying(answer: impl Into<Vec<u8>>) -> Upstream {
         let answer = answer.into();
         Upstream::start(move |_, stream| {
@@ -66,13 +66,13 @@ impl Upstream {
         })
     }
 
-    /// Does with each connection what `serve` says, in a thread of its own.
+    /// Runs `serve` for each connection, in a thread of its own.
     pub fn raw(serve: impl Fn(TcpStream) + Send + Sync + Clone + 'static) -> Upstream {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port to listen at");
         let address = listener.local_addr().expect("its address");
         let connections = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&connections);
-        // Both end with the test's process: nobody waits for them.
+        // Both threads end with the test's process: no thread joins them.
         spawn(move || {
             for stream in listener.incoming().flatten() {
                 count.fetch_add(1, Ordering::SeqCst);
@@ -88,28 +88,28 @@ impl Upstream {
         }
     }
 
-    /// As it is written in a configuration.
+    /// URL for a configuration.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// The key of a site that passes all on to this.
+    /// The key of a site that proxies everything to this upstream.
     pub fn key(&self) -> String {
         format!("proxy = \"{}\"", self.url())
     }
 
-    /// Connections that were made so far.
+    /// Number of connections so far.
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::SeqCst)
     }
 
-    /// The request that came last.
+    /// The latest request.
     pub fn last(&self) -> Asked {
         lock(&self.seen).last().expect("a request").clone()
     }
 }
 
-/// Starts a thread whose name tells it from those of a server in the same process.
+/// Starts a thread whose name distinguishes it from those of a server in the same process.
 fn spawn(run: impl FnOnce() + Send + 'static) {
     let thread = thread::Builder::new().name("t-upstream".to_owned()).spawn(run);
     drop(thread.expect("a thread"));
@@ -119,7 +119,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().expect("no test has failed while it was locked")
 }
 
-/// The next request with its content; `None` at the end of the connection.
+/// Reads the next request with its body; `None` at the end of the connection.
 pub fn request(reader: &mut impl BufRead) -> io::Result<Option<Asked>> {
     let Some(first) = line(reader)? else { return Ok(None) };
     let mut asked = Asked {
@@ -161,12 +161,12 @@ fn line(reader: &mut impl BufRead) -> io::Result<Option<String>> {
     Ok(Some(line.to_owned()))
 }
 
-/// Sends to one that may have gone.
+/// Sends, and ignores the error if the peer has closed.
 pub fn say(stream: &mut TcpStream, bytes: impl AsRef<[u8]>) {
     let _ = stream.write_all(bytes.as_ref());
 }
 
-/// A whole answer with a length.
+/// A complete response with a length.
 pub fn ok(content: &str) -> String {
     format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{content}", content.len())
 }
