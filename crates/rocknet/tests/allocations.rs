@@ -164,7 +164,7 @@ impl<S: Read + Write> Client<S> {
 static ALONE: Mutex<()> = Mutex::new(());
 
 #[test]
-fn ready_answers_allocate_nothing() {
+fn cached_responses_allocate_nothing() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("small.txt"), "Hello, world!").expect("a file");
@@ -273,7 +273,7 @@ const IDLE: usize = 64;
 const IDLE_BYTES: isize = 12 * 1024;
 
 #[test]
-fn an_idle_connection_under_tls_holds_little() {
+fn an_idle_tls_connection_holds_little_memory() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("small.txt"), "Hello, world!").expect("a file");

@@ -45,7 +45,7 @@ const NO_RING: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn who_asks_for_a_ring_that_cannot_be_had_is_told_why() {
+fn requiring_io_uring_fails_with_the_reason_where_it_is_unavailable() {
     if !has_ring() {
         return;
     }
@@ -69,7 +69,7 @@ fn who_asks_for_a_ring_that_cannot_be_had_is_told_why() {
 }
 
 #[test]
-fn who_leaves_the_choice_gets_epoll_and_the_reason() {
+fn automatic_selection_falls_back_to_epoll_and_logs_the_reason() {
     if !has_ring() {
         return;
     }
@@ -82,7 +82,7 @@ fn who_leaves_the_choice_gets_epoll_and_the_reason() {
 }
 
 #[test]
-fn connections_go_on_when_their_ring_fails() {
+fn connections_survive_a_failing_ring() {
     const CLIENTS: usize = 20;
     const LARGE: usize = 4 << 20;
     if !has_ring() {

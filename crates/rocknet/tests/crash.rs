@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, test_kill_process, w
 const LARGE: u64 = 64 << 20;
 
 #[test]
-fn a_killed_server_starts_again_on_its_port_at_once() {
+fn a_killed_server_restarts_on_its_port_at_once() {
     let mut setup = Setup::new();
     for round in 0..5 {
         let server = setup.start();
@@ -58,7 +58,7 @@ fn its_php_ends_with_a_killed_server() {
 }
 
 #[test]
-fn answers_under_way_are_finished_when_told_to_stop() {
+fn responses_in_progress_are_finished_at_a_stop() {
     const CLIENTS: usize = 8;
     let setup = Setup::new();
     setup.sparse("large.bin", LARGE);
@@ -110,7 +110,7 @@ fn answers_under_way_are_finished_when_told_to_stop() {
 }
 
 #[test]
-fn a_halted_server_goes_on_where_it_was() {
+fn a_halted_server_resumes() {
     let mut server = Setup::new().start();
     let mut before = server.connect();
     before.get("/small.txt");
@@ -135,7 +135,7 @@ fn a_halted_server_goes_on_where_it_was() {
 }
 
 #[test]
-fn a_full_disk_below_the_log_stalls_nobody_and_is_told() {
+fn a_full_disk_under_the_log_stalls_no_request_and_is_reported() {
     let mut server = Setup::new().tables("[log]\naccess = \"/dev/full\"").start();
     let mut client = server.connect();
     let target = format!("/small.txt?{}", "x".repeat(2000));
@@ -151,7 +151,7 @@ fn a_full_disk_below_the_log_stalls_nobody_and_is_told() {
 }
 
 #[test]
-fn a_log_nobody_reads_stalls_nobody() {
+fn a_log_pipe_without_a_reader_stalls_no_request() {
     // A pipe that is open and never read is full after 64 KiB.
     let setup = Setup::new().tables("[log]\naccess = \"log.fifo\"");
     let fifo = setup.folder.path().join("log.fifo");

@@ -83,7 +83,7 @@ fn pid(text: &str) -> Pid {
 }
 
 #[test]
-fn nothing_of_a_server_outlives_its_end() {
+fn a_stopped_server_leaves_no_threads_children_or_descriptors() {
     let mirrored = mpsc::channel();
     let upstream = Upstream::start(|_, stream| {
         say(stream, ok("proxied"));

@@ -88,7 +88,7 @@ const ROWS: &[Row] = &[
 ];
 
 #[test]
-fn examples_answer_as_their_comments_say() {
+fn examples_respond_as_their_comments_document() {
     for example in examples() {
         let rows: Vec<&Row> = ROWS.iter().filter(|row| row.0 == example).collect();
         assert!(!rows.is_empty(), "examples/{example} has no row");
@@ -175,7 +175,7 @@ impl Beside {
 }
 
 #[test]
-fn the_application_is_asked_by_scgi() {
+fn the_application_is_reached_over_scgi() {
     let (_beside, running) = Beside::start("application", "app.py", "127.0.0.1:9002");
     let mut client = Client::to(running.ports[&8080]);
     for (path, status, content) in [
@@ -190,7 +190,7 @@ fn the_application_is_asked_by_scgi() {
 }
 
 #[test]
-fn the_echo_behind_websocket_is_heard() {
+fn the_websocket_example_echoes() {
     let (_beside, running) = Beside::start("websocket", "echo.py", "127.0.0.1:9001");
     let mut client = Client::to(running.ports[&8080]);
     let answer = client.ask(
@@ -395,7 +395,7 @@ fn split(url: &str) -> (&str, &str) {
 /// A reader who copies the line after "Run:" gets a response only if the required program, library or language is
 /// installed.
 #[test]
-fn examples_say_what_they_need_first() {
+fn examples_document_their_prerequisites() {
     const NEEDING: [&str; 7] = ["controller", "php", "cgi", "fastcgi", "scgi", "uwsgi", ".py"];
     let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     let (mut looked, mut needing) = (0, 0);

@@ -23,7 +23,7 @@ enum Effect {
 }
 
 #[test]
-fn answers_are_whole_or_cut_whatever_call_fails() {
+fn responses_are_whole_or_cut_whichever_call_fails() {
     let version = Command::new("strace").arg("-V").output();
     assert!(
         version.is_ok_and(|output| output.status.success()),

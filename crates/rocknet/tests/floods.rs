@@ -156,7 +156,7 @@ fn missing_paths_take_little_memory() {
 }
 
 #[test]
-fn other_words_of_clients_take_little_memory() {
+fn other_strings_of_clients_take_little_memory() {
     for flood in [
         Flood {
             what: "paths that a fallback answers",

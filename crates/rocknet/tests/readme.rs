@@ -26,7 +26,7 @@ fn serving_a_folder_prints_what_the_readme_shows() {
 }
 
 #[test]
-fn a_mistake_is_told_as_the_readme_shows() {
+fn an_error_message_matches_the_readme() {
     let session = session("$ cat rocknet.toml\n");
     let (settings, told) = session
         .split_once("$ rocknet check\n")
@@ -38,7 +38,7 @@ fn a_mistake_is_told_as_the_readme_shows() {
 }
 
 #[test]
-fn configurations_in_the_readme_are_good_and_tidy() {
+fn configurations_in_the_readme_are_valid_and_formatted() {
     let readme = readme();
     let blocks: Vec<&str> = blocks(&readme, "toml").collect();
     assert!(blocks.len() >= 2, "{blocks:?}");
@@ -51,7 +51,7 @@ fn configurations_in_the_readme_are_good_and_tidy() {
 
 /// Every form of a name that the README quotes.
 #[test]
-fn names_in_the_readme_are_taken() {
+fn names_in_the_readme_are_valid() {
     let readme = readme();
     for name in [":8080", "example.com", "*.example.com", "10.0.0.1"] {
         assert!(readme.contains(&format!("`\"{name}\"`")), "{name}");
@@ -62,7 +62,7 @@ fn names_in_the_readme_are_taken() {
 }
 
 #[test]
-fn links_in_the_readme_lead_somewhere() {
+fn links_in_the_readme_resolve() {
     let readme = readme();
     let links: Vec<&str> = readme
         .split("](")

@@ -242,7 +242,7 @@ fn watched(backend: &str, fault: Option<&str>) -> usize {
 }
 
 #[test]
-fn the_kernel_moves_what_is_much() {
+fn the_kernel_moves_large_transfers() {
     for backend in backends() {
         let moved = watched(backend, None);
         // Into a pipe and out of it; the first pieces, and some of what comes unevenly, are copied.
@@ -252,7 +252,7 @@ fn the_kernel_moves_what_is_much() {
 }
 
 #[test]
-fn calls_that_fail_make_copies_of_it() {
+fn failing_splice_calls_fall_back_to_copying() {
     for (fault, is_moved) in [
         ("pipe2:error=EMFILE", false),
         ("splice:error=EINVAL", false),
@@ -266,7 +266,7 @@ fn calls_that_fail_make_copies_of_it() {
 }
 
 #[test]
-fn no_pipe_is_held_when_nothing_flows() {
+fn no_pipe_is_held_while_idle() {
     for backend in backends() {
         let joined = Joined::new(backend, "");
         let (mut client, mut peer) = (&joined.client, &joined.peer);
@@ -294,7 +294,7 @@ fn no_pipe_is_held_when_nothing_flows() {
 }
 
 #[test]
-fn an_end_comes_behind_what_is_in_a_pipe() {
+fn an_end_follows_the_bytes_in_a_pipe() {
     for backend in backends() {
         let joined = Joined::new(backend, "");
         let written = joined.stick();
@@ -315,7 +315,7 @@ fn an_end_comes_behind_what_is_in_a_pipe() {
 }
 
 #[test]
-fn who_takes_nothing_is_given_up_with_what_is_in_a_pipe() {
+fn a_side_that_does_not_read_times_out_with_bytes_in_a_pipe() {
     for backend in backends() {
         // Longer than it takes to fill all buffers.
         let joined = Joined::new(backend, "send_stall = \"2s\"");
@@ -335,7 +335,7 @@ fn who_takes_nothing_is_given_up_with_what_is_in_a_pipe() {
 }
 
 #[test]
-fn who_breaks_off_takes_the_other_with_it() {
+fn a_reset_of_one_side_ends_the_other() {
     let breaks_off = |stream: TcpStream| {
         sockopt::set_socket_linger(&stream, Some(Duration::ZERO)).expect("an option");
     };

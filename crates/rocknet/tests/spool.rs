@@ -92,7 +92,7 @@ fn names(server: &Server) -> usize {
 }
 
 #[test]
-fn a_large_body_takes_no_memory_and_leaves_nothing() {
+fn a_large_body_takes_no_memory_and_leaves_no_file() {
     let server = setup().start();
     // The first request allocates what stays: threads and buffers.
     let first = 1 << 20;
@@ -123,7 +123,7 @@ fn a_large_body_takes_no_memory_and_leaves_nothing() {
 }
 
 #[test]
-fn a_body_that_does_not_come_whole_leaves_nothing() {
+fn an_incomplete_body_leaves_no_file() {
     let mut server = setup().start();
     let mut streams: Vec<TcpStream> = (0..20).map(|_| begin(&server, 10 << 20)).collect();
     streams.iter_mut().for_each(|stream| send(stream, 1 << 20));
@@ -142,7 +142,7 @@ fn a_body_that_does_not_come_whole_leaves_nothing() {
 }
 
 #[test]
-fn calls_that_fail_have_a_status_and_a_line_in_the_log() {
+fn failing_calls_give_a_status_and_a_log_line() {
     let version = Command::new("strace").arg("-V").output();
     assert!(
         version.is_ok_and(|output| output.status.success()),

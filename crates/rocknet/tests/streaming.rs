@@ -143,7 +143,7 @@ impl Watch<'_> {
 }
 
 #[test]
-fn memory_stays_what_it_is_while_much_flows_both_ways() {
+fn memory_is_constant_while_large_bodies_flow_both_ways() {
     let amount = amount();
     for backend in ["epoll", "io_uring"] {
         if backend == "io_uring"

@@ -49,8 +49,8 @@ const CROWD: usize = 32;
 const CROWD_CALLS: u64 = 800;
 
 #[test]
-fn on_a_ring_an_answer_costs_two_calls_and_a_crowd_shares_them() {
-    if let Some(trouble) = rocknet_io::runtime::io_uring_unavailable() {
+fn with_io_uring_a_response_costs_two_calls_shared_by_concurrent_requests() {
+    if let Some(trouble) = rocknet_io::runtime::ring_trouble() {
         skip(Need::IoUring, &trouble);
         return;
     }
@@ -105,7 +105,7 @@ fn ask_together(server: &Server, connections: usize, rounds: u64) {
 }
 
 #[test]
-fn ready_answers_cost_one_read_one_write_and_their_share_of_a_poll() {
+fn cached_responses_cost_one_read_one_write_and_a_share_of_a_poll() {
     let version = Command::new("strace").arg("-V").output();
     assert!(
         version.is_ok_and(|output| output.status.success()),

@@ -50,7 +50,7 @@ fn there_and_back(store: &dyn TrustStore, root: &RootCertificate) {
 }
 
 #[test]
-fn browsers() {
+fn browser_stores() {
     let folder = tempfile::tempdir().unwrap();
     let root = root(folder.path());
     let home = folder.path().join("home");
@@ -115,7 +115,7 @@ fn other_certificate(folder: &Path) -> PathBuf {
 
 /// A database with a password is skipped, without a prompt.
 #[test]
-fn a_browser_behind_a_password() {
+fn a_browser_store_with_a_password_is_skipped() {
     let folder = tempfile::tempdir().unwrap();
     let root = root(folder.path());
     let database = folder.path().join("home/.pki/nssdb");
@@ -139,7 +139,7 @@ fn a_browser_behind_a_password() {
 }
 
 #[test]
-fn without_certutil_it_is_said_what_to_install() {
+fn without_certutil_the_message_names_the_package() {
     let folder = tempfile::tempdir().unwrap();
     let root = root(folder.path());
     let database = folder.path().join("home/.pki/nssdb");
@@ -154,7 +154,7 @@ fn without_certutil_it_is_said_what_to_install() {
 
 /// Each family of systems, with a command that collects roots as theirs does.
 #[test]
-fn systems() {
+fn system_stores() {
     for (anchors, command, bundle) in [
         (
             "usr/local/share/ca-certificates",

@@ -21,7 +21,7 @@ fn serve(folder: &Path) -> Child {
 }
 
 #[test]
-fn killed_between_order_and_certificate() {
+fn an_order_survives_a_kill_before_its_certificate() {
     let pebble = Pebble::start();
     let folder = tempfile::tempdir().unwrap();
     // The hook hangs when the proof is first published, so the server is killed at that point.

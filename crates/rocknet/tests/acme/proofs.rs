@@ -16,7 +16,7 @@ use crate::site::{Site, leaf};
 use crate::zone::Zone;
 
 #[test]
-fn a_text_in_the_clear() {
+fn http_01_gives_a_certificate() {
     let pebble = Pebble::with(Manner { forgets_nonces: true });
     let mut site = Site::new(&pebble.settings(&[Challenge::Http]));
     site.listen(pebble.ip());
@@ -58,7 +58,7 @@ fn a_text_in_the_clear() {
 }
 
 #[test]
-fn a_certificate_in_the_handshake() {
+fn tls_alpn_01_gives_a_certificate() {
     let pebble = Pebble::start();
     let mut site = Site::new(&pebble.settings(&[Challenge::TlsAlpn]));
     site.listen(pebble.ip());
@@ -70,7 +70,7 @@ fn a_certificate_in_the_handshake() {
 
 /// An IP address in place of a name.
 #[test]
-fn an_address() {
+fn an_ip_address_gets_a_certificate() {
     let pebble = Pebble::start();
     let mut site = Site::new(&pebble.settings(&[Challenge::Http]));
     site.listen(pebble.ip());
@@ -80,7 +80,7 @@ fn an_address() {
 }
 
 #[test]
-fn a_record_by_a_program() {
+fn dns_01_by_a_hook_gives_a_certificate() {
     let pebble = Pebble::start();
     let folder = tempfile::tempdir().unwrap();
     let (program, seen) = (folder.path().join("hook"), folder.path().join("seen"));
@@ -114,7 +114,7 @@ fn a_record_by_a_program() {
 }
 
 #[test]
-fn a_record_by_an_update_of_the_zone() {
+fn dns_01_by_a_dynamic_update_gives_a_certificate() {
     let pebble = Pebble::start();
     let secret = b"thirty-two bytes of a TSIG key!!".to_vec();
     let zone = Zone::serve("example.com", "updates", &secret, pebble.ip());
@@ -144,7 +144,7 @@ fn a_record_by_an_update_of_the_zone() {
 }
 
 #[test]
-fn on_demand_only_what_the_operator_says() {
+fn on_demand_issuance_is_limited_to_permitted_names() {
     let pebble = Pebble::start();
     let ask = TcpListener::bind((own_address(), 0)).unwrap();
     let asked: Arc<Mutex<Vec<String>>> = Arc::default();

@@ -28,7 +28,7 @@ fn only(scripted: &Scripted, folder: &tempfile::TempDir) -> Acme {
 }
 
 #[test]
-fn where_one_ca_fails_the_next_is_asked() {
+fn the_next_ca_is_tried_when_one_fails() {
     for refusal in [RATE_LIMITED, BROKEN] {
         let (pebble, scripted) = (Pebble::start(), Scripted::new(refusal));
         scripted.add_root(&pebble.root());
@@ -49,7 +49,7 @@ fn where_one_ca_fails_the_next_is_asked() {
 }
 
 #[test]
-fn a_rate_limit_is_heeded_to_the_second() {
+fn a_rate_limit_is_obeyed_to_the_second() {
     let (folder, scripted) = (tempfile::tempdir().unwrap(), Scripted::new(RATE_LIMITED));
     let mut site = Site::new(&only(&scripted, &folder));
     site.want(&["a.example.com"]);
@@ -82,7 +82,7 @@ fn a_rate_limit_is_heeded_to_the_second() {
 }
 
 #[test]
-fn pauses_grow_and_a_new_start_does_not_forget() {
+fn retry_delays_grow_and_survive_a_restart() {
     let (folder, scripted) = (tempfile::tempdir().unwrap(), Scripted::new(BROKEN));
     let settings = only(&scripted, &folder);
     let mut site = Site::new(&settings);
@@ -121,7 +121,7 @@ fn pauses_grow_and_a_new_start_does_not_forget() {
 }
 
 #[test]
-fn a_name_that_is_not_ours_is_told_in_the_words_of_the_ca() {
+fn a_failed_validation_is_reported_with_the_message_of_the_ca() {
     let pebble = Pebble::start();
     // No listener serves the proof.
     let mut site = Site::new(&pebble.settings(&[Challenge::Http]));

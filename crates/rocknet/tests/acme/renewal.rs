@@ -12,7 +12,7 @@ use crate::site::{Site, ends, leaf};
 const DAY: Duration = Duration::from_secs(86_400);
 
 #[test]
-fn a_certificate_is_renewed_when_its_time_comes_and_not_before() {
+fn a_certificate_is_renewed_when_due_and_not_before() {
     let pebble = Pebble::start();
     let mut site = Site::new(&pebble.settings(&[Challenge::Http]));
     site.listen(pebble.ip());
@@ -28,7 +28,7 @@ fn a_certificate_is_renewed_when_its_time_comes_and_not_before() {
 }
 
 #[test]
-fn one_that_is_nearly_over_is_served_until_the_new_one_is_there() {
+fn an_expiring_certificate_is_served_until_it_is_renewed() {
     let pebble = Pebble::start();
     let settings = pebble.settings(&[Challenge::Http]);
     let mut site = Site::new(&settings);

@@ -38,7 +38,7 @@ fn text(answer: &str) -> &str {
 }
 
 #[test]
-fn the_state_folder_is_decided_before_rights_are_given_up() {
+fn the_state_folder_is_chosen_before_privileges_are_dropped() {
     if !is_root() {
         return;
     }
@@ -186,7 +186,7 @@ fn is_gone(pid: u32) -> bool {
 }
 
 #[test]
-fn scripts_reach_nothing_of_the_server() {
+fn scripts_cannot_reach_files_of_the_server() {
     if !is_root() {
         return;
     }
@@ -261,7 +261,7 @@ fn scripts_reach_nothing_of_the_server() {
 }
 
 #[test]
-fn what_was_started_as_others_is_restarted_and_ends_with_the_server() {
+fn programs_of_other_users_are_restarted_and_end_with_the_server() {
     if !is_root() {
         return;
     }
@@ -317,7 +317,7 @@ fn what_was_started_as_others_is_restarted_and_ends_with_the_server() {
 }
 
 #[test]
-fn the_end_of_the_helper_is_told_and_seen() {
+fn the_exit_of_the_helper_is_logged_and_detected() {
     if !is_root() {
         return;
     }
@@ -342,7 +342,7 @@ fn the_end_of_the_helper_is_told_and_seen() {
 }
 
 #[test]
-fn an_account_that_is_new_at_a_reload_waits_for_a_restart() {
+fn an_account_added_at_a_reload_needs_a_restart() {
     if !is_root() {
         return;
     }
@@ -387,7 +387,7 @@ fn an_account_that_is_new_at_a_reload_waits_for_a_restart() {
 }
 
 #[test]
-fn the_doctor_tells_who_gets_at_the_keys() {
+fn the_doctor_reports_users_who_can_read_the_keys() {
     if !is_root() {
         return;
     }
@@ -410,7 +410,7 @@ fn the_doctor_tells_who_gets_at_the_keys() {
 }
 
 #[test]
-fn the_doctor_finds_keys_elsewhere_that_a_group_may_read() {
+fn the_doctor_reports_group_readable_keys_elsewhere() {
     if !is_root() {
         return;
     }

@@ -151,7 +151,7 @@ fn check_loads_what_start_would_load() {
 }
 
 #[test]
-fn check_warns_of_what_clients_will_refuse() {
+fn check_warns_of_certificates_that_clients_reject() {
     for (what, pair, aliases, part) in [
         ("expired", pair(&["a.test"], (2000, 2001), true), "", "has expired on"),
         (
@@ -204,7 +204,7 @@ fn check_warns_of_what_clients_will_refuse() {
 }
 
 #[test]
-fn start_serves_the_other_sites_and_names_the_dark_one() {
+fn start_serves_other_sites_and_names_the_one_without_a_certificate() {
     for (what, harm, part) in broken() {
         let place = home();
         harm(&place);
@@ -239,7 +239,7 @@ fn greet(address: &str, name: &'static str) {
 }
 
 #[test]
-fn a_handshake_with_a_dark_site_is_logged_with_the_reason() {
+fn a_handshake_for_a_site_without_a_certificate_is_logged_with_the_reason() {
     let place = home();
     place.write("x.pem", "");
     let server = place.serve(&["run"]);
@@ -303,7 +303,7 @@ fn a_broken_replacement_on_disk_is_logged_with_its_site() {
 
 /// The server reads keys as root and then becomes a user who may not read them.
 #[test]
-fn a_key_that_may_not_be_read_any_more_does_not_stop_reloads() {
+fn a_key_that_became_unreadable_does_not_prevent_reloads() {
     if !rustix::process::geteuid().is_root() {
         return skip(
             Need::Root,
@@ -340,7 +340,7 @@ fn check_parts(line: &str, parts: &[&str]) {
 }
 
 #[test]
-fn doctor_and_explain_show_what_is_dark() {
+fn doctor_and_explain_show_sites_without_a_certificate() {
     for (what, harm, part) in broken() {
         let place = home();
         harm(&place);
@@ -358,7 +358,7 @@ fn doctor_and_explain_show_what_is_dark() {
 }
 
 #[test]
-fn a_missing_root_and_a_site_of_nothing_are_errors_that_spare_other_sites() {
+fn a_missing_root_and_an_empty_site_do_not_affect_other_sites() {
     for (what, site, part, fault) in [
         (
             "no root",
@@ -410,7 +410,7 @@ fn a_missing_root_and_a_site_of_nothing_are_errors_that_spare_other_sites() {
 }
 
 #[test]
-fn a_site_of_routes_alone_has_no_default_page() {
+fn a_site_with_routes_alone_has_no_default_page() {
     let text = "[site.\":0\"]\n[site.\":0\".route.\"/docs/*\"]\nroot = \"www\"\n";
     let place = Place::new(&[("www/docs/index.html", "docs"), ("rocknet.toml", text)]);
     assert_eq!(place.run(&["check"]).code, Some(0));

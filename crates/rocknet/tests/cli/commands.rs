@@ -10,7 +10,7 @@ use crate::program::Place;
 const GOOD: &str = "[site.\":0\"]\nroot = \"www\"\n";
 
 #[test]
-fn exit_codes_tell_what_happened() {
+fn exit_codes_report_the_outcome() {
     let place = Place::new(&[
         ("www/index.html", "home"),
         ("rocknet.toml", GOOD),
@@ -65,7 +65,7 @@ fn exit_codes_tell_what_happened() {
 }
 
 #[test]
-fn a_password_from_a_pipe_becomes_a_hash_that_a_configuration_takes() {
+fn hash_password_prints_a_hash_that_a_configuration_accepts() {
     let place = Place::new(&[("www/index.html", "home")]);
     let hashed = |line: &str, input: &str| place.run_with(&line.split_whitespace().collect::<Vec<_>>(), input);
     let ended = hashed("hash-password", "correct horse\n");
@@ -126,7 +126,7 @@ fn a_password_from_a_pipe_becomes_a_hash_that_a_configuration_takes() {
 }
 
 #[test]
-fn files_are_named_alike_by_every_command() {
+fn every_command_resolves_file_arguments_alike() {
     let place = Place::new(&[
         ("www/index.html", "home"),
         ("rocknet.toml", "[site\n"),
@@ -192,7 +192,7 @@ fn paths_are_shown_resolved() {
 }
 
 #[test]
-fn help_names_every_option_that_the_readme_does() {
+fn help_names_every_option_of_the_readme() {
     let place = Place::new(&[]);
     for line in ["--help", "run --help", "serve --help", "run -h"] {
         let ended = place.run(&line.split_whitespace().collect::<Vec<_>>());
@@ -201,7 +201,7 @@ fn help_names_every_option_that_the_readme_does() {
 }
 
 #[test]
-fn explain_shows_who_runs_scripts() {
+fn explain_shows_the_user_of_scripts() {
     let place = Place::new(&[
         ("www/index.php", "<?php"),
         ("www/at/index.php", "<?php"),
@@ -235,7 +235,7 @@ fn explain_shows_who_runs_scripts() {
 }
 
 #[test]
-fn explain_names_what_answers_and_the_line_that_says_so() {
+fn explain_names_the_handler_and_its_configuration_line() {
     let place = Place::new(&[
         ("www/index.html", "home"),
         ("www/secret.txt", "secret"),
@@ -326,7 +326,7 @@ fn explain_names_what_answers_and_the_line_that_says_so() {
 }
 
 #[test]
-fn check_tells_programs_in_json() {
+fn check_reports_in_json() {
     let place = Place::new(&[
         ("www/index.html", ""),
         ("good.toml", GOOD),
@@ -350,7 +350,7 @@ fn check_tells_programs_in_json() {
 }
 
 #[test]
-fn fmt_tidies_once_and_for_all() {
+fn fmt_is_idempotent() {
     const UNTIDY: &str = "# The shop.\n[site.\":0\"]   \nroot=\"www\" # here\nindex=[\"a.html\",\"b.html\"]\n";
     let place = Place::new(&[("r.toml", UNTIDY)]);
     assert_eq!(place.run(&["fmt", "r.toml"]).code, Some(0));
@@ -374,7 +374,7 @@ fn fmt_tidies_once_and_for_all() {
 }
 
 #[test]
-fn explain_names_site_route_line_and_goal() {
+fn explain_names_site_route_line_and_target() {
     let place = Place::new(&[
         ("www/index.html", "home"),
         ("www/a b.html", ""),
@@ -433,7 +433,7 @@ fn explain_names_site_route_line_and_goal() {
 }
 
 #[test]
-fn what_is_printed_for_shells_and_man_is_understood_there() {
+fn completions_and_the_manual_page_are_valid() {
     let place = Place::new(&[]);
     let check = |arguments: &[&str], reader: &[&str], part: &str| {
         let printed = place.run(arguments).out;

@@ -31,7 +31,7 @@ fn last_line(answer: &str) -> &str {
 }
 
 #[test]
-fn what_it_says_and_how_it_ends_is_in_the_log() {
+fn its_output_and_its_exit_are_logged() {
     let place = place();
     let server = place.serve(&["run", "-c", "rocknet.toml"]);
     assert!(server.get("/die?print").starts_with("HTTP/1.1 200 "));
@@ -61,7 +61,7 @@ fn what_it_says_and_how_it_ends_is_in_the_log() {
 }
 
 #[test]
-fn it_ends_with_a_server_that_was_killed() {
+fn it_exits_when_its_server_is_killed() {
     let place = place();
     let server = place.serve(&["run", "-c", "rocknet.toml"]);
     let answer = server.get("/die");
@@ -80,7 +80,7 @@ fn it_ends_with_a_server_that_was_killed() {
 }
 
 #[test]
-fn nobody_starts_one_by_hand() {
+fn it_cannot_be_started_by_hand() {
     let ended = Place::new(&[]).run(&["run-isolated-library", "l.so"]);
     assert_eq!((ended.code, &*ended.out), (Some(2), ""));
     assert!(ended.err.contains("started by a server for itself"), "{}", ended.err);

@@ -15,7 +15,7 @@ const BESIDE: &str =
     "mount -t tmpfs none /usr/local/sbin && cp \"$1\" /usr/local/sbin/php-fpm8.9 && shift && exec \"$@\"";
 
 #[test]
-fn each_place_has_the_version_it_names() {
+fn each_route_runs_its_configured_version() {
     let real = Path::new("/usr/sbin/php-fpm8.2");
     if !real.is_file() {
         return skip(Need::Program("php-fpm8.2"), "it is not in /usr/sbin");

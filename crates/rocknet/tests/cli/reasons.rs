@@ -35,7 +35,7 @@ fn check(line: &str, parts: &[&str]) {
 }
 
 #[test]
-fn scripts_that_fail_differently_have_a_line_each() {
+fn each_kind_of_script_failure_has_a_line() {
     let place = Place::new(&[
         ("www/cgi-bin/silent.sh", "#!/bin/sh\nexit 1\n"),
         ("www/cgi-bin/headless.sh", "#!/bin/sh\necho no fields at all\n"),
@@ -78,7 +78,7 @@ fn scripts_that_fail_differently_have_a_line_each() {
 }
 
 #[test]
-fn a_file_that_may_not_be_read_is_named_with_what_to_do() {
+fn an_unreadable_file_is_logged_with_a_remedy() {
     if rustix::process::getuid().is_root() {
         // Root may read everything, so the server has to run as another user.
         let place = Place::new(&[("www/secret.txt", "x"), ("rocknet.toml", "")]);
@@ -99,7 +99,7 @@ fn secret(place: &Place) {
 }
 
 #[test]
-fn missing_files_are_logged_for_whoever_works_on_the_site() {
+fn missing_files_are_logged_in_dev_mode() {
     let place = Place::new(&[("www/index.html", "home")]);
     for (server, level) in [("mode = \"dev\"\n", "INFO"), ("", "DEBUG")] {
         let log = if level == "DEBUG" {
@@ -125,7 +125,7 @@ fn missing_files_are_logged_for_whoever_works_on_the_site() {
 }
 
 #[test]
-fn paths_without_a_file_behind_them_are_logged_with_the_reason() {
+fn paths_that_lead_to_no_file_are_logged_with_the_reason() {
     let routes = "[site.default.route.\"/kept/*\"]\nroot = \"www\"\ninternal = true\n\
                   [site.\"b.test\"]\nlisten = \"http://127.0.0.1:0\"\n[site.\"b.test\".route.\"/docs/*\"]\nroot = \"www\"\n";
     let place = Place::new(&[("www/index.html", "home"), ("www/kept/index.html", "kept")]);
@@ -160,7 +160,7 @@ fn paths_without_a_file_behind_them_are_logged_with_the_reason() {
 }
 
 #[test]
-fn refused_requests_say_which_limit_and_which_site() {
+fn refused_requests_are_logged_with_limit_and_site() {
     let place = Place::new(&[("www/index.html", "home")]);
     let limits = "[limits]\nheader_fields = 8\ntarget_size = \"128B\"\nheader_size = \"1KiB\"\nbody_size = \"1KiB\"\n";
     place.write("rocknet.toml", &format!("{limits}{}", site("")));
@@ -211,7 +211,7 @@ fn refused_requests_say_which_limit_and_which_site() {
 }
 
 #[test]
-fn refused_requests_of_http_2_are_logged_as_those_of_http_1() {
+fn refused_http_2_requests_are_logged_like_http_1() {
     let place = Place::new(&[("www/index.html", "home")]);
     let tables = "[server]\nh2c = true\n[limits]\nbody_size = \"1KiB\"\n";
     place.write("rocknet.toml", &format!("{tables}{}", site("")));
@@ -236,7 +236,7 @@ fn refused_requests_of_http_2_are_logged_as_those_of_http_1() {
 }
 
 #[test]
-fn content_without_a_length_that_is_not_taken_is_logged() {
+fn a_refused_body_without_a_length_is_logged() {
     let place = Place::new(&[("www/cgi-bin/a.sh", "#!/bin/sh\ncat\n")]);
     set_mode(&place, "www/cgi-bin/a.sh", 0o755);
     place.write(

@@ -20,7 +20,7 @@ fn home() -> Place {
 }
 
 #[test]
-fn a_server_tells_its_url_answers_there_and_stops_politely() {
+fn a_server_prints_its_url_serves_it_and_stops_gracefully() {
     for signal in [Signal::TERM, Signal::INT] {
         let place = home();
         let server = place.serve(&[]);
@@ -46,7 +46,7 @@ fn a_server_tells_its_url_answers_there_and_stops_politely() {
 }
 
 #[test]
-fn the_backend_is_told_for_debugging_only() {
+fn the_io_backend_is_logged_at_debug_level_only() {
     let place = home();
     for (level, is_told) in [("info", false), ("debug", true)] {
         place.write("rocknet.toml", &format!("[log]\nlevel = \"{level}\"\n{ANY_PORT}"));
@@ -59,7 +59,7 @@ fn the_backend_is_told_for_debugging_only() {
 }
 
 #[test]
-fn sighup_takes_a_good_file_and_refuses_a_bad_one() {
+fn sighup_applies_a_valid_file_and_refuses_an_invalid_one() {
     let place = home();
     let server = place.serve(&["run", "-c", "rocknet.toml"]);
     let mut kept = server.connect();
@@ -94,7 +94,7 @@ fn sighup_takes_a_good_file_and_refuses_a_bad_one() {
 }
 
 #[test]
-fn commands_are_answered_and_the_end_of_input_is_not_the_end() {
+fn console_commands_work_and_end_of_input_does_not_stop_the_server() {
     let place = home();
     let mut server = place.serve(&["--console"]);
     assert!(
@@ -150,7 +150,7 @@ fn a_second_signal_stops_at_once() {
 }
 
 #[test]
-fn a_busy_port_names_its_holder() {
+fn an_error_for_a_busy_port_names_the_process_that_holds_it() {
     let holder = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = holder.local_addr().unwrap().port();
     let place = Place::new(&[("www/index.html", ""), ("rocknet.toml", "")]);
@@ -171,7 +171,7 @@ fn a_busy_port_names_its_holder() {
 }
 
 #[test]
-fn without_a_file_there_is_a_page_or_a_folder_on_the_next_free_port() {
+fn without_a_configuration_a_page_or_a_folder_is_served_on_the_next_free_port() {
     let place = Place::new(&[("site/style.css", "x"), ("site/sub/y", "")]);
     // Whichever process holds the port, the first server cannot have it; so the second takes a different port from the
     // first.
@@ -204,7 +204,7 @@ fn without_a_file_there_is_a_page_or_a_folder_on_the_next_free_port() {
 }
 
 #[test]
-fn serve_shows_the_addresses_of_the_machine_where_others_can_reach_it() {
+fn serve_prints_the_reachable_addresses_of_the_machine() {
     let place = home();
     let addresses = rocknet_io::machine::addresses();
     for (listen, is_open) in [(":0", true), ("127.0.0.1:0", false)] {
@@ -238,7 +238,7 @@ fn a_unix_socket_is_served_and_removed() {
 }
 
 #[test]
-fn sigusr1_opens_the_logs_anew() {
+fn sigusr1_reopens_the_logs() {
     let place = home();
     place.write("rocknet.toml", &format!("[log]\naccess = \"access.log\"\n{ANY_PORT}"));
     let server = place.serve(&[]);
@@ -255,7 +255,7 @@ fn sigusr1_opens_the_logs_anew() {
 }
 
 #[test]
-fn a_missing_folder_is_told_and_the_others_are_served() {
+fn a_missing_folder_is_reported_and_other_sites_are_served() {
     let place = home();
     place.write(
         "rocknet.toml",
@@ -268,7 +268,7 @@ fn a_missing_folder_is_told_and_the_others_are_served() {
 }
 
 #[test]
-fn root_becomes_the_user_and_others_are_told_that_they_cannot() {
+fn root_switches_to_the_user_and_other_users_get_an_error() {
     let place = home();
     place.write(
         "rocknet.toml",
@@ -314,7 +314,7 @@ fn a_folder_with_scripts_is_served_by_php() {
 }
 
 #[test]
-fn what_a_cgi_program_left_behind_ends_with_the_server() {
+fn background_processes_of_cgi_programs_end_with_the_server() {
     const LEAVES: &str = "#!/bin/sh\nsleep 1000 >/dev/null 2>&1 &\nprintf 'Content-Type: text/plain\\n\\n%s\\n' $!\n";
     let place = home();
     let program = place.write("www/cgi-bin/leaves", LEAVES);

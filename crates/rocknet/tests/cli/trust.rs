@@ -23,7 +23,7 @@ fn type_all(place: &Place, rows: &[(&str, i32, &str)]) {
 
 /// Only the browser stores in a home of the test's own: the system's store is shared by all users.
 #[test]
-fn a_home_trusts_and_forgets() {
+fn trust_is_installed_into_a_home_and_removed() {
     let place = Place::new(&[("www/index.html", ""), ("rocknet.toml", SITE), ("bad.toml", "[site\n")]);
     let database = place.path().join(".pki/nssdb");
     std::fs::create_dir_all(&database).unwrap();
@@ -54,7 +54,7 @@ fn a_home_trusts_and_forgets() {
 
 /// The CA in a folder of the test's own is in no system store.
 #[test]
-fn start_up_hints_at_the_command_where_the_ca_is_not_trusted() {
+fn start_up_suggests_the_command_if_the_ca_is_not_trusted() {
     let clear = SITE
         .replace("\ntls = \"local\"", "\ntls = \"off\"")
         .replace("https://", "");
@@ -74,7 +74,7 @@ fn start_up_hints_at_the_command_where_the_ca_is_not_trusted() {
 }
 
 #[test]
-fn the_doctor_tells_what_is_missing() {
+fn the_doctor_reports_missing_tools() {
     let place = Place::new(&[
         ("www/index.html", ""),
         ("rocknet.toml", SITE),

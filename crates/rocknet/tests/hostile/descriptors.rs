@@ -52,7 +52,7 @@ fn more_clients_than_descriptors(tables: &str) {
 }
 
 #[test]
-fn without_descriptors_open_connections_go_on_and_files_are_503() {
+fn without_descriptors_open_connections_survive_and_files_are_503() {
     let setup = Setup::new();
     for name in ["first.txt", "second.txt"] {
         setup.file(name, name);

@@ -13,7 +13,7 @@ use crate::SMALL;
 use crate::child::Setup;
 
 #[test]
-fn a_link_that_changes_between_look_and_open_leads_nowhere_outside() {
+fn a_link_swapped_between_lookup_and_open_cannot_escape_the_root() {
     const FILES: usize = 1000;
     let setup = Setup::new();
     let (inside, outside) = (setup.path("inside"), setup.folder.path().join("outside"));
@@ -67,7 +67,7 @@ fn a_link_that_changes_between_look_and_open_leads_nowhere_outside() {
 }
 
 #[test]
-fn a_file_cut_short_while_it_is_sent_cuts_its_answer_alone() {
+fn a_file_truncated_while_sent_cuts_its_response_alone() {
     const SIZE: u64 = 64 << 20;
     const CUT: u64 = 1 << 20;
     let setup = Setup::new();
@@ -92,7 +92,7 @@ fn a_file_cut_short_while_it_is_sent_cuts_its_answer_alone() {
 }
 
 #[test]
-fn what_is_no_file_is_neither_served_nor_waited_for() {
+fn special_files_are_neither_served_nor_waited_for() {
     let setup = Setup::new();
     mknodat(CWD, setup.path("fifo"), FileType::Fifo, Mode::RWXU, 0).expect("a FIFO");
     fs::create_dir(setup.path("folder")).expect("a folder");

@@ -27,7 +27,7 @@ const GARBAGE_THREADS: usize = 4;
 const GARBAGE_MEMORY_KIB: u64 = 16 * 1024;
 
 #[test]
-fn ten_thousand_connections_of_garbage_leave_nothing_behind() {
+fn ten_thousand_garbage_connections_leave_no_resources() {
     let mut server = Setup::new()
         .tables("[limits]\nheader_timeout = \"2s\"\nbody_idle = \"2s\"\nkeep_alive = \"2s\"")
         .start();

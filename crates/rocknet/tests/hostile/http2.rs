@@ -143,7 +143,7 @@ fn innocent(server: &Server, attack: impl FnOnce() + Send) {
 }
 
 #[test]
-fn floods_end_their_own_connections() {
+fn floods_end_only_their_own_connections() {
     let mut server = start("keep_alive = \"2s\"");
     let address = server.address();
     server.get("/page.bin");
@@ -179,7 +179,7 @@ fn floods_end_their_own_connections() {
 }
 
 #[test]
-fn a_flood_is_told_why_it_is_ended() {
+fn a_flood_gets_a_goaway_with_its_reason() {
     let server = start("");
     for flood in FLOODS {
         // Small enough to be read completely after the frame that ends it, so that no reset discards the GOAWAY.
@@ -205,7 +205,7 @@ fn a_flood_is_told_why_it_is_ended() {
 
 /// Streams whose windows stay closed hold little memory and are ended in time.
 #[test]
-fn closed_windows_pin_little_and_not_for_long() {
+fn closed_windows_hold_little_memory_and_time_out() {
     let mut server = start("send_stall = \"1s\"\nkeep_alive = \"1s\"");
     let address = server.address();
     server.get("/page.bin");
@@ -266,7 +266,7 @@ fn kernel_room() -> usize {
 
 /// A client that writes forever and never reads: the server receives no more than a bound.
 #[test]
-fn one_that_never_reads_fills_no_memory() {
+fn a_client_that_never_reads_fills_no_memory() {
     const TAKEN: usize = 8 << 20;
     let most = kernel_room() + TAKEN;
     let server = start("send_stall = \"2s\"");
@@ -314,7 +314,7 @@ fn one_that_never_reads_fills_no_memory() {
 /// A file truncated while it is sent ends its stream, or the connection if a frame had begun. The client never takes
 /// the part for the whole, because a frame header cannot be taken back.
 #[test]
-fn a_file_cut_short_while_it_is_sent_is_never_taken_for_whole() {
+fn a_file_truncated_while_sent_is_never_taken_for_whole() {
     const SIZE: usize = 64 << 20;
     for (windows, beginning) in [("open", open_beginning()), ("as they come", beginning(&[]))] {
         let server = start("");

@@ -12,7 +12,7 @@ use crate::SMALL;
 use crate::child::{Client, DEADLINE, Setup};
 
 #[test]
-fn hundreds_of_slow_clients_are_closed_and_hold_up_nobody() {
+fn hundreds_of_slow_clients_are_closed_and_delay_no_other_client() {
     const EACH: usize = 150;
     let setup = Setup::new()
         .tables("[limits]\nheader_timeout = \"1s\"\nbody_idle = \"1s\"\nsend_stall = \"1s\"\nkeep_alive = \"1s\"\nconnections = 2000");
@@ -160,7 +160,7 @@ fn a_client_that_pipelines_and_never_reads_fills_no_memory() {
 }
 
 #[test]
-fn a_client_of_ours_tells_cuts_from_ends() {
+fn the_test_client_distinguishes_cuts_from_ends() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a listener");
     let mut client = Client::to(listener.local_addr().expect("an address"));
     let (mut stream, _) = listener.accept().expect("a connection");

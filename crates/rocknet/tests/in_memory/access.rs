@@ -38,7 +38,7 @@ fn ask(world: &World, password: &str) -> String {
 }
 
 #[test]
-fn a_client_that_guesses_waits_for_a_minute() {
+fn a_client_that_guesses_passwords_waits_a_minute() {
     let now_ms = Arc::new(AtomicU64::new(1_000));
     let registries = Registries::simulated(TimeSource::Virtual(Arc::clone(&now_ms)), Arc::new(Dials));
     let site = format!("[site.\":0\"]\nauth = {{ bob = \"{HASH}\" }}\n");
@@ -91,7 +91,7 @@ impl Busy {
 }
 
 #[test]
-fn a_reload_while_a_password_is_verified_decides() {
+fn a_reload_while_a_password_is_verified_takes_effect() {
     let auth = |hash: &str| format!("auth = {{ bob = \"{hash}\" }}\n");
     let old = format!("[site.\":0\"]\n{}", auth(HASH));
     for (what, new, status) in [

@@ -84,7 +84,7 @@ fn outcome(acts: &[Act]) -> (String, bool) {
 }
 
 #[test]
-fn every_wait_has_its_deadline_from_both_sides() {
+fn every_wait_ends_at_its_deadline_and_not_before() {
     use Act::{End, Say, SayEachSecond, Seconds, Take, TakeEachSecond, Trickle};
     const POST: &str = "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n";
     const UNWANTED: &str = "POST /small.txt HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n";
@@ -269,7 +269,7 @@ fn every_wait_has_its_deadline_from_both_sides() {
 }
 
 #[test]
-fn a_connection_past_its_age_closes_with_its_next_answer() {
+fn a_connection_past_its_maximum_age_closes_with_its_next_response() {
     let world = World::new("keep_alive = \"2h\"\nconnection_age = \"1m\"").warm();
     let mut client = world.connect();
     client.peer.send(GET.as_bytes());

@@ -60,7 +60,7 @@ fn ticks_left(world: &World, client: &mut Conversation) -> u32 {
 }
 
 #[test]
-fn a_connection_ends_soon_after_its_client_has_taken_all() {
+fn a_connection_ends_soon_after_its_client_has_acknowledged_everything() {
     let world = World::new(LIMITS).warm();
     for http2 in [false, true] {
         for (end, bytes, is_over) in [
@@ -83,7 +83,7 @@ fn a_connection_ends_soon_after_its_client_has_taken_all() {
 }
 
 #[test]
-fn a_client_that_takes_none_of_it_is_reset() {
+fn a_client_that_acknowledges_nothing_is_reset() {
     let world = World::new(LIMITS).warm();
     for http2 in [false, true] {
         for end in [End::Orderly, End::Fault] {

@@ -29,7 +29,7 @@ fn blocked(world: &World) -> Conversation {
 }
 
 #[test]
-fn a_client_that_only_writes_is_heard() {
+fn a_client_that_only_writes_is_processed() {
     let world = World::new("").warm();
     let mut client = blocked(&world);
     let before = client.peer.received().len();
@@ -71,7 +71,7 @@ fn a_client_that_only_writes_is_heard() {
 }
 
 #[test]
-fn what_is_refused_waits_as_well() {
+fn refusals_wait_as_well() {
     let world = World::new("body_size = \"10KB\"").warm();
     let mut client = blocked(&world);
     let long = wire::request(3, "POST", "/echo", &[("content-length", "10241")], false);
@@ -112,7 +112,7 @@ fn what_is_refused_waits_as_well() {
 }
 
 #[test]
-fn heads_that_wait_are_bounded() {
+fn queued_heads_are_bounded() {
     let world = World::new("").warm();
     let mut client = blocked(&world);
     let field = "x".repeat(4000);
@@ -133,7 +133,7 @@ fn heads_that_wait_are_bounded() {
 }
 
 #[test]
-fn one_that_never_reads_is_cut() {
+fn a_client_that_never_reads_is_cut() {
     let world = World::new("send_stall = \"1s\"").warm();
     let mut client = blocked(&world);
     client.peer.send(&wire::get(3, "/small.txt"));
@@ -144,7 +144,7 @@ fn one_that_never_reads_is_cut() {
 }
 
 #[test]
-fn a_window_opened_byte_by_byte_is_not_followed_and_has_an_end() {
+fn a_window_opened_byte_by_byte_is_not_followed_and_times_out() {
     let world = World::new("send_stall = \"1s\"").warm();
     let mut client = world.connect_http2();
     client
@@ -172,7 +172,7 @@ fn a_window_opened_byte_by_byte_is_not_followed_and_has_an_end() {
 }
 
 #[test]
-fn one_that_ends_its_side_gets_what_was_queued() {
+fn a_client_that_ends_its_side_gets_the_queued_responses() {
     let world = World::new("").warm();
     let mut client = world.connect_http2();
     client.peer.send(&wire::open_beginning());
@@ -189,7 +189,7 @@ fn one_that_ends_its_side_gets_what_was_queued() {
 }
 
 #[test]
-fn content_in_small_pieces_arrives_whole() {
+fn a_body_in_small_pieces_arrives_whole() {
     let world = World::new("").warm();
     let mut client = world.connect_http2();
     client.peer.send(&wire::open_beginning()).send(&wire::post(1, "/echo"));
@@ -235,7 +235,7 @@ fn taken_until_end(client: &mut Conversation, stream: u32) -> usize {
 }
 
 #[test]
-fn an_urgent_answer_waits_for_little_of_what_may_come_late() {
+fn an_urgent_response_waits_for_little_of_the_background_responses() {
     let world = World::new("").warm();
     let mut client = blocked_by_bulk(&world);
     // At the beginning, and once the link has taken some.
@@ -255,7 +255,7 @@ fn an_urgent_answer_waits_for_little_of_what_may_come_late() {
 }
 
 #[test]
-fn an_answer_that_becomes_ready_late_is_waited_for_by_little() {
+fn a_late_urgent_response_waits_for_little() {
     let world = World::new("").warm();
     let mut client = blocked_by_bulk(&world);
     let urgent = wire::request(1001, "POST", "/echo", &[("priority", "u=0")], false);
@@ -276,7 +276,7 @@ fn an_answer_that_becomes_ready_late_is_waited_for_by_little() {
 }
 
 #[test]
-fn the_kernel_is_told_of_the_limit_only_by_connections_that_send_much() {
+fn the_send_limit_is_set_only_on_connections_that_send_much() {
     let world = World::new("").warm();
     let mut client = world.connect_http2();
     client.peer.send(&wire::open_beginning());

@@ -11,7 +11,7 @@ use crate::splits::requests;
 use crate::world::World;
 
 #[test]
-fn a_client_that_waits_for_continue_gets_it_once_and_only_where_content_is_wanted() {
+fn continue_100_is_sent_once_and_only_where_the_body_is_read() {
     let world = World::new("").warm();
     let mut client = world.connect();
     client
@@ -39,7 +39,7 @@ fn a_client_that_waits_for_continue_gets_it_once_and_only_where_content_is_wante
 }
 
 #[test]
-fn a_refusal_waits_behind_100_continue_that_did_not_fit() {
+fn a_refusal_follows_a_100_continue_that_did_not_fit() {
     const REQUEST: &[u8] =
         b"POST /echo HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\nno size\r\n";
     let world = World::new("").warm();
@@ -58,7 +58,7 @@ fn a_refusal_waits_behind_100_continue_that_did_not_fit() {
 }
 
 #[test]
-fn a_client_that_leaves_in_the_middle_ends_the_connection_and_nothing_else() {
+fn a_client_that_disconnects_ends_only_its_connection() {
     let world = World::new("").warm();
     let requests = requests(true);
     for cut in (0..requests.len()).step_by(3) {
@@ -88,7 +88,7 @@ fn a_client_that_leaves_in_the_middle_ends_the_connection_and_nothing_else() {
 }
 
 #[test]
-fn a_handler_that_panics_ends_its_own_exchange_with_500() {
+fn a_panicking_handler_ends_only_its_exchange_with_500() {
     let world = World::new("").warm();
     for path in ["/panic", "/panic-at-once"] {
         let mut client = world.connect();
@@ -112,7 +112,7 @@ fn a_handler_that_panics_ends_its_own_exchange_with_500() {
 }
 
 #[test]
-fn a_worker_that_stops_answers_what_has_come_and_closes_the_idle() {
+fn a_stopping_worker_serves_received_requests_and_closes_idle_connections() {
     let world = World::new("").warm();
     let (mut idle, mut asking, mut half) = (world.connect(), world.connect(), world.connect());
     idle.peer.send(GET.as_bytes());
@@ -158,7 +158,7 @@ fn a_worker_that_stops_answers_what_has_come_and_closes_the_idle() {
 }
 
 #[test]
-fn a_head_leaves_with_the_first_of_its_content() {
+fn a_head_is_sent_together_with_the_first_bytes_of_its_body() {
     let world = World::new("").warm();
     let mut client = world.connect();
     client.peer.send(b"GET /stops HTTP/1.1\r\nHost: h\r\n\r\n");
@@ -170,7 +170,7 @@ fn a_head_leaves_with_the_first_of_its_content() {
 }
 
 #[test]
-fn an_answer_that_fails_at_once_is_seen_to_be_cut() {
+fn a_response_that_fails_at_once_is_seen_to_be_cut() {
     let world = World::new("").warm();
     for room in [None, Some(0), Some(10)] {
         let mut client = world.connect();
@@ -197,7 +197,7 @@ fn an_answer_that_fails_at_once_is_seen_to_be_cut() {
 }
 
 #[test]
-fn a_client_that_breaks_off_while_it_waits_ends_the_wait() {
+fn a_client_that_resets_while_it_waits_ends_the_wait() {
     let world = World::new("").warm();
     for path in ["/silent", "/stops"] {
         let mut client = world.connect();
@@ -214,7 +214,7 @@ fn a_client_that_breaks_off_while_it_waits_ends_the_wait() {
 }
 
 #[test]
-fn what_is_sent_ahead_of_an_answer_is_kept_up_to_a_bound() {
+fn pipelined_bytes_before_a_response_are_bounded() {
     const MUCH: usize = 100_000;
     let world = World::new("").warm();
     let head = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n");
@@ -238,7 +238,7 @@ fn what_is_sent_ahead_of_an_answer_is_kept_up_to_a_bound() {
 }
 
 #[test]
-fn a_disk_that_hangs_is_not_waited_for_for_ever() {
+fn a_hanging_disk_times_out() {
     let world = World::new("answer_timeout = \"10s\"");
     let pool = &world.worker.shared.pool;
     let (release, hung) = std::sync::mpsc::channel::<()>();
@@ -266,7 +266,7 @@ fn a_disk_that_hangs_is_not_waited_for_for_ever() {
 }
 
 #[test]
-fn an_answer_that_only_the_end_of_its_connection_ends_is_not_cut_politely() {
+fn a_response_delimited_by_the_close_is_cut_by_a_reset() {
     let world = World::new("answer_timeout = \"10s\"\nsend_stall = \"10s\"").warm();
     for (path, version, room, reset) in [
         ("/stops", "1.0", usize::MAX, true),

@@ -22,7 +22,7 @@ fn say_in_pieces(client: &mut Conversation, bytes: &[u8]) {
 }
 
 #[test]
-fn unwanted_content_is_thrown_away_up_to_a_bound() {
+fn an_unread_body_is_discarded_up_to_a_bound() {
     let world = World::new("").warm();
     for (size, answered) in [(DRAINED, vec!["405", "200"]), (DRAINED + 1, vec!["405"])] {
         let by_length = (format!("Content-Length: {size}"), vec![b'x'; size]);
@@ -47,7 +47,7 @@ fn unwanted_content_is_thrown_away_up_to_a_bound() {
 }
 
 #[test]
-fn behind_the_last_answer_so_much_is_read_and_no_more() {
+fn bytes_after_the_last_response_are_read_up_to_a_bound() {
     let world = World::new("").warm();
     let mut client = world.connect();
     client.peer.send(b"BAD\r\n\r\n");

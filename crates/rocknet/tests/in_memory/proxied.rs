@@ -140,7 +140,7 @@ fn refused() -> usize {
 }
 
 #[test]
-fn an_upstream_that_fails_is_left_alone_for_its_time_and_tried_by_one_request() {
+fn a_failed_upstream_is_paused_and_then_probed_by_one_request() {
     let proxied = Proxied::new("fails = 1, fail_time = \"10s\"");
     assert_eq!(proxied.answered_in_turn(4), [FIRST, SECOND, FIRST, SECOND]);
     take_down(FIRST);
@@ -173,7 +173,7 @@ fn an_upstream_that_fails_is_left_alone_for_its_time_and_tried_by_one_request() 
 }
 
 #[test]
-fn requests_beyond_the_limit_wait_for_a_place_or_for_their_time() {
+fn requests_beyond_the_limit_wait_for_a_slot_or_their_timeout() {
     let proxied = Proxied::new("connections = 1, queue = \"2s\"");
     let mut first = proxied.client();
     // Both are at their limit: the request of the second client is with the other upstream.

@@ -39,7 +39,7 @@ fn ask(world: &World, line: &str, more: &str) -> String {
 const HELLO: &str = "\r\n\r\nhello from one";
 
 #[test]
-fn a_path_of_its_own_is_remembered_and_nothing_else_is_looked_at() {
+fn a_controller_route_for_one_path_is_cached_by_the_worker() {
     let world = world("run_on = \"network\"");
     assert!(remembered(&world, "/hello").is_none());
     assert!(ask(&world, "GET /hello", "").ends_with(HELLO));
@@ -69,7 +69,7 @@ fn content(client: &Conversation) -> Vec<u8> {
 }
 
 #[test]
-fn what_a_client_could_make_up_is_not_remembered() {
+fn paths_that_clients_invent_are_not_cached() {
     let world = world("run_on = \"network\"");
     for (line, more) in [
         ("POST /hello", "Content-Length: 0\r\n"),
@@ -90,7 +90,7 @@ fn what_a_client_could_make_up_is_not_remembered() {
 }
 
 #[test]
-fn whoever_answers_later_is_not_remembered() {
+fn controllers_that_respond_later_are_not_cached() {
     let world = world("run_on = \"worker\"");
     for _ in 0..2 {
         assert!(ask(&world, "GET /hello", "").ends_with(HELLO));

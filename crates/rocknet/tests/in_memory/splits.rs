@@ -54,7 +54,7 @@ fn reference(world: &World, requests: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn answers_are_the_expected_ones() {
+fn responses_are_the_expected_ones() {
     let world = World::new("").warm();
     let heard = reference(&world, &requests(true));
     let text = String::from_utf8_lossy(&heard);

@@ -35,7 +35,7 @@ fn world(keys: &str, with_certificate: bool) -> World {
 }
 
 #[test]
-fn visitors_are_sent_to_the_same_place_under_https() {
+fn requests_are_redirected_to_the_same_path_under_https() {
     let world = world("", true);
     world
         .worker
@@ -81,7 +81,7 @@ fn visitors_are_sent_to_the_same_place_under_https() {
 }
 
 #[test]
-fn nobody_is_sent_where_nobody_answers_or_against_the_configuration() {
+fn no_redirect_leads_to_a_closed_port_or_against_the_configuration() {
     for (keys, with_certificate) in [(", redirect = false", true), ("", false)] {
         let world = world(keys, with_certificate);
         check(&world, "GET /small.txt HTTP/1.1\r\nHost: a.test\r\n\r\n", "200");
@@ -90,7 +90,7 @@ fn nobody_is_sent_where_nobody_answers_or_against_the_configuration() {
 
 /// Anyone on the path could have inserted the field (RFC 6797 §7.2).
 #[test]
-fn nobody_is_bound_to_https_by_an_answer_in_the_clear() {
+fn responses_in_the_clear_never_carry_hsts() {
     for (keys, with_certificate) in [
         ("", false),
         (", hsts = \"1d\"", false),
@@ -111,7 +111,7 @@ fn nobody_is_bound_to_https_by_an_answer_in_the_clear() {
 
 /// HTTP/2 requests may have to wait until the client reads what is queued: they are redirected all the same.
 #[test]
-fn who_waits_for_his_turn_is_sent_on_too() {
+fn queued_requests_are_redirected_too() {
     let world = world("", true);
     let mut client = world.connect_http2();
     client.peer.send(&wire::open_beginning());
@@ -139,7 +139,7 @@ fn who_waits_for_his_turn_is_sent_on_too() {
 }
 
 #[test]
-fn a_site_that_demands_client_certificates_is_never_served_in_the_clear() {
+fn a_site_that_requires_client_certificates_is_never_served_in_the_clear() {
     for with_certificate in [true, false] {
         let made = rcgen::generate_simple_self_signed(["ca.test".to_owned()]).expect("a certificate");
         let world = demanding(with_certificate, &made.cert.pem());

@@ -169,7 +169,7 @@ fn refused_requests_get_the_page_and_the_fields_of_the_route() {
 }
 
 #[test]
-fn one_field_with_a_user_and_the_password_lets_in() {
+fn only_one_field_with_the_right_credentials_is_accepted() {
     let server = Running::start(folder(), &format!("{SERVER}{}", super::support::running::site(&auth())));
     let (right, other) = (basic("bob", "secret"), basic("ann", "secret"));
     for _ in 0..2 {
@@ -225,7 +225,7 @@ fn each_request_of_a_connection_is_checked() {
 }
 
 #[test]
-fn addresses_are_those_of_clients() {
+fn address_rules_apply_to_the_client_address() {
     let folder = folder();
     let text = format!(
         "{SERVER}trusted_proxies = [\"127.0.0.3\"]\n\
@@ -283,7 +283,7 @@ fn from_address(server: &Running, from: [u8; 4]) -> super::support::Client {
 }
 
 #[test]
-fn the_address_is_the_one_that_a_balancer_announces() {
+fn address_rules_apply_to_the_announced_address() {
     let text = format!(
         "{SERVER}proxy_protocol = [\"127.0.0.0/8\"]\n[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n\
          route.\"/in/*\" = {{ allow = \"192.0.2.0/24\" }}\n"
@@ -300,7 +300,7 @@ fn the_address_is_the_one_that_a_balancer_announces() {
 }
 
 #[test]
-fn a_body_of_a_refused_request_is_bounded_and_the_connection_goes_on() {
+fn the_body_of_a_refused_request_is_bounded_and_the_connection_survives() {
     let keys = format!("limits = {{ body_size = 100 }}\n{}", auth());
     let server = Running::start(folder(), &format!("{SERVER}{}", super::support::running::site(&keys)));
     let right = basic("bob", "secret");
@@ -365,7 +365,7 @@ fn applications_get_the_user_and_not_the_password() {
 }
 
 #[test]
-fn users_of_a_file_come_and_go() {
+fn changes_of_the_user_file_take_effect() {
     let folder = folder();
     folder.write("htpasswd", format!("bob:{SECRET}\n"));
     let keys = "auth = { file = \"htpasswd\" }";

@@ -26,7 +26,7 @@ fn lines(format: &str, talk: impl FnOnce(&Running)) -> Vec<String> {
 }
 
 #[test]
-fn every_answer_has_its_line() {
+fn every_response_has_a_line() {
     let told = lines("combined", |server| {
         let mut client = server.connect();
         client.get("/a.txt").expect("from the disk", 200, &[]);
@@ -68,7 +68,7 @@ fn every_answer_has_its_line() {
 }
 
 #[test]
-fn clients_are_those_that_trusted_proxies_name() {
+fn clients_are_those_named_by_trusted_proxies() {
     for (server, fields, expected) in [
         ("", &["X-Forwarded-For: 192.0.2.1"][..], "127.0.0.1"),
         (
@@ -115,7 +115,7 @@ fn clients_are_those_that_trusted_proxies_name() {
 }
 
 #[test]
-fn an_answer_that_was_cut_tells_how_much_went_out() {
+fn a_cut_response_is_logged_with_the_bytes_sent() {
     let told = lines("common", |server| {
         let mut client = server.connect();
         client.send("GET /large.bin HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -132,7 +132,7 @@ fn an_answer_that_was_cut_tells_how_much_went_out() {
 }
 
 #[test]
-fn what_is_refused_has_its_line_and_says_nothing_of_what_was_sent() {
+fn refused_requests_have_a_line_without_their_contents() {
     let many = "X: y\r\n".repeat(200);
     let rows = [
         ("GET /a\u{7f} HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(), 400),
@@ -171,7 +171,7 @@ fn what_is_refused_has_its_line_and_says_nothing_of_what_was_sent() {
 }
 
 #[test]
-fn who_asks_for_no_site_is_in_the_log_of_the_first() {
+fn requests_for_no_site_are_in_the_log_of_the_first_site() {
     let folder = Folder::with(&[("www/index.html", "home")]);
     let log = folder.path("access.log");
     let site = |name: &str| {
@@ -200,7 +200,7 @@ fn who_asks_for_no_site_is_in_the_log_of_the_first() {
 }
 
 #[test]
-fn an_answer_that_nobody_takes_is_told_when_it_is_cut() {
+fn a_response_that_is_not_read_is_logged_when_it_is_cut() {
     let folder = Folder::with(&[]);
     folder.sparse("www/large.bin", LARGE);
     let log = folder.path("access.log");

@@ -145,7 +145,7 @@ fn every_version_and_handler_has_the_same_record() {
 }
 
 #[test]
-fn an_upstream_that_does_not_answer_is_named() {
+fn an_upstream_without_a_response_is_named() {
     let upstream = Upstream::raw(drop);
     let told = lines(folder(), &upstream.key(), Vec::new(), |server| {
         server.connect().get("/").expect("no response", 502, &[]);

@@ -42,7 +42,7 @@ fn who(client: &mut Client) -> String {
 }
 
 #[test]
-fn the_client_is_whom_the_header_names() {
+fn the_header_sets_the_client_address() {
     let server = start("[\"127.0.0.0/8\", \"unix\"]", "");
     let named = "Ip { address: 192.0.2.7, port: 5000 }";
     for (header, expected) in [
@@ -112,7 +112,7 @@ fn an_announced_connection_counts_once() {
 }
 
 #[test]
-fn who_has_to_say_it_says_it_and_nobody_else_does() {
+fn the_header_is_required_from_balancers_and_refused_from_others() {
     let server = start("[\"127.0.0.0/8\"]", "[limits]\nheader_timeout = \"300ms\"\n");
     for bytes in [
         "GET / HTTP/1.1\r\nHost: h\r\n\r\n",
@@ -133,7 +133,7 @@ fn who_has_to_say_it_says_it_and_nobody_else_does() {
 }
 
 #[test]
-fn haproxy_is_understood() {
+fn the_header_of_haproxy_is_accepted() {
     for version in ["send-proxy", "send-proxy-v2"] {
         let server = start("[\"127.0.0.1\"]", "");
         let socket = server.folder.path("front.sock").display().to_string();
@@ -164,7 +164,7 @@ fn haproxy_is_understood() {
 }
 
 #[test]
-fn http_2_goes_on_behind_it() {
+fn http_2_works_after_the_header() {
     let server = start("[\"127.0.0.0/8\"]", "");
     // A relay between them puts the header in front.
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");

@@ -65,7 +65,7 @@ fn has(text: &str, line: &str) -> bool {
 }
 
 #[test]
-fn an_application_is_asked_for_all_below_its_place() {
+fn an_application_gets_every_request_below_its_route() {
     for key in KEYS {
         let folder = folder();
         let _peer = peer(key, &folder, mirror);
@@ -139,7 +139,7 @@ fn an_application_can_be_the_whole_site() {
 }
 
 #[test]
-fn variables_are_the_requests_and_the_configurations() {
+fn variables_come_from_the_request_and_the_configuration() {
     for key in KEYS {
         let folder = folder();
         let _peer = peer(key, &folder, mirror);
@@ -188,7 +188,7 @@ fn variables_are_the_requests_and_the_configurations() {
 }
 
 #[test]
-fn answers_are_passed_on_or_refused() {
+fn responses_are_forwarded_or_refused() {
     let long = format!("A: {}\r\n\r\n", "x".repeat(64 * 1024));
     let large = format!("Content-Type: text/x\r\n\r\n{}", "0123456789".repeat(100_000));
     let told = format!("Content-Length: 1000000\r\n\r\n{}", "0123456789".repeat(100_000));
@@ -248,7 +248,7 @@ fn answers_are_passed_on_or_refused() {
 }
 
 #[test]
-fn an_answer_that_is_shorter_than_it_told_is_cut() {
+fn a_response_shorter_than_announced_is_cut() {
     for key in ["scgi", "uwsgi"] {
         let folder = folder();
         let _peer = peer(key, &folder, |asked| match asked.variable("QUERY_STRING") {
@@ -287,7 +287,7 @@ fn it_is_the_same_over_http2() {
 }
 
 #[test]
-fn trouble_has_a_status_and_in_dev_mode_a_cure() {
+fn errors_have_a_status_and_in_dev_mode_a_hint() {
     const SERVER: &str = "[server]\nmode = \"MODE\"\nworkers = 1\nevents = { wait = \"20ms\" }\n";
     for mode in ["dev", "prod"] {
         for key in KEYS {
@@ -325,7 +325,7 @@ fn trouble_has_a_status_and_in_dev_mode_a_cure() {
 }
 
 #[test]
-fn what_a_protocol_cannot_tell_is_431() {
+fn fields_too_large_for_a_protocol_are_431() {
     let fields: Vec<String> = (0..3)
         .map(|number| format!("X-{number}: {}", "x".repeat(22_000)))
         .collect();
@@ -344,7 +344,7 @@ fn what_a_protocol_cannot_tell_is_431() {
 }
 
 #[test]
-fn connections_are_kept_where_that_is_wanted() {
+fn connections_are_kept_where_configured() {
     for (keep, expected) in [("", 6), (", keep = 2", 2)] {
         let folder = folder();
         let peer = peer("fastcgi", &folder, mirror);
@@ -363,7 +363,7 @@ fn connections_are_kept_where_that_is_wanted() {
 }
 
 #[test]
-fn several_share_and_stand_in_for_each_other() {
+fn several_applications_share_the_load_and_replace_a_failed_one() {
     for key in KEYS {
         let folder = folder();
         let name = |name: &'static str| move |_: &Asked| format!("A: b\r\n\r\n{name}").into_bytes();
@@ -403,7 +403,7 @@ fn one_at_a_time(socket: &std::path::Path) {
 }
 
 #[test]
-fn connections_that_are_kept_starve_nobody() {
+fn kept_connections_starve_no_client() {
     let folder = folder();
     one_at_a_time(&folder.path("app.sock"));
     let server = Running::site(
@@ -426,7 +426,7 @@ fn connections_that_are_kept_starve_nobody() {
 }
 
 #[test]
-fn a_connection_that_one_worker_has_kept_serves_another() {
+fn a_connection_kept_by_one_worker_serves_another() {
     let folder = folder();
     let peer = peer("fastcgi", &folder, mirror);
     let keys = site("fastcgi = { to = \"unix:app.sock\", keep = 8 }");
@@ -450,7 +450,7 @@ fn a_connection_that_one_worker_has_kept_serves_another() {
 
 /// A body in small pieces, each sent by itself, and together more than a socket holds.
 #[test]
-fn an_application_that_does_not_read_at_once_gets_all_in_order() {
+fn an_application_that_reads_late_gets_everything_in_order() {
     let content: Vec<u8> = (0..400_000).map(|at| (at / 7 % 251) as u8).collect();
     let length = format!("Content-Length: {}", content.len());
     for key in KEYS {

@@ -108,7 +108,7 @@ fn uwsgi(folder: &Folder) -> Program {
 }
 
 #[test]
-fn python_answers_by_each_protocol() {
+fn python_responds_over_each_protocol() {
     let folder = Folder::with(&[("www/index.html", "home")]);
     let _uwsgi = uwsgi(&folder);
     let keys: String = ["fastcgi", "scgi", "uwsgi"]
@@ -155,7 +155,7 @@ fn python_answers_by_each_protocol() {
 }
 
 #[test]
-fn a_request_beyond_the_buffer_of_uwsgi_is_502_and_dev_mode_says_why() {
+fn a_request_beyond_the_buffer_of_uwsgi_is_502_with_a_hint_in_dev_mode() {
     let folder = Folder::with(&[("www/index.html", "home")]);
     let _uwsgi = uwsgi(&folder);
     let site = super::support::running::site("uwsgi = \"unix:uwsgi.sock\"");

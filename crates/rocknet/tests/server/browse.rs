@@ -60,7 +60,7 @@ fn server(keys: &str) -> Running {
 }
 
 #[test]
-fn programs_get_json() {
+fn programs_get_json_listings() {
     let server = server("browse = true");
     let mut client = server.connect();
     let folders = ["dated", "empty", "folder", "Folder2", "indexed"];
@@ -130,7 +130,7 @@ fn programs_get_json() {
 }
 
 #[test]
-fn people_get_a_page() {
+fn browsers_get_a_page() {
     let server = server("browse = true");
     let mut client = server.connect();
     for accept in [
@@ -190,7 +190,7 @@ fn only_folders_without_an_index_are_listed() {
 }
 
 #[test]
-fn a_listing_is_as_new_as_its_folder() {
+fn a_listing_is_up_to_date() {
     let server = server("browse = true");
     let mut client = server.connect();
     check(&mut client, "/folder/", &["x.txt"]);

@@ -96,7 +96,7 @@ fn check_all(rows: &[Row]) {
 }
 
 #[test]
-fn content_that_changes() {
+fn changed_files_show() {
     check_all(&[
         (
             "content",
@@ -150,7 +150,7 @@ fn relink(folder: &Folder) {
 }
 
 #[test]
-fn files_that_come_and_go() {
+fn created_and_removed_files_show() {
     check_all(&[
         (
             "deleted",
@@ -228,7 +228,7 @@ fn to_folder(folder: &Folder) {
 }
 
 #[test]
-fn folders_that_are_replaced() {
+fn replaced_folders_show() {
     check_all(&[
         (
             "a folder of the site",
@@ -274,7 +274,7 @@ fn replace_root(folder: &Folder) {
 
 /// The announced length cannot be sent any more: the client must see the cut, and soon get the file as it is.
 #[test]
-fn a_file_cut_short_where_it_lies() {
+fn a_file_truncated_in_place() {
     let server = Running::site(Folder::with(&[("www/large.txt", &"1".repeat(100_000))]), "");
     assert_eq!(server.get("/large.txt").body.len(), 100_000);
     server.folder.write("www/large.txt", "22");
@@ -296,7 +296,7 @@ fn a_file_cut_short_where_it_lies() {
 }
 
 #[test]
-fn encoded_forms_follow_the_file() {
+fn precompressed_files_follow_the_file() {
     let folder = Folder::with(&[("www/a.txt", &"first ".repeat(1000))]);
     let server = Running::site(folder, "");
     let mut client = server.connect();
@@ -313,7 +313,7 @@ fn encoded_forms_follow_the_file() {
 }
 
 #[test]
-fn a_folder_may_come_after_the_server() {
+fn a_folder_may_be_created_after_the_start() {
     let server = Running::site(Folder::with(&[]), "");
     server.get("/a.txt").expect("no folder yet", 404, &[]);
     server.folder.write("www/a.txt", "there");
@@ -324,7 +324,7 @@ fn a_folder_may_come_after_the_server() {
 /// A worker without connections has no ticks, and must not keep open a file that was replaced long ago.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_worker_at_rest_holds_no_files() {
+fn an_idle_worker_holds_no_open_files() {
     let folder = Folder::with(&[("www/large.bin", &"1".repeat(100_000))]);
     let text = "[site.default]\nroot = \"www\"\nlisten = [\"127.0.0.1:0\", \"127.0.0.2:0\"]\n";
     let server = Running::start(folder, text);

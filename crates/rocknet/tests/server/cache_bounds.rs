@@ -72,7 +72,7 @@ fn the_largest_file_in_memory() {
 }
 
 #[test]
-fn bytes_of_all_entries_together() {
+fn the_bytes_of_all_entries() {
     let folder = Folder::with(&[("a.bin", "same size"), ("b.bin", "same size")]);
     let both = {
         let asked = Asked::new(&folder.path(""), 1 << 20, 1000);
@@ -102,7 +102,7 @@ fn content(entry: &Entry) -> (u16, *const u8) {
 }
 
 #[test]
-fn paths_that_clients_make_up_share_what_answers_them() {
+fn invented_paths_share_one_entry() {
     let folder = Folder::with(&[("404.html", "not here"), ("index.html", "the page")]);
     let plain = Settings::default();
     let rows = [

@@ -122,7 +122,7 @@ fn folder() -> Folder {
 }
 
 #[test]
-fn what_is_in_memory_needs_no_thread() {
+fn files_in_memory_need_no_thread() {
     let folder = folder();
     // Looks each name up once, so that the kernel knows that it exists or not.
     for name in [
@@ -152,7 +152,7 @@ fn what_is_in_memory_needs_no_thread() {
 }
 
 #[test]
-fn what_is_on_the_disk_is_read_by_a_thread_where_there_is_no_ring() {
+fn files_on_disk_are_read_by_a_thread_without_io_uring() {
     let folder = folder();
     let asked = Asked::new(&folder.path(""), Runtime::new(64).expect("a runtime"));
     if !forget(&folder.path("sub/a.txt")) {
@@ -165,8 +165,8 @@ fn what_is_on_the_disk_is_read_by_a_thread_where_there_is_no_ring() {
 }
 
 #[test]
-fn what_is_on_the_disk_is_brought_by_the_ring() {
-    if let Some(trouble) = io_uring_unavailable() {
+fn files_on_disk_are_read_by_io_uring() {
+    if let Some(trouble) = ring_trouble() {
         skip(Need::IoUring, &trouble);
         return;
     }

@@ -80,7 +80,7 @@ fn gone(pid: Pid) -> bool {
 }
 
 #[test]
-fn programs_are_run_and_nothing_else_is() {
+fn only_programs_are_run() {
     let server = Running::site(folder(), CGI);
     let mut client = server.connect();
     for (path, status, fields, content) in [
@@ -135,7 +135,7 @@ fn programs_are_run_and_nothing_else_is() {
 }
 
 #[test]
-fn a_program_is_told_of_its_request_alone() {
+fn a_program_gets_the_variables_of_its_request_alone() {
     let server = Running::site(folder(), CGI);
     let fields = [
         "Proxy: http://evil",
@@ -169,7 +169,7 @@ fn a_program_is_told_of_its_request_alone() {
 }
 
 #[test]
-fn content_streams_both_ways() {
+fn bodies_stream_both_ways() {
     let server = Running::site(folder(), CGI);
     let mut client = server.connect();
     client.send(request("POST /cgi-bin/p.py", &["Content-Length: 5000000"]));
@@ -181,7 +181,7 @@ fn content_streams_both_ways() {
 }
 
 #[test]
-fn it_ends_with_its_client_and_with_its_time() {
+fn it_ends_with_its_client_or_its_timeout() {
     let server = Running::site(folder(), CGI);
     // The shell, and a program that it has started.
     let mut client = server.connect();
@@ -228,7 +228,7 @@ fn it_is_the_same_over_http2() {
 
 /// Limits of one program and of one folder of programs, tested from both sides.
 #[test]
-fn what_a_folder_may_take_is_what_its_table_says() {
+fn the_limits_of_a_folder_are_those_of_its_table() {
     let folder = folder();
     let bytes = |count: usize| format!("{SHELL}head -c {count} /dev/zero");
     // The header fields of `SHELL` and the empty line have 28 bytes.

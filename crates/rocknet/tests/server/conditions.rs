@@ -6,7 +6,7 @@ use super::files::{AFTER, BEFORE, CHANGED_TEXT, check, digits, etag};
 use super::support::Running;
 
 #[test]
-fn conditions_are_judged_in_their_order() {
+fn conditions_are_evaluated_in_order() {
     let server = Running::site(digits(), "");
     let etag = etag();
     let field = |name: &str, value: &str| format!("{name}: {value}");
@@ -77,7 +77,7 @@ fn conditions_are_judged_in_their_order() {
 }
 
 #[test]
-fn nothing_was_changed_in_the_future() {
+fn future_modification_dates_are_capped() {
     let folder = digits();
     folder.write("www/tomorrow.txt", "later");
     folder.date("www/tomorrow.txt", FAR_FUTURE);

@@ -4,7 +4,7 @@ use super::framing::server;
 use super::support::client::request;
 
 #[test]
-fn content_that_nobody_wants_is_thrown_away() {
+fn an_unread_body_is_discarded() {
     let server = server();
     let mut client = server.connect();
     for (fields, content) in [
@@ -37,7 +37,7 @@ fn content_that_nobody_wants_is_thrown_away() {
 }
 
 #[test]
-fn handlers_read_content() {
+fn handlers_read_bodies() {
     let server = server();
     let mut client = server.connect();
     let large = "0123456789".repeat(100_000);
@@ -75,7 +75,7 @@ fn chunk(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn a_hundred_comes_before_content_that_is_wanted() {
+fn continue_100_is_sent_before_a_body_that_is_read() {
     let server = server();
     let fields = ["Content-Length: 5", "Expect: 100-continue"];
     let mut client = server.connect();
@@ -107,7 +107,7 @@ fn a_hundred_comes_before_content_that_is_wanted() {
 }
 
 #[test]
-fn content_without_a_known_length_suits_the_version() {
+fn a_body_without_a_length_is_framed_for_the_version() {
     let server = server();
     let text = "a line of text that repeats itself\n".repeat(10_000);
     server.folder.write("www/large.txt", &text);

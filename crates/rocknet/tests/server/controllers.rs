@@ -54,7 +54,7 @@ fn shown(path: &Path) -> String {
 const PLACES: [&str; 3] = ["", "/n", "/i"];
 
 #[test]
-fn a_controller_answers_wherever_it_runs_and_over_either_version() {
+fn a_controller_responds_wherever_it_runs_and_over_either_version() {
     let server = start();
     let mut client = server.connect();
     let mut http2 = Http2::to(server.address());
@@ -90,7 +90,7 @@ fn a_controller_answers_wherever_it_runs_and_over_either_version() {
 }
 
 #[test]
-fn a_controller_is_told_of_its_request() {
+fn a_controller_sees_its_request() {
     let server = start();
     let mut client = server.connect();
     let mut http2 = Http2::to(server.address());
@@ -143,7 +143,7 @@ fn a_controller_is_told_of_its_request() {
 }
 
 #[test]
-fn content_comes_whole_up_to_its_bound() {
+fn request_bodies_come_whole_up_to_the_limit() {
     let server = start();
     let mut http2 = Http2::to(server.address());
     for place in PLACES {
@@ -178,7 +178,7 @@ fn content_comes_whole_up_to_its_bound() {
 }
 
 #[test]
-fn what_a_controller_does_wrong_is_its_own_answer_alone() {
+fn a_misbehaving_controller_affects_its_own_response_alone() {
     let server = start();
     let mut client = server.connect();
     for place in PLACES {
@@ -211,7 +211,7 @@ fn what_a_controller_does_wrong_is_its_own_answer_alone() {
 }
 
 #[test]
-fn content_of_any_length_is_taken_in_pieces() {
+fn request_bodies_of_any_length_are_read_in_pieces() {
     let server = start();
     let mut http2 = Http2::to(server.address());
     for place in PLACES {
@@ -240,7 +240,7 @@ fn content_of_any_length_is_taken_in_pieces() {
 }
 
 #[test]
-fn a_body_of_any_length_is_given_in_pieces() {
+fn response_bodies_of_any_length_are_sent_in_pieces() {
     let server = start();
     let mut http2 = Http2::to(server.address());
     for place in PLACES {
@@ -301,7 +301,7 @@ fn marks(folder: &Folder, expected: &[&str]) {
 }
 
 #[test]
-fn a_request_ends_for_its_controller_though_the_client_has_left() {
+fn a_request_ends_for_its_controller_after_a_disconnect() {
     for place in PLACES {
         let folder = Folder::with(&[("www/index.html", "a page")]);
         marked(&folder, "l.so", "m", &[]);
@@ -324,7 +324,7 @@ fn a_request_ends_for_its_controller_though_the_client_has_left() {
 }
 
 #[test]
-fn a_changed_library_is_taken_at_a_reload_and_the_old_one_stays_for_those_who_use_it() {
+fn a_reload_loads_a_changed_library_and_keeps_the_old_one_for_its_requests() {
     for (place, other) in [("", "/n"), ("/i", "/i")] {
         changes_at(place, other);
     }
@@ -392,7 +392,7 @@ fn a_library_of_a_later_minor_version_loads() {
 }
 
 #[test]
-fn what_is_no_controller_is_refused_with_its_place_and_changes_nothing() {
+fn an_invalid_controller_is_refused_with_its_span_and_changes_nothing() {
     let folder = Folder::with(&[
         ("www/index.html", "a page"),
         ("text.so", "no library"),
@@ -450,7 +450,7 @@ fn what_is_no_controller_is_refused_with_its_place_and_changes_nothing() {
 
 /// The worker caches the controller of a route for one path, but nothing of the request.
 #[test]
-fn a_path_of_its_own_is_asked_anew_each_time() {
+fn a_route_for_one_path_calls_its_controller_each_time() {
     let folder = Folder::with(&[("www/index.html", "a page")]);
     library::put(&folder, "a.so", &["WORD=\"one\""]);
     let site = |how: &str| {

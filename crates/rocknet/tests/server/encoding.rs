@@ -87,7 +87,7 @@ fn check(client: &mut Client, path: &str, accept: Option<&str>, coding: &str, co
 }
 
 #[test]
-fn the_client_says_what_it_takes() {
+fn the_coding_follows_accept_encoding() {
     let (small, large) = (text(10_000), text(300_000));
     let server = Running::site(
         Folder::with(&[("www/small.txt", &small), ("www/large.txt", &large)]),
@@ -118,7 +118,7 @@ fn the_client_says_what_it_takes() {
 }
 
 #[test]
-fn the_tag_of_one_form_is_not_that_of_another() {
+fn each_coding_has_its_own_entity_tag() {
     let (small, large) = (text(10_000), text(300_000));
     let server = Running::site(
         Folder::with(&[("www/small.txt", &small), ("www/large.txt", &large)]),
@@ -194,7 +194,7 @@ fn some_things_are_never_encoded() {
 }
 
 #[test]
-fn ranges_are_of_the_plain_form() {
+fn ranges_apply_to_the_identity_coding() {
     let (small, large) = (text(10_000), text(300_000));
     let folder = Folder::with(&[
         ("www/small.txt", &small),
@@ -229,7 +229,7 @@ fn ranges_are_of_the_plain_form() {
 }
 
 #[test]
-fn files_that_lie_encoded_beside_others_are_used() {
+fn precompressed_files_are_used() {
     let plain = text(5000);
     let folder = Folder::with(&[
         ("www/all.txt", &plain),

@@ -115,7 +115,7 @@ fn names_with_a_dot_are_hidden() {
 }
 
 #[test]
-fn links_are_followed_as_far_as_the_configuration_says() {
+fn links_are_followed_as_configured() {
     for (keys, outside, folder_outside) in [
         ("", 404, 404),
         ("symlinks = \"owner\"", 200, 200),
@@ -203,7 +203,7 @@ fn methods() {
 }
 
 #[test]
-fn types_are_known_by_their_suffix() {
+fn media_types_follow_the_suffix() {
     let rows = [
         ("a.html", "text/html; charset=utf-8"),
         ("a.css", "text/css; charset=utf-8"),

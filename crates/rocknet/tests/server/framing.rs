@@ -122,7 +122,7 @@ fn broken_chunks_are_refused_and_the_connection_closed() {
 }
 
 #[test]
-fn a_hundred_requests_in_one_write_are_answered_in_order() {
+fn a_hundred_pipelined_requests_get_responses_in_order() {
     let server = server();
     let row = |number: usize| match number % 5 {
         0 => ("GET /", 200, "root"),
@@ -169,7 +169,7 @@ fn a_hundred_requests_in_one_write_are_answered_in_order() {
 }
 
 #[test]
-fn answers_larger_than_what_fits_come_in_order() {
+fn large_pipelined_responses_come_in_order() {
     let server = server();
     server.folder.write("www/large.bin", vec![7; 300_000]);
     server.folder.write("www/medium.bin", vec![9; 40_000]);
@@ -185,7 +185,7 @@ fn answers_larger_than_what_fits_come_in_order() {
 }
 
 #[test]
-fn http_1_0_closes_unless_asked_not_to() {
+fn http_1_0_closes_unless_keep_alive_is_requested() {
     let server = server();
     let check = |bytes: &str, connection: &str, goes_on: bool| {
         let mut client = server.connect();
@@ -235,7 +235,7 @@ fn http_1_0_closes_unless_asked_not_to() {
 }
 
 #[test]
-fn a_client_that_has_said_all_still_gets_its_answers() {
+fn a_half_closed_client_still_gets_its_responses() {
     let server = server();
     for requests in [1, 3] {
         let mut client = server.connect();
@@ -253,7 +253,7 @@ fn a_client_that_has_said_all_still_gets_its_answers() {
 }
 
 #[test]
-fn what_follows_a_close_is_not_answered_and_hurts_nobody() {
+fn requests_after_a_close_are_discarded_without_harm() {
     let server = server();
     server.folder.write("www/large.bin", vec![7; 2_000_000]);
     for (path, size) in [("/a.txt", 1), ("/large.bin", 2_000_000), ("/none", 0)] {
@@ -273,7 +273,7 @@ fn what_follows_a_close_is_not_answered_and_hurts_nobody() {
 }
 
 #[test]
-fn clients_that_leave_in_the_middle_leave_nothing_behind() {
+fn clients_that_disconnect_midway_leave_no_resources() {
     let folder = Folder::with(&[("www/a.txt", "a")]);
     folder.sparse("www/large.bin", 50 << 20);
     let text = format!("[limits]\nconnections = 2\n{}", site(""));

@@ -63,7 +63,7 @@ fn the_request_becomes_stream_1() {
 }
 
 #[test]
-fn who_asks_otherwise_is_answered_in_http_1() {
+fn other_upgrade_requests_get_an_http_1_response() {
     let server = start("h2c_upgrade = true");
     let good = asking("/a.txt", NONE);
     for (what, request) in [
@@ -93,7 +93,7 @@ fn who_asks_otherwise_is_answered_in_http_1() {
 }
 
 #[test]
-fn it_is_off_unless_told() {
+fn it_is_off_by_default() {
     for keys in ["", "h2c = true"] {
         let server = start(keys);
         let mut client = server.connect();
@@ -112,7 +112,7 @@ fn it_is_off_unless_told() {
 }
 
 #[test]
-fn curl_and_nghttp_use_it() {
+fn curl_and_nghttp_can_use_it() {
     let server = start("h2c_upgrade = true");
     let url = format!("http://{}/a.txt", server.address());
     for (program, arguments, expected) in [

@@ -23,7 +23,7 @@ fn content(length: usize) -> Vec<u8> {
 }
 
 #[test]
-fn files_are_answered_as_over_http_1() {
+fn files_are_served_as_over_http_1() {
     let server = start("", Vec::new());
     let mut client = Http2::to(server.address());
     for (path, status, expected) in [
@@ -54,7 +54,7 @@ fn files_are_answered_as_over_http_1() {
 }
 
 #[test]
-fn heads_conditions_and_ranges_hold() {
+fn head_conditions_and_ranges_apply() {
     let server = start("", Vec::new());
     let mut client = Http2::to(server.address());
     let tag = client.get("/large").fields["etag"].clone();
@@ -79,7 +79,7 @@ fn heads_conditions_and_ranges_hold() {
 }
 
 #[test]
-fn content_goes_both_ways() {
+fn bodies_flow_both_ways() {
     let server = start("", vec![mount("/echo/", Echo)]);
     let mut client = Http2::to(server.address());
     for length in [0, 1, 16_384, 70_000, 1_500_000] {
@@ -162,7 +162,7 @@ fn large_files_arrive_whole_through_any_window() {
 }
 
 #[test]
-fn too_much_content_is_refused_on_its_stream_alone() {
+fn a_body_beyond_the_limit_is_refused_on_its_stream_alone() {
     let server = start("[limits]\nbody_size = \"100KB\"", vec![mount("/echo/", Echo)]);
     let mut client = Http2::to(server.address());
     let announced = client.request("POST", "/echo/x").header("content-length", "200000");
@@ -184,7 +184,7 @@ fn a_panic_ends_its_stream_alone() {
 }
 
 #[test]
-fn a_client_that_gives_up_is_not_waited_for() {
+fn a_reset_stream_is_not_waited_for() {
     let (waits, mut waiting) = Waits::new();
     let server = start("", vec![mount("/wait/", waits)]);
     let mut client = Http2::to(server.address());
@@ -198,7 +198,7 @@ fn a_client_that_gives_up_is_not_waited_for() {
 }
 
 #[test]
-fn an_answer_that_takes_too_long_is_503_on_its_stream() {
+fn a_response_timeout_is_503_on_its_stream() {
     let (waits, mut waiting) = Waits::new();
     let server = start("[limits]\nanswer_timeout = \"100ms\"", vec![mount("/wait/", waits)]);
     let mut client = Http2::to(server.address());
@@ -210,7 +210,7 @@ fn an_answer_that_takes_too_long_is_503_on_its_stream() {
 }
 
 #[test]
-fn idle_connections_are_told_to_go() {
+fn idle_connections_get_a_goaway() {
     let server = start("[limits]\nkeep_alive = \"100ms\"", Vec::new());
     let mut client = Http2::to(server.address());
     assert_eq!(client.get("/a.txt").content, b"a");
@@ -218,7 +218,7 @@ fn idle_connections_are_told_to_go() {
 }
 
 #[test]
-fn a_stop_lets_answers_finish() {
+fn a_stop_lets_responses_finish() {
     let (waits, mut waiting) = Waits::new();
     let server = start("", vec![mount("/wait/", waits)]);
     let mut client = Http2::to(server.address());
@@ -231,7 +231,7 @@ fn a_stop_lets_answers_finish() {
 }
 
 #[test]
-fn http_1_is_spoken_beside_it() {
+fn http_1_works_on_the_same_port() {
     let server = start("", Vec::new());
     assert_eq!(server.get("/a.txt").text(), "a");
     for preface in ["PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n", "GARBAGE INSTEAD OF-IT\r\n\r\n"] {
@@ -275,7 +275,7 @@ fn http_1_is_spoken_beside_it() {
 }
 
 #[test]
-fn the_beginning_of_a_preface_has_the_time_of_a_head() {
+fn an_incomplete_preface_has_the_header_timeout() {
     let server = start("[limits]\nheader_timeout = \"600ms\"", Vec::new());
     for line in ["P", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r", "PRIX", "GET / HTTP/1.1\r\n"] {
         let began = std::time::Instant::now();
@@ -292,7 +292,7 @@ fn the_beginning_of_a_preface_has_the_time_of_a_head() {
 }
 
 #[test]
-fn garbage_behind_the_preface_is_told_and_closed() {
+fn garbage_after_the_preface_gets_a_goaway_and_a_close() {
     let server = start("", Vec::new());
     for garbage in [&[0u8; 64][..], b"GET / HTTP/1.1\r\n\r\n", &[0xff; 200]] {
         let mut client = server.connect();

@@ -49,7 +49,7 @@ fn start(count: u8) -> (Running, Waiting) {
 const TOLD: [&str; 2] = ["</0.css>; rel=preload", "</2.css>; rel=preload"];
 
 #[test]
-fn over_http_1_1_hints_come_before_the_answer() {
+fn over_http_1_1_hints_precede_the_response() {
     let (server, mut waiting) = start(3);
     let mut client = server.connect();
     client.send(request("GET /tells/x", &[]) + &request("GET /a.txt", &[]));
@@ -64,7 +64,7 @@ fn over_http_1_1_hints_come_before_the_answer() {
 }
 
 #[test]
-fn over_http_1_0_there_are_none() {
+fn over_http_1_0_no_hints_are_sent() {
     let (server, mut waiting) = start(3);
     let mut client = server.connect();
     client.send("GET /tells/x HTTP/1.0\r\nHost: h\r\n\r\n");
@@ -77,7 +77,7 @@ fn over_http_1_0_there_are_none() {
 }
 
 #[test]
-fn over_http_2_hints_come_before_the_answer() {
+fn over_http_2_hints_precede_the_response() {
     for push in [false, true] {
         let (server, mut waiting) = start(3);
         let mut builder = h2::client::Builder::new();
@@ -94,7 +94,7 @@ fn over_http_2_hints_come_before_the_answer() {
 }
 
 #[test]
-fn there_are_not_more_than_a_few() {
+fn the_number_of_hints_is_bounded() {
     let (server, mut waiting) = start(MAX_INTERIM_RESPONSES + 5);
     let mut client = server.connect();
     client.send(request("GET /tells/x", &[]));
@@ -107,7 +107,7 @@ fn there_are_not_more_than_a_few() {
 }
 
 #[test]
-fn curl_sees_them() {
+fn curl_receives_the_hints() {
     let (server, mut waiting) = start(1);
     for (version, expected) in [("--http1.1", "HTTP/1.1"), ("--http2-prior-knowledge", "HTTP/2")] {
         let url = format!("http://{}/tells/x", server.address());

@@ -35,7 +35,7 @@ fn head_of(size: usize) -> String {
 }
 
 #[test]
-fn sizes_of_heads() {
+fn head_sizes() {
     let defaults = server("");
     let small = server("header_size = \"2KiB\"\nheader_fields = 8\ntarget_size = 100");
     for (server, size, fields, target) in [(&defaults, 16 * 1024, 100, 8 * 1024), (&small, 2048, 8, 100)] {
@@ -61,7 +61,7 @@ fn sizes_of_heads() {
 }
 
 #[test]
-fn sizes_of_content() {
+fn body_sizes() {
     let server = server("body_size = 1000");
     let by_length = |size: usize| request("POST /echo/x", &[&format!("Content-Length: {size}")]) + &"x".repeat(size);
     let chunked = |size: usize| {
@@ -99,7 +99,7 @@ fn sizes_of_content() {
 }
 
 #[test]
-fn time_for_a_head() {
+fn header_timeout() {
     let server = server("header_timeout = \"300ms\"\nkeep_alive = \"20s\"");
     // No byte at all: there is no request to respond to.
     let started = Instant::now();
@@ -154,7 +154,7 @@ fn pace(every: Duration, times: u32, mut act: impl FnMut()) -> Duration {
 }
 
 #[test]
-fn time_for_content() {
+fn body_timeout() {
     // Each second must bring a thousand bytes. A busy machine may stand still for much of one.
     let server = server("body_idle = \"1s\"\nbody_rate = \"1000B/s\"");
     for (fields, start) in [
@@ -180,7 +180,7 @@ fn time_for_content() {
 }
 
 #[test]
-fn time_for_content_that_nobody_wants() {
+fn timeout_of_an_unread_body() {
     let server = server("body_idle = \"200ms\"");
     let mut client = server.connect();
     client.send(request("POST /", &["Content-Length: 5000"]) + "hello");
@@ -189,7 +189,7 @@ fn time_for_content_that_nobody_wants() {
 }
 
 #[test]
-fn time_between_requests() {
+fn keep_alive_timeout() {
     let quick = server("keep_alive = \"1s\"\nheader_timeout = \"20s\"");
     let mut client = quick.connect();
     // Each pause is short beside the timeout, and all together are longer.
@@ -211,7 +211,7 @@ fn time_between_requests() {
 }
 
 #[test]
-fn time_for_an_answer_to_be_taken() {
+fn send_timeout() {
     let server = server("send_stall = \"300ms\"\nconnections = 1");
     server.folder.sparse("www/large.bin", 64 << 20);
     let mut stalled = server.connect();
@@ -224,7 +224,7 @@ fn time_for_an_answer_to_be_taken() {
 }
 
 #[test]
-fn a_slow_reader_that_goes_on_reading_gets_all() {
+fn a_slow_but_steady_reader_gets_everything() {
     const SIZE: usize = 24 << 20;
     const TURNS: usize = 16;
     let server = server("send_stall = \"1s\"");
@@ -240,7 +240,7 @@ fn a_slow_reader_that_goes_on_reading_gets_all() {
 }
 
 #[test]
-fn age_of_a_connection() {
+fn maximum_age_of_a_connection() {
     let server = server("connection_age = \"1s\"");
     let mut client = server.connect();
     let started = Instant::now();

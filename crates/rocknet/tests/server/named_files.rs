@@ -28,7 +28,7 @@ fn started() -> (Running, Peer) {
 }
 
 #[test]
-fn they_are_sent_with_conditions_ranges_and_the_fields_of_the_script() {
+fn files_are_sent_with_conditions_ranges_and_the_fields_of_the_script() {
     let (server, _peer) = started();
     let root = server.folder.path("www").canonicalize().expect("a root");
     let (root, folder) = (root.display().to_string(), server.folder.path("").display().to_string());

@@ -102,7 +102,7 @@ fn nothing_outside_the_root_is_reached() {
 }
 
 #[test]
-fn bytes_that_no_path_has_are_refused() {
+fn bytes_not_allowed_in_paths_are_refused() {
     let server = Running::site(folder(), "");
     check(
         &mut server.connect(),
@@ -125,7 +125,7 @@ fn bytes_that_no_path_has_are_refused() {
 }
 
 #[test]
-fn names_of_windows_are_no_names() {
+fn windows_special_names_are_refused() {
     let server = Running::site(folder(), "");
     check(
         &mut server.connect(),
@@ -193,7 +193,7 @@ fn length_and_depth_are_bounded() {
 }
 
 #[test]
-fn a_link_swapped_while_it_is_asked_for_gives_nothing_away() {
+fn a_link_swapped_during_requests_discloses_nothing() {
     let folder = folder();
     folder.link("www/swap", "a");
     let server = Running::start(

@@ -97,7 +97,7 @@ fn every_response_has_the_fields_and_the_page_of_its_route() {
 }
 
 #[test]
-fn responses_of_every_handler_are_coded() {
+fn responses_of_every_handler_are_compressed() {
     const SITE: &str = r#"[server]
 h2c = true
 [site.default]

@@ -125,7 +125,7 @@ fn paths_lead_to_scripts_files_and_the_front_controller() {
 }
 
 #[test]
-fn routes_and_other_keys_have_their_say() {
+fn routes_and_other_keys_apply() {
     let folder = folder();
     folder.write("www/app.php", "<?php secret");
     let _peer = Peer::start(&folder.path(SOCKET), |asked, stream| {
@@ -161,7 +161,7 @@ fn routes_and_other_keys_have_their_say() {
 }
 
 #[test]
-fn a_script_is_told_of_its_request_and_nothing_else() {
+fn a_script_gets_the_variables_of_its_request_alone() {
     let (server, _peer) = mirrored();
     let fields = [
         "Host: Example.com:81",
@@ -226,7 +226,7 @@ fn a_script_is_told_of_its_request_and_nothing_else() {
 }
 
 #[test]
-fn answers_are_passed_on_or_refused() {
+fn responses_are_forwarded_or_refused() {
     let cookies = "Set-Cookie: x\r\n".repeat(256);
     let long = format!("A: {}\r\n\r\n", "x".repeat(64 * 1024));
     let large = format!("Content-Type: text/x\r\n\r\n{}", "0123456789".repeat(100_000));
@@ -303,7 +303,7 @@ fn answers_are_passed_on_or_refused() {
 }
 
 #[test]
-fn content_is_told_by_its_length() {
+fn scripts_get_the_length_of_the_body() {
     let (server, _peer) = mirrored();
     let mut client = server.connect();
     let large = "0123456789".repeat(500_000);
@@ -336,7 +336,7 @@ fn content_is_told_by_its_length() {
 }
 
 #[test]
-fn answers_are_streams_and_requests_come_whole() {
+fn responses_are_streamed_and_request_bodies_come_whole() {
     let folder = folder();
     let (heard, hears) = mpsc::channel();
     let (go, goes) = mpsc::channel::<()>();
@@ -413,7 +413,7 @@ const TRIES: usize = 50;
 const KEPT: Duration = Duration::from_millis(900);
 
 #[test]
-fn trouble_has_a_status_and_in_dev_mode_a_cure() {
+fn errors_have_a_status_and_in_dev_mode_a_hint() {
     const SERVER: &str = "[server]\nmode = \"MODE\"\nworkers = 1\nevents = { wait = \"20ms\" }\n";
     for mode in ["dev", "prod"] {
         let folder = folder();
@@ -461,7 +461,7 @@ fn trouble_has_a_status_and_in_dev_mode_a_cure() {
 }
 
 #[test]
-fn an_answer_that_does_not_come_is_not_waited_for() {
+fn a_missing_response_times_out() {
     let folder = folder();
     let _peer = Peer::start(&folder.path(SOCKET), |asked, stream| {
         if asked.variable("QUERY_STRING") == "half" {
@@ -490,7 +490,7 @@ fn an_answer_that_does_not_come_is_not_waited_for() {
 }
 
 #[test]
-fn an_answer_that_breaks_off_is_cut() {
+fn a_response_that_breaks_off_is_cut() {
     let folder = folder();
     let _peer = Peer::start(&folder.path(SOCKET), |_, stream| {
         say(stream, stdout(b"A: b\r\n\r\nhello"));
@@ -504,7 +504,7 @@ fn an_answer_that_breaks_off_is_cut() {
 }
 
 #[test]
-fn a_client_that_leaves_takes_its_script_along() {
+fn a_disconnect_ends_the_script() {
     let folder = folder();
     let (told, tells) = mpsc::channel();
     let _peer = Peer::raw(&folder.path(SOCKET), move |mut stream| {
@@ -524,7 +524,7 @@ fn a_client_that_leaves_takes_its_script_along() {
 }
 
 #[test]
-fn http2_has_it_too() {
+fn it_works_over_http2() {
     let folder = folder();
     let _peer = Peer::start(&folder.path(SOCKET), |asked, stream| {
         say(stream, answer(&mirror(asked)));

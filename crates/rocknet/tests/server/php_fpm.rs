@@ -178,7 +178,7 @@ fn more_clients_than_processes_take_turns() {
 }
 
 #[test]
-fn content_arrives() {
+fn bodies_arrive() {
     let folder = folder();
     let _fpm = Fpm::start(&folder);
     let server = Running::site(folder, PHP);
@@ -219,7 +219,7 @@ fn content_arrives() {
 }
 
 #[test]
-fn a_restart_of_php_is_survived() {
+fn a_restart_of_php_loses_no_request() {
     let folder = folder();
     let fpm = Fpm::start(&folder);
     let server = Running::site(folder, PHP);

@@ -60,7 +60,7 @@ fn gone(pid: Pid) -> bool {
 }
 
 #[test]
-fn the_newest_php_is_found_and_runs_as_nobody_of_importance() {
+fn the_newest_php_is_found_and_runs_without_privileges() {
     let server = started("php = \"auto\"\nlimits = { body_size = \"3MiB\" }");
     assert_eq!(server.get("/some/where").text(), "front /some/where");
     assert_ne!(server.get("/uid.php").text(), "0");
@@ -79,7 +79,7 @@ fn the_newest_php_is_found_and_runs_as_nobody_of_importance() {
 }
 
 #[test]
-fn sites_share_one_and_it_is_started_again_when_it_is_killed() {
+fn sites_share_one_php_fpm_which_is_restarted_when_killed() {
     let version = started("php = \"auto\"").get("/version.php").text();
     let mut parts = version.split('.');
     let version = format!(
@@ -160,7 +160,7 @@ fn no_request_is_lost_while_it_is_killed() {
 }
 
 #[test]
-fn a_reload_keeps_replaces_and_ends_it() {
+fn a_reload_keeps_replaces_or_ends_php_fpm() {
     let server = started("php = \"auto\"");
     let first = pid(&server, "/master.php");
     let reload = |server_keys: &str, keys: &str| {
@@ -187,7 +187,7 @@ fn a_reload_keeps_replaces_and_ends_it() {
 }
 
 #[test]
-fn a_version_that_is_not_there_is_told_at_once() {
+fn a_missing_version_is_reported_at_once() {
     let text = SERVER.replace("workers", "mode = \"dev\"\nworkers");
     let server = Running::start(folder(), &format!("{text}{}", site("php = \"1.9\"")));
     let begun = Instant::now();

@@ -19,7 +19,7 @@ fn proxied(upstream: &Upstream, more: &str) -> Running {
 }
 
 #[test]
-fn requests_are_written_anew() {
+fn requests_are_rewritten_for_the_upstream() {
     let upstream = Upstream::saying(ok("hello"));
     let server = proxied(&upstream, "");
     let mut client = server.connect();
@@ -122,7 +122,7 @@ fn requests_are_written_anew() {
 }
 
 #[test]
-fn answers_come_back_as_they_are() {
+fn responses_are_forwarded_unchanged() {
     let rows: &[(&str, &str, u16, &[&str], &str)] = &[
         (
             "length",
@@ -220,7 +220,7 @@ fn answers_come_back_as_they_are() {
 }
 
 #[test]
-fn heads_alone() {
+fn responses_without_a_body() {
     let upstream = Upstream::saying("HTTP/1.1 200 OK\r\nContent-Length: 12345\r\nX-A: 1\r\n\r\n");
     let server = proxied(&upstream, "");
     let mut client = server.connect();
@@ -234,7 +234,7 @@ fn heads_alone() {
 }
 
 #[test]
-fn content_goes_on_as_it_comes() {
+fn request_bodies_are_streamed() {
     let upstream = Upstream::start(|asked, stream| {
         let said = format!("{} {:?}", asked.content.len(), asked.field("Content-Length"));
         say(stream, ok(&said));
@@ -302,7 +302,7 @@ fn content_goes_on_as_it_comes() {
 }
 
 #[test]
-fn large_answers_stream_in_both_versions() {
+fn large_responses_stream_in_both_versions() {
     const SIZE: usize = 5_000_000;
     for head in [
         format!("HTTP/1.1 200 OK\r\nContent-Length: {SIZE}\r\n\r\n"),
@@ -341,7 +341,7 @@ fn large_answers_stream_in_both_versions() {
 }
 
 #[test]
-fn events_are_not_held_back() {
+fn events_are_not_buffered() {
     let (more, wanted) = mpsc::channel::<()>();
     let wanted = std::sync::Arc::new(std::sync::Mutex::new(wanted));
     let upstream = Upstream::start(move |_, stream| {
@@ -371,7 +371,7 @@ fn events_are_not_held_back() {
 }
 
 #[test]
-fn interim_answers_come_before_the_answer() {
+fn interim_responses_precede_the_response() {
     let (more, wanted) = mpsc::channel::<()>();
     let wanted = std::sync::Arc::new(std::sync::Mutex::new(wanted));
     let upstream = Upstream::start(move |_, stream| {
@@ -455,7 +455,7 @@ fn routes_rank_by_specificity() {
 }
 
 #[test]
-fn requests_are_edited_as_the_configuration_says() {
+fn requests_are_edited_as_configured() {
     let upstream = Upstream::saying(ok("hello"));
     let keys = format!(
         "headers = {{ \"X-From\" = \"here\" }}\n[site.default.route.\"/api/v1/*\"]\nproxy = {{ to = \"{}\", strip = \"/api/v1/\", \
@@ -487,7 +487,7 @@ fn requests_are_edited_as_the_configuration_says() {
 }
 
 #[test]
-fn sockets_in_the_file_system_are_reached() {
+fn unix_socket_upstreams_are_reached() {
     use std::os::unix::net::UnixListener;
     let folder = folder();
     let listener = UnixListener::bind(folder.path("app.sock")).expect("a socket");
@@ -507,7 +507,7 @@ fn sockets_in_the_file_system_are_reached() {
 }
 
 #[test]
-fn a_client_that_leaves_ends_the_request() {
+fn a_disconnect_ends_the_request() {
     let (arrived, arrivals) = mpsc::channel();
     let (gone, ended) = mpsc::channel();
     let upstream = Upstream::raw(move |mut stream: TcpStream| {
@@ -538,7 +538,7 @@ fn a_client_that_leaves_ends_the_request() {
 }
 
 #[test]
-fn names_are_looked_up_and_nobody_waits_for_them_at_start() {
+fn names_are_resolved_without_delaying_the_start() {
     let upstream = Upstream::saying(ok("by name"));
     let port = upstream.url().rsplit(':').next().expect("a port").to_owned();
     let keys = format!(

@@ -17,7 +17,7 @@ fn telling(to: &str, keys: &str) -> Running {
 }
 
 #[test]
-fn another_rocknet_knows_the_client() {
+fn another_rocknet_gets_the_client_address() {
     let upstream = Upstream::saying(ok("hello"));
     let text = format!(
         "[server]\nworkers = 1\nevents = {{ wait = \"20ms\" }}\nproxy_protocol = [\"127.0.0.1\"]\n\
@@ -51,7 +51,7 @@ fn another_rocknet_knows_the_client() {
 }
 
 #[test]
-fn each_request_has_a_connection_that_begins_with_its_header() {
+fn each_request_has_its_own_connection_with_a_header() {
     let (heads, heard) = mpsc::channel();
     let upstream = Upstream::raw(move |mut stream: TcpStream| {
         let mut head = Vec::new();

@@ -40,7 +40,7 @@ fn all(client: &mut Client, count: usize, expected: &str) {
 }
 
 #[test]
-fn a_backup_is_asked_only_while_no_other_can_be() {
+fn a_backup_is_used_only_while_no_other_upstream_is_available() {
     for balance in ["random_two", "round_robin", "least_conn", "ip_hash", "uri"] {
         let ((one, one_is_well), (two, two_is_well)) = (moody("share"), moody("share"));
         let backup = Upstream::saying(ok("backup"));
@@ -69,7 +69,7 @@ fn a_backup_is_asked_only_while_no_other_can_be() {
 }
 
 #[test]
-fn a_request_that_the_only_server_did_not_take_goes_to_the_backup() {
+fn a_request_refused_by_the_only_upstream_goes_to_the_backup() {
     let backup = Upstream::saying(ok("backup"));
     let to = format!(
         "[\"http://127.0.0.1:1\", {{ url = \"{}\", backup = true }}]",
@@ -83,7 +83,7 @@ fn a_request_that_the_only_server_did_not_take_goes_to_the_backup() {
 }
 
 #[test]
-fn checks_send_requests_to_the_backup_and_back() {
+fn health_checks_switch_to_the_backup_and_back() {
     let is_well = Arc::new(AtomicBool::new(true));
     let well = Arc::clone(&is_well);
     let share = Upstream::start(move |asked, stream: &mut TcpStream| {
@@ -119,7 +119,7 @@ fn checks_send_requests_to_the_backup_and_back() {
 }
 
 #[test]
-fn who_finds_the_servers_full_waits_and_is_not_sent_to_the_backup() {
+fn requests_wait_for_full_upstreams_instead_of_using_the_backup() {
     let (share, arrivals, go) = held();
     let backup = Upstream::saying(ok("backup"));
     let server = balanced(&with_backup(&[&share], &backup), "connections = 1, queue = \"20s\"");

@@ -51,7 +51,7 @@ pub fn until(client: &mut Client, wanted: impl Fn(u16, &str) -> bool) {
 }
 
 #[test]
-fn servers_take_turns() {
+fn upstreams_take_turns() {
     let all = numbered(3);
     let server = balanced(&list(&all), "balance = \"round_robin\"");
     assert_eq!(answers(&mut server.connect(), 7, &[]), "0120120");
@@ -77,7 +77,7 @@ fn servers_take_turns() {
 }
 
 #[test]
-fn a_server_that_closes_without_a_word_is_passed_over_where_that_is_safe() {
+fn a_silent_close_is_retried_where_that_is_safe() {
     let closes = Upstream::start(|_, _| Next::Close);
     let resets = Upstream::start(|_, stream| {
         set_socket_linger(stream, Some(Duration::ZERO)).expect("an option of the socket");
@@ -99,7 +99,7 @@ fn a_server_that_closes_without_a_word_is_passed_over_where_that_is_safe() {
 }
 
 #[test]
-fn keys_stay_with_their_server() {
+fn hashed_keys_stay_with_their_upstream() {
     let all = numbered(4);
     for (balance, line, fields) in [
         ("ip_hash", "GET /", &[][..]),
@@ -141,7 +141,7 @@ pub fn held() -> (Upstream, Receiver<()>, Sender<()>) {
 }
 
 #[test]
-fn the_least_loaded_is_asked() {
+fn the_least_loaded_upstream_is_chosen() {
     let (busy, arrivals, go) = held();
     let idle = Upstream::saying(ok("idle"));
     for balance in ["least_conn", "random_two"] {
@@ -175,7 +175,7 @@ fn the_least_loaded_is_asked() {
 }
 
 #[test]
-fn a_server_that_fails_is_left_alone_and_tried_again() {
+fn a_failed_upstream_is_paused_and_probed() {
     let (is_broken, connections) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicUsize::new(0)));
     let (broken, count) = (Arc::clone(&is_broken), Arc::clone(&connections));
     let moody = Upstream::start(move |_, stream: &mut TcpStream| {
@@ -202,7 +202,7 @@ fn a_server_that_fails_is_left_alone_and_tried_again() {
 }
 
 #[test]
-fn a_server_that_is_back_gets_requests_by_and_by() {
+fn a_recovered_upstream_gets_requests_gradually() {
     for balance in ["round_robin", "least_conn", "random_two"] {
         let is_broken = Arc::new(AtomicBool::new(true));
         let broken = Arc::clone(&is_broken);
@@ -231,7 +231,7 @@ fn a_server_that_is_back_gets_requests_by_and_by() {
 }
 
 #[test]
-fn requests_wait_for_a_server_with_room() {
+fn requests_wait_for_a_free_upstream() {
     let (upstream, arrivals, go) = held();
     let server = balanced(
         &list(std::slice::from_ref(&upstream)),
@@ -271,7 +271,7 @@ fn requests_wait_for_a_server_with_room() {
 }
 
 #[test]
-fn who_waits_beside_a_server_that_rests_holds_nobody_up() {
+fn a_request_waiting_beside_a_paused_upstream_delays_no_other() {
     let (upstream, arrivals, go) = held();
     let to = format!("[\"{}\", \"http://127.0.0.1:1\"]", upstream.url());
     let server = balanced(&to, "connections = 1, queue = \"20s\", fails = 1, fail_time = \"1h\"");
@@ -295,7 +295,7 @@ fn who_waits_beside_a_server_that_rests_holds_nobody_up() {
 }
 
 #[test]
-fn routes_that_share_one_of_their_servers_share_its_places_too() {
+fn routes_that_share_an_upstream_share_its_limit() {
     let (shared, arrivals, go) = held();
     let (other, others, free) = held();
     let mut text = String::from(
@@ -334,7 +334,7 @@ fn routes_that_share_one_of_their_servers_share_its_places_too() {
 }
 
 #[test]
-fn routes_that_share_a_server_share_its_queue_and_the_highest_goes_first() {
+fn routes_that_share_an_upstream_share_its_queue_by_priority() {
     let (upstream, arrivals, go) = held();
     let mut text = String::from(
         "[server]\nworkers = 1\nevents = { wait = \"20ms\" }\n[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n",
@@ -369,7 +369,7 @@ fn routes_that_share_a_server_share_its_queue_and_the_highest_goes_first() {
 }
 
 #[test]
-fn a_reload_changes_servers_and_cuts_nobody() {
+fn a_reload_changes_upstreams_and_cuts_no_request() {
     let (old, arrivals, go) = held();
     let new = Upstream::saying(ok("new"));
     let text = |url: &str| {

@@ -21,7 +21,7 @@ fn proxied(upstream: &Upstream, keys: &str) -> Running {
 const LARGE: usize = 24 << 20;
 
 #[test]
-fn a_server_is_free_before_its_client_has_taken_the_answer() {
+fn an_upstream_is_free_before_the_client_has_read_the_response() {
     let (said, heard) = mpsc::channel();
     let upstream = Upstream::start(move |_, stream| {
         say(stream, format!("HTTP/1.1 200 OK\r\nContent-Length: {LARGE}\r\n\r\n"));
@@ -46,7 +46,7 @@ fn a_server_is_free_before_its_client_has_taken_the_answer() {
 }
 
 #[test]
-fn no_more_is_received_ahead_than_is_allowed() {
+fn no_more_than_the_limit_is_buffered() {
     let (said, heard) = mpsc::channel();
     let upstream = Upstream::start(move |_, stream| {
         say(stream, format!("HTTP/1.1 200 OK\r\nContent-Length: {LARGE}\r\n\r\n"));
@@ -78,7 +78,7 @@ fn no_more_is_received_ahead_than_is_allowed() {
 }
 
 #[test]
-fn what_is_held_is_what_was_said() {
+fn buffered_responses_are_unchanged() {
     for keys in ["buffering = true", "buffering = \"1KiB\"", "connect = \"3s\""] {
         for (said, expected) in [
             ("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", Some("")),
@@ -126,7 +126,7 @@ fn what_is_held_is_what_was_said() {
 }
 
 #[test]
-fn servers_do_not_wait_for_slow_clients() {
+fn upstreams_do_not_wait_for_slow_clients() {
     let upstream = Upstream::start(|asked, stream| {
         say(
             stream,
@@ -170,7 +170,7 @@ fn servers_do_not_wait_for_slow_clients() {
 }
 
 #[test]
-fn content_that_was_held_goes_to_the_next_server_where_one_is_not_reached() {
+fn a_buffered_body_goes_to_the_next_upstream_if_one_is_unreachable() {
     let upstream = Upstream::saying(ok("here"));
     let text = format!(
         "[site.default]\nlisten = \"127.0.0.1:0\"\nproxy = {{ to = [\"http://127.0.0.1:1\", \"{}\"], request_buffering = true, fails = 0 }}\n",

@@ -10,7 +10,7 @@ use super::support::DEADLINE;
 use super::support::upstream::{Next, Upstream, ok, say};
 
 #[test]
-fn checks_find_who_is_sick_and_who_is_well() {
+fn health_checks_mark_upstreams_down_and_up() {
     let is_well = Arc::new(AtomicBool::new(true));
     let well = Arc::clone(&is_well);
     let checked = Upstream::start(move |asked, stream| {
@@ -60,7 +60,7 @@ fn checks_find_who_is_sick_and_who_is_well() {
 }
 
 #[test]
-fn checks_call_a_server_as_requests_do() {
+fn health_checks_connect_like_requests() {
     let keys = "headers = { Host = \"app.internal\", X-Key = \"1\", X-Gone = \"\" }";
     let check = "path = \"/up\", interval = \"100ms\", rise = 1, fall = 1";
     for (own, expected) in [

@@ -63,7 +63,7 @@ const ANSWERS: [&str; 3] = [
 ];
 
 #[test]
-fn an_answer_that_ends_at_any_byte_is_an_error_or_seen_to_be_cut() {
+fn a_response_that_ends_at_any_byte_is_an_error_or_seen_to_be_cut() {
     for said in ANSWERS {
         for is_abrupt in [false, true] {
             let upstream = Upstream::start(move |asked, stream| {
@@ -109,7 +109,7 @@ fn an_answer_that_ends_at_any_byte_is_an_error_or_seen_to_be_cut() {
 }
 
 #[test]
-fn a_head_without_end_is_refused_soon() {
+fn an_endless_head_is_refused_soon() {
     let written = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&written);
     let open = Open::default();
@@ -135,7 +135,7 @@ fn a_head_without_end_is_refused_soon() {
 }
 
 #[test]
-fn a_client_that_leaves_at_any_byte_takes_its_request_with_it() {
+fn a_client_that_disconnects_at_any_byte_ends_its_request() {
     let said = request("POST /x", &["Content-Length: 5"]) + "hello";
     for is_abrupt in [false, true] {
         let open = Open::default();
@@ -176,7 +176,7 @@ fn without_end() -> (Upstream, Open) {
 }
 
 #[test]
-fn a_client_that_leaves_in_the_middle_of_an_answer_ends_it() {
+fn a_client_that_disconnects_within_a_response_ends_it() {
     let (upstream, open) = without_end();
     let server = proxied(&upstream);
     for target in ["/told", "/open"] {
@@ -197,7 +197,7 @@ fn a_client_that_leaves_in_the_middle_of_an_answer_ends_it() {
 }
 
 #[test]
-fn a_server_that_dies_while_it_is_sent_content_is_an_error() {
+fn an_upstream_that_dies_during_a_request_body_is_an_error() {
     // Reads this much, and resets the connection.
     let upstream = Upstream::raw(|mut stream: TcpStream| {
         let mut asked = vec![0; 100_000];

@@ -158,7 +158,7 @@ async fn reader(port: u16, stopped: watch::Receiver<bool>) -> Vec<Duration> {
 }
 
 #[test]
-fn what_is_opened_and_what_waits_for_a_slow_server_is_bounded() {
+fn connections_and_queued_requests_of_a_slow_upstream_are_bounded() {
     descriptors();
     let driver = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -15,7 +15,7 @@ fn behind_a_proxy(upstream: &Upstream, server: &str, proxy: &str) -> Running {
 }
 
 #[test]
-fn origins_are_told_in_the_fields_that_are_asked_for() {
+fn the_configured_fields_name_the_origin() {
     let upstream = Upstream::saying(ok("hello"));
     let fields = [
         "Host: a.test",
@@ -77,7 +77,7 @@ fn origins_are_told_in_the_fields_that_are_asked_for() {
 }
 
 #[test]
-fn trusted_proxies_are_believed() {
+fn fields_of_trusted_proxies_are_used() {
     let upstream = Upstream::saying(ok("hello"));
     let server = behind_a_proxy(&upstream, "", "connect = \"3s\"");
     let fields = [
@@ -101,7 +101,7 @@ fn trusted_proxies_are_believed() {
 }
 
 #[test]
-fn no_field_passes_for_one_that_the_proxy_answers_for() {
+fn no_field_can_spoof_one_that_the_proxy_sets() {
     let upstream = Upstream::saying(ok("hello"));
     // CGI-like gateways map `-` and `_` of a field name to the same variable.
     let fields = [

@@ -28,7 +28,7 @@ fn to(upstream: &Upstream) -> String {
 }
 
 #[test]
-fn garbage_is_502_and_never_passed_on() {
+fn garbage_is_502_and_never_forwarded() {
     let endless = format!("HTTP/1.1 200 OK\r\n{}", "X-A: 1234567890\r\n".repeat(5000));
     for said in [
         "hello\r\n\r\n",
@@ -67,7 +67,7 @@ fn garbage_is_502_and_never_passed_on() {
 }
 
 #[test]
-fn no_path_leads_past_the_rules() {
+fn no_path_bypasses_the_rules() {
     let upstream = Upstream::start(|asked, stream| {
         say(stream, ok(&asked.line));
         Next::Keep
@@ -99,7 +99,7 @@ fn no_path_leads_past_the_rules() {
 }
 
 #[test]
-fn what_is_cut_is_seen_to_be_cut() {
+fn a_cut_response_is_seen_to_be_cut() {
     for said in [
         "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
@@ -147,7 +147,7 @@ fn what_is_cut_is_seen_to_be_cut() {
 }
 
 #[test]
-fn silence_and_absence_are_told_apart() {
+fn timeouts_and_refused_connections_are_distinguished() {
     let silent = Upstream::raw(|mut stream: TcpStream| {
         let _ = stream.read_to_end(&mut Vec::new());
     });
@@ -185,7 +185,7 @@ fn silence_and_absence_are_told_apart() {
 }
 
 #[test]
-fn a_connection_that_closed_unheard_is_replaced_where_that_does_no_harm() {
+fn a_silently_closed_connection_is_replaced_where_that_is_safe() {
     let requests = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&requests);
     // Each connection serves one request, and closes at the next.
@@ -208,7 +208,7 @@ fn a_connection_that_closed_unheard_is_replaced_where_that_does_no_harm() {
 }
 
 #[test]
-fn the_next_server_is_asked_where_one_is_not_reached() {
+fn the_next_upstream_is_tried_if_one_is_unreachable() {
     let upstream = Upstream::saying(ok("here"));
     let server = proxied(
         &format!("[\"http://127.0.0.1:1\", \"{}\"]", upstream.url()),
@@ -228,7 +228,7 @@ fn the_next_server_is_asked_where_one_is_not_reached() {
 }
 
 #[test]
-fn an_answer_may_come_before_the_request_is_whole() {
+fn a_response_may_come_before_the_request_is_complete() {
     let upstream = Upstream::raw(|mut stream: TcpStream| {
         let mut buffer = [0; 4096];
         let _ = stream.read(&mut buffer);

@@ -54,7 +54,7 @@ fn echo() -> Http2Upstream {
 }
 
 #[test]
-fn requests_are_written_anew() {
+fn requests_are_rewritten_for_the_upstream() {
     let upstream = telling();
     let server = proxied(&upstream.url(), ", headers = { \"X-Key\" = \"1\" }");
     let mut client = server.connect();
@@ -94,7 +94,7 @@ fn requests_are_written_anew() {
 
 /// A gRPC call: both sides send in turn, and the status follows in the trailers.
 #[test]
-fn calls_flow_both_ways_and_end_with_a_status() {
+fn grpc_calls_flow_both_ways_and_end_with_a_status() {
     let upstream = echo();
     let server = proxied(&upstream.url(), "");
     let mut client = Http2::to(server.address());
@@ -117,7 +117,7 @@ fn calls_flow_both_ways_and_end_with_a_status() {
 
 /// More than all windows on the way hold.
 #[test]
-fn much_flows_both_ways() {
+fn large_bodies_flow_both_ways() {
     const SIZE: usize = 4 << 20;
     let upstream = echo();
     let server = proxied(&upstream.url(), "");
@@ -141,7 +141,7 @@ fn much_flows_both_ways() {
 
 /// A response that has begun sends nothing more before it has received the whole request body.
 #[test]
-fn content_goes_on_beside_a_silent_answer() {
+fn a_request_body_flows_beside_a_silent_response() {
     let upstream = Http2Upstream::start(&Builder::new(), |request, mut respond| {
         Box::pin(async move {
             let mut stream = respond.send_response(Response::new(()), false).expect("a stream");
@@ -163,7 +163,7 @@ fn content_goes_on_beside_a_silent_answer() {
 
 /// A response that consists of a head alone, as gRPC reports errors.
 #[test]
-fn a_head_alone_stays_one() {
+fn a_response_of_a_head_alone_is_forwarded_as_one() {
     let upstream = Http2Upstream::start(&Builder::new(), |_, mut respond| {
         Box::pin(async move {
             let head = Response::builder()
@@ -182,7 +182,7 @@ fn a_head_alone_stays_one() {
 
 /// Buffered data for a client that does not read is bounded, and delays no other request on that connection.
 #[test]
-fn who_does_not_read_holds_up_the_server_and_nobody_else() {
+fn a_client_that_does_not_read_delays_no_other_request() {
     const SIZE: usize = 32 << 20;
     let sent = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&sent);
@@ -218,7 +218,7 @@ fn who_does_not_read_holds_up_the_server_and_nobody_else() {
 }
 
 #[test]
-fn many_share_a_connection_up_to_what_the_server_takes() {
+fn requests_share_a_connection_up_to_the_limit_of_the_upstream() {
     let mut builder = Builder::new();
     builder.max_concurrent_streams(4);
     let (most, now) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
@@ -255,7 +255,7 @@ fn many_share_a_connection_up_to_what_the_server_takes() {
 /// Requests that an upstream's GOAWAY excludes are sent to another one, regardless of their method, because the
 /// upstream did not process them.
 #[test]
-fn a_server_that_goes_loses_no_request() {
+fn an_upstream_that_shuts_down_loses_no_request() {
     let upstream = Http2Upstream::raw(&Builder::new(), |mut connection, number| {
         Box::pin(async move {
             let mut served = 0;
@@ -293,7 +293,7 @@ fn a_server_that_goes_loses_no_request() {
 }
 
 #[test]
-fn what_is_no_http2_or_ends_too_soon_is_an_error() {
+fn other_protocols_and_early_ends_are_errors() {
     let silent = Upstream::raw(|stream: TcpStream| {
         std::thread::park_timeout(std::time::Duration::from_secs(60));
         drop(stream);
@@ -339,7 +339,7 @@ fn what_is_no_http2_or_ends_too_soon_is_an_error() {
 
 /// A response that breaks off is seen to be cut.
 #[test]
-fn what_is_cut_is_seen_to_be_cut() {
+fn a_cut_response_is_seen_to_be_cut() {
     let upstream = Http2Upstream::start(&Builder::new(), |_, mut respond| {
         Box::pin(async move {
             let mut stream = respond.send_response(Response::new(()), false).expect("a stream");
@@ -372,7 +372,7 @@ fn what_is_cut_is_seen_to_be_cut() {
 
 /// A client that disconnects ends its call at the upstream.
 #[test]
-fn who_leaves_ends_the_call() {
+fn a_disconnect_ends_the_call() {
     let (told, hears) = std::sync::mpsc::channel::<bool>();
     let upstream = Http2Upstream::start(&Builder::new(), move |request, mut respond| {
         let told = told.clone();
@@ -397,7 +397,7 @@ fn who_leaves_ends_the_call() {
 }
 
 #[test]
-fn checks_speak_it_too() {
+fn health_checks_use_http2_too() {
     let upstream = Http2Upstream::start(&Builder::new(), |request, mut respond| {
         Box::pin(async move {
             let status = if request.uri().path() == "/sick" { 500 } else { 204 };

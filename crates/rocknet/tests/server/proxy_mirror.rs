@@ -28,7 +28,7 @@ fn mirrored(upstream: &Upstream, mirror: &str) -> Running {
 }
 
 #[test]
-fn copies_are_what_the_server_gets() {
+fn mirrors_get_exact_copies() {
     let upstream = Upstream::saying(ok("real"));
     let (copies, seen) = telling();
     let server = mirrored(
@@ -80,7 +80,7 @@ fn copies_are_what_the_server_gets() {
 }
 
 #[test]
-fn nobody_waits_for_copies() {
+fn requests_do_not_wait_for_mirrors() {
     let upstream = Upstream::saying(ok("real"));
     let silent = Upstream::raw(|mut stream: TcpStream| {
         let _ = stream.read_to_end(&mut Vec::new());
@@ -100,7 +100,7 @@ fn nobody_waits_for_copies() {
 }
 
 #[test]
-fn a_share_is_drawn() {
+fn a_share_of_requests_is_mirrored() {
     let upstream = Upstream::saying(ok("real"));
     let (copies, seen) = telling();
     let server = mirrored(&upstream, &format!("{{ to = \"{}\", share = \"50%\" }}", copies.url()));

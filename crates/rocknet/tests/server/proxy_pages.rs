@@ -64,7 +64,7 @@ fn errors_have_the_pages_of_the_site() {
 }
 
 #[test]
-fn what_is_to_be_run_is_no_page() {
+fn scripts_are_not_used_as_error_pages() {
     for page in ["/502.php", "/cgi-bin/502.sh"] {
         let text = format!(
             "errors = {{ 502 = \"{page}\" }}\nphp = \"unix:/none\"\ncgi = \"/cgi-bin\"\n\
@@ -78,7 +78,7 @@ fn what_is_to_be_run_is_no_page() {
 }
 
 #[test]
-fn errors_of_servers_are_replaced_where_that_is_wanted() {
+fn errors_of_upstreams_are_replaced_where_configured() {
     let upstream = telling();
     for (keys, target, status, fields, content) in [
         ("", "404", 404, &[][..], "other"),
@@ -118,7 +118,7 @@ fn errors_of_servers_are_replaced_where_that_is_wanted() {
 }
 
 #[test]
-fn files_that_answers_name_are_sent_where_that_is_allowed() {
+fn accel_redirects_of_upstreams_are_followed_where_allowed() {
     let upstream = telling();
     let start = |keys: &str| {
         let text = format!(
@@ -179,7 +179,7 @@ fn files_that_answers_name_are_sent_where_that_is_allowed() {
 }
 
 #[test]
-fn a_tunnel_stays_one_whatever_its_answer_names() {
+fn a_tunnel_ignores_accel_redirects() {
     let upstream = Upstream::start(|_, stream| {
         say(
             stream,

@@ -103,14 +103,14 @@ fn passing_on(folder: Folder, to: &str) -> Running {
 }
 
 #[test]
-fn nginx_is_passed_on() {
+fn nginx_responses_are_forwarded() {
     let (folder, large) = files();
     let _nginx = nginx(&folder);
     asks_for_all(&passing_on(folder, "\"unix:nginx.sock\""), &large);
 }
 
 #[test]
-fn haproxy_is_passed_on_in_both_protocols() {
+fn haproxy_responses_are_forwarded_in_both_protocols() {
     for to in ["\"unix:http1.sock\"", "{ to = \"unix:http2.sock\", http2 = true }"] {
         let (folder, large) = files();
         let _peers = (nginx(&folder), haproxy(&folder));
@@ -140,14 +140,14 @@ fn asks_who_is_told(folder: Folder, socket: &str) {
 }
 
 #[test]
-fn nginx_is_told_the_client_by_the_proxy_protocol() {
+fn nginx_gets_the_client_by_the_proxy_protocol() {
     let folder = Folder::with(&[]);
     let _nginx = nginx(&folder);
     asks_who_is_told(folder, "announced.sock");
 }
 
 #[test]
-fn haproxy_is_told_the_client_by_the_proxy_protocol() {
+fn haproxy_gets_the_client_by_the_proxy_protocol() {
     let folder = Folder::with(&[]);
     let _haproxy = haproxy(&folder);
     asks_who_is_told(folder, "told.sock");

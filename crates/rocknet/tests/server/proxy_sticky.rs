@@ -31,7 +31,7 @@ fn clients_stay_by_a_cookie() {
 }
 
 #[test]
-fn clients_of_a_server_that_has_gone_stay_with_another() {
+fn clients_of_a_removed_upstream_stay_with_another() {
     let all = numbered(3);
     let [first, third] = [&all[0], &all[2]].map(Upstream::url);
     let gone = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -72,7 +72,7 @@ fn clients_of_a_server_that_has_gone_stay_with_another() {
 }
 
 #[test]
-fn a_server_that_drains_keeps_its_clients_and_gets_no_others() {
+fn a_draining_upstream_keeps_its_clients_and_gets_no_others() {
     let all = numbered(3);
     let drained = |keys: &str| {
         let [first, second, third] = [&all[0], &all[1], &all[2]].map(Upstream::url);

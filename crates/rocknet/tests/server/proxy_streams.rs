@@ -80,7 +80,7 @@ fn head_or_end(reader: &mut impl BufRead) -> String {
 }
 
 #[test]
-fn trailers_of_requests_go_on() {
+fn request_trailers_are_forwarded() {
     let upstream = with_trailers("");
     let server = proxied(&upstream.url(), ", headers = { \"X-Key\" = \"1\" }");
     let mut client = server.connect();
@@ -106,7 +106,7 @@ fn trailers_of_requests_go_on() {
 }
 
 #[test]
-fn trailers_of_answers_come_back() {
+fn response_trailers_are_forwarded() {
     let upstream = with_trailers("X-Sum: 5\r\nGrpc-Status: 0\r\n");
     let server = proxied(&upstream.url(), "");
     let mut client = server.connect();
@@ -140,7 +140,7 @@ fn trailers_of_answers_come_back() {
 }
 
 #[test]
-fn forbidden_trailers_of_answers_are_dropped_and_the_answer_stays() {
+fn forbidden_response_trailers_are_dropped_and_the_response_remains() {
     let upstream = with_trailers(
         "Content-Length: 9\r\nX-Sum: 5\r\nContent-Type: a/b\r\nSet-Cookie: a=b\r\nVary: *\r\nCache-Control: no-store\r\n\
          Location: /\r\nTransfer-Encoding: chunked\r\nConnection: close\r\nHost: h\r\nDate: now\r\nExpires: 0\r\nAge: 1\r\n\
@@ -198,7 +198,7 @@ fn echo() -> Upstream {
 }
 
 #[test]
-fn both_sides_speak_at_once_over_http1() {
+fn both_sides_send_at_once_over_http1() {
     let upstream = echo();
     let server = proxied(&upstream.url(), "");
     let mut client = server.connect();
@@ -217,7 +217,7 @@ fn both_sides_speak_at_once_over_http1() {
 }
 
 #[test]
-fn both_sides_speak_at_once_over_http2() {
+fn both_sides_send_at_once_over_http2() {
     let upstream = echo();
     let server = proxied(&upstream.url(), "");
     let mut client = Http2::to(server.address());
@@ -230,7 +230,7 @@ fn both_sides_speak_at_once_over_http2() {
 
 /// More than any buffer on the way holds, from a client that sends and receives at once.
 #[test]
-fn much_flows_both_ways() {
+fn large_bodies_flow_both_ways() {
     const SIZE: usize = 8 << 20;
     let upstream = echo();
     let server = proxied(&upstream.url(), "");
@@ -272,7 +272,7 @@ fn much_flows_both_ways() {
 
 /// A client that disconnects while both send ends both; one that sends more than the limit is cut.
 #[test]
-fn who_leaves_or_says_too_much_ends_it() {
+fn a_disconnect_or_an_oversized_body_ends_the_exchange() {
     let upstream = echo();
     let server = proxied(&upstream.url(), "");
     let mut client = server.connect();
@@ -297,7 +297,7 @@ fn who_leaves_or_says_too_much_ends_it() {
 /// A response that is complete before its request: the rest of the request is discarded, and the client's connection
 /// goes on.
 #[test]
-fn an_answer_that_is_whole_first_ends_the_request() {
+fn a_response_completed_first_ends_the_request() {
     let upstream = Upstream::raw(|mut stream: TcpStream| {
         let mut reader = BufReader::new(stream.try_clone().expect("a second handle"));
         head(&mut reader);

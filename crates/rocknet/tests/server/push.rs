@@ -54,7 +54,7 @@ fn check(server: &Running, builder: &Builder, asked: &[(&str, &[&str])]) {
 }
 
 #[test]
-fn a_page_comes_with_what_it_needs() {
+fn a_page_comes_with_its_resources() {
     let server = start(Vec::new());
     // The first time nothing is in memory, the second time everything.
     for _ in 0..2 {
@@ -84,7 +84,7 @@ fn a_page_comes_with_what_it_needs() {
 }
 
 #[test]
-fn nothing_is_pushed_twice_or_to_those_who_have_it() {
+fn nothing_is_pushed_twice_or_to_clients_that_have_it() {
     let server = start(Vec::new());
     let default = Builder::new();
     for asked in [
@@ -121,7 +121,7 @@ fn nothing_is_pushed_twice_or_to_those_who_have_it() {
 }
 
 #[test]
-fn a_client_without_pushes_is_told_of_them_once() {
+fn a_client_without_pushes_gets_early_hints_once() {
     let server = start(Vec::new());
     let link = "</style.css>; rel=preload; as=style, </app.js>; rel=preload; as=script";
     for _ in 0..2 {
@@ -137,7 +137,7 @@ fn a_client_without_pushes_is_told_of_them_once() {
 }
 
 #[test]
-fn what_is_missing_or_large_is_taken_back() {
+fn missing_or_large_resources_are_cancelled() {
     let server = start(Vec::new());
     let mut client = Http2::to(server.address());
     let page = client.page(client.request("GET", "/odd.html"));
@@ -153,7 +153,7 @@ fn what_is_missing_or_large_is_taken_back() {
 }
 
 #[test]
-fn a_client_says_how_many_it_takes() {
+fn the_client_limits_the_number_of_pushes() {
     let server = start(Vec::new());
     let mut one = Builder::new();
     one.max_concurrent_streams(1);
@@ -180,7 +180,7 @@ impl Handler for Links {
 }
 
 #[test]
-fn handlers_say_what_their_pages_need() {
+fn handlers_name_the_resources_of_their_pages() {
     let links = &[
         "</app.js>; rel=preload; as=script, </style.css>; rel=preload; nopush",
         "</blog.css>; rel=preload, <//evil.test/x>; rel=preload, <https://evil.test/>; rel=preload, </x>; rel=next",
@@ -212,7 +212,7 @@ fn handlers_say_what_their_pages_need() {
 }
 
 #[test]
-fn hints_come_while_a_handler_works() {
+fn hints_are_sent_while_a_handler_works() {
     let (waits, mut waiting) = Waits::new();
     let server = start(vec![mount("/waits/", waits)]);
     let mut client = Http2::with(server.address(), &without_push());

@@ -5,7 +5,7 @@ use super::support::Running;
 use super::support::client::request;
 
 #[test]
-fn ranges() {
+fn single_ranges() {
     let server = Running::site(digits(), "");
     let etag = etag();
     let (if_range, weak) = (format!("If-Range: {etag}"), format!("If-Range: W/{etag}"));

@@ -85,7 +85,7 @@ fn an_open_connection_gets_the_new_configuration_at_its_next_request() {
 }
 
 #[test]
-fn nobody_is_cut_off_under_load() {
+fn no_connection_is_cut_under_load() {
     const CLIENTS: usize = 4;
     const RELOADS: u32 = 40;
     let server = Running::start_with(folder(), &text("a", &[HERE]), vec![mount("/echo/", Echo)]);
@@ -132,7 +132,7 @@ fn nobody_is_cut_off_under_load() {
 }
 
 #[test]
-fn an_answer_under_way_is_finished() {
+fn a_response_in_progress_is_finished() {
     let (handler, mut waiting) = Waits::new();
     let server = Running::start_with(folder(), &text("a", &[HERE]), vec![mount("/waits/", handler)]);
     let mut client = server.connect();
@@ -146,7 +146,7 @@ fn an_answer_under_way_is_finished() {
 }
 
 #[test]
-fn a_bad_configuration_changes_nothing() {
+fn an_invalid_configuration_changes_nothing() {
     let server = Running::start(folder(), &text("a", &[HERE]));
     let mut client = server.connect();
     assert_eq!(client.get("/").text(), "a");
@@ -184,7 +184,7 @@ fn a_bad_configuration_changes_nothing() {
 }
 
 #[test]
-fn listeners_come_and_go() {
+fn listeners_are_added_and_removed() {
     let (handler, mut waiting) = Waits::new();
     let server = Running::start_with(folder(), &text("a", &[HERE]), vec![mount("/waits/", handler)]);
     let here = server.address();
@@ -223,7 +223,7 @@ fn listeners_come_and_go() {
 }
 
 #[test]
-fn new_limits_hold_for_open_connections() {
+fn new_limits_apply_to_open_connections() {
     let server = Running::start_with(folder(), &text("a", &[HERE]), vec![mount("/echo/", Echo)]);
     let mut client = server.connect();
     let post = request("POST /echo/x", &["Content-Length: 5"]) + "hello";
@@ -273,7 +273,7 @@ fn a_port_moves_from_one_address_to_all_and_back() {
 const PORTS_TRIED: usize = 16;
 
 #[test]
-fn a_new_number_of_connections_holds_at_once() {
+fn a_new_connection_limit_applies_at_once() {
     let limited = |most: usize| format!("[limits]\nconnections = {most}\n{}", text("a", &[HERE]));
     let server = Running::start(folder(), &limited(1));
     let mut first = server.connect();
@@ -300,7 +300,7 @@ fn a_new_number_of_connections_holds_at_once() {
 }
 
 #[test]
-fn an_address_that_has_just_gone_can_come_back() {
+fn a_removed_address_can_be_added_again_at_once() {
     for workers in [1, 2] {
         let server = format!("[server]\nworkers = {workers}\n");
         let sites = |listen: &[&str]| server.clone() + &text("a", listen);

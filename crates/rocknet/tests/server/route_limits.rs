@@ -42,7 +42,7 @@ fn start() -> (Running, Peer) {
 }
 
 #[test]
-fn each_route_takes_as_much_as_it_says() {
+fn each_route_has_its_body_limit() {
     let (server, _peer) = start();
     let mut h2 = Http2::to(server.address());
     for (path, most) in [
@@ -76,7 +76,7 @@ fn each_route_takes_as_much_as_it_says() {
 }
 
 #[test]
-fn each_route_waits_as_long_as_it_says() {
+fn each_route_has_its_response_timeout() {
     let (server, _peer) = start();
     let mut h2 = Http2::to(server.address());
     let started = Instant::now();

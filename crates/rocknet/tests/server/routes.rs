@@ -38,7 +38,7 @@ fn folder() -> Folder {
 }
 
 #[test]
-fn a_path_that_no_file_can_have_meets_its_route() {
+fn a_path_that_no_file_can_have_reaches_its_route() {
     let server = Running::site(folder(), "route.\"/wiki/*\" = { fallback = \"/about.html\" }");
     check(
         &mut server.connect(),
@@ -53,7 +53,7 @@ fn a_path_that_no_file_can_have_meets_its_route() {
 }
 
 #[test]
-fn a_fallback_answers_for_what_is_missing() {
+fn a_fallback_is_served_for_missing_files() {
     let server = Running::site(folder(), "fallback = \"/index.html\"");
     check(
         &mut server.connect(),
@@ -273,7 +273,7 @@ fn fields_are_added_and_removed() {
 }
 
 #[test]
-fn redirects_lead_where_they_say() {
+fn redirects_lead_to_their_targets() {
     let server = Running::site(
         folder(),
         "redirects = { \"/old\" = \"/new\", \"/blog/*\" = \"/news/{*}\", \"/away/*\" = \"https://other.example/{*}\", \
@@ -309,7 +309,7 @@ fn redirects_lead_where_they_say() {
 }
 
 #[test]
-fn the_most_specific_route_holds() {
+fn the_most_specific_route_wins() {
     let route = |pattern: &str, keys: &str| {
         format!("[site.default.route.\"{pattern}\"]\nheaders = {{ \"X-Route\" = \"{pattern}\" }}\n{keys}\n")
     };
@@ -358,7 +358,7 @@ fn the_most_specific_route_holds() {
 }
 
 #[test]
-fn a_handler_of_the_program_is_not_behind_the_redirects_of_its_site() {
+fn mounted_handlers_precede_the_redirects_of_their_site() {
     let folder = Folder::with(&[("www/a.txt", "a")]);
     let text = site("redirects = { \"/*\" = \"https://example.org/{*}\" }");
     let server = Running::start_with(folder, &text, vec![mount("/echo", Echo)]);

@@ -39,7 +39,7 @@ rule = [
 "#;
 
 #[test]
-fn rules_lead_requests() {
+fn rules_route_requests() {
     let server = Running::site(folder(), RULES);
     let mut client = server.connect();
     // Twice: the worker cache gives the same.
@@ -90,7 +90,7 @@ fn rules_lead_requests() {
 }
 
 #[test]
-fn rules_hold_over_http2_and_change_with_a_reload() {
+fn rules_apply_over_http2_and_change_with_a_reload() {
     let site = |rules: &str| format!("[server]\nh2c = true\n[site.\":0\"]\nroot = \"www\"\n{rules}");
     let server = Running::start(folder(), &site("rule = [{ path = \"/x\", rewrite = \"/new/a.txt\" }]"));
     let mut client = Http2::to(server.address());
@@ -108,7 +108,7 @@ fn rules_hold_over_http2_and_change_with_a_reload() {
 }
 
 #[test]
-fn an_application_sees_where_it_was_led_and_what_was_asked() {
+fn an_application_sees_the_rewritten_and_the_requested_path() {
     let folder = folder();
     let _peer = Peer::start(&folder.path(SOCKET), |asked, stream| {
         let names = ["SCRIPT_NAME", "QUERY_STRING", "REQUEST_URI"];
@@ -129,7 +129,7 @@ fn an_application_sees_where_it_was_led_and_what_was_asked() {
 }
 
 #[test]
-fn another_server_is_asked_for_what_rules_lead_to() {
+fn an_upstream_gets_the_rewritten_path() {
     let upstream = Upstream::saying(ok("hello"));
     let rule = "rule = [{ path = \"/page/*\", rewrite = \"/run?page={*}\" }]";
     let server = Running::site(folder(), &format!("{}\n{rule}", upstream.key()));

@@ -50,7 +50,7 @@ root = \"c\"
 const DEFAULT: &str = "[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"d\"\n";
 
 #[test]
-fn by_name() {
+fn sites_by_name() {
     for (text, unknown) in [(NAMED.to_owned(), Err(404)), (format!("{NAMED}{DEFAULT}"), Ok("d"))] {
         let server = Running::start(folders(&["a", "b", "c", "d"]), &text);
         let mut client = server.connect();
@@ -97,7 +97,7 @@ fn by_name() {
 }
 
 #[test]
-fn by_absolute_form() {
+fn sites_by_absolute_form() {
     let server = Running::start(folders(&["a", "b", "c"]), NAMED);
     let mut client = server.connect();
     for (target, host, expected) in [
@@ -139,7 +139,7 @@ fn a_site_alone_answers_to_every_name() {
 }
 
 #[test]
-fn by_port() {
+fn sites_by_port() {
     let text =
         "[site.\"127.0.0.1:0\"]\nroot = \"a\"\n[site.\"127.0.0.2:0\"]\nroot = \"b\"\n[site.\"[::1]:0\"]\nroot = \"c\"";
     let server = Running::start(folders(&["a", "b", "c"]), text);
@@ -162,7 +162,7 @@ fn by_port() {
 
 /// One socket for a port that some sites want on one address and others on all.
 #[test]
-fn by_address() {
+fn sites_by_address() {
     let started = std::time::Instant::now();
     let (server, port) = loop {
         let port = free_port();
@@ -202,7 +202,7 @@ fn free_port() -> u16 {
 }
 
 #[test]
-fn many_sites_are_told_apart() {
+fn many_sites_are_distinguished() {
     const SITES: usize = 2000;
     let folder = folders(&["a", "b"]);
     let text: String = (0..SITES)
@@ -238,7 +238,7 @@ root = \"b\"
 
 /// In the clear no handshake has named a site, so a name of no site is only unknown.
 #[test]
-fn an_unknown_name_gets_a_page_that_says_so() {
+fn an_unknown_name_gets_a_page_that_explains_it() {
     for (mode, lists) in [("prod", false), ("dev", true)] {
         let text = format!("[server]\nmode = \"{mode}\"\nh2c = true\n{TWO}");
         let server = Running::start(folders(&["a", "b"]), &text);

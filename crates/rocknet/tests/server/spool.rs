@@ -157,7 +157,7 @@ fn every_application_gets_bodies_of_any_length_with_their_length() {
 }
 
 #[test]
-fn a_slow_upload_holds_no_application() {
+fn a_slow_upload_occupies_no_application() {
     let world = World::new("");
     let paths = ["/a.php", "/fastcgi/x", "/scgi/x", "/uwsgi/x"];
     for (path, peer) in paths.into_iter().zip(&world.peers) {
@@ -187,7 +187,7 @@ fn a_slow_upload_holds_no_application() {
 }
 
 #[test]
-fn clients_that_wait_for_100_are_asked_to_go_on() {
+fn clients_that_wait_for_100_continue_get_it() {
     let world = World::new("");
     for path in PATHS {
         let mut client = world.server.connect();
@@ -220,7 +220,7 @@ fn bodies_above_the_limit_are_refused() {
 }
 
 #[test]
-fn a_client_that_falls_silent_is_cut_off() {
+fn a_client_that_stalls_is_cut_off() {
     let world = World::new("body_idle = \"300ms\"\nbody_rate = 0");
     for path in PATHS {
         // In memory, and on disk.
@@ -237,7 +237,7 @@ fn a_client_that_falls_silent_is_cut_off() {
 }
 
 #[test]
-fn a_stream_that_is_reset_leaves_no_file() {
+fn a_reset_stream_leaves_no_file() {
     let world = World::new("");
     let mut http2 = Http2::to(world.server.address());
     for path in PATHS {
@@ -256,7 +256,7 @@ fn a_stream_that_is_reset_leaves_no_file() {
 }
 
 #[test]
-fn a_client_below_the_lowest_rate_is_cut_off() {
+fn a_client_below_the_minimum_rate_is_cut_off() {
     let world = World::new("body_idle = \"1s\"\nbody_rate = \"100KiB/s\"");
     let mut client = world.server.connect();
     client.send(request("POST /a.php", &["Content-Length: 90000"]));
@@ -355,7 +355,7 @@ fn lengths(asked: &upstream::Asked) -> String {
 }
 
 #[test]
-fn a_proxy_receives_bodies_whole_where_it_is_told_to() {
+fn a_proxy_buffers_whole_bodies_where_configured() {
     let upstream = Upstream::start(|asked, stream| {
         upstream::say(stream, ok(&lengths(asked)));
         upstream::Next::Keep
@@ -384,7 +384,7 @@ fn a_proxy_receives_bodies_whole_where_it_is_told_to() {
 
 /// Trailers need chunks.
 #[test]
-fn a_body_with_trailers_that_was_received_whole_keeps_them() {
+fn a_buffered_body_keeps_its_trailers() {
     let (said, heard) = mpsc::channel();
     let upstream = Upstream::raw(move |mut stream| {
         let (mut all, mut piece) = (Vec::new(), [0; 4096]);
@@ -413,7 +413,7 @@ fn a_body_with_trailers_that_was_received_whole_keeps_them() {
 
 /// In a streaming call the request does not end before its response begins.
 #[test]
-fn calls_of_grpc_are_streamed_all_the_same() {
+fn grpc_calls_are_streamed_nevertheless() {
     let (said, heard) = mpsc::channel();
     let upstream = Upstream::raw(move |mut stream| {
         let (mut all, mut piece) = (Vec::new(), [0; 4096]);
@@ -435,7 +435,7 @@ fn calls_of_grpc_are_streamed_all_the_same() {
 }
 
 #[test]
-fn a_body_that_was_received_whole_is_sent_to_another_server() {
+fn a_buffered_body_is_retried_with_another_upstream() {
     let (asked_first, first_was_asked) = mpsc::channel();
     // It receives a whole request, and closes.
     let failing = Upstream::start(move |asked, _| {

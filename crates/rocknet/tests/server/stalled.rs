@@ -50,7 +50,7 @@ fn start() -> Running {
 }
 
 #[test]
-fn a_client_that_takes_nothing_is_reset() {
+fn a_client_that_does_not_read_is_reset() {
     let server = start();
     let http2 = |path: &str| [wire::open_beginning(), wire::get(1, path)].concat();
     let rows: &[(&str, Vec<u8>, bool)] = &[
@@ -129,7 +129,7 @@ fn a_client_that_takes_nothing_is_reset() {
 
 /// A client that reads a little later loses nothing.
 #[test]
-fn a_client_that_is_slow_gets_all_that_was_sent() {
+fn a_slow_client_gets_everything() {
     let server = start();
     for (what, fields, ends) in [
         ("kept", &[][..], true),

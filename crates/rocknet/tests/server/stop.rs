@@ -23,7 +23,7 @@ fn server(limits: &str) -> (Running, super::support::handlers::Waiting) {
 }
 
 #[test]
-fn who_is_idle_is_let_go_at_once() {
+fn idle_connections_are_closed_at_once() {
     // The deadline is far: nothing may wait for it.
     let (server, _) = server("shutdown = \"1m\"");
     let mut idle: Vec<Client> = (0..5).map(|_| server.connect()).collect();
@@ -40,7 +40,7 @@ fn who_is_idle_is_let_go_at_once() {
 }
 
 #[test]
-fn answers_in_flight_are_finished() {
+fn responses_in_flight_are_finished() {
     let (server, mut waiting) = server("shutdown = \"1m\"");
     let address = server.address();
     let mut handled = server.connect();
@@ -70,7 +70,7 @@ fn answers_in_flight_are_finished() {
 }
 
 #[test]
-fn there_is_a_deadline() {
+fn the_shutdown_deadline_applies() {
     let (server, mut waiting) = server("shutdown = \"300ms\"");
     let mut handled = server.connect();
     handled.send(request("GET /waits/x", &[]));
@@ -95,7 +95,7 @@ fn there_is_a_deadline() {
 }
 
 #[test]
-fn no_time_at_all_is_allowed() {
+fn a_shutdown_timeout_of_zero_is_allowed() {
     let (server, _) = server("shutdown = \"0s\"");
     let mut idle = server.connect();
     assert_eq!(idle.get("/").text(), "root");
@@ -106,7 +106,7 @@ fn no_time_at_all_is_allowed() {
 }
 
 #[test]
-fn what_was_sent_before_is_answered() {
+fn requests_sent_before_the_stop_get_responses() {
     // When the stop comes, the requests lie in the server's socket or their responses are half sent. The client must
     // see a whole response or an orderly end for each.
     for _ in 0..10 {

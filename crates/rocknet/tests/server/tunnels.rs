@@ -108,7 +108,7 @@ fn joined(server: &Running, peers: &mut Peers) -> (Client, UnixStream) {
 }
 
 #[test]
-fn a_connection_is_taken_over_with_what_came_early() {
+fn a_connection_is_taken_over_with_early_bytes() {
     let folder = Folder::with(&[("www/index.html", "root")]);
     let log = folder.path("access.log");
     let (mounts, mut peers) = mounts();
@@ -192,7 +192,7 @@ fn both_ways_carry_any_amount_at_once() {
 }
 
 #[test]
-fn who_leaves_is_missed_on_the_other_side() {
+fn a_disconnect_is_noticed_on_the_other_side() {
     let (server, mut peers) = start("");
     let (client, mut peer) = joined(&server, &mut peers);
     drop(client);
@@ -210,7 +210,7 @@ fn who_leaves_is_missed_on_the_other_side() {
 }
 
 #[test]
-fn nobody_is_read_for_who_does_not_take() {
+fn no_side_is_read_while_the_other_does_not_read() {
     let (server, mut peers) = start("");
     let (mut client, peer) = joined(&server, &mut peers);
     // The peer reads nothing: the client cannot send more than fits on the way.
@@ -236,7 +236,7 @@ fn nobody_is_read_for_who_does_not_take() {
 }
 
 #[test]
-fn tunnels_outlive_limits_and_reloads() {
+fn tunnels_outlive_timeouts_and_reloads() {
     let limits = "keep_alive = \"100ms\"\nbody_idle = \"100ms\"\nconnection_age = \"1s\"";
     let (server, mut peers) = start(limits);
     let (mut client, mut peer) = joined(&server, &mut peers);
@@ -262,7 +262,7 @@ fn tunnels_outlive_limits_and_reloads() {
 }
 
 #[test]
-fn a_stop_closes_them_in_time_and_politely() {
+fn a_stop_closes_tunnels_in_time_and_orderly() {
     let (server, mut peers) = start("shutdown = \"1s\"");
     let (mut client, mut peer) = joined(&server, &mut peers);
     let mut http2 = Http2::to(server.address());
@@ -283,7 +283,7 @@ fn a_stop_closes_them_in_time_and_politely() {
 }
 
 #[test]
-fn only_who_asks_is_answered_so() {
+fn only_upgrade_requests_get_a_tunnel() {
     let (server, _peers) = start("");
     let none = "a page, asked for None";
     for (line, fields, status, expected) in [
@@ -356,7 +356,7 @@ async fn all(from: &mut RecvStream) -> Result<Vec<u8>, h2::Error> {
 }
 
 #[test]
-fn streams_are_taken_over_too() {
+fn http2_streams_are_taken_over_too() {
     let (server, mut peers) = start("");
     let mut client = Http2::to(server.address());
     // The settings come with the first response.
@@ -399,7 +399,7 @@ fn streams_are_taken_over_too() {
 }
 
 #[test]
-fn a_stream_that_breaks_off_takes_its_peer_with_it() {
+fn a_reset_stream_ends_its_peer() {
     let (server, mut peers) = start("");
     let mut client = Http2::to(server.address());
     let (mut to, _from, mut peer) = joined_http2(&mut client, &mut peers);
@@ -496,7 +496,7 @@ fn a_client_that_closes_its_window_is_cut_off() {
 }
 
 #[test]
-fn as_many_tunnels_as_streams() {
+fn every_stream_can_be_a_tunnel() {
     let (server, mut peers) = start("");
     let mut client = Http2::to(server.address());
     assert_eq!(client.get("/").content, b"root");
@@ -511,7 +511,7 @@ fn as_many_tunnels_as_streams() {
 }
 
 #[test]
-fn connect_without_anybody_to_take_it_is_refused() {
+fn connect_without_a_tunnel_handler_is_refused() {
     let (server, _peers) = start("");
     let mut client = Http2::to(server.address());
     assert_eq!(client.get("/").content, b"root");

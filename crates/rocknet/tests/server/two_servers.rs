@@ -11,7 +11,7 @@ fn proxy(keys: &str) -> Running {
 }
 
 #[test]
-fn a_server_that_failed_for_one_is_asked_by_the_other() {
+fn an_upstream_that_failed_for_one_server_is_used_by_the_other() {
     let is_broken = Arc::new(AtomicBool::new(false));
     let broken = Arc::clone(&is_broken);
     let first = Upstream::start(move |_, stream| match broken.load(Ordering::SeqCst) {
@@ -42,7 +42,7 @@ fn a_server_that_failed_for_one_is_asked_by_the_other() {
 }
 
 #[test]
-fn a_place_that_one_takes_is_no_place_of_the_other() {
+fn a_slot_taken_by_one_server_is_not_taken_from_the_other() {
     let (release, released) = mpsc::channel::<()>();
     let (arrived, has_arrived) = mpsc::channel();
     let released = Arc::new(Mutex::new(released));

@@ -78,7 +78,7 @@ fn upgrade(client: &mut Client, protocols: &str, more: &[&str]) -> super::suppor
 }
 
 #[test]
-fn a_handshake_passes_and_what_follows_flows() {
+fn a_handshake_and_the_following_bytes_pass() {
     let upstream = Upstream::start(echo);
     let server = start(&upstream);
     let mut client = server.connect();
@@ -139,7 +139,7 @@ fn a_handshake_passes_and_what_follows_flows() {
 }
 
 #[test]
-fn over_http_2_it_is_the_same_to_the_upstream() {
+fn the_upstream_sees_the_same_over_http_2() {
     let upstream = Upstream::start(echo);
     let server = start(&upstream);
     let mut client = Http2::to(server.address());
@@ -199,7 +199,7 @@ fn answering(bytes: &'static str) -> Upstream {
 }
 
 #[test]
-fn what_an_upstream_says_instead_is_passed_on_or_refused() {
+fn other_responses_to_a_handshake_are_forwarded_or_refused() {
     const SWITCH: &str = "HTTP/1.1 101 Switching Protocols\r\n";
     let rows: &[(&str, u16, u16)] = &[
         // Refused: to an HTTP/2 client, a success status would be an acceptance.
@@ -253,7 +253,7 @@ fn what_an_upstream_says_instead_is_passed_on_or_refused() {
 }
 
 #[test]
-fn other_versions_of_http_are_not_gone_over_to() {
+fn upgrades_to_other_http_versions_are_refused() {
     let upstream = Upstream::start(echo);
     let server = start(&upstream);
     for protocols in ["h2c", "H2C, TLS/1.0", "HTTP/2.0"] {
@@ -282,7 +282,7 @@ fn other_versions_of_http_are_not_gone_over_to() {
 }
 
 #[test]
-fn an_upstream_that_takes_nothing_is_given_up() {
+fn an_upstream_that_does_not_read_times_out() {
     let upstream = Upstream::start(|asked, stream| {
         let _ = echo_head(asked, stream);
         // The peer exists and reads nothing until the other side has broken off.
@@ -315,7 +315,7 @@ fn no_tunnel_is_left(server: &Running) {
 }
 
 #[test]
-fn either_side_may_vanish() {
+fn either_side_may_disconnect() {
     let upstream = Upstream::start(|asked, stream| {
         let _ = echo_head(asked, stream);
         let mut byte = [0];

@@ -52,7 +52,7 @@ fn a_worker_that_dies_is_restarted() {
 }
 
 #[test]
-fn a_worker_that_dies_in_the_middle_of_everything_lets_go_of_all() {
+fn a_worker_that_dies_under_load_releases_everything() {
     const LARGE: u64 = 24 << 20;
     let server = Running::start(folder(), &(workers(1) + &site("")));
     server.folder.sparse("www/large.bin", LARGE);
@@ -82,7 +82,7 @@ fn a_worker_that_dies_in_the_middle_of_everything_lets_go_of_all() {
 }
 
 #[test]
-fn a_dead_worker_hurts_no_other_listener() {
+fn a_dead_worker_affects_no_other_listener() {
     let text = "[site.\"127.0.0.1:0\"]\nroot = \"www\"\n[site.\"127.0.0.2:0\"]\nroot = \"other\"\n";
     let server = Running::start(folder(), text);
     let addresses = server.addresses();
@@ -143,7 +143,7 @@ fn unix_sockets() {
 }
 
 #[test]
-fn a_socket_file_goes_with_its_server_and_a_stale_one_is_no_obstacle() {
+fn a_socket_file_is_removed_at_the_end_and_a_stale_one_is_replaced() {
     let text = "[site.default]\nroot = \"www\"\nlisten = \"unix:site.sock\"\n";
     let folder = folder();
     drop(std::os::unix::net::UnixListener::bind(folder.path("site.sock")).expect("a socket file left behind"));
@@ -176,7 +176,7 @@ fn ipv6() {
 }
 
 #[test]
-fn without_threads_for_what_blocks_files_are_served_all_the_same() {
+fn files_are_served_without_blocking_threads() {
     let server = Running::start(
         folder(),
         &format!("[server]\nworkers = 1\nblocking_threads = 0\n{}", site("browse = true")),

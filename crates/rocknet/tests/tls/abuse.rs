@@ -27,7 +27,7 @@ fn start(authority: &Authority, keys: &str) -> Running {
 }
 
 #[test]
-fn plain_text_is_told_to_come_by_https() {
+fn plain_text_gets_a_hint_to_use_https() {
     let authority = Authority::new("root");
     let server = start(&authority, "");
     for request in [
@@ -46,7 +46,7 @@ fn plain_text_is_told_to_come_by_https() {
 
 /// Bytes sent in place of a handshake, and the resulting alert.
 #[test]
-fn rubbish_gets_an_alert_and_the_end() {
+fn garbage_gets_an_alert_and_a_close() {
     let authority = Authority::new("root");
     let server = start(&authority, "");
     let long = [&[22, 3, 1, 0xff, 0xff][..], &[0; 70_000]].concat();
@@ -97,7 +97,7 @@ fn rubbish_gets_an_alert_and_the_end() {
 }
 
 #[test]
-fn a_handshake_that_never_ends_has_an_end_and_keeps_nobody_waiting() {
+fn an_endless_handshake_times_out_and_delays_no_client() {
     let authority = Authority::new("root");
     let server = start(&authority, "[limits]\nheader_timeout = \"700ms\"\n");
     let started = Instant::now();
@@ -146,7 +146,7 @@ fn a_silent_client_does_not_delay_a_stop() {
 }
 
 #[test]
-fn a_client_that_stops_in_its_handshake_is_told_that_it_is_over() {
+fn a_client_that_stalls_in_its_handshake_gets_an_alert() {
     let authority = Authority::new("root");
     let server = start(&authority, "[limits]\nheader_timeout = \"700ms\"\n");
     for version in [&TLS13, &TLS12] {
@@ -178,7 +178,7 @@ fn a_client_that_stops_in_its_handshake_is_told_that_it_is_over() {
 }
 
 #[test]
-fn many_handshakes_at_once_all_come_to_an_end() {
+fn many_concurrent_handshakes_all_complete() {
     let authority = Authority::new("root");
     let server = start(&authority, "");
     let address = server.address();
@@ -196,7 +196,7 @@ fn many_handshakes_at_once_all_come_to_an_end() {
 }
 
 #[test]
-fn one_who_leaves_without_a_word_harms_nobody() {
+fn a_silent_disconnect_affects_no_client() {
     let authority = Authority::new("root");
     let server = start(&authority, "");
     for _ in 0..20 {

@@ -30,7 +30,7 @@ fn start(authority: &Authority, clients: &Authority) -> Running {
 }
 
 #[test]
-fn controllers_are_told_of_the_handshake_and_of_the_client() {
+fn controllers_see_the_handshake_and_the_client() {
     let (authority, clients) = (Authority::new("root"), Authority::new("clients"));
     let bob = clients.leaf(Kind::Ecdsa, &["bob"]);
     let server = start(&authority, &clients);

@@ -40,7 +40,7 @@ fn check(what: &str, cert: &str, key: &str, expected: Result<&[&str], &str>) {
 }
 
 #[test]
-fn the_usual_orders_are_understood_and_the_rest_is_told() {
+fn common_file_orders_load_and_others_are_reported() {
     let authority = Authority::new("root");
     let (leaf, other) = (
         authority.leaf(Kind::Ecdsa, &["a.test", "127.0.0.1"]),
@@ -87,7 +87,7 @@ fn the_usual_orders_are_understood_and_the_rest_is_told() {
 }
 
 #[test]
-fn keys_of_older_forms_are_read() {
+fn older_key_formats_are_read() {
     let authority = Authority::new("root");
     for (kind, form, label) in [
         (Kind::Ecdsa, &["ec"][..], "EC PRIVATE KEY"),
@@ -102,7 +102,7 @@ fn keys_of_older_forms_are_read() {
 }
 
 #[test]
-fn keys_that_all_may_read_are_refused_until_they_may_not() {
+fn world_readable_keys_are_refused() {
     let authority = Authority::new("root");
     let folder = Folder::with(&[]);
     authority.leaf(Kind::Ecdsa, &["a.test"]).write(&folder, "x");
@@ -128,7 +128,7 @@ fn keys_that_all_may_read_are_refused_until_they_may_not() {
 }
 
 #[test]
-fn each_change_is_judged_once_and_a_broken_one_keeps_what_was_read() {
+fn each_change_is_loaded_once_and_a_broken_one_keeps_the_old_pair() {
     let authority = Authority::new("root");
     let folder = Folder::with(&[]);
     authority.leaf(Kind::Ecdsa, &["a.test"]).write(&folder, "x");
@@ -155,7 +155,7 @@ fn each_change_is_judged_once_and_a_broken_one_keeps_what_was_read() {
 }
 
 #[test]
-fn a_folder_a_fifo_and_nothing_are_no_certificates() {
+fn folders_fifos_and_missing_files_are_errors() {
     let authority = Authority::new("root");
     let folder = Folder::with(&[("folder/x", "")]);
     authority.leaf(Kind::Ecdsa, &["a.test"]).write(&folder, "x");
@@ -175,7 +175,7 @@ fn a_folder_a_fifo_and_nothing_are_no_certificates() {
 }
 
 #[test]
-fn a_changed_file_is_taken_up_and_a_broken_one_is_not() {
+fn a_changed_file_is_loaded_and_a_broken_one_is_not() {
     let authority = Authority::new("root");
     let folder = Folder::with(&[("www/index.html", "hello")]);
     let first = authority.leaf(Kind::Ecdsa, &["a.test"]);

@@ -37,7 +37,7 @@ fn start(authority: &Authority, keys: &str) -> Running {
 }
 
 #[test]
-fn both_versions_answer_and_the_oldest_can_be_left_out() {
+fn both_versions_work_and_the_older_can_be_disabled() {
     let authority = Authority::new("root");
     for (keys, version, expected) in [
         ("", &TLS13, Some(ProtocolVersion::TLSv1_3)),
@@ -99,7 +99,7 @@ fn second(address: SocketAddr, wish: &Wish<'_>, name: &str) -> Option<HandshakeK
 }
 
 #[test]
-fn sessions_go_on_on_any_worker() {
+fn sessions_resume_on_any_worker() {
     let authority = Authority::new("root");
     let (folder, text) = site(&authority, "");
     let server = Running::start(folder, &format!("[server]\nworkers = 3\n{text}"));
@@ -115,7 +115,7 @@ fn sessions_go_on_on_any_worker() {
 }
 
 #[test]
-fn keys_are_chosen_for_the_client() {
+fn the_key_type_follows_the_client() {
     let authority = Authority::new("root");
     let server = start(&authority, "");
     let place = server.address().to_string();
@@ -145,7 +145,7 @@ fn keys_are_chosen_for_the_client() {
 }
 
 #[test]
-fn who_has_nothing_in_common_hears_that_the_handshake_failed() {
+fn a_client_without_a_common_suite_gets_handshake_failure() {
     let authority = Authority::new("root");
     let server = start(&authority, "");
     let place = server.address().to_string();
@@ -164,7 +164,7 @@ fn who_has_nothing_in_common_hears_that_the_handshake_failed() {
 }
 
 #[test]
-fn common_tools_get_along() {
+fn common_tools_connect() {
     let authority = Authority::new("root");
     let server = start(&authority, "");
     server.folder.write("root.pem", &authority.pem);
@@ -256,7 +256,7 @@ impl Handler for Who {
 }
 
 #[test]
-fn clients_prove_who_they_are() {
+fn client_certificates_are_verified() {
     let (authority, clients, others) = (
         Authority::new("root"),
         Authority::new("clients"),
@@ -299,7 +299,7 @@ fn clients_prove_who_they_are() {
 }
 
 #[test]
-fn answers_of_mounted_handlers_bind_to_https_too() {
+fn responses_of_mounted_handlers_carry_hsts_too() {
     let authority = Authority::new("root");
     let (folder, text) = site(&authority, "");
     let server = Running::start_with(folder, &text, vec![mount("/who/", Who)]);

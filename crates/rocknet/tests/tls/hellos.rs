@@ -45,7 +45,7 @@ fn in_records(mut flight: &[u8], payload: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_hello_may_have_any_size_up_to_64_kib() {
+fn a_client_hello_may_have_any_size_up_to_64_kib() {
     let authority = Authority::new("root");
     let server = start(&authority, "");
     // Protocol names fill it.
@@ -99,7 +99,7 @@ fn alert_for(wish: &Wish<'_>, server: &Running) -> Option<AlertDescription> {
 }
 
 #[test]
-fn a_refused_client_hears_why() {
+fn a_refused_client_gets_the_right_alert() {
     let (authority, clients, others) = (
         Authority::new("root"),
         Authority::new("clients"),
@@ -172,7 +172,7 @@ fn long_chain(length: usize) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'st
 }
 
 #[test]
-fn a_session_goes_on_with_a_chain_of_three_large_certificates_in_its_ticket() {
+fn a_session_resumes_with_three_large_certificates_in_its_ticket() {
     let authority = Authority::new("root");
     let (chain, key, pem) = long_chain(3);
     let folder = Folder::with(&[("www/index.html", "hello"), ("clients.pem", &pem)]);

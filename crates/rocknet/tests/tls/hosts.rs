@@ -86,7 +86,7 @@ const WITH_DEFAULT: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn a_request_goes_to_a_site_that_the_handshake_was_for() {
+fn a_request_reaches_only_sites_of_its_handshake() {
     let authority = Authority::new("root");
     for (with_default, rows) in [(false, WITHOUT_DEFAULT), (true, WITH_DEFAULT)] {
         let server = start(&authority, with_default);
@@ -156,7 +156,7 @@ fn ask_all(address: SocketAddr, sni: &str, version: &str) -> Vec<String> {
 
 /// An address is not a name (RFC 6066 §3): a client that sends one is served like a client without SNI.
 #[test]
-fn an_address_in_the_handshake_is_no_name() {
+fn an_address_in_the_handshake_is_ignored() {
     let authority = Authority::new("root");
     for (with_default, expected) in [(true, "\r\n\r\nd"), (false, "alert number 112")] {
         let server = start(&authority, with_default);
@@ -172,7 +172,7 @@ fn an_address_in_the_handshake_is_no_name() {
 
 /// The minimum version of a site also applies to clients whose handshake was for another site.
 #[test]
-fn a_site_is_not_asked_in_a_version_that_it_does_not_take() {
+fn the_minimum_version_of_a_site_applies_to_every_handshake() {
     let authority = Authority::new("root");
     let folder = Folder::with(&[("a/x", "a"), ("strict/x", "strict")]);
     let names = ["a.test", "strict.test"];
@@ -201,7 +201,7 @@ fn a_site_is_not_asked_in_a_version_that_it_does_not_take() {
 }
 
 #[test]
-fn a_name_that_nobody_has_is_refused_unless_a_site_answers_to_all() {
+fn an_unknown_name_is_refused_without_a_default_site() {
     let authority = Authority::new("root");
     for (with_default, name, sni) in [(false, "unknown.test", true), (false, "a.test", false)] {
         let server = start(&authority, with_default);
@@ -222,7 +222,7 @@ fn a_name_that_nobody_has_is_refused_unless_a_site_answers_to_all() {
 }
 
 #[test]
-fn the_certificate_is_that_of_the_name() {
+fn the_certificate_matches_the_name() {
     let authority = Authority::new("root");
     let server = start(&authority, true);
     for name in ["a.test", "both.test", "b.test", "w.b.test", "d.test"] {

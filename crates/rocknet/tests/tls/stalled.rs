@@ -20,7 +20,7 @@ const MEDIUM: u64 = 600 << 10;
 type Row<'r> = (&'r str, &'r [&'r [u8]], Vec<u8>, bool);
 
 #[test]
-fn a_client_that_takes_nothing_is_reset() {
+fn a_client_that_does_not_read_is_reset() {
     let authority = Authority::new("root");
     let folder = Folder::with(&[("www/index.html", "root")]);
     folder.sparse("www/large.bin", LARGE);

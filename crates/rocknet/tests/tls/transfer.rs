@@ -84,7 +84,7 @@ fn files_of_every_size_arrive_whole() {
 }
 
 #[test]
-fn uploads_arrive_whole_and_many_requests_at_once_are_answered_in_order() {
+fn uploads_arrive_whole_and_pipelined_requests_get_responses_in_order() {
     let authority = Authority::new("root");
     let server = start(&authority, "");
     let mut client = Wish::new(authority.roots(), "a.test").client(server.address());
@@ -107,7 +107,7 @@ fn uploads_arrive_whole_and_many_requests_at_once_are_answered_in_order() {
 }
 
 #[test]
-fn a_client_that_takes_nothing_is_cut_and_the_others_go_on() {
+fn a_client_that_does_not_read_is_cut_and_others_continue() {
     let authority = Authority::new("root");
     let server = start(&authority, "[limits]\nsend_stall = \"300ms\"\n");
     server.folder.sparse("www/large", 256 << 20);
@@ -122,7 +122,7 @@ fn a_client_that_takes_nothing_is_cut_and_the_others_go_on() {
 }
 
 #[test]
-fn a_file_cut_short_is_seen_to_be_cut() {
+fn a_truncated_file_is_seen_to_be_cut() {
     let authority = Authority::new("root");
     let server = start(&authority, "");
     server.folder.sparse("www/large", 64 << 20);

@@ -107,7 +107,7 @@ fn trusting(authority: &Authority) -> Folder {
 }
 
 #[test]
-fn requests_and_answers_pass_under_both_versions() {
+fn requests_and_responses_pass_under_both_versions() {
     let authority = Authority::new("root");
     let leaf = authority.leaf(Kind::Ecdsa, &["127.0.0.1"]);
     for only in [&TLS13, &TLS12] {
@@ -134,7 +134,7 @@ fn requests_and_answers_pass_under_both_versions() {
 }
 
 #[test]
-fn long_answers_come_whole() {
+fn long_responses_come_whole() {
     let authority = Authority::new("root");
     let leaf = authority.leaf(Kind::Ecdsa, &["127.0.0.1"]);
     let page: String = (0..400_000).map(|number| format!("{number} ")).collect();
@@ -149,7 +149,7 @@ fn long_answers_come_whole() {
 
 /// No request is sent to an untrusted upstream, and the error page gives the reason.
 #[test]
-fn who_cannot_be_believed_is_asked_nothing() {
+fn untrusted_upstreams_get_no_request() {
     let (authority, other) = (Authority::new("root"), Authority::new("other"));
     let good = authority.leaf(Kind::Ecdsa, &["127.0.0.1", "a.test"]);
     let named = authority.leaf(Kind::Ecdsa, &["b.test"]);
@@ -203,7 +203,7 @@ fn who_cannot_be_believed_is_asked_nothing() {
 }
 
 #[test]
-fn who_speaks_no_tls_or_says_nothing_has_an_end() {
+fn upstreams_without_tls_or_without_a_reply_time_out() {
     let authority = Authority::new("root");
     let talking = Upstream::raw(|mut stream: TcpStream| {
         let mut room = [0; 2000];
@@ -223,7 +223,7 @@ fn who_speaks_no_tls_or_says_nothing_has_an_end() {
 }
 
 #[test]
-fn sessions_go_on_over_new_connections() {
+fn sessions_resume_on_new_connections() {
     let authority = Authority::new("root");
     let leaf = authority.leaf(Kind::Ecdsa, &["127.0.0.1"]);
     let kinds: Arc<Mutex<Vec<Option<HandshakeKind>>>> = Arc::default();
@@ -253,7 +253,7 @@ fn sessions_go_on_over_new_connections() {
 /// A response that ends with its connection is complete only after close_notify, because any attacker on the path can
 /// end a connection.
 #[test]
-fn an_end_that_was_not_told_is_a_cut() {
+fn an_end_without_close_notify_is_a_cut() {
     let authority = Authority::new("root");
     let leaf = authority.leaf(Kind::Ecdsa, &["127.0.0.1"]);
     for is_told in [true, false] {
@@ -309,7 +309,7 @@ fn tunnels_pass_under_tls() {
 }
 
 #[test]
-fn checks_believe_whom_requests_believe() {
+fn health_checks_and_requests_trust_the_same_upstreams() {
     let (authority, other) = (Authority::new("root"), Authority::new("other"));
     for (signer, status) in [(&authority, 200), (&other, 503)] {
         let leaf = signer.leaf(Kind::Ecdsa, &["127.0.0.1"]);
@@ -345,7 +345,7 @@ fn checks_believe_whom_requests_believe() {
 }
 
 #[test]
-fn a_file_that_is_no_certificate_keeps_the_old_configuration() {
+fn an_invalid_certificate_file_keeps_the_old_configuration() {
     let authority = Authority::new("root");
     let leaf = authority.leaf(Kind::Ecdsa, &["127.0.0.1"]);
     let upstream = Wish::new(&leaf).answering(|_| ok("hello"));

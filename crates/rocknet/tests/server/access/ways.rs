@@ -68,7 +68,7 @@ fn folder() -> Folder {
 }
 
 #[test]
-fn files_by_whatever_path_method_and_condition() {
+fn files_by_any_path_method_and_condition() {
     let keys = format!(
         "try = [\"{{path}}\", \"{{path}}.html\"]\nbrowse = true\n\
          redirects = {{ \"/in/old\" = \"/in/new\" }}\n{}",
@@ -158,7 +158,7 @@ fn fallbacks_and_rules() {
 }
 
 #[test]
-fn a_route_in_the_middle_of_an_open_site_and_an_open_one_in_a_closed_site() {
+fn a_protected_route_of_an_open_site_and_an_open_route_of_a_protected_site() {
     let keys = format!("{}\nroute.\"/in/sub/*\" = {{ auth = false }}", auth());
     let server = Running::start(folder(), &site(&keys));
     for line in ["GET /open.txt", "GET /in/sub/../a.txt", "GET /in/sub/%2e%2e/a.txt"] {
@@ -172,7 +172,7 @@ fn a_route_in_the_middle_of_an_open_site_and_an_open_one_in_a_closed_site() {
 }
 
 #[test]
-fn scripts_by_more_path_an_index_and_the_front_controller() {
+fn scripts_by_path_info_index_and_front_controller() {
     let folder = Folder::with(&[
         ("www/index.php", ""),
         ("www/admin.php", ""),
@@ -215,7 +215,7 @@ fn scripts_by_more_path_an_index_and_the_front_controller() {
 }
 
 #[test]
-fn programs_followed_by_more_path() {
+fn programs_with_path_info() {
     let script = "#!/bin/sh\nprintf 'Content-Type: text/plain\\r\\n\\r\\n%s' \"$REMOTE_USER\"\n";
     let folder = Folder::with(&[("www/cgi-bin/admin.sh", script), ("www/cgi-bin/free.sh", script)]);
     for name in ["admin.sh", "free.sh"] {
@@ -345,7 +345,7 @@ fn a_request_that_becomes_stream_1() {
 }
 
 #[test]
-fn controllers_on_the_thread_of_the_connection_and_elsewhere() {
+fn controllers_on_the_connection_thread_and_elsewhere() {
     let library = library::plain().display();
     let route = |path: &str, how: &str| {
         let auth = auth();
@@ -370,7 +370,7 @@ fn controllers_on_the_thread_of_the_connection_and_elsewhere() {
 }
 
 #[test]
-fn files_that_applications_name() {
+fn accel_redirects_of_applications() {
     let folder = folder();
     folder.write("www/index.php", "");
     folder.write("private/kept/k.txt", INSIDE);
@@ -422,7 +422,7 @@ fn files_that_applications_name() {
 }
 
 #[test]
-fn what_is_pushed_is_checked_as_a_request_of_the_same_client() {
+fn pushes_are_checked_like_requests_of_the_client() {
     let folder = folder();
     folder.write("www/index.html", "home");
     folder.write("www/net/n.txt", INSIDE);

@@ -42,7 +42,7 @@ fn has_gone(pid: u32) {
 }
 
 #[test]
-fn a_process_that_dies_is_an_answer_of_502_and_is_there_again() {
+fn a_process_that_dies_gives_502_and_is_restarted() {
     for way in ["abort", "segfault", "kill", "exit"] {
         let server = start("");
         let mut other = server.connect();
@@ -58,7 +58,7 @@ fn a_process_that_dies_is_an_answer_of_502_and_is_there_again() {
 }
 
 #[test]
-fn requests_under_way_are_cut_and_those_behind_go_on() {
+fn requests_in_progress_are_cut_and_later_ones_succeed() {
     let server = start("");
     let mut slow = server.connect();
     slow.send(request("GET /i/give/?9000000000", &[]));
@@ -80,7 +80,7 @@ fn requests_under_way_are_cut_and_those_behind_go_on() {
 }
 
 #[test]
-fn one_that_dies_again_and_again_is_not_started_all_the_time() {
+fn restarts_of_a_crashing_process_are_delayed() {
     let folder = Folder::with(&[("www/index.html", "a page")]);
     marked(&folder, "l.so", "m", &[]);
     let server = start_in(folder, "");
@@ -99,7 +99,7 @@ fn one_that_dies_again_and_again_is_not_started_all_the_time() {
 }
 
 #[test]
-fn many_are_called_at_once_and_more_wait_for_them() {
+fn concurrent_calls_are_bounded_and_others_wait() {
     /// More clients than threads for calls.
     const CLIENTS: usize = 80;
     let server = start("");
@@ -118,7 +118,7 @@ fn many_are_called_at_once_and_more_wait_for_them() {
 }
 
 #[test]
-fn a_call_that_never_returns_is_given_up_and_its_process_replaced() {
+fn a_call_that_never_returns_times_out_and_its_process_is_replaced() {
     let server = start("[limits]\nanswer_timeout = \"1s\"\n");
     let before = pid(&server);
     let mut slow = server.connect();
@@ -135,7 +135,7 @@ fn a_call_that_never_returns_is_given_up_and_its_process_replaced() {
 }
 
 #[test]
-fn a_library_that_crashes_when_it_begins_is_refused_and_the_server_goes_on() {
+fn a_library_that_crashes_at_start_is_refused_and_the_server_survives() {
     let folder = Folder::with(&[("www/index.html", "a page")]);
     library::put(&folder, "crashes.so", &["CRASHES"]);
     let server = start_in(folder, "");
@@ -152,7 +152,7 @@ fn a_library_that_crashes_when_it_begins_is_refused_and_the_server_goes_on() {
 }
 
 #[test]
-fn it_holds_nothing_of_the_server_and_ends_with_it() {
+fn it_holds_no_descriptor_of_the_server_and_ends_with_it() {
     let folder = Folder::with(&[("www/index.html", "a page")]);
     marked(&folder, "l.so", "m", &[]);
     let server = start_in(folder, "");

@@ -10,7 +10,7 @@ use crate::support::upstream::{Next, Upstream, say};
 use crate::wire::{self, RST_STREAM};
 
 #[test]
-fn an_answer_that_ends_at_any_byte_is_an_error_or_a_reset() {
+fn a_response_that_ends_at_any_byte_is_an_error_or_a_reset() {
     for said in ANSWERS {
         for is_abrupt in [false, true] {
             let upstream = Upstream::start(move |asked, stream| {
@@ -67,7 +67,7 @@ fn leave(mut client: TcpStream, how: Leave) -> Option<TcpStream> {
 }
 
 #[test]
-fn a_client_that_leaves_at_any_byte_takes_its_request_with_it() {
+fn a_client_that_disconnects_at_any_byte_ends_its_request() {
     let (beginning, head) = (wire::open_beginning(), wire::post(1, "/x"));
     let content = wire::content(1, b"hello");
     let said = [&beginning[..], &head, &content].concat();
@@ -100,7 +100,7 @@ fn a_client_that_leaves_at_any_byte_takes_its_request_with_it() {
 }
 
 #[test]
-fn a_client_that_leaves_in_the_middle_of_an_answer_ends_it() {
+fn a_client_that_disconnects_within_a_response_ends_it() {
     let (upstream, open) = without_end();
     let server = proxied(&upstream);
     let mut left = Vec::new();
@@ -121,7 +121,7 @@ fn a_client_that_leaves_in_the_middle_of_an_answer_ends_it() {
 }
 
 #[test]
-fn one_that_is_cut_takes_no_other_along() {
+fn a_cut_stream_affects_no_other() {
     let upstream = Upstream::start(|asked, stream| {
         let is_cut = asked.line.contains("/cut");
         let length = if is_cut { 50 } else { 5 };
