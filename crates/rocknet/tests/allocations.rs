@@ -126,15 +126,15 @@ impl Client {
 
 impl<S: Read + Write> Client<S> {
     /// Sends a request once and returns the length of its response.
-    fn length_of_answer(&mut self, request: &str, status: &str) -> usize {
+    fn length_of_response(&mut self, request: &str, status: &str) -> usize {
         self.0.write_all(request.as_bytes()).expect("sent");
-        let mut answer = Vec::new();
+        let mut response = Vec::new();
         let mut byte = [0];
-        while !answer.ends_with(b"\r\n\r\n") {
+        while !response.ends_with(b"\r\n\r\n") {
             self.0.read_exact(&mut byte).expect("an answer");
-            answer.push(byte[0]);
+            response.push(byte[0]);
         }
-        let head = String::from_utf8(answer).expect("text");
+        let head = String::from_utf8(response).expect("text");
         assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{head}");
         let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: "));
         let length = length.filter(|_| !request.starts_with("HEAD"));
@@ -175,7 +175,7 @@ fn cached_responses_allocate_nothing() {
     );
     let (server, address) = start(&text, folder.path(), Mark(&WATCHED));
     let mut client = Client::to(address);
-    client.length_of_answer("GET /mark HTTP/1.1\r\nHost: h\r\n\r\n", "200");
+    client.length_of_response("GET /mark HTTP/1.1\r\nHost: h\r\n\r\n", "200");
     assert_ne!(COUNT.load(Relaxed), 0, "the worker's thread is not watched");
 
     let rows = [
@@ -191,7 +191,7 @@ fn cached_responses_allocate_nothing() {
         ("pipelined", "GET /small.txt HTTP/1.1\r\nHost: h\r\n\r\n", "200", 10),
         ("a page", "GET /page.html HTTP/1.1\r\nHost: h\r\n\r\n", "200", 1),
         (
-            "as a browser asks",
+            "with the fields of a browser",
             "GET /page.html?a=b HTTP/1.1\r\nHost: localhost:8080\r\nUser-Agent: Mozilla/5.0 (X11; Linux x86_64)\r\n\
              Accept: text/html,application/xhtml+xml;q=0.9,*/*;q=0.8\r\nAccept-Language: en\r\n\
              Accept-Encoding: gzip, deflate, br, zstd\r\nConnection: keep-alive\r\nCookie: a=b; c=d\r\n\r\n",
@@ -201,9 +201,9 @@ fn cached_responses_allocate_nothing() {
     ];
     let mut wrong = String::new();
     for (name, request, status, at_once) in rows {
-        let told = allocations(&mut client, request, status, at_once);
-        if let Some(told) = told {
-            let _ = writeln!(wrong, "{name}: {told}");
+        let message = allocations(&mut client, request, status, at_once);
+        if let Some(message) = message {
+            let _ = writeln!(wrong, "{name}: {message}");
         }
     }
     // HTTP/2: the same requests, each on a stream of its own.
@@ -229,7 +229,7 @@ fn cached_responses_allocate_nothing() {
         ("ten pages", "GET", "/page.html", &[], 10),
         ("a stream as a browser asks", "GET", "/page.html?a=b", browser, 1),
     ] {
-        let mut ask = |times: usize| {
+        let mut fetch = |times: usize| {
             for _ in 0..times / at_once {
                 let numbers = (0..at_once as u32).map(|number| stream + 2 * number);
                 let requests: Vec<u8> = numbers
@@ -240,8 +240,8 @@ fn cached_responses_allocate_nothing() {
                 client.end_of_streams(at_once);
             }
         };
-        if let Some(told) = counted(&mut ask) {
-            let _ = writeln!(wrong, "{name}: {told}");
+        if let Some(message) = counted(&mut fetch) {
+            let _ = writeln!(wrong, "{name}: {message}");
         }
     }
     server.stop();
@@ -308,7 +308,7 @@ fn an_idle_tls_connection_holds_little_memory() {
                 client.end_of_streams(1);
             } else {
                 let request = format!("GET {path} HTTP/1.1\r\nHost: a.test\r\n\r\n");
-                client.length_of_answer(&request, "200");
+                client.length_of_response(&request, "200");
             }
             client
         };
@@ -329,28 +329,28 @@ fn an_idle_tls_connection_holds_little_memory() {
 /// Returns `None` on success, otherwise a description of the excess.
 fn allocations(client: &mut Client, request: &str, status: &str, at_once: usize) -> Option<String> {
     let requests = request.repeat(at_once);
-    let length = client.length_of_answer(request, status);
-    let mut answers = vec![0; length * at_once];
-    let mut ask = |times: usize| {
+    let length = client.length_of_response(request, status);
+    let mut responses = vec![0; length * at_once];
+    let mut fetch = |times: usize| {
         for _ in 0..times / at_once {
             client.0.write_all(requests.as_bytes()).expect("sent");
-            client.0.read_exact(&mut answers).expect("answers");
+            client.0.read_exact(&mut responses).expect("answers");
         }
     };
-    let told = counted(&mut ask);
-    assert!(answers.starts_with(format!("HTTP/1.1 {status} ").as_bytes()));
-    told
+    let message = counted(&mut fetch);
+    assert!(responses.starts_with(format!("HTTP/1.1 {status} ").as_bytes()));
+    message
 }
 
 /// Sends requests in rounds. Returns `None` on success.
-fn counted(ask: &mut dyn FnMut(usize)) -> Option<String> {
+fn counted(fetch: &mut dyn FnMut(usize)) -> Option<String> {
     // The first requests fill the worker cache and grow the worker's buffers.
-    ask(ROUND);
+    fetch(ROUND);
     let began = Instant::now();
     let (mut all, mut least) = (0, usize::MAX);
     for _ in 0..REQUESTS / ROUND {
         let before = COUNT.load(Relaxed);
-        ask(ROUND);
+        fetch(ROUND);
         let round = COUNT.load(Relaxed) - before;
         all += round;
         least = least.min(round);
@@ -358,9 +358,9 @@ fn counted(ask: &mut dyn FnMut(usize)) -> Option<String> {
     // One more at either end, because on a busy machine one tick comes late and the next one in time.
     let ticks = (began.elapsed().as_millis() / TICK.as_millis()) as usize + 2;
     let sizes: Vec<_> = SIZES.iter().map(|size| size.load(Relaxed)).collect();
-    let told = format!(
+    let message = format!(
         "{all} allocations for {REQUESTS} requests within {ticks} ticks, at least {least} in every {ROUND}; of bytes {sizes:?}"
     );
-    println!("{told}");
-    (least > 0 || all > ticks * ALLOCATIONS_A_TICK).then_some(told)
+    println!("{message}");
+    (least > 0 || all > ticks * ALLOCATIONS_A_TICK).then_some(message)
 }

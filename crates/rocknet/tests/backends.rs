@@ -59,11 +59,11 @@ fn requiring_io_uring_fails_with_the_reason_where_it_is_unavailable() {
             .arg(&file)
             .output()
             .expect("strace");
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success(), "{fault}: {told}");
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{fault}: {message}");
         assert!(
-            told.contains("asks for io_uring, but") && told.contains(word),
-            "{fault}: {told}"
+            message.contains("asks for io_uring, but") && message.contains(word),
+            "{fault}: {message}"
         );
     }
 }
@@ -76,8 +76,8 @@ fn automatic_selection_falls_back_to_epoll_and_logs_the_reason() {
     for (fault, word) in NO_RING {
         let server = start("auto", fault);
         assert_eq!(server.get("/small.txt").body, b"Hello, world!", "{fault}");
-        let told = server.error_with("io_uring cannot be had");
-        assert!(told.contains(word), "{fault}: {told}");
+        let message = server.error_with("io_uring cannot be had");
+        assert!(message.contains(word), "{fault}: {message}");
     }
 }
 
@@ -104,7 +104,7 @@ fn connections_survive_a_failing_ring() {
             for client in &mut clients {
                 let Some(known) = client else { continue };
                 match known.try_get("/small.txt") {
-                    Ok(answer) => assert_eq!(answer.body, b"Hello, world!", "{}", answer.head),
+                    Ok(response) => assert_eq!(response.body, b"Hello, world!", "{}", response.head),
                     // Its response was on its way, and how much of it arrived is unknown.
                     Err(_) => {
                         *client = None;
@@ -119,11 +119,11 @@ fn connections_survive_a_failing_ring() {
             server.errors()
         );
         for download in &mut downloads {
-            let answer = download.rest().expect("an end");
+            let response = download.rest().expect("an end");
             assert!(
-                answer.ends_with(b"xxx") && answer.len() > LARGE,
+                response.ends_with(b"xxx") && response.len() > LARGE,
                 "{} bytes",
-                answer.len()
+                response.len()
             );
         }
         server.error_with("io_uring failed");
@@ -170,7 +170,7 @@ fn ten_thousand_connections_share_one_worker() {
         client.send("GET /small.txt HTTP/1.1\r\nHost: h\r\n\r\n").expect("sent");
     }
     for client in clients.iter_mut().rev() {
-        assert_eq!(client.answer().expect("an answer").body, b"Hello, world!");
+        assert_eq!(client.response().expect("an answer").body, b"Hello, world!");
     }
     drop(clients);
     server.wait_for("connections close", |status| status.open == 0);

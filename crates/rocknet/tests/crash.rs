@@ -50,7 +50,7 @@ fn its_php_ends_with_a_killed_server() {
         while test_kill_process(master).is_ok() && Instant::now() < deadline {
             std::thread::yield_now();
         }
-        assert!(test_kill_process(master).is_err(), "PHP goes on without its server");
+        assert!(test_kill_process(master).is_err(), "PHP survives its server");
         // The next server removes the files it left.
         let left = std::fs::read_dir(setup.folder.path().join("state/php")).expect("a folder");
         assert_eq!(left.count(), 1);
@@ -72,7 +72,7 @@ fn responses_in_progress_are_finished_at_a_stop() {
     }
     let address = server.address();
     let begun = Barrier::new(CLIENTS + 1);
-    let answered: usize = thread::scope(|scope| {
+    let served: usize = thread::scope(|scope| {
         let clients: Vec<_> = (0..CLIENTS)
             .map(|_| {
                 let begun = &begun;
@@ -82,13 +82,13 @@ fn responses_in_progress_are_finished_at_a_stop() {
                         client.get("/small.txt");
                     }
                     begun.wait();
-                    let mut answered = 0;
-                    while let Ok(answer) = client.try_get("/small.txt") {
-                        assert_eq!(answer.body, b"Hello, world!");
-                        answered += 1;
+                    let mut served = 0;
+                    while let Ok(response) = client.try_get("/small.txt") {
+                        assert_eq!(response.body, b"Hello, world!");
+                        served += 1;
                     }
                     assert_eq!(client.received(), "", "cut in the middle of an answer");
-                    answered
+                    served
                 })
             })
             .collect();
@@ -96,11 +96,11 @@ fn responses_in_progress_are_finished_at_a_stop() {
         server.signal(Signal::TERM);
         let clients = clients
             .into_iter()
-            .map(|client| client.join().expect("a client that saw whole answers"));
+            .map(|client| client.join().expect("a client that saw whole responses"));
         clients.sum()
     });
-    println!("{answered} answers after the word to stop");
-    assert!(TcpStream::connect(address).is_err(), "still takes connections");
+    println!("{served} responses after the stop");
+    assert!(TcpStream::connect(address).is_err(), "still accepts connections");
     for download in &mut downloads {
         let rest = download.rest().expect("an end");
         assert_eq!(rest.len() as u64, LARGE, "cut");
@@ -121,14 +121,14 @@ fn a_halted_server_resumes() {
         "{halted:?}"
     );
     let request = "GET /small.txt HTTP/1.1\r\nHost: localhost\r\n\r\n";
-    before.send(request).expect("the kernel takes it");
+    before.send(request).expect("the kernel accepts it");
     let mut clients: Vec<_> = (0..50).map(|_| server.connect()).collect();
     for client in &mut clients {
-        client.send(request).expect("the kernel takes it");
+        client.send(request).expect("the kernel accepts it");
     }
     server.signal(Signal::CONT);
     for client in clients.iter_mut().chain([&mut before]) {
-        assert_eq!(client.answer().expect("an answer").status, 200);
+        assert_eq!(client.response().expect("an answer").status, 200);
     }
     drop((clients, before));
     server.wait_for("connections close", |status| status.open == 0);
@@ -147,7 +147,7 @@ fn a_full_disk_under_the_log_stalls_no_request_and_is_reported() {
     assert_eq!(client.get("/small.txt").status, 200);
     let (status, errors) = server.stop();
     assert!(status.success(), "{status}");
-    assert!(errors.contains("/dev/full"), "nothing was told: {errors}");
+    assert!(errors.contains("/dev/full"), "nothing was logged: {errors}");
 }
 
 #[test]

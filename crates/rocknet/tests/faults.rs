@@ -117,7 +117,7 @@ fn under(fault: &str, effect: Effect) {
     let mut server = setup
         .under(&["strace", "-f", "-qq", "-o", &nowhere, "-e", &inject])
         .start();
-    let mut seen = Seen::default();
+    let mut seen = Outcomes::default();
     for number in 0..REQUESTS {
         let (path, expected) = match number % 4 {
             0 => (
@@ -127,7 +127,7 @@ fn under(fault: &str, effect: Effect) {
             1 => ("/large.bin".to_owned(), vec![b'x'; LARGE]),
             _ => ("/small.txt".to_owned(), b"Hello, world!".to_vec()),
         };
-        ask(&server, &path, &expected, fault, &mut seen);
+        fetch(&server, &path, &expected, fault, &mut seen);
     }
     println!("{fault}: {seen:?}");
     assert!(seen.whole > REQUESTS / 3, "{fault}: {seen:?}");
@@ -146,32 +146,36 @@ fn under(fault: &str, effect: Effect) {
 }
 
 #[derive(Debug, Default)]
-struct Seen {
+struct Outcomes {
     whole: usize,
     cut: usize,
     failed: usize,
 }
 
-fn ask(server: &Server, path: &str, expected: &[u8], fault: &str, seen: &mut Seen) {
+fn fetch(server: &Server, path: &str, expected: &[u8], fault: &str, seen: &mut Outcomes) {
     match server.connect().try_get(path) {
-        Ok(answer) if answer.status == 200 => {
+        Ok(response) if response.status == 200 => {
             assert!(
-                answer.body == expected,
-                "{fault}: {path} with other content: {}",
-                answer.head
+                response.body == expected,
+                "{fault}: {path} with other contents: {}",
+                response.head
             );
             seen.whole += 1;
         }
-        Ok(answer) => {
+        Ok(response) => {
             // A file that cannot be opened now is neither missing nor forbidden.
-            assert!(matches!(answer.status, 500 | 503), "{fault}: {path}: {}", answer.head);
+            assert!(
+                matches!(response.status, 500 | 503),
+                "{fault}: {path}: {}",
+                response.head
+            );
             seen.failed += 1;
         }
         Err(error) => {
             assert_ne!(
                 error.kind(),
                 std::io::ErrorKind::WouldBlock,
-                "{fault}: {path}: no answer and no end"
+                "{fault}: {path}: neither a response nor an end"
             );
             seen.cut += 1;
         }

@@ -84,7 +84,7 @@ impl Flood {
                 output.write_all(&batch).expect("a server that reads");
                 output.shutdown(Shutdown::Write).expect("an open socket");
             });
-            let (mut answers, mut kept) = (0, Vec::new());
+            let (mut responses, mut kept) = (0, Vec::new());
             let mut buffer = vec![0; 256 * 1024];
             loop {
                 let got = input.read(&mut buffer).expect("answers");
@@ -92,11 +92,11 @@ impl Flood {
                     break;
                 }
                 kept.extend_from_slice(&buffer[..got]);
-                answers += memchr::memmem::find_iter(&kept, &start).count();
+                responses += memchr::memmem::find_iter(&kept, &start).count();
                 // The beginning of a response may be split between two reads.
                 kept.drain(..kept.len() - kept.len().min(start.len() - 1));
             }
-            assert_eq!(answers, count, "{}: answers with {}", self.what, self.status);
+            assert_eq!(responses, count, "{}: responds with {}", self.what, self.status);
         });
     }
 

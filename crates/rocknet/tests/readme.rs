@@ -9,7 +9,7 @@ use rocknet_config::System;
 #[path = "cli/program.rs"]
 mod program;
 
-use program::Place;
+use program::ProgramFolder;
 
 /// Home folder in the README's sessions.
 const HOME: &str = "/home/me";
@@ -17,24 +17,24 @@ const HOME: &str = "/home/me";
 #[test]
 fn serving_a_folder_prints_what_the_readme_shows() {
     let session = session("$ rocknet serve ./site\n");
-    let place = Place::new(&[("site/index.html", "home")]);
+    let dir = ProgramFolder::new(&[("site/index.html", "home")]);
     // A pipe stands for the terminal, and the kernel chooses the port, because the documented one may be taken.
-    let server = place.serve(&["serve", "./site", "--listen", "127.0.0.1:0", "--console"]);
+    let server = dir.serve(&["serve", "./site", "--listen", "127.0.0.1:0", "--console"]);
     let port = server.authority().rsplit_once(':').map_or("", |(_, port)| port);
-    let shown = server.told.replace(&format!(":{port}/"), ":8080/");
-    assert_eq!(at_home(&shown, &place), session);
+    let shown = server.banner.replace(&format!(":{port}/"), ":8080/");
+    assert_eq!(at_home(&shown, &dir), session);
 }
 
 #[test]
 fn an_error_message_matches_the_readme() {
     let session = session("$ cat rocknet.toml\n");
-    let (settings, told) = session
+    let (settings, message) = session
         .split_once("$ rocknet check\n")
         .expect("the command after the file");
-    let place = Place::new(&[("rocknet.toml", settings)]);
-    let ended = place.run(&["check"]);
-    assert_eq!(ended.code, Some(78), "{ended:?}");
-    assert_eq!(at_home(&ended.err, &place), told);
+    let dir = ProgramFolder::new(&[("rocknet.toml", settings)]);
+    let output = dir.run(&["check"]);
+    assert_eq!(output.code, Some(78), "{output:?}");
+    assert_eq!(at_home(&output.err, &dir), message);
 }
 
 #[test]
@@ -80,8 +80,8 @@ fn links_in_the_readme_resolve() {
 }
 
 /// Output of the program, with the README's folder in place of the test's.
-fn at_home(text: &str, place: &Place) -> String {
-    let folder = fs::canonicalize(place.path()).expect("a folder");
+fn at_home(text: &str, dir: &ProgramFolder) -> String {
+    let folder = fs::canonicalize(dir.path()).expect("a folder");
     text.replace(&*folder.to_string_lossy(), HOME)
 }
 

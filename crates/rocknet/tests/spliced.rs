@@ -20,7 +20,7 @@ const AMOUNT: usize = 64 << 20;
 /// Length of the repeated pattern, different from the length of every buffer.
 const BLOCK: usize = 1_000_003;
 /// Kernel buffer of each of the test's sockets, small so that a side that does not read is noticed soon.
-const ROOM: usize = 64 * 1024;
+const SOCKET_BUFFER: usize = 64 * 1024;
 /// Interval at which unused pipes are closed.
 const TICK: Duration = Duration::from_millis(20);
 
@@ -47,7 +47,7 @@ fn block() -> Vec<u8> {
 }
 
 /// A client, the upstream, and a tunnel between them.
-struct Joined {
+struct TunnelPair {
     server: Server,
     client: TcpStream,
     peer: TcpStream,
@@ -55,12 +55,12 @@ struct Joined {
     before: usize,
 }
 
-impl Joined {
-    fn new(backend: &str, limits: &str) -> Joined {
-        Joined::under(&["env", &format!("ROCKNET_BACKEND={backend}")], limits)
+impl TunnelPair {
+    fn new(backend: &str, limits: &str) -> TunnelPair {
+        TunnelPair::under(&["env", &format!("ROCKNET_BACKEND={backend}")], limits)
     }
 
-    fn under(command: &[&str], limits: &str) -> Joined {
+    fn under(command: &[&str], limits: &str) -> TunnelPair {
         let behind = TcpListener::bind("127.0.0.1:0").expect("a port to listen at");
         let port = behind.local_addr().expect("its address").port();
         let server = Setup::new()
@@ -73,7 +73,7 @@ impl Joined {
             .start();
         let before = pipes(&server);
         let mut client = TcpStream::connect(server.address()).expect("a connection");
-        sockopt::set_socket_recv_buffer_size(&client, ROOM).expect("an option");
+        sockopt::set_socket_recv_buffer_size(&client, SOCKET_BUFFER).expect("an option");
         client
             .write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: much\r\n\r\n")
             .expect("sent");
@@ -82,22 +82,18 @@ impl Joined {
             tv_sec: DEADLINE.as_secs() as i64,
             tv_nsec: 0,
         };
-        assert_eq!(
-            poll(&mut polled, Some(&timeout)),
-            Ok(1),
-            "the server behind is not asked"
-        );
+        assert_eq!(poll(&mut polled, Some(&timeout)), Ok(1), "the upstream gets no request");
         let (mut peer, _) = behind.accept().expect("a connection");
         for socket in [&client, &peer] {
             socket.set_read_timeout(Some(DEADLINE)).expect("an option");
             socket.set_write_timeout(Some(DEADLINE)).expect("an option");
-            sockopt::set_socket_send_buffer_size(socket, ROOM).expect("an option");
+            sockopt::set_socket_send_buffer_size(socket, SOCKET_BUFFER).expect("an option");
         }
         head(&mut peer);
         peer.write_all(b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: much\r\n\r\n")
             .expect("sent");
         assert!(head(&mut client).starts_with("HTTP/1.1 101 "));
-        Joined {
+        TunnelPair {
             server,
             client,
             peer,
@@ -107,7 +103,7 @@ impl Joined {
 
     /// Floods a client that reads nothing until all buffers are full. Returns the number of bytes; some of them are in
     /// a pipe.
-    fn stick(&self) -> usize {
+    fn fill(&self) -> usize {
         let block = block();
         self.peer
             .set_write_timeout(Some(Duration::from_millis(200)))
@@ -159,7 +155,7 @@ fn head(stream: &mut TcpStream) -> String {
 }
 
 /// Writes this many bytes, and ends.
-fn say(mut stream: &TcpStream, amount: usize) {
+fn send_pattern(mut stream: &TcpStream, amount: usize) {
     let (block, mut left) = (block(), amount);
     while left > 0 {
         let now = left.min(BLOCK);
@@ -170,7 +166,7 @@ fn say(mut stream: &TcpStream, amount: usize) {
 }
 
 /// Reads to the end. Returns the number of bytes, their hash and the result.
-fn hear(mut stream: &TcpStream) -> (usize, Vec<u8>, io::Result<()>) {
+fn receive(mut stream: &TcpStream) -> (usize, Vec<u8>, io::Result<()>) {
     let (mut hash, mut room, mut all) = (Context::new(&SHA256), vec![0; 100_000], 0);
     let end = loop {
         match stream.read(&mut room) {
@@ -197,16 +193,16 @@ fn hash_of(amount: usize) -> Vec<u8> {
 }
 
 /// Both sides send this many bytes at the same time, and receive the other's.
-fn exchange(joined: &Joined, up: usize, down: usize) {
+fn exchange(joined: &TunnelPair, up: usize, down: usize) {
     let (client, peer) = (&joined.client, &joined.peer);
     thread::scope(|scope| {
-        scope.spawn(|| say(client, up));
-        scope.spawn(|| say(peer, down));
+        scope.spawn(|| send_pattern(client, up));
+        scope.spawn(|| send_pattern(peer, down));
         for (stream, amount) in [(client, down), (peer, up)] {
             scope.spawn(move || {
-                let (heard, hash, end) = hear(stream);
-                assert!(end.is_ok(), "cut after {heard} bytes: {end:?}");
-                assert_eq!(heard, amount);
+                let (received, hash, end) = receive(stream);
+                assert!(end.is_ok(), "cut after {received} bytes: {end:?}");
+                assert_eq!(received, amount);
                 assert!(hash == hash_of(amount), "changed on its way");
             });
         }
@@ -231,9 +227,9 @@ fn watched(backend: &str, fault: Option<&str>) -> usize {
     if let Some(inject) = &inject {
         command.extend(["-e", inject]);
     }
-    let joined = Joined::under(&command, "");
+    let joined = TunnelPair::under(&command, "");
     exchange(&joined, AMOUNT, AMOUNT);
-    let Joined { server, .. } = joined;
+    let TunnelPair { server, .. } = joined;
     let (_folder, status, errors) = server.end();
     assert!(status.success() && !errors.contains("panic"), "{status}: {errors}");
     let moved = spliced(&fs::read_to_string(&account).expect("strace's account"));
@@ -268,7 +264,7 @@ fn failing_splice_calls_fall_back_to_copying() {
 #[test]
 fn no_pipe_is_held_while_idle() {
     for backend in backends() {
-        let joined = Joined::new(backend, "");
+        let joined = TunnelPair::new(backend, "");
         let (mut client, mut peer) = (&joined.client, &joined.peer);
         let mut room = vec![0; BLOCK];
         for _ in 0..3 {
@@ -296,21 +292,27 @@ fn no_pipe_is_held_while_idle() {
 #[test]
 fn an_end_follows_the_bytes_in_a_pipe() {
     for backend in backends() {
-        let joined = Joined::new(backend, "");
-        let written = joined.stick();
+        let joined = TunnelPair::new(backend, "");
+        let written = joined.fill();
         joined.peer.shutdown(Shutdown::Write).expect("an end");
         // The other direction goes on meanwhile.
         let mut word = [0; 4];
         (&joined.client).write_all(b"word").expect("written");
         (&joined.peer).read_exact(&mut word).expect("bytes in time");
-        let (heard, hash, end) = hear(&joined.client);
-        assert!(end.is_ok(), "{backend}: cut after {heard} of {written} bytes: {end:?}");
-        assert_eq!(heard, written, "{backend}");
+        let (received, hash, end) = receive(&joined.client);
+        assert!(
+            end.is_ok(),
+            "{backend}: cut after {received} of {written} bytes: {end:?}"
+        );
+        assert_eq!(received, written, "{backend}");
         assert!(hash == hash_of(written), "{backend}: changed on its way");
         wait_for_pipes(&joined.server, joined.before);
-        say(&joined.client, 3 * BLOCK);
-        let (heard, hash, end) = hear(&joined.peer);
-        assert!(end.is_ok() && heard == 3 * BLOCK && hash == hash_of(heard), "{backend}");
+        send_pattern(&joined.client, 3 * BLOCK);
+        let (received, hash, end) = receive(&joined.peer);
+        assert!(
+            end.is_ok() && received == 3 * BLOCK && hash == hash_of(received),
+            "{backend}"
+        );
     }
 }
 
@@ -318,11 +320,11 @@ fn an_end_follows_the_bytes_in_a_pipe() {
 fn a_side_that_does_not_read_times_out_with_bytes_in_a_pipe() {
     for backend in backends() {
         // Longer than it takes to fill all buffers.
-        let joined = Joined::new(backend, "send_stall = \"2s\"");
+        let joined = TunnelPair::new(backend, "send_stall = \"2s\"");
         let before = joined.server.memory();
-        joined.stick();
+        joined.fill();
         let grown = joined.server.memory().saturating_sub(before);
-        assert!(grown < 1024, "{backend}: {grown} KiB for what is not taken");
+        assert!(grown < 1024, "{backend}: {grown} KiB for bytes that are not read");
         // The peer sees the end.
         let end = (&joined.peer).read(&mut [0]);
         let end = end.map_err(|error| error.kind());
@@ -341,9 +343,9 @@ fn a_reset_of_one_side_ends_the_other() {
     };
     for backend in backends() {
         // The side that does not read.
-        let joined = Joined::new(backend, "");
-        joined.stick();
-        let Joined {
+        let joined = TunnelPair::new(backend, "");
+        joined.fill();
+        let TunnelPair {
             server,
             client,
             mut peer,
@@ -357,24 +359,24 @@ fn a_reset_of_one_side_ends_the_other() {
             "{backend}: no end: {end:?}"
         );
         // The side that sent the data: whatever arrives was sent, and is not taken for complete.
-        let joined = Joined::new(backend, "");
-        let written = joined.stick();
-        let Joined {
+        let joined = TunnelPair::new(backend, "");
+        let written = joined.fill();
+        let TunnelPair {
             server,
             client,
             peer,
             before,
         } = joined;
         breaks_off(peer);
-        let (heard, hash, end) = hear(&client);
+        let (received, hash, end) = receive(&client);
         let kind = end.map_err(|error| error.kind());
         assert_eq!(
             kind,
             Err(ErrorKind::ConnectionReset),
-            "{backend}: {heard} of {written} bytes"
+            "{backend}: {received} of {written} bytes"
         );
         assert!(
-            heard <= written && hash == hash_of(heard),
+            received <= written && hash == hash_of(received),
             "{backend}: changed on its way"
         );
         wait_for_pipes(&server, before);

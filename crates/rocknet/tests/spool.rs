@@ -19,8 +19,8 @@ const MOST_KIB: u64 = 2048;
 const PIECE: usize = 64 * 1024;
 
 fn amount() -> u64 {
-    let told = std::env::var("ROCKNET_SPOOLED").ok();
-    told.and_then(|mib| mib.parse().ok()).unwrap_or(AMOUNT_MIB) << 20
+    let message = std::env::var("ROCKNET_SPOOLED").ok();
+    message.and_then(|mib| mib.parse().ok()).unwrap_or(AMOUNT_MIB) << 20
 }
 
 /// A program that counts its input, and a folder for request bodies.
@@ -60,7 +60,7 @@ fn send(stream: &mut TcpStream, length: u64) {
     }
 }
 
-fn answer(mut stream: TcpStream) -> String {
+fn response(mut stream: TcpStream) -> String {
     let mut all = Vec::new();
     // A reset after the response does not count.
     let _ = stream.read_to_end(&mut all);
@@ -98,7 +98,7 @@ fn a_large_body_takes_no_memory_and_leaves_no_file() {
     let first = 1 << 20;
     let mut stream = begin(&server, first);
     send(&mut stream, first);
-    assert!(answer(stream).contains(&format!("{first} {first}\n")));
+    assert!(response(stream).contains(&format!("{first} {first}\n")));
     wait_for("the first file is closed", || held(&server) == 0);
     let (peak, descriptors) = (server.peak(), server.descriptors());
 
@@ -106,8 +106,8 @@ fn a_large_body_takes_no_memory_and_leaves_no_file() {
     let begun = Instant::now();
     let mut stream = begin(&server, amount);
     send(&mut stream, amount);
-    let said = answer(stream);
-    assert!(said.contains(&format!("{amount} {amount}\n")), "{said}");
+    let output = response(stream);
+    assert!(output.contains(&format!("{amount} {amount}\n")), "{output}");
     let taken = begun.elapsed();
     let grown = server.peak().saturating_sub(peak);
     println!(
@@ -172,11 +172,11 @@ fn failing_calls_give_a_status_and_a_log_line() {
                 break;
             }
         }
-        let said = answer(stream);
-        assert!(said.starts_with(&format!("HTTP/1.1 {status} ")), "{fault}: {said}");
+        let output = response(stream);
+        assert!(output.starts_with(&format!("HTTP/1.1 {status} ")), "{fault}: {output}");
         if !line.is_empty() {
-            let told = server.error_with(line);
-            assert!(told.contains(&spool), "{fault}: {told}");
+            let message = server.error_with(line);
+            assert!(message.contains(&spool), "{fault}: {message}");
         }
         wait_for("the file is closed", || held(&server) == 0);
     }

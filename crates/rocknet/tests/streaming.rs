@@ -16,8 +16,8 @@ const MOST_KIB: u64 = 1024;
 const PIECE: usize = 64 * 1024;
 
 fn amount() -> u64 {
-    let told = std::env::var("ROCKNET_STREAMED").ok();
-    told.and_then(|mib| mib.parse().ok()).unwrap_or(AMOUNT_MIB) << 20
+    let sent = std::env::var("ROCKNET_STREAMED").ok();
+    sent.and_then(|mib| mib.parse().ok()).unwrap_or(AMOUNT_MIB) << 20
 }
 
 /// Sends as many bytes as the path gives, or responds with the number of bytes it received.
@@ -49,11 +49,11 @@ fn serve(stream: TcpStream) -> Option<()> {
         }
         if line.starts_with("PUT") {
             let got = std::io::copy(&mut Read::take(&mut reader, length), &mut std::io::sink()).ok()?;
-            let said = got.to_string();
+            let output = got.to_string();
             write!(
                 stream,
-                "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{said}",
-                said.len()
+                "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{output}",
+                output.len()
             )
             .ok()?;
         } else {
@@ -70,7 +70,7 @@ fn serve(stream: TcpStream) -> Option<()> {
 }
 
 /// Reads the body of the next response, in pieces.
-fn answer(stream: &mut TcpStream, mut seen: impl FnMut(&[u8])) -> u64 {
+fn response(stream: &mut TcpStream, mut seen: impl FnMut(&[u8])) -> u64 {
     let mut head = Vec::new();
     let mut byte = [0];
     while !head.ends_with(b"\r\n\r\n") {
@@ -88,7 +88,7 @@ fn answer(stream: &mut TcpStream, mut seen: impl FnMut(&[u8])) -> u64 {
     while left > 0 {
         let now = piece.len().min(usize::try_from(left).unwrap_or(usize::MAX));
         let got = stream.read(&mut piece[..now]).expect("content");
-        assert!(got > 0, "cut with {left} bytes to come");
+        assert!(got > 0, "cut with {left} bytes missing");
         seen(&piece[..got]);
         left -= got as u64;
     }
@@ -98,7 +98,7 @@ fn answer(stream: &mut TcpStream, mut seen: impl FnMut(&[u8])) -> u64 {
 fn down(stream: &mut TcpStream, amount: u64, look: &mut dyn FnMut(u64)) {
     write!(stream, "GET /{amount} HTTP/1.1\r\nHost: a\r\n\r\n").expect("to be sent");
     let mut got = 0;
-    let length = answer(stream, |piece| {
+    let length = response(stream, |piece| {
         assert!(piece.iter().all(|byte| *byte == b'x'));
         got += piece.len() as u64;
         look(got);
@@ -119,24 +119,24 @@ fn up(stream: &mut TcpStream, amount: u64, look: &mut dyn FnMut(u64)) {
         sent += now as u64;
         look(sent);
     }
-    let mut told = Vec::new();
-    answer(stream, |piece| told.extend_from_slice(piece));
-    assert_eq!(String::from_utf8_lossy(&told), amount.to_string());
+    let mut sent = Vec::new();
+    response(stream, |piece| sent.extend_from_slice(piece));
+    assert_eq!(String::from_utf8_lossy(&sent), amount.to_string());
 }
 
 /// Peak of the memory while data flows, sampled now and then.
-struct Watch<'a> {
+struct MemoryWatch<'a> {
     server: &'a Server,
     next: u64,
     most: u64,
 }
 
-impl Watch<'_> {
+impl MemoryWatch<'_> {
     const STEP: u64 = 8 << 20;
 
     fn look(&mut self, passed: u64) {
         if passed >= self.next {
-            self.next += Watch::STEP;
+            self.next += MemoryWatch::STEP;
             self.most = self.most.max(self.server.memory());
         }
     }
@@ -168,7 +168,7 @@ fn memory_is_constant_while_large_bodies_flow_both_ways() {
             ("down", down as fn(&mut TcpStream, u64, &mut dyn FnMut(u64))),
             ("up", up),
         ] {
-            let mut watch = Watch {
+            let mut watch = MemoryWatch {
                 server: &server,
                 next: 0,
                 most: 0,

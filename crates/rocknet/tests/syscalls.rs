@@ -8,7 +8,7 @@ use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use child::{Answer, Server, Setup};
+use child::{ReceivedResponse, Server, Setup};
 use rocknet_testing::{Need, skip};
 
 /// Batches of requests in each row. Strace stops the server twice at every call, which dominates the duration.
@@ -73,7 +73,7 @@ fn with_io_uring_a_response_costs_two_calls_shared_by_concurrent_requests() {
             all.1,
             none.1
         );
-        assert!(all.0.enters > none.0.enters, "this is no ring: {:?}", all.1);
+        assert!(all.0.enters > none.0.enters, "io_uring is not used: {:?}", all.1);
         assert!(
             all.0.reads + all.0.writes <= none.0.reads + none.0.writes + SLACK,
             "{:?}",
@@ -99,7 +99,7 @@ fn ask_together(server: &Server, connections: usize, rounds: u64) {
             _ => server.stopped(send),
         }
         for client in &mut clients {
-            assert_eq!(client.answer().expect("an answer").status, 200);
+            assert_eq!(client.response().expect("an answer").status, 200);
         }
     }
 }
@@ -122,7 +122,7 @@ fn cached_responses_cost_one_read_one_write_and_a_share_of_a_poll() {
     ];
     let mut wrong = Vec::new();
     for (name, path, fields, at_once, writes) in rows {
-        let count = |batches| calls("epoll", |server| ask(server, path, fields, at_once, batches));
+        let count = |batches| calls("epoll", |server| fetch(server, path, fields, at_once, batches));
         let (none, all) = (count(0), count(BATCHES));
         let difference = |which: fn(&Calls) -> u64| which(&all.0).saturating_sub(which(&none.0));
         let cost = Calls {
@@ -151,7 +151,7 @@ fn cached_responses_cost_one_read_one_write_and_a_share_of_a_poll() {
 }
 
 /// All system calls of a server from start to end, on an I/O back end.
-fn calls(backend: &str, ask: impl FnOnce(&Server)) -> (Calls, BTreeMap<String, u64>) {
+fn calls(backend: &str, fetch: impl FnOnce(&Server)) -> (Calls, BTreeMap<String, u64>) {
     let setup = Setup::new();
     setup.file("page.bin", vec![b'x'; 40_000]);
     setup.file("large.bin", vec![b'x'; 100_000]);
@@ -162,7 +162,7 @@ fn calls(backend: &str, ask: impl FnOnce(&Server)) -> (Calls, BTreeMap<String, u
         .under(&["strace", "-f", "-c", "-o", &table_name, "-E", &variable])
         .start();
     let start = Instant::now();
-    ask(&server);
+    fetch(&server);
     let looks_in_time = (start.elapsed().as_millis() / LOOK_EVERY.as_millis()) as u64;
     let (folder, status, errors) = server.end();
     assert!(status.success(), "{status}: {errors}");
@@ -188,12 +188,12 @@ fn calls(backend: &str, ask: impl FnOnce(&Server)) -> (Calls, BTreeMap<String, u
     )
 }
 
-fn ask(server: &Server, path: &str, fields: &str, at_once: usize, batches: u64) {
+fn fetch(server: &Server, path: &str, fields: &str, at_once: usize, batches: u64) {
     let mut client = server.connect();
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n");
-    let mut one = || -> Answer {
+    let mut one = || -> ReceivedResponse {
         client.send(&request).expect("sent");
-        client.answer().expect("an answer")
+        client.response().expect("an answer")
     };
     let expected = one();
     for _ in 0..10 {
@@ -203,7 +203,7 @@ fn ask(server: &Server, path: &str, fields: &str, at_once: usize, batches: u64) 
     for _ in 0..batches {
         client.send(&requests).expect("sent");
         for _ in 0..at_once {
-            assert_eq!(client.answer().expect("an answer").status, expected.status);
+            assert_eq!(client.response().expect("an answer").status, expected.status);
         }
     }
 }

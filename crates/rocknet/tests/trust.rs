@@ -50,7 +50,7 @@ fn there_and_back(store: &dyn TrustStore, root: &RootCertificate) {
 }
 
 #[test]
-fn browser_stores() {
+fn installed_browser_stores() {
     let folder = tempfile::tempdir().unwrap();
     let root = root(folder.path());
     let home = folder.path().join("home");
@@ -154,7 +154,7 @@ fn without_certutil_the_message_names_the_package() {
 
 /// Each family of systems, with a command that collects roots as theirs does.
 #[test]
-fn system_stores() {
+fn installed_system_stores() {
     for (anchors, command, bundle) in [
         (
             "usr/local/share/ca-certificates",

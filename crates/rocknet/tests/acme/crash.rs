@@ -51,7 +51,7 @@ fn an_order_survives_a_kill_before_its_certificate() {
     assert!(order.is_file(), "kept before anything is done with it");
     first.kill().unwrap();
     first.wait().unwrap();
-    assert!(!certificate.exists(), "nothing was proven yet");
+    assert!(!certificate.exists(), "no proof was validated yet");
     let placed = fs::read_to_string(&order).unwrap();
     assert!(placed.contains("PRIVATE KEY"));
 
@@ -100,7 +100,7 @@ fn an_order_survives_a_kill_before_its_certificate() {
         .unwrap();
     assert!(
         served.replace('\n', "").contains(&leaf.replace('\n', "")),
-        "the kept certificate is served"
+        "the stored certificate is served"
     );
     assert_eq!(fs::metadata(&certificate).unwrap().modified().unwrap(), before);
     third.kill().unwrap();

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use rocknet_config::model::{Acme, AcmeCa, Challenge};
 
 /// Time limit of any step, long enough for a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Port at which Pebble validates HTTP-01 challenges.
 pub const HTTP_PORT: u16 = 5002;
@@ -28,17 +28,17 @@ pub struct Pebble {
 
 /// Behaviour of a CA.
 #[derive(Clone, Copy, Default)]
-pub struct Manner {
+pub struct CaBehaviour {
     /// Rejects a fifth of all nonces, as a CA may at any time.
     pub forgets_nonces: bool,
 }
 
 impl Pebble {
     pub fn start() -> Pebble {
-        Pebble::with(Manner::default())
+        Pebble::with(CaBehaviour::default())
     }
 
-    pub fn with(manner: Manner) -> Pebble {
+    pub fn with(behaviour: CaBehaviour) -> Pebble {
         let ip = own_address();
         let folder = tempfile::tempdir().unwrap();
         let made = rcgen::generate_simple_self_signed([ip.to_string()]).unwrap();
@@ -87,7 +87,7 @@ impl Pebble {
         ];
         pebble.run("pebble-challtestsrv", &arguments, &[], "Starting management server");
         let file = pebble.folder.path().join("pebble.json");
-        let nonces = if manner.forgets_nonces { "20" } else { "0" };
+        let nonces = if behaviour.forgets_nonces { "20" } else { "0" };
         let environment = [("PEBBLE_VA_NOSLEEP", "1"), ("PEBBLE_WFE_NONCEREJECT", nonces)];
         let arguments = ["-config", file.to_str().unwrap(), "-dnsserver", &dns];
         pebble.run("pebble", &arguments, &environment, "ACME directory available at");
@@ -147,13 +147,13 @@ impl Pebble {
         }
         drop(sender);
         self.programs.push(child);
-        let (deadline, mut said) = (Instant::now() + PATIENCE, Vec::new());
+        let (deadline, mut output) = (Instant::now() + TIMEOUT, Vec::new());
         loop {
             match lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok(line) if line.contains(ready) => return,
-                Ok(line) => said.push(line),
+                Ok(line) => output.push(line),
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-                    panic!("{program} did not start:\n{}", said.join("\n"))
+                    panic!("{program} did not start:\n{}", output.join("\n"))
                 }
             }
         }
@@ -182,16 +182,16 @@ pub fn set(ip: Ipv4Addr, what: &str, body: &str) {
         body.len()
     );
     stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 200"), "{what} {body}: {answer}");
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    assert!(response.starts_with("HTTP/1.1 200"), "{what} {body}: {response}");
 }
 
 /// Polls until a condition holds.
 pub fn until(mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !holds() {
-        assert!(Instant::now() < deadline, "what was waited for did not come");
+        assert!(Instant::now() < deadline, "the awaited condition did not hold in time");
         thread::sleep(Duration::from_millis(20));
     }
 }

@@ -11,13 +11,13 @@ use std::time::Duration;
 use rocknet::certificates::acme::Clock;
 use rocknet_config::model::{Challenge, Dns, DnsZone, Secret, SharedKey};
 
-use crate::pebble::{Manner, Pebble, own_address, until};
+use crate::pebble::{CaBehaviour, Pebble, own_address, until};
 use crate::site::{Site, leaf};
 use crate::zone::Zone;
 
 #[test]
 fn http_01_gives_a_certificate() {
-    let pebble = Pebble::with(Manner { forgets_nonces: true });
+    let pebble = Pebble::with(CaBehaviour { forgets_nonces: true });
     let mut site = Site::new(&pebble.settings(&[Challenge::Http]));
     site.listen(pebble.ip());
     let names = ["a.example.com", "b.example.com"];
@@ -43,7 +43,7 @@ fn http_01_gives_a_certificate() {
     assert_eq!(fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o600);
     let text = fs::read_to_string(kept).unwrap();
     assert!(text.contains("PRIVATE KEY") && text.contains("CERTIFICATE"));
-    for target in site.asked.lock().unwrap().iter() {
+    for target in site.requested.lock().unwrap().iter() {
         let token = target.rsplit('/').next().unwrap();
         assert_eq!(site.store.http_challenge(token), None);
     }
@@ -65,7 +65,7 @@ fn tls_alpn_01_gives_a_certificate() {
     site.want(&["a.example.com"]);
     site.wait_for("a.example.com");
     assert!(site.store.tls_alpn_challenge("a.example.com").is_none());
-    assert!(site.asked.lock().unwrap().is_empty());
+    assert!(site.requested.lock().unwrap().is_empty());
 }
 
 /// An IP address in place of a name.
@@ -146,13 +146,13 @@ fn dns_01_by_a_dynamic_update_gives_a_certificate() {
 #[test]
 fn on_demand_issuance_is_limited_to_permitted_names() {
     let pebble = Pebble::start();
-    let ask = TcpListener::bind((own_address(), 0)).unwrap();
-    let asked: Arc<Mutex<Vec<String>>> = Arc::default();
+    let fetch = TcpListener::bind((own_address(), 0)).unwrap();
+    let requested: Arc<Mutex<Vec<String>>> = Arc::default();
     let mut settings = pebble.settings(&[Challenge::Http]);
-    settings.ask = Some(format!("http://{}/may?from=rocknet", ask.local_addr().unwrap()));
-    let seen = Arc::clone(&asked);
+    settings.ask = Some(format!("http://{}/may?from=rocknet", fetch.local_addr().unwrap()));
+    let seen = Arc::clone(&requested);
     thread::spawn(move || {
-        for mut stream in ask.incoming().flatten() {
+        for mut stream in fetch.incoming().flatten() {
             let mut head = [0; 1024];
             let read = stream.read(&mut head).unwrap_or(0);
             let line = String::from_utf8_lossy(&head[..read])
@@ -182,7 +182,7 @@ fn on_demand_issuance_is_limited_to_permitted_names() {
         site.store.report_missing(name);
     }
     site.wait_for("yes.example.com");
-    let mut lines = asked.lock().unwrap().clone();
+    let mut lines = requested.lock().unwrap().clone();
     lines.sort();
     assert_eq!(
         lines,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rocknet_config::model::{Acme, AcmeCa, Challenge};
 
 use crate::pebble::{Pebble, until};
-use crate::scripted::Scripted;
+use crate::scripted_ca::ScriptedCa;
 use crate::site::Site;
 
 const RATE_LIMITED: &str = "429 Too Many Requests\r\nRetry-After: 7200\r\n\r\n\
@@ -14,7 +14,7 @@ const RATE_LIMITED: &str = "429 Too Many Requests\r\nRetry-After: 7200\r\n\r\n\
 const BROKEN: &str = "500 Internal Server Error\r\n\r\n<html>sorry</html>";
 
 /// Settings with the scripted CA alone.
-fn only(scripted: &Scripted, folder: &tempfile::TempDir) -> Acme {
+fn only(scripted: &ScriptedCa, folder: &tempfile::TempDir) -> Acme {
     let root = folder.path().join("root.pem");
     scripted.add_root(&root);
     Acme {
@@ -30,7 +30,7 @@ fn only(scripted: &Scripted, folder: &tempfile::TempDir) -> Acme {
 #[test]
 fn the_next_ca_is_tried_when_one_fails() {
     for refusal in [RATE_LIMITED, BROKEN] {
-        let (pebble, scripted) = (Pebble::start(), Scripted::new(refusal));
+        let (pebble, scripted) = (Pebble::start(), ScriptedCa::new(refusal));
         scripted.add_root(&pebble.root());
         let mut settings = pebble.settings(&[Challenge::Http]);
         // Nothing listens on this port.
@@ -50,7 +50,7 @@ fn the_next_ca_is_tried_when_one_fails() {
 
 #[test]
 fn a_rate_limit_is_obeyed_to_the_second() {
-    let (folder, scripted) = (tempfile::tempdir().unwrap(), Scripted::new(RATE_LIMITED));
+    let (folder, scripted) = (tempfile::tempdir().unwrap(), ScriptedCa::new(RATE_LIMITED));
     let mut site = Site::new(&only(&scripted, &folder));
     site.want(&["a.example.com"]);
     until(|| site.failures("a.example.com").is_some());
@@ -83,7 +83,7 @@ fn a_rate_limit_is_obeyed_to_the_second() {
 
 #[test]
 fn retry_delays_grow_and_survive_a_restart() {
-    let (folder, scripted) = (tempfile::tempdir().unwrap(), Scripted::new(BROKEN));
+    let (folder, scripted) = (tempfile::tempdir().unwrap(), ScriptedCa::new(BROKEN));
     let settings = only(&scripted, &folder);
     let mut site = Site::new(&settings);
     site.want(&["a.example.com"]);

@@ -14,7 +14,7 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::{ServerConfig, ServerConnection, Stream};
 
-use crate::pebble::{HTTP_PORT, PATIENCE, TLS_PORT};
+use crate::pebble::{HTTP_PORT, TIMEOUT, TLS_PORT};
 
 pub struct Site {
     pub folder: Arc<tempfile::TempDir>,
@@ -22,7 +22,7 @@ pub struct Site {
     pub store: Arc<CertificateStore>,
     pub issuer: AcmeIssuer,
     /// Paths the CA requested in the clear.
-    pub asked: Arc<Mutex<Vec<String>>>,
+    pub requested: Arc<Mutex<Vec<String>>>,
 }
 
 impl Site {
@@ -38,7 +38,7 @@ impl Site {
             folder,
             clock,
             store: Arc::default(),
-            asked: Arc::default(),
+            requested: Arc::default(),
         }
     }
 
@@ -53,7 +53,7 @@ impl Site {
 
     /// Waits for the certificate of a name and returns it.
     pub fn wait_for(&self, name: &str) -> Arc<CertificateSet> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             if let Some(set) = self.store.find(name) {
                 return set;
@@ -72,7 +72,7 @@ impl Site {
 
     /// Serves the proofs at this address, as the server does on its ports.
     pub fn listen(&self, ip: Ipv4Addr) {
-        let (store, asked) = (Arc::clone(&self.store), Arc::clone(&self.asked));
+        let (store, requested) = (Arc::clone(&self.store), Arc::clone(&self.requested));
         let clear = TcpListener::bind((ip, HTTP_PORT)).unwrap();
         thread::spawn(move || {
             for mut stream in clear.incoming().flatten() {
@@ -81,12 +81,12 @@ impl Site {
                 let target = String::from_utf8_lossy(&head[..read]);
                 let target = target.split(' ').nth(1).unwrap_or_default().to_owned();
                 let token = target.strip_prefix("/.well-known/acme-challenge/").unwrap_or_default();
-                let answer = match store.http_challenge(token) {
+                let response = match store.http_challenge(token) {
                     Some(text) => format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{text}", text.len()),
                     None => "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_owned(),
                 };
-                asked.lock().unwrap().push(target);
-                let _ = stream.write_all(answer.as_bytes());
+                requested.lock().unwrap().push(target);
+                let _ = stream.write_all(response.as_bytes());
             }
         });
         let secure = TcpListener::bind((ip, TLS_PORT)).unwrap();
@@ -94,7 +94,7 @@ impl Site {
         let builder = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .unwrap();
-        let resolver = Arc::new(Answers(Arc::clone(&self.store)));
+        let resolver = Arc::new(ChallengeResolver(Arc::clone(&self.store)));
         let mut config = builder.with_no_client_auth().with_cert_resolver(resolver);
         config.alpn_protocols = vec![b"acme-tls/1".to_vec()];
         let config = Arc::new(config);
@@ -108,9 +108,9 @@ impl Site {
 }
 
 #[derive(Debug)]
-struct Answers(Arc<CertificateStore>);
+struct ChallengeResolver(Arc<CertificateStore>);
 
-impl ResolvesServerCert for Answers {
+impl ResolvesServerCert for ChallengeResolver {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         self.0.tls_alpn_challenge(hello.server_name()?)
     }

@@ -28,12 +28,12 @@ impl Zone {
             let mut bytes = [0; 4096];
             while let Ok((length, from)) = socket.recv_from(&mut bytes) {
                 let message = &bytes[..length];
-                let mut answer = message[..12].to_vec();
-                answer[2] |= 0x80;
-                answer[4..12].fill(0);
+                let mut response = message[..12].to_vec();
+                response[2] |= 0x80;
+                response[4..12].fill(0);
                 match message[2] >> 3 & 0xf {
                     // A query for the SOA record of a name: this server has one zone.
-                    0 => answer[7] = u8::from(name(message, &mut 12) == zone),
+                    0 => response[7] = u8::from(name(message, &mut 12) == zone),
                     5 => match update(message, zone, key, &secret) {
                         Ok((deed, record, text)) => {
                             let host = format!("{record}.");
@@ -43,11 +43,11 @@ impl Zone {
                             }
                             done.lock().unwrap().push(format!("{deed} {record}"));
                         }
-                        Err(code) => answer[3] = code,
+                        Err(code) => response[3] = code,
                     },
-                    _ => answer[3] = 4,
+                    _ => response[3] = 4,
                 }
-                let _ = socket.send_to(&answer, from);
+                let _ = socket.send_to(&response, from);
             }
         });
         served

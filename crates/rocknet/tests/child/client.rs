@@ -12,7 +12,7 @@ pub struct Client {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct ReceivedResponse {
     pub status: u16,
     pub head: String,
     pub body: Vec<u8>,
@@ -42,18 +42,18 @@ impl Client {
         let _ = self.stream.shutdown(Shutdown::Write);
     }
 
-    pub fn get(&mut self, path: &str) -> Answer {
+    pub fn get(&mut self, path: &str) -> ReceivedResponse {
         self.try_get(path)
             .unwrap_or_else(|error| panic!("GET {path}: {error}; received {:?}", self.received()))
     }
 
-    pub fn try_get(&mut self, path: &str) -> io::Result<Answer> {
+    pub fn try_get(&mut self, path: &str) -> io::Result<ReceivedResponse> {
         self.send(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"))?;
-        self.answer()
+        self.response()
     }
 
     /// Reads the next response, whose length stands in its head.
-    pub fn answer(&mut self) -> io::Result<Answer> {
+    pub fn response(&mut self) -> io::Result<ReceivedResponse> {
         let head = self.head()?;
         let status = head.get(9..12).and_then(|code| code.parse().ok()).unwrap_or(0);
         let length = head
@@ -61,7 +61,7 @@ impl Client {
             .find_map(|line| line.strip_prefix("Content-Length: "))
             .and_then(|n| n.parse().ok());
         let body = self.bytes(length.unwrap_or(0))?;
-        Ok(Answer { status, head, body })
+        Ok(ReceivedResponse { status, head, body })
     }
 
     /// Reads a head alone, through the empty line.

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-pub use client::{Answer, Client};
+pub use client::{Client, ReceivedResponse};
 
 /// Time limit of any wait, far above what is needed on a busy machine.
 pub const DEADLINE: Duration = Duration::from_secs(30);
@@ -185,8 +185,12 @@ impl Server {
             match self.lines.recv_timeout(left) {
                 Ok(line) if line.contains(part) => return line,
                 Ok(_) => {}
-                Err(RecvTimeoutError::Timeout) => panic!("no line with {part:?} came; errors: {}", self.errors()),
-                Err(RecvTimeoutError::Disconnected) => panic!("ended before {part:?} came; errors: {}", self.errors()),
+                Err(RecvTimeoutError::Timeout) => {
+                    panic!("no line with {part:?} was printed; standard error: {}", self.errors())
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    panic!("exited before {part:?} was printed; standard error: {}", self.errors())
+                }
             }
         }
     }
@@ -201,11 +205,14 @@ impl Server {
     pub fn error_with(&self, part: &str) -> String {
         let deadline = Instant::now() + DEADLINE;
         loop {
-            let told = self.errors();
-            if told.contains(part) {
-                return told;
+            let message = self.errors();
+            if message.contains(part) {
+                return message;
             }
-            assert!(Instant::now() < deadline, "no error with {part:?} came: {told}");
+            assert!(
+                Instant::now() < deadline,
+                "no error with {part:?} was logged: {message}"
+            );
             std::thread::yield_now();
         }
     }
@@ -218,7 +225,7 @@ impl Server {
         Client::to(self.address)
     }
 
-    pub fn get(&self, path: &str) -> Answer {
+    pub fn get(&self, path: &str) -> ReceivedResponse {
         self.connect().get(path)
     }
 
@@ -275,7 +282,7 @@ impl Server {
         self.signal(Signal::STOP);
         let deadline = Instant::now() + DEADLINE;
         while !self.is_stopped() {
-            assert!(Instant::now() < deadline, "it does not stop");
+            assert!(Instant::now() < deadline, "it does not halt");
             std::thread::yield_now();
         }
         act();
@@ -351,7 +358,7 @@ impl Server {
             {
                 Ok(_) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
-                Err(RecvTimeoutError::Timeout) => panic!("does not end; errors: {}", self.errors()),
+                Err(RecvTimeoutError::Timeout) => panic!("does not exit; standard error: {}", self.errors()),
             }
         }
         self.process.wait().expect("a process to wait for")

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rocknet_testing::{Need, skip};
 
-use crate::program::Place;
+use crate::program::ProgramFolder;
 
 /// Bind-mounts the stand-ins over the paths of a later version, in a private mount namespace, and then runs the given
 /// program.
@@ -31,7 +31,7 @@ fn each_route_runs_its_configured_version() {
         format!("[server]\nworkers = 1\nstate = \"state\"\n{site}{routes}")
     };
     let script = "<?php echo 'PHP', ini_get('error_append_string'), ' ', posix_getppid();";
-    let place = Place::new(&[
+    let dir = ProgramFolder::new(&[
         ("www/old/a.php", script),
         ("www/new/a.php", script),
         ("www/newest/a.php", script),
@@ -43,10 +43,10 @@ fn each_route_runs_its_configured_version() {
         ("rocknet.toml", &config("8.9", "auto", "8")),
     ]);
     let open = |path: &Path| fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
-    open(place.path());
-    let stand_in = place.path().join("stand-in");
+    open(dir.path());
+    let stand_in = dir.path().join("stand-in");
     open(&stand_in);
-    let server = place.serve_by(
+    let server = dir.serve_by(
         &[
             "unshare",
             "--mount",
@@ -59,24 +59,24 @@ fn each_route_runs_its_configured_version() {
         &["run", "-c", "rocknet.toml"],
     );
     // Version the script reports, and the process of its master.
-    let asked = |name: &str| {
-        let answer = server.get(&format!("/{name}/a.php"));
-        let text = answer.split("\r\n\r\n").nth(1).unwrap_or_default();
-        let (version, master) = text.split_once(' ').unwrap_or_else(|| panic!("{answer}"));
+    let incoming = |name: &str| {
+        let response = server.get(&format!("/{name}/a.php"));
+        let text = response.split("\r\n\r\n").nth(1).unwrap_or_default();
+        let (version, master) = text.split_once(' ').unwrap_or_else(|| panic!("{response}"));
         (version.to_owned(), master.to_owned())
     };
-    let (old, new) = (asked("old"), asked("new"));
+    let (old, new) = (incoming("old"), incoming("new"));
     assert_eq!((old.0.as_str(), new.0.as_str()), ("PHP", "PHP8.9"));
-    assert_ne!(old.1, new.1, "each has a master of its own");
+    assert_ne!(old.1, new.1, "each version has a master of its own");
     // The newest version overall and the newest 8 are the same process.
-    assert_eq!((asked("newest"), asked("major")), (new.clone(), new));
+    assert_eq!((incoming("newest"), incoming("major")), (new.clone(), new));
     // A version that is no longer configured ends, and the other goes on.
-    place.write("rocknet.toml", &config("8.2", "8.2", "8.2"));
+    dir.write("rocknet.toml", &config("8.2", "8.2", "8.2"));
     server.signal(rustix::process::Signal::HUP);
     server.logged("is reloaded");
     for name in ["old", "new", "newest", "major"] {
-        assert_eq!(asked(name), old, "{name}");
+        assert_eq!(incoming(name), old, "{name}");
     }
     server.signal(rustix::process::Signal::TERM);
-    assert_eq!(server.ended(), Some(0));
+    assert_eq!(server.output(), Some(0));
 }

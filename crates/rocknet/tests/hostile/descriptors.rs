@@ -37,14 +37,14 @@ fn more_clients_than_descriptors(tables: &str) {
     }
     // Each accepted connection gets a response and closes, so that the next one is accepted.
     for (number, client) in clients.iter_mut().enumerate() {
-        let answer = client
-            .answer()
+        let response = client
+            .response()
             .unwrap_or_else(|error| panic!("client {number}: {error}; {}", server.errors()));
         assert_eq!(
-            answer.body,
+            response.body,
             format!("file {number}").as_bytes(),
             "client {number}: {}",
-            answer.head
+            response.head
         );
     }
     drop(clients);
@@ -74,7 +74,7 @@ fn without_descriptors_open_connections_survive_and_files_are_503() {
     let mut waiting = server.connect();
     waiting
         .send("GET /second.txt HTTP/1.1\r\nHost: h\r\n\r\n")
-        .expect("the kernel takes it");
+        .expect("the kernel accepts it");
     let began = Instant::now();
     let mut rounds = 0;
     // Longer than an entry in memory is used without another look at the disk.
@@ -85,14 +85,18 @@ fn without_descriptors_open_connections_survive_and_files_are_503() {
         assert_eq!(unknown.status, 503, "round {rounds}: {}", unknown.head);
         rounds += 1;
     }
-    assert_eq!(server.status().open, 1, "one was accepted without a descriptor");
+    assert_eq!(
+        server.status().open,
+        1,
+        "a connection was accepted without a descriptor"
+    );
 
     prlimit(Some(server.pid()), Resource::Nofile, before).expect("the right to limit a child");
-    assert_eq!(waiting.answer().expect("an answer").body, b"second.txt");
+    assert_eq!(waiting.response().expect("an answer").body, b"second.txt");
     assert_eq!(client.get("/first.txt").body, b"first.txt");
     assert_eq!(client.get("/missing.txt").status, 404);
-    let told = server.errors().lines().count();
-    assert!(told < 20, "{told} lines tell of one shortage, met {rounds} times");
+    let lines = server.errors().lines().count();
+    assert!(lines < 20, "{lines} lines about one shortage, met {rounds} times");
 }
 
 /// Sets the hard limit of a server's descriptors.

@@ -46,14 +46,14 @@ fn a_link_swapped_between_lookup_and_open_cannot_escape_the_root() {
         let mut statuses = [0; 2];
         for number in 0..FILES {
             for folder in ["link", "inside"] {
-                let answer = client.get(&format!("/{folder}/{number}.txt"));
-                assert_ne!(answer.body, b"SECRET", "{folder}/{number}.txt");
-                statuses[usize::from(answer.status == 200)] += 1;
-                let known = matches!(answer.status, 200 | 404 | 403 | 503);
+                let response = client.get(&format!("/{folder}/{number}.txt"));
+                assert_ne!(response.body, b"SECRET", "{folder}/{number}.txt");
+                statuses[usize::from(response.status == 200)] += 1;
+                let known = matches!(response.status, 200 | 404 | 403 | 503);
                 assert!(
-                    known && (answer.status != 200 || answer.body == b"inside"),
+                    known && (response.status != 200 || response.body == b"inside"),
                     "{}",
-                    answer.head
+                    response.head
                 );
             }
         }
@@ -88,7 +88,7 @@ fn a_file_truncated_while_sent_cuts_its_response_alone() {
     assert_eq!(other.get("/small.txt").body, SMALL);
     let (status, errors) = server.stop();
     assert!(status.success(), "{status}");
-    assert!(errors.contains("cut short"), "nothing was told: {errors}");
+    assert!(errors.contains("cut short"), "nothing was logged: {errors}");
 }
 
 #[test]
@@ -119,14 +119,14 @@ fn special_files_are_neither_served_nor_waited_for() {
         clients.push((path, client));
     }
     for (path, client) in &mut clients {
-        let status = client.answer().map(|answer| answer.status);
+        let status = client.response().map(|response| response.status);
         assert!(matches!(status, Ok(404 | 403)), "{path}: {status:?}");
     }
     let mut client = server.connect();
     client
         .send("GET /small.txt HTTP/1.1\r\nHost: h\r\nAccept-Encoding: br\r\n\r\n")
         .expect("sent");
-    assert_eq!(client.answer().expect("an answer").body, SMALL);
+    assert_eq!(client.response().expect("an answer").body, SMALL);
     drop((clients, client));
     server.wait_for("connections close", |status| status.open == 0);
 }

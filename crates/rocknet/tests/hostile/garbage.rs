@@ -44,8 +44,8 @@ fn ten_thousand_garbage_connections_leave_no_resources() {
         let mut innocent = server.connect();
         for _ in 0..200 {
             match innocent.try_get("/small.txt") {
-                Ok(answer) => assert_eq!(answer.body, SMALL),
-                Err(error) => panic!("an innocent client was hurt: {error}"),
+                Ok(response) => assert_eq!(response.body, SMALL),
+                Err(error) => panic!("another client was affected: {error}"),
             }
         }
     });
@@ -102,7 +102,10 @@ fn garbage(address: SocketAddr, seeds: &[Vec<u8>], connections: usize, seed: u64
                 Ok(0) => break,
                 Ok(_) => {}
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                    panic!("no end after {:?}", String::from_utf8_lossy(&bytes))
+                    panic!(
+                        "the connection has not ended after {:?}",
+                        String::from_utf8_lossy(&bytes)
+                    )
                 }
                 Err(_) => break,
             }

@@ -102,19 +102,19 @@ fn attack(address: SocketAddr, flood: &Flood) -> Vec<Frame> {
             }
             let _ = writing.shutdown(std::net::Shutdown::Write);
         });
-        let mut heard = Vec::new();
+        let mut received = Vec::new();
         let mut last = Vec::new();
         let mut buffer = vec![0; 64 * 1024];
         loop {
             match stream.read(&mut buffer) {
                 Ok(0) => break,
-                Ok(size) => heard.extend_from_slice(&buffer[..size]),
+                Ok(size) => received.extend_from_slice(&buffer[..size]),
                 // The server closed with bytes of the flood unread.
                 Err(error) if error.kind() == ErrorKind::ConnectionReset => break,
                 Err(error) => panic!("{}: {error}", flood.0),
             }
-            let (frames, used) = wire::frames(&heard);
-            heard.drain(..used);
+            let (frames, used) = wire::frames(&received);
+            received.drain(..used);
             last.extend(frames.into_iter().filter(|frame| frame.kind == GOAWAY));
         }
         last
@@ -135,8 +135,8 @@ fn innocent(server: &Server, attack: impl FnOnce() + Send) {
         let mut innocent = server.connect();
         while !attack.is_finished() {
             match innocent.try_get("/small.txt") {
-                Ok(answer) => assert_eq!(answer.body, SMALL),
-                Err(error) => panic!("an innocent client was hurt: {error}"),
+                Ok(response) => assert_eq!(response.body, SMALL),
+                Err(error) => panic!("another client was affected: {error}"),
             }
         }
     });
@@ -194,10 +194,10 @@ fn a_flood_gets_a_goaway_with_its_reason() {
         assert!(frames.count() > 100, "{name}");
         stream.write_all(&bytes).expect("sent");
         stream.shutdown(std::net::Shutdown::Write).expect("an open connection");
-        let mut heard = Vec::new();
-        let ended = stream.read_to_end(&mut heard);
+        let mut received = Vec::new();
+        let ended = stream.read_to_end(&mut received);
         assert!(ended.is_ok(), "{name}: {ended:?}");
-        let (frames, _) = wire::frames(&heard);
+        let (frames, _) = wire::frames(&received);
         let last = frames.iter().rev().find(|frame| frame.kind == GOAWAY);
         assert_eq!(last.and_then(Frame::code), Some(ENHANCE_YOUR_CALM), "{name}");
     }
@@ -221,11 +221,11 @@ fn closed_windows_hold_little_memory_and_time_out() {
                 "/missing/" => format!("{path}{attacker}/{number}{}", "/xxxxxxx".repeat(100)),
                 _ => path.to_owned(),
             };
-            let asked: Vec<u8> = (0..128)
+            let incoming: Vec<u8> = (0..128)
                 .flat_map(|number| get(self::stream(number), &path(number)))
                 .collect();
             stream.write_all(&beginning(&[(INITIAL_WINDOW_SIZE, 0)])).expect("sent");
-            stream.write_all(&asked).expect("sent");
+            stream.write_all(&incoming).expect("sent");
             clients.push(stream);
         }
     }
@@ -233,9 +233,9 @@ fn closed_windows_hold_little_memory_and_time_out() {
     server.wait_for("all are there", |status| status.total >= all);
     innocent(&server, || {
         for client in &mut clients {
-            let mut heard = Vec::new();
-            client.read_to_end(&mut heard).expect("an end");
-            let (frames, _) = wire::frames(&heard);
+            let mut received = Vec::new();
+            client.read_to_end(&mut received).expect("an end");
+            let (frames, _) = wire::frames(&received);
             let reset = frames.iter().filter(|frame| frame.kind == wire::RST_STREAM).count();
             assert_eq!(reset, 128, "every stream is ended");
             assert!(
@@ -257,8 +257,8 @@ fn closed_windows_hold_little_memory_and_time_out() {
 /// Bytes that the sockets between two programs hold when one writes and the other does not read.
 fn kernel_room() -> usize {
     let most = |name: &str| -> usize {
-        let told = std::fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).expect("three numbers");
-        let most = told.split_whitespace().last().and_then(|most| most.parse().ok());
+        let message = std::fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).expect("three numbers");
+        let most = message.split_whitespace().last().and_then(|most| most.parse().ok());
         most.expect("a number of bytes")
     };
     most("tcp_rmem") + most("tcp_wmem")
@@ -295,7 +295,7 @@ fn a_client_that_never_reads_fills_no_memory() {
                     all += sent.len();
                     assert!(
                         all < most,
-                        "{name}: the server reads on, though nobody takes its answers"
+                        "{name}: the server continues to read, though its responses are not read"
                     );
                     sent = (number..number + BATCH).flat_map(frames).collect();
                     number += BATCH;
@@ -322,37 +322,37 @@ fn a_file_truncated_while_sent_is_never_taken_for_whole() {
         server.setup.sparse("cut.bin", SIZE as u64);
         let mut client = TcpStream::connect(server.address()).expect("a connection");
         client.set_read_timeout(Some(DEADLINE)).expect("an option");
-        let asked = [beginning, get(1, "/cut.bin")].concat();
-        client.write_all(&asked).expect("sent");
+        let incoming = [beginning, get(1, "/cut.bin")].concat();
+        client.write_all(&incoming).expect("sent");
         // A frame of it has arrived; by then the windows are closed or the socket is full.
-        let (mut heard, mut buffer) = (Vec::new(), vec![0; 64 * 1024]);
-        while !wire::frames(&heard).0.iter().any(|frame| frame.kind == DATA) {
+        let (mut received, mut buffer) = (Vec::new(), vec![0; 64 * 1024]);
+        while !wire::frames(&received).0.iter().any(|frame| frame.kind == DATA) {
             let size = client.read(&mut buffer).expect("a part of the file");
             assert!(size > 0, "{windows}: an end");
-            heard.extend_from_slice(&buffer[..size]);
+            received.extend_from_slice(&buffer[..size]);
         }
         let file = OpenOptions::new().write(true).open(file);
         file.and_then(|file| file.set_len(1000)).expect("cut");
         let more = [window(0, 1 << 20), window(1, 1 << 20)].concat();
         client.write_all(&more).expect("sent");
-        let is_over = |heard: &[u8]| wire::frames(heard).0.iter().any(|frame| frame.code().is_some());
-        while !is_over(&heard) {
+        let is_over = |received: &[u8]| wire::frames(received).0.iter().any(|frame| frame.code().is_some());
+        while !is_over(&received) {
             match client.read(&mut buffer) {
                 Ok(0) => break,
                 Err(error) if error.kind() == ErrorKind::ConnectionReset => break,
-                size => heard.extend_from_slice(&buffer[..size.expect("more, or an end")]),
+                size => received.extend_from_slice(&buffer[..size.expect("more, or an end")]),
             }
         }
-        let (frames, _) = wire::frames(&heard);
+        let (frames, _) = wire::frames(&received);
         let received = wire::content_of(&frames, 1).len();
         assert!(received < SIZE, "{windows}: {received} bytes of a file cut short");
         assert!(
             !frames.iter().any(Frame::ends_stream),
-            "{windows}: it was ended as if whole"
+            "{windows}: the stream ended as if complete"
         );
         assert_eq!(server.get("/small.txt").body, SMALL);
         let (status, errors) = server.stop();
         assert!(status.success(), "{status}");
-        assert!(errors.contains("cut short"), "{windows}: nothing was told: {errors}");
+        assert!(errors.contains("cut short"), "{windows}: nothing was logged: {errors}");
     }
 }

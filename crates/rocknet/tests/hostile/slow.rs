@@ -48,12 +48,12 @@ fn hundreds_of_slow_clients_are_closed_and_delay_no_other_client() {
     let began = Instant::now();
     let mut worst = Duration::ZERO;
     loop {
-        let asked = Instant::now();
-        if let Ok(answer) = innocent.try_get("/small.txt") {
-            assert_eq!(answer.body, SMALL);
-            worst = worst.max(asked.elapsed());
+        let incoming = Instant::now();
+        if let Ok(response) = innocent.try_get("/small.txt") {
+            assert_eq!(response.body, SMALL);
+            worst = worst.max(incoming.elapsed());
         } else {
-            panic!("the innocent client was cut");
+            panic!("the other client was cut");
         }
         if server.status().open <= 1 {
             break;
@@ -68,13 +68,13 @@ fn hundreds_of_slow_clients_are_closed_and_delay_no_other_client() {
     let stalled = stalls.longest();
     assert!(
         worst < Duration::from_secs(1) + stalled,
-        "the innocent client waited {worst:?}, and two threads for each other {stalled:?} at most"
+        "the other client waited {worst:?}, and two threads for each other {stalled:?} at most"
     );
     for (name, status, mut client) in slow {
         if let Some(status) = status {
-            let heard = client.rest().expect("an end");
-            let heard = String::from_utf8_lossy(&heard);
-            assert_eq!(heard.get(9..12).unwrap_or_default(), status, "{name}: {heard}");
+            let received = client.rest().expect("an end");
+            let received = String::from_utf8_lossy(&received);
+            assert_eq!(received.get(9..12).unwrap_or_default(), status, "{name}: {received}");
         }
     }
 }
@@ -142,7 +142,10 @@ fn a_client_that_pipelines_and_never_reads_fills_no_memory() {
                     let mut sent = 0;
                     while stream.write_all(requests.as_bytes()).is_ok() {
                         sent += requests.len();
-                        assert!(sent < MOST, "the server reads on, though nobody takes its answers");
+                        assert!(
+                            sent < MOST,
+                            "the server continues to read, though its responses are not read"
+                        );
                     }
                     stream
                 })
@@ -169,7 +172,7 @@ fn the_test_client_distinguishes_cuts_from_ends() {
         .expect("sent");
     drop(stream);
     assert_eq!(
-        client.answer().map_err(|error| error.kind()),
+        client.response().map_err(|error| error.kind()),
         Err(ErrorKind::UnexpectedEof)
     );
     assert_eq!(client.received(), "half");

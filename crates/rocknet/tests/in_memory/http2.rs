@@ -1,26 +1,26 @@
 //! HTTP/2 with a client that writes and does not read: its frames are processed, its responses wait, and it fills no
 //! memory.
 
+use crate::test_server::{TestClient, TestServer};
 use crate::wire::{self, DATA, END_HEADERS, END_STREAM, Frame, HEADERS, PING, RST_STREAM};
-use crate::world::{Conversation, World};
 
 /// Bytes that a client may send on one stream before it has to read.
 const STREAM_WINDOW: usize = 256 * 1024;
 
-fn answered(client: &Conversation) -> Vec<Frame> {
-    wire::frames(&client.peer.received()).0
+fn frames_received(client: &TestClient) -> Vec<Frame> {
+    wire::frames(&client.peer.heard()).0
 }
 
-fn has_end(client: &Conversation, stream: u32) -> bool {
-    answered(client)
+fn has_end(client: &TestClient, stream: u32) -> bool {
+    frames_received(client)
         .iter()
         .any(|frame| frame.stream == stream && frame.ends_stream())
 }
 
 /// A client that has requested more than it reads: its new requests wait until it reads more.
-fn blocked(world: &World) -> Conversation {
-    let mut client = world.connect_http2();
-    client.peer.send(&wire::open_beginning());
+fn blocked(server: &TestServer) -> TestClient {
+    let mut client = server.connect_http2();
+    client.peer.say(&wire::open_beginning());
     client.settle();
     client.peer.accept(0);
     client.peer.send(&wire::get(1, "/large.bin"));
@@ -30,9 +30,9 @@ fn blocked(world: &World) -> Conversation {
 
 #[test]
 fn a_client_that_only_writes_is_processed() {
-    let world = World::new("").warm();
-    let mut client = blocked(&world);
-    let before = client.peer.received().len();
+    let server = TestServer::new("").warm();
+    let mut client = blocked(&server);
+    let before = client.peer.heard().len();
     let content: Vec<u8> = (0..STREAM_WINDOW).map(|at| at as u8).collect();
     client.peer.send(&wire::post(3, "/echo"));
     for piece in wire::content(3, &content).chunks(10_000) {
@@ -47,16 +47,16 @@ fn a_client_that_only_writes_is_processed() {
     // A request that is cancelled while it waits gets no response.
     client.peer.say(&wire::rst(streams[50]));
     client.settle();
-    assert_eq!(client.peer.unread(), 0, "all of it is read");
-    assert_eq!(client.peer.received().len(), before, "and nothing could be said");
-    client.peer.accept_all();
+    assert_eq!(client.peer.unreceived(), 0, "all of it is read");
+    assert_eq!(client.peer.heard().len(), before, "and no response could be sent");
+    client.peer.take_all();
     client.run_until(|client| {
         [1, 3]
             .iter()
             .chain(&streams)
             .all(|&stream| stream == streams[50] || has_end(client, stream))
     });
-    let frames = answered(&client);
+    let frames = frames_received(&client);
     assert_eq!(wire::content_of(&frames, 1).len(), 70_000);
     assert!(wire::content_of(&frames, 3) == content);
     for stream in streams.iter().filter(|&&stream| stream != streams[50]) {
@@ -72,8 +72,8 @@ fn a_client_that_only_writes_is_processed() {
 
 #[test]
 fn refusals_wait_as_well() {
-    let world = World::new("body_size = \"10KB\"").warm();
-    let mut client = blocked(&world);
+    let server = TestServer::new("body_size = \"10KB\"").warm();
+    let mut client = blocked(&server);
     let long = wire::request(3, "POST", "/echo", &[("content-length", "10241")], false);
     client
         .peer
@@ -97,7 +97,7 @@ fn refusals_wait_as_well() {
     assert_eq!(client.peer.unread(), 0);
     client.peer.accept_all();
     client.run_until(|client| [1, 3, 5, 7].iter().all(|&stream| has_end(client, stream)));
-    let frames = answered(&client);
+    let frames = frames_received(&client);
     // 413, 413 and 431, none of which is in the static table.
     for (stream, status) in [(3, "413"), (5, "413"), (7, "431")] {
         let head = frames
@@ -113,11 +113,11 @@ fn refusals_wait_as_well() {
 
 #[test]
 fn queued_heads_are_bounded() {
-    let world = World::new("").warm();
-    let mut client = blocked(&world);
+    let server = TestServer::new("").warm();
+    let mut client = blocked(&server);
     let field = "x".repeat(4000);
-    let asked: Vec<u32> = (0..120).map(|number| 3 + 2 * number).collect();
-    for &stream in &asked {
+    let incoming: Vec<u32> = (0..120).map(|number| 3 + 2 * number).collect();
+    for &stream in &incoming {
         client
             .peer
             .send(&wire::request(stream, "GET", "/small.txt", &[("a", &field)], true));
@@ -128,31 +128,36 @@ fn queued_heads_are_bounded() {
         (120_000..=360_000).contains(&unread),
         "256 KiB are kept, the rest is left: {unread}"
     );
-    client.peer.accept_all();
-    client.run_until(|client| asked.iter().all(|&stream| has_end(client, stream)));
+    client.peer.take_all();
+    client.run_until(|client| incoming.iter().all(|&stream| has_end(client, stream)));
 }
 
 #[test]
 fn a_client_that_never_reads_is_cut() {
-    let world = World::new("send_stall = \"1s\"").warm();
-    let mut client = blocked(&world);
-    client.peer.send(&wire::get(3, "/small.txt"));
+    let server = TestServer::new("send_stall = \"1s\"").warm();
+    let mut client = blocked(&server);
+    client.peer.say(&wire::get(3, "/small.txt"));
     client.settle();
     assert!(!client.is_over());
-    world.pass(5);
+    server.pass(5);
     assert!(client.settle().is_over());
 }
 
 #[test]
 fn a_window_opened_byte_by_byte_is_not_followed_and_times_out() {
-    let world = World::new("send_stall = \"1s\"").warm();
-    let mut client = world.connect_http2();
+    let server = TestServer::new("send_stall = \"1s\"").warm();
+    let mut client = server.connect_http2();
     client
         .peer
-        .send(&wire::beginning(&[(wire::INITIAL_WINDOW_SIZE, 1)]))
-        .send(&wire::get(1, "/large.bin"));
-    client.run_until(|client| !wire::content_of(&answered(client), 1).is_empty());
-    let pieces = |client: &Conversation| answered(client).iter().filter(|frame| frame.kind == DATA).count();
+        .say(&wire::beginning(&[(wire::INITIAL_WINDOW_SIZE, 1)]))
+        .say(&wire::get(1, "/large.bin"));
+    client.run_until(|client| !wire::content_of(&frames_received(client), 1).is_empty());
+    let pieces = |client: &TestClient| {
+        frames_received(client)
+            .iter()
+            .filter(|frame| frame.kind == DATA)
+            .count()
+    };
     assert_eq!(pieces(&client), 1);
     // One byte less than the minimum useful window, once the first responses have been sent.
     for _ in 0..63 + 15 {
@@ -161,11 +166,15 @@ fn a_window_opened_byte_by_byte_is_not_followed_and_times_out() {
     }
     assert_eq!(pieces(&client), 64);
     // A client that stays like this is given the time of one that takes nothing.
-    world.pass(3);
-    assert!(answered(client.settle()).iter().all(|frame| frame.kind != RST_STREAM));
-    world.pass(3);
+    server.pass(3);
+    assert!(
+        frames_received(client.settle())
+            .iter()
+            .all(|frame| frame.kind != RST_STREAM)
+    );
+    server.pass(3);
     client.settle();
-    let frames = answered(&client);
+    let frames = frames_received(&client);
     let reset = frames.iter().find(|frame| frame.kind == RST_STREAM);
     assert!(reset.is_some_and(|frame| frame.stream == 1), "{}", frames.len());
     assert!(!client.is_over(), "other streams go on");
@@ -173,9 +182,9 @@ fn a_window_opened_byte_by_byte_is_not_followed_and_times_out() {
 
 #[test]
 fn a_client_that_ends_its_side_gets_the_queued_responses() {
-    let world = World::new("").warm();
-    let mut client = world.connect_http2();
-    client.peer.send(&wire::open_beginning());
+    let server = TestServer::new("").warm();
+    let mut client = server.connect_http2();
+    client.peer.say(&wire::open_beginning());
     client.settle();
     client.peer.accept(0);
     client.peer.send(&wire::get(1, "/small.txt"));
@@ -185,14 +194,14 @@ fn a_client_that_ends_its_side_gets_the_queued_responses() {
     assert!(!client.is_over());
     client.peer.accept_all();
     client.run_to_end();
-    assert_eq!(wire::content_of(&answered(&client), 1), b"Hello, world!");
+    assert_eq!(wire::content_of(&frames_received(&client), 1), b"Hello, world!");
 }
 
 #[test]
 fn a_body_in_small_pieces_arrives_whole() {
-    let world = World::new("").warm();
-    let mut client = world.connect_http2();
-    client.peer.send(&wire::open_beginning()).send(&wire::post(1, "/echo"));
+    let server = TestServer::new("").warm();
+    let mut client = server.connect_http2();
+    client.peer.say(&wire::open_beginning()).say(&wire::post(1, "/echo"));
     client.settle();
     let pieces: Vec<u8> = (0..50_000).flat_map(|at| wire::frame(DATA, 0, 1, [at as u8])).collect();
     for piece in pieces.chunks(60_000) {
@@ -200,15 +209,15 @@ fn a_body_in_small_pieces_arrives_whole() {
     }
     client.peer.send(&wire::frame(DATA, END_STREAM, 1, ""));
     client.run_until(|client| has_end(client, 1));
-    let frames = answered(&client);
+    let frames = frames_received(&client);
     assert!(wire::content_of(&frames, 1) == (0..50_000).map(|at| at as u8).collect::<Vec<_>>());
     assert!(frames.iter().all(|frame| frame.kind != RST_STREAM));
 }
 
 /// Requests 20 background files of 70 KB on a link that takes their heads and little more.
-fn blocked_by_bulk(world: &World) -> Conversation {
-    let mut client = world.connect_http2();
-    client.peer.send(&wire::open_beginning());
+fn blocked_by_bulk(server: &TestServer) -> TestClient {
+    let mut client = server.connect_http2();
+    client.peer.say(&wire::open_beginning());
     client.settle();
     client.peer.accept(20_000);
     let requests = (0..BULK).map(|number| {
@@ -223,8 +232,8 @@ fn blocked_by_bulk(world: &World) -> Conversation {
 const BULK: u32 = 20;
 
 /// Bytes that the client reads, in small steps, until the response of a stream has ended.
-fn taken_until_end(client: &mut Conversation, stream: u32) -> usize {
-    let before = client.peer.received().len();
+fn taken_until_end(client: &mut TestClient, stream: u32) -> usize {
+    let before = client.peer.heard().len();
     while !has_end(client, stream) {
         client.peer.accept(2000);
         client.settle();
@@ -236,8 +245,8 @@ fn taken_until_end(client: &mut Conversation, stream: u32) -> usize {
 
 #[test]
 fn an_urgent_response_waits_for_little_of_the_background_responses() {
-    let world = World::new("").warm();
-    let mut client = blocked_by_bulk(&world);
+    let server = TestServer::new("").warm();
+    let mut client = blocked_by_bulk(&server);
     // At the beginning, and once the link has taken some.
     for stream in [1001, 1003] {
         let urgent = wire::request(stream, "GET", "/small.txt", &[("priority", "u=0")], true);
@@ -248,7 +257,7 @@ fn an_urgent_response_waits_for_little_of_the_background_responses() {
     }
     client.peer.accept_all();
     client.run_until(|client| (0..BULK).all(|number| has_end(client, 1 + 2 * number)));
-    let frames = answered(&client);
+    let frames = frames_received(&client);
     for number in 0..BULK {
         assert_eq!(wire::content_of(&frames, 1 + 2 * number).len(), 70_000);
     }
@@ -256,8 +265,8 @@ fn an_urgent_response_waits_for_little_of_the_background_responses() {
 
 #[test]
 fn a_late_urgent_response_waits_for_little() {
-    let world = World::new("").warm();
-    let mut client = blocked_by_bulk(&world);
+    let server = TestServer::new("").warm();
+    let mut client = blocked_by_bulk(&server);
     let urgent = wire::request(1001, "POST", "/echo", &[("priority", "u=0")], false);
     client.peer.send(&urgent);
     client.settle();
@@ -277,9 +286,9 @@ fn a_late_urgent_response_waits_for_little() {
 
 #[test]
 fn the_send_limit_is_set_only_on_connections_that_send_much() {
-    let world = World::new("").warm();
-    let mut client = world.connect_http2();
-    client.peer.send(&wire::open_beginning());
+    let server = TestServer::new("").warm();
+    let mut client = server.connect_http2();
+    client.peer.say(&wire::open_beginning());
     for number in 0..100 {
         client.peer.send(&wire::get(1 + 2 * number, "/small.txt"));
         client.settle();

@@ -1,6 +1,6 @@
 //! Access control over sockets: addresses, passwords, and the responses to refused requests.
 
-mod ways;
+mod bypasses;
 
 use std::fs;
 use std::time::Instant;
@@ -8,7 +8,7 @@ use std::time::Instant;
 use http::Request;
 
 use super::support::client::request;
-use super::support::fastcgi::{Next, Peer, SOCKET, answer, say};
+use super::support::fastcgi::{Next, Peer, SOCKET, response, say};
 use super::support::http2::Http2;
 use super::support::{DEADLINE, Folder, Running};
 
@@ -39,13 +39,13 @@ pub fn basic(user: &str, password: &str) -> String {
 }
 
 /// A response, independent of the HTTP version.
-pub struct Got {
+pub struct AnyResponse {
     pub status: u16,
     pub fields: Vec<(String, String)>,
     pub text: String,
 }
 
-impl Got {
+impl AnyResponse {
     pub fn field(&self, name: &str) -> Option<&str> {
         let found = self.fields.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
         found.map(|(_, value)| value.as_str())
@@ -53,7 +53,7 @@ impl Got {
 }
 
 /// Sends a request over HTTP/1.1.
-pub fn over_http1(server: &Running, line: &str, fields: &[&str], body: &str) -> Got {
+pub fn over_http1(server: &Running, line: &str, fields: &[&str], body: &str) -> AnyResponse {
     let mut client = server.connect();
     let length = format!("Content-Length: {}", body.len());
     let mut all = fields.to_vec();
@@ -61,43 +61,43 @@ pub fn over_http1(server: &Running, line: &str, fields: &[&str], body: &str) -> 
         all.push(&length);
     }
     client.send_anyway(request(line, &all) + body);
-    let answer = client.answer_to(line.split(' ').next().unwrap_or_default());
-    Got {
-        status: answer.status,
-        text: answer.text(),
-        fields: answer.fields,
+    let response = client.response_to(line.split(' ').next().unwrap_or_default());
+    AnyResponse {
+        status: response.status,
+        text: response.text(),
+        fields: response.fields,
     }
 }
 
 /// Sends the same on a connection with HTTP/2.
-pub fn over_http2(client: &mut Http2, line: &str, fields: &[&str], body: &str) -> Got {
+pub fn over_http2(client: &mut Http2, line: &str, fields: &[&str], body: &str) -> AnyResponse {
     let (method, path) = line.split_once(' ').expect("a method and a path");
-    let mut asked = Request::builder().method(method).uri(format!("http://localhost{path}"));
+    let mut pending = Request::builder().method(method).uri(format!("http://localhost{path}"));
     for field in fields {
         let (name, value) = field.split_once(": ").expect("a name and a value");
-        asked = asked.header(name, value);
+        pending = pending.header(name, value);
     }
-    let answer = match body.is_empty() {
+    let response = match body.is_empty() {
         true => {
-            let (answer, _) = client.ask(asked, true);
-            client.answer(answer)
+            let (response, _) = client.start_request(pending, true);
+            client.response(response)
         }
-        false => client.send(asked.header("content-length", body.len()), body.as_bytes()),
+        false => client.send(pending.header("content-length", body.len()), body.as_bytes()),
     };
-    let answer = answer.expect("an answer");
-    let fields = answer.fields.iter().map(|(name, value)| {
+    let response = response.expect("an answer");
+    let fields = response.fields.iter().map(|(name, value)| {
         let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
         (name.to_string(), value)
     });
-    Got {
-        status: answer.status.as_u16(),
+    AnyResponse {
+        status: response.status.as_u16(),
         fields: fields.collect(),
-        text: String::from_utf8_lossy(&answer.content).into_owned(),
+        text: String::from_utf8_lossy(&response.content).into_owned(),
     }
 }
 
 /// Sends a request over both versions.
-pub fn ask(server: &Running, line: &str, fields: &[&str], body: &str) -> [Got; 2] {
+pub fn fetch(server: &Running, line: &str, fields: &[&str], body: &str) -> [AnyResponse; 2] {
     let mut http2 = Http2::to(server.address());
     [
         over_http1(server, line, fields, body),
@@ -135,7 +135,7 @@ fn refused_requests_get_the_page_and_the_fields_of_the_route() {
         // A direct request for the page is refused, though the page is sent with the error.
         ("GET /page.html", 403, ("X-Site", "yes")),
     ] {
-        for got in ask(&server, line, &[], "") {
+        for got in fetch(&server, line, &[], "") {
             assert_eq!(got.status, status, "{line}");
             assert_eq!(got.field("X-Site"), Some("yes"), "{line}");
             assert_eq!(got.field("Server"), Some("RockNet"), "{line}");
@@ -152,7 +152,7 @@ fn refused_requests_get_the_page_and_the_fields_of_the_route() {
         let got = over_http1(&server, "GET /in/a.txt", &[&guess], "");
         assert!(got.status == 401 || number == 9, "{number}");
     }
-    for got in ask(&server, "GET /in/a.txt", &[&basic("bob", "secret")], "") {
+    for got in fetch(&server, "GET /in/a.txt", &[&basic("bob", "secret")], "") {
         assert_eq!(got.status, 429);
         assert_eq!(got.field("X-Site"), Some("yes"));
         assert_eq!(got.text, "the page");
@@ -190,7 +190,7 @@ fn only_one_field_with_the_right_credentials_is_accepted() {
             (&[&other, &right], 401),
             (&["Proxy-Authorization: Basic Ym9iOnNlY3JldA=="], 401),
         ] {
-            for got in ask(&server, "GET /in/a.txt", fields, "") {
+            for got in fetch(&server, "GET /in/a.txt", fields, "") {
                 assert_eq!(got.status, status, "{fields:?}");
                 assert_eq!(got.text == "inside", status == 200, "{fields:?}");
                 assert_eq!(got.field("WWW-Authenticate").is_some(), status == 401, "{fields:?}");
@@ -215,7 +215,7 @@ fn each_request_of_a_connection_is_checked() {
         ("/index.html", &[], 200),
     ] {
         let line = format!("GET {path}");
-        assert_eq!(http1.ask(&line, fields).status, status, "{path} {fields:?}");
+        assert_eq!(http1.fetch(&line, fields).status, status, "{path} {fields:?}");
         assert_eq!(
             over_http2(&mut http2, &line, fields, "").status,
             status,
@@ -257,8 +257,8 @@ fn address_rules_apply_to_the_client_address() {
         // Twice: the second is answered by the worker cache.
         for _ in 0..2 {
             let mut client = from_address(&server, from);
-            let answer = client.ask(&format!("GET {path}"), fields);
-            assert_eq!(answer.status, status, "{path} from {from:?} with {fields:?}");
+            let response = client.fetch(&format!("GET {path}"), fields);
+            assert_eq!(response.status, status, "{path} from {from:?} with {fields:?}");
         }
     }
     for (path, status) in [("/index.html", 200), ("/in/a.txt", 403), ("/page.html", 403)] {
@@ -293,8 +293,8 @@ fn address_rules_apply_to_the_announced_address() {
         let mut connection = server.connect();
         connection.send(format!("PROXY TCP4 {client} 192.0.2.2 5000 80\r\n"));
         for _ in 0..2 {
-            let answer = connection.ask("GET /in/a.txt", &["X-Forwarded-For: 192.0.2.7"]);
-            assert_eq!(answer.status, status, "{client}");
+            let response = connection.fetch("GET /in/a.txt", &["X-Forwarded-For: 192.0.2.7"]);
+            assert_eq!(response.status, status, "{client}");
         }
     }
 }
@@ -315,10 +315,10 @@ fn the_body_of_a_refused_request_is_bounded_and_the_connection_survives() {
         let announced = format!("Content-Length: {length}");
         let fields: Vec<&str> = fields.iter().copied().chain([&*announced]).collect();
         client.send_anyway(request("POST /in/a.txt", &fields) + &"x".repeat(length));
-        assert_eq!(client.answer().status, status, "{fields:?}");
+        assert_eq!(client.response().status, status, "{fields:?}");
         if status != 413 {
             assert_eq!(
-                client.ask("GET /in/a.txt", &[&right]).text(),
+                client.fetch("GET /in/a.txt", &[&right]).text(),
                 "inside",
                 "after {status}"
             );
@@ -329,15 +329,15 @@ fn the_body_of_a_refused_request_is_bounded_and_the_connection_survives() {
 #[test]
 fn applications_get_the_user_and_not_the_password() {
     let folder = Folder::with(&[("www/index.php", "")]);
-    let _peer = Peer::start(&folder.path(SOCKET), |asked, stream| {
+    let _peer = Peer::start(&folder.path(SOCKET), |incoming, stream| {
         let text = format!(
             "Content-Type: text/plain\r\n\r\n{}|{}|{}|{}",
-            asked.variable("REMOTE_USER"),
-            asked.variable("AUTH_TYPE"),
-            asked.variable("HTTP_AUTHORIZATION"),
-            asked.variable("HTTP_REMOTE_USER"),
+            incoming.variable("REMOTE_USER"),
+            incoming.variable("AUTH_TYPE"),
+            incoming.variable("HTTP_AUTHORIZATION"),
+            incoming.variable("HTTP_REMOTE_USER"),
         );
-        say(stream, answer(text.as_bytes()));
+        say(stream, response(text.as_bytes()));
         Next::Keep
     });
     let text = format!(
@@ -357,7 +357,7 @@ fn applications_get_the_user_and_not_the_password() {
         ("/x", format!("||{}|root", right.replace("Authorization: ", ""))),
     ] {
         for _ in 0..2 {
-            for got in ask(&server, &format!("GET {path}"), &[&right, lie], "") {
+            for got in fetch(&server, &format!("GET {path}"), &[&right, lie], "") {
                 assert_eq!((got.status, &*got.text), (200, &*expected), "{path}");
             }
         }

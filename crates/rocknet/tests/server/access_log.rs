@@ -27,25 +27,28 @@ fn lines(format: &str, talk: impl FnOnce(&Running)) -> Vec<String> {
 
 #[test]
 fn every_response_has_a_line() {
-    let told = lines("combined", |server| {
+    let message = lines("combined", |server| {
         let mut client = server.connect();
         client.get("/a.txt").expect("from the disk", 200, &[]);
         client.get("/a.txt").expect("from memory", 200, &[]);
-        client.ask("HEAD /a.txt", &[]).expect("no content", 200, &[]);
+        client.fetch("HEAD /a.txt", &[]).expect("no content", 200, &[]);
         client.get("/none?x=1").expect("missing", 404, &[]);
         client
-            .ask("GET /a.txt", &["Referer: http://r/", "User-Agent: Me \"x\""])
+            .fetch("GET /a.txt", &["Referer: http://r/", "User-Agent: Me \"x\""])
             .expect("fields", 200, &[]);
         client
-            .ask("GET /a.txt", &["Range: bytes=1-2"])
+            .fetch("GET /a.txt", &["Range: bytes=1-2"])
             .expect("a part", 206, &[]);
         assert_eq!(client.get("/large.bin").body.len() as u64, LARGE);
     });
-    let rest: Vec<&str> = told
+    let rest: Vec<&str> = message
         .iter()
         .map(|line| line.split_once("] ").expect("a time").1)
         .collect();
-    assert!(told.iter().all(|line| line.starts_with("127.0.0.1 - - [")), "{told:?}");
+    assert!(
+        message.iter().all(|line| line.starts_with("127.0.0.1 - - [")),
+        "{message:?}"
+    );
     let missing = rest[3].split(' ').nth(4).and_then(|bytes| bytes.parse::<u64>().ok());
     assert!(
         rest[3].starts_with("\"GET /none?x=1 HTTP/1.1\" 404 ") && missing > Some(100),
@@ -103,31 +106,34 @@ fn clients_are_those_named_by_trusted_proxies() {
         let mut client = running.connect();
         // From the disk, from memory, without the field, and with it again.
         for fields in [fields, fields, &[], fields] {
-            client.ask("GET /a.txt", fields).expect(server, 200, &[]);
+            client.fetch("GET /a.txt", fields).expect(server, 200, &[]);
         }
         drop(client);
         let (running, _folder) = running.take();
         running.stop();
-        let told = fs::read_to_string(&log).expect("an access log");
-        let clients: Vec<&str> = told.lines().filter_map(|line| line.split(' ').next()).collect();
+        let message = fs::read_to_string(&log).expect("an access log");
+        let clients: Vec<&str> = message.lines().filter_map(|line| line.split(' ').next()).collect();
         assert_eq!(clients, [expected, expected, "127.0.0.1", expected], "{server}");
     }
 }
 
 #[test]
 fn a_cut_response_is_logged_with_the_bytes_sent() {
-    let told = lines("common", |server| {
+    let message = lines("common", |server| {
         let mut client = server.connect();
         client.send("GET /large.bin HTTP/1.1\r\nHost: a\r\n\r\n");
         client.bytes(1000);
         drop(client);
         server.wait_until_idle();
     });
-    assert_eq!(told.len(), 1, "{told:?}");
-    let bytes = told[0].rsplit(' ').next().and_then(|bytes| bytes.parse::<u64>().ok());
+    assert_eq!(message.len(), 1, "{message:?}");
+    let bytes = message[0]
+        .rsplit(' ')
+        .next()
+        .and_then(|bytes| bytes.parse::<u64>().ok());
     assert!(
-        told[0].contains("\" 200 ") && bytes >= Some(700) && bytes < Some(LARGE),
-        "{told:?}"
+        message[0].contains("\" 200 ") && bytes >= Some(700) && bytes < Some(LARGE),
+        "{message:?}"
     );
 }
 
@@ -141,15 +147,15 @@ fn refused_requests_have_a_line_without_their_contents() {
         (format!("GET / HTTP/1.1\r\nHost: a\r\n{many}\r\n"), 431),
     ];
     for format in ["combined", "json"] {
-        let told = lines(format, |server| {
+        let message = lines(format, |server| {
             for (bytes, status) in &rows {
                 let mut client = server.connect();
                 client.send(bytes);
-                client.answer().expect("refused", *status, &["Connection: close"]);
+                client.response().expect("refused", *status, &["Connection: close"]);
             }
         });
-        assert_eq!(told.len(), rows.len(), "{told:#?}");
-        for (line, (_, status)) in told.iter().zip(&rows) {
+        assert_eq!(message.len(), rows.len(), "{message:#?}");
+        for (line, (_, status)) in message.iter().zip(&rows) {
             let (start, end) = match format {
                 "json" => (
                     "\"client\":\"127.0.0.1\",\"user\":null,\"protocol\":\"\",\"tls\":null,\"method\":\"\",\"target\":\"\"",
@@ -182,21 +188,21 @@ fn requests_for_no_site_are_in_the_log_of_the_first_site() {
     };
     let server = Running::start(folder, &(site("a.test") + &site("b.test")));
     server
-        .ask("GET /x", &["Host: c.test"])
+        .fetch("GET /x", &["Host: c.test"])
         .expect("nobody's name", 404, &[]);
     let mut client = server.connect();
     client.send("nonsense\r\n\r\n");
-    client.answer().expect("no request", 400, &[]);
+    client.response().expect("no request", 400, &[]);
     let (server, _folder) = server.take();
     server.stop();
-    let told = fs::read_to_string(&log).expect("an access log");
-    let told: Vec<&str> = told
+    let message = fs::read_to_string(&log).expect("an access log");
+    let message: Vec<&str> = message
         .lines()
         .map(|line| line.split_once("] ").expect("a time").1)
         .collect();
-    assert_eq!(told.len(), 2, "{told:?}");
-    assert!(told[0].starts_with("\"GET /x HTTP/1.1\" 404 "), "{told:?}");
-    assert!(told[1].starts_with("\"-\" 400 "), "{told:?}");
+    assert_eq!(message.len(), 2, "{message:?}");
+    assert!(message[0].starts_with("\"GET /x HTTP/1.1\" 404 "), "{message:?}");
+    assert!(message[1].starts_with("\"-\" 400 "), "{message:?}");
 }
 
 #[test]
@@ -216,9 +222,9 @@ fn a_response_that_is_not_read_is_logged_when_it_is_cut() {
     server.wait_until_idle();
     let (server, _folder) = server.take();
     server.stop();
-    let told = fs::read_to_string(&log).expect("an access log");
+    let message = fs::read_to_string(&log).expect("an access log");
     assert!(
-        told.lines().count() == 1 && told.contains("\"GET /large.bin HTTP/1.1\" 200 "),
-        "{told:?}"
+        message.lines().count() == 1 && message.contains("\"GET /large.bin HTTP/1.1\" 200 "),
+        "{message:?}"
     );
 }

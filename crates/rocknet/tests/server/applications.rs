@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use super::support::client::request;
-use super::support::fastcgi::{self, Asked, Next, Peer, say};
-use super::support::gateway::Speaks;
+use super::support::fastcgi::{self, Next, Peer, ReceivedRequest, say};
+use super::support::gateway::GatewayProtocol;
 use super::support::http2::Http2;
 use super::support::running::site;
 use super::support::{DEADLINE, Folder, Running};
@@ -24,40 +24,44 @@ fn folder() -> Folder {
 }
 
 /// An application at the socket `app.sock`, in the protocol of a key, whose responses begin with their head.
-fn peer(key: &str, folder: &Folder, answer: impl Fn(&Asked) -> Vec<u8> + Send + Sync + Clone + 'static) -> Peer {
-    peer_at(key, folder, "app.sock", answer)
+fn peer(
+    key: &str,
+    folder: &Folder,
+    response: impl Fn(&ReceivedRequest) -> Vec<u8> + Send + Sync + Clone + 'static,
+) -> Peer {
+    peer_at(key, folder, "app.sock", response)
 }
 
 fn peer_at(
     key: &str,
     folder: &Folder,
     name: &str,
-    answer: impl Fn(&Asked) -> Vec<u8> + Send + Sync + Clone + 'static,
+    response: impl Fn(&ReceivedRequest) -> Vec<u8> + Send + Sync + Clone + 'static,
 ) -> Peer {
     let socket = folder.path(name);
-    let plain = |speaks: Speaks| {
-        let answer = answer.clone();
-        speaks.start(&socket, move |asked: &Asked, stream: &mut UnixStream| {
-            say(stream, answer(asked));
+    let plain = |protocol: GatewayProtocol| {
+        let response = response.clone();
+        protocol.start(&socket, move |incoming: &ReceivedRequest, stream: &mut UnixStream| {
+            say(stream, response(incoming));
         })
     };
     match key {
-        "scgi" => plain(Speaks::Scgi),
-        "uwsgi" => plain(Speaks::Uwsgi),
-        _ => Peer::start(&socket, move |asked, stream| {
-            say(stream, fastcgi::answer(&answer(asked)));
+        "scgi" => plain(GatewayProtocol::Scgi),
+        "uwsgi" => plain(GatewayProtocol::Uwsgi),
+        _ => Peer::start(&socket, move |incoming, stream| {
+            say(stream, fastcgi::response(&response(incoming)));
             Next::Keep
         }),
     }
 }
 
 /// Responds with the variables, one on each line, and then the request body.
-fn mirror(asked: &Asked) -> Vec<u8> {
+fn mirror(incoming: &ReceivedRequest) -> Vec<u8> {
     let mut text = String::from("Content-Type: text/plain\r\n\r\n");
-    for (name, value) in &asked.variables {
+    for (name, value) in &incoming.variables {
         text.push_str(&format!("{name}={value}\n"));
     }
-    [text.as_bytes(), &asked.content].concat()
+    [text.as_bytes(), &incoming.content].concat()
 }
 
 fn has(text: &str, line: &str) -> bool {
@@ -89,9 +93,9 @@ fn an_application_gets_every_request_below_its_route() {
             ("/some.do", "", "/some.do"),
             ("/whole/x", "", "/whole/x"),
         ] {
-            let answer = client.get(path);
-            answer.expect(path, 200, &["Content-Type: text/plain"]);
-            let text = answer.text();
+            let response = client.get(path);
+            response.expect(path, 200, &["Content-Type: text/plain"]);
+            let text = response.text();
             for line in [
                 format!("SCRIPT_NAME={name}"),
                 format!("PATH_INFO={info}"),
@@ -115,7 +119,7 @@ fn an_application_gets_every_request_below_its_route() {
             ("BREW /app/x", 200),
             ("TRACE /app/x", 405),
         ] {
-            assert_eq!(client.ask(line, &[]).status, status, "{line}");
+            assert_eq!(client.fetch(line, &[]).status, status, "{line}");
         }
     }
 }
@@ -159,7 +163,7 @@ fn variables_come_from_the_request_and_the_configuration() {
         ];
         let mut client = server.connect();
         client.send(request("POST /x?q", &fields) + "body");
-        let text = client.answer().text();
+        let text = client.response().text();
         for line in [
             "SCRIPT_FILENAME=/opt/app.py",
             "SERVER_NAME=other",
@@ -179,11 +183,11 @@ fn variables_come_from_the_request_and_the_configuration() {
         );
         // The application gets the length, though the client did not send it.
         client.send(request("POST /", &["Transfer-Encoding: chunked"]) + "5\r\nhello\r\n0\r\n\r\n");
-        let text = client.answer().text();
+        let text = client.response().text();
         assert!(has(&text, "CONTENT_LENGTH=5") && text.ends_with("\nhello"), "{text}");
         let large = "0123456789".repeat(300_000);
         client.send(request("POST /", &["Content-Length: 3000000"]) + &large);
-        assert!(client.answer().text().ends_with(&large), "{key}: a large one");
+        assert!(client.response().text().ends_with(&large), "{key}: a large one");
     }
 }
 
@@ -191,7 +195,7 @@ fn variables_come_from_the_request_and_the_configuration() {
 fn responses_are_forwarded_or_refused() {
     let long = format!("A: {}\r\n\r\n", "x".repeat(64 * 1024));
     let large = format!("Content-Type: text/x\r\n\r\n{}", "0123456789".repeat(100_000));
-    let told = format!("Content-Length: 1000000\r\n\r\n{}", "0123456789".repeat(100_000));
+    let message = format!("Content-Length: 1000000\r\n\r\n{}", "0123456789".repeat(100_000));
     // Output of an application, and the response a client gets. Status lines of HTTP are parsed where such applications
     // write them.
     let rows: Vec<(&str, u16, u16, &[&str], usize)> = vec![
@@ -215,7 +219,7 @@ fn responses_are_forwarded_or_refused() {
         ("HTTP/1.1 100 Continue\r\n\r\n", 502, 502, &[], usize::MAX),
         ("Content-Length: 3\r\n\r\nhello", 200, 200, &[], usize::MAX),
         (&large, 200, 200, &["Transfer-Encoding: chunked"], 1_000_000),
-        (&told, 200, 200, &["Content-Length: 1000000"], 1_000_000),
+        (&message, 200, 200, &["Content-Length: 1000000"], 1_000_000),
         (&long, 502, 502, &[], usize::MAX),
         ("no head at all", 502, 502, &[], usize::MAX),
         ("A: b\rSet-Cookie: c\r\n\r\n", 502, 502, &[], usize::MAX),
@@ -225,8 +229,8 @@ fn responses_are_forwarded_or_refused() {
     for key in KEYS {
         let folder = folder();
         let texts: Arc<Vec<String>> = Arc::new(rows.iter().map(|row| row.0.to_owned()).collect());
-        let _peer = peer(key, &folder, move |asked| {
-            let number: usize = asked.variable("QUERY_STRING").parse().expect("the number of a row");
+        let _peer = peer(key, &folder, move |incoming| {
+            let number: usize = incoming.variable("QUERY_STRING").parse().expect("the number of a row");
             texts[number].clone().into_bytes()
         });
         let keys = format!("[site.default.route.\"/app/*\"]\n{key} = \"unix:app.sock\"\n");
@@ -235,13 +239,13 @@ fn responses_are_forwarded_or_refused() {
         for (number, (text, by_records, plain, fields, length)) in rows.iter().enumerate() {
             let start: String = text.chars().take(40).collect();
             let status = if key == "fastcgi" { *by_records } else { *plain };
-            let answer = client.get(&format!("/app/?{number}"));
-            answer.expect(&format!("{key}: {start}"), status, fields);
+            let response = client.get(&format!("/app/?{number}"));
+            response.expect(&format!("{key}: {start}"), status, fields);
             assert!(
-                *length == usize::MAX || answer.body.len() == *length,
-                "{key} {start:?}: {answer:?}"
+                *length == usize::MAX || response.body.len() == *length,
+                "{key} {start:?}: {response:?}"
             );
-            let head = client.ask(&format!("HEAD /app/?{number}"), &[]);
+            let head = client.fetch(&format!("HEAD /app/?{number}"), &[]);
             assert_eq!(head.status, status, "{key} {start:?}");
         }
     }
@@ -251,7 +255,7 @@ fn responses_are_forwarded_or_refused() {
 fn a_response_shorter_than_announced_is_cut() {
     for key in ["scgi", "uwsgi"] {
         let folder = folder();
-        let _peer = peer(key, &folder, |asked| match asked.variable("QUERY_STRING") {
+        let _peer = peer(key, &folder, |incoming| match incoming.variable("QUERY_STRING") {
             "small" => b"Content-Length: 6\r\n\r\nhello".to_vec(),
             _ => [&b"Content-Length: 500001\r\n\r\n"[..], &[b'x'; 500_000]].concat(),
         });
@@ -279,9 +283,12 @@ fn it_is_the_same_over_http2() {
         let server = Running::start(folder, &format!("[server]\nh2c = true\nworkers = 1\n{keys}"));
         let mut client = Http2::to(server.address());
         for _ in 0..3 {
-            let answer = client.get("/x");
-            let text = String::from_utf8_lossy(&answer.content).into_owned();
-            assert!(answer.status == 200 && has(&text, "SERVER_PROTOCOL=HTTP/2.0"), "{text}");
+            let response = client.get("/x");
+            let text = String::from_utf8_lossy(&response.content).into_owned();
+            assert!(
+                response.status == 200 && has(&text, "SERVER_PROTOCOL=HTTP/2.0"),
+                "{text}"
+            );
         }
     }
 }
@@ -295,8 +302,8 @@ fn errors_have_a_status_and_in_dev_mode_a_hint() {
             // A slow application sends nothing until the server has given up.
             let (given_up, slow) = mpsc::channel::<()>();
             let slow = Arc::new(Mutex::new(slow));
-            let _peer = peer(key, &folder, move |asked| {
-                if asked.variable("QUERY_STRING") == "slow" {
+            let _peer = peer(key, &folder, move |incoming| {
+                if incoming.variable("QUERY_STRING") == "slow" {
                     let _ = slow.lock().expect("a lock").recv_timeout(DEADLINE);
                 }
                 Vec::new()
@@ -314,10 +321,10 @@ fn errors_have_a_status_and_in_dev_mode_a_hint() {
                 ("/?silent", 502, "before it had answered"),
                 ("/slow?slow", 504, "limits.answer_timeout"),
             ] {
-                let answer = server.get(path);
-                assert_eq!(answer.status, status, "{key} {path}: {answer:?}");
-                let is_told = answer.text().contains(cure);
-                assert_eq!(is_told, mode == "dev", "{key} {path}: {}", answer.text());
+                let response = server.get(path);
+                assert_eq!(response.status, status, "{key} {path}: {response:?}");
+                let is_logged = response.text().contains(cure);
+                assert_eq!(is_logged, mode == "dev", "{key} {path}: {}", response.text());
             }
             drop(given_up);
         }
@@ -338,8 +345,8 @@ fn fields_too_large_for_a_protocol_are_431() {
             site(&format!("{key} = \"unix:app.sock\""))
         );
         let server = Running::start(folder, &text);
-        assert_eq!(server.ask("GET /", &fields).status, status, "{key}");
-        assert_eq!(server.ask("GET /", &fields[..2]).status, 200, "{key}");
+        assert_eq!(server.fetch("GET /", &fields).status, status, "{key}");
+        assert_eq!(server.fetch("GET /", &fields[..2]).status, 200, "{key}");
     }
 }
 
@@ -354,7 +361,7 @@ fn connections_are_kept_where_configured() {
             let (begun, before) = (std::time::Instant::now(), peer.connections());
             let mut client = server.connect();
             for line in ["GET /", "GET /a", "GET /b", "POST /", "GET /", "GET /c"] {
-                assert_eq!(client.ask(line, &[]).status, 200);
+                assert_eq!(client.fetch(line, &[]).status, 200);
             }
             (begun.elapsed() < Duration::from_millis(900)).then(|| peer.connections() - before)
         });
@@ -366,7 +373,7 @@ fn connections_are_kept_where_configured() {
 fn several_applications_share_the_load_and_replace_a_failed_one() {
     for key in KEYS {
         let folder = folder();
-        let name = |name: &'static str| move |_: &Asked| format!("A: b\r\n\r\n{name}").into_bytes();
+        let name = |name: &'static str| move |_: &ReceivedRequest| format!("A: b\r\n\r\n{name}").into_bytes();
         let _one = peer_at(key, &folder, "one.sock", name("one"));
         let _two = peer_at(key, &folder, "two.sock", name("two"));
         let all = "[\"unix:one.sock\", \"unix:gone.sock\", \"unix:two.sock\"]";
@@ -392,11 +399,11 @@ fn one_at_a_time(socket: &std::path::Path) {
     let alone = Arc::new(Mutex::new(()));
     Peer::raw(socket, move |mut stream| {
         let _turn = alone.lock().expect("a turn");
-        let mut is_asked = false;
+        let mut is_used = false;
         while let Ok(Some((kind, content))) = fastcgi::record(&mut stream) {
-            is_asked |= kind == 5 && content.is_empty();
-            if std::mem::take(&mut is_asked) {
-                say(&mut stream, fastcgi::answer(b"A: b\r\n\r\nhello"));
+            is_used |= kind == 5 && content.is_empty();
+            if std::mem::take(&mut is_used) {
+                say(&mut stream, fastcgi::response(b"A: b\r\n\r\nhello"));
             }
         }
     });
@@ -421,7 +428,7 @@ fn kept_connections_starve_no_client() {
         })
         .collect();
     for client in clients {
-        assert!(client.join().expect("a client"), "somebody was left waiting");
+        assert!(client.join().expect("a client"), "a client was left waiting");
     }
 }
 
@@ -459,15 +466,19 @@ fn an_application_that_reads_late_gets_everything_in_order() {
         let waits = Arc::new(Mutex::new(waits));
         let read = move |stream: &mut UnixStream| {
             let _ = waits.lock().expect("a lock").recv_timeout(DEADLINE);
-            let speaks = if key == "scgi" { Speaks::Scgi } else { Speaks::Uwsgi };
-            let asked = match key {
-                "fastcgi" => fastcgi::request(stream).ok().flatten(),
-                _ => speaks.request(stream).ok(),
+            let protocol = if key == "scgi" {
+                GatewayProtocol::Scgi
+            } else {
+                GatewayProtocol::Uwsgi
             };
-            let answer = mirror(&asked.expect("a request"));
+            let incoming = match key {
+                "fastcgi" => fastcgi::request(stream).ok().flatten(),
+                _ => protocol.request(stream).ok(),
+            };
+            let response = mirror(&incoming.expect("a request"));
             match key {
-                "fastcgi" => say(stream, fastcgi::answer(&answer)),
-                _ => say(stream, answer),
+                "fastcgi" => say(stream, fastcgi::response(&response)),
+                _ => say(stream, response),
             }
         };
         let _peer = Peer::raw(&folder.path("app.sock"), move |mut stream| read(&mut stream));
@@ -479,9 +490,9 @@ fn an_application_that_reads_late_gets_everything_in_order() {
             client.send(piece);
         }
         go_on.send(()).expect("the application");
-        let answer = client.answer();
-        assert_eq!(answer.status, 200, "{key}");
-        assert!(answer.text().contains(&cookie["Cookie: ".len()..]), "{key}");
-        assert!(answer.body.ends_with(&content), "{key}");
+        let response = client.response();
+        assert_eq!(response.status, 200, "{key}");
+        assert!(response.text().contains(&cookie["Cookie: ".len()..]), "{key}");
+        assert!(response.body.ends_with(&content), "{key}");
     }
 }

@@ -35,7 +35,7 @@ impl Drop for Program {
 fn wait_for(socket: &Path) {
     let deadline = Instant::now() + DEADLINE;
     while UnixStream::connect(socket).is_err() {
-        assert!(Instant::now() < deadline, "nobody listens at {}", socket.display());
+        assert!(Instant::now() < deadline, "nothing listens at {}", socket.display());
         thread::sleep(Duration::from_millis(5));
     }
 }
@@ -94,12 +94,12 @@ fn uwsgi(folder: &Folder) -> Program {
         .stderr(Stdio::piped());
     let mut program = Program::start(&mut command);
     let mut lines = BufReader::new(program.0.stderr.take().expect("its messages")).lines();
-    let mut said = String::new();
+    let mut output = String::new();
     loop {
         match lines.next() {
             Some(Ok(line)) if line.contains("spawned uWSGI worker 2") => break,
-            Some(Ok(line)) => said.push_str(&(line + "\n")),
-            _ => panic!("uWSGI ended: {said}"),
+            Some(Ok(line)) => output.push_str(&(line + "\n")),
+            _ => panic!("uWSGI exited: {output}"),
         }
     }
     // Its later output needs a reader, or it would block.
@@ -130,7 +130,7 @@ fn python_responds_over_each_protocol() {
     for key in ["fastcgi", "scgi", "uwsgi"] {
         for _ in 0..3 {
             let text = client
-                .ask(&format!("GET /{key}/some/where?q=1"), &["X-A: 1", "X-A: 2"])
+                .fetch(&format!("GET /{key}/some/where?q=1"), &["X-A: 1", "X-A: 2"])
                 .text();
             assert_eq!(
                 text,
@@ -140,15 +140,15 @@ fn python_responds_over_each_protocol() {
                 )
             );
         }
-        let answer = client.get(&format!("/{key}/status"));
-        assert_eq!((answer.status, answer.text().as_str()), (418, "tea"), "{key}");
-        let cookies = answer.fields.iter().filter(|(name, _)| name == "Set-Cookie").count();
+        let response = client.get(&format!("/{key}/status"));
+        assert_eq!((response.status, response.text().as_str()), (418, "tea"), "{key}");
+        let cookies = response.fields.iter().filter(|(name, _)| name == "Set-Cookie").count();
         assert_eq!(cookies, 2, "{key}");
         assert!(client.get(&format!("/{key}/large")).body == expected, "{key}");
         client.send(request(&format!("POST /{key}/upload"), &["Content-Length: 5000000"]));
         client.send(&content);
-        assert_eq!(client.answer().text(), format!("5000000 {sum}"), "{key}");
-        let head = client.ask(&format!("HEAD /{key}/x"), &[]);
+        assert_eq!(client.response().text(), format!("5000000 {sum}"), "{key}");
+        let head = client.fetch(&format!("HEAD /{key}/x"), &[]);
         head.expect(key, 200, &["Content-Length"]);
         assert!(client.get(&format!("/{key}/fails")).status >= 500, "{key}");
     }
@@ -161,9 +161,9 @@ fn a_request_beyond_the_buffer_of_uwsgi_is_502_with_a_hint_in_dev_mode() {
     let site = super::support::running::site("uwsgi = \"unix:uwsgi.sock\"");
     let server = Running::start(folder, &format!("[server]\nmode = \"dev\"\nworkers = 1\n{site}"));
     let field = format!("X-A: {}", "x".repeat(5000));
-    let answer = server.ask("GET /", &[&field]);
-    assert_eq!(answer.status, 502);
-    assert!(answer.text().contains("buffer-size"), "{}", answer.text());
+    let response = server.fetch("GET /", &[&field]);
+    assert_eq!(response.status, 502);
+    assert!(response.text().contains("buffer-size"), "{}", response.text());
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn fcgiwrap_runs_what_params_name() {
         assert_eq!(client.get(path).text(), format!("{path}\n"));
     }
     client.send(request("POST /x", &["Content-Length: 5"]) + "hello");
-    assert_eq!(client.answer().text(), "/x\nhello");
+    assert_eq!(client.response().text(), "/x\nhello");
     // It has one process: concurrent requests take turns.
     let address = server.address();
     let clients: Vec<_> = (0..4)

@@ -9,8 +9,8 @@ const JSON: &str = "Accept: application/json";
 /// Requests the listing as JSON and asserts its names, in this order.
 #[track_caller]
 fn check(client: &mut Client, target: &str, names: &[&str]) -> Value {
-    let answer = client.ask(&format!("GET {target}"), &[JSON]);
-    answer.expect(
+    let response = client.fetch(&format!("GET {target}"), &[JSON]);
+    response.expect(
         target,
         200,
         &[
@@ -20,7 +20,7 @@ fn check(client: &mut Client, target: &str, names: &[&str]) -> Value {
             "!ETag",
         ],
     );
-    let entries: Value = serde_json::from_slice(&answer.body).expect("JSON");
+    let entries: Value = serde_json::from_slice(&response.body).expect("JSON");
     let found: Vec<&str> = entries
         .as_array()
         .expect("a list")
@@ -139,7 +139,7 @@ fn browsers_get_a_page() {
         &[],
         &["Accept: text/html, application/json;q=0.9"],
     ] {
-        let page = client.ask("GET /", accept);
+        let page = client.fetch("GET /", accept);
         page.expect(
             "a page",
             200,
@@ -158,7 +158,7 @@ fn browsers_get_a_page() {
             !text.contains("<b>&") && !text.contains(".hidden") && !text.contains("<script"),
             "{text}"
         );
-        let head = client.ask("HEAD /", accept);
+        let head = client.fetch("HEAD /", accept);
         head.expect("its head", 200, &[&format!("Content-Length: {}", page.body.len())]);
     }
 }
@@ -174,12 +174,12 @@ fn only_folders_without_an_index_are_listed() {
         ("/9.txt/", 404, None),
         ("/.hidden/", 404, None),
     ] {
-        let answer = client.ask(&format!("GET {target}"), &[JSON]);
-        answer.expect(target, status, &[]);
-        assert!(content.is_none_or(|content| answer.text() == content), "{target}");
+        let response = client.fetch(&format!("GET {target}"), &[JSON]);
+        response.expect(target, status, &[]);
+        assert!(content.is_none_or(|content| response.text() == content), "{target}");
     }
     client
-        .ask("POST /", &[])
+        .fetch("POST /", &[])
         .expect("another method", 405, &["Allow: GET, HEAD, OPTIONS"]);
     let refused = server("");
     refused.get("/").expect("no listing wanted", 404, &[]);

@@ -24,15 +24,15 @@ const STALL: Duration = Duration::from_millis(100);
 fn shows(what: &str, mut is_new: impl FnMut() -> bool) {
     let changed = Instant::now();
     loop {
-        let asked = Instant::now();
+        let incoming = Instant::now();
         if is_new() {
             return;
         }
-        let is_broken = asked - changed >= SHOWS_WITHIN && asked.elapsed() < STALL;
+        let is_broken = incoming - changed >= SHOWS_WITHIN && incoming.elapsed() < STALL;
         assert!(
             !is_broken && changed.elapsed() < DEADLINE,
-            "{what}: still the old answer after {:?}",
-            asked - changed
+            "{what}: still the old response after {:?}",
+            incoming - changed
         );
         std::thread::park_timeout(Duration::from_millis(10));
     }
@@ -52,19 +52,19 @@ fn check(what: &str, path: &str, before: (u16, &str), change: &Change, after: (u
     folder.link("www/link.txt", "a.txt");
     let server = Running::site(folder, "index = [\"b.txt\"]\nerrors = { 404 = \"/404.txt\" }\n");
     let mut client = server.connect();
-    let mut ask = || {
-        let answer = client.get(path);
-        let start = answer.text().chars().take(6).collect::<String>();
-        let told = if answer.status == 200 { start } else { String::new() };
-        (answer.status, told)
+    let mut fetch = || {
+        let response = client.get(path);
+        let start = response.text().chars().take(6).collect::<String>();
+        let message = if response.status == 200 { start } else { String::new() };
+        (response.status, message)
     };
     for _ in 0..3 {
-        let (status, text) = ask();
+        let (status, text) = fetch();
         assert_eq!((status, &*text), before, "{what}: before");
     }
     change(&server.folder);
     shows(what, || {
-        let (status, text) = ask();
+        let (status, text) = fetch();
         let is_new = (status, &*text) == after;
         // A request may see a change of several steps between two of them.
         assert!(
@@ -300,16 +300,16 @@ fn precompressed_files_follow_the_file() {
     let folder = Folder::with(&[("www/a.txt", &"first ".repeat(1000))]);
     let server = Running::site(folder, "");
     let mut client = server.connect();
-    let mut ask = || client.ask("GET /a.txt", &["Accept-Encoding: gzip"]);
-    let first = ask().field("ETag").map(str::to_owned);
+    let mut fetch = || client.fetch("GET /a.txt", &["Accept-Encoding: gzip"]);
+    let first = fetch().field("ETag").map(str::to_owned);
     server.folder.write("www/a.txt.gz", "beside");
-    shows("the form beside it", || ask().text() == "beside");
+    shows("the form beside it", || fetch().text() == "beside");
     server.folder.remove("www/a.txt.gz");
     server.folder.write("www/a.txt", "second ".repeat(1000));
-    shows("no form beside it", || ask().text() != "beside");
-    let answer = ask();
-    answer.expect("after all", 200, &["Content-Encoding: gzip", "Vary: Accept-Encoding"]);
-    assert_ne!(answer.field("ETag").map(str::to_owned), first);
+    shows("no form beside it", || fetch().text() != "beside");
+    let response = fetch();
+    response.expect("after all", 200, &["Content-Encoding: gzip", "Vary: Accept-Encoding"]);
+    assert_ne!(response.field("ETag").map(str::to_owned), first);
 }
 
 #[test]
@@ -441,10 +441,10 @@ fn memory_is_bounded() {
         let server = Running::start(copy, &text);
         let mut client = server.connect();
         for number in (0..FILES).chain(0..FILES) {
-            let answer = client.get(&format!("/{number}.txt"));
-            answer.expect(memory, 200, &[]);
+            let response = client.get(&format!("/{number}.txt"));
+            response.expect(memory, 200, &[]);
             assert!(
-                answer.text().starts_with(&number.to_string()),
+                response.text().starts_with(&number.to_string()),
                 "{memory}: number {number}"
             );
         }

@@ -121,14 +121,14 @@ fn only_programs_are_run() {
         // Files of the folder are not served by another path either.
         ("/no/such/page", 403, &[], ""),
     ] {
-        let answer = client.get(path);
-        answer.expect(path, status, fields);
-        assert!(answer.text().contains(content), "{path}: {answer:?}");
+        let response = client.get(path);
+        response.expect(path, status, fields);
+        assert!(response.text().contains(content), "{path}: {response:?}");
         assert!(
-            !answer.text().contains("not to be seen") && !answer.text().contains("#!"),
-            "{path}: {answer:?}"
+            !response.text().contains("not to be seen") && !response.text().contains("#!"),
+            "{path}: {response:?}"
         );
-        if answer.field("Connection") == Some("close") {
+        if response.field("Connection") == Some("close") {
             client = server.connect();
         }
     }
@@ -144,7 +144,7 @@ fn a_program_gets_the_variables_of_its_request_alone() {
         "X_A: 2",
         "Content-Type: a/b",
     ];
-    let text = server.ask("GET /cgi-bin/sub/env.sh?a=b;c", &fields).text();
+    let text = server.fetch("GET /cgi-bin/sub/env.sh?a=b;c", &fields).text();
     let www = server.folder.path("www").canonicalize().expect("a root");
     let expected = [
         "CONTENT_TYPE=a/b".to_owned(),
@@ -174,9 +174,9 @@ fn bodies_stream_both_ways() {
     let mut client = server.connect();
     client.send(request("POST /cgi-bin/p.py", &["Content-Length: 5000000"]));
     client.send(vec![b'x'; 5_000_000]);
-    assert_eq!(client.answer().text(), "python  5000000\n");
+    assert_eq!(client.response().text(), "python  5000000\n");
     client.send(request("POST /cgi-bin/cat.sh", &["Transfer-Encoding: chunked"]) + "5\r\nhello\r\n0\r\n\r\n");
-    assert_eq!(client.answer().text(), "hello");
+    assert_eq!(client.response().text(), "hello");
     assert_eq!(client.get("/cgi-bin/large.sh").body.len(), 30_000_000);
 }
 
@@ -202,7 +202,7 @@ fn it_ends_with_its_client_or_its_timeout() {
     assert_eq!(pids.len(), 2, "{text}");
     drop(client);
     for pid in pids {
-        assert!(gone(pid), "{pid:?} goes on");
+        assert!(gone(pid), "{pid:?} still runs");
     }
     let begun = Instant::now();
     assert_eq!(server.get("/cgi-bin/slow-head.sh").status, 504);
@@ -220,9 +220,9 @@ fn it_is_the_same_over_http2() {
     );
     let mut client = Http2::to(server.address());
     for _ in 0..3 {
-        let answer = client.get("/cgi-bin/p.py?x");
-        assert_eq!(answer.status, 200);
-        assert_eq!(answer.content[..], b"python x 0\n"[..]);
+        let response = client.get("/cgi-bin/p.py?x");
+        assert_eq!(response.status, 200);
+        assert_eq!(response.content[..], b"python x 0\n"[..]);
     }
 }
 
@@ -246,7 +246,7 @@ fn the_limits_of_a_folder_are_those_of_its_table() {
                  params = { LANG = \"C.UTF-8\", SERVER_SOFTWARE = \"mine\", HTTP_X_A = \"\", PATH = \"\" } }";
     let server = Running::site(folder, table);
 
-    let text = server.ask("GET /cgi-bin/env.sh", &["X-A: 1", "X-B: 2"]).text();
+    let text = server.fetch("GET /cgi-bin/env.sh", &["X-A: 1", "X-B: 2"]).text();
     for line in ["LANG=C.UTF-8", "SERVER_SOFTWARE=mine", "HTTP_X_B=2"] {
         assert!(text.lines().any(|found| found == line), "{line} in {text}");
     }
@@ -259,7 +259,7 @@ fn the_limits_of_a_folder_are_those_of_its_table() {
     assert_eq!(server.get("/cgi-bin/fits.sh").body.len(), 4096 - 28);
     let mut client = server.connect();
     client.send(request("GET /cgi-bin/beyond.sh", &["Connection: close"]));
-    assert!(!client.rest().ends_with(b"0\r\n\r\n"), "a cut answer looks whole");
+    assert!(!client.rest().ends_with(b"0\r\n\r\n"), "a cut response looks complete");
 
     assert_eq!(server.get("/cgi-bin/quick.sh").text(), "done\n");
     // The only slot is taken, and released when its program is killed.
@@ -267,8 +267,8 @@ fn the_limits_of_a_folder_are_those_of_its_table() {
     let mut client = server.connect();
     client.send(request("GET /cgi-bin/long.sh", &["Connection: close"]));
     client.head();
-    server.get("/cgi-bin/quick.sh").expect("no place", 503, &[]);
-    assert!(!client.rest().ends_with(b"0\r\n\r\n"), "a cut answer looks whole");
+    server.get("/cgi-bin/quick.sh").expect("no slot", 503, &[]);
+    assert!(!client.rest().ends_with(b"0\r\n\r\n"), "a cut response looks complete");
     assert!(begun.elapsed() >= Duration::from_secs(2), "{:?}", begun.elapsed());
     assert_eq!(server.get("/cgi-bin/quick.sh").text(), "done\n");
 }

@@ -82,17 +82,19 @@ fn future_modification_dates_are_capped() {
     folder.write("www/tomorrow.txt", "later");
     folder.date("www/tomorrow.txt", FAR_FUTURE);
     let server = Running::site(folder, "");
-    let answer = server.get("/tomorrow.txt");
-    let time = |name: &str| date::parse(answer.field(name).unwrap_or_default().as_bytes());
+    let response = server.get("/tomorrow.txt");
+    let time = |name: &str| date::parse(response.field(name).unwrap_or_default().as_bytes());
     assert!(
         time("Last-Modified") <= time("Date") && time("Last-Modified").is_some(),
-        "{answer:?}"
+        "{response:?}"
     );
     let since = format!(
         "If-Modified-Since: {}",
-        answer.field("Last-Modified").unwrap_or_default()
+        response.field("Last-Modified").unwrap_or_default()
     );
-    server.ask("GET /tomorrow.txt", &[&since]).expect("unchanged", 304, &[]);
+    server
+        .fetch("GET /tomorrow.txt", &[&since])
+        .expect("unchanged", 304, &[]);
 }
 
 /// 2100-01-01.

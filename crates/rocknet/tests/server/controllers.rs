@@ -61,8 +61,8 @@ fn a_controller_responds_wherever_it_runs_and_over_either_version() {
     for place in PLACES {
         let path = format!("{place}/hello/x");
         for _ in 0..3 {
-            let answer = client.get(&path);
-            answer.expect(
+            let response = client.get(&path);
+            response.expect(
                 place,
                 200,
                 &[
@@ -72,13 +72,13 @@ fn a_controller_responds_wherever_it_runs_and_over_either_version() {
                     "Date",
                 ],
             );
-            assert_eq!(answer.text(), "hello from one");
+            assert_eq!(response.text(), "hello from one");
         }
-        let head = client.ask(&format!("HEAD {path}"), &[]);
+        let head = client.fetch(&format!("HEAD {path}"), &[]);
         head.expect(place, 200, &["Content-Length: 14"]);
-        let answer = http2.get(&path);
+        let response = http2.get(&path);
         assert_eq!(
-            (answer.status.as_u16(), &answer.content[..]),
+            (response.status.as_u16(), &response.content[..]),
             (200, &b"hello from one"[..])
         );
         // Files are served beside them.
@@ -102,7 +102,9 @@ fn a_controller_sees_its_request() {
             "accept: b",
             "X-Empty:",
         ];
-        let text = client.ask(&format!("PUT {place}/mirror//a%20b?x=1&y"), &fields).text();
+        let text = client
+            .fetch(&format!("PUT {place}/mirror//a%20b?x=1&y"), &fields)
+            .text();
         let lines: Vec<&str> = text.lines().collect();
         let [path, decoded, target] = [
             format!("path={place}/mirror//a%20b"),
@@ -154,26 +156,26 @@ fn request_bodies_come_whole_up_to_the_limit() {
             let mut client = server.connect();
             client.send(request(&format!("POST {path}"), &[&format!("Content-Length: {size}")]));
             client.send_anyway(&content);
-            let answer = client.answer();
-            answer.expect(&what, status, &[]);
-            assert!(status != 200 || answer.body == content, "{what}");
+            let response = client.response();
+            response.expect(&what, status, &[]);
+            assert!(status != 200 || response.body == content, "{what}");
             if status == 200 {
-                let answer = http2.send(http2.request("POST", &path), &content).expect("an answer");
-                assert!(answer.content == content, "{what} over HTTP/2");
+                let response = http2.send(http2.request("POST", &path), &content).expect("an answer");
+                assert!(response.content == content, "{what} over HTTP/2");
             }
         }
         let mut client = server.connect();
         client.send(
             request(&format!("POST {path}"), &["Transfer-Encoding: chunked"]) + "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n",
         );
-        assert_eq!(client.answer().text(), "abcde");
+        assert_eq!(client.response().text(), "abcde");
         // Byte by byte, at the pace of the client.
         client.send(request(&format!("POST {path}"), &["Content-Length: 5"]));
         for byte in ["1", "2", "3", "4", "5"] {
-            assert_eq!(server.get("/").text(), "a page", "others are served meanwhile");
+            assert_eq!(server.get("/").text(), "a page", "other requests are served meanwhile");
             client.send(byte);
         }
-        assert_eq!(client.answer().text(), "12345");
+        assert_eq!(client.response().text(), "12345");
     }
 }
 
@@ -182,7 +184,7 @@ fn a_misbehaving_controller_affects_its_own_response_alone() {
     let server = start();
     let mut client = server.connect();
     for place in PLACES {
-        for (what, status, said) in [
+        for (what, status, output) in [
             ("nothing", 500, ""),
             ("fail", 500, ""),
             ("status", 500, ""),
@@ -198,9 +200,13 @@ fn a_misbehaving_controller_affects_its_own_response_alone() {
             ("lines", 200, "said 0"),
             ("other", 200, "said 1"),
         ] {
-            let answer = client.get(&format!("{place}/misbehave/?{what}"));
-            answer.expect(what, status, &["!X-Evil", "!X-A"]);
-            assert!(said.is_empty() || answer.text() == said, "{what}: {}", answer.text());
+            let response = client.get(&format!("{place}/misbehave/?{what}"));
+            response.expect(what, status, &["!X-Evil", "!X-A"]);
+            assert!(
+                output.is_empty() || response.text() == output,
+                "{what}: {}",
+                response.text()
+            );
             assert_eq!(
                 client.get(&format!("{place}/hello/")).text(),
                 "hello from one",
@@ -225,16 +231,16 @@ fn request_bodies_of_any_length_are_read_in_pieces() {
             let content = vec![b'c'; size];
             client.send(request(&format!("POST {path}"), &[&format!("Content-Length: {size}")]));
             client.send(&content);
-            assert_eq!(client.answer().text(), text);
-            let answer = http2.send(http2.request("POST", &path), &content).expect("an answer");
-            assert_eq!(String::from_utf8_lossy(&answer.content), text);
+            assert_eq!(client.response().text(), text);
+            let response = http2.send(http2.request("POST", &path), &content).expect("an answer");
+            assert_eq!(String::from_utf8_lossy(&response.content), text);
         }
         // One controller refuses before it has read any of the body, and one fails in the middle of it.
         client.send(request(&format!("POST {path}"), &["Content-Length: 5", "X-Refuse: 1"]));
-        assert_eq!(client.answer().status, 403);
+        assert_eq!(client.response().status, 403);
         client.send("12345");
         client.send(request(&format!("POST {path}"), &["Content-Length: 5"]) + "1234!");
-        assert_eq!(client.answer().status, 500);
+        assert_eq!(client.response().status, 500);
         assert_eq!(client.get(&path).text(), "0 bytes in one");
     }
 }
@@ -250,12 +256,12 @@ fn response_bodies_of_any_length_are_sent_in_pieces() {
             expected.resize(6 + size, b'g');
             let mut client = server.connect();
             for _ in 0..2 {
-                let answer = client.get(&path);
-                answer.expect(&path, 200, &["Transfer-Encoding: chunked", "!Content-Length"]);
-                assert!(answer.body == expected, "{path}");
+                let response = client.get(&path);
+                response.expect(&path, 200, &["Transfer-Encoding: chunked", "!Content-Length"]);
+                assert!(response.body == expected, "{path}");
             }
             assert!(http2.get(&path).content == expected, "{path} over HTTP/2");
-            assert_eq!(client.ask(&format!("HEAD {path}"), &[]).status, 200);
+            assert_eq!(client.fetch(&format!("HEAD {path}"), &[]).status, 200);
         }
         // The controller breaks off, or reports having written more than the buffer holds: the response is cut, so that
         // the client notices.
@@ -268,8 +274,8 @@ fn response_bodies_of_any_length_are_sent_in_pieces() {
                 text.starts_with("HTTP/1.1 200 ") && !text.ends_with("0\r\n\r\n"),
                 "{text}"
             );
-            let (answer, _) = http2.ask(http2.request("GET", &path), true);
-            assert!(http2.answer(answer).is_err(), "{path}");
+            let (response, _) = http2.start_request(http2.request("GET", &path), true);
+            assert!(http2.response(response).is_err(), "{path}");
         }
     }
 }
@@ -355,7 +361,7 @@ fn changes_at(place: &str, other: &str) {
     marks(&server.folder, &["init first", "init second"]);
     assert_eq!(client.get(&format!("{other}/hello/")).text(), "hello from second");
     let body = slow.rest_of_chunks();
-    assert_eq!(body, 6 + 9_000_000, "begun before the reload");
+    assert_eq!(body, 6 + 9_000_000, "started before the reload");
     marks(
         &server.folder,
         &["init first", "init second", "end first", "drop first"],
@@ -369,10 +375,10 @@ fn changes_at(place: &str, other: &str) {
 }
 
 #[track_caller]
-fn eventually(expected: &str, mut ask: impl FnMut() -> String) {
+fn eventually(expected: &str, mut fetch: impl FnMut() -> String) {
     let started = Instant::now();
     loop {
-        let found = ask();
+        let found = fetch();
         if found == expected {
             return;
         }
@@ -471,12 +477,12 @@ fn a_route_for_one_path_calls_its_controller_each_time() {
             .get("/hello")
             .expect("a first time and later", 200, &["X-A: 1", "Content-Length: 14"]);
         let text = client
-            .ask(&format!("GET /mirror?{number}"), &[&format!("X-Odd: {number}")])
+            .fetch(&format!("GET /mirror?{number}"), &[&format!("X-Odd: {number}")])
             .text();
         let (query, field) = (format!("\nquery={number}\n"), format!("\nfield X-Odd={number}\n"));
         assert!(text.contains(&query) && text.contains(&field), "{text}");
-        client.ask("HEAD /mirror", &[]).expect("HEAD", 200, &["X-A: 1"]);
-        let text = client.ask("PUT /mirror", &[]).text();
+        client.fetch("HEAD /mirror", &[]).expect("HEAD", 200, &["X-A: 1"]);
+        let text = client.fetch("PUT /mirror", &[]).text();
         assert!(text.contains("method=PUT\n"), "{text}");
         let text = client.get("/%6dirror").text();
         assert!(
@@ -486,7 +492,7 @@ fn a_route_for_one_path_calls_its_controller_each_time() {
         let text = String::from_utf8(http2.get("/mirror").content).expect("text");
         assert!(text.contains("\nversion=HTTP/2.0\n"), "{text}");
         client.get("/missing").expect(
-            "an error without a word",
+            "an error without a body",
             404,
             &["Content-Type: text/html; charset=utf-8"],
         );
@@ -496,7 +502,7 @@ fn a_route_for_one_path_calls_its_controller_each_time() {
     server
         .reload(&site("run_on = \"network\""))
         .expect("a good configuration");
-    let answer = client.get("/hello");
-    answer.expect("behind a reload", 200, &["!X-A"]);
-    assert_eq!(answer.text(), "hello from two");
+    let response = client.get("/hello");
+    response.expect("after a reload", 200, &["!X-A"]);
+    assert_eq!(response.text(), "hello from two");
 }

@@ -17,12 +17,12 @@ pub type Row<'a> = (&'a str, &'a [&'a str], u16, &'a [&'a str], Option<&'a str>)
 pub fn check(client: &mut Client, rows: &[Row<'_>]) {
     for (line, fields, status, expected, content) in rows {
         let what = format!("{line} {fields:?}");
-        let answer = client.ask(line, fields);
-        answer
+        let response = client.fetch(line, fields);
+        response
             .expect(&what, *status, expected)
             .expect(&what, *status, &["Date", "Server: RockNet", "!Connection"]);
         if let Some(content) = content {
-            assert_eq!(answer.text(), *content, "{what}");
+            assert_eq!(response.text(), *content, "{what}");
         }
     }
 }

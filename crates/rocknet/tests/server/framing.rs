@@ -24,7 +24,7 @@ fn smuggling_is_refused_and_the_connection_closed() {
     let check = |what: &str, bytes: &str, status: u16| {
         let mut client = server.connect();
         client.send(format!("{bytes}{SMUGGLED}"));
-        client.answer().expect(what, status, &["Connection: close"]);
+        client.response().expect(what, status, &["Connection: close"]);
         client.assert_closed(what);
     };
     for (fields, status) in [
@@ -107,7 +107,7 @@ fn broken_chunks_are_refused_and_the_connection_closed() {
             let mut client = server.connect();
             client.send(request(&format!("POST {target}"), &["Transfer-Encoding: chunked"]));
             client.send_anyway(format!("{content}{SMUGGLED}"));
-            let status = client.answer().status;
+            let status = client.response().status;
             assert!(
                 status == 400 || (target == "/a.txt" && status == 405),
                 "{target} {content:?}: {status}"
@@ -115,7 +115,7 @@ fn broken_chunks_are_refused_and_the_connection_closed() {
             let rest = String::from_utf8_lossy(&client.rest()).into_owned();
             assert!(
                 !rest.contains("200 OK"),
-                "{target} {content:?}: the smuggled request was answered: {rest}"
+                "{target} {content:?}: the smuggled request got a response: {rest}"
             );
         }
     }
@@ -138,9 +138,9 @@ fn a_hundred_pipelined_requests_get_responses_in_order() {
         client.send(all);
         for number in 0..100 {
             let (line, status, content) = row(number);
-            let answer = client.answer_to(line.split(' ').next().unwrap_or_default());
+            let response = client.response_to(line.split(' ').next().unwrap_or_default());
             assert_eq!(
-                (answer.status, &*answer.text()),
+                (response.status, &*response.text()),
                 (status, content),
                 "round {round}, number {number}"
             );
@@ -159,11 +159,11 @@ fn a_hundred_pipelined_requests_get_responses_in_order() {
         }
         for number in 0..20 {
             assert_eq!(
-                client.answer().text(),
+                client.response().text(),
                 "x".repeat(number % 3),
                 "pieces of {piece}, number {number}"
             );
-            client.answer().expect("what follows", 404, &[]);
+            client.response().expect("what follows", 404, &[]);
         }
     }
 }
@@ -179,8 +179,8 @@ fn large_pipelined_responses_come_in_order() {
         .collect();
     client.send(all);
     for number in 0..30 {
-        assert!(client.answer().body == vec![7; 300_000], "large, number {number}");
-        assert!(client.answer().body == vec![9; 40_000], "medium, number {number}");
+        assert!(client.response().body == vec![7; 300_000], "large, number {number}");
+        assert!(client.response().body == vec![9; 40_000], "medium, number {number}");
     }
 }
 
@@ -190,9 +190,9 @@ fn http_1_0_closes_unless_keep_alive_is_requested() {
     let check = |bytes: &str, connection: &str, goes_on: bool| {
         let mut client = server.connect();
         client.send(bytes);
-        let answer = client.answer();
-        answer.expect(bytes, 200, &[connection, "Content-Length: 1"]);
-        assert_eq!(answer.text(), "a", "{bytes}");
+        let response = client.response();
+        response.expect(bytes, 200, &[connection, "Content-Length: 1"]);
+        assert_eq!(response.text(), "a", "{bytes}");
         if goes_on {
             assert_eq!(client.get("/b.txt").text(), "bb", "{bytes}");
         } else {
@@ -242,9 +242,9 @@ fn a_half_closed_client_still_gets_its_responses() {
         client.send(request("GET /a.txt", &[]).repeat(requests));
         client.end();
         for _ in 0..requests {
-            assert_eq!(client.answer().text(), "a");
+            assert_eq!(client.response().text(), "a");
         }
-        client.assert_closed("all was said");
+        client.assert_closed("everything was sent");
     }
     let mut client = server.connect();
     client.send("GET /a.txt HTTP/1.1\r\nHost: loc");
@@ -265,9 +265,9 @@ fn requests_after_a_close_are_discarded_without_harm() {
         if size > 1 {
             client.send_anyway(request("GET /b.txt", &[]).repeat(20_000));
         }
-        let answer = client.answer();
-        answer.expect(path, answer.status, &["Connection: close"]);
-        assert!(size == 0 || answer.body.len() == size, "{path}: {answer:?}");
+        let response = client.response();
+        response.expect(path, response.status, &["Connection: close"]);
+        assert!(size == 0 || response.body.len() == size, "{path}: {response:?}");
         client.assert_closed(path);
     }
 }
@@ -349,7 +349,7 @@ fn a_panic_ends_one_exchange_alone() {
     for path in ["/panics/now", "/panics/later"] {
         for line in [format!("GET {path}"), format!("POST {path}")] {
             let mut client: Client = server.connect();
-            client.ask(&line, &[]).expect(&line, 500, &["Connection: close"]);
+            client.fetch(&line, &[]).expect(&line, 500, &["Connection: close"]);
             client.assert_closed(&line);
             assert_eq!(innocent.get("/a.txt").text(), "a");
             assert_eq!(server.get("/b.txt").text(), "bb");

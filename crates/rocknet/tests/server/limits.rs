@@ -18,12 +18,12 @@ fn server(limits: &str) -> Running {
 fn check(server: &Running, what: &str, bytes: impl AsRef<[u8]>, status: u16) {
     let mut client = server.connect();
     client.send(bytes);
-    let answer = client.answer();
+    let response = client.response();
     if status < 400 {
-        answer.expect(what, status, &["!Connection"]);
-        assert_eq!(client.get("/").text(), "root", "{what}: what follows");
+        response.expect(what, status, &["!Connection"]);
+        assert_eq!(client.get("/").text(), "root", "{what}: the bytes after it");
     } else {
-        answer.expect(what, status, &["Connection: close"]);
+        response.expect(what, status, &["Connection: close"]);
         client.assert_closed(what);
     }
 }
@@ -87,7 +87,7 @@ fn body_sizes() {
     };
     let mut client = defaults.connect();
     client.send(expecting(100 << 20));
-    client.answer().expect("as much as may be by default", 100, &[]);
+    client.response().expect("as much as may be by default", 100, &[]);
     check(&defaults, "a byte more by default", expecting((100 << 20) + 1), 413);
     let own = Running::start_with(
         Folder::with(&[("www/index.html", "root")]),
@@ -110,11 +110,11 @@ fn header_timeout() {
         let mut client = server.connect();
         client.send(first);
         if !first.is_empty() {
-            client.answer().expect("the first", 200, &[]);
+            client.response().expect("the first", 200, &[]);
         }
         client.send("GET / HTTP/1.1\r\nHost: x\r\nX: ");
         let taken = trickle(&mut client);
-        client.answer().expect("half a head", 408, &["Connection: close"]);
+        client.response().expect("half a head", 408, &["Connection: close"]);
         client.assert_closed("half a head");
         assert!(taken >= Duration::from_millis(200), "after {taken:?}");
     }
@@ -124,7 +124,7 @@ fn header_timeout() {
     for byte in request("GET /", &[]).bytes() {
         client.send([byte]);
     }
-    client.answer().expect("a head in pieces", 200, &[]);
+    client.response().expect("a head in pieces", 200, &[]);
 }
 
 /// Sends a byte now and then until something comes back. Returns the duration.
@@ -163,20 +163,20 @@ fn body_timeout() {
     ] {
         let mut client = server.connect();
         client.send(request("POST /echo/x", &fields) + start);
-        client.answer().expect("silence", 408, &["Connection: close"]);
+        client.response().expect("silence", 408, &["Connection: close"]);
         client.assert_closed("silence");
     }
     let mut client = server.connect();
     client.send(request("POST /echo/x", &["Content-Length: 5000"]));
     trickle(&mut client);
-    client.answer().expect("a trickle", 408, &["Connection: close"]);
+    client.response().expect("a trickle", 408, &["Connection: close"]);
     // Fast enough, and longer than the timeout for a silent client.
     let mut client = server.connect();
     client.send(request("POST /echo/x", &["Content-Length: 5000"]));
     let taken = pace(Duration::from_millis(120), 10, || client.send([b'x'; 500]));
     assert!(taken >= Duration::from_millis(1200));
-    let answer = client.answer();
-    assert_eq!((answer.status, answer.body.len()), (200, 5000), "steady content");
+    let response = client.response();
+    assert_eq!((response.status, response.body.len()), (200, 5000), "steady content");
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn timeout_of_an_unread_body() {
     let server = server("body_idle = \"200ms\"");
     let mut client = server.connect();
     client.send(request("POST /", &["Content-Length: 5000"]) + "hello");
-    client.answer().expect("unwanted", 405, &[]);
+    client.response().expect("unwanted", 405, &[]);
     client.assert_closed("the rest does not come");
 }
 
@@ -205,7 +205,7 @@ fn keep_alive_timeout() {
     let none = server("keep_alive = \"0s\"");
     let mut client = none.connect();
     client
-        .ask("GET /", &[])
+        .fetch("GET /", &[])
         .expect("no keep-alive", 200, &["Connection: close"]);
     client.assert_closed("no keep-alive");
 }
@@ -220,7 +220,7 @@ fn send_timeout() {
     // The limit is one connection: the next is served once the stalled one was cut.
     assert_eq!(server.get("/").text(), "root");
     let rest = stalled.rest().len();
-    assert!(rest < 64 << 20, "{rest} bytes came though nobody took them");
+    assert!(rest < 64 << 20, "{rest} bytes came though they were not read");
 }
 
 #[test]
@@ -245,15 +245,15 @@ fn maximum_age_of_a_connection() {
     let mut client = server.connect();
     let started = Instant::now();
     client
-        .ask("GET /", &[])
+        .fetch("GET /", &[])
         .expect("a young connection", 200, &["!Connection"]);
     loop {
-        let answer = client.get("/");
-        if answer.field("Connection") == Some("close") {
+        let response = client.get("/");
+        if response.field("Connection") == Some("close") {
             assert!(started.elapsed() >= Duration::from_millis(900), "too early");
             break;
         }
-        assert!(started.elapsed() < DEADLINE, "never told to close");
+        assert!(started.elapsed() < DEADLINE, "never closed");
         std::thread::park_timeout(Duration::from_millis(20));
     }
     client.assert_closed("an old connection");
@@ -270,12 +270,12 @@ fn number_of_connections() {
     let mut waiting = server.connect();
     waiting.send(request("GET /", &[]));
     for client in &mut open {
-        assert_eq!(client.get("/").text(), "root", "the open ones go on");
+        assert_eq!(client.get("/").text(), "root", "open connections survive");
     }
     assert!(
         !waiting.has_something_within(Duration::from_millis(100)),
-        "answered beyond the limit"
+        "served beyond the limit"
     );
     drop(open.pop());
-    assert_eq!(waiting.answer().text(), "root");
+    assert_eq!(waiting.response().text(), "root");
 }

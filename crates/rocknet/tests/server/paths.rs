@@ -8,13 +8,13 @@ const SECRET: &str = "SECRET";
 #[track_caller]
 fn check(client: &mut Client, rows: &[(&str, u16)]) {
     for (target, status) in rows {
-        let answer = client.ask(&format!("GET {target}"), &[]);
+        let response = client.fetch(&format!("GET {target}"), &[]);
         assert!(
-            !answer.text().contains(SECRET),
-            "{target}: content from outside: {answer:?}"
+            !response.text().contains(SECRET),
+            "{target}: content from outside: {response:?}"
         );
-        answer.expect(target, *status, &["!Connection"]);
-        let location = answer.field("Location").unwrap_or_default();
+        response.expect(target, *status, &["!Connection"]);
+        let location = response.field("Location").unwrap_or_default();
         assert!(
             !location.starts_with("//") && !location.contains("://"),
             "{target}: leads to {location}"
@@ -216,9 +216,9 @@ fn a_link_swapped_during_requests_discloses_nothing() {
         let mut client = server.connect();
         for turn in 0..300 {
             // A new name each time, so that nothing is cached.
-            let answer = client.get(&format!("/swap/{}secret.txt", "./".repeat(turn % 100)));
-            assert!(!answer.text().contains(SECRET), "content from outside: {answer:?}");
-            answer.expect("a link swapped", 404, &[]);
+            let response = client.get(&format!("/swap/{}secret.txt", "./".repeat(turn % 100)));
+            assert!(!response.text().contains(SECRET), "content from outside: {response:?}");
+            response.expect("a link swapped", 404, &[]);
         }
         drop(done);
     });

@@ -7,7 +7,7 @@ use rocknet::response::Response;
 use rocknet_proto::status::Status;
 
 use super::support::client::request;
-use super::support::fastcgi::{Next, Peer, SOCKET, answer as fastcgi_answer, record, say};
+use super::support::fastcgi::{Next, Peer, SOCKET, record, response as fastcgi_response, say};
 use super::support::handlers::Panics;
 use super::support::http2::Http2;
 use super::support::running::mount;
@@ -44,16 +44,16 @@ fn check(server: &Running, method: &str, path: &str, body: usize, status: u16, s
     let fields: &[&str] = if body > 0 { &[&length] } else { &[] };
     let mut client = server.connect();
     client.send_anyway(request(&format!("{method} {path}"), fields) + &"x".repeat(body));
-    let answer = client.answer_to(method);
-    answer.expect(&what, status, &[&format!("X-Site: {site}"), "Server: RockNet"]);
-    assert_eq!(answer.text() == "the page", has_page, "{what}: {}", answer.text());
+    let response = client.response_to(method);
+    response.expect(&what, status, &[&format!("X-Site: {site}"), "Server: RockNet"]);
+    assert_eq!(response.text() == "the page", has_page, "{what}: {}", response.text());
 
     let mut h2 = Http2::to(server.address());
-    let mut asked: http::request::Builder = Request::builder().method(method).uri(format!("http://localhost{path}"));
+    let mut pending: http::request::Builder = Request::builder().method(method).uri(format!("http://localhost{path}"));
     if body > 0 {
-        asked = asked.header("content-length", body);
+        pending = pending.header("content-length", body);
     }
-    let over_h2 = h2.send(asked, "x".repeat(body).as_bytes()).expect("an answer");
+    let over_h2 = h2.send(pending, "x".repeat(body).as_bytes()).expect("an answer");
     assert_eq!(over_h2.status.as_u16(), status, "{what} over HTTP/2");
     let field = over_h2.fields.get("x-site").and_then(|value| value.to_str().ok());
     assert_eq!(field, Some(site), "{what} over HTTP/2");
@@ -110,10 +110,10 @@ fastcgi = "unix:php.sock"
 compress = false
 "#;
     let folder = Folder::with(&[("www/a.html", "a file")]);
-    let _peer = Peer::start(&folder.path(SOCKET), |asked, stream| {
-        let length = asked.variable("QUERY_STRING").parse().unwrap_or(0);
+    let _peer = Peer::start(&folder.path(SOCKET), |pending, stream| {
+        let length = pending.variable("QUERY_STRING").parse().unwrap_or(0);
         let text = format!("Content-Type: text/html\r\n\r\n{}", "x".repeat(length));
-        say(stream, fastcgi_answer(text.as_bytes()));
+        say(stream, fastcgi_response(text.as_bytes()));
         Next::Keep
     });
     let server = Running::start_with(folder, SITE, vec![mount("/embedded/", Text)]);
@@ -126,16 +126,16 @@ compress = false
     ] {
         let what = format!("{path} for {accept}");
         let accept_field = format!("Accept-Encoding: {accept}");
-        let answer = server.connect().ask(&format!("GET {path}"), &[&accept_field]);
-        assert_eq!(answer.status, 200, "{what}");
-        assert_eq!(answer.field("Content-Encoding"), coding, "{what}");
-        assert_eq!(answer.field("Vary") == Some("Accept-Encoding"), vary, "{what}");
-        assert_eq!(answer.body.len() < 1000, coding.is_some(), "{what}");
+        let response = server.connect().fetch(&format!("GET {path}"), &[&accept_field]);
+        assert_eq!(response.status, 200, "{what}");
+        assert_eq!(response.field("Content-Encoding"), coding, "{what}");
+        assert_eq!(response.field("Vary") == Some("Accept-Encoding"), vary, "{what}");
+        assert_eq!(response.body.len() < 1000, coding.is_some(), "{what}");
         let mut h2 = Http2::to(server.address());
-        let asked: http::request::Builder = Request::builder()
+        let pending: http::request::Builder = Request::builder()
             .uri(format!("http://localhost{path}"))
             .header("accept-encoding", accept);
-        let over_h2 = h2.send(asked, b"").expect("an answer");
+        let over_h2 = h2.send(pending, b"").expect("an answer");
         let found = over_h2
             .fields
             .get("content-encoding")

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use super::support::client::request;
-use super::support::fastcgi::{Asked, Next, Peer, SOCKET, answer, end, record, say, stderr, stdout};
+use super::support::fastcgi::{Next, Peer, ReceivedRequest, SOCKET, end, record, response, say, stderr, stdout};
 use super::support::http2::Http2;
 use super::support::{Folder, Running};
 
@@ -27,20 +27,20 @@ fn folder() -> Folder {
 }
 
 /// Responds with the variables, one on each line, and then the request body.
-fn mirror(asked: &Asked) -> Vec<u8> {
+fn mirror(incoming: &ReceivedRequest) -> Vec<u8> {
     let mut text = String::from("Content-Type: text/plain\r\n\r\n");
-    for (name, value) in &asked.variables {
+    for (name, value) in &incoming.variables {
         text.push_str(&format!("{name}={value}\n"));
     }
     let mut text = text.into_bytes();
-    text.extend_from_slice(&asked.content);
+    text.extend_from_slice(&incoming.content);
     text
 }
 
 fn mirrored() -> (Running, Peer) {
     let folder = folder();
-    let peer = Peer::start(&folder.path(SOCKET), |asked, stream| {
-        say(stream, answer(&mirror(asked)));
+    let peer = Peer::start(&folder.path(SOCKET), |incoming, stream| {
+        say(stream, response(&mirror(incoming)));
         Next::Keep
     });
     (Running::site(folder, PHP), peer)
@@ -102,13 +102,23 @@ fn paths_lead_to_scripts_files_and_the_front_controller() {
             ("/.hidden/x.php", 404, ""),
             ("/.hidden/x.php/Special:y", 404, ""),
         ] {
-            let answer = client.get(path);
-            let status = if path.contains("x.php/") { answer.status } else { status };
-            assert_eq!(answer.status, status, "{path}: {answer:?}");
-            assert!(content.is_empty() || answer.text() == content, "{path}: {answer:?}");
-            assert!(!answer.text().contains("<?php"), "{path}: the source");
-            assert!(!answer.text().contains("SCRIPT_NAME=/uploads"), "{path}: was run");
-            assert!(!answer.text().contains("SCRIPT_NAME=/.hidden"), "{path}: was run");
+            let response = client.get(path);
+            let status = if path.contains("x.php/") {
+                response.status
+            } else {
+                status
+            };
+            assert_eq!(response.status, status, "{path}: {response:?}");
+            assert!(content.is_empty() || response.text() == content, "{path}: {response:?}");
+            assert!(!response.text().contains("<?php"), "{path}: the source");
+            assert!(
+                !response.text().contains("SCRIPT_NAME=/uploads"),
+                "{path}: the script was run"
+            );
+            assert!(
+                !response.text().contains("SCRIPT_NAME=/.hidden"),
+                "{path}: the script was run"
+            );
         }
     }
     for (line, status) in [
@@ -120,7 +130,7 @@ fn paths_lead_to_scripts_files_and_the_front_controller() {
         ("OPTIONS /pic.jpg", 204),
         ("TRACE /a.php", 405),
     ] {
-        assert_eq!(client.ask(line, &[]).status, status, "{line}");
+        assert_eq!(client.fetch(line, &[]).status, status, "{line}");
     }
 }
 
@@ -128,8 +138,8 @@ fn paths_lead_to_scripts_files_and_the_front_controller() {
 fn routes_and_other_keys_apply() {
     let folder = folder();
     folder.write("www/app.php", "<?php secret");
-    let _peer = Peer::start(&folder.path(SOCKET), |asked, stream| {
-        say(stream, answer(&mirror(asked)));
+    let _peer = Peer::start(&folder.path(SOCKET), |incoming, stream| {
+        say(stream, response(&mirror(incoming)));
         Next::Keep
     });
     let keys = format!(
@@ -146,9 +156,9 @@ fn routes_and_other_keys_apply() {
         ("/UPPER.PHP", 403, "<h1>"),
         ("/none/x", 404, "<h1>"),
     ] {
-        let answer = server.get(path);
-        assert_eq!(answer.status, status, "{path}: {answer:?}");
-        assert!(answer.text().contains(content), "{path}: {}", answer.text());
+        let response = server.get(path);
+        assert_eq!(response.status, status, "{path}: {response:?}");
+        assert!(response.text().contains(content), "{path}: {}", response.text());
     }
     // A removed script is soon not found.
     server.folder.remove("www/a.php");
@@ -182,7 +192,7 @@ fn a_script_gets_the_variables_of_its_request_alone() {
     ];
     let mut client = server.connect();
     client.send(request("POST /a.php/i?q", &fields) + "body");
-    let text = client.answer().text();
+    let text = client.response().text();
     for line in [
         "GATEWAY_INTERFACE=CGI/1.1",
         "SERVER_SOFTWARE=RockNet",
@@ -218,7 +228,7 @@ fn a_script_gets_the_variables_of_its_request_alone() {
     assert!(text.ends_with("\nbody"), "{text}");
     // The absolute form, as proxies get it.
     client.send("GET http://h/x/y?z HTTP/1.1\r\nHost: h\r\n\r\n");
-    let text = client.answer().text();
+    let text = client.response().text();
     assert!(
         text.contains("\nREQUEST_URI=/x/y?z\n") && text.contains("\nHTTP_HOST=h\n"),
         "{text}"
@@ -277,25 +287,25 @@ fn responses_are_forwarded_or_refused() {
     let folder = folder();
     let texts: Vec<String> = rows.iter().map(|(text, ..)| text.clone()).collect();
     let texts = Arc::new(texts);
-    let _peer = Peer::start(&folder.path(SOCKET), move |asked, stream| {
-        let number: usize = asked.variable("QUERY_STRING").parse().expect("the number of a row");
+    let _peer = Peer::start(&folder.path(SOCKET), move |incoming, stream| {
+        let number: usize = incoming.variable("QUERY_STRING").parse().expect("the number of a row");
         say(stream, stderr(b"PHP message: oops\n"));
-        say(stream, answer(texts[number].as_bytes()));
+        say(stream, response(texts[number].as_bytes()));
         Next::Keep
     });
     let server = Running::site(folder, PHP);
     let mut client = server.connect();
     for (number, (text, status, fields, length)) in rows.iter().enumerate() {
         let start: String = text.chars().take(40).collect();
-        let answer = client.get(&format!("/a.php?{number}"));
-        answer.expect(&start, *status, fields);
+        let response = client.get(&format!("/a.php?{number}"));
+        response.expect(&start, *status, fields);
         assert!(
-            *length == usize::MAX || answer.body.len() == *length,
-            "{start:?}: {answer:?}"
+            *length == usize::MAX || response.body.len() == *length,
+            "{start:?}: {response:?}"
         );
         // A response to HEAD has no body, and the connection goes on.
         assert_eq!(
-            client.ask(&format!("HEAD /a.php?{number}"), &[]).status,
+            client.fetch(&format!("HEAD /a.php?{number}"), &[]).status,
             *status,
             "{start:?}"
         );
@@ -308,11 +318,11 @@ fn scripts_get_the_length_of_the_body() {
     let mut client = server.connect();
     let large = "0123456789".repeat(500_000);
     client.send(request("POST /a.php", &["Content-Length: 5000000"]) + &large);
-    let answer = client.answer();
-    let text = answer.text();
+    let response = client.response();
+    let text = response.text();
     assert!(
         text.contains("CONTENT_LENGTH=5000000\n") && text.ends_with(&large),
-        "{answer:?}"
+        "{response:?}"
     );
     // The length of a chunked body is known when it is complete.
     for size in [0, 5, 64 * 1024, 64 * 1024 + 1] {
@@ -324,28 +334,28 @@ fn scripts_get_the_length_of_the_body() {
         };
         let mut client = server.connect();
         client.send(request("POST /a.php", &["Transfer-Encoding: chunked"]) + &chunk + "0\r\n\r\n");
-        let answer = client.answer();
-        assert_eq!(answer.status, 200, "{size}: {answer:?}");
-        assert!(answer.text().contains(&format!("CONTENT_LENGTH={size}\n")), "{size}");
+        let response = client.response();
+        assert_eq!(response.status, 200, "{size}: {response:?}");
+        assert!(response.text().contains(&format!("CONTENT_LENGTH={size}\n")), "{size}");
     }
     let mut client = server.connect();
     client.send(request("POST /a.php", &["Content-Length: 5", "Expect: 100-continue"]));
-    assert_eq!(client.answer().status, 100);
+    assert_eq!(client.response().status, 100);
     client.send("hello");
-    assert!(client.answer().text().ends_with("\nhello"));
+    assert!(client.response().text().ends_with("\nhello"));
 }
 
 #[test]
 fn responses_are_streamed_and_request_bodies_come_whole() {
     let folder = folder();
-    let (heard, hears) = mpsc::channel();
+    let (received, receiver) = mpsc::channel();
     let (go, goes) = mpsc::channel::<()>();
     let goes = Arc::new(Mutex::new(goes));
     let _peer = Peer::raw(&folder.path(SOCKET), move |mut stream| {
         while let Ok(Some((kind, content))) = record(&mut stream) {
             match (kind, content.len()) {
                 (5, 0) => break,
-                (5, _) => drop(heard.send(content)),
+                (5, _) => drop(received.send(content)),
                 _ => {}
             }
         }
@@ -361,9 +371,9 @@ fn responses_are_streamed_and_request_bodies_come_whole() {
     client.send(request("POST /a.php", &["Content-Length: 10"]) + "01234");
     // The script sees nothing of it before the client has sent all.
     assert_eq!(server.get("/pic.jpg").text(), "a picture");
-    assert!(hears.try_recv().is_err());
+    assert!(receiver.try_recv().is_err());
     client.send("56789");
-    assert_eq!(hears.recv().expect("content"), b"0123456789");
+    assert_eq!(receiver.recv().expect("content"), b"0123456789");
     assert!(client.head().starts_with("HTTP/1.1 200"));
     assert_eq!(client.bytes(10), b"5\r\nfirst\r\n");
     go.send(()).expect("a peer");
@@ -375,9 +385,9 @@ fn responses_are_streamed_and_request_bodies_come_whole() {
 #[test]
 fn connections_are_kept_and_replaced() {
     let folder = folder();
-    let peer = Peer::start(&folder.path(SOCKET), |asked, stream| {
-        say(stream, answer(b"A: b\r\n\r\nhello"));
-        if asked.variable("QUERY_STRING") == "close" {
+    let peer = Peer::start(&folder.path(SOCKET), |incoming, stream| {
+        say(stream, response(b"A: b\r\n\r\nhello"));
+        if incoming.variable("QUERY_STRING") == "close" {
             Next::Close
         } else {
             Next::Keep
@@ -401,7 +411,7 @@ fn connections_are_kept_and_replaced() {
             "GET /a.php?close",
         ]
         .map(|line| {
-            assert_eq!(client.ask(line, &[]).text(), "hello", "{line}");
+            assert_eq!(client.fetch(line, &[]).text(), "hello", "{line}");
             peer.connections() - before
         });
         (begun.elapsed() < KEPT).then_some(counts)
@@ -417,8 +427,8 @@ fn errors_have_a_status_and_in_dev_mode_a_hint() {
     const SERVER: &str = "[server]\nmode = \"MODE\"\nworkers = 1\nevents = { wait = \"20ms\" }\n";
     for mode in ["dev", "prod"] {
         let folder = folder();
-        let _peer = Peer::start(&folder.path(SOCKET), |asked, stream| {
-            match asked.variable("QUERY_STRING") {
+        let _peer = Peer::start(&folder.path(SOCKET), |incoming, stream| {
+            match incoming.variable("QUERY_STRING") {
                 "broken" => say(stream, "HTTP/1.1 400 Bad Request\r\n\r\n"),
                 "full" => say(stream, end(2)),
                 "half" => say(stream, stdout(b"A: b\r\n")),
@@ -440,9 +450,9 @@ fn errors_have_a_status_and_in_dev_mode_a_hint() {
             ("/a.php?silent", 502, "ended before"),
             ("/gone/", 502, "Start php-fpm"),
         ] {
-            let answer = server.get(path);
-            assert_eq!(answer.status, status, "{mode} {path}: {answer:?}");
-            let text = answer.text();
+            let response = server.get(path);
+            assert_eq!(response.status, status, "{mode} {path}: {response:?}");
+            let text = response.text();
             assert!(text.contains("<h1>"), "{mode} {path}: {text}");
             assert_eq!(text.contains(cure), mode == "dev", "{mode} {path}: {text}");
             assert_eq!(
@@ -451,9 +461,9 @@ fn errors_have_a_status_and_in_dev_mode_a_hint() {
                 "{mode} {path}"
             );
         }
-        let answer = server.get("/own/x?silent");
+        let response = server.get("/own/x?silent");
         assert_eq!(
-            (answer.status, answer.text() == "a picture"),
+            (response.status, response.text() == "a picture"),
             (502, mode == "prod"),
             "{mode}"
         );
@@ -463,8 +473,8 @@ fn errors_have_a_status_and_in_dev_mode_a_hint() {
 #[test]
 fn a_missing_response_times_out() {
     let folder = folder();
-    let _peer = Peer::start(&folder.path(SOCKET), |asked, stream| {
-        if asked.variable("QUERY_STRING") == "half" {
+    let _peer = Peer::start(&folder.path(SOCKET), |incoming, stream| {
+        if incoming.variable("QUERY_STRING") == "half" {
             say(stream, stdout(b"A: b\r\n"));
         }
         // Sends nothing more until the server has closed.
@@ -479,12 +489,12 @@ fn a_missing_response_times_out() {
     let mut client = server.connect();
     for (line, content) in [("GET /a.php", ""), ("GET /a.php?half", ""), ("POST /a.php", "hello")] {
         client.send(request(line, &[&format!("Content-Length: {}", content.len())]) + content);
-        let answer = client.answer();
-        answer.expect(line, 504, &[]);
+        let response = client.response();
+        response.expect(line, 504, &[]);
         assert!(
-            answer.text().contains("limits.answer_timeout"),
+            response.text().contains("limits.answer_timeout"),
             "{line}: {}",
-            answer.text()
+            response.text()
         );
     }
 }
@@ -506,28 +516,28 @@ fn a_response_that_breaks_off_is_cut() {
 #[test]
 fn a_disconnect_ends_the_script() {
     let folder = folder();
-    let (told, tells) = mpsc::channel();
+    let (report, reports) = mpsc::channel();
     let _peer = Peer::raw(&folder.path(SOCKET), move |mut stream| {
         while let Ok(Some((kind, content))) = record(&mut stream) {
             if kind == 5 && content.is_empty() {
-                let _ = told.send("asked");
+                let _ = report.send("asked");
             }
         }
-        let _ = told.send("left");
+        let _ = report.send("left");
     });
     let server = Running::site(folder, PHP);
     let mut client = server.connect();
     client.send(request("GET /a.php", &[]));
-    assert_eq!(tells.recv().expect("a request"), "asked");
+    assert_eq!(reports.recv().expect("a request"), "asked");
     drop(client);
-    assert_eq!(tells.recv().expect("an end"), "left");
+    assert_eq!(reports.recv().expect("an end"), "left");
 }
 
 #[test]
 fn it_works_over_http2() {
     let folder = folder();
-    let _peer = Peer::start(&folder.path(SOCKET), |asked, stream| {
-        say(stream, answer(&mirror(asked)));
+    let _peer = Peer::start(&folder.path(SOCKET), |pending, stream| {
+        say(stream, response(&mirror(pending)));
         Next::Keep
     });
     let text = format!(
@@ -543,11 +553,11 @@ fn it_works_over_http2() {
     );
     assert!(page.contains(&format!("HTTP_HOST={}\n", server.address())), "{page}");
     let content = vec![b'x'; 1 << 20];
-    let asked = client.request("POST", "/a.php").header("content-length", content.len());
-    let answer = client.send(asked, &content).expect("an answer");
+    let pending = client.request("POST", "/a.php").header("content-length", content.len());
+    let response = client.send(pending, &content).expect("an answer");
     assert!(
-        answer.status == 200 && answer.content.ends_with(&content),
+        response.status == 200 && response.content.ends_with(&content),
         "{}",
-        answer.content.len()
+        response.content.len()
     );
 }

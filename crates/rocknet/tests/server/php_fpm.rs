@@ -48,12 +48,12 @@ impl Fpm {
             .spawn()
             .expect("php-fpm to start");
         let mut lines = BufReader::new(child.stderr.take().expect("its messages")).lines();
-        let mut said = String::new();
+        let mut output = String::new();
         loop {
             match lines.next() {
                 Some(Ok(line)) if line.contains("ready to handle connections") => break,
-                Some(Ok(line)) => said.push_str(&(line + "\n")),
-                _ => panic!("php-fpm ended: {said}"),
+                Some(Ok(line)) => output.push_str(&(line + "\n")),
+                _ => panic!("php-fpm exited: {output}"),
             }
         }
         // Its later output needs a reader, or it would block.
@@ -133,9 +133,9 @@ fn scripts_run() {
             ("/inject.php", 200, &["!X-B"], ""),
             ("/fatal.php", 500, &[], ""),
         ] {
-            let answer = client.get(path);
-            answer.expect(path, status, fields);
-            assert!(answer.text().contains(content), "{path}: {answer:?}");
+            let response = client.get(path);
+            response.expect(path, status, fields);
+            assert!(response.text().contains(content), "{path}: {response:?}");
         }
     }
     let fields = [
@@ -144,16 +144,16 @@ fn scripts_run() {
         "Proxy: http://evil",
         "Authorization: Basic Ym9iOng=",
     ];
-    let text = client.ask("GET /about.php/info", &fields).text();
+    let text = client.fetch("GET /about.php/info", &fields).text();
     assert_eq!(
         text,
         "SCRIPT_NAME=/about.php\nPATH_INFO=/info\nREMOTE_ADDR=127.0.0.1\nHTTP_X_A=1, 2\nPHP_SELF=/about.php/info\n\
          PHP_AUTH_USER=bob\n"
     );
-    let answer = client.get("/large.php");
+    let response = client.get("/large.php");
     let expected: Vec<u8> = (0..300_u32).flat_map(|i| vec![b'a' + (i % 26) as u8; 10_000]).collect();
-    assert!(answer.body == expected, "{answer:?}");
-    assert_eq!(client.ask("HEAD /large.php", &[]).status, 200);
+    assert!(response.body == expected, "{response:?}");
+    assert_eq!(client.fetch("HEAD /large.php", &[]).status, 200);
     assert_eq!(client.get("/").text(), "front /", "behind HEAD");
 }
 
@@ -173,7 +173,7 @@ fn more_clients_than_processes_take_turns() {
         })
         .collect();
     for client in clients {
-        assert!(client.join().expect("a client"), "somebody was left waiting");
+        assert!(client.join().expect("a client"), "a client was left waiting");
     }
 }
 
@@ -191,7 +191,7 @@ fn bodies_arrive() {
             "a=hello"
         };
         client.send(request("POST /form.php", &[form, framing]) + content);
-        assert_eq!(client.answer().text(), "hello7", "{framing}");
+        assert_eq!(client.response().text(), "hello7", "{framing}");
     }
     // 50 MB, which PHP keeps and no other part does.
     let file: Vec<u8> = (0..50_000_000_u32)
@@ -215,7 +215,7 @@ fn bodies_arrive() {
         .next()
         .unwrap_or_default()
         .to_owned();
-    assert_eq!(client.answer().text(), format!("0 50000000 {sum}"));
+    assert_eq!(client.response().text(), format!("0 50000000 {sum}"));
 }
 
 #[test]
@@ -234,10 +234,10 @@ fn a_restart_of_php_loses_no_request() {
     let begun = Instant::now();
     client.send(request("GET /back", &[]));
     let _fpm = Fpm::start(&server.folder);
-    let (in_time, answer) = (begun.elapsed() < WAITED_FOR, client.answer());
+    let (in_time, response) = (begun.elapsed() < WAITED_FOR, client.response());
     assert!(
-        answer.text() == "front /back" || !in_time && answer.status == 502,
-        "in time: {in_time}; {answer:?}"
+        response.text() == "front /back" || !in_time && response.status == 502,
+        "in time: {in_time}; {response:?}"
     );
     for _ in 0..10 {
         assert_eq!(client.get("/").text(), "front /");
@@ -267,7 +267,7 @@ fn scripts_run_over_tcp() {
             &["Content-Type: application/x-www-form-urlencoded", "Content-Length: 7"],
         ) + "a=hello",
     );
-    assert_eq!(client.answer().text(), "hello7");
+    assert_eq!(client.response().text(), "hello7");
     php.kill().expect("it to end");
     php.wait().expect("its end");
     assert_eq!(server.get("/").status, 502);

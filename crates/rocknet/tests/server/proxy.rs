@@ -105,17 +105,17 @@ fn requests_are_rewritten_for_the_upstream() {
             &["Forwarded", "X-Real-IP"],
         ),
     ] {
-        let answer = client.ask(line, fields);
-        answer.expect(line, 200, &["Content-Length: 5", "Server: RockNet", "Date"]);
-        assert_eq!(answer.text(), "hello", "{line}");
-        let asked = upstream.last();
-        assert_eq!(asked.line, expected_line);
+        let response = client.fetch(line, fields);
+        response.expect(line, 200, &["Content-Length: 5", "Server: RockNet", "Date"]);
+        assert_eq!(response.text(), "hello", "{line}");
+        let incoming = upstream.last();
+        assert_eq!(incoming.line, expected_line);
         for field in present {
             let (name, value) = field.split_once(": ").expect("a field");
-            assert_eq!(asked.field(name), Some(value), "{line}: {asked:?}");
+            assert_eq!(incoming.field(name), Some(value), "{line}: {incoming:?}");
         }
         for name in absent {
-            assert_eq!(asked.field(name), None, "{line}");
+            assert_eq!(incoming.field(name), None, "{line}");
         }
     }
     assert_eq!(upstream.connections(), 1, "one connection was enough");
@@ -189,31 +189,31 @@ fn responses_are_forwarded_unchanged() {
         ),
         ("no reason", "HTTP/1.1 200\r\nContent-Length: 1\r\n\r\nx", 200, &[], "x"),
     ];
-    for (name, said, status, fields, content) in rows {
-        let upstream = Upstream::saying(*said);
+    for (name, output, status, fields, content) in rows {
+        let upstream = Upstream::saying(*output);
         let server = proxied(&upstream, "");
         let mut client = server.connect();
         for _ in 0..2 {
-            let answer = client.get("/");
-            answer.expect(name, *status, fields);
-            assert_eq!(answer.text(), *content, "{name}");
+            let response = client.get("/");
+            response.expect(name, *status, fields);
+            assert_eq!(response.text(), *content, "{name}");
         }
         assert_eq!(upstream.connections(), 1, "{name}");
     }
     // Until the end of the connection, from upstreams of both versions.
-    for said in [
+    for output in [
         "HTTP/1.1 200 OK\r\n\r\nabc",
         "HTTP/1.0 200 OK\r\nContent-Length: 3\r\n\r\nabc",
         "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabc",
     ] {
         let upstream = Upstream::start(move |_, stream| {
-            say(stream, said);
+            say(stream, output);
             Next::Close
         });
         let server = proxied(&upstream, "");
         let mut client = server.connect();
         for _ in 0..2 {
-            assert_eq!(client.get("/").expect(said, 200, &[]).text(), "abc");
+            assert_eq!(client.get("/").expect(output, 200, &[]).text(), "abc");
         }
         assert_eq!(upstream.connections(), 2);
     }
@@ -226,7 +226,7 @@ fn responses_without_a_body() {
     let mut client = server.connect();
     for _ in 0..2 {
         client
-            .ask("HEAD /", &[])
+            .fetch("HEAD /", &[])
             .expect("HEAD", 200, &["Content-Length: 12345", "X-A: 1"]);
     }
     assert_eq!(upstream.connections(), 1);
@@ -235,9 +235,9 @@ fn responses_without_a_body() {
 
 #[test]
 fn request_bodies_are_streamed() {
-    let upstream = Upstream::start(|asked, stream| {
-        let said = format!("{} {:?}", asked.content.len(), asked.field("Content-Length"));
-        say(stream, ok(&said));
+    let upstream = Upstream::start(|pending, stream| {
+        let output = format!("{} {:?}", pending.content.len(), pending.field("Content-Length"));
+        say(stream, ok(&output));
         Next::Keep
     });
     let server = proxied(&upstream, "");
@@ -262,7 +262,7 @@ fn request_bodies_are_streamed() {
             assert!(client.head().starts_with("HTTP/1.1 100 "), "{fields:?}");
         }
         client.send(&content);
-        assert_eq!(client.answer().expect("POST", 200, &[]).text(), expected);
+        assert_eq!(client.response().expect("POST", 200, &[]).text(), expected);
         let length: usize = expected
             .split(' ')
             .next()
@@ -278,13 +278,13 @@ fn request_bodies_are_streamed() {
     );
     let server = Running::start(folder(), &text);
     let mut client = Http2::to(server.address());
-    let asked = client
+    let pending = client
         .request("POST", "/x?y")
         .header("cookie", "a=1")
         .header("cookie", "b=2");
-    let answer = client.send(asked, large.as_bytes()).expect("an answer");
+    let response = client.send(pending, large.as_bytes()).expect("an answer");
     assert_eq!(
-        (answer.status.as_u16(), &answer.content[..]),
+        (response.status.as_u16(), &response.content[..]),
         (200, &b"3000000 None"[..])
     );
     let seen = upstream.last();
@@ -293,9 +293,9 @@ fn request_bodies_are_streamed() {
         ("POST /x?y HTTP/1.1", Some("a=1; b=2"))
     );
     assert_eq!(seen.field("Via"), Some("2 RockNet"));
-    let asked = client.request("PUT", "/").header("content-length", "3000000");
+    let pending = client.request("PUT", "/").header("content-length", "3000000");
     assert_eq!(
-        client.send(asked, large.as_bytes()).expect("an answer").content,
+        client.send(pending, large.as_bytes()).expect("an answer").content,
         b"3000000 Some(\"3000000\")"
     );
     assert_eq!(client.get("/").content, b"0 None");
@@ -308,13 +308,13 @@ fn large_responses_stream_in_both_versions() {
         format!("HTTP/1.1 200 OK\r\nContent-Length: {SIZE}\r\n\r\n"),
         "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n".to_owned(),
     ] {
-        let is_told = head.contains("Length");
+        let is_logged = head.contains("Length");
         let upstream = Upstream::start(move |_, stream| {
             say(stream, &head);
             for _ in 0..SIZE / 1000 {
                 say(stream, [b'z'; 1000]);
             }
-            if is_told { Next::Keep } else { Next::Close }
+            if is_logged { Next::Keep } else { Next::Close }
         });
         let text = format!(
             "[server]\nworkers = 1\nh2c = true\nevents = {{ wait = \"20ms\" }}\n[site.default]\nlisten = \"127.0.0.1:0\"\n{}\n",
@@ -324,19 +324,19 @@ fn large_responses_stream_in_both_versions() {
         let length = SIZE.to_string();
         let mut client = server.connect();
         for _ in 0..2 {
-            let answer = client.get("/");
-            assert_eq!(answer.field("Content-Length"), is_told.then_some(&*length));
-            assert!(answer.body.len() == SIZE && answer.body.iter().all(|byte| *byte == b'z'));
+            let response = client.get("/");
+            assert_eq!(response.field("Content-Length"), is_logged.then_some(&*length));
+            assert!(response.body.len() == SIZE && response.body.iter().all(|byte| *byte == b'z'));
         }
         let mut client = Http2::to(server.address());
-        let answer = client.get("/");
-        assert_eq!(answer.content.len(), SIZE);
-        let told = answer
+        let response = client.get("/");
+        assert_eq!(response.content.len(), SIZE);
+        let message = response
             .fields
             .get("content-length")
             .and_then(|length| length.to_str().ok());
-        assert_eq!(told, is_told.then_some(&*length));
-        assert_eq!(upstream.connections(), if is_told { 1 } else { 3 });
+        assert_eq!(message, is_logged.then_some(&*length));
+        assert_eq!(upstream.connections(), if is_logged { 1 } else { 3 });
     }
 }
 
@@ -400,14 +400,14 @@ fn interim_responses_precede_the_response() {
         assert_eq!(client.head(), head);
         more.send(()).expect("an upstream that waits");
     }
-    assert_eq!(client.answer().text(), "a page");
+    assert_eq!(client.response().text(), "a page");
     let mut client = Http2::to(server.address());
-    let (mut answer, _) = client.ask(client.request("GET", "/"), true);
+    let (mut response, _) = client.start_request(client.request("GET", "/"), true);
     for (status, name, value) in [(102, "x-a", "1"), (103, "link", "</a.css>; rel=preload")] {
-        let told = client.wait(async { poll_fn(|context| answer.poll_informational(context)).await });
-        let told = told.expect("an interim answer").expect("a connection that stands");
-        assert_eq!(told.status().as_u16(), status);
-        let fields: Vec<_> = told
+        let message = client.wait(async { poll_fn(|context| response.poll_informational(context)).await });
+        let message = message.expect("an interim answer").expect("an established connection");
+        assert_eq!(message.status().as_u16(), status);
+        let fields: Vec<_> = message
             .headers()
             .iter()
             .map(|(name, value)| (name.as_str(), value.as_bytes()))
@@ -415,8 +415,8 @@ fn interim_responses_precede_the_response() {
         assert_eq!(fields, [(name, value.as_bytes())]);
         more.send(()).expect("an upstream that waits");
     }
-    let answer = client.wait(whole(answer)).expect("an answer");
-    assert_eq!(answer.content, b"a page");
+    let response = client.wait(whole(response)).expect("an answer");
+    assert_eq!(response.content, b"a page");
 }
 
 #[test]
@@ -470,10 +470,10 @@ fn requests_are_edited_as_configured() {
         ("/api/v1/", "GET / HTTP/1.1"),
         ("/x/../api/v1/y", "GET /y HTTP/1.1"),
     ] {
-        let answer = client.ask(&format!("GET {path}"), &["Cookie: a=b", "X-Key: forged", "X-Kept: 1"]);
-        answer.expect(path, 200, &["X-From: here"]);
-        let asked = upstream.last();
-        assert_eq!(asked.line, line);
+        let response = client.fetch(&format!("GET {path}"), &["Cookie: a=b", "X-Key: forged", "X-Kept: 1"]);
+        response.expect(path, 200, &["X-From: here"]);
+        let incoming = upstream.last();
+        assert_eq!(incoming.line, line);
         for (name, value) in [
             ("Host", Some("app.internal:81")),
             ("X-Key", Some("secret")),
@@ -481,7 +481,7 @@ fn requests_are_edited_as_configured() {
             ("Cookie", None),
             ("X-Forwarded-Host", None),
         ] {
-            assert_eq!(asked.field(name), value, "{path}: {asked:?}");
+            assert_eq!(incoming.field(name), value, "{path}: {incoming:?}");
         }
     }
 }
@@ -511,11 +511,11 @@ fn a_disconnect_ends_the_request() {
     let (arrived, arrivals) = mpsc::channel();
     let (gone, ended) = mpsc::channel();
     let upstream = Upstream::raw(move |mut stream: TcpStream| {
-        let (mut buffer, mut asked) = ([0; 4096], Vec::new());
+        let (mut buffer, mut incoming) = ([0; 4096], Vec::new());
         // The connection ends, or is reset, when the response is no longer needed.
         while let Ok(count @ 1..) = stream.read(&mut buffer) {
-            asked.extend_from_slice(&buffer[..count]);
-            if asked.ends_with(b"12345") || asked.starts_with(b"GET ") && asked.ends_with(b"\r\n\r\n") {
+            incoming.extend_from_slice(&buffer[..count]);
+            if incoming.ends_with(b"12345") || incoming.starts_with(b"GET ") && incoming.ends_with(b"\r\n\r\n") {
                 let _ = arrived.send(());
             }
         }
@@ -524,16 +524,16 @@ fn a_disconnect_ends_the_request() {
     let server = proxied(&upstream, "");
     // In the middle of a request, and after a whole one, where the server might still read and waits a few seconds. The
     // server's timeouts are longer than the deadline: it has to notice the close.
-    for said in [
+    for output in [
         request("POST /", &["Content-Length: 10"]) + "12345",
         request("GET /", &[]),
     ] {
         let mut client = server.connect();
-        client.send(&said);
-        arrivals.recv_timeout(DEADLINE).expect("all that was said");
-        assert!(ended.try_recv().is_err(), "ended before the client left: {said}");
+        client.send(&output);
+        arrivals.recv_timeout(DEADLINE).expect("everything that was sent");
+        assert!(ended.try_recv().is_err(), "ended before the client left: {output}");
         drop(client);
-        assert!(ended.recv_timeout(DEADLINE).is_ok(), "still open: {said}");
+        assert!(ended.recv_timeout(DEADLINE).is_ok(), "still open: {output}");
     }
 }
 

@@ -12,7 +12,7 @@ use super::support::{Client, DEADLINE};
 
 /// An upstream that responds with its name while it is healthy, and otherwise closes each connection without a
 /// response.
-fn moody(name: &'static str) -> (Upstream, Arc<AtomicBool>) {
+fn switchable(name: &'static str) -> (Upstream, Arc<AtomicBool>) {
     let is_well = Arc::new(AtomicBool::new(true));
     let well = Arc::clone(&is_well);
     let upstream = Upstream::start(move |_, stream: &mut TcpStream| {
@@ -42,7 +42,7 @@ fn all(client: &mut Client, count: usize, expected: &str) {
 #[test]
 fn a_backup_is_used_only_while_no_other_upstream_is_available() {
     for balance in ["random_two", "round_robin", "least_conn", "ip_hash", "uri"] {
-        let ((one, one_is_well), (two, two_is_well)) = (moody("share"), moody("share"));
+        let ((one, one_is_well), (two, two_is_well)) = (switchable("share"), switchable("share"));
         let backup = Upstream::saying(ok("backup"));
         let to = with_backup(&[&one, &two], &backup);
         let server = balanced(
@@ -79,15 +79,19 @@ fn a_request_refused_by_the_only_upstream_goes_to_the_backup() {
     let server = balanced(&to, "fails = 0");
     let mut client = server.connect();
     all(&mut client, 5, "backup");
-    assert_eq!(client.ask("POST /", &[]).text(), "backup", "nobody can have heard it");
+    assert_eq!(
+        client.fetch("POST /", &[]).text(),
+        "backup",
+        "no upstream can have received it"
+    );
 }
 
 #[test]
 fn health_checks_switch_to_the_backup_and_back() {
     let is_well = Arc::new(AtomicBool::new(true));
     let well = Arc::clone(&is_well);
-    let share = Upstream::start(move |asked, stream: &mut TcpStream| {
-        let is_ill = asked.line.starts_with("GET /up ") && !well.load(Ordering::SeqCst);
+    let share = Upstream::start(move |incoming, stream: &mut TcpStream| {
+        let is_ill = incoming.line.starts_with("GET /up ") && !well.load(Ordering::SeqCst);
         say(
             stream,
             match is_ill {
@@ -114,7 +118,7 @@ fn health_checks_switch_to_the_backup_and_back() {
     all(&mut client, 10, "share");
     // A client with a cookie for the backup stays with it.
     for _ in 0..10 {
-        assert_eq!(client.ask("GET /", &[&cookie]).text(), "backup");
+        assert_eq!(client.fetch("GET /", &[&cookie]).text(), "backup");
     }
 }
 
@@ -129,8 +133,8 @@ fn requests_wait_for_full_upstreams_instead_of_using_the_backup() {
     two.send(request("GET /", &[]));
     assert!(!two.has_something_within(Duration::from_millis(100)));
     go.send(()).expect("a server that waits");
-    assert_eq!(one.answer().text(), "held");
+    assert_eq!(one.response().text(), "held");
     arrivals.recv_timeout(DEADLINE).expect("the second request");
     go.send(()).expect("a server that waits");
-    assert_eq!(two.answer().text(), "held");
+    assert_eq!(two.response().text(), "held");
 }

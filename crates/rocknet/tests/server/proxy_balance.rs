@@ -33,19 +33,19 @@ pub fn balanced(to: &str, keys: &str) -> Running {
     Running::start(Folder::with(&[]), &text)
 }
 
-fn answers(client: &mut Client, count: usize, fields: &[&str]) -> String {
-    (0..count).map(|_| client.ask("GET /", fields).text()).collect()
+fn responses(client: &mut Client, count: usize, fields: &[&str]) -> String {
+    (0..count).map(|_| client.fetch("GET /", fields).text()).collect()
 }
 
 /// Sends requests until the response satisfies `wanted`.
 pub fn until(client: &mut Client, wanted: impl Fn(u16, &str) -> bool) {
     let began = Instant::now();
     loop {
-        let answer = client.get("/");
-        if wanted(answer.status, &answer.text()) {
+        let response = client.get("/");
+        if wanted(response.status, &response.text()) {
             return;
         }
-        assert!(began.elapsed() < DEADLINE, "still {answer:?}");
+        assert!(began.elapsed() < DEADLINE, "still {response:?}");
         std::thread::yield_now();
     }
 }
@@ -54,23 +54,23 @@ pub fn until(client: &mut Client, wanted: impl Fn(u16, &str) -> bool) {
 fn upstreams_take_turns() {
     let all = numbered(3);
     let server = balanced(&list(&all), "balance = \"round_robin\"");
-    assert_eq!(answers(&mut server.connect(), 7, &[]), "0120120");
+    assert_eq!(responses(&mut server.connect(), 7, &[]), "0120120");
     let weighted = format!("[\"{}\", {{ url = \"{}\", weight = 3 }}]", all[0].url(), all[1].url());
     let server = balanced(&weighted, "balance = \"round_robin\"");
-    let found = answers(&mut server.connect(), 100, &[]);
+    let found = responses(&mut server.connect(), 100, &[]);
     let second = found.matches('1').count();
     assert!((71..=79).contains(&second), "{found}");
     // The same where the compared loads are zero: a client that sends one request after the other causes no concurrent
     // load.
     for balance in ["least_conn", "random_two"] {
         let server = balanced(&weighted, &format!("balance = \"{balance}\""));
-        let found = answers(&mut server.connect(), 200, &[]);
+        let found = responses(&mut server.connect(), 200, &[]);
         let first = found.matches('0').count();
         assert!((20..=80).contains(&first), "{balance}: {found}");
     }
     // By default upstreams are drawn at random, and each has its share.
     let server = balanced(&list(&all), "fails = 3");
-    let found = answers(&mut server.connect(), 200, &[]);
+    let found = responses(&mut server.connect(), 200, &[]);
     for number in ["0", "1", "2"] {
         assert!(found.matches(number).count() > 20, "{found}");
     }
@@ -89,11 +89,11 @@ fn a_silent_close_is_retried_where_that_is_safe() {
         let mut client = server.connect();
         for method in ["GET", "PUT", "DELETE"] {
             for _ in 0..4 {
-                assert_eq!(client.ask(&format!("{method} /"), &[]).text(), "well", "{method}");
+                assert_eq!(client.fetch(&format!("{method} /"), &[]).text(), "well", "{method}");
             }
         }
         // A request that may have had an effect is not repeated.
-        let found: Vec<u16> = (0..4).map(|_| client.ask("POST /", &[]).status).collect();
+        let found: Vec<u16> = (0..4).map(|_| client.fetch("POST /", &[]).status).collect();
         assert!(found.contains(&502) && found.contains(&200), "{found:?}");
     }
 }
@@ -108,13 +108,13 @@ fn hashed_keys_stay_with_their_upstream() {
     ] {
         let server = balanced(&list(&all), &format!("balance = \"{balance}\""));
         let mut client = server.connect();
-        let first = client.ask(line, fields).text();
+        let first = client.fetch(line, fields).text();
         for _ in 0..10 {
-            assert_eq!(client.ask(line, fields).text(), first, "{balance}");
+            assert_eq!(client.fetch(line, fields).text(), first, "{balance}");
         }
         // Another server process would choose the same.
         let server = balanced(&list(&all), &format!("balance = \"{balance}\""));
-        assert_eq!(server.connect().ask(line, fields).text(), first, "{balance}");
+        assert_eq!(server.connect().fetch(line, fields).text(), first, "{balance}");
     }
     let server = balanced(&list(&all), "balance = \"uri\"");
     let mut client = server.connect();
@@ -129,11 +129,11 @@ fn hashed_keys_stay_with_their_upstream() {
 /// An upstream that responds to each request when the test allows it.
 pub fn held() -> (Upstream, Receiver<()>, Sender<()>) {
     let (arrived, arrivals) = mpsc::channel();
-    let (go, told) = mpsc::channel::<()>();
-    let told = Arc::new(Mutex::new(told));
+    let (go, signal) = mpsc::channel::<()>();
+    let signal = Arc::new(Mutex::new(signal));
     let upstream = Upstream::start(move |_, stream| {
         let _ = arrived.send(());
-        let _ = told.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let _ = signal.lock().unwrap_or_else(PoisonError::into_inner).recv();
         say(stream, ok("held"));
         Next::Keep
     });
@@ -153,16 +153,16 @@ fn the_least_loaded_upstream_is_chosen() {
         while !is_held {
             waiting.send(request("GET /", &[]));
             let sent = Instant::now();
-            let is_answered = loop {
+            let has_response = loop {
                 is_held = arrivals.try_recv().is_ok();
-                let is_answered = !is_held && waiting.has_something_within(Duration::from_millis(10));
-                if is_held || is_answered {
-                    break is_answered;
+                let has_response = !is_held && waiting.has_something_within(Duration::from_millis(10));
+                if is_held || has_response {
+                    break has_response;
                 }
-                assert!(sent.elapsed() < DEADLINE, "{balance}: no server is asked");
+                assert!(sent.elapsed() < DEADLINE, "{balance}: no upstream is used");
             };
-            if is_answered {
-                assert_eq!(waiting.answer().text(), "idle");
+            if has_response {
+                assert_eq!(waiting.response().text(), "idle");
             }
         }
         let mut client = server.connect();
@@ -170,7 +170,7 @@ fn the_least_loaded_upstream_is_chosen() {
             assert_eq!(client.get("/").text(), "idle", "{balance}");
         }
         go.send(()).expect("a server that waits");
-        assert_eq!(waiting.answer().text(), "held");
+        assert_eq!(waiting.response().text(), "held");
     }
 }
 
@@ -190,14 +190,14 @@ fn a_failed_upstream_is_paused_and_probed() {
     let server = balanced(&to, "balance = \"round_robin\", fails = 2, fail_time = \"1s\"");
     let mut client = server.connect();
     // A GET would be retried with the other upstream.
-    let failed = (0..12).filter(|_| client.ask("POST /", &[]).status == 502).count();
+    let failed = (0..12).filter(|_| client.fetch("POST /", &[]).status == 502).count();
     assert_eq!((failed, connections.load(Ordering::SeqCst)), (2, 2));
     is_broken.store(false, Ordering::SeqCst);
     until(&mut client, |status, text| {
         assert_eq!(status, 200);
         text == "moody"
     });
-    let found = answers(&mut client, 10, &[]);
+    let found = responses(&mut client, 10, &[]);
     assert_eq!(found.matches("moody").count(), 5, "{found}");
 }
 
@@ -219,13 +219,13 @@ fn a_recovered_upstream_gets_requests_gradually() {
         let server = balanced(&to, &keys);
         let mut client = server.connect();
         let began = Instant::now();
-        while client.ask("POST /", &[]).status != 502 {
-            assert!(began.elapsed() < DEADLINE, "{balance}: nobody failed");
+        while client.fetch("POST /", &[]).status != 502 {
+            assert!(began.elapsed() < DEADLINE, "{balance}: no request failed");
         }
         is_broken.store(false, Ordering::SeqCst);
         until(&mut client, |_, text| text == "b");
         // A tenth of an upstream's share, beside one with a full share: an eleventh.
-        let found = answers(&mut client, 300, &[]).matches('b').count();
+        let found = responses(&mut client, 300, &[]).matches('b').count();
         assert!((5..=75).contains(&found), "{balance}: {found} of 300");
     }
 }
@@ -242,12 +242,15 @@ fn requests_wait_for_a_free_upstream() {
     arrivals.recv_timeout(DEADLINE).expect("the first request");
     two.send(request("GET /", &[]));
     assert!(!two.has_something_within(Duration::from_millis(100)));
-    assert!(arrivals.try_recv().is_err(), "it went on to a server without room");
+    assert!(
+        arrivals.try_recv().is_err(),
+        "it was sent to an upstream without a free slot"
+    );
     go.send(()).expect("a server that waits");
-    assert_eq!(one.answer().text(), "held");
+    assert_eq!(one.response().text(), "held");
     arrivals.recv_timeout(DEADLINE).expect("the second request");
     go.send(()).expect("a server that waits");
-    assert_eq!(two.answer().text(), "held");
+    assert_eq!(two.response().text(), "held");
     // A client that disconnects frees its slot as well.
     one.send(request("GET /", &[]));
     arrivals.recv_timeout(DEADLINE).expect("the third request");
@@ -256,7 +259,7 @@ fn requests_wait_for_a_free_upstream() {
     go.send(()).expect("a server that waits");
     arrivals.recv_timeout(DEADLINE).expect("the fourth request");
     go.send(()).expect("a server that waits");
-    assert_eq!(two.answer().text(), "held");
+    assert_eq!(two.response().text(), "held");
 
     let server = balanced(
         &list(std::slice::from_ref(&upstream)),
@@ -265,9 +268,9 @@ fn requests_wait_for_a_free_upstream() {
     let (mut one, mut two) = (server.connect(), server.connect());
     one.send(request("GET /", &[]));
     arrivals.recv_timeout(DEADLINE).expect("the first request");
-    two.get("/").expect("nobody has room", 503, &[]);
+    two.get("/").expect("no upstream has a free slot", 503, &[]);
     go.send(()).expect("a server that waits");
-    assert_eq!(one.answer().text(), "held");
+    assert_eq!(one.response().text(), "held");
 }
 
 #[test]
@@ -281,17 +284,17 @@ fn a_request_waiting_beside_a_paused_upstream_delays_no_other() {
         one.send(request("GET /", &[]));
         arrivals.recv_timeout(DEADLINE).expect("a request");
         go.send(()).expect("a server that waits");
-        assert_eq!(one.answer().text(), "held");
+        assert_eq!(one.response().text(), "held");
     }
     one.send(request("GET /", &[]));
     arrivals.recv_timeout(DEADLINE).expect("a request");
     two.send(request("GET /", &[]));
     assert!(!two.has_something_within(Duration::from_millis(100)));
     go.send(()).expect("a server that waits");
-    assert_eq!(one.answer().text(), "held");
-    arrivals.recv_timeout(DEADLINE).expect("the one that waited");
+    assert_eq!(one.response().text(), "held");
+    arrivals.recv_timeout(DEADLINE).expect("the waiting request");
     go.send(()).expect("a server that waits");
-    assert_eq!(two.answer().text(), "held");
+    assert_eq!(two.response().text(), "held");
 }
 
 #[test]
@@ -329,7 +332,7 @@ fn routes_that_share_an_upstream_share_its_limit() {
     }
     free.send(()).expect("a server that waits");
     for client in &mut clients {
-        assert_eq!(client.answer().text(), "held");
+        assert_eq!(client.response().text(), "held");
     }
 }
 
@@ -364,7 +367,7 @@ fn routes_that_share_an_upstream_share_its_queue_by_priority() {
         go.send(()).expect("a server that waits");
     }
     for client in &mut clients {
-        assert_eq!(client.answer().text(), "held");
+        assert_eq!(client.response().text(), "held");
     }
 }
 
@@ -385,6 +388,6 @@ fn a_reload_changes_upstreams_and_cuts_no_request() {
     let mut two = server.connect();
     until(&mut two, |_, text| text == "new");
     go.send(()).expect("a server that waits");
-    assert_eq!(one.answer().text(), "held");
+    assert_eq!(one.response().text(), "held");
     assert_eq!(one.get("/").text(), "new");
 }

@@ -22,24 +22,24 @@ const LARGE: usize = 24 << 20;
 
 #[test]
 fn an_upstream_is_free_before_the_client_has_read_the_response() {
-    let (said, heard) = mpsc::channel();
+    let (sent, received) = mpsc::channel();
     let upstream = Upstream::start(move |_, stream| {
         say(stream, format!("HTTP/1.1 200 OK\r\nContent-Length: {LARGE}\r\n\r\n"));
         say(stream, vec![b'x'; LARGE]);
-        let _ = said.send(());
+        let _ = sent.send(());
         Next::Keep
     });
     let server = proxied(&upstream, "buffering = \"32MiB\", connections = 1");
     let mut slow = server.connect();
     slow.send(request("GET /", &[]));
     assert!(slow.head().starts_with("HTTP/1.1 200 "));
-    heard
+    received
         .recv_timeout(DEADLINE)
-        .expect("all of it said, though the client has taken its head alone");
+        .expect("everything was sent, though the client has read the head alone");
     // The only slot of that upstream is free, and so is the connection.
     let mut other = server.connect();
-    let answer = other.get("/");
-    assert!(answer.body.len() == LARGE && answer.body.iter().all(|byte| *byte == b'x'));
+    let response = other.get("/");
+    assert!(response.body.len() == LARGE && response.body.iter().all(|byte| *byte == b'x'));
     assert_eq!(upstream.connections(), 1);
     assert!(slow.bytes(LARGE).iter().all(|byte| *byte == b'x'));
     assert_eq!(slow.get("/").body.len(), LARGE, "the connection goes on");
@@ -47,11 +47,11 @@ fn an_upstream_is_free_before_the_client_has_read_the_response() {
 
 #[test]
 fn no_more_than_the_limit_is_buffered() {
-    let (said, heard) = mpsc::channel();
+    let (sent, received) = mpsc::channel();
     let upstream = Upstream::start(move |_, stream| {
         say(stream, format!("HTTP/1.1 200 OK\r\nContent-Length: {LARGE}\r\n\r\n"));
         say(stream, vec![b'x'; LARGE]);
-        let _ = said.send(());
+        let _ = sent.send(());
         Next::Keep
     });
     let server = proxied(&upstream, "buffering = true");
@@ -62,25 +62,25 @@ fn no_more_than_the_limit_is_buffered() {
     // Another request gets through meanwhile.
     let mut other = Http2::to(server.address());
     assert_eq!(other.get("/").content.len(), LARGE);
-    heard.recv_timeout(DEADLINE).expect("the other one");
+    received.recv_timeout(DEADLINE).expect("the other request");
     assert!(
-        heard.try_recv().is_err(),
-        "all was received for a client that takes nothing"
+        received.try_recv().is_err(),
+        "everything was received for a client that does not read"
     );
     assert_eq!(slow.bytes(LARGE).len(), LARGE);
-    heard.recv_timeout(DEADLINE).expect("all of it");
+    received.recv_timeout(DEADLINE).expect("all of it");
     // A client that disconnects ends the response, and its connection to the upstream.
     let mut leaving = server.connect();
     leaving.send(request("GET /", &[]));
     assert!(leaving.head().starts_with("HTTP/1.1 200 "));
     drop(leaving);
-    heard.recv_timeout(DEADLINE).expect("an end of it");
+    received.recv_timeout(DEADLINE).expect("an end of it");
 }
 
 #[test]
 fn buffered_responses_are_unchanged() {
     for keys in ["buffering = true", "buffering = \"1KiB\"", "connect = \"3s\""] {
-        for (said, expected) in [
+        for (sent, expected) in [
             ("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", Some("")),
             (
                 "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n",
@@ -97,10 +97,10 @@ fn buffered_responses_are_unchanged() {
             let wanted = std::sync::Arc::new(std::sync::Mutex::new(wanted));
             let upstream = Upstream::start(move |_, stream| {
                 // In two parts, so that the response begins before it is whole.
-                let head = said.find("\r\n\r\n").expect("a head") + 4;
-                say(stream, &said[..head]);
+                let head = sent.find("\r\n\r\n").expect("a head") + 4;
+                say(stream, &sent[..head]);
                 let _ = wanted.lock().expect("one reader").recv();
-                say(stream, &said[head..]);
+                say(stream, &sent[head..]);
                 Next::Close
             });
             let server = proxied(&upstream, keys);
@@ -111,14 +111,14 @@ fn buffered_responses_are_unchanged() {
             let rest = String::from_utf8_lossy(&client.rest()).into_owned();
             match expected {
                 Some(content) if head.contains("chunked") => {
-                    assert!(rest.ends_with("0\r\n\r\n"), "{keys}: {said:?}: {rest:?}");
+                    assert!(rest.ends_with("0\r\n\r\n"), "{keys}: {sent:?}: {rest:?}");
                     let letters: String = rest.chars().filter(|c| ('a'..='d').contains(c)).collect();
-                    assert_eq!(letters, content, "{keys}: {said:?}");
+                    assert_eq!(letters, content, "{keys}: {sent:?}");
                 }
-                Some(content) => assert_eq!(rest, content, "{keys}: {said:?}"),
+                Some(content) => assert_eq!(rest, content, "{keys}: {sent:?}"),
                 None => assert!(
                     !rest.ends_with("0\r\n\r\n") && rest.len() < 10,
-                    "{keys}: {said:?}: {rest:?}"
+                    "{keys}: {sent:?}: {rest:?}"
                 ),
             }
         }
@@ -127,10 +127,14 @@ fn buffered_responses_are_unchanged() {
 
 #[test]
 fn upstreams_do_not_wait_for_slow_clients() {
-    let upstream = Upstream::start(|asked, stream| {
+    let upstream = Upstream::start(|incoming, stream| {
         say(
             stream,
-            ok(&format!("{} {:?}", asked.content.len(), asked.field("Content-Length"))),
+            ok(&format!(
+                "{} {:?}",
+                incoming.content.len(),
+                incoming.field("Content-Length")
+            )),
         );
         Next::Keep
     });
@@ -143,7 +147,7 @@ fn upstreams_do_not_wait_for_slow_clients() {
     assert_eq!(other.get("/").text(), "0 None");
     assert_eq!(upstream.connections(), 1);
     slow.send("de");
-    assert_eq!(slow.answer().text(), "5 Some(\"5\")");
+    assert_eq!(slow.response().text(), "5 Some(\"5\")");
     assert_eq!(
         (&upstream.last().content[..], upstream.connections()),
         (&b"abcde"[..], 1)
@@ -154,12 +158,12 @@ fn upstreams_do_not_wait_for_slow_clients() {
     for piece in content.chunks(7001) {
         slow.send(piece);
     }
-    assert_eq!(slow.answer().text(), "100000 Some(\"100000\")");
+    assert_eq!(slow.response().text(), "100000 Some(\"100000\")");
     assert!(upstream.last().content == content);
     slow.send(request("POST /", &["Transfer-Encoding: chunked"]));
     slow.send("3\r\nabc\r\n");
     slow.send("0\r\n\r\n");
-    assert_eq!(slow.answer().text(), "3 None");
+    assert_eq!(slow.response().text(), "3 None");
     // A client that disconnects earlier has no effect.
     let mut leaving = server.connect();
     leaving.send(request("POST /", &["Content-Length: 5"]));
@@ -181,7 +185,7 @@ fn a_buffered_body_goes_to_the_next_upstream_if_one_is_unreachable() {
         let mut client = server.connect();
         client.send(request("POST /", &["Content-Length: 3"]));
         client.send("abc");
-        assert_eq!(client.answer().text(), "here");
+        assert_eq!(client.response().text(), "here");
         assert_eq!(upstream.last().content, b"abc");
     }
 }

@@ -13,13 +13,13 @@ use super::support::upstream::{Next, Upstream, ok, say};
 fn health_checks_mark_upstreams_down_and_up() {
     let is_well = Arc::new(AtomicBool::new(true));
     let well = Arc::clone(&is_well);
-    let checked = Upstream::start(move |asked, stream| {
-        let said = match (asked.line.as_str(), well.load(Ordering::SeqCst)) {
+    let checked = Upstream::start(move |incoming, stream| {
+        let output = match (incoming.line.as_str(), well.load(Ordering::SeqCst)) {
             ("GET /up?x=1 HTTP/1.1", true) => "HTTP/1.1 204 No Content\r\n\r\n".to_owned(),
             ("GET /up?x=1 HTTP/1.1", false) => "HTTP/1.1 503 Ill\r\nContent-Length: 0\r\n\r\n".to_owned(),
             _ => ok("checked"),
         };
-        say(stream, said);
+        say(stream, output);
         Next::Keep
     });
     let health = "health = { path = \"/up?x=1\", status = 204, interval = \"100ms\", rise = 1, fall = 1 }";
@@ -32,8 +32,8 @@ fn health_checks_mark_upstreams_down_and_up() {
     until(&mut client, |status, text| status == 200 && text == "checked");
     // Clients do not notice while another upstream is healthy.
     is_well.store(false, Ordering::SeqCst);
-    let other = Upstream::start(|asked, stream| {
-        let is_check = asked.line.starts_with("GET /up");
+    let other = Upstream::start(|incoming, stream| {
+        let is_check = incoming.line.starts_with("GET /up");
         say(
             stream,
             if is_check {
@@ -70,11 +70,11 @@ fn health_checks_connect_like_requests() {
             ["check.internal", "1", "me"],
         ),
     ] {
-        let (heard, checks) = mpsc::channel();
-        let upstream = Upstream::start(move |asked, stream| {
-            if asked.line.starts_with("GET /up ") {
+        let (received, checks) = mpsc::channel();
+        let upstream = Upstream::start(move |incoming, stream| {
+            if incoming.line.starts_with("GET /up ") {
                 let all = ["Host", "X-Key", "User-Agent", "X-Gone"];
-                let _ = heard.send(all.map(|name| asked.field(name).map(str::to_owned)));
+                let _ = received.send(all.map(|name| incoming.field(name).map(str::to_owned)));
             }
             say(stream, ok("here"));
             Next::Keep

@@ -55,7 +55,7 @@ async fn slow() -> Slow {
     socket.bind(([127, 0, 0, 1], 0).into()).expect("a port");
     let listener = socket.listen(BACKLOG).expect("a listener");
     let port = listener.local_addr().expect("its address").port();
-    let (go, told) = watch::channel(false);
+    let (go, message) = watch::channel(false);
     let (open, requests) = (Arc::<AtomicUsize>::default(), Arc::<Requests>::default());
     let counts = (Arc::clone(&open), Arc::clone(&requests));
     tokio::spawn(async move {
@@ -63,9 +63,9 @@ async fn slow() -> Slow {
             let (stream, _) = listener.accept().await.expect("a connection");
             let (open, requests) = (Arc::clone(&counts.0), Arc::clone(&counts.1));
             open.fetch_add(1, Ordering::SeqCst);
-            let told = told.clone();
+            let message = message.clone();
             tokio::spawn(async move {
-                serve(stream, &requests, told).await;
+                serve(stream, &requests, message).await;
                 open.fetch_sub(1, Ordering::SeqCst);
             });
         }
@@ -79,7 +79,7 @@ async fn slow() -> Slow {
 }
 
 /// Requests have a body of one byte, so that the end of each is seen.
-async fn serve(mut stream: TcpStream, requests: &Requests, mut told: watch::Receiver<bool>) {
+async fn serve(mut stream: TcpStream, requests: &Requests, mut message: watch::Receiver<bool>) {
     let mut unread = Vec::new();
     loop {
         while !unread.ends_with(b"\r\n\r\nx") {
@@ -90,7 +90,7 @@ async fn serve(mut stream: TcpStream, requests: &Requests, mut told: watch::Rece
         unread.clear();
         let now = requests.now.fetch_add(1, Ordering::SeqCst) + 1;
         requests.peak.fetch_max(now, Ordering::SeqCst);
-        if told.wait_for(|go| *go).await.is_err() {
+        if message.wait_for(|go| *go).await.is_err() {
             return;
         }
         // Before the response is sent: after it the next request may come, on any connection.
@@ -103,7 +103,7 @@ async fn serve(mut stream: TcpStream, requests: &Requests, mut told: watch::Rece
 }
 
 /// Sends all requests of one client at once, and forwards each response to the test.
-async fn client(port: u16, answers: mpsc::UnboundedSender<Answered>) {
+async fn client(port: u16, responses: mpsc::UnboundedSender<Answered>) {
     let stream = TcpStream::connect(("127.0.0.1", port))
         .await
         .expect("a server that listens");
@@ -114,15 +114,15 @@ async fn client(port: u16, answers: mpsc::UnboundedSender<Answered>) {
             .await
             .expect("room for a stream");
         let request = Request::post(format!("http://127.0.0.1:{port}/api/")).header("content-length", "1");
-        let (answer, mut content) = send
+        let (response, mut content) = send
             .send_request(request.body(()).expect("a request"), false)
             .expect("a stream");
         content
             .send_data(Bytes::from_static(b"x"), true)
             .expect("room for a byte");
-        let answers = answers.clone();
+        let responses = responses.clone();
         tokio::spawn(async move {
-            let (head, mut content) = answer.await.expect("an answer").into_parts();
+            let (head, mut content) = response.await.expect("an answer").into_parts();
             let mut page = Vec::new();
             while let Some(data) = content.data().await {
                 let data = data.expect("a whole page");
@@ -134,7 +134,7 @@ async fn client(port: u16, answers: mpsc::UnboundedSender<Answered>) {
                 page: String::from_utf8_lossy(&page).into_owned(),
             };
             // The receiver is gone if the test has ended already.
-            let _ = answers.send(answered);
+            let _ = responses.send(answered);
         });
     }
 }
@@ -180,18 +180,21 @@ fn connections_and_queued_requests_of_a_slow_upstream_are_bounded() {
     let port = server.address().port();
     let (stop, stopped) = watch::channel(false);
     let reading = runtime.spawn(reader(port, stopped));
-    let (sender, mut answers) = mpsc::unbounded_channel();
+    let (sender, mut responses) = mpsc::unbounded_channel();
     for _ in 0..CONNECTIONS {
         runtime.spawn(client(port, sender.clone()));
     }
     let mut expect = |count: usize, status: u16| {
         for number in 0..count {
-            let answer = async { tokio::time::timeout(DEADLINE, answers.recv()).await };
-            let answer: Answered = runtime.block_on(answer).expect("an answer in time").expect("a client");
+            let response = async { tokio::time::timeout(DEADLINE, responses.recv()).await };
+            let response: Answered = runtime
+                .block_on(response)
+                .expect("a response in time")
+                .expect("a client");
             assert_eq!(
-                answer.status, status,
-                "answer {number} of {count} that should be {status}: {}",
-                answer.page
+                response.status, status,
+                "response {number} of {count} that should be {status}: {}",
+                response.page
             );
         }
     };
@@ -221,10 +224,10 @@ fn connections_and_queued_requests_of_a_slow_upstream_are_bounded() {
         "requests at the server at once"
     );
     stop.send(true).expect("a reader");
-    let mut times = runtime.block_on(reading).expect("files beside");
+    let mut times = runtime.block_on(reading).expect("files meanwhile");
     times.sort_unstable();
     println!(
-        "files beside: {} answers, p50 {:?}, p99 {:?}, longest {:?}",
+        "files meanwhile: {} responses, p50 {:?}, p99 {:?}, longest {:?}",
         times.len(),
         times[times.len() / 2],
         times[times.len() * 99 / 100],

@@ -54,15 +54,15 @@ fn the_configured_fields_name_the_origin() {
         ),
     ] {
         let server = behind_a_proxy(&upstream, server, proxy);
-        server.ask("GET /", &fields).expect(proxy, 200, &[]);
-        let asked = upstream.last();
+        server.fetch("GET /", &fields).expect(proxy, 200, &[]);
+        let incoming = upstream.last();
         for (name, expected) in [
             ("X-Forwarded-For", x_forwarded.map(|(list, ..)| list)),
             ("X-Forwarded-Proto", x_forwarded.map(|(_, proto, _)| proto)),
             ("X-Forwarded-Host", x_forwarded.map(|(.., host)| host)),
             ("Forwarded", forwarded),
         ] {
-            assert_eq!(asked.field(name), expected, "{proxy}: {name}");
+            assert_eq!(incoming.field(name), expected, "{proxy}: {name}");
         }
     }
     // Fields of an untrusted client are not forwarded.
@@ -70,10 +70,10 @@ fn the_configured_fields_name_the_origin() {
         folder(),
         &format!("proxy = {{ to = \"{}\", forwarded = \"both\" }}", upstream.url()),
     );
-    server.ask("GET /", &fields).expect("a stranger", 200, &[]);
-    let asked = upstream.last();
-    assert_eq!(asked.field("X-Forwarded-For"), Some("127.0.0.1"));
-    assert_eq!(asked.field("Forwarded"), Some(own));
+    server.fetch("GET /", &fields).expect("an untrusted client", 200, &[]);
+    let incoming = upstream.last();
+    assert_eq!(incoming.field("X-Forwarded-For"), Some("127.0.0.1"));
+    assert_eq!(incoming.field("Forwarded"), Some(own));
 }
 
 #[test]
@@ -87,8 +87,8 @@ fn fields_of_trusted_proxies_are_used() {
         "X-Forwarded-Host: shown.test",
         "X-Real-IP: 192.0.2.1",
     ];
-    server.ask("GET /", &fields).expect("trusted", 200, &[]);
-    let asked = upstream.last();
+    server.fetch("GET /", &fields).expect("trusted", 200, &[]);
+    let incoming = upstream.last();
     for (name, value) in [
         ("X-Forwarded-For", "192.0.2.1, 10.0.0.1, 10.0.0.2, 127.0.0.1"),
         ("X-Forwarded-Proto", "https"),
@@ -96,7 +96,7 @@ fn fields_of_trusted_proxies_are_used() {
         ("X-Real-IP", "192.0.2.1"),
         ("Host", "localhost"),
     ] {
-        assert_eq!(asked.field(name), Some(value), "{asked:?}");
+        assert_eq!(incoming.field(name), Some(value), "{incoming:?}");
     }
 }
 
@@ -122,11 +122,11 @@ fn no_field_can_spoof_one_that_the_proxy_sets() {
     );
     let trusted = behind_a_proxy(&upstream, "", headers);
     for server in [strange, trusted] {
-        server.ask("GET /", &fields).expect("a request", 200, &[]);
-        let asked = upstream.last();
-        let strange: Vec<_> = asked.fields.iter().filter(|(name, _)| name.contains('_')).collect();
-        assert_eq!(strange, [&("X_Own".to_owned(), "kept".to_owned())], "{asked:?}");
-        assert_eq!(asked.field("X-Forwarded-For"), Some("127.0.0.1"));
-        assert_eq!(asked.field("X-Team-Name"), Some("web"));
+        server.fetch("GET /", &fields).expect("a request", 200, &[]);
+        let incoming = upstream.last();
+        let strange: Vec<_> = incoming.fields.iter().filter(|(name, _)| name.contains('_')).collect();
+        assert_eq!(strange, [&("X_Own".to_owned(), "kept".to_owned())], "{incoming:?}");
+        assert_eq!(incoming.field("X-Forwarded-For"), Some("127.0.0.1"));
+        assert_eq!(incoming.field("X-Team-Name"), Some("web"));
     }
 }

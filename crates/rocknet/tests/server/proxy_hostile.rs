@@ -30,7 +30,7 @@ fn to(upstream: &Upstream) -> String {
 #[test]
 fn garbage_is_502_and_never_forwarded() {
     let endless = format!("HTTP/1.1 200 OK\r\n{}", "X-A: 1234567890\r\n".repeat(5000));
-    for said in [
+    for sent in [
         "hello\r\n\r\n",
         "HTTP/1.1 20x OK\r\n\r\n",
         "HTTP/2 200 OK\r\n\r\n",
@@ -51,32 +51,32 @@ fn garbage_is_502_and_never_forwarded() {
         "HTTP/1.1 200 OK\r\nContent-Le",
         "",
     ] {
-        let said = said.to_owned();
-        let shown: String = said.chars().take(60).collect();
+        let sent = sent.to_owned();
+        let shown: String = sent.chars().take(60).collect();
         let upstream = Upstream::start(move |_, stream| {
-            say(stream, &said);
+            say(stream, &sent);
             Next::Close
         });
         let server = proxied(&to(&upstream), PATIENT, "prod");
         let mut client = server.connect();
-        let answer = client.get("/");
-        answer.expect(&shown, 502, &["Server: RockNet", "!X-A", "!Upgrade"]);
-        assert!(answer.text().contains("502"), "{shown}: {answer:?}");
+        let response = client.get("/");
+        response.expect(&shown, 502, &["Server: RockNet", "!X-A", "!Upgrade"]);
+        assert!(response.text().contains("502"), "{shown}: {response:?}");
         assert_eq!(client.get("/").status, 502, "{shown}: the client's connection goes on");
     }
 }
 
 #[test]
 fn no_path_bypasses_the_rules() {
-    let upstream = Upstream::start(|asked, stream| {
-        say(stream, ok(&asked.line));
+    let upstream = Upstream::start(|incoming, stream| {
+        say(stream, ok(&incoming.line));
         Next::Keep
     });
     let key = upstream.key();
     let text = format!("{key}\n[site.default.route.\"/admin/*\"]\n{key}\ninternal = true\n");
     let server = Running::site(Folder::with(&[]), &text);
     let mut client = server.connect();
-    for (path, status, asked) in [
+    for (path, status, incoming) in [
         ("/admin/x", 404, ""),
         ("/public/%2e%2e/admin/x", 404, ""),
         ("/public//../admin/x", 404, ""),
@@ -90,17 +90,17 @@ fn no_path_bypasses_the_rules() {
         ("/public/.\\admin", 400, ""),
         ("/public/a%2Fb..%2f.c", 200, "GET /public/a%2Fb..%2f.c HTTP/1.1"),
     ] {
-        let answer = client.get(path);
-        answer.expect(path, status, &[]);
+        let response = client.get(path);
+        response.expect(path, status, &[]);
         if status == 200 {
-            assert_eq!(answer.text(), asked, "{path}");
+            assert_eq!(response.text(), incoming, "{path}");
         }
     }
 }
 
 #[test]
 fn a_cut_response_is_seen_to_be_cut() {
-    for said in [
+    for sent in [
         "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nzz\r\n",
@@ -109,7 +109,7 @@ fn a_cut_response_is_seen_to_be_cut() {
             let mut buffer = [0; 4096];
             let _ = stream.read(&mut buffer);
             // In two parts: the first begins a response.
-            let (first, second) = said.split_at(said.len() - 2);
+            let (first, second) = sent.split_at(sent.len() - 2);
             say(&mut stream, first);
             let _ = stream.read(&mut [0]).is_err();
             say(&mut stream, second);
@@ -118,14 +118,14 @@ fn a_cut_response_is_seen_to_be_cut() {
         let server = proxied(&to(&upstream), SOON, "prod");
         let mut client = server.connect();
         client.send(request("GET /", &[]));
-        assert!(client.head().starts_with("HTTP/1.1 200 "), "{said}");
+        assert!(client.head().starts_with("HTTP/1.1 200 "), "{sent}");
         let rest = String::from_utf8_lossy(&client.rest()).into_owned();
-        assert!(!rest.ends_with("0\r\n\r\n") && rest.len() < 10, "{said}: {rest:?}");
+        assert!(!rest.ends_with("0\r\n\r\n") && rest.len() < 10, "{sent}: {rest:?}");
         // An upstream that closes in the middle.
         let upstream = Upstream::raw(move |mut stream: TcpStream| {
             let mut buffer = [0; 4096];
             let _ = stream.read(&mut buffer);
-            say(&mut stream, said);
+            say(&mut stream, sent);
             let _ = stream.shutdown(Shutdown::Write);
             let _ = stream.read(&mut buffer);
         });
@@ -136,12 +136,12 @@ fn a_cut_response_is_seen_to_be_cut() {
         // If everything came at once, the response had not begun and could be replaced; otherwise it is cut.
         let (head, content) = rest.split_once("\r\n\r\n").expect("a head");
         match head.split(' ').nth(1) {
-            Some("502") => assert!(!content.contains("abc"), "{said}: {rest:?}"),
-            Some("200") if head.contains("\r\nContent-Length: 10") => assert_eq!(content, "abc", "{said}"),
+            Some("502") => assert!(!content.contains("abc"), "{sent}: {rest:?}"),
+            Some("200") if head.contains("\r\nContent-Length: 10") => assert_eq!(content, "abc", "{sent}"),
             Some("200") if head.contains("\r\nTransfer-Encoding: chunked") => {
-                assert!(matches!(content, "" | "3\r\nabc\r\n"), "{said}: {rest:?}");
+                assert!(matches!(content, "" | "3\r\nabc\r\n"), "{sent}: {rest:?}");
             }
-            _ => panic!("{said}: {rest:?}"),
+            _ => panic!("{sent}: {rest:?}"),
         }
     }
 }
@@ -174,13 +174,16 @@ fn timeouts_and_refused_connections_are_distinguished() {
         ),
     ] {
         let server = proxied(&upstream, AT_ONCE, "dev");
-        let answer = server.get("/");
-        assert_eq!(answer.status, status, "{upstream}: {answer:?}");
-        assert!(answer.text().contains(hint), "{upstream}: {}", answer.text());
+        let response = server.get("/");
+        assert_eq!(response.status, status, "{upstream}: {response:?}");
+        assert!(response.text().contains(hint), "{upstream}: {}", response.text());
         let server = proxied(&upstream, AT_ONCE, "prod");
-        let answer = server.get("/");
-        assert_eq!(answer.status, status, "{upstream}: {answer:?}");
-        assert!(!answer.text().contains(hint), "{upstream}: told to strangers");
+        let response = server.get("/");
+        assert_eq!(response.status, status, "{upstream}: {response:?}");
+        assert!(
+            !response.text().contains(hint),
+            "{upstream}: disclosed to clients in production"
+        );
     }
 }
 
@@ -203,7 +206,7 @@ fn a_silently_closed_connection_is_replaced_where_that_is_safe() {
         assert_eq!(requests.load(Ordering::SeqCst), number);
     }
     // A request that may have had an effect is not repeated.
-    client.ask("POST /", &["Content-Length: 0"]).expect("POST", 502, &[]);
+    client.fetch("POST /", &["Content-Length: 0"]).expect("POST", 502, &[]);
     assert_eq!(requests.load(Ordering::SeqCst), 5);
 }
 
@@ -221,7 +224,7 @@ fn the_next_upstream_is_tried_if_one_is_unreachable() {
     }
     client.send(request("POST /", &["Content-Length: 3"]));
     client.send("abc");
-    client.answer().expect("POST", 200, &[]);
+    client.response().expect("POST", 200, &[]);
     assert_eq!(upstream.last().content, b"abc");
     let server = proxied("[\"http://127.0.0.1:1\", \"http://127.0.0.1:2\"]", PATIENT, "prod");
     server.get("/").expect("nobody", 502, &[]);
@@ -243,7 +246,7 @@ fn a_response_may_come_before_the_request_is_complete() {
     let mut client = server.connect();
     client.send(request("POST /", &["Content-Length: 1000000"]));
     client.send("x".repeat(1000));
-    let answer = client.answer();
-    answer.expect("early", 413, &[]);
-    assert_eq!(answer.text(), "no");
+    let response = client.response();
+    response.expect("early", 413, &[]);
+    assert_eq!(response.text(), "no");
 }

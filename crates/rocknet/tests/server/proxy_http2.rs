@@ -13,24 +13,24 @@ use http::Response;
 
 use super::proxy_streams::proxied;
 use super::support::http2::{Http2, speak_in_turn};
-use super::support::http2_upstream::{Http2Upstream, answer, send, trailers, whole};
+use super::support::http2_upstream::{Http2Upstream, response, send, trailers, whole};
 use super::support::upstream::{Upstream, ok};
 
 /// Responds with the request, line by line.
-fn telling() -> Http2Upstream {
+fn reflecting() -> Http2Upstream {
     Http2Upstream::start(&Builder::new(), |request, respond| {
         Box::pin(async move {
             let (head, mut body) = request.into_parts();
             let (content, trailers) = whole(&mut body).await;
-            let mut told = format!("{} {}\n", head.method, head.uri);
+            let mut message = format!("{} {}\n", head.method, head.uri);
             for (name, value) in &head.headers {
-                told += &format!("{name}: {}\n", value.to_str().expect("text"));
+                message += &format!("{name}: {}\n", value.to_str().expect("text"));
             }
-            told += &format!("{} bytes\n", content.len());
+            message += &format!("{} bytes\n", content.len());
             for (name, value) in &trailers.unwrap_or_default() {
-                told += &format!("{name}: {}\n", value.to_str().expect("text"));
+                message += &format!("{name}: {}\n", value.to_str().expect("text"));
             }
-            answer(respond, told);
+            response(respond, message);
         })
     })
 }
@@ -55,12 +55,12 @@ fn echo() -> Http2Upstream {
 
 #[test]
 fn requests_are_rewritten_for_the_upstream() {
-    let upstream = telling();
+    let upstream = reflecting();
     let server = proxied(&upstream.url(), ", headers = { \"X-Key\" = \"1\" }");
     let mut client = server.connect();
     client
         .send("GET /a/../b?x=1 HTTP/1.1\r\nHost: a.test:81\r\nConnection: X-Mine\r\nX-Mine: 1\r\nX-Kept: yes\r\n\r\n");
-    let text = client.answer().text();
+    let text = client.response().text();
     assert!(text.starts_with("GET http://a.test:81/b?x=1\n"), "{text}");
     for line in [
         "x-kept: yes\n",
@@ -75,17 +75,17 @@ fn requests_are_rewritten_for_the_upstream() {
         assert!(!text.contains(name), "{name}: {text}");
     }
     client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nTE: trailers\r\nConnection: TE\r\n\r\nabcde");
-    let text = client.answer().text();
+    let text = client.response().text();
     assert!(
         text.contains("content-length: 5\n") && text.contains("5 bytes\n"),
         "{text}"
     );
     assert!(text.contains("te: trailers\n"), "{text}");
     client.send("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX-Sum: 5\r\n\r\n");
-    let text = client.answer().text();
+    let text = client.response().text();
     assert!(text.ends_with("3 bytes\nx-sum: 5\n"), "{text}");
-    let answer = client.ask("HEAD /", &[]);
-    assert!(answer.body.is_empty());
+    let response = client.fetch("HEAD /", &[]);
+    assert!(response.body.is_empty());
     client
         .get("/")
         .expect("the next one", 200, &["Server: RockNet", "Date"]);
@@ -103,9 +103,12 @@ fn grpc_calls_flow_both_ways_and_end_with_a_status() {
             .request("POST", "/echo.Echo/Both")
             .header("content-type", "application/grpc")
             .header("te", "trailers");
-        let (answer, mut stream) = client.ask(request, false);
+        let (response, mut stream) = client.start_request(request, false);
         let trailers = client.wait(async {
-            let mut body = answer.await.expect("an answer before any content").into_body();
+            let mut body = response
+                .await
+                .expect("a response before any part of the body")
+                .into_body();
             speak_in_turn(&mut stream, &mut body).await;
             body.trailers().await.expect("an end").expect("trailers")
         });
@@ -122,21 +125,21 @@ fn large_bodies_flow_both_ways() {
     let upstream = echo();
     let server = proxied(&upstream.url(), "");
     let mut client = Http2::to(server.address());
-    let (answer, mut stream) = client.ask(client.request("POST", "/"), false);
-    let heard = client.wait(async {
-        let mut body = answer.await.expect("an answer").into_body();
+    let (response, mut stream) = client.start_request(client.request("POST", "/"), false);
+    let received = client.wait(async {
+        let mut body = response.await.expect("an answer").into_body();
         let sent = async {
             assert!(send(&mut stream, Bytes::from(vec![b'x'; SIZE])).await);
             stream.send_data(Bytes::new(), true).expect("an open stream");
         };
-        let heard = async {
+        let received = async {
             let (content, trailers) = whole(&mut body).await;
             assert_eq!(trailers.expect("trailers")["grpc-status"], "0");
             content.len()
         };
-        tokio::join!(sent, heard).1
+        tokio::join!(sent, received).1
     });
-    assert_eq!(heard, SIZE);
+    assert_eq!(received, SIZE);
 }
 
 /// A response that has begun sends nothing more before it has received the whole request body.
@@ -152,8 +155,8 @@ fn a_request_body_flows_beside_a_silent_response() {
     let server = proxied(&upstream.url(), "");
     let content = vec![b'x'; 2_000_000];
     let mut client = Http2::to(server.address());
-    let answer = client.send(client.request("POST", "/"), &content).expect("an answer");
-    assert_eq!(answer.content, b"2000000 bytes");
+    let response = client.send(client.request("POST", "/"), &content).expect("an answer");
+    assert_eq!(response.content, b"2000000 bytes");
     let mut client = server.connect();
     client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2000000\r\n\r\n");
     assert!(client.head().contains("200 OK"));
@@ -174,10 +177,10 @@ fn a_response_of_a_head_alone_is_forwarded_as_one() {
     });
     let server = proxied(&upstream.url(), "");
     let mut client = Http2::to(server.address());
-    let (answer, _) = client.ask(client.request("GET", "/"), true);
-    let answer = client.wait(answer).expect("an answer");
-    assert_eq!(answer.headers()["grpc-status"], "5");
-    assert!(answer.body().is_end_stream());
+    let (response, _) = client.start_request(client.request("GET", "/"), true);
+    let response = client.wait(response).expect("an answer");
+    assert_eq!(response.headers()["grpc-status"], "5");
+    assert!(response.body().is_end_stream());
 }
 
 /// Buffered data for a client that does not read is bounded, and delays no other request on that connection.
@@ -190,7 +193,7 @@ fn a_client_that_does_not_read_delays_no_other_request() {
         let count = Arc::clone(&count);
         Box::pin(async move {
             if request.uri().path() != "/much" {
-                return answer(respond, "hello");
+                return response(respond, "hello");
             }
             let mut stream = respond.send_response(Response::new(()), false).expect("a stream");
             let piece = Bytes::from(vec![b'x'; 16 * 1024]);
@@ -204,14 +207,14 @@ fn a_client_that_does_not_read_delays_no_other_request() {
     });
     let server = proxied(&upstream.url(), "");
     let mut client = Http2::to(server.address());
-    let (waiting, _) = client.ask(client.request("GET", "/much"), true);
+    let (waiting, _) = client.start_request(client.request("GET", "/much"), true);
     let mut body = client.wait(waiting).expect("a head").into_body();
     // Other requests succeed, again and again, while that one is stalled.
     for _ in 0..200 {
         assert_eq!(server.get("/").text(), "hello");
     }
     let held = sent.load(Ordering::SeqCst);
-    assert!(held < 4 << 20, "{held} bytes were taken ahead of their reader");
+    assert!(held < 4 << 20, "{held} bytes were buffered ahead of their reader");
     assert_eq!(upstream.connections(), 1);
     let (all, _) = client.wait(whole(&mut body));
     assert!(all.len() <= SIZE);
@@ -232,7 +235,7 @@ fn requests_share_a_connection_up_to_the_limit_of_the_upstream() {
                 tokio::task::yield_now().await;
             }
             active.fetch_sub(1, Ordering::SeqCst);
-            answer(respond, "hello");
+            response(respond, "hello");
         })
     });
     let server = proxied(&upstream.url(), "");
@@ -264,7 +267,7 @@ fn an_upstream_that_shuts_down_loses_no_request() {
                 if served == 2 {
                     connection.graceful_shutdown();
                 }
-                answer(respond, format!("{number}"));
+                response(respond, format!("{number}"));
             }
         })
     });
@@ -272,7 +275,7 @@ fn an_upstream_that_shuts_down_loses_no_request() {
     let mut client = server.connect();
     for round in 0..10 {
         client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n");
-        client.answer().expect(&format!("round {round}"), 200, &[]);
+        client.response().expect(&format!("round {round}"), 200, &[]);
     }
     assert!(upstream.connections() > 1);
     // An upstream that refuses the first stream of each connection but the third.
@@ -283,7 +286,7 @@ fn an_upstream_that_shuts_down_loses_no_request() {
                     respond.send_reset(Reason::REFUSED_STREAM);
                     connection.graceful_shutdown();
                 } else {
-                    answer(respond, "taken");
+                    response(respond, "taken");
                 }
             }
         })
@@ -327,13 +330,13 @@ fn other_protocols_and_early_ends_are_errors() {
         let request = client
             .request("POST", "/a.B/C")
             .header("content-type", "application/grpc+proto");
-        let (answer, mut stream) = client.ask(request, false);
+        let (response, mut stream) = client.start_request(request, false);
         let _ = stream.send_data(Bytes::from_static(b"\0\0\0\0\0"), true);
-        let answer = client.wait(answer).expect("an answer");
-        assert_eq!(answer.status(), 200, "{url}");
-        assert_eq!(answer.headers()["grpc-status"], "14", "{url}");
-        assert_eq!(answer.headers()["content-type"], "application/grpc", "{url}");
-        assert!(answer.body().is_end_stream(), "{url}");
+        let response = client.wait(response).expect("an answer");
+        assert_eq!(response.status(), 200, "{url}");
+        assert_eq!(response.headers()["grpc-status"], "14", "{url}");
+        assert_eq!(response.headers()["content-type"], "application/grpc", "{url}");
+        assert!(response.body().is_end_stream(), "{url}");
     }
 }
 
@@ -356,10 +359,10 @@ fn a_cut_response_is_seen_to_be_cut() {
     let rest = client.rest();
     assert!(!rest.ends_with(b"0\r\n\r\n"), "{}", String::from_utf8_lossy(&rest));
     let mut client = Http2::to(server.address());
-    let (answer, _) = client.ask(client.request("GET", "/"), true);
+    let (response, _) = client.start_request(client.request("GET", "/"), true);
     let is_cut = client.wait(async {
-        let Ok(answer) = answer.await else { return true };
-        let mut body = answer.into_body();
+        let Ok(response) = response.await else { return true };
+        let mut body = response.into_body();
         loop {
             match body.data().await {
                 Some(Ok(_)) => {}
@@ -373,9 +376,9 @@ fn a_cut_response_is_seen_to_be_cut() {
 /// A client that disconnects ends its call at the upstream.
 #[test]
 fn a_disconnect_ends_the_call() {
-    let (told, hears) = std::sync::mpsc::channel::<bool>();
+    let (message, receiver) = std::sync::mpsc::channel::<bool>();
     let upstream = Http2Upstream::start(&Builder::new(), move |request, mut respond| {
-        let told = told.clone();
+        let message = message.clone();
         Box::pin(async move {
             let _stream = respond.send_response(Response::new(()), false).expect("a stream");
             let mut body = request.into_body();
@@ -383,17 +386,17 @@ fn a_disconnect_ends_the_call() {
             while matches!(end, Some(Ok(_))) {
                 end = body.data().await;
             }
-            let _ = told.send(matches!(end, Some(Err(_))));
+            let _ = message.send(matches!(end, Some(Err(_))));
         })
     });
     let server = proxied(&upstream.url(), "");
     let mut client = Http2::to(server.address());
-    let (answer, mut stream) = client.ask(client.request("POST", "/"), false);
-    let answer = client.wait(answer).expect("a head");
+    let (response, mut stream) = client.start_request(client.request("POST", "/"), false);
+    let response = client.wait(response).expect("a head");
     stream.send_reset(Reason::CANCEL);
-    drop(answer);
-    let is_error = hears.recv_timeout(super::support::DEADLINE).expect("an end");
-    assert!(is_error, "it was told as the end of the request");
+    drop(response);
+    let is_error = receiver.recv_timeout(super::support::DEADLINE).expect("an end");
+    assert!(is_error, "it was reported as the end of the request");
 }
 
 #[test]

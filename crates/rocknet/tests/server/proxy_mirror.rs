@@ -5,14 +5,14 @@ use std::net::TcpStream;
 use std::sync::mpsc;
 
 use super::support::client::request;
-use super::support::upstream::{Asked, Next, Upstream, ok, say};
+use super::support::upstream::{Next, ReceivedRequest, Upstream, ok, say};
 use super::support::{DEADLINE, Folder, Running};
 
 /// Reports each request that it gets.
-fn telling() -> (Upstream, mpsc::Receiver<Asked>) {
+fn reporting() -> (Upstream, mpsc::Receiver<ReceivedRequest>) {
     let (seen, all) = mpsc::channel();
-    let upstream = Upstream::start(move |asked, stream| {
-        let _ = seen.send(asked.clone());
+    let upstream = Upstream::start(move |incoming, stream| {
+        let _ = seen.send(incoming.clone());
         say(stream, ok("of the copy"));
         Next::Keep
     });
@@ -30,7 +30,7 @@ fn mirrored(upstream: &Upstream, mirror: &str) -> Running {
 #[test]
 fn mirrors_get_exact_copies() {
     let upstream = Upstream::saying(ok("real"));
-    let (copies, seen) = telling();
+    let (copies, seen) = reporting();
     let server = mirrored(
         &upstream,
         &format!("{{ to = \"{}\", content = \"1KiB\" }}", copies.url()),
@@ -61,7 +61,7 @@ fn mirrors_get_exact_copies() {
         if line.starts_with("HEAD") {
             assert!(client.head().starts_with("HTTP/1.1 200 "));
         } else {
-            assert_eq!(client.answer().text(), "real", "{line}");
+            assert_eq!(client.response().text(), "real", "{line}");
         }
         if copied {
             let copy = seen
@@ -102,7 +102,7 @@ fn requests_do_not_wait_for_mirrors() {
 #[test]
 fn a_share_of_requests_is_mirrored() {
     let upstream = Upstream::saying(ok("real"));
-    let (copies, seen) = telling();
+    let (copies, seen) = reporting();
     let server = mirrored(&upstream, &format!("{{ to = \"{}\", share = \"50%\" }}", copies.url()));
     let mut client = server.connect();
     const ALL: usize = 200;

@@ -17,10 +17,10 @@ fn folder() -> Folder {
 }
 
 /// Responds with the status and the fields that the path gives, `|` between them.
-fn telling() -> Upstream {
-    Upstream::start(|asked, stream| {
-        let path = asked.line.split(' ').nth(1).expect("a target");
-        let said = path
+fn scripted() -> Upstream {
+    Upstream::start(|incoming, stream| {
+        let path = incoming.line.split(' ').nth(1).expect("a target");
+        let output = path
             .trim_start_matches('/')
             .replace('|', "\r\n")
             .replace("%20", " ")
@@ -28,7 +28,7 @@ fn telling() -> Upstream {
             .replace("UP", "..");
         say(
             stream,
-            format!("HTTP/1.1 {said}\r\nContent-Length: 5\r\n\r\n{}", "other"),
+            format!("HTTP/1.1 {output}\r\nContent-Length: 5\r\n\r\n{}", "other"),
         );
         Next::Keep
     })
@@ -40,15 +40,15 @@ fn errors_have_the_pages_of_the_site() {
     let server = Running::site(folder(), nobody);
     let mut client = server.connect();
     for _ in 0..2 {
-        let answer = client.get("/x");
-        answer.expect(
-            "nobody listens",
+        let response = client.get("/x");
+        response.expect(
+            "nothing listens there",
             502,
             &["Content-Type: text/html; charset=utf-8", "Content-Length: 7"],
         );
-        assert_eq!(answer.text(), "own 502");
+        assert_eq!(response.text(), "own 502");
     }
-    client.ask("HEAD /x", &[]).expect("HEAD", 502, &["Content-Length: 7"]);
+    client.fetch("HEAD /x", &[]).expect("HEAD", 502, &["Content-Length: 7"]);
     // Without a root the site has no page, and the built-in one comes.
     let server = Running::start(
         folder(),
@@ -71,15 +71,15 @@ fn scripts_are_not_used_as_error_pages() {
              [site.default.route.\"/api/*\"]\nproxy = \"http://127.0.0.1:1\"\n"
         );
         let server = Running::site(folder(), &text);
-        let answer = server.get("/api/x").expect(page, 502, &[]).text();
-        assert!(answer.contains("502 Bad Gateway"), "{page}: {answer}");
-        assert!(!answer.contains("secret"), "{page}: {answer}");
+        let response = server.get("/api/x").expect(page, 502, &[]).text();
+        assert!(response.contains("502 Bad Gateway"), "{page}: {response}");
+        assert!(!response.contains("secret"), "{page}: {response}");
     }
 }
 
 #[test]
 fn errors_of_upstreams_are_replaced_where_configured() {
-    let upstream = telling();
+    let upstream = scripted();
     for (keys, target, status, fields, content) in [
         ("", "404", 404, &[][..], "other"),
         (
@@ -110,16 +110,16 @@ fn errors_of_upstreams_are_replaced_where_configured() {
         let server = Running::site(folder(), &text);
         let mut client = server.connect();
         for _ in 0..2 {
-            let answer = client.get(&format!("/{target}"));
-            answer.expect(target, status, fields);
-            assert_eq!(answer.text(), content, "{keys} {target}");
+            let response = client.get(&format!("/{target}"));
+            response.expect(target, status, fields);
+            assert_eq!(response.text(), content, "{keys} {target}");
         }
     }
 }
 
 #[test]
 fn accel_redirects_of_upstreams_are_followed_where_allowed() {
-    let upstream = telling();
+    let upstream = scripted();
     let start = |keys: &str| {
         let text = format!(
             "errors = {{ 404 = \"/404.html\" }}\nproxy = {{ to = \"{}\", {keys} }}\n\
@@ -165,17 +165,17 @@ fn accel_redirects_of_upstreams_are_followed_where_allowed() {
         ("200%20OK|X-Accel-Redirect::/UP/secret.txt", 404, &[], "own 404"),
         ("200%20OK|X-A::1", 200, &["X-A: 1"], "other"),
     ] {
-        let answer = client.get(&format!("/{target}"));
-        answer.expect(target, status, fields);
-        assert_eq!(answer.text(), content, "{target}");
+        let response = client.get(&format!("/{target}"));
+        response.expect(target, status, fields);
+        assert_eq!(response.text(), content, "{target}");
     }
-    let answer = client.ask("GET /200%20OK|X-Accel-Redirect::/plain.txt", &["Range: bytes=2-3"]);
-    answer.expect("a range", 206, &["Content-Range: bytes 2-3/10"]);
+    let response = client.fetch("GET /200%20OK|X-Accel-Redirect::/plain.txt", &["Range: bytes=2-3"]);
+    response.expect("a range", 206, &["Content-Range: bytes 2-3/10"]);
     // Without the configuration key, an upstream's response names no file.
     let server = start("connect = \"3s\"");
-    let answer = server.get("/200%20OK|X-Accel-Redirect::/inside/report.txt");
-    answer.expect("not allowed", 200, &["X-Accel-Redirect: /inside/report.txt"]);
-    assert_eq!(answer.text(), "other");
+    let response = server.get("/200%20OK|X-Accel-Redirect::/inside/report.txt");
+    response.expect("not allowed", 200, &["X-Accel-Redirect: /inside/report.txt"]);
+    assert_eq!(response.text(), "other");
 }
 
 #[test]

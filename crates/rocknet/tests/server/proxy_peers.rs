@@ -62,7 +62,7 @@ fn files() -> (Folder, Vec<u8>) {
 }
 
 /// Requests everything nginx has, over both protocols.
-fn asks_for_all(server: &Running, large: &[u8]) {
+fn fetch_all(server: &Running, large: &[u8]) {
     let mut client = server.connect();
     client.get("/small.txt").expect(
         "a file",
@@ -72,21 +72,21 @@ fn asks_for_all(server: &Running, large: &[u8]) {
     assert_eq!(client.get("/told?x=1").text(), "localhost 127.0.0.1 /told?x=1");
     client.get("/none").expect("missing", 404, &["Content-Type: text/html"]);
     client.get("/dir").expect("a folder", 301, &["Location"]);
-    let answer = client.ask("GET /large", &["Range: bytes=4-7"]);
-    answer.expect("a range", 206, &["Content-Range: bytes 4-7/40000000"]);
-    assert_eq!(answer.body, [1, 0, 0, 0]);
+    let response = client.fetch("GET /large", &["Range: bytes=4-7"]);
+    response.expect("a range", 206, &["Content-Range: bytes 4-7/40000000"]);
+    assert_eq!(response.body, [1, 0, 0, 0]);
     assert!(client.get("/large").body == large);
     client
-        .ask("HEAD /large", &[])
+        .fetch("HEAD /large", &[])
         .expect("HEAD", 200, &["Content-Length: 40000000"]);
     let tag = client.get("/small.txt").field("ETag").expect("a tag").to_owned();
     client
-        .ask("GET /small.txt", &[&format!("If-None-Match: {tag}")])
+        .fetch("GET /small.txt", &[&format!("If-None-Match: {tag}")])
         .expect("not modified", 304, &[]);
     client.send(request("POST /upload", &["Content-Length: 20000000"]));
     client.send(vec![b'u'; 20_000_000]);
     assert_eq!(
-        client.answer().expect("upload", 200, &[]).text(),
+        client.response().expect("upload", 200, &[]).text(),
         "localhost 127.0.0.1 /told"
     );
     let mut client = Http2::to(server.address());
@@ -106,7 +106,7 @@ fn passing_on(folder: Folder, to: &str) -> Running {
 fn nginx_responses_are_forwarded() {
     let (folder, large) = files();
     let _nginx = nginx(&folder);
-    asks_for_all(&passing_on(folder, "\"unix:nginx.sock\""), &large);
+    fetch_all(&passing_on(folder, "\"unix:nginx.sock\""), &large);
 }
 
 #[test]
@@ -114,12 +114,12 @@ fn haproxy_responses_are_forwarded_in_both_protocols() {
     for to in ["\"unix:http1.sock\"", "{ to = \"unix:http2.sock\", http2 = true }"] {
         let (folder, large) = files();
         let _peers = (nginx(&folder), haproxy(&folder));
-        asks_for_all(&passing_on(folder, to), &large);
+        fetch_all(&passing_on(folder, to), &large);
     }
 }
 
 /// Asserts the client address that the server at this socket file receives.
-fn asks_who_is_told(folder: Folder, socket: &str) {
+fn check_announced_client(folder: Folder, socket: &str) {
     let text = format!(
         "[server]\nworkers = 1\nevents = {{ wait = \"20ms\" }}\ntrusted_proxies = [\"127.0.0.1\"]\n\
                 [site.default]\nlisten = \"127.0.0.1:0\"\nproxy = {{ to = \"unix:{socket}\", proxy_protocol = \"v1\" }}\n\
@@ -133,8 +133,8 @@ fn asks_who_is_told(folder: Folder, socket: &str) {
             ("192.0.2.1:4711", "192.0.2.1 4711"),
             ("[2001:db8::1]:4711", "2001:db8::1 4711"),
         ] {
-            let answer = client.ask(&format!("GET {path}"), &[&format!("X-Forwarded-For: {source}")]);
-            assert_eq!(answer.expect(path, 200, &[]).text(), expected, "{path}");
+            let response = client.fetch(&format!("GET {path}"), &[&format!("X-Forwarded-For: {source}")]);
+            assert_eq!(response.expect(path, 200, &[]).text(), expected, "{path}");
         }
     }
 }
@@ -143,12 +143,12 @@ fn asks_who_is_told(folder: Folder, socket: &str) {
 fn nginx_gets_the_client_by_the_proxy_protocol() {
     let folder = Folder::with(&[]);
     let _nginx = nginx(&folder);
-    asks_who_is_told(folder, "announced.sock");
+    check_announced_client(folder, "announced.sock");
 }
 
 #[test]
 fn haproxy_gets_the_client_by_the_proxy_protocol() {
     let folder = Folder::with(&[]);
     let _haproxy = haproxy(&folder);
-    asks_who_is_told(folder, "told.sock");
+    check_announced_client(folder, "told.sock");
 }

@@ -45,12 +45,12 @@ fn with_trailers(trailers: &'static str) -> Upstream {
     Upstream::raw(move |mut stream: TcpStream| {
         let mut reader = BufReader::new(stream.try_clone().expect("a second handle"));
         loop {
-            let asked = head(&mut reader);
-            if asked.is_empty() {
+            let incoming = head(&mut reader);
+            if incoming.is_empty() {
                 return;
             }
             let mut came = String::new();
-            if asked.to_ascii_lowercase().contains("transfer-encoding: chunked") {
+            if incoming.to_ascii_lowercase().contains("transfer-encoding: chunked") {
                 while chunk(&mut reader).is_some_and(|data| !data.is_empty()) {}
                 came = head_or_end(&mut reader);
             }
@@ -93,16 +93,16 @@ fn request_trailers_are_forwarded() {
         client.send(format!(
             "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n{trailers}\r\n"
         ));
-        assert_eq!(client.answer().text(), expected, "{trailers}");
+        assert_eq!(client.response().text(), expected, "{trailers}");
     }
     let mut client = Http2::to(server.address());
-    let (answer, mut stream) = client.ask(client.request("POST", "/"), false);
+    let (response, mut stream) = client.start_request(client.request("POST", "/"), false);
     stream.send_data(Bytes::from_static(b"abc"), false).expect("room");
     let mut trailers = HeaderMap::new();
     trailers.insert("x-sum", "5".parse().expect("a value"));
     stream.send_trailers(trailers).expect("an open stream");
-    let answer = client.answer(answer).expect("an answer");
-    assert_eq!(String::from_utf8_lossy(&answer.content), "x-sum: 5\r\nend");
+    let response = client.response(response).expect("an answer");
+    assert_eq!(String::from_utf8_lossy(&response.content), "x-sum: 5\r\nend");
 }
 
 #[test]
@@ -121,9 +121,9 @@ fn response_trailers_are_forwarded() {
     assert_eq!(upstream.connections(), 1, "the connection goes on");
     let mut client = Http2::to(server.address());
     for _ in 0..2 {
-        let (answer, _) = client.ask(client.request("GET", "/"), true);
+        let (response, _) = client.start_request(client.request("GET", "/"), true);
         let trailers = client.wait(async {
-            let mut body = answer.await.expect("an answer").into_body();
+            let mut body = response.await.expect("an answer").into_body();
             while let Some(data) = body.data().await {
                 data.expect("content");
             }
@@ -162,9 +162,9 @@ fn forbidden_response_trailers_are_dropped_and_the_response_remains() {
             );
         }
         let mut client = Http2::to(server.address());
-        let (answer, _) = client.ask(client.request("GET", "/"), true);
+        let (response, _) = client.start_request(client.request("GET", "/"), true);
         let trailers = client.wait(async {
-            let mut body = answer.await.expect("an answer").into_body();
+            let mut body = response.await.expect("an answer").into_body();
             while let Some(data) = body.data().await {
                 data.expect("content");
             }
@@ -174,7 +174,7 @@ fn forbidden_response_trailers_are_dropped_and_the_response_remains() {
         names.sort_unstable();
         assert_eq!(names, ["grpc-status", "x-sum"]);
     }
-    assert_eq!(upstream.connections(), 2, "connections go on");
+    assert_eq!(upstream.connections(), 2, "connections survive");
 }
 
 /// Starts its response at once, and echoes what comes, piece by piece.
@@ -221,9 +221,12 @@ fn both_sides_send_at_once_over_http2() {
     let upstream = echo();
     let server = proxied(&upstream.url(), "");
     let mut client = Http2::to(server.address());
-    let (answer, mut stream) = client.ask(client.request("POST", "/"), false);
+    let (response, mut stream) = client.start_request(client.request("POST", "/"), false);
     client.wait(async {
-        let mut body = answer.await.expect("an answer before any content").into_body();
+        let mut body = response
+            .await
+            .expect("a response before any part of the body")
+            .into_body();
         speak_in_turn(&mut stream, &mut body).await;
     });
 }
@@ -235,9 +238,9 @@ fn large_bodies_flow_both_ways() {
     let upstream = echo();
     let server = proxied(&upstream.url(), "");
     let mut client = Http2::to(server.address());
-    let (answer, mut stream) = client.ask(client.request("POST", "/"), false);
-    let heard = client.wait(async {
-        let mut body = answer.await.expect("an answer").into_body();
+    let (response, mut stream) = client.start_request(client.request("POST", "/"), false);
+    let received = client.wait(async {
+        let mut body = response.await.expect("an answer").into_body();
         let send = async move {
             let mut left = SIZE;
             while left > 0 {
@@ -257,17 +260,17 @@ fn large_bodies_flow_both_ways() {
             stream.send_data(Bytes::new(), true).expect("an open stream");
         };
         let hear = async {
-            let mut heard = 0;
+            let mut received = 0;
             while let Some(data) = body.data().await {
                 let data = data.expect("content");
                 body.flow_control().release_capacity(data.len()).expect("capacity");
-                heard += data.len();
+                received += data.len();
             }
-            heard
+            received
         };
         tokio::join!(send, hear).1
     });
-    assert_eq!(heard, SIZE);
+    assert_eq!(received, SIZE);
 }
 
 /// A client that disconnects while both send ends both; one that sends more than the limit is cut.
@@ -311,9 +314,9 @@ fn a_response_completed_first_ends_the_request() {
     let server = proxied(&upstream.url(), "");
     let mut client = server.connect();
     client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\n");
-    let answer = client.answer();
-    answer.expect("the refusal", 413, &[]);
-    assert_eq!(answer.text(), "much");
+    let response = client.response();
+    response.expect("the refusal", 413, &[]);
+    assert_eq!(response.text(), "much");
     client.send("0123456789");
     client.get("/").expect("the next one", 413, &[]);
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use http::Request;
 
 use super::support::client::request;
-use super::support::fastcgi::{Next, Peer, SOCKET, answer, record, say};
+use super::support::fastcgi::{Next, Peer, SOCKET, record, response, say};
 use super::support::http2::Http2;
 use super::support::{Folder, Running};
 
@@ -28,14 +28,14 @@ limits = { answer_timeout = "100ms" }
 
 fn start() -> (Running, Peer) {
     let folder = Folder::with(&[("www/a.php", ""), ("www/large/a.php", ""), ("www/quick/a.php", "")]);
-    let peer = Peer::start(&folder.path(SOCKET), |asked, stream| {
-        if asked.variable("QUERY_STRING") == "hang" {
+    let peer = Peer::start(&folder.path(SOCKET), |incoming, stream| {
+        if incoming.variable("QUERY_STRING") == "hang" {
             // Sends nothing until the server has closed.
             let _ = record(stream);
             return Next::Close;
         }
-        let text = format!("Content-Type: text/plain\r\n\r\n{}", asked.content.len());
-        say(stream, answer(text.as_bytes()));
+        let text = format!("Content-Type: text/plain\r\n\r\n{}", incoming.content.len());
+        say(stream, response(text.as_bytes()));
         Next::Keep
     });
     (Running::start(folder, SITE), peer)
@@ -57,17 +57,17 @@ fn each_route_has_its_body_limit() {
             let content = "x".repeat(size);
             let mut client = server.connect();
             client.send_anyway(request(&line, &[&format!("Content-Length: {size}")]) + &content);
-            let answer = client.answer();
-            answer.expect(&format!("{line}: {size}"), status, &[]);
-            let asked: http::request::Builder = Request::builder()
+            let response = client.response();
+            response.expect(&format!("{line}: {size}"), status, &[]);
+            let pending: http::request::Builder = Request::builder()
                 .method("POST")
                 .uri(format!("http://localhost{path}"))
                 .header("content-length", size);
-            let over_h2 = h2.send(asked, content.as_bytes()).expect("an answer");
+            let over_h2 = h2.send(pending, content.as_bytes()).expect("an answer");
             assert_eq!(over_h2.status.as_u16(), status, "{line}: {size} over HTTP/2");
             if status == 200 {
                 assert_eq!(
-                    (answer.text(), &over_h2.content[..]),
+                    (response.text(), &over_h2.content[..]),
                     (size.to_string(), size.to_string().as_bytes())
                 );
             }
@@ -82,7 +82,7 @@ fn each_route_has_its_response_timeout() {
     let started = Instant::now();
     server
         .connect()
-        .ask("GET /quick/a.php?hang", &[])
+        .fetch("GET /quick/a.php?hang", &[])
         .expect("the route's own time", 504, &[]);
     assert_eq!(h2.get("/quick/a.php?hang").status.as_u16(), 504);
     let taken = started.elapsed();

@@ -12,9 +12,9 @@ fn check(client: &mut Client, rows: &[Row<'_>]) {
     for _ in 0..2 {
         // The second time from the worker cache.
         for (line, status, fields, content) in rows {
-            let answer = client.ask(line, &[]);
-            answer.expect(line, *status, fields);
-            assert!(answer.text().starts_with(content), "{line}: {answer:?}");
+            let response = client.fetch(line, &[]);
+            response.expect(line, *status, fields);
+            assert!(response.text().starts_with(content), "{line}: {response:?}");
         }
     }
 }
@@ -175,8 +175,8 @@ fn errors_have_pages() {
         &["If-Modified-Since: Fri, 31 Dec 2100 23:59:59 GMT"],
     ] {
         client
-            .ask("GET /none", fields)
-            .expect("a condition on what is missing", 404, &["Content-Length: 14"]);
+            .fetch("GET /none", fields)
+            .expect("a condition on a missing file", 404, &["Content-Length: 14"]);
     }
     let plain = Running::site(folder(), "");
     check(
@@ -265,10 +265,10 @@ fn fields_are_added_and_removed() {
         client.get("/about.html").field("ETag").expect("a tag")
     );
     client
-        .ask("GET /about.html", &[&etag])
+        .fetch("GET /about.html", &[&etag])
         .expect("not modified", 304, &["X-Site: site"]);
     client
-        .ask("GET /about.html", &["Range: bytes=0-1"])
+        .fetch("GET /about.html", &["Range: bytes=0-1"])
         .expect("a part", 206, &["X-Site: site"]);
 }
 
@@ -302,9 +302,9 @@ fn redirects_lead_to_their_targets() {
         ("GET /older", 404, ""),
         ("GET /api/v1/x", 308, "/api/v2/x"),
     ] {
-        let answer = client.ask(line, &["Host: localhost", "X-Forwarded-Host: evil.example"]);
-        answer.expect(line, status, &[]);
-        assert_eq!(answer.field("Location").unwrap_or_default(), location, "{line}");
+        let response = client.fetch(line, &["Host: localhost", "X-Forwarded-Host: evil.example"]);
+        response.expect(line, status, &[]);
+        assert_eq!(response.field("Location").unwrap_or_default(), location, "{line}");
     }
 }
 

@@ -22,12 +22,12 @@ fn folders(names: &[&str]) -> Folder {
 fn check(client: &mut Client, rows: &[(&str, Result<&str, u16>)]) {
     for _ in 0..2 {
         for (host, expected) in rows {
-            let answer = client.ask("GET /", &[&format!("Host: {host}")]);
-            let text = answer.text();
-            let found = if answer.status == 200 {
+            let response = client.fetch("GET /", &[&format!("Host: {host}")]);
+            let text = response.text();
+            let found = if response.status == 200 {
                 Ok(&*text)
             } else {
-                Err(answer.status)
+                Err(response.status)
             };
             assert_eq!(found, *expected, "Host: {host}");
         }
@@ -82,13 +82,13 @@ fn sites_by_name() {
         // HTTP/1.0 may omit the name.
         let mut old = server.connect();
         old.send("GET / HTTP/1.0\r\n\r\n");
-        let answer = old.answer();
-        let text = answer.text();
+        let response = old.response();
+        let text = response.text();
         assert_eq!(
-            if answer.status == 200 {
+            if response.status == 200 {
                 Ok(&*text)
             } else {
-                Err(answer.status)
+                Err(response.status)
             },
             unknown,
             "no name"
@@ -106,10 +106,10 @@ fn sites_by_absolute_form() {
         ("HTTP://x.b.example:80/?q", "x.b.example", (200, "b")),
         ("http://unknown/", "unknown", (404, "")),
     ] {
-        let answer = client.ask(&format!("GET {target}"), &[&format!("Host: {host}")]);
-        let text = answer.text();
+        let response = client.fetch(&format!("GET {target}"), &[&format!("Host: {host}")]);
+        let text = response.text();
         assert_eq!(
-            (answer.status, if answer.status == 200 { &*text } else { "" }),
+            (response.status, if response.status == 200 { &*text } else { "" }),
             expected,
             "{target}"
         );
@@ -121,7 +121,7 @@ fn sites_by_absolute_form() {
     ] {
         let mut client = server.connect();
         client.send(request(&format!("GET {target}"), &[&format!("Host: {host}")]));
-        client.answer().expect(target, 400, &["Connection: close"]);
+        client.response().expect(target, 400, &["Connection: close"]);
         client.assert_closed(target);
     }
 }
@@ -245,9 +245,9 @@ fn an_unknown_name_gets_a_page_that_explains_it() {
         let port = server.address().port();
         let link = format!("<li><a href=\"http://a.example:{port}/\">http://a.example:{port}/</a></li>");
         let wildcard = format!("<li>http://*.b.example:{port}/</li>");
-        let check = |what: &str, status: u16, page: &str, said: &str| {
+        let check = |what: &str, status: u16, page: &str, output: &str| {
             assert_eq!(status, 404, "{mode} {what}");
-            assert!(page.contains(said), "{mode} {what}: {page}");
+            assert!(page.contains(output), "{mode} {what}: {page}");
             let (has_link, has_wildcard) = (page.contains(&link), page.contains(&wildcard));
             assert_eq!((has_link, has_wildcard), (lists, lists), "{mode} {what}: {page}");
             assert!(!page.contains("new window"), "{mode} {what}: {page}");
@@ -255,31 +255,35 @@ fn an_unknown_name_gets_a_page_that_explains_it() {
         let named = "No site here is called <code>c.example</code>.";
         let mut client = server.connect();
         for host in ["C.example", "c.example."] {
-            let answer = client.ask("GET /x?y", &[&format!("Host: {host}:{port}")]);
-            check(host, answer.status, &answer.text(), named);
+            let response = client.fetch("GET /x?y", &[&format!("Host: {host}:{port}")]);
+            check(host, response.status, &response.text(), named);
         }
         // The request body is not the error.
         client.send(format!(
             "POST / HTTP/1.1\r\nHost: c.example:{port}\r\nContent-Length: 5\r\n\r\nhello"
         ));
-        let answer = client.answer();
-        check("POST", answer.status, &answer.text(), named);
+        let response = client.response();
+        check("POST", response.status, &response.text(), named);
         client.send("HEAD / HTTP/1.1\r\nHost: c.example\r\n\r\n");
-        assert_eq!(client.answer_to("HEAD").status, 404);
+        assert_eq!(client.response_to("HEAD").status, 404);
         let mut client = Http2::to(server.address());
         let request = client.request("GET", "/x").uri(format!("http://c.example:{port}/x"));
-        let (answer, _) = client.ask(request, true);
-        let answer = client.answer(answer).expect("an answer");
+        let (response, _) = client.start_request(request, true);
+        let response = client.response(response).expect("an answer");
         check(
             "HTTP/2",
-            answer.status.as_u16(),
-            &String::from_utf8_lossy(&answer.content),
+            response.status.as_u16(),
+            &String::from_utf8_lossy(&response.content),
             named,
         );
         let mut client = server.connect();
         client.send("GET / HTTP/1.0\r\n\r\n");
-        let answer = client.answer();
-        assert_eq!(answer.status, 404);
-        assert!(answer.text().contains("does not say which site"), "{}", answer.text());
+        let response = client.response();
+        assert_eq!(response.status, 404);
+        assert!(
+            response.text().contains("does not say which site"),
+            "{}",
+            response.text()
+        );
     }
 }

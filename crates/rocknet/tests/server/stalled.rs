@@ -12,7 +12,7 @@ use rocknet::tunnel::Splice;
 use rocknet_io::stream::Stream;
 
 use super::support::client::request;
-use super::support::fate::{assert_reset, wait_for_queue};
+use super::support::reset::{assert_reset, wait_for_queue};
 use super::support::running::{mount, site};
 use super::support::{DEADLINE, Folder, Running};
 use crate::wire;
@@ -26,9 +26,9 @@ const LARGE: u64 = 64 << 20;
 const MEDIUM: u64 = 600 << 10;
 
 /// Joins each client with a peer that writes all it can.
-struct Talks;
+struct SendsMuch;
 
-impl Handler for Talks {
+impl Handler for SendsMuch {
     fn handle(&self, _: Exchange) -> HandlerFuture {
         let (ours, mut theirs) = UnixStream::pair().expect("a pair");
         ours.set_nonblocking(true).expect("non-blocking");
@@ -46,7 +46,7 @@ fn start() -> Running {
     folder.sparse("www/large.bin", LARGE);
     folder.sparse("www/medium.bin", MEDIUM);
     let text = format!("{SERVER}[limits]\n{LIMITS}\n{}", site(""));
-    Running::start_with(folder, &text, vec![mount("/talk/", Talks)])
+    Running::start_with(folder, &text, vec![mount("/talk/", SendsMuch)])
 }
 
 #[test]

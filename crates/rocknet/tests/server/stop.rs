@@ -5,16 +5,16 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::support::client::request;
-use super::support::handlers::Waits;
+use super::support::handlers::Deferred;
 use super::support::running::{mount, site};
 use super::support::{Client, DEADLINE, Folder, Running};
 
 const LARGE: usize = 24 << 20;
 
-fn server(limits: &str) -> (Running, super::support::handlers::Waiting) {
+fn server(limits: &str) -> (Running, super::support::handlers::PendingRequests) {
     let folder = Folder::with(&[("www/index.html", "root")]);
     folder.sparse("www/large.bin", LARGE as u64);
-    let (handler, waiting) = Waits::new();
+    let (handler, waiting) = Deferred::new();
     let text = format!("[limits]\n{limits}\n{}", site(""));
     (
         Running::start_with(folder, &text, vec![mount("/waits/", handler)]),
@@ -45,7 +45,7 @@ fn responses_in_flight_are_finished() {
     let address = server.address();
     let mut handled = server.connect();
     handled.send(request("GET /waits/x", &[]));
-    let asked = waiting.next();
+    let incoming = waiting.next();
     let mut large = server.connect();
     large.send(request("GET /large.bin", &[]));
     large.head();
@@ -55,10 +55,10 @@ fn responses_in_flight_are_finished() {
     while TcpStream::connect(address).is_ok() {
         assert!(started.elapsed() < DEADLINE, "still listening");
     }
-    assert!(asked.answer("finished"), "the exchange was dropped");
-    let answer = handled.answer();
+    assert!(incoming.response("finished"), "the exchange was dropped");
+    let response = handled.response();
     assert_eq!(
-        answer.expect("a handler", 200, &["Connection: close"]).text(),
+        response.expect("a handler", 200, &["Connection: close"]).text(),
         "finished"
     );
     handled.assert_closed("a handler");
@@ -74,14 +74,14 @@ fn the_shutdown_deadline_applies() {
     let (server, mut waiting) = server("shutdown = \"300ms\"");
     let mut handled = server.connect();
     handled.send(request("GET /waits/x", &[]));
-    let asked = waiting.next();
+    let incoming = waiting.next();
     let mut stalled = server.connect();
     stalled.send(request("GET /large.bin", &[]));
     stalled.head();
     let mut half = server.connect();
     half.send("GET / HTTP/1.1\r\nHost: x\r\n");
     let started = Instant::now();
-    assert!(!server.stop(), "said that nothing was cut");
+    assert!(!server.stop(), "reported that nothing was cut");
     let taken = started.elapsed();
     // Timers are as coarse as the event loop that polls them.
     assert!(
@@ -89,8 +89,11 @@ fn the_shutdown_deadline_applies() {
         "after {taken:?}"
     );
     handled.assert_closed("a handler that does not answer");
-    assert!(!asked.answer("too late"), "the exchange lives on");
-    assert!(stalled.rest().len() < LARGE, "a client that reads nothing got all");
+    assert!(!incoming.response("too late"), "the exchange was not dropped");
+    assert!(
+        stalled.rest().len() < LARGE,
+        "a client that does not read got everything"
+    );
     half.assert_closed("half a request");
 }
 
@@ -120,7 +123,7 @@ fn requests_sent_before_the_stop_get_responses() {
         }
         let stopping = thread::spawn(move || server.stop());
         for mut client in clients {
-            client.answer().expect("sent before the stop", 200, &[]);
+            client.response().expect("sent before the stop", 200, &[]);
         }
         assert!(stopping.join().expect("a stop"), "something was cut");
     }

@@ -34,12 +34,12 @@ const UPGRADE: [&str; 2] = ["Connection: upgrade", "Upgrade: echo, other"];
 const IN_FLIGHT: usize = 64 << 20;
 
 /// Joins each client that requests it with a socket that the test holds.
-struct Joins(Mutex<mpsc::UnboundedSender<UnixStream>>);
+struct OpensTunnels(Mutex<mpsc::UnboundedSender<UnixStream>>);
 
-impl Handler for Joins {
+impl Handler for OpensTunnels {
     fn handle(&self, exchange: Exchange) -> HandlerFuture {
-        let asked = exchange.request.view();
-        let protocol = asked.upgrade.map(|name| String::from_utf8_lossy(name).into_owned());
+        let incoming = exchange.request.view();
+        let protocol = incoming.upgrade.map(|name| String::from_utf8_lossy(name).into_owned());
         let (agrees, anyway) = (protocol.is_some(), exchange.path.ends_with("/anyway"));
         if !agrees && !anyway || exchange.path.ends_with("/page") {
             let text = format!("a page, asked for {protocol:?}");
@@ -49,7 +49,7 @@ impl Handler for Joins {
         theirs.set_read_timeout(Some(DEADLINE)).expect("a deadline");
         theirs.set_write_timeout(Some(DEADLINE)).expect("a deadline");
         ours.set_nonblocking(true).expect("non-blocking");
-        let _ = self.0.lock().expect("nobody panicked").send(theirs);
+        let _ = self.0.lock().expect("no thread panicked").send(theirs);
         respond_with(async move {
             let stream = Stream::new(ours.into()).expect("a link");
             Response::tunnel("echo", Splice::new(stream, b"early ".to_vec())).with("X-More", "yes")
@@ -67,7 +67,7 @@ impl Peers {
 
 fn mounts() -> (Vec<Mount>, Peers) {
     let (send, received) = mpsc::unbounded_channel();
-    (vec![mount("/join/", Joins(Mutex::new(send)))], Peers(received))
+    (vec![mount("/join/", OpensTunnels(Mutex::new(send)))], Peers(received))
 }
 
 fn text(limits: &str, keys: &str) -> String {
@@ -117,10 +117,10 @@ fn a_connection_is_taken_over_with_early_bytes() {
     let mut client = server.connect();
     // Another request before the upgrade, and the first bytes of the tunnel after it, in one piece.
     client.send(request("GET /", &[]) + &request("GET /join/x", &UPGRADE) + "GET / HTTP/1.1\r\n\r\n");
-    assert_eq!(client.answer().text(), "root");
+    assert_eq!(client.response().text(), "root");
     let mut peer = peers.next();
-    let answer = client.answer();
-    answer.expect(
+    let response = client.response();
+    response.expect(
         "a tunnel",
         101,
         &[
@@ -155,11 +155,11 @@ fn a_connection_is_taken_over_with_early_bytes() {
         thread::yield_now();
     }
     server.stop();
-    let told = fs::read_to_string(log).expect("a log");
+    let message = fs::read_to_string(log).expect("a log");
     let bytes = 6 + 100 * 300 + 18;
     assert!(
-        told.contains(&format!("\"GET /join/x HTTP/1.1\" 101 {bytes}\n")),
-        "{told}"
+        message.contains(&format!("\"GET /join/x HTTP/1.1\" 101 {bytes}\n")),
+        "{message}"
     );
 }
 
@@ -277,7 +277,7 @@ fn a_stop_closes_tunnels_in_time_and_orderly() {
     client.assert_closed("a stop");
     assert_eq!(rest(&mut peer), (Vec::new(), true));
     assert_eq!(rest(&mut peer2), (Vec::new(), true));
-    assert_eq!(http2.wait(all(&mut from)).expect("a polite end"), b"");
+    assert_eq!(http2.wait(all(&mut from)).expect("an orderly end"), b"");
     drop((client, http2));
     assert!(stopping.join().expect("a stop"), "something was cut");
 }
@@ -304,9 +304,9 @@ fn only_upgrade_requests_get_a_tunnel() {
         ),
         ("GET /", &UPGRADE, 200, "root"),
     ] {
-        let answer = server.ask(line, fields);
+        let response = server.fetch(line, fields);
         assert_eq!(
-            (answer.status, answer.text().as_str()),
+            (response.status, response.text().as_str()),
             (status, expected),
             "{line} {fields:?}"
         );
@@ -314,7 +314,7 @@ fn only_upgrade_requests_get_a_tunnel() {
     assert_eq!(server.get("/join/anyway").status, 500);
     let mut client = server.connect();
     client.send("GET /join/x HTTP/1.0\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n");
-    assert_eq!(client.answer().text(), none);
+    assert_eq!(client.response().text(), none);
 }
 
 // HTTP/2.
@@ -324,12 +324,12 @@ fn connect(client: &mut Http2, path: &str) -> http::request::Builder {
 }
 
 fn joined_http2(client: &mut Http2, peers: &mut Peers) -> (SendStream<Bytes>, RecvStream, UnixStream) {
-    let asked = connect(client, "/join/x");
-    let (answer, to) = client.ask(asked, false);
+    let pending = connect(client, "/join/x");
+    let (response, to) = client.start_request(pending, false);
     let peer = peers.next();
-    let answer = client.wait(answer).expect("an answer");
-    assert_eq!(answer.status(), 200);
-    let mut from = answer.into_body();
+    let response = client.wait(response).expect("an answer");
+    assert_eq!(response.status(), 200);
+    let mut from = response.into_body();
     assert_eq!(client.wait(bytes(&mut from, 6)), b"early ");
     (to, from, peer)
 }
@@ -362,17 +362,17 @@ fn http2_streams_are_taken_over_too() {
     // The settings come with the first response.
     assert_eq!(client.get("/").content, b"root");
     assert!(client.is_extended_connect_enabled());
-    let asked = connect(&mut client, "/join/x");
-    let (answer, mut to) = client.ask(asked, false);
+    let pending = connect(&mut client, "/join/x");
+    let (response, mut to) = client.start_request(pending, false);
     to.send_data(Bytes::from_static(b"first"), false).expect("sent");
     let mut peer = peers.next();
-    let answer = client.wait(answer).expect("an answer");
-    assert_eq!(answer.status(), 200);
-    assert_eq!(answer.headers()["x-more"], "yes");
+    let response = client.wait(response).expect("an answer");
+    assert_eq!(response.status(), 200);
+    assert_eq!(response.headers()["x-more"], "yes");
     for none in ["upgrade", "connection", "content-length"] {
-        assert!(!answer.headers().contains_key(none), "{none}");
+        assert!(!response.headers().contains_key(none), "{none}");
     }
-    let mut from = answer.into_body();
+    let mut from = response.into_body();
     assert_eq!(client.wait(bytes(&mut from, 6)), b"early ");
     assert_eq!(read(&mut peer, 5), b"first");
     // Other streams go on beside it.
@@ -488,7 +488,7 @@ fn a_client_that_closes_its_window_is_cut_off() {
             match from.data().await {
                 Some(Ok(_)) => {}
                 Some(Err(error)) => break error,
-                None => panic!("a part passed for the whole"),
+                None => panic!("a part was taken for the whole"),
             }
         }
     });
@@ -516,15 +516,15 @@ fn connect_without_a_tunnel_handler_is_refused() {
     let mut client = Http2::to(server.address());
     assert_eq!(client.get("/").content, b"root");
     for (path, status) in [("/", 501), ("/none", 501), ("/join/page", 501)] {
-        let asked = connect(&mut client, path);
-        let (answer, _to) = client.ask(asked, false);
-        let answer = client.wait(answer).expect("an answer");
-        assert_eq!(answer.status(), status, "{path}");
+        let pending = connect(&mut client, path);
+        let (response, _to) = client.start_request(pending, false);
+        let response = client.wait(response).expect("an answer");
+        assert_eq!(response.status(), status, "{path}");
     }
     // A request with a body beside the tunnels is not affected by them.
-    let answer = client
+    let response = client
         .send(client.request("POST", "/join/x"), b"abc")
         .expect("an answer");
-    assert_eq!(answer.content, b"a page, asked for None");
+    assert_eq!(response.content, b"a page, pending for None");
     assert_eq!(client.get("/join/anyway").status, 500);
 }

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use h2::ext::Protocol;
 
 use super::support::http2::Http2;
-use super::support::upstream::{Asked, Next, Upstream, ok, say};
+use super::support::upstream::{Next, ReceivedRequest, Upstream, ok, say};
 use super::support::{Client, Folder, Running};
 
 const SERVER: &str =
@@ -30,12 +30,12 @@ fn start(upstream: &Upstream) -> Running {
 }
 
 /// Accepts any requested upgrade, greets in the same write, and echoes until the other side ends.
-fn echo(asked: &Asked, stream: &mut TcpStream) -> Next {
-    let Some(protocol) = asked.field("Upgrade") else {
+fn echo(incoming: &ReceivedRequest, stream: &mut TcpStream) -> Next {
+    let Some(protocol) = incoming.field("Upgrade") else {
         say(stream, ok("no upgrade"));
         return Next::Keep;
     };
-    let accept = match asked.field("Sec-WebSocket-Key") {
+    let accept = match incoming.field("Sec-WebSocket-Key") {
         Some(key) => format!("Sec-WebSocket-Accept: {}\r\n", accept(key)),
         None => String::new(),
     };
@@ -67,14 +67,14 @@ fn accept(key: &str) -> String {
     String::from_utf8(output.stdout).expect("text").trim().to_owned()
 }
 
-fn upgrade(client: &mut Client, protocols: &str, more: &[&str]) -> super::support::Answer {
+fn upgrade(client: &mut Client, protocols: &str, more: &[&str]) -> super::support::ReceivedResponse {
     let mut fields = vec![
         "Connection: keep-alive, Upgrade".to_owned(),
         format!("Upgrade: {protocols}"),
     ];
     fields.extend(more.iter().map(|&field| field.to_owned()));
     let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
-    client.ask("GET /chat?room=1", &fields)
+    client.fetch("GET /chat?room=1", &fields)
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn a_handshake_and_the_following_bytes_pass() {
     // Other requests before it, over a kept connection to the upstream.
     assert_eq!(client.get("/x").text(), "no upgrade");
     let key = format!("Sec-WebSocket-Key: {KEY}");
-    let answer = upgrade(
+    let response = upgrade(
         &mut client,
         "websocket",
         &[
@@ -95,7 +95,7 @@ fn a_handshake_and_the_following_bytes_pass() {
             "Cookie: a=b",
         ],
     );
-    answer.expect(
+    response.expect(
         "a handshake",
         101,
         &[
@@ -106,9 +106,9 @@ fn a_handshake_and_the_following_bytes_pass() {
             "!Transfer-Encoding",
         ],
     );
-    assert_eq!(answer.field("Sec-WebSocket-Accept"), Some(ACCEPT));
-    let asked = upstream.last();
-    assert_eq!(asked.line, "GET /chat?room=1 HTTP/1.1");
+    assert_eq!(response.field("Sec-WebSocket-Accept"), Some(ACCEPT));
+    let incoming = upstream.last();
+    assert_eq!(incoming.line, "GET /chat?room=1 HTTP/1.1");
     for (name, value) in [
         ("Connection", "upgrade"),
         ("Upgrade", "websocket"),
@@ -119,7 +119,7 @@ fn a_handshake_and_the_following_bytes_pass() {
         ("X-Forwarded-For", "127.0.0.1"),
     ] {
         assert_eq!(
-            asked.field(name).map(str::to_ascii_lowercase),
+            incoming.field(name).map(str::to_ascii_lowercase),
             Some(value.to_ascii_lowercase()),
             "{name}"
         );
@@ -144,25 +144,25 @@ fn the_upstream_sees_the_same_over_http_2() {
     let server = start(&upstream);
     let mut client = Http2::to(server.address());
     assert_eq!(client.get("/x").content, b"no upgrade");
-    let asked = client
+    let pending = client
         .request("CONNECT", "/chat?room=1")
         .extension(Protocol::from_static("websocket"))
         .header("sec-websocket-version", "13")
         .header("origin", "http://localhost");
-    let (answer, mut to) = client.ask(asked, false);
-    let answer = client.wait(answer).expect("an answer");
-    assert_eq!(answer.status(), 200);
-    assert_eq!(answer.headers()["x-kept"], "yes");
+    let (response, mut to) = client.start_request(pending, false);
+    let response = client.wait(response).expect("an answer");
+    assert_eq!(response.status(), 200);
+    assert_eq!(response.headers()["x-kept"], "yes");
     for none in ["sec-websocket-accept", "upgrade", "connection"] {
-        assert!(!answer.headers().contains_key(none), "{none}");
+        assert!(!response.headers().contains_key(none), "{none}");
     }
-    let asked = upstream.last();
-    assert_eq!(asked.line, "GET /chat?room=1 HTTP/1.1");
-    assert_eq!(asked.field("Upgrade"), Some("websocket"));
-    assert_eq!(asked.field("Sec-WebSocket-Key").map(str::len), Some(24));
-    assert_eq!(asked.field("Content-Length"), None);
-    assert_eq!(asked.field("Transfer-Encoding"), None);
-    let mut from = answer.into_body();
+    let pending = upstream.last();
+    assert_eq!(pending.line, "GET /chat?room=1 HTTP/1.1");
+    assert_eq!(pending.field("Upgrade"), Some("websocket"));
+    assert_eq!(pending.field("Sec-WebSocket-Key").map(str::len), Some(24));
+    assert_eq!(pending.field("Content-Length"), None);
+    assert_eq!(pending.field("Transfer-Encoding"), None);
+    let mut from = response.into_body();
     let mut read = |count: usize| {
         let mut all = Vec::new();
         while all.len() < count {
@@ -181,16 +181,16 @@ fn the_upstream_sees_the_same_over_http_2() {
     let end = client.wait(async {
         // The end may come as an empty frame.
         while let Some(Ok(piece)) = from.data().await {
-            assert!(piece.is_empty(), "something behind the end");
+            assert!(piece.is_empty(), "bytes after the end");
         }
         from.is_end_stream()
     });
-    assert!(end, "no polite end");
+    assert!(end, "no orderly end");
     assert_eq!(client.get("/y").content, b"no upgrade");
 }
 
 /// An upstream that responds to a handshake with these bytes.
-fn answering(bytes: &'static str) -> Upstream {
+fn responding(bytes: &'static str) -> Upstream {
     Upstream::start(move |_, stream| {
         say(stream, bytes);
         let _ = stream.shutdown(Shutdown::Write);
@@ -222,18 +222,18 @@ fn other_responses_to_a_handshake_are_forwarded_or_refused() {
         ),
         ("", 502, 502),
     ];
-    for &(answer, first, second) in rows {
-        let answer: &'static str = if answer.starts_with("HTTP") || answer.is_empty() {
-            answer
+    for &(response, first, second) in rows {
+        let response: &'static str = if response.starts_with("HTTP") || response.is_empty() {
+            response
         } else {
-            String::leak(format!("{SWITCH}{answer}"))
+            String::leak(format!("{SWITCH}{response}"))
         };
-        let upstream = answering(answer);
+        let upstream = responding(response);
         let server = start(&upstream);
         assert_eq!(
             upgrade(&mut server.connect(), "websocket", &[]).status,
             first,
-            "{answer}"
+            "{response}"
         );
         let mut client = Http2::to(server.address());
         // The server's settings have to be known before CONNECT may be sent.
@@ -244,11 +244,11 @@ fn other_responses_to_a_handshake_are_forwarded_or_refused() {
                 .status,
             405
         );
-        let asked = client
+        let pending = client
             .request("CONNECT", "/chat")
             .extension(Protocol::from_static("websocket"));
-        let (found, _to) = client.ask(asked, false);
-        assert_eq!(client.wait(found).expect("an answer").status(), second, "{answer}");
+        let (found, _to) = client.start_request(pending, false);
+        assert_eq!(client.wait(found).expect("an answer").status(), second, "{response}");
     }
 }
 
@@ -257,13 +257,13 @@ fn upgrades_to_other_http_versions_are_refused() {
     let upstream = Upstream::start(echo);
     let server = start(&upstream);
     for protocols in ["h2c", "H2C, TLS/1.0", "HTTP/2.0"] {
-        let answer = upgrade(
+        let response = upgrade(
             &mut server.connect(),
             protocols,
             &["HTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA"],
         );
         assert_eq!(
-            (answer.status, answer.text().as_str()),
+            (response.status, response.text().as_str()),
             (200, "no upgrade"),
             "{protocols}"
         );
@@ -274,17 +274,17 @@ fn upgrades_to_other_http_versions_are_refused() {
     assert_eq!(upstream.last().field("Upgrade"), Some("other/1"));
     let mut client = Http2::to(server.address());
     assert_eq!(client.get("/x").content, b"no upgrade");
-    let asked = client
+    let pending = client
         .request("CONNECT", "/chat")
         .extension(Protocol::from_static("h2c"));
-    let (found, _to) = client.ask(asked, false);
+    let (found, _to) = client.start_request(pending, false);
     assert_eq!(client.wait(found).expect("an answer").status(), 501);
 }
 
 #[test]
 fn an_upstream_that_does_not_read_times_out() {
-    let upstream = Upstream::start(|asked, stream| {
-        let _ = echo_head(asked, stream);
+    let upstream = Upstream::start(|pending, stream| {
+        let _ = echo_head(pending, stream);
         // The peer exists and reads nothing until the other side has broken off.
         let started = std::time::Instant::now();
         while matches!(stream.take_error(), Ok(None)) && started.elapsed() < super::support::DEADLINE {
@@ -316,8 +316,8 @@ fn no_tunnel_is_left(server: &Running) {
 
 #[test]
 fn either_side_may_disconnect() {
-    let upstream = Upstream::start(|asked, stream| {
-        let _ = echo_head(asked, stream);
+    let upstream = Upstream::start(|pending, stream| {
+        let _ = echo_head(pending, stream);
         let mut byte = [0];
         // `x` makes the upstream close without a reply.
         let _ = stream.read(&mut byte);
@@ -336,8 +336,8 @@ fn either_side_may_disconnect() {
     no_tunnel_is_left(&server);
 }
 
-fn echo_head(asked: &Asked, stream: &mut TcpStream) -> std::io::Result<()> {
-    let protocol = asked.field("Upgrade").unwrap_or("none");
+fn echo_head(incoming: &ReceivedRequest, stream: &mut TcpStream) -> std::io::Result<()> {
+    let protocol = incoming.field("Upgrade").unwrap_or("none");
     write!(
         stream,
         "HTTP/1.1 101 S\r\nConnection: upgrade\r\nUpgrade: {protocol}\r\n\r\n"

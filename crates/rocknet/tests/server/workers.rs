@@ -43,7 +43,10 @@ fn a_worker_that_dies_is_restarted() {
             .expect("a reload");
         let started = Instant::now();
         while server.get("/").text() != "other" {
-            assert!(started.elapsed() < DEADLINE, "the new worker takes no configuration");
+            assert!(
+                started.elapsed() < DEADLINE,
+                "the new worker does not apply the configuration"
+            );
         }
         server.server().kill_a_worker();
         check("restarted with the newest configuration", || server.connect(), "other");
@@ -129,7 +132,7 @@ fn unix_sockets() {
         let mut client = server.connect_unix("site.sock");
         assert_eq!(client.get("/large.bin").body.len(), 5 << 20);
         client
-            .ask("POST /echo/x", &["Content-Length: 0"])
+            .fetch("POST /echo/x", &["Content-Length: 0"])
             .expect("content", 200, &[]);
         client.get("/none").expect("the connection goes on", 404, &[]);
         server.server().kill_a_worker();
@@ -137,7 +140,7 @@ fn unix_sockets() {
         server.reload(&text.replace("\"www\"", "\"other\"")).expect("a reload");
         let started = Instant::now();
         while server.connect_unix("site.sock").get("/").text() != "other" {
-            assert!(started.elapsed() < DEADLINE, "takes no configuration");
+            assert!(started.elapsed() < DEADLINE, "does not apply the configuration");
         }
     }
 }
@@ -171,7 +174,7 @@ fn ipv6() {
         ("Host: [::1]", "root"),
         ("Host: six.example", "other"),
     ] {
-        assert_eq!(Client::to(address).ask("GET /", &[host]).text(), expected, "{host}");
+        assert_eq!(Client::to(address).fetch("GET /", &[host]).text(), expected, "{host}");
     }
 }
 
@@ -190,7 +193,7 @@ fn files_are_served_without_blocking_threads() {
     assert_eq!(client.get("/").text(), "root");
     assert_eq!(client.get("/large.bin").body.len(), 3 << 20);
     client
-        .ask("GET /list/x.txt", &["Accept-Encoding: br"])
+        .fetch("GET /list/x.txt", &["Accept-Encoding: br"])
         .expect("encoded", 200, &["Content-Encoding: br"]);
     client.get("/list/").expect("a listing", 200, &[]);
     client.get("/none").expect("missing", 404, &[]);

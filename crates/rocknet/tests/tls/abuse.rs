@@ -10,7 +10,7 @@ use rustls::version::{TLS12, TLS13};
 use rustls::{AlertDescription, ClientConnection};
 
 use super::certs::{Authority, Kind};
-use super::client::Wish;
+use super::client::TlsClient;
 use super::support::client::Stream;
 use super::support::{Client, DEADLINE, Folder, Running};
 
@@ -37,9 +37,9 @@ fn plain_text_gets_a_hint_to_use_https() {
     ] {
         let mut client = Client::to(server.address());
         client.send(request);
-        let answer = client.answer();
-        answer.expect(request, 400, &["Connection: close", "Server: RockNet", "Date"]);
-        assert!(answer.text().contains("https://"), "{}", answer.text());
+        let response = client.response();
+        response.expect(request, 400, &["Connection: close", "Server: RockNet", "Date"]);
+        assert!(response.text().contains("https://"), "{}", response.text());
         client.assert_closed(request);
     }
 }
@@ -80,17 +80,17 @@ fn garbage_gets_an_alert_and_a_close() {
         let mut socket = TcpStream::connect(server.address()).unwrap();
         Stream::set_deadline(&socket, DEADLINE).unwrap();
         let _ = socket.write_all(bytes);
-        let mut answer = Vec::new();
-        let _ = socket.read_to_end(&mut answer);
+        let mut response = Vec::new();
+        let _ = socket.read_to_end(&mut response);
         assert_eq!(
-            answer,
+            response,
             [21, 3, 3, 0, 2, 2, *alert],
             "{:?}",
             &bytes[..bytes.len().min(12)]
         );
-        assert!(!answer.windows(4).any(|part| part == b"HTTP"), "{answer:?}");
+        assert!(!response.windows(4).any(|part| part == b"HTTP"), "{response:?}");
     }
-    Wish::new(authority.roots(), "a.test")
+    TlsClient::new(authority.roots(), "a.test")
         .client(server.address())
         .get("/")
         .expect("after", 200, &[]);
@@ -114,7 +114,7 @@ fn an_endless_handshake_times_out_and_delays_no_client() {
     let mut sent = 0;
     while slow.write_all(&hello[sent.min(8)..][..1]).is_ok() && started.elapsed() < DEADLINE {
         sent += 1;
-        let mut client = Wish::new(authority.roots(), "a.test").client(server.address());
+        let mut client = TlsClient::new(authority.roots(), "a.test").client(server.address());
         client.get("/").expect("beside", 200, &[]);
     }
     assert!(started.elapsed() >= Duration::from_millis(600), "cut too early");
@@ -135,7 +135,7 @@ fn a_silent_client_does_not_delay_a_stop() {
     let mut silent = TcpStream::connect(server.address()).unwrap();
     Stream::set_deadline(&silent, DEADLINE).unwrap();
     // The next connection was served, so this one was accepted, too.
-    Wish::new(authority.roots(), "a.test")
+    TlsClient::new(authority.roots(), "a.test")
         .client(server.address())
         .get("/")
         .expect("behind", 200, &[]);
@@ -150,20 +150,20 @@ fn a_client_that_stalls_in_its_handshake_gets_an_alert() {
     let authority = Authority::new("root");
     let server = start(&authority, "[limits]\nheader_timeout = \"700ms\"\n");
     for version in [&TLS13, &TLS12] {
-        let wish = Wish {
+        let client_config = TlsClient {
             only: Some(version),
-            ..Wish::new(authority.roots(), "a.test")
+            ..TlsClient::new(authority.roots(), "a.test")
         };
         let name = ServerName::try_from("a.test").unwrap();
-        let mut tls = ClientConnection::new(Arc::new(wish.config()), name).unwrap();
+        let mut tls = ClientConnection::new(Arc::new(client_config.config()), name).unwrap();
         let mut socket = TcpStream::connect(server.address()).unwrap();
         Stream::set_deadline(&socket, DEADLINE).unwrap();
         tls.write_tls(&mut socket).unwrap();
-        let mut heard = Vec::new();
-        socket.read_to_end(&mut heard).unwrap();
-        let mut rest = &heard[..];
+        let mut received = Vec::new();
+        socket.read_to_end(&mut received).unwrap();
+        let mut rest = &received[..];
         let error = loop {
-            assert!(!rest.is_empty(), "no alert came under {version:?}");
+            assert!(!rest.is_empty(), "no alert was received under {version:?}");
             tls.read_tls(&mut rest).unwrap();
             if let Err(error) = tls.process_new_packets() {
                 break error;
@@ -187,7 +187,7 @@ fn many_concurrent_handshakes_all_complete() {
         for _ in 0..24 {
             scope.spawn(|| {
                 for _ in 0..3 {
-                    let mut client = Wish::new(roots.clone(), "a.test").client(address);
+                    let mut client = TlsClient::new(roots.clone(), "a.test").client(address);
                     client.get("/").expect("one of many", 200, &[]);
                 }
             });
@@ -200,11 +200,13 @@ fn a_silent_disconnect_affects_no_client() {
     let authority = Authority::new("root");
     let server = start(&authority, "");
     for _ in 0..20 {
-        let mut tls = Wish::new(authority.roots(), "a.test").open(server.address()).unwrap();
+        let mut tls = TlsClient::new(authority.roots(), "a.test")
+            .open(server.address())
+            .unwrap();
         tls.write_all(b"GET / HT").unwrap();
         tls.0.sock.shutdown(std::net::Shutdown::Both).unwrap();
     }
-    Wish::new(authority.roots(), "a.test")
+    TlsClient::new(authority.roots(), "a.test")
         .client(server.address())
         .get("/")
         .expect("after", 200, &[]);

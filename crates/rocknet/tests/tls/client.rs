@@ -16,7 +16,7 @@ use super::support::client::Stream;
 use super::support::{Client, DEADLINE};
 
 /// Settings of a client.
-pub struct Wish<'w> {
+pub struct TlsClient<'w> {
     pub roots: RootCertStore,
     pub name: &'w str,
     /// True if the client sends SNI.
@@ -26,9 +26,9 @@ pub struct Wish<'w> {
     pub alpn: &'w [&'w [u8]],
 }
 
-impl<'w> Wish<'w> {
-    pub fn new(roots: RootCertStore, name: &'w str) -> Wish<'w> {
-        Wish {
+impl<'w> TlsClient<'w> {
+    pub fn new(roots: RootCertStore, name: &'w str) -> TlsClient<'w> {
+        TlsClient {
             roots,
             name,
             sni: true,

@@ -3,7 +3,7 @@
 use rustls::version::{TLS12, TLS13};
 
 use super::certs::{Authority, Kind, Leaf};
-use super::client::Wish;
+use super::client::TlsClient;
 use super::support::{Folder, Running, library};
 
 const PLACES: [(&str, &str); 3] = [
@@ -41,13 +41,13 @@ fn controllers_see_the_handshake_and_the_client() {
         (&TLS12, Some(&bob), false),
     ] {
         let own: Option<&Leaf> = own;
-        let wish = Wish {
+        let client_config = TlsClient {
             only: Some(only),
             own,
             sni,
-            ..Wish::new(authority.roots(), "a.test")
+            ..TlsClient::new(authority.roots(), "a.test")
         };
-        let tls = wish.open(server.address()).expect("a handshake");
+        let tls = client_config.open(server.address()).expect("a handshake");
         let suite = tls.0.conn.negotiated_cipher_suite().expect("a suite").suite();
         let cipher = suite.as_str().expect("a name").replace("TLS13_", "TLS_");
         let port = tls.0.sock.local_addr().expect("an address").port();
@@ -58,7 +58,7 @@ fn controllers_see_the_handshake_and_the_client() {
         };
         let mut client = super::support::Client::over(tls);
         for (place, _) in PLACES {
-            let text = client.ask(&format!("GET /{place}"), &["Host: a.test"]).text();
+            let text = client.fetch(&format!("GET /{place}"), &["Host: a.test"]).text();
             let lines: Vec<&str> = text.lines().collect();
             let optional = |name: &str, value: Option<&str>| match value {
                 Some(value) => format!("{name}={value}"),

@@ -6,7 +6,7 @@ use rocknet_config::model::CertificateFiles;
 use std::time::SystemTime;
 
 use super::certs::{Authority, Kind, set_mode, write_key};
-use super::client::{Wish, tool};
+use super::client::{TlsClient, tool};
 use super::support::{Folder, Running};
 
 fn set(folder: &Folder, cert: &str, key: &str) -> FileSet {
@@ -186,14 +186,14 @@ fn a_changed_file_is_loaded_and_a_broken_one_is_not() {
     );
     let certificates = std::sync::Arc::clone(server.server().certificates());
     let shown = || {
-        Wish::new(authority.roots(), "a.test")
+        TlsClient::new(authority.roots(), "a.test")
             .open(server.address())
             .expect("a handshake")
             .shown()
     };
     assert_eq!(shown(), first.der);
     // An open connection goes on.
-    let mut old = Wish::new(authority.roots(), "a.test").client(server.address());
+    let mut old = TlsClient::new(authority.roots(), "a.test").client(server.address());
     old.get("/").expect("before", 200, &[]);
 
     let second = authority.leaf(Kind::Rsa, &["a.test"]);
@@ -245,17 +245,17 @@ fn ocsp_responses_go_with_their_certificates_and_change_with_their_files() {
         for version in ["-tls1_2", "-tls1_3"] {
             for (scheme, expected) in ["ecdsa_secp256r1_sha256", "rsa_pss_rsae_sha256"].iter().zip(expected) {
                 let client = ["s_client", "-connect", &place, "-servername", "a.test", "-status"];
-                let said = tool("openssl", &[&client[..], &[version, "-sigalgs", scheme]].concat(), "");
+                let output = tool("openssl", &[&client[..], &[version, "-sigalgs", scheme]].concat(), "");
                 // OpenSSL prints an unknown response as a dump of sixteen bytes a line.
-                assert!(said.contains(expected), "{version} {scheme}: {said}");
+                assert!(output.contains(expected), "{version} {scheme}: {output}");
             }
         }
-        let said = tool(
+        let output = tool(
             "openssl",
             &["s_client", "-connect", &place, "-servername", "a.test"],
             "",
         );
-        assert!(!said.contains("OCSP"), "not asked for: {said}");
+        assert!(!output.contains("OCSP"), "not requested: {output}");
     };
     check(["first of ecdsa", "first of rsa"]);
     server.folder.write("ecdsa.der", "then of ecdsa");

@@ -11,7 +11,7 @@ use rustls::version::{TLS12, TLS13};
 use rustls::{HandshakeKind, ProtocolVersion};
 
 use super::certs::{Authority, Kind, Leaf};
-use super::client::{Wish, open, tool};
+use super::client::{TlsClient, open, tool};
 use super::support::running::mount;
 use super::support::{Client, Folder, Running};
 
@@ -46,11 +46,11 @@ fn both_versions_work_and_the_older_can_be_disabled() {
         (", min = \"1.3\"", &TLS12, None),
     ] {
         let server = start(&authority, keys);
-        let wish = Wish {
+        let client_config = TlsClient {
             only: Some(version),
-            ..Wish::new(authority.roots(), "a.test")
+            ..TlsClient::new(authority.roots(), "a.test")
         };
-        let opened = wish.open(server.address());
+        let opened = client_config.open(server.address());
         let found = opened.as_ref().ok().and_then(|tls| tls.0.conn.protocol_version());
         assert_eq!(found, expected, "{keys}");
         if let Ok(tls) = opened {
@@ -71,7 +71,9 @@ fn both_versions_work_and_the_older_can_be_disabled() {
 fn the_hybrid_key_share_comes_first() {
     let authority = Authority::new("root");
     let server = start(&authority, "");
-    let tls = Wish::new(authority.roots(), "a.test").open(server.address()).unwrap();
+    let tls = TlsClient::new(authority.roots(), "a.test")
+        .open(server.address())
+        .unwrap();
     let group = tls.0.conn.negotiated_key_exchange_group().map(|group| group.name());
     assert_eq!(group, Some(rustls::NamedGroup::X25519MLKEM768));
 }
@@ -81,18 +83,18 @@ fn a_client_without_a_protocol_in_common_is_refused() {
     let authority = Authority::new("root");
     let server = start(&authority, "");
     for (alpn, works) in [(&[][..], true), (&[&b"http/1.1"[..]], true), (&[&b"spdy/3"[..]], false)] {
-        let wish = Wish {
+        let client_config = TlsClient {
             alpn,
-            ..Wish::new(authority.roots(), "a.test")
+            ..TlsClient::new(authority.roots(), "a.test")
         };
-        assert_eq!(wish.open(server.address()).is_ok(), works, "{alpn:?}");
+        assert_eq!(client_config.open(server.address()).is_ok(), works, "{alpn:?}");
     }
 }
 
 /// Kind of the second handshake of a client that keeps its tickets.
-fn second(address: SocketAddr, wish: &Wish<'_>, name: &str) -> Option<HandshakeKind> {
-    let config = Arc::new(wish.config());
-    let first = open(address, &config, wish.name).expect("a handshake");
+fn second(address: SocketAddr, client_config: &TlsClient<'_>, name: &str) -> Option<HandshakeKind> {
+    let config = Arc::new(client_config.config());
+    let first = open(address, &config, client_config.name).expect("a handshake");
     // Tickets come with the first response at the latest.
     Client::over(first).get("/").expect("first", 200, &[]);
     open(address, &config, name).ok()?.0.conn.handshake_kind()
@@ -105,11 +107,14 @@ fn sessions_resume_on_any_worker() {
     let server = Running::start(folder, &format!("[server]\nworkers = 3\n{text}"));
     for version in [&TLS13, &TLS12] {
         for _ in 0..6 {
-            let wish = Wish {
+            let client_config = TlsClient {
                 only: Some(version),
-                ..Wish::new(authority.roots(), "a.test")
+                ..TlsClient::new(authority.roots(), "a.test")
             };
-            assert_eq!(second(server.address(), &wish, "a.test"), Some(HandshakeKind::Resumed));
+            assert_eq!(
+                second(server.address(), &client_config, "a.test"),
+                Some(HandshakeKind::Resumed)
+            );
         }
     }
 }
@@ -124,7 +129,7 @@ fn the_key_type_follows_the_client() {
         ("rsa_pss_rsae_sha256", "RSA-PSS"),
         ("ecdsa_secp256r1_sha256:rsa_pss_rsae_sha256", "ECDSA"),
     ] {
-        let said = tool(
+        let output = tool(
             "openssl",
             &[
                 "s_client",
@@ -138,8 +143,8 @@ fn the_key_type_follows_the_client() {
             "",
         );
         assert!(
-            said.contains(&format!("Peer signature type: {expected}")),
-            "{schemes}: {said}"
+            output.contains(&format!("Peer signature type: {expected}")),
+            "{schemes}: {output}"
         );
     }
 }
@@ -158,8 +163,8 @@ fn a_client_without_a_common_suite_gets_handshake_failure() {
         &["-tls1_3", "-groups", "X448"],
     ] {
         let arguments = [&["s_client", "-connect", &place, "-servername", "a.test"][..], offer].concat();
-        let said = tool("openssl", &arguments, "");
-        assert!(said.contains("alert handshake failure"), "{offer:?}: {said}");
+        let output = tool("openssl", &arguments, "");
+        assert!(output.contains("alert handshake failure"), "{offer:?}: {output}");
     }
 }
 
@@ -203,7 +208,7 @@ fn common_tools_connect() {
             version,
             "-ign_eof",
         ];
-        let said = tool("openssl", &arguments, "GET / HTTP/1.0\r\n\r\n");
+        let output = tool("openssl", &arguments, "GET / HTTP/1.0\r\n\r\n");
         for expected in [
             "Verification: OK",
             "hello under TLS",
@@ -214,10 +219,10 @@ fn common_tools_connect() {
             } else {
                 expected
             };
-            assert!(said.contains(expected), "{version}: no {expected:?} in {said}");
+            assert!(output.contains(expected), "{version}: no {expected:?} in {output}");
         }
         // The connection ended with close_notify, otherwise OpenSSL complains.
-        assert!(!said.contains("unexpected eof"), "{version}: {said}");
+        assert!(!output.contains("unexpected eof"), "{version}: {output}");
     }
     let old = tool(
         "openssl",
@@ -235,19 +240,19 @@ fn renegotiation_is_refused() {
     let authority = Authority::new("root");
     let server = start(&authority, "");
     let place = server.address().to_string();
-    let said = tool(
+    let output = tool(
         "openssl",
         &["s_client", "-connect", &place, "-tls1_2"],
         "R\nGET / HTTP/1.0\n\n",
     );
-    assert!(said.contains("RENEGOTIATING"), "{said}");
-    assert!(!said.contains("hello under TLS"), "{said}");
+    assert!(output.contains("RENEGOTIATING"), "{output}");
+    assert!(!output.contains("hello under TLS"), "{output}");
 }
 
 /// Responds with the name of the client.
-struct Who;
+struct ShowClient;
 
-impl Handler for Who {
+impl Handler for ShowClient {
     fn handle(&self, exchange: Exchange) -> HandlerFuture {
         let client = exchange.tls.as_ref().and_then(|secure| secure.client.as_ref());
         let name = client.map_or("nobody".to_owned(), |client| client.subject.clone());
@@ -283,15 +288,15 @@ fn client_certificates_are_verified() {
             &format!(", client_ca = \"clients.pem\", client = \"{rule}\""),
         );
         folder.write("clients.pem", &clients.pem);
-        let server = Running::start_with(folder, &text, vec![mount("/who/", Who)]);
+        let server = Running::start_with(folder, &text, vec![mount("/who/", ShowClient)]);
         for (own, expected) in rows {
             for version in [&TLS13, &TLS12] {
-                let wish = Wish {
+                let client_config = TlsClient {
                     only: Some(version),
                     own: own.map(|leaf: &Leaf| leaf),
-                    ..Wish::new(authority.roots(), "a.test")
+                    ..TlsClient::new(authority.roots(), "a.test")
                 };
-                let found = ask_who(&wish, server.address());
+                let found = shown_client(&client_config, server.address());
                 assert_eq!(found.as_deref(), expected, "{rule} {version:?}");
             }
         }
@@ -302,19 +307,19 @@ fn client_certificates_are_verified() {
 fn responses_of_mounted_handlers_carry_hsts_too() {
     let authority = Authority::new("root");
     let (folder, text) = site(&authority, "");
-    let server = Running::start_with(folder, &text, vec![mount("/who/", Who)]);
-    let mut client = Wish::new(authority.roots(), "a.test").client(server.address());
+    let server = Running::start_with(folder, &text, vec![mount("/who/", ShowClient)]);
+    let mut client = TlsClient::new(authority.roots(), "a.test").client(server.address());
     let field = "Strict-Transport-Security: max-age=2592000";
     client.get("/who/").expect("mounted", 200, &[field]);
     client.get("/missing").expect("an error", 404, &[field]);
 }
 
 /// Under TLS 1.3 the client learns of the refusal when it reads a response.
-fn ask_who(wish: &Wish<'_>, address: SocketAddr) -> Option<String> {
+fn shown_client(client_config: &TlsClient<'_>, address: SocketAddr) -> Option<String> {
     use std::io::{Read, Write};
-    let mut tls = wish.open(address).ok()?;
+    let mut tls = client_config.open(address).ok()?;
     tls.write_all(b"GET /who/ HTTP/1.0\r\n\r\n").ok()?;
-    let mut answer = String::new();
-    tls.read_to_string(&mut answer).ok()?;
-    Some(answer.split_once("\r\n\r\n")?.1.to_owned())
+    let mut response = String::new();
+    tls.read_to_string(&mut response).ok()?;
+    Some(response.split_once("\r\n\r\n")?.1.to_owned())
 }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use rustls::version::{TLS12, TLS13};
 
 use super::certs::{Authority, Kind};
-use super::client::{Wish, tool};
+use super::client::{TlsClient, tool};
 use super::support::{Folder, Running};
 
 /// Three sites on one port: `a` and `both` present the same certificate, `b` its own; `vip` requires a client
@@ -94,7 +94,7 @@ fn a_request_reaches_only_sites_of_its_handshake() {
             for version in ["1.1", "2"] {
                 let expected: Vec<&str> = expected.split_whitespace().collect();
                 assert_eq!(
-                    ask_all(server.address(), sni, version),
+                    fetch_all(server.address(), sni, version),
                     expected,
                     "SNI {sni:?}, HTTP/{version}, default {with_default}"
                 );
@@ -104,7 +104,7 @@ fn a_request_reaches_only_sites_of_its_handshake() {
 }
 
 /// Requests all hosts over one connection, twice: the second time from the worker cache.
-fn ask_all(address: SocketAddr, sni: &str, version: &str) -> Vec<String> {
+fn fetch_all(address: SocketAddr, sni: &str, version: &str) -> Vec<String> {
     let port = address.port();
     let name = if sni.is_empty() { "127.0.0.1" } else { sni };
     let (url, resolve) = (format!("https://{name}:{port}/x"), format!("{name}:{port}:127.0.0.1"));
@@ -126,31 +126,31 @@ fn ask_all(address: SocketAddr, sni: &str, version: &str) -> Vec<String> {
         ]);
         arguments.extend(["-w", "%header{x-site} %{http_code} %{http_version} %{num_connects}\n"]);
     }
-    let said = tool("curl", &arguments[1..], "");
+    let output = tool("curl", &arguments[1..], "");
     let mut connections = 0;
-    let mut found: Vec<String> = said
+    let mut found: Vec<String> = output
         .lines()
         .map(|line| {
-            let (answer, rest) = line.split_once(' ').unwrap_or_default();
+            let (response, rest) = line.split_once(' ').unwrap_or_default();
             let words: Vec<&str> = rest.split(' ').collect();
             let [status, spoken, connects] = words[..] else {
-                panic!("curl said {line:?} of {said:?}");
+                panic!("curl printed {line:?} in {output:?}");
             };
             connections += connects.parse::<u32>().expect("a number");
             match status {
                 "000" => "x".to_owned(),
                 "421" if spoken == version => "-".to_owned(),
-                "200" if spoken == version => answer.to_owned(),
+                "200" if spoken == version => response.to_owned(),
                 _ => line.to_owned(),
             }
         })
         .collect();
-    if found.iter().all(|answer| answer != "x") {
-        assert_eq!(connections, 1, "{said}");
+    if found.iter().all(|response| response != "x") {
+        assert_eq!(connections, 1, "{output}");
     }
-    assert_eq!(found.len(), 2 * HOSTS.len(), "{said}");
+    assert_eq!(found.len(), 2 * HOSTS.len(), "{output}");
     let again = found.split_off(HOSTS.len());
-    assert_eq!(found, again, "remembered otherwise");
+    assert_eq!(found, again, "the cached result differs");
     found
 }
 
@@ -161,12 +161,12 @@ fn an_address_in_the_handshake_is_ignored() {
     for (with_default, expected) in [(true, "\r\n\r\nd"), (false, "alert number 112")] {
         let server = start(&authority, with_default);
         let place = server.address().to_string();
-        let said = tool(
+        let output = tool(
             "openssl",
             &["s_client", "-connect", &place, "-servername", "127.0.0.1", "-ign_eof"],
             "GET /x HTTP/1.1\r\nHost: d.test\r\nConnection: close\r\n\r\n",
         );
-        assert!(said.contains(expected), "{with_default}: {said}");
+        assert!(output.contains(expected), "{with_default}: {output}");
     }
 }
 
@@ -190,13 +190,13 @@ fn the_minimum_version_of_a_site_applies_to_every_handshake() {
         (&TLS13, "a.test", "strict.test", 200),
         (&TLS13, "strict.test", "a.test", 200),
     ] {
-        let wish = Wish {
+        let client_config = TlsClient {
             only: Some(version),
-            ..Wish::new(authority.roots(), sni)
+            ..TlsClient::new(authority.roots(), sni)
         };
-        let mut client = wish.client(server.address());
-        let answer = client.ask("GET /x", &[&format!("Host: {host}")]);
-        assert_eq!(answer.status, status, "{version:?} {sni} {host}");
+        let mut client = client_config.client(server.address());
+        let response = client.fetch("GET /x", &[&format!("Host: {host}")]);
+        assert_eq!(response.status, status, "{version:?} {sni} {host}");
     }
 }
 
@@ -205,15 +205,19 @@ fn an_unknown_name_is_refused_without_a_default_site() {
     let authority = Authority::new("root");
     for (with_default, name, sni) in [(false, "unknown.test", true), (false, "a.test", false)] {
         let server = start(&authority, with_default);
-        let wish = Wish {
+        let client_config = TlsClient {
             sni,
-            ..Wish::new(authority.roots(), name)
+            ..TlsClient::new(authority.roots(), name)
         };
-        let error = wish.open(server.address()).err().expect("a refusal").to_string();
+        let error = client_config
+            .open(server.address())
+            .err()
+            .expect("a refusal")
+            .to_string();
         assert!(error.contains("UnrecognisedName"), "{name}: {error}");
     }
     let server = start(&authority, true);
-    let error = Wish::new(authority.roots(), "unknown.test")
+    let error = TlsClient::new(authority.roots(), "unknown.test")
         .open(server.address())
         .err()
         .unwrap();
@@ -227,10 +231,10 @@ fn the_certificate_matches_the_name() {
     let server = start(&authority, true);
     for name in ["a.test", "both.test", "b.test", "w.b.test", "d.test"] {
         // It verifies, so it is the right one.
-        let answer = Wish::new(authority.roots(), name)
+        let response = TlsClient::new(authority.roots(), name)
             .client(server.address())
-            .ask("GET /x", &[&format!("Host: {name}")]);
-        answer.expect(name, 200, &["Content-Length"]);
+            .fetch("GET /x", &[&format!("Host: {name}")]);
+        response.expect(name, 200, &["Content-Length"]);
     }
 }
 
@@ -239,12 +243,12 @@ fn the_certificate_matches_the_name() {
 fn a_request_with_a_body_is_misdirected_as_well() {
     let authority = Authority::new("root");
     let server = start(&authority, false);
-    let mut client = Wish::new(authority.roots(), "a.test").client(server.address());
+    let mut client = TlsClient::new(authority.roots(), "a.test").client(server.address());
     client.send("POST /x HTTP/1.1\r\nHost: nobody.test\r\nContent-Length: 5\r\n\r\nhello");
-    let answer = client.answer();
+    let response = client.response();
     assert!(
-        answer.status == 421 && answer.text().contains("new window"),
+        response.status == 421 && response.text().contains("new window"),
         "{}",
-        answer.text()
+        response.text()
     );
 }

@@ -12,10 +12,10 @@ mod certs;
 mod client;
 
 mod abuse;
+mod client_hellos;
 mod controllers;
 mod files;
 mod handshakes;
-mod hellos;
 mod hosts;
 mod log;
 mod php;

@@ -4,9 +4,9 @@ use std::io::Write;
 use std::thread;
 
 use super::certs::{Authority, Kind};
-use super::client::Wish;
+use super::client::TlsClient;
 use super::support::client::request;
-use super::support::fate::{assert_reset, wait_for_queue};
+use super::support::reset::{assert_reset, wait_for_queue};
 use super::support::{Folder, Running};
 use super::wire;
 
@@ -68,11 +68,11 @@ fn a_client_that_does_not_read_is_reset() {
     thread::scope(|scope| {
         for (what, alpn, bytes, broken) in rows {
             scope.spawn(move || {
-                let wish = Wish {
+                let client_config = TlsClient {
                     alpn,
-                    ..Wish::new(authority.roots(), "a.test")
+                    ..TlsClient::new(authority.roots(), "a.test")
                 };
-                let mut tls = wish.open(address).expect("a handshake");
+                let mut tls = client_config.open(address).expect("a handshake");
                 tls.write_all(bytes).expect("room");
                 tls.flush().expect("room");
                 if *broken {

@@ -53,15 +53,15 @@ fn check(language: &str, greeting: &str) {
         let length = format!("Content-Length: {}", content.len());
         client.send(request("POST /echo", &[&length]) + content);
         client
-            .answer()
+            .response()
             .expect(language, 200, &["Content-Type: text/plain; charset=utf-8"]);
         client.send(request("POST /echo", &[&length]) + content);
-        assert_eq!(client.answer().text(), content, "{language}");
-        let answer = http2
+        assert_eq!(client.response().text(), content, "{language}");
+        let response = http2
             .send(http2.request("POST", "/echo"), content.as_bytes())
             .expect("an answer");
         assert_eq!(
-            String::from_utf8_lossy(&answer.content),
+            String::from_utf8_lossy(&response.content),
             content,
             "{language} over HTTP/2"
         );

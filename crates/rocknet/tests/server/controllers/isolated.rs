@@ -47,11 +47,11 @@ fn a_process_that_dies_gives_502_and_is_restarted() {
         let server = start("");
         let mut other = server.connect();
         let before = pid(&server);
-        let answer = server.get(&format!("/i/die/?{way}"));
-        answer.expect(way, 502, &["Content-Type: text/html; charset=utf-8"]);
+        let response = server.get(&format!("/i/die/?{way}"));
+        response.expect(way, 502, &["Content-Type: text/html; charset=utf-8"]);
         // No request has to be lost until the next attempt: the process exists or is waited for.
-        assert_eq!(other.get("/i/hello/").text(), "hello from one", "behind {way}");
-        assert_ne!(pid(&server), before, "behind {way}");
+        assert_eq!(other.get("/i/hello/").text(), "hello from one", "after {way}");
+        assert_ne!(pid(&server), before, "after {way}");
         has_gone(before);
         assert_eq!(other.get("/").text(), "a page");
     }
@@ -73,9 +73,9 @@ fn requests_in_progress_are_cut_and_later_ones_succeed() {
     // A response that has begun is cut, and the client does not take it for whole.
     let rest = slow.rest();
     assert!(!rest.ends_with(b"0\r\n\r\n"), "{} bytes", rest.len());
-    assert_eq!(waits.answer().status, 502);
+    assert_eq!(waits.response().status, 502);
     takes.send("345");
-    assert_eq!(takes.answer().status, 502);
+    assert_eq!(takes.response().status, 502);
     assert_ne!(pid(&server), before);
 }
 
@@ -113,7 +113,7 @@ fn concurrent_calls_are_bounded_and_others_wait() {
     for file in &files {
         fs::write(file, "").expect("a file");
     }
-    let pids: HashSet<String> = clients.iter_mut().map(|client| client.answer().text()).collect();
+    let pids: HashSet<String> = clients.iter_mut().map(|client| client.response().text()).collect();
     assert_eq!(pids.len(), 1, "{pids:?}");
 }
 
@@ -130,7 +130,7 @@ fn a_call_that_never_returns_times_out_and_its_process_is_replaced() {
     while pid(&server) == before {
         assert!(started.elapsed() < DEADLINE, "it is not replaced");
     }
-    assert_eq!(slow.rest_of_chunks(), 300_006, "begun before");
+    assert_eq!(slow.rest_of_chunks(), 300_006, "started before");
     has_gone(before);
 }
 

@@ -58,7 +58,7 @@ impl Client {
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
         self.stream
             .write_all(bytes.as_ref())
-            .expect("the server to take what is sent");
+            .expect("the server to read the request");
     }
 
     /// Sends, and ignores the error if the server has closed already.
@@ -86,36 +86,36 @@ impl Client {
     }
 
     /// Sends a request and reads its response. `line` is the part before the version: `GET /x`.
-    pub fn ask(&mut self, line: &str, fields: &[&str]) -> Answer {
+    pub fn fetch(&mut self, line: &str, fields: &[&str]) -> ReceivedResponse {
         self.send(request(line, fields));
-        self.answer_to(line.split(' ').next().unwrap_or_default())
+        self.response_to(line.split(' ').next().unwrap_or_default())
     }
 
-    pub fn get(&mut self, path: &str) -> Answer {
-        self.ask(&format!("GET {path}"), &[])
+    pub fn get(&mut self, path: &str) -> ReceivedResponse {
+        self.fetch(&format!("GET {path}"), &[])
     }
 
     /// Reads the next response, to any method but HEAD.
-    pub fn answer(&mut self) -> Answer {
-        self.answer_to("GET")
+    pub fn response(&mut self) -> ReceivedResponse {
+        self.response_to("GET")
     }
 
-    pub fn answer_to(&mut self, method: &str) -> Answer {
+    pub fn response_to(&mut self, method: &str) -> ReceivedResponse {
         let head = self.head();
-        let mut answer = Answer::parse(&head);
-        let none = method == "HEAD" || answer.status < 200 || matches!(answer.status, 204 | 304);
+        let mut response = ReceivedResponse::parse(&head);
+        let none = method == "HEAD" || response.status < 200 || matches!(response.status, 204 | 304);
         if none {
-            return answer;
+            return response;
         }
-        if answer.field("Transfer-Encoding") == Some("chunked") {
-            answer.body = self.chunks();
-        } else if let Some(length) = answer.field("Content-Length") {
+        if response.field("Transfer-Encoding") == Some("chunked") {
+            response.body = self.chunks();
+        } else if let Some(length) = response.field("Content-Length") {
             let length = length.parse().expect("a length");
-            answer.body = self.bytes(length);
+            response.body = self.bytes(length);
         } else {
-            answer.body = self.rest();
+            response.body = self.rest();
         }
-        answer
+        response
     }
 
     /// Reads a head alone, through the empty line.
@@ -126,7 +126,7 @@ impl Client {
             }
             assert!(
                 self.receive() > 0,
-                "closed before an answer; received {:?}",
+                "closed before a response; received {:?}",
                 String::from_utf8_lossy(&self.unread)
             );
         };
@@ -151,7 +151,7 @@ impl Client {
             let size = self.line();
             let size = usize::from_str_radix(&size, 16).unwrap_or_else(|_| panic!("{size:?} is no chunk size"));
             all.extend(self.bytes(size));
-            assert_eq!(self.line(), "", "something behind a chunk");
+            assert_eq!(self.line(), "", "bytes after a chunk");
             if size == 0 {
                 return all;
             }
@@ -217,7 +217,7 @@ impl Client {
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => 0,
             Err(error) => {
                 let unread = String::from_utf8_lossy(&self.unread);
-                panic!("no answer within {DEADLINE:?}: {error}; received {unread:?}")
+                panic!("no response within {DEADLINE:?}: {error}; received {unread:?}")
             }
         }
     }
@@ -244,14 +244,14 @@ pub fn request(line: &str, fields: &[&str]) -> String {
     text
 }
 
-pub struct Answer {
+pub struct ReceivedResponse {
     pub status: u16,
     pub fields: Vec<(String, String)>,
     pub body: Vec<u8>,
 }
 
-impl Answer {
-    fn parse(head: &str) -> Answer {
+impl ReceivedResponse {
+    fn parse(head: &str) -> ReceivedResponse {
         let mut lines = head.trim_end_matches("\r\n").split("\r\n");
         let first = lines.next().unwrap_or_default();
         let status = first
@@ -262,7 +262,7 @@ impl Answer {
             let (name, value) = line.split_once(": ").unwrap_or_else(|| panic!("{line:?} is no field"));
             (name.to_owned(), value.to_owned())
         });
-        Answer {
+        ReceivedResponse {
             status: status.unwrap_or_else(|| panic!("{first:?} is no status line")),
             fields: fields.collect(),
             body: Vec::new(),
@@ -283,7 +283,7 @@ impl Answer {
     /// Asserts status and header fields. `Name: value` must be present literally, `Name` with any value, and `!Name`
     /// must be absent.
     #[track_caller]
-    pub fn expect(&self, what: &str, status: u16, fields: &[&str]) -> &Answer {
+    pub fn expect(&self, what: &str, status: u16, fields: &[&str]) -> &ReceivedResponse {
         assert_eq!(self.status, status, "{what}: {self:?}");
         for field in fields {
             match (field.strip_prefix('!'), field.split_once(": ")) {
@@ -296,7 +296,7 @@ impl Answer {
     }
 }
 
-impl std::fmt::Debug for Answer {
+impl std::fmt::Debug for ReceivedResponse {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // Enough of the body to identify it.
         let start = String::from_utf8_lossy(&self.body[..self.body.len().min(80)]).into_owned();

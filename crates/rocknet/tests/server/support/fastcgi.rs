@@ -17,7 +17,7 @@ pub struct Peer {
 
 /// A request as received.
 #[derive(Debug, Default)]
-pub struct Asked {
+pub struct ReceivedRequest {
     pub variables: BTreeMap<String, String>,
     pub content: Vec<u8>,
 }
@@ -28,21 +28,21 @@ pub enum Next {
     Close,
 }
 
-impl Asked {
+impl ReceivedRequest {
     pub fn variable(&self, name: &str) -> &str {
         self.variables.get(name).map_or("", String::as_str)
     }
 }
 
 impl Peer {
-    /// Reads each request whole, and sends the bytes that `answer` returns.
+    /// Reads each request whole, and sends the bytes that `response` returns.
     pub fn start(
         socket: &Path,
-        answer: impl Fn(&Asked, &mut UnixStream) -> Next + Send + Sync + Clone + 'static,
+        response: impl Fn(&ReceivedRequest, &mut UnixStream) -> Next + Send + Sync + Clone + 'static,
     ) -> Peer {
         Peer::raw(socket, move |mut stream| {
-            while let Ok(Some(asked)) = request(&mut stream) {
-                if let Next::Close = answer(&asked, &mut stream) {
+            while let Ok(Some(incoming)) = request(&mut stream) {
+                if let Next::Close = response(&incoming, &mut stream) {
                     return;
                 }
             }
@@ -86,13 +86,13 @@ pub fn record(stream: &mut UnixStream) -> io::Result<Option<(u8, Vec<u8>)>> {
 }
 
 /// Reads the next request, through the end of its body.
-pub fn request(stream: &mut UnixStream) -> io::Result<Option<Asked>> {
-    let mut asked = Asked::default();
+pub fn request(stream: &mut UnixStream) -> io::Result<Option<ReceivedRequest>> {
+    let mut incoming = ReceivedRequest::default();
     while let Some((kind, content)) = record(stream)? {
         match kind {
-            4 => asked.variables.extend(pairs(&content)),
-            5 if content.is_empty() => return Ok(Some(asked)),
-            5 => asked.content.extend(content),
+            4 => incoming.variables.extend(pairs(&content)),
+            5 if content.is_empty() => return Ok(Some(incoming)),
+            5 => incoming.content.extend(content),
             _ => {}
         }
     }
@@ -152,7 +152,7 @@ pub fn end(protocol: u8) -> Vec<u8> {
 }
 
 /// A complete response.
-pub fn answer(text: &[u8]) -> Vec<u8> {
+pub fn response(text: &[u8]) -> Vec<u8> {
     [stdout(text), end(0)].concat()
 }
 

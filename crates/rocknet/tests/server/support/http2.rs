@@ -16,7 +16,7 @@ use super::DEADLINE;
 
 /// A response with the interim responses before it and the pushes beside it.
 pub struct Page {
-    pub answer: Response,
+    pub response: Response,
     /// Status and Link of interim responses.
     pub hints: Vec<(u16, String)>,
     pub pushed: Vec<Pushed>,
@@ -24,7 +24,7 @@ pub struct Page {
 
 pub struct Pushed {
     pub request: Request<()>,
-    pub answer: Result<Response, h2::Error>,
+    pub response: Result<Response, h2::Error>,
 }
 
 impl Page {
@@ -106,7 +106,7 @@ impl Http2 {
     }
 
     /// Sends a head; with `end` it is the whole request.
-    pub fn ask(&mut self, request: http::request::Builder, end: bool) -> (ResponseFuture, SendStream<Bytes>) {
+    pub fn start_request(&mut self, request: http::request::Builder, end: bool) -> (ResponseFuture, SendStream<Bytes>) {
         let request = request.body(()).expect("a request");
         let mut send = self.send.clone();
         self.wait(async { std::future::poll_fn(|context| send.poll_ready(context)).await })
@@ -114,55 +114,59 @@ impl Http2 {
         send.send_request(request, end).expect("a stream")
     }
 
-    pub fn answer(&self, answer: ResponseFuture) -> Result<Response, h2::Error> {
-        self.wait(whole(answer))
+    pub fn response(&self, response: ResponseFuture) -> Result<Response, h2::Error> {
+        self.wait(whole(response))
     }
 
     pub fn get(&mut self, path: &str) -> Response {
-        let (answer, _) = self.ask(self.request("GET", path), true);
-        self.answer(answer).expect("an answer")
+        let (response, _) = self.start_request(self.request("GET", path), true);
+        self.response(response).expect("an answer")
     }
 
     /// Requests a page with everything that comes along with it.
     pub fn page(&mut self, request: http::request::Builder) -> Page {
-        let (mut answer, _) = self.ask(request, true);
-        let mut promises = answer.push_promises();
+        let (mut response, _) = self.start_request(request, true);
+        let mut promises = response.push_promises();
         self.wait(async move {
             let mut hints = Vec::new();
-            while let Some(interim) = poll_fn(|context| answer.poll_informational(context)).await {
+            while let Some(interim) = poll_fn(|context| response.poll_informational(context)).await {
                 let interim = interim.expect("an interim answer");
                 let links = interim.headers().get_all("link").iter();
                 let links = links.map(|link| link.to_str().expect("text").to_owned());
                 hints.push((interim.status().as_u16(), links.collect::<Vec<_>>().join(", ")));
             }
-            let answer = whole(answer).await.expect("an answer");
+            let response = whole(response).await.expect("an answer");
             let mut pushed = Vec::new();
             while let Some(promise) = promises.push_promise().await {
-                let (request, answer) = promise.expect("a promise").into_parts();
+                let (request, response) = promise.expect("a promise").into_parts();
                 pushed.push(Pushed {
                     request,
-                    answer: pushed_whole(answer).await,
+                    response: pushed_whole(response).await,
                 });
             }
-            Page { answer, hints, pushed }
+            Page {
+                response,
+                hints,
+                pushed,
+            }
         })
     }
 
     /// Sends a request with a body, and waits for its response.
     pub fn send(&mut self, request: http::request::Builder, content: &[u8]) -> Result<Response, h2::Error> {
-        let (answer, stream) = self.ask(request, false);
+        let (response, stream) = self.start_request(request, false);
         let content = Bytes::copy_from_slice(content);
         self.wait(async move {
             let sending = tokio::spawn(upload(stream, content));
-            let answer = whole(answer).await;
+            let response = whole(response).await;
             sending.abort();
-            answer
+            response
         })
     }
 
     /// Error code with which the server ended the connection.
     pub fn end(&mut self) -> Option<Reason> {
-        let ended = self.ended.take().expect("an end that nobody waited for");
+        let ended = self.ended.take().expect("an end not yet awaited");
         match self.wait(ended).expect("a connection that does not panic") {
             Ok(()) => None,
             Err(error) => error.reason(),
@@ -170,8 +174,8 @@ impl Http2 {
     }
 }
 
-async fn pushed_whole(answer: PushedResponseFuture) -> Result<Response, h2::Error> {
-    let (head, content) = answer.await?.into_parts();
+async fn pushed_whole(response: PushedResponseFuture) -> Result<Response, h2::Error> {
+    let (head, content) = response.await?.into_parts();
     Ok(Response {
         status: head.status,
         fields: head.headers,
@@ -179,8 +183,8 @@ async fn pushed_whole(answer: PushedResponseFuture) -> Result<Response, h2::Erro
     })
 }
 
-pub async fn whole(answer: ResponseFuture) -> Result<Response, h2::Error> {
-    let (head, content) = answer.await?.into_parts();
+pub async fn whole(response: ResponseFuture) -> Result<Response, h2::Error> {
+    let (head, content) = response.await?.into_parts();
     Ok(Response {
         status: head.status,
         fields: head.headers,
@@ -217,13 +221,13 @@ pub async fn speak_in_turn(stream: &mut SendStream<Bytes>, body: &mut RecvStream
         stream
             .send_data(Bytes::from_static(word), false)
             .expect("an open stream");
-        let mut heard = Vec::new();
-        while heard.len() < word.len() {
+        let mut received = Vec::new();
+        while received.len() < word.len() {
             let data = body.data().await.expect("more").expect("content");
             body.flow_control().release_capacity(data.len()).expect("capacity");
-            heard.extend_from_slice(&data);
+            received.extend_from_slice(&data);
         }
-        assert_eq!(heard, word);
+        assert_eq!(received, word);
     }
     stream.send_data(Bytes::new(), true).expect("an open stream");
     while let Some(data) = body.data().await {

@@ -88,7 +88,7 @@ pub async fn whole(body: &mut RecvStream) -> (Vec<u8>, Option<HeaderMap>) {
 }
 
 /// Responds 200 with this body.
-pub fn answer(mut respond: SendResponse<Bytes>, content: impl Into<Bytes>) {
+pub fn response(mut respond: SendResponse<Bytes>, content: impl Into<Bytes>) {
     if let Ok(mut stream) = respond.send_response(Response::new(()), false) {
         let _ = stream.send_data(content.into(), true);
     }

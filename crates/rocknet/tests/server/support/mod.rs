@@ -2,8 +2,6 @@
 
 pub mod client;
 pub mod fastcgi;
-#[cfg(target_os = "linux")]
-pub mod fate;
 pub mod folder;
 pub mod gateway;
 pub mod handlers;
@@ -11,12 +9,14 @@ pub mod http2;
 pub mod http2_upstream;
 pub mod library;
 pub mod peer;
+#[cfg(target_os = "linux")]
+pub mod reset;
 pub mod running;
 pub mod upstream;
 
 use std::time::Duration;
 
-pub use client::{Answer, Client};
+pub use client::{Client, ReceivedResponse};
 pub use folder::Folder;
 pub use running::Running;
 

@@ -17,7 +17,7 @@ impl Peer {
         let path = folders.iter().map(|folder| Path::new(folder).join(program));
         let path = path.into_iter().find(|path| path.is_file());
         let path = path.unwrap_or_else(|| panic!("{program}, which `cargo xtask test` installs"));
-        let said = std::fs::File::options()
+        let output = std::fs::File::options()
             .create(true)
             .append(true)
             .open(folder.path(log));
@@ -26,14 +26,14 @@ impl Peer {
             .current_dir(folder.path(""))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(said.expect("a file for what it says"))
+            .stderr(output.expect("a file for its output"))
             .spawn();
         let mut peer = Peer(child.unwrap_or_else(|error| panic!("{program}: {error}")));
         let began = Instant::now();
         while UnixStream::connect(folder.path(socket)).is_err() {
             let log = || std::fs::read_to_string(folder.path(log)).unwrap_or_default();
             let ended = peer.0.try_wait().expect("a child");
-            assert!(ended.is_none(), "{program} has ended: {ended:?} {}", log());
+            assert!(ended.is_none(), "{program} has exited: {ended:?} {}", log());
             assert!(began.elapsed() < DEADLINE, "{program} does not listen: {}", log());
             std::thread::sleep(Duration::from_millis(5));
         }

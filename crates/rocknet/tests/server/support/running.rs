@@ -11,7 +11,7 @@ use rocknet_config::model::{Config, Pattern};
 use rocknet_config::{Report, System, parse};
 use rocknet_io::socket::Address;
 
-use super::{Answer, Client, DEADLINE, Folder};
+use super::{Client, DEADLINE, Folder, ReceivedResponse};
 
 pub struct Running {
     /// `None` after it was stopped.
@@ -41,7 +41,7 @@ impl Running {
     /// Fails if an address is in use.
     pub fn try_start(folder: Folder, text: &str, mounts: Vec<Mount>) -> Result<Running, StartError> {
         let config =
-            read(&folder, text).unwrap_or_else(|report| panic!("the configuration does not hold:\n{report:?}\n{text}"));
+            read(&folder, text).unwrap_or_else(|report| panic!("the configuration is invalid:\n{report:?}\n{text}"));
         isolated::run_by(env!("CARGO_BIN_EXE_rocknet"));
         let server = Server::start(config, mounts, &mut || Ok(()))?;
         Ok(Running {
@@ -98,12 +98,12 @@ impl Running {
     }
 
     /// Sends one request on a connection of its own.
-    pub fn ask(&self, line: &str, fields: &[&str]) -> Answer {
-        self.connect().ask(line, fields)
+    pub fn fetch(&self, line: &str, fields: &[&str]) -> ReceivedResponse {
+        self.connect().fetch(line, fields)
     }
 
-    pub fn get(&self, path: &str) -> Answer {
-        self.ask(&format!("GET {path}"), &[])
+    pub fn get(&self, path: &str) -> ReceivedResponse {
+        self.fetch(&format!("GET {path}"), &[])
     }
 
     /// Stops the server. Returns true if nothing had to be cut.

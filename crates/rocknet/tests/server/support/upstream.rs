@@ -9,12 +9,12 @@ use std::thread;
 pub struct Upstream {
     address: SocketAddr,
     connections: Arc<AtomicUsize>,
-    seen: Arc<Mutex<Vec<Asked>>>,
+    seen: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
 /// A request as received.
 #[derive(Debug, Default, Clone)]
-pub struct Asked {
+pub struct ReceivedRequest {
     /// `GET /path HTTP/1.1`
     pub line: String,
     pub fields: Vec<(String, String)>,
@@ -27,7 +27,7 @@ pub enum Next {
     Close,
 }
 
-impl Asked {
+impl ReceivedRequest {
     pub fn field(&self, name: &str) -> Option<&str> {
         let mut values = self.fields.iter().filter(|(known, _)| known.eq_ignore_ascii_case(name));
         let value = values.next().map(|(_, value)| value.as_str());
@@ -37,16 +37,18 @@ impl Asked {
 }
 
 impl Upstream {
-    /// Reads each request whole, and has `answer` write the response.
-    pub fn start(answer: impl Fn(&Asked, &mut TcpStream) -> Next + Send + Sync + Clone + 'static) -> Upstream {
-        let seen: Arc<Mutex<Vec<Asked>>> = Arc::default();
+    /// Reads each request whole, and has `response` write the response.
+    pub fn start(
+        response: impl Fn(&ReceivedRequest, &mut TcpStream) -> Next + Send + Sync + Clone + 'static,
+    ) -> Upstream {
+        let seen: Arc<Mutex<Vec<ReceivedRequest>>> = Arc::default();
         let all = Arc::clone(&seen);
         let serve = move |stream: TcpStream| {
             let mut reader = BufReader::new(stream.try_clone().expect("a second handle"));
             let mut stream = stream;
-            while let Ok(Some(asked)) = request(&mut reader) {
-                lock(&all).push(asked.clone());
-                if let Next::Close = answer(&asked, &mut stream) {
+            while let Ok(Some(incoming)) = request(&mut reader) {
+                lock(&all).push(incoming.clone());
+                if let Next::Close = response(&incoming, &mut stream) {
                     return;
                 }
             }
@@ -58,10 +60,10 @@ impl Upstream {
     }
 
     /// Responds to each request with these bytes, and keeps the connection.
-    pub fn saying(answer: impl Into<Vec<u8>>) -> Upstream {
-        let answer = answer.into();
+    pub fn saying(response: impl Into<Vec<u8>>) -> Upstream {
+        let response = response.into();
         Upstream::start(move |_, stream| {
-            say(stream, &answer);
+            say(stream, &response);
             Next::Keep
         })
     }
@@ -104,7 +106,7 @@ impl Upstream {
     }
 
     /// The latest request.
-    pub fn last(&self) -> Asked {
+    pub fn last(&self) -> ReceivedRequest {
         lock(&self.seen).last().expect("a request").clone()
     }
 }
@@ -120,18 +122,18 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Reads the next request with its body; `None` at the end of the connection.
-pub fn request(reader: &mut impl BufRead) -> io::Result<Option<Asked>> {
+pub fn request(reader: &mut impl BufRead) -> io::Result<Option<ReceivedRequest>> {
     let Some(first) = line(reader)? else { return Ok(None) };
-    let mut asked = Asked {
+    let mut incoming = ReceivedRequest {
         line: first,
-        ..Asked::default()
+        ..ReceivedRequest::default()
     };
     while let Some(line) = line(reader)?.filter(|line| !line.is_empty()) {
         let (name, value) = line.split_once(": ").unwrap_or_else(|| panic!("{line:?} is no field"));
-        asked.fields.push((name.to_owned(), value.to_owned()));
+        incoming.fields.push((name.to_owned(), value.to_owned()));
     }
-    if asked.field("Transfer-Encoding") == Some("chunked") {
-        assert_eq!(asked.field("Content-Length"), None, "a length beside chunks");
+    if incoming.field("Transfer-Encoding") == Some("chunked") {
+        assert_eq!(incoming.field("Content-Length"), None, "a length beside chunks");
         while let Some(size) = line(reader)? {
             let size = usize::from_str_radix(&size, 16).unwrap_or_else(|_| panic!("{size:?} is no size"));
             let mut chunk = vec![0; size + 2];
@@ -140,14 +142,14 @@ pub fn request(reader: &mut impl BufRead) -> io::Result<Option<Asked>> {
             if size == 0 {
                 break;
             }
-            asked.content.extend_from_slice(&chunk[..size]);
+            incoming.content.extend_from_slice(&chunk[..size]);
         }
-    } else if let Some(length) = asked.field("Content-Length") {
+    } else if let Some(length) = incoming.field("Content-Length") {
         let length = length.parse().expect("a length");
-        asked.content = vec![0; length];
-        reader.read_exact(&mut asked.content)?;
+        incoming.content = vec![0; length];
+        reader.read_exact(&mut incoming.content)?;
     }
-    Ok(Some(asked))
+    Ok(Some(incoming))
 }
 
 fn line(reader: &mut impl BufRead) -> io::Result<Option<String>> {

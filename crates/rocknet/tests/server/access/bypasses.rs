@@ -6,8 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use h2::Reason;
 use h2::ext::Protocol;
 
-use super::{SERVER, ask, auth, basic, over_http1, over_http2};
-use crate::support::fastcgi::{Next as NextAnswer, Peer, SOCKET, answer, say as say_records};
+use super::{SERVER, auth, basic, fetch, over_http1, over_http2};
+use crate::support::fastcgi::{Next as AfterResponse, Peer, SOCKET, response, say as send_records};
 use crate::support::http2::Http2;
 use crate::support::upstream::{Next, Upstream, ok, say};
 use crate::support::{Folder, Running, library};
@@ -24,7 +24,7 @@ fn check(server: &Running, line: &str, fields: &[&str], body: &str, status: u16)
     for round in 0..2 {
         for refused in [None, Some(&wrong)] {
             let fields: Vec<&str> = fields.iter().copied().chain(refused.map(String::as_str)).collect();
-            for got in ask(server, line, &fields, body) {
+            for got in fetch(server, line, &fields, body) {
                 assert_eq!(got.status, 401, "{line} {fields:?}, round {round}: {}", got.text);
                 assert!(got.field("WWW-Authenticate").is_some(), "{line} {fields:?}");
                 assert!(!got.text.contains(INSIDE), "{line} {fields:?}");
@@ -34,7 +34,7 @@ fn check(server: &Running, line: &str, fields: &[&str], body: &str, status: u16)
             }
         }
         let fields: Vec<&str> = fields.iter().copied().chain([&*right]).collect();
-        for got in ask(server, line, &fields, body) {
+        for got in fetch(server, line, &fields, body) {
             assert_eq!(got.status, status, "{line} {fields:?}, round {round}: {}", got.text);
         }
     }
@@ -124,7 +124,7 @@ fn files_by_any_path_method_and_condition() {
     }
     check(&server, "POST /in/a.txt", &[], "a body", 405);
     // The rest of the site is open, with or without a password.
-    for got in ask(&server, "GET /open.txt", &[], "") {
+    for got in fetch(&server, "GET /open.txt", &[], "") {
         assert_eq!((got.status, &*got.text), (200, "open"));
     }
 }
@@ -152,7 +152,7 @@ fn fallbacks_and_rules() {
         check(&server, line, &[], "", status);
     }
     check(&server, "POST /rewritten", &[], "a body", 405);
-    for got in ask(&server, "GET /open.txt", &[], "") {
+    for got in fetch(&server, "GET /open.txt", &[], "") {
         assert_eq!((got.status, &*got.text), (200, "open"));
     }
 }
@@ -164,7 +164,7 @@ fn a_protected_route_of_an_open_site_and_an_open_route_of_a_protected_site() {
     for line in ["GET /open.txt", "GET /in/sub/../a.txt", "GET /in/sub/%2e%2e/a.txt"] {
         check(&server, line, &[], "", 200);
     }
-    for got in ask(&server, "GET /in/sub/b.txt", &[], "") {
+    for got in fetch(&server, "GET /in/sub/b.txt", &[], "") {
         assert_eq!(got.status, 200);
     }
     // Other back ends than files would resolve this path to the protected part.
@@ -179,13 +179,13 @@ fn scripts_by_path_info_index_and_front_controller() {
         ("www/dir/index.php", ""),
         ("www/in/x.php", ""),
     ]);
-    let _peer = Peer::start(&folder.path(SOCKET), |asked, stream| {
+    let _peer = Peer::start(&folder.path(SOCKET), |incoming, stream| {
         let text = format!(
             "Content-Type: text/plain\r\n\r\n{INSIDE} {}",
-            asked.variable("SCRIPT_NAME")
+            incoming.variable("SCRIPT_NAME")
         );
-        say_records(stream, answer(text.as_bytes()));
-        NextAnswer::Keep
+        send_records(stream, response(text.as_bytes()));
+        AfterResponse::Keep
     });
     let keys = format!(
         "php = \"unix:php.sock\"\n{}",
@@ -292,8 +292,8 @@ fn proxied_paths_that_an_upstream_would_decode() {
 
 #[test]
 fn upgrades_and_extended_connect() {
-    let upstream = Upstream::start(|asked, stream| {
-        let protocol = asked.field("Upgrade").unwrap_or("none");
+    let upstream = Upstream::start(|pending, stream| {
+        let protocol = pending.field("Upgrade").unwrap_or("none");
         say(
             stream,
             format!("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: {protocol}\r\n\r\n{INSIDE}"),
@@ -307,18 +307,18 @@ fn upgrades_and_extended_connect() {
     for (more, status) in [(None, 401), (Some(&wrong), 401), (Some(&right), 101), (None, 401)] {
         let fields: Vec<&str> = upgrade.into_iter().chain(more.map(String::as_str)).collect();
         let mut client = server.connect();
-        let got = client.ask("GET /in/chat", &fields);
+        let got = client.fetch("GET /in/chat", &fields);
         assert_eq!(got.status, status, "{fields:?}");
         let mut http2 = Http2::to(server.address());
         let _ = http2.get("/in/");
-        let mut asked = http2
+        let mut pending = http2
             .request("CONNECT", "/in/chat")
             .extension(Protocol::from_static("chat"));
         if let Some((name, value)) = more.and_then(|field| field.split_once(": ")) {
-            asked = asked.header(name, value);
+            pending = pending.header(name, value);
         }
-        let (answer, _stream) = http2.ask(asked, false);
-        let head = http2.wait(answer).expect("an answer");
+        let (response, _stream) = http2.start_request(pending, false);
+        let head = http2.wait(response).expect("an answer");
         let expected = if status == 101 { 200 } else { 401 };
         assert_eq!(head.status().as_u16(), expected, "{fields:?} over HTTP/2");
     }
@@ -376,10 +376,10 @@ fn accel_redirects_of_applications() {
     folder.write("private/kept/k.txt", INSIDE);
     folder.write("www/docs/index.html", INSIDE);
     folder.write("other/o.txt", INSIDE);
-    let _peer = Peer::start(&folder.path(SOCKET), |asked, stream| {
-        let fields = asked.variable("QUERY_STRING");
-        say_records(stream, answer(format!("{fields}\r\n\r\nnot this").as_bytes()));
-        NextAnswer::Keep
+    let _peer = Peer::start(&folder.path(SOCKET), |incoming, stream| {
+        let fields = incoming.variable("QUERY_STRING");
+        send_records(stream, response(format!("{fields}\r\n\r\nnot this").as_bytes()));
+        AfterResponse::Keep
     });
     let (www, other) = (folder.path("www"), folder.path("other"));
     let keys = format!(
@@ -445,18 +445,18 @@ fn pushes_are_checked_like_requests_of_the_client() {
     ] {
         for _ in 0..2 {
             let mut client = Http2::to(server.address());
-            let mut asked = client.request("GET", "/");
+            let mut incoming = client.request("GET", "/");
             for (name, value) in [("authorization", password), ("x-forwarded-for", forwarded)] {
                 if let Some(value) = value {
-                    asked = asked.header(name, value);
+                    incoming = incoming.header(name, value);
                 }
             }
-            let page = client.page(asked);
-            assert_eq!(page.answer.status.as_u16(), 200);
+            let page = client.page(incoming);
+            assert_eq!(page.response.status.as_u16(), 200);
             let reasons: Vec<_> = page
                 .pushed
                 .iter()
-                .map(|pushed| pushed.answer.as_ref().err().and_then(h2::Error::reason))
+                .map(|pushed| pushed.response.as_ref().err().and_then(h2::Error::reason))
                 .collect();
             assert_eq!(reasons, expected, "{password:?} {forwarded:?}");
             for pushed in &page.pushed {
@@ -469,7 +469,7 @@ fn pushes_are_checked_like_requests_of_the_client() {
     server.reload(&site(&keys)).expect("a good configuration");
     let mut client = Http2::to(server.address());
     let page = client.page(client.request("GET", "/"));
-    assert_eq!((page.answer.status.as_u16(), page.pushed.len()), (401, 0));
+    assert_eq!((page.response.status.as_u16(), page.pushed.len()), (401, 0));
     let mut none = h2::client::Builder::new();
     none.enable_push(false);
     let mut client = Http2::with(server.address(), &none);
@@ -478,6 +478,6 @@ fn pushes_are_checked_like_requests_of_the_client() {
             .request("GET", "/")
             .header("authorization", "Basic Ym9iOndyb25nMg=="),
     );
-    assert_eq!((page.answer.status.as_u16(), page.hints.len()), (401, 0));
+    assert_eq!((page.response.status.as_u16(), page.hints.len()), (401, 0));
     let _ = over_http2(&mut client, "GET /", &[], "");
 }

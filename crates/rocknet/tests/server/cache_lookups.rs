@@ -18,30 +18,30 @@ use rustix::fs::{Advice, fadvise};
 
 use super::support::Folder;
 
-struct Asked {
+struct TestCache {
     cache: Cache,
     tree: Arc<Tree>,
     pool: Pool,
     runtime: Runtime,
 }
 
-impl Asked {
-    fn new(root: &Path, runtime: Runtime) -> Asked {
+impl TestCache {
+    fn new(root: &Path, runtime: Runtime) -> TestCache {
         let settings = Settings {
             root: Some(root.to_owned()),
             compress: true,
             ..Settings::default()
         };
         let pool = Pool::new(1);
-        let asked = Asked {
+        let cache = TestCache {
             cache: Cache::start(1 << 30, pool.clone()).expect("a cache"),
             tree: Arc::new(Tree::standalone(&settings, 1 << 20).expect("a tree")),
             pool,
             runtime,
         };
         // The folder itself is opened by a thread at the first lookup.
-        asked.look_up("/");
-        asked
+        cache.look_up("/");
+        cache
     }
 
     fn look_up(&self, path: &str) -> Arc<Entry> {
@@ -60,7 +60,7 @@ impl Asked {
     }
 }
 
-impl Drop for Asked {
+impl Drop for TestCache {
     fn drop(&mut self) {
         self.pool.stop(Duration::from_secs(1));
     }
@@ -72,7 +72,7 @@ fn content(entry: &Entry) -> &[u8] {
             Content::Memory(bytes) => bytes,
             Content::File(_) => panic!("it is no small file"),
         },
-        _ => panic!("nothing to be sent was found"),
+        _ => panic!("no sendable file was found"),
     }
 }
 
@@ -137,16 +137,16 @@ fn files_in_memory_need_no_thread() {
         let _ = std::fs::metadata(folder.path(name));
     }
     let attempt = || {
-        let asked = Asked::new(&folder.path(""), Runtime::new(64).expect("a runtime"));
-        let before = asked.jobs();
-        assert_eq!(content(&asked.look_up("/sub/a.txt")), b"text");
-        assert!(matches!(asked.look_up("/sub").found, Found::WithoutSlash));
-        let styled = asked.look_up("/style.css");
+        let cache = TestCache::new(&folder.path(""), Runtime::new(64).expect("a runtime"));
+        let before = cache.jobs();
+        assert_eq!(content(&cache.look_up("/sub/a.txt")), b"text");
+        assert!(matches!(cache.look_up("/sub").found, Found::WithoutSlash));
+        let styled = cache.look_up("/style.css");
         assert_eq!(content(&styled), b"p{}");
         assert!(matches!(&styled.found, Found::Asset(asset) if asset.neighbours));
-        let missing = asked.look_up("/none");
+        let missing = cache.look_up("/none");
         assert!(matches!(&missing.found, Found::Asset(asset) if asset.status.code() == 404));
-        asked.jobs() - before
+        cache.jobs() - before
     };
     assert_no_thread(attempt);
 }
@@ -154,14 +154,14 @@ fn files_in_memory_need_no_thread() {
 #[test]
 fn files_on_disk_are_read_by_a_thread_without_io_uring() {
     let folder = folder();
-    let asked = Asked::new(&folder.path(""), Runtime::new(64).expect("a runtime"));
+    let cache = TestCache::new(&folder.path(""), Runtime::new(64).expect("a runtime"));
     if !forget(&folder.path("sub/a.txt")) {
         skip(Need::EvictableFiles, "the temporary folder keeps all in memory");
         return;
     }
-    let before = asked.jobs();
-    assert_eq!(content(&asked.look_up("/sub/a.txt")), b"text");
-    assert_eq!(asked.jobs(), before + 1);
+    let before = cache.jobs();
+    assert_eq!(content(&cache.look_up("/sub/a.txt")), b"text");
+    assert_eq!(cache.jobs(), before + 1);
 }
 
 #[test]
@@ -183,18 +183,18 @@ fn files_on_disk_are_read_by_io_uring() {
     }
     let mut number = 0;
     let attempt = || {
-        let asked = Asked::new(&folder.path(""), Runtime::with_io_uring(64).expect("a ring"));
-        let before = asked.jobs();
+        let cache = TestCache::new(&folder.path(""), Runtime::on_ring(64).expect("a ring"));
+        let before = cache.jobs();
         assert!(is_forgotten(), "the file system keeps in memory what it dropped before");
-        assert_eq!(content(&asked.look_up("/sub/a.txt")), b"text");
-        assert_eq!(content(&asked.look_up("/long.txt")), long);
-        let styled = asked.look_up("/style.css");
+        assert_eq!(content(&cache.look_up("/sub/a.txt")), b"text");
+        assert_eq!(content(&cache.look_up("/long.txt")), long);
+        let styled = cache.look_up("/style.css");
         assert!(matches!(&styled.found, Found::Asset(asset) if asset.neighbours));
         // Names never looked up before are no more in memory than file contents are.
         number += 1;
-        let missing = asked.look_up(&format!("/never/named/before{number}.html"));
+        let missing = cache.look_up(&format!("/never/named/before{number}.html"));
         assert!(matches!(&missing.found, Found::Asset(asset) if asset.status.code() == 404));
-        asked.jobs() - before
+        cache.jobs() - before
     };
     assert_no_thread(attempt);
 }

@@ -8,63 +8,63 @@ use rocknet_io::runtime::Runtime;
 
 use crate::GET;
 use crate::splits::requests;
-use crate::world::World;
+use crate::test_server::TestServer;
 
 #[test]
 fn continue_100_is_sent_once_and_only_where_the_body_is_read() {
-    let world = World::new("").warm();
-    let mut client = world.connect();
+    let server = TestServer::new("").warm();
+    let mut client = server.connect();
     client
         .peer
         .send(b"POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n");
     client.settle();
-    assert_eq!(client.heard(), "HTTP/1.1 100 Continue\r\n\r\n");
-    client.peer.send(b"hel").pause().send(b"lo");
+    assert_eq!(client.received(), "HTTP/1.1 100 Continue\r\n\r\n");
+    client.peer.say(b"hel").pause().say(b"lo");
     client.settle();
     assert!(
         client
-            .heard()
+            .received()
             .starts_with("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n"),
         "{}",
-        client.heard()
+        client.received()
     );
-    assert!(client.heard().ends_with("\r\n\r\nhello"), "{}", client.heard());
+    assert!(client.received().ends_with("\r\n\r\nhello"), "{}", client.received());
 
-    let mut client = world.connect();
+    let mut client = server.connect();
     client
         .peer
         .send(b"POST /small.txt HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n");
     client.settle();
-    assert!(client.heard().starts_with("HTTP/1.1 405 "), "{}", client.heard());
+    assert!(client.received().starts_with("HTTP/1.1 405 "), "{}", client.received());
 }
 
 #[test]
 fn a_refusal_follows_a_100_continue_that_did_not_fit() {
     const REQUEST: &[u8] =
         b"POST /echo HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\nno size\r\n";
-    let world = World::new("").warm();
+    let server = TestServer::new("").warm();
     for room in [0, 5, 24, 25, 26] {
-        let mut client = world.connect();
-        client.peer.accept(room).send(REQUEST);
+        let mut client = server.connect();
+        client.peer.take(room).say(REQUEST);
         client.settle();
         client.peer.accept_all();
         client.settle();
-        let heard = client.heard();
+        let received = client.received();
         assert!(
-            heard.starts_with("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 400 "),
-            "with room for {room}: {heard}"
+            received.starts_with("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 400 "),
+            "with room for {room}: {received}"
         );
     }
 }
 
 #[test]
 fn a_client_that_disconnects_ends_only_its_connection() {
-    let world = World::new("").warm();
+    let server = TestServer::new("").warm();
     let requests = requests(true);
     for cut in (0..requests.len()).step_by(3) {
         for error in [None, Some(ErrorKind::ConnectionReset)] {
-            let mut client = world.connect();
-            client.peer.send(&requests[..cut]);
+            let mut client = server.connect();
+            client.peer.say(&requests[..cut]);
             match error {
                 Some(error) => client.peer.fail_recv(error),
                 None => client.peer.end(),
@@ -72,8 +72,8 @@ fn a_client_that_disconnects_ends_only_its_connection() {
             client.settle();
             assert!(client.is_over() && client.peer.is_dropped(), "{error:?} at {cut}");
         }
-        let mut client = world.connect();
-        client.peer.send(&requests).accept(cut);
+        let mut client = server.connect();
+        client.peer.say(&requests).take(cut);
         client.settle();
         client.peer.fail_send(ErrorKind::BrokenPipe);
         client.settle();
@@ -82,49 +82,49 @@ fn a_client_that_disconnects_ends_only_its_connection() {
             "cut while sending at {cut}"
         );
     }
-    assert_eq!(world.worker.connections(), 0);
-    assert_eq!(world.worker.counters.panics.get(), 0);
-    assert!(world.worker.wheel.is_empty(), "a deadline outlived its connection");
+    assert_eq!(server.worker.connections(), 0);
+    assert_eq!(server.worker.counters.panics.get(), 0);
+    assert!(server.worker.wheel.is_empty(), "a deadline outlived its connection");
 }
 
 #[test]
 fn a_panicking_handler_ends_only_its_exchange_with_500() {
-    let world = World::new("").warm();
+    let server = TestServer::new("").warm();
     for path in ["/panic", "/panic-at-once"] {
-        let mut client = world.connect();
+        let mut client = server.connect();
         client
             .peer
             .send(format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n").as_bytes())
             .end();
         client.settle();
         assert!(
-            client.heard().starts_with("HTTP/1.1 500 "),
+            client.received().starts_with("HTTP/1.1 500 "),
             "{path}: {}",
-            client.heard()
+            client.received()
         );
         assert!(client.is_over(), "{path}");
     }
-    let mut client = world.connect();
-    client.peer.send(b"GET /small.txt HTTP/1.1\r\nHost: h\r\n\r\n").end();
+    let mut client = server.connect();
+    client.peer.say(b"GET /small.txt HTTP/1.1\r\nHost: h\r\n\r\n").end();
     client.settle();
-    assert!(client.heard().starts_with("HTTP/1.1 200 "), "{}", client.heard());
-    assert_eq!(world.worker.counters.panics.get(), 2);
+    assert!(client.received().starts_with("HTTP/1.1 200 "), "{}", client.received());
+    assert_eq!(server.worker.counters.panics.get(), 2);
 }
 
 #[test]
 fn a_stopping_worker_serves_received_requests_and_closes_idle_connections() {
-    let world = World::new("").warm();
-    let (mut idle, mut asking, mut half) = (world.connect(), world.connect(), world.connect());
-    idle.peer.send(GET.as_bytes());
-    half.peer.send(b"GET /small.txt HT");
-    for client in [&mut idle, &mut asking, &mut half] {
+    let server = TestServer::new("").warm();
+    let (mut idle, mut waiting, mut half) = (server.connect(), server.connect(), server.connect());
+    idle.peer.say(GET.as_bytes());
+    half.peer.say(b"GET /small.txt HT");
+    for client in [&mut idle, &mut waiting, &mut half] {
         client.settle();
     }
-    asking.peer.say(GET.as_bytes());
+    waiting.peer.say(GET.as_bytes());
     // A stop lets the event loop poll the sockets once more before it wakes the connections that seem idle.
     let runtime = Runtime::new(64).expect("a loop");
     runtime.block_on(async {
-        world.worker.stop();
+        server.worker.stop();
         for _ in 0..1000 {
             if idle.woken.flag.load(Ordering::Acquire) {
                 return;
@@ -133,74 +133,78 @@ fn a_stopping_worker_serves_received_requests_and_closes_idle_connections() {
         }
         panic!("a stop wakes nobody");
     });
-    for client in [&mut idle, &mut asking, &mut half] {
+    for client in [&mut idle, &mut waiting, &mut half] {
         client.settle();
     }
     assert!(
-        idle.is_over() && idle.heard().matches("200 OK").count() == 1,
+        idle.is_over() && idle.received().matches("200 OK").count() == 1,
         "{}",
-        idle.heard()
+        idle.received()
     );
-    assert!(asking.peer.is_shut_down(), "{}", asking.heard());
+    assert!(waiting.peer.is_shut_down(), "{}", waiting.received());
     assert!(
-        asking.heard().contains("200 OK") && asking.heard().contains("Connection: close"),
+        waiting.received().contains("200 OK") && waiting.received().contains("Connection: close"),
         "{}",
-        asking.heard()
+        waiting.received()
     );
     assert!(!half.is_over());
     half.peer.send(b"TP/1.1\r\nHost: h\r\n\r\n");
     half.settle();
     assert!(
-        half.peer.is_shut_down() && half.heard().contains("Connection: close"),
+        half.peer.is_shut_down() && half.received().contains("Connection: close"),
         "{}",
-        half.heard()
+        half.received()
     );
 }
 
 #[test]
 fn a_head_is_sent_together_with_the_first_bytes_of_its_body() {
-    let world = World::new("").warm();
-    let mut client = world.connect();
-    client.peer.send(b"GET /stops HTTP/1.1\r\nHost: h\r\n\r\n");
+    let server = TestServer::new("").warm();
+    let mut client = server.connect();
+    client.peer.say(b"GET /stops HTTP/1.1\r\nHost: h\r\n\r\n");
     client.settle();
-    let heard = client.heard();
-    assert!(heard.starts_with("HTTP/1.1 200 OK\r\n"), "{heard}");
-    assert_eq!(heard.matches("5\r\npiece\r\n").count(), 3, "{heard}");
-    assert_eq!(client.peer.write_count(), 3, "{heard}");
+    let received = client.received();
+    assert!(received.starts_with("HTTP/1.1 200 OK\r\n"), "{received}");
+    assert_eq!(received.matches("5\r\npiece\r\n").count(), 3, "{received}");
+    assert_eq!(client.peer.heard_in_steps(), 3, "{received}");
 }
 
 #[test]
 fn a_response_that_fails_at_once_is_seen_to_be_cut() {
-    let world = World::new("").warm();
+    let server = TestServer::new("").warm();
     for room in [None, Some(0), Some(10)] {
-        let mut client = world.connect();
+        let mut client = server.connect();
         if let Some(room) = room {
             client.peer.accept(room);
         }
         client.peer.send(b"GET /fails HTTP/1.1\r\nHost: h\r\n\r\n");
         client.settle();
-        let heard = client.heard();
-        assert!(client.is_over() && client.peer.is_dropped(), "{heard}");
+        let received = client.received();
+        assert!(client.is_over() && client.peer.is_gone(), "{received}");
         match room {
             None => assert!(
-                heard.starts_with("HTTP/1.1 200 OK\r\n") && heard.ends_with("\r\n\r\n"),
-                "{heard}"
+                received.starts_with("HTTP/1.1 200 OK\r\n") && received.ends_with("\r\n\r\n"),
+                "{received}"
             ),
-            Some(room) => assert_eq!(heard, "HTTP/1.1 200 OK\r\n"[..room]),
+            Some(room) => assert_eq!(received, "HTTP/1.1 200 OK\r\n"[..room]),
         }
     }
     // No state is left that affects other connections.
-    let mut client = world.connect();
-    client.peer.send(GET.as_bytes());
+    let mut client = server.connect();
+    client.peer.say(GET.as_bytes());
     client.settle();
-    assert!(client.heard().starts_with("HTTP/1.1 200 OK\r\n"), "{}", client.heard());
+    assert!(
+        client.received().starts_with("HTTP/1.1 200 OK\r\n"),
+        "{}",
+        client.received()
+    );
 }
 
 #[test]
 fn a_client_that_resets_while_it_waits_ends_the_wait() {
-    let world = World::new("").warm();
+    let server = TestServer::new("").warm();
     for path in ["/silent", "/stops"] {
-        let mut client = world.connect();
+        let mut client = server.connect();
         client
             .peer
             .send(format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n").as_bytes());
@@ -210,16 +214,16 @@ fn a_client_that_resets_while_it_waits_ends_the_wait() {
         client.settle();
         assert!(client.is_over() && client.peer.is_dropped(), "{path}");
     }
-    assert_eq!(world.worker.connections(), 0);
+    assert_eq!(server.worker.connections(), 0);
 }
 
 #[test]
 fn pipelined_bytes_before_a_response_are_bounded() {
     const MUCH: usize = 100_000;
-    let world = World::new("").warm();
+    let server = TestServer::new("").warm();
     let head = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n");
-    let mut client = world.connect();
-    client.peer.send(head("/silent").as_bytes());
+    let mut client = server.connect();
+    client.peer.say(head("/silent").as_bytes());
     client.settle();
     client.peer.send(&[b'x'; MUCH]);
     client.settle();
@@ -227,20 +231,20 @@ fn pipelined_bytes_before_a_response_are_bounded() {
     assert!((1..=16 * 1024).contains(&taken), "{taken} bytes");
 
     // It is answered in its turn: the response for a path not requested before has to be waited for.
-    let mut client = world.connect();
-    client.peer.send(head("/never-asked-for").as_bytes());
+    let mut client = server.connect();
+    client.peer.say(head("/never-asked-for").as_bytes());
     client.settle();
     client.peer.send(head("/small.txt").repeat(500).as_bytes()).end();
     client.run_to_end();
-    let heard = client.heard();
-    assert!(heard.starts_with("HTTP/1.1 404 "), "{heard}");
-    assert_eq!(heard.matches("HTTP/1.1 200 OK").count(), 500);
+    let received = client.received();
+    assert!(received.starts_with("HTTP/1.1 404 "), "{received}");
+    assert_eq!(received.matches("HTTP/1.1 200 OK").count(), 500);
 }
 
 #[test]
 fn a_hanging_disk_times_out() {
-    let world = World::new("answer_timeout = \"10s\"");
-    let pool = &world.worker.shared.pool;
+    let server = TestServer::new("answer_timeout = \"10s\"");
+    let pool = &server.worker.shared.pool;
     let (release, hung) = std::sync::mpsc::channel::<()>();
     let hung = std::sync::Arc::new(std::sync::Mutex::new(hung));
     let threads = pool.stats().threads;
@@ -250,24 +254,24 @@ fn a_hanging_disk_times_out() {
             pool.spawn(Priority::High, move || drop(hung.lock().map(|hung| hung.recv())))
         })
         .collect();
-    let mut client = world.connect();
-    client.peer.send(GET.as_bytes());
+    let mut client = server.connect();
+    client.peer.say(GET.as_bytes());
     client.settle();
-    world.pass(9 * 4);
+    server.pass(9 * 4);
     client.settle();
-    assert_eq!(client.heard(), "");
-    world.pass(2 * 4);
+    assert_eq!(client.received(), "");
+    server.pass(2 * 4);
     client.settle();
-    let heard = client.heard();
-    assert!(heard.starts_with("HTTP/1.1 503 "), "{heard}");
-    assert!(heard.contains("Connection: close"), "{heard}");
+    let received = client.received();
+    assert!(received.starts_with("HTTP/1.1 503 "), "{received}");
+    assert!(received.contains("Connection: close"), "{received}");
     drop(release);
     drop(jobs);
 }
 
 #[test]
 fn a_response_delimited_by_the_close_is_cut_by_a_reset() {
-    let world = World::new("answer_timeout = \"10s\"\nsend_stall = \"10s\"").warm();
+    let server = TestServer::new("answer_timeout = \"10s\"\nsend_stall = \"10s\"").warm();
     for (path, version, room, reset) in [
         ("/stops", "1.0", usize::MAX, true),
         ("/counts", "1.0", usize::MAX, false),
@@ -278,20 +282,20 @@ fn a_response_delimited_by_the_close_is_cut_by_a_reset() {
         // Here it would, too, but the sent bytes would stay in the kernel for as long as the client likes.
         ("/small.txt", "1.0", 100, true),
     ] {
-        let mut client = world.connect();
+        let mut client = server.connect();
         let request = format!("GET {path} HTTP/{version}\r\nHost: h\r\nConnection: close\r\n\r\n");
         client.peer.accept(room).send(request.as_bytes());
         client.settle();
         for _ in 0..15 * 4 {
-            world.pass(1);
+            server.pass(1);
             client.settle();
         }
-        assert!(client.is_over(), "{path}: {}", client.heard());
+        assert!(client.is_over(), "{path}: {}", client.received());
         assert_eq!(client.peer.is_reset(), reset, "{path} over {version}, room for {room}");
     }
     // A worker that ends closes its connections.
-    let mut client = world.connect();
-    client.peer.send(b"GET /stops HTTP/1.0\r\n\r\n");
+    let mut client = server.connect();
+    client.peer.say(b"GET /stops HTTP/1.0\r\n\r\n");
     client.settle();
     let peer = client.peer.clone();
     drop(client);

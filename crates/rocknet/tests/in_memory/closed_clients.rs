@@ -3,8 +3,8 @@
 use std::io::ErrorKind;
 
 use crate::GET;
+use crate::test_server::{TestClient, TestServer};
 use crate::wire;
-use crate::world::{Conversation, World};
 
 const LIMITS: &str = "send_stall = \"20s\"";
 /// More than the kernel is trusted to deliver after the close.
@@ -22,17 +22,17 @@ enum End {
 }
 
 /// Has a client send one request, acknowledge all but `bytes`, and end.
-fn end_with(world: &World, http2: bool, end: End, bytes: u64) -> Conversation {
+fn end_with(server: &TestServer, http2: bool, end: End, bytes: u64) -> TestClient {
     let mut client;
     if http2 {
-        client = world.connect_http2();
+        client = server.connect_http2();
         client
             .peer
             .send(&wire::open_beginning())
             .send(&wire::get(1, "/small.txt"));
     } else {
-        client = world.connect();
-        client.peer.send(GET.as_bytes());
+        client = server.connect();
+        client.peer.say(GET.as_bytes());
     }
     client.settle();
     assert!(!client.peer.received().is_empty());
@@ -46,12 +46,12 @@ fn end_with(world: &World, http2: bool, end: End, bytes: u64) -> Conversation {
 }
 
 /// Ticks until the connection is over.
-fn ticks_left(world: &World, client: &mut Conversation) -> u32 {
+fn ticks_left(server: &TestServer, client: &mut TestClient) -> u32 {
     (0..TICKS)
         .find(|_| {
             let is_over = client.is_over();
             if !is_over {
-                world.pass(1);
+                server.pass(1);
                 client.settle();
             }
             is_over
@@ -61,7 +61,7 @@ fn ticks_left(world: &World, client: &mut Conversation) -> u32 {
 
 #[test]
 fn a_connection_ends_soon_after_its_client_has_acknowledged_everything() {
-    let world = World::new(LIMITS).warm();
+    let server = TestServer::new(LIMITS).warm();
     for http2 in [false, true] {
         for (end, bytes, is_over) in [
             (End::Orderly, 0, true),
@@ -72,10 +72,10 @@ fn a_connection_ends_soon_after_its_client_has_acknowledged_everything() {
             (End::Fault, MUCH, false),
         ] {
             let what = format!("HTTP/2 {http2}, {end:?}, {bytes}");
-            let mut client = end_with(&world, http2, end, bytes);
+            let mut client = end_with(&server, http2, end, bytes);
             assert_eq!(client.is_over(), is_over, "{what}");
-            client.peer.set_unacknowledged(0);
-            let ticks = ticks_left(&world, &mut client);
+            client.peer.leave_unacknowledged(0);
+            let ticks = ticks_left(&server, &mut client);
             assert!(ticks <= 1, "{what}: {ticks} ticks");
             assert!(!client.peer.is_reset(), "{what}");
         }
@@ -84,11 +84,11 @@ fn a_connection_ends_soon_after_its_client_has_acknowledged_everything() {
 
 #[test]
 fn a_client_that_acknowledges_nothing_is_reset() {
-    let world = World::new(LIMITS).warm();
+    let server = TestServer::new(LIMITS).warm();
     for http2 in [false, true] {
         for end in [End::Orderly, End::Fault] {
-            let mut client = end_with(&world, http2, end, MUCH);
-            let ticks = ticks_left(&world, &mut client);
+            let mut client = end_with(&server, http2, end, MUCH);
+            let ticks = ticks_left(&server, &mut client);
             assert!(client.peer.is_reset(), "HTTP/2 {http2}, {end:?}: after {ticks} ticks");
         }
     }

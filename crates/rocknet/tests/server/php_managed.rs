@@ -94,7 +94,7 @@ fn sites_share_one_php_fpm_which_is_restarted_when_killed() {
     assert_eq!(pid(&server, "/x/y"), master);
     for _ in 0..2 {
         let (master, process) = (pid(&server, "/master.php"), pid(&server, "/pid.php"));
-        kill_process(master, Signal::KILL).expect("it to be there");
+        kill_process(master, Signal::KILL).expect("it to exist");
         // Its processes do not outlive it.
         assert!(gone(process));
         let next = pid(&server, "/master.php");
@@ -108,9 +108,9 @@ fn is_master(pid: Pid) -> bool {
 }
 
 /// Ends the threads of a test, including one that fails.
-struct Over<'a>(&'a AtomicBool);
+struct StopOnDrop<'a>(&'a AtomicBool);
 
-impl Drop for Over<'_> {
+impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -122,28 +122,28 @@ fn no_request_is_lost_while_it_is_killed() {
     let server = started("php = \"auto\"");
     let mut last = pid(&server, "/master.php");
     let is_over = AtomicBool::new(false);
-    let ask = |line: &str, content: &str| {
-        let mut asked = 0;
+    let fetch = |line: &str, content: &str| {
+        let mut incoming = 0;
         while !is_over.load(Ordering::Relaxed) {
             let mut client = server.connect();
             let length = format!("Content-Length: {}", content.len());
             client.send(super::support::client::request(line, &[&length]));
             client.send(content);
-            let answer = client.answer();
-            assert_eq!(answer.status, 200, "{line} after {asked}: {answer:?}");
-            asked += 1;
+            let response = client.response();
+            assert_eq!(response.status, 200, "{line} after {incoming}: {response:?}");
+            incoming += 1;
         }
-        asked
+        incoming
     };
     thread::scope(|scope| {
         let clients = [
-            scope.spawn(|| ask("GET /version.php", "")),
-            scope.spawn(|| ask("POST /echo.php", "content")),
-            scope.spawn(|| ask("GET /short.php", "")),
+            scope.spawn(|| fetch("GET /version.php", "")),
+            scope.spawn(|| fetch("POST /echo.php", "content")),
+            scope.spawn(|| fetch("GET /short.php", "")),
         ];
-        let over = Over(&is_over);
+        let over = StopOnDrop(&is_over);
         for _ in 0..8 {
-            kill_process(last, Signal::KILL).expect("it to be there");
+            kill_process(last, Signal::KILL).expect("it to exist");
             assert!(gone(last));
             // A process of the previous php-fpm may respond meanwhile; it has another parent.
             let deadline = Instant::now() + DEADLINE;
@@ -177,7 +177,7 @@ fn a_reload_keeps_replaces_or_ends_php_fpm() {
     let second = pid(&server, "/master.php");
     assert_ne!(second, first);
     assert_eq!(server.get("/sizes.php").text(), "104857600 on");
-    assert_eq!(client.answer().text(), "begun done");
+    assert_eq!(client.response().text(), "begun done");
     assert!(gone(first));
     reload("", "php = false");
     assert!(gone(second));
@@ -192,12 +192,12 @@ fn a_missing_version_is_reported_at_once() {
     let server = Running::start(folder(), &format!("{text}{}", site("php = \"1.9\"")));
     let begun = Instant::now();
     let deadline = Instant::now() + DEADLINE;
-    let mut answer = server.get("/");
-    while !answer.text().contains("apt install php1.9-fpm") && Instant::now() < deadline {
-        answer = server.get("/");
+    let mut response = server.get("/");
+    while !response.text().contains("apt install php1.9-fpm") && Instant::now() < deadline {
+        response = server.get("/");
     }
-    assert_eq!(answer.status, 502);
-    assert!(answer.text().contains("apt install php1.9-fpm"), "{answer:?}");
+    assert_eq!(response.status, 502);
+    assert!(response.text().contains("apt install php1.9-fpm"), "{response:?}");
     assert!(begun.elapsed() < DEADLINE);
 }
 
@@ -216,22 +216,25 @@ fn each_site_has_its_own_user() {
     };
     if !privileges::is_root() {
         let refused = Running::try_start(folder, &text("user = \"nobody\"", ""), Vec::new());
-        let told = refused.err().map(|error| error.to_string()).unwrap_or_default();
-        assert!(told.contains("only root can run scripts as somebody else"), "{told}");
+        let message = refused.err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(
+            message.contains("only root can run scripts as somebody else"),
+            "{message}"
+        );
         return skip(Need::Root, "only root can run scripts as another user");
     }
     let server = Running::start(folder, &text("user = \"daemon\"", "user = \"nobody\""));
     let uids = |host: &str| {
         let host = format!("Host: {host}");
-        let ask = |path: &str| {
+        let fetch = |path: &str| {
             server
                 .connect()
-                .ask(&format!("GET {path}"), &[&host])
+                .fetch(&format!("GET {path}"), &[&host])
                 .text()
                 .trim()
                 .to_owned()
         };
-        [ask("/uid.php"), ask("/cgi-bin/uid")]
+        [fetch("/uid.php"), fetch("/cgi-bin/uid")]
     };
     let uid = |name: &str| User::find(name).expect("a user").uid.to_string();
     let (daemon, nobody) = (uid("daemon"), uid("nobody"));
@@ -241,10 +244,10 @@ fn each_site_has_its_own_user() {
         ("no-such-user", "there is no user `no-such-user`"),
         ("root", "scripts are not run as root"),
     ] {
-        let told = server
+        let message = server
             .reload(&text(&format!("user = \"{bad}\""), ""))
             .expect_err("refused");
-        assert!(told.contains(why), "{told}");
+        assert!(message.contains(why), "{message}");
     }
     assert_eq!(uids("a.test"), [daemon.clone(), daemon]);
     server
@@ -253,7 +256,7 @@ fn each_site_has_its_own_user() {
     assert_eq!(uids("a.test"), [nobody.clone(), nobody]);
     let masters = ["a.test", "b.test"].map(|host| {
         let host = format!("Host: {host}");
-        server.connect().ask("GET /master.php", &[&host]).text()
+        server.connect().fetch("GET /master.php", &[&host]).text()
     });
     assert_eq!(masters[0], masters[1], "sites of one user share one");
 }

@@ -8,7 +8,7 @@ use super::support::upstream::{Upstream, ok, say};
 use super::support::{DEADLINE, Folder, Running};
 
 /// Trusts this machine as a proxy, and announces its clients to the upstream at `to`.
-fn telling(to: &str, keys: &str) -> Running {
+fn announcing(to: &str, keys: &str) -> Running {
     let text = format!(
         "[server]\nworkers = 1\nevents = {{ wait = \"20ms\" }}\ntrusted_proxies = [\"127.0.0.1\"]\n\
          [site.default]\nlisten = [\"127.0.0.1:0\", \"unix:site.sock\"]\nproxy = {{ to = \"{to}\", {keys} }}\n"
@@ -26,7 +26,7 @@ fn another_rocknet_gets_the_client_address() {
     );
     let inner = Running::start(Folder::with(&[]), &text);
     for version in ["v1", "v2"] {
-        let outer = telling(
+        let outer = announcing(
             &format!("http://{}", inner.address()),
             &format!("proxy_protocol = \"{version}\", forwarded = false"),
         );
@@ -36,7 +36,7 @@ fn another_rocknet_gets_the_client_address() {
             (&["X-Forwarded-For: 2001:db8::1"], "2001:db8::1"),
             (&[], "127.0.0.1"),
         ] {
-            client.ask("GET /", fields).expect(version, 200, &[]);
+            client.fetch("GET /", fields).expect(version, 200, &[]);
             assert_eq!(
                 upstream.last().field("X-Forwarded-For"),
                 Some(expected),
@@ -52,7 +52,7 @@ fn another_rocknet_gets_the_client_address() {
 
 #[test]
 fn each_request_has_its_own_connection_with_a_header() {
-    let (heads, heard) = mpsc::channel();
+    let (heads, received) = mpsc::channel();
     let upstream = Upstream::raw(move |mut stream: TcpStream| {
         let mut head = Vec::new();
         let mut byte = [0];
@@ -64,13 +64,13 @@ fn each_request_has_its_own_connection_with_a_header() {
         // Not closed from here, because a proxy with kept connections would reuse it.
         let _ = stream.read(&mut byte);
     });
-    let server = telling(&upstream.url(), "proxy_protocol = \"v1\"");
+    let server = announcing(&upstream.url(), "proxy_protocol = \"v1\"");
     let mut client = server.connect();
     for source in ["192.0.2.1", "192.0.2.2", "2001:db8::1"] {
         client
-            .ask("GET /x", &[&format!("X-Forwarded-For: {source}")])
+            .fetch("GET /x", &[&format!("X-Forwarded-For: {source}")])
             .expect(source, 200, &[]);
-        let head = heard.recv_timeout(DEADLINE).expect("a request");
+        let head = received.recv_timeout(DEADLINE).expect("a request");
         // A listener at any port does not know its number.
         let expected = match source.contains(':') {
             true => format!("PROXY TCP6 {source} ::ffff:127.0.0.1 0 0\r\nGET /x HTTP/1.1\r\n"),
@@ -80,8 +80,8 @@ fn each_request_has_its_own_connection_with_a_header() {
     }
     assert_eq!(upstream.connections(), 3);
     // A health check announces no address.
-    let server = telling(&upstream.url(), "proxy_protocol = \"v1\", health = \"/up\"");
-    let head = heard.recv_timeout(DEADLINE).expect("a check");
+    let server = announcing(&upstream.url(), "proxy_protocol = \"v1\", health = \"/up\"");
+    let head = received.recv_timeout(DEADLINE).expect("a check");
     assert!(head.starts_with("PROXY UNKNOWN\r\nGET /up HTTP/1.1\r\n"), "{head}");
     drop(server);
 }

@@ -21,7 +21,7 @@ const SHELL: &str = "#!/bin/sh\nprintf 'Content-Type: text/plain\\r\\n\\r\\n'\n"
 
 /// Resources that the process holds.
 #[derive(Debug, PartialEq, Eq)]
-struct Held {
+struct ProcessResources {
     /// Names, sorted.
     threads: Vec<String>,
     children: BTreeSet<String>,
@@ -32,7 +32,7 @@ struct Held {
 /// Threads of the test itself, which accept connections for the upstreams, have names with this prefix.
 const OF_TEST: &str = "t-";
 
-fn held() -> Held {
+fn held() -> ProcessResources {
     let entries = |path: &str| fs::read_dir(path).expect(path).flatten();
     let name = |entry: fs::DirEntry| fs::read_to_string(entry.path().join("comm")).ok();
     let names = entries("/proc/self/task").filter_map(name);
@@ -51,7 +51,7 @@ fn held() -> Held {
     // This function itself holds a descriptor of `/proc`.
     let mut descriptors: Vec<_> = descriptors.filter(|path| !path.starts_with("/proc")).collect();
     descriptors.sort();
-    Held {
+    ProcessResources {
         threads,
         children: children.collect(),
         descriptors,
@@ -172,7 +172,7 @@ fn a_stopped_server_leaves_no_threads_children_or_descriptors() {
 
 /// Returns the resources once the condition holds, or at the deadline. A joined thread, and the connections of this
 /// test's upstreams, take a moment to disappear from `/proc`.
-fn settled(is_so: impl Fn(&Held) -> bool) -> Held {
+fn settled(is_so: impl Fn(&ProcessResources) -> bool) -> ProcessResources {
     let deadline = Instant::now() + DEADLINE;
     loop {
         let held = held();

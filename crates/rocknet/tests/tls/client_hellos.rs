@@ -10,7 +10,7 @@ use rustls::version::{TLS12, TLS13};
 use rustls::{AlertDescription, ClientConfig, ClientConnection, HandshakeKind, StreamOwned};
 
 use super::certs::{Authority, Kind};
-use super::client::{Tls, Wish, open};
+use super::client::{Tls, TlsClient, open};
 use super::support::client::Stream;
 use super::support::{Client, DEADLINE, Folder, Running};
 
@@ -56,12 +56,12 @@ fn a_client_hello_may_have_any_size_up_to_64_kib() {
             let names = (size - 2_000) / (filler.len() + 1);
             let mut alpn = vec![&filler[..]; names];
             alpn.push(b"http/1.1");
-            let wish = Wish {
+            let client_config = TlsClient {
                 alpn: &alpn,
-                ..Wish::new(authority.roots(), "a.test")
+                ..TlsClient::new(authority.roots(), "a.test")
             };
             let name = ServerName::try_from("a.test").unwrap();
-            let mut tls = ClientConnection::new(Arc::new(wish.config()), name).unwrap();
+            let mut tls = ClientConnection::new(Arc::new(client_config.config()), name).unwrap();
             let mut flight = Vec::new();
             tls.write_tls(&mut flight).unwrap();
             while tls.wants_write() {
@@ -86,8 +86,8 @@ fn a_client_hello_may_have_any_size_up_to_64_kib() {
 }
 
 /// Alert that ends a handshake, though the client sends a request as soon as it may.
-fn alert_for(wish: &Wish<'_>, server: &Running) -> Option<AlertDescription> {
-    let ended = wish.open(server.address()).and_then(|mut tls| {
+fn alert_for(client_config: &TlsClient<'_>, server: &Running) -> Option<AlertDescription> {
+    let ended = client_config.open(server.address()).and_then(|mut tls| {
         tls.write_all(&[b'x'; 20_000])?;
         tls.read_to_end(&mut Vec::new())
     });
@@ -110,31 +110,37 @@ fn a_refused_client_gets_the_right_alert() {
     authority.leaf(Kind::Ecdsa, &["a.test"]).write(&folder, "a");
     let server = running(folder, ", client_ca = \"clients.pem\", client = \"required\"");
     for version in [&TLS13, &TLS12] {
-        let wish = || Wish {
+        let client_config = || TlsClient {
             only: Some(version),
             own: Some(&known),
-            ..Wish::new(authority.roots(), "a.test")
+            ..TlsClient::new(authority.roots(), "a.test")
         };
         let no_protocol: &[&[u8]] = &[b"spdy/3"];
-        for (wish, expected) in [
+        for (client_config, expected) in [
             (
-                Wish {
+                TlsClient {
                     alpn: no_protocol,
-                    ..wish()
+                    ..client_config()
                 },
                 AlertDescription::NoApplicationProtocol,
             ),
-            (Wish { own: None, ..wish() }, AlertDescription::CertificateRequired),
             (
-                Wish {
+                TlsClient {
+                    own: None,
+                    ..client_config()
+                },
+                AlertDescription::CertificateRequired,
+            ),
+            (
+                TlsClient {
                     own: Some(&unknown),
-                    ..wish()
+                    ..client_config()
                 },
                 AlertDescription::UnknownCA,
             ),
         ] {
             for _ in 0..10 {
-                assert_eq!(alert_for(&wish, &server), Some(expected), "{version:?}");
+                assert_eq!(alert_for(&client_config, &server), Some(expected), "{version:?}");
             }
         }
     }

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::sync::mpsc;
 
 use super::support::client::request;
-use super::support::fastcgi::{Next, Peer, SOCKET, answer, record, say, stderr, stdout};
+use super::support::fastcgi::{Next, Peer, SOCKET, record, response, say, stderr, stdout};
 use super::support::http2::Http2;
 use super::support::running::site;
 use super::support::{DEADLINE, Folder, Running};
@@ -22,35 +22,35 @@ fn folder() -> Folder {
 
 #[test]
 fn a_response_that_ends_at_any_byte_is_an_error_or_seen_to_be_cut() {
-    let whole = answer(b"Content-Type: text/x\r\nX-A: b\r\n\r\nhello");
+    let whole = response(b"Content-Type: text/x\r\nX-A: b\r\n\r\nhello");
     let with_more = [stderr(b"a complaint"), whole.clone()].concat();
-    for said in [whole, with_more] {
-        let (folder, length) = (folder(), said.len());
-        let _peer = Peer::start(&folder.path(SOCKET), move |asked, stream| {
-            let told = asked.variable("QUERY_STRING").parse::<usize>();
-            say(stream, &said[..told.expect("a number")]);
+    for sent in [whole, with_more] {
+        let (folder, length) = (folder(), sent.len());
+        let _peer = Peer::start(&folder.path(SOCKET), move |pending, stream| {
+            let limit = pending.variable("QUERY_STRING").parse::<usize>();
+            say(stream, &sent[..limit.expect("a number")]);
             Next::Close
         });
         let server = start(folder);
         let mut http2 = Http2::to(server.address());
-        for told in (0..=length).rev() {
+        for limit in (0..=length).rev() {
             let mut client = server.connect();
-            client.send(request(&format!("GET /a.php?{told}"), &["Connection: close"]));
+            client.send(request(&format!("GET /a.php?{limit}"), &["Connection: close"]));
             let got = String::from_utf8_lossy(&client.rest()).into_owned();
             let (head, content) = got.split_once("\r\n\r\n").unwrap_or((&got, ""));
-            let is_told = head.contains("Content-Length: 5");
+            let is_logged = head.contains("Content-Length: 5");
             let is_whole = head.starts_with("HTTP/1.1 200 ")
-                && (is_told && content == "hello" || !is_told && content.ends_with("0\r\n\r\n"));
-            assert_eq!(is_whole, told == length, "{told} of {length}: {got:?}");
+                && (is_logged && content == "hello" || !is_logged && content.ends_with("0\r\n\r\n"));
+            assert_eq!(is_whole, limit == length, "{limit} of {length}: {got:?}");
             let is_cut = head.starts_with("HTTP/1.1 200 ");
-            assert!(is_cut || head.starts_with("HTTP/1.1 502 "), "{told}: {got:?}");
-            let (asked, _) = http2.ask(http2.request("GET", &format!("/a.php?{told}")), true);
-            match http2.answer(asked) {
-                Ok(answer) if answer.status == 200 => {
-                    assert_eq!((told, &answer.content[..]), (length, &b"hello"[..]));
+            assert!(is_cut || head.starts_with("HTTP/1.1 502 "), "{limit}: {got:?}");
+            let (pending, _) = http2.start_request(http2.request("GET", &format!("/a.php?{limit}")), true);
+            match http2.response(pending) {
+                Ok(response) if response.status == 200 => {
+                    assert_eq!((limit, &response.content[..]), (length, &b"hello"[..]));
                 }
-                Ok(answer) => assert!(answer.status == 502 && told < length, "{told}: {}", answer.status),
-                Err(error) => assert!(error.is_reset() && told < length, "{told}: {error}"),
+                Ok(response) => assert!(response.status == 502 && limit < length, "{limit}: {}", response.status),
+                Err(error) => assert!(error.is_reset() && limit < length, "{limit}: {error}"),
             }
         }
     }
@@ -59,18 +59,18 @@ fn a_response_that_ends_at_any_byte_is_an_error_or_seen_to_be_cut() {
 #[test]
 fn a_reset_stream_ends_its_script() {
     let folder = folder();
-    let (told, tells) = mpsc::channel();
+    let (limit, reports) = mpsc::channel();
     let _peer = Peer::raw(&folder.path(SOCKET), move |mut stream| {
         while let Ok(Some((kind, content))) = record(&mut stream) {
             if kind == 5 && content.is_empty() {
                 break;
             }
         }
-        let _ = told.send("asked");
+        let _ = limit.send("asked");
         say(&mut stream, stdout(b"X-A: b\r\n\r\n"));
         // More than all buffers in between hold.
         while stream.write_all(&stdout(&[b'x'; 60_000])).is_ok() {}
-        let _ = told.send("left");
+        let _ = limit.send("left");
     });
     let server = start(folder);
     let mut client = TcpStream::connect(server.address()).expect("a connection");
@@ -83,11 +83,11 @@ fn a_reset_stream_ends_its_script() {
         } else {
             Vec::new()
         };
-        let asked = [beginning, wire::get(stream, "/a.php")].concat();
-        client.write_all(&asked).expect("to be sent");
-        assert_eq!(tells.recv_timeout(DEADLINE), Ok("asked"));
+        let incoming = [beginning, wire::get(stream, "/a.php")].concat();
+        client.write_all(&incoming).expect("to be sent");
+        assert_eq!(reports.recv_timeout(DEADLINE), Ok("asked"));
         client.write_all(&wire::rst(stream)).expect("to be sent");
-        assert_eq!(tells.recv_timeout(DEADLINE), Ok("left"), "{stream}");
+        assert_eq!(reports.recv_timeout(DEADLINE), Ok("left"), "{stream}");
     }
     let _ = client.shutdown(std::net::Shutdown::Both);
     let _ = taking.join();

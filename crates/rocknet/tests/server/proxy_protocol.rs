@@ -16,9 +16,9 @@ use super::support::running::mount;
 use super::support::{Client, DEADLINE, Folder, Running};
 
 /// Responds with the address of the client.
-struct Who;
+struct ShowClient;
 
-impl Handler for Who {
+impl Handler for ShowClient {
     fn handle(&self, exchange: Exchange) -> HandlerFuture {
         let text = format!("{:?}", exchange.client);
         respond_with(async move { Response::new(Status::OK).body(text.into_bytes()) })
@@ -32,7 +32,7 @@ fn start(from: &str, more: &str) -> Running {
          [site.default]\nlisten = [\"127.0.0.1:0\", \"unix:site.sock\"]\nroot = \"www\"\n"
     );
     let folder = Folder::with(&[("www/index.html", "root")]);
-    Running::start_with(folder, &text, vec![mount("/who", Who)])
+    Running::start_with(folder, &text, vec![mount("/who", ShowClient)])
 }
 
 const V2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xc0\0\x02\x07\xc0\0\x02\x02\x13\x88\0\x50";
@@ -61,7 +61,7 @@ fn the_header_sets_the_client_address() {
             {
                 client.send(piece);
             }
-            assert_eq!(client.answer().text(), expected, "by {step}");
+            assert_eq!(client.response().text(), expected, "by {step}");
             // Later requests of the connection have the same client.
             assert_eq!(who(&mut client), expected);
         }
@@ -124,11 +124,11 @@ fn the_header_is_required_from_balancers_and_refused_from_others() {
         client.send(bytes);
         assert_eq!(client.rest(), b"", "{bytes}");
     }
-    server.connect().assert_closed("who says nothing at all");
+    server.connect().assert_closed("a client that sends nothing");
     let server = start("[\"192.0.2.1\", \"unix\"]", "");
     let mut client = server.connect();
     client.send("PROXY TCP4 192.0.2.7 192.0.2.2 5000 80\r\n");
-    assert_eq!(client.answer().status, 400);
+    assert_eq!(client.response().status, 400);
     assert!(who(&mut server.connect()).starts_with("Ip { address: 127.0.0.1"));
 }
 

@@ -1,6 +1,6 @@
 //! Files that a script names in its response: sent as files are, and only from inside the roots of the site.
 
-use super::support::fastcgi::{Next, Peer, SOCKET, answer, say};
+use super::support::fastcgi::{Next, Peer, SOCKET, response, say};
 use super::support::{Folder, Running};
 
 const TEXT: &str = "0123456789";
@@ -18,9 +18,9 @@ fn started() -> (Running, Peer) {
     ]);
     folder.link("www/out.txt", folder.path("secret.txt"));
     folder.link("through", folder.path("www"));
-    let peer = Peer::start(&folder.path(SOCKET), |asked, stream| {
-        let fields = asked.variable("QUERY_STRING").replace('|', "\r\n").replace('+', " ");
-        say(stream, answer(format!("{fields}\r\n\r\nnot this").as_bytes()));
+    let peer = Peer::start(&folder.path(SOCKET), |incoming, stream| {
+        let fields = incoming.variable("QUERY_STRING").replace('|', "\r\n").replace('+', " ");
+        say(stream, response(format!("{fields}\r\n\r\nnot this").as_bytes()));
         Next::Keep
     });
     let keys = "php = \"unix:php.sock\"\nerrors = { 404 = \"/plain.txt\" }\n[site.default.route.\"/inside/*\"]\nroot = \"private\"\ninternal = true\n";
@@ -144,12 +144,12 @@ fn files_are_sent_with_conditions_ranges_and_the_fields_of_the_script() {
         let fields: Vec<String> = fields.iter().map(|field| field.replace("TAG", &etag)).collect();
         let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
         let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
-        let answer = client.ask(&format!("GET /?{query}"), &fields);
-        answer.expect(&query, status, &expected);
-        assert!(answer.text().contains(content), "{query}: {answer:?}");
+        let response = client.fetch(&format!("GET /?{query}"), &fields);
+        response.expect(&query, status, &expected);
+        assert!(response.text().contains(content), "{query}: {response:?}");
         assert!(
-            !answer.text().contains("not this") && !answer.text().contains("outside"),
-            "{query}: {answer:?}"
+            !response.text().contains("not this") && !response.text().contains("outside"),
+            "{query}: {response:?}"
         );
     }
     // Whatever the request to the script was.
@@ -157,9 +157,9 @@ fn files_are_sent_with_conditions_ranges_and_the_fields_of_the_script() {
         ("POST /?X-Accel-Redirect:/plain.txt", TEXT),
         ("HEAD /?X-Accel-Redirect:/plain.txt", ""),
     ] {
-        let answer = client.ask(line, &["Content-Length: 0"]);
-        answer.expect(line, 200, &["Content-Length: 10"]);
-        assert_eq!(answer.text(), content, "{line}");
+        let response = client.fetch(line, &["Content-Length: 0"]);
+        response.expect(line, 200, &["Content-Length: 10"]);
+        assert_eq!(response.text(), content, "{line}");
     }
     // Internal paths are refused to clients.
     for path in ["/inside/report.txt", "/inside/", "/inside/none"] {

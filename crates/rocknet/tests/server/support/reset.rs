@@ -51,7 +51,7 @@ pub fn wait_for_queue(what: &str, client: &TcpStream) {
         if queue >= QUEUE && queue == last {
             return;
         }
-        assert!(begun.elapsed() < DEADLINE, "{what}: nothing waits to be sent");
+        assert!(begun.elapsed() < DEADLINE, "{what}: nothing is queued to be sent");
         last = queue;
         thread::sleep(PAUSE);
     }
