@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, test_kill_process};
-use support::upstream::{Next, Upstream, ok, say};
+use support::upstream::{Next, Upstream, ok, write_to};
 use support::{Client, DEADLINE, Folder, Running, library};
 
 const SHELL: &str = "#!/bin/sh\nprintf 'Content-Type: text/plain\\r\\n\\r\\n'\n";
@@ -86,14 +86,14 @@ fn pid(text: &str) -> Pid {
 fn a_stopped_server_leaves_no_threads_children_or_descriptors() {
     let mirrored = mpsc::channel();
     let upstream = Upstream::start(|_, stream| {
-        say(stream, ok("proxied"));
+        write_to(stream, ok("proxied"));
         Next::Keep
     });
     let copies = Upstream::start({
         let seen = mirrored.0;
         move |_, stream| {
             let _ = seen.send(());
-            say(stream, ok(""));
+            write_to(stream, ok(""));
             Next::Keep
         }
     });

@@ -95,18 +95,18 @@ fn response(stream: &mut TcpStream, mut seen: impl FnMut(&[u8])) -> u64 {
     length
 }
 
-fn down(stream: &mut TcpStream, amount: u64, look: &mut dyn FnMut(u64)) {
+fn down(stream: &mut TcpStream, amount: u64, sample: &mut dyn FnMut(u64)) {
     write!(stream, "GET /{amount} HTTP/1.1\r\nHost: a\r\n\r\n").expect("to be sent");
     let mut got = 0;
     let length = response(stream, |piece| {
         assert!(piece.iter().all(|byte| *byte == b'x'));
         got += piece.len() as u64;
-        look(got);
+        sample(got);
     });
     assert_eq!(length, amount);
 }
 
-fn up(stream: &mut TcpStream, amount: u64, look: &mut dyn FnMut(u64)) {
+fn up(stream: &mut TcpStream, amount: u64, sample: &mut dyn FnMut(u64)) {
     write!(
         stream,
         "PUT /up HTTP/1.1\r\nHost: a\r\nContent-Length: {amount}\r\n\r\n"
@@ -117,7 +117,7 @@ fn up(stream: &mut TcpStream, amount: u64, look: &mut dyn FnMut(u64)) {
         let now = piece.len().min(usize::try_from(amount - sent).unwrap_or(usize::MAX));
         stream.write_all(&piece[..now]).expect("to be sent");
         sent += now as u64;
-        look(sent);
+        sample(sent);
     }
     let mut sent = Vec::new();
     response(stream, |piece| sent.extend_from_slice(piece));
@@ -134,7 +134,7 @@ struct MemoryWatch<'a> {
 impl MemoryWatch<'_> {
     const STEP: u64 = 8 << 20;
 
-    fn look(&mut self, passed: u64) {
+    fn sample(&mut self, passed: u64) {
         if passed >= self.next {
             self.next += MemoryWatch::STEP;
             self.most = self.most.max(self.server.memory());
@@ -173,7 +173,7 @@ fn memory_is_constant_while_large_bodies_flow_both_ways() {
                 next: 0,
                 most: 0,
             };
-            flow(&mut stream, amount, &mut |passed| watch.look(passed));
+            flow(&mut stream, amount, &mut |passed| watch.sample(passed));
             let grown = watch.most.saturating_sub(idle);
             println!(
                 "{backend}, {} MiB {way}: {idle} KiB idle, {grown} KiB more",

@@ -43,7 +43,7 @@ const FLOODS: &[Flood] = &[
     ("made to reset by a window too large", open_beginning, |n| {
         [get(stream(n), "/large.bin"), window(stream(n), wire::WINDOW_MAX)].concat()
     }),
-    ("made to reset by content behind the end", open_beginning, |n| {
+    ("made to reset by data after the end", open_beginning, |n| {
         [get(stream(n), "/large.bin"), frame(DATA, 0, stream(n), "x")].concat()
     }),
     ("malformed requests", open_beginning, |n| {
@@ -276,7 +276,7 @@ fn a_client_that_never_reads_fills_no_memory() {
     type Kind = (&'static str, fn(u32) -> Vec<u8>);
     let kinds: &[Kind] = &[
         ("requests", |n| get(stream(n), "/page.bin")),
-        ("content that nobody wants", |n| {
+        ("a body that is not read", |n| {
             [post(stream(n), "/small.txt"), content(stream(n), &[b'x'; 100])].concat()
         }),
         ("pings", |_| frame(PING, 0, 0, [0; 8])),

@@ -131,7 +131,7 @@ fn a_stopping_worker_serves_received_requests_and_closes_idle_connections() {
             }
             tokio::task::yield_now().await;
         }
-        panic!("a stop wakes nobody");
+        panic!("a stop wakes no connection");
     });
     for client in [&mut idle, &mut waiting, &mut half] {
         client.settle();
@@ -232,7 +232,7 @@ fn pipelined_bytes_before_a_response_are_bounded() {
 
     // It is answered in its turn: the response for a path not requested before has to be waited for.
     let mut client = server.connect();
-    client.peer.say(head("/never-asked-for").as_bytes());
+    client.peer.say(head("/never-requested").as_bytes());
     client.settle();
     client.peer.send(head("/small.txt").repeat(500).as_bytes()).end();
     client.run_to_end();

@@ -82,7 +82,7 @@ fn paths_that_clients_invent_are_not_cached() {
         let response = fetch(&server, line, more);
         assert!(response.ends_with(HELLO), "{line}: {response}");
         for path in ["/hello", "/%68ello", "//hello", "/below/1", "/below/"] {
-            assert!(remembered(&server, path).is_none(), "{path} behind {line}");
+            assert!(remembered(&server, path).is_none(), "{path} after {line}");
         }
     }
     assert!(fetch(&server, "HEAD /hello", "").starts_with("HTTP/1.1 200 "));

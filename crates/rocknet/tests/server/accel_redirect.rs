@@ -1,6 +1,6 @@
 //! Files that a script names in its response: sent as files are, and only from inside the roots of the site.
 
-use super::support::fastcgi::{Next, Peer, SOCKET, response, say};
+use super::support::fastcgi::{Next, Peer, SOCKET, response, write_to};
 use super::support::{Folder, Running};
 
 const TEXT: &str = "0123456789";
@@ -20,7 +20,7 @@ fn started() -> (Running, Peer) {
     folder.link("through", folder.path("www"));
     let peer = Peer::start(&folder.path(SOCKET), |incoming, stream| {
         let fields = incoming.variable("QUERY_STRING").replace('|', "\r\n").replace('+', " ");
-        say(stream, response(format!("{fields}\r\n\r\nnot this").as_bytes()));
+        write_to(stream, response(format!("{fields}\r\n\r\nnot this").as_bytes()));
         Next::Keep
     });
     let keys = "php = \"unix:php.sock\"\nerrors = { 404 = \"/plain.txt\" }\n[site.default.route.\"/inside/*\"]\nroot = \"private\"\ninternal = true\n";

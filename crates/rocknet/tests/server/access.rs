@@ -8,7 +8,7 @@ use std::time::Instant;
 use http::Request;
 
 use super::support::client::request;
-use super::support::fastcgi::{Next, Peer, SOCKET, response, say};
+use super::support::fastcgi::{Next, Peer, SOCKET, response, write_to};
 use super::support::http2::Http2;
 use super::support::{DEADLINE, Folder, Running};
 
@@ -337,7 +337,7 @@ fn applications_get_the_user_and_not_the_password() {
             incoming.variable("HTTP_AUTHORIZATION"),
             incoming.variable("HTTP_REMOTE_USER"),
         );
-        say(stream, response(text.as_bytes()));
+        write_to(stream, response(text.as_bytes()));
         Next::Keep
     });
     let text = format!(

@@ -189,7 +189,7 @@ fn requests_for_no_site_are_in_the_log_of_the_first_site() {
     let server = Running::start(folder, &(site("a.test") + &site("b.test")));
     server
         .fetch("GET /x", &["Host: c.test"])
-        .expect("nobody's name", 404, &[]);
+        .expect("a name of no site", 404, &[]);
     let mut client = server.connect();
     client.send("nonsense\r\n\r\n");
     client.response().expect("no request", 400, &[]);

@@ -75,7 +75,7 @@ fn over_both(server: &Running, requests: &[(&str, &str, &[u8])]) {
 
 #[test]
 fn every_version_and_handler_has_the_same_record() {
-    let upstream = Upstream::saying(ok("from another server"));
+    let upstream = Upstream::responding_with(ok("from another server"));
     let proxied = lines(folder(), &upstream.key(), Vec::new(), |server| {
         over_both(server, &[("GET", "/p", b""), ("POST", "/q", &[b'x'; 70_000])]);
     });
@@ -83,7 +83,7 @@ fn every_version_and_handler_has_the_same_record() {
     let socket = peer_folder.path(SOCKET);
     let _peer = Peer::start(&socket, |incoming, stream| {
         let text = format!("Content-Type: text/plain\r\n\r\n{} bytes", incoming.content.len());
-        fastcgi::say(stream, fastcgi::response(text.as_bytes()));
+        fastcgi::write_to(stream, fastcgi::response(text.as_bytes()));
         fastcgi::Next::Keep
     });
     let php = lines(peer_folder, "php = \"unix:php.sock\"", Vec::new(), |server| {
@@ -162,7 +162,7 @@ fn a_response_that_was_cut_has_the_same_bytes_in_every_version() {
     const SENT: usize = 1000;
     let upstream = Upstream::start(|_, stream| {
         let part = "x".repeat(SENT);
-        upstream::say(
+        upstream::write_to(
             stream,
             format!("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n{part}"),
         );

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use super::support::client::request;
-use super::support::fastcgi::{self, Next, Peer, ReceivedRequest, say};
+use super::support::fastcgi::{self, Next, Peer, ReceivedRequest, write_to};
 use super::support::gateway::GatewayProtocol;
 use super::support::http2::Http2;
 use super::support::running::site;
@@ -42,14 +42,14 @@ fn peer_at(
     let plain = |protocol: GatewayProtocol| {
         let response = response.clone();
         protocol.start(&socket, move |incoming: &ReceivedRequest, stream: &mut UnixStream| {
-            say(stream, response(incoming));
+            write_to(stream, response(incoming));
         })
     };
     match key {
         "scgi" => plain(GatewayProtocol::Scgi),
         "uwsgi" => plain(GatewayProtocol::Uwsgi),
         _ => Peer::start(&socket, move |incoming, stream| {
-            say(stream, fastcgi::response(&response(incoming)));
+            write_to(stream, fastcgi::response(&response(incoming)));
             Next::Keep
         }),
     }
@@ -403,7 +403,7 @@ fn one_at_a_time(socket: &std::path::Path) {
         while let Ok(Some((kind, content))) = fastcgi::record(&mut stream) {
             is_used |= kind == 5 && content.is_empty();
             if std::mem::take(&mut is_used) {
-                say(&mut stream, fastcgi::response(b"A: b\r\n\r\nhello"));
+                write_to(&mut stream, fastcgi::response(b"A: b\r\n\r\nhello"));
             }
         }
     });
@@ -477,8 +477,8 @@ fn an_application_that_reads_late_gets_everything_in_order() {
             };
             let response = mirror(&incoming.expect("a request"));
             match key {
-                "fastcgi" => say(stream, fastcgi::response(&response)),
-                _ => say(stream, response),
+                "fastcgi" => write_to(stream, fastcgi::response(&response)),
+                _ => write_to(stream, response),
             }
         };
         let _peer = Peer::raw(&folder.path("app.sock"), move |mut stream| read(&mut stream));

@@ -14,23 +14,23 @@ use super::support::{DEADLINE, Folder, Running, library};
 /// A site whose routes are the controllers of a library: in the pool, below `/n` on the connection's thread, and below
 /// `/i` in a process of their own.
 fn site(library: &str, names: &[&str]) -> String {
-    site_at(&PLACES, library, names)
+    site_below(&PREFIXES, library, names)
 }
 
 /// The same below some of these paths.
-fn site_at(places: &[&str], library: &str, names: &[&str]) -> String {
+fn site_below(prefixes: &[&str], library: &str, names: &[&str]) -> String {
     let mut text = String::from("[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n");
-    for (name, place) in names
+    for (name, prefix) in names
         .iter()
-        .flat_map(|name| places.iter().map(move |place| (name, place)))
+        .flat_map(|name| prefixes.iter().map(move |prefix| (name, prefix)))
     {
-        let how = match *place {
+        let how = match *prefix {
             "/n" => "run_on = \"network\"",
             "/i" => "isolate = true",
             _ => "run_on = \"worker\"",
         };
         text.push_str(&format!(
-            "[site.default.route.\"{place}/{name}/*\"]\ncontroller = \"{library}:{name}\"\n{how}\n"
+            "[site.default.route.\"{prefix}/{name}/*\"]\ncontroller = \"{library}:{name}\"\n{how}\n"
         ));
     }
     text
@@ -42,28 +42,28 @@ fn start() -> Running {
     let folder = Folder::with(&[("www/index.html", "a page")]);
     let text = format!(
         "[server]\nworkers = 1\nblocking_threads = 2\nh2c = true\n{}",
-        site(&shown(library::plain()), ALL)
+        site(&path_text(library::plain()), ALL)
     );
     Running::start(folder, &text)
 }
 
-fn shown(path: &Path) -> String {
+fn path_text(path: &Path) -> String {
     path.display().to_string()
 }
 
-const PLACES: [&str; 3] = ["", "/n", "/i"];
+const PREFIXES: [&str; 3] = ["", "/n", "/i"];
 
 #[test]
 fn a_controller_responds_wherever_it_runs_and_over_either_version() {
     let server = start();
     let mut client = server.connect();
     let mut http2 = Http2::to(server.address());
-    for place in PLACES {
-        let path = format!("{place}/hello/x");
+    for prefix in PREFIXES {
+        let path = format!("{prefix}/hello/x");
         for _ in 0..3 {
             let response = client.get(&path);
             response.expect(
-                place,
+                prefix,
                 200,
                 &[
                     "Content-Type: text/plain",
@@ -75,7 +75,7 @@ fn a_controller_responds_wherever_it_runs_and_over_either_version() {
             assert_eq!(response.text(), "hello from one");
         }
         let head = client.fetch(&format!("HEAD {path}"), &[]);
-        head.expect(place, 200, &["Content-Length: 14"]);
+        head.expect(prefix, 200, &["Content-Length: 14"]);
         let response = http2.get(&path);
         assert_eq!(
             (response.status.as_u16(), &response.content[..]),
@@ -84,8 +84,8 @@ fn a_controller_responds_wherever_it_runs_and_over_either_version() {
         // Files are served beside them.
         assert_eq!(client.get("/").text(), "a page");
         // An error without a body gets the error page.
-        let missing = client.get(&format!("{place}/missing/"));
-        missing.expect(place, 404, &["Content-Type: text/html; charset=utf-8"]);
+        let missing = client.get(&format!("{prefix}/missing/"));
+        missing.expect(prefix, 404, &["Content-Type: text/html; charset=utf-8"]);
     }
 }
 
@@ -94,7 +94,7 @@ fn a_controller_sees_its_request() {
     let server = start();
     let mut client = server.connect();
     let mut http2 = Http2::to(server.address());
-    for place in PLACES {
+    for prefix in PREFIXES {
         let fields = [
             "Host: example.com:81",
             "Accept: a",
@@ -103,13 +103,13 @@ fn a_controller_sees_its_request() {
             "X-Empty:",
         ];
         let text = client
-            .fetch(&format!("PUT {place}/mirror//a%20b?x=1&y"), &fields)
+            .fetch(&format!("PUT {prefix}/mirror//a%20b?x=1&y"), &fields)
             .text();
         let lines: Vec<&str> = text.lines().collect();
         let [path, decoded, target] = [
-            format!("path={place}/mirror//a%20b"),
-            format!("decoded={place}/mirror/a b"),
-            format!("target={place}/mirror//a%20b?x=1&y"),
+            format!("path={prefix}/mirror//a%20b"),
+            format!("decoded={prefix}/mirror/a b"),
+            format!("target={prefix}/mirror//a%20b?x=1&y"),
         ];
         for line in [
             "method=PUT",
@@ -137,9 +137,9 @@ fn a_controller_sees_its_request() {
         ] {
             assert!(lines.contains(&line), "{line:?} is not in {text}");
         }
-        assert!(client.get(&format!("{place}/mirror/?")).text().contains("\nquery=\n"));
-        assert!(client.get(&format!("{place}/mirror/")).text().contains("\nquery\n"));
-        let text = String::from_utf8(http2.get(&format!("{place}/mirror/x")).content).expect("text");
+        assert!(client.get(&format!("{prefix}/mirror/?")).text().contains("\nquery=\n"));
+        assert!(client.get(&format!("{prefix}/mirror/")).text().contains("\nquery\n"));
+        let text = String::from_utf8(http2.get(&format!("{prefix}/mirror/x")).content).expect("text");
         assert!(text.contains("\nversion=HTTP/2.0\n"), "{text}");
     }
 }
@@ -148,8 +148,8 @@ fn a_controller_sees_its_request() {
 fn request_bodies_come_whole_up_to_the_limit() {
     let server = start();
     let mut http2 = Http2::to(server.address());
-    for place in PLACES {
-        let path = format!("{place}/echo/");
+    for prefix in PREFIXES {
+        let path = format!("{prefix}/echo/");
         for (size, status) in [(0, 200), (1, 200), (100_000, 200), (1 << 20, 200), ((1 << 20) + 1, 413)] {
             let content = vec![b'c'; size];
             let what = format!("{size} bytes to {path}");
@@ -183,7 +183,7 @@ fn request_bodies_come_whole_up_to_the_limit() {
 fn a_misbehaving_controller_affects_its_own_response_alone() {
     let server = start();
     let mut client = server.connect();
-    for place in PLACES {
+    for prefix in PREFIXES {
         for (what, status, output) in [
             ("nothing", 500, ""),
             ("fail", 500, ""),
@@ -200,7 +200,7 @@ fn a_misbehaving_controller_affects_its_own_response_alone() {
             ("lines", 200, "said 0"),
             ("other", 200, "said 1"),
         ] {
-            let response = client.get(&format!("{place}/misbehave/?{what}"));
+            let response = client.get(&format!("{prefix}/misbehave/?{what}"));
             response.expect(what, status, &["!X-Evil", "!X-A"]);
             assert!(
                 output.is_empty() || response.text() == output,
@@ -208,9 +208,9 @@ fn a_misbehaving_controller_affects_its_own_response_alone() {
                 response.text()
             );
             assert_eq!(
-                client.get(&format!("{place}/hello/")).text(),
+                client.get(&format!("{prefix}/hello/")).text(),
                 "hello from one",
-                "behind {what}"
+                "after {what}"
             );
         }
     }
@@ -220,8 +220,8 @@ fn a_misbehaving_controller_affects_its_own_response_alone() {
 fn request_bodies_of_any_length_are_read_in_pieces() {
     let server = start();
     let mut http2 = Http2::to(server.address());
-    for place in PLACES {
-        let path = format!("{place}/count/");
+    for prefix in PREFIXES {
+        let path = format!("{prefix}/count/");
         let mut client = server.connect();
         for (size, text) in [
             (0, "0 bytes in one"),
@@ -249,9 +249,9 @@ fn request_bodies_of_any_length_are_read_in_pieces() {
 fn response_bodies_of_any_length_are_sent_in_pieces() {
     let server = start();
     let mut http2 = Http2::to(server.address());
-    for place in PLACES {
+    for prefix in PREFIXES {
         for size in [0, 1, 1000, 3_000_001] {
-            let path = format!("{place}/give/?{size}");
+            let path = format!("{prefix}/give/?{size}");
             let mut expected = b"begin:".to_vec();
             expected.resize(6 + size, b'g');
             let mut client = server.connect();
@@ -266,7 +266,7 @@ fn response_bodies_of_any_length_are_sent_in_pieces() {
         // The controller breaks off, or reports having written more than the buffer holds: the response is cut, so that
         // the client notices.
         for size in [-1, -2] {
-            let path = format!("{place}/give/?{size}");
+            let path = format!("{prefix}/give/?{size}");
             let mut client = server.connect();
             client.send(request(&format!("GET {path}"), &[]));
             let text = String::from_utf8_lossy(&client.rest()).into_owned();
@@ -308,18 +308,18 @@ fn marks(folder: &Folder, expected: &[&str]) {
 
 #[test]
 fn a_request_ends_for_its_controller_after_a_disconnect() {
-    for place in PLACES {
+    for prefix in PREFIXES {
         let folder = Folder::with(&[("www/index.html", "a page")]);
         marked(&folder, "l.so", "m", &[]);
-        let server = Running::start(folder, &site_at(&[place], "l.so", &["give", "count"]));
+        let server = Running::start(folder, &site_below(&[prefix], "l.so", &["give", "count"]));
         // In the middle of an endless response body, and of a request body that does not come.
         let mut client = server.connect();
-        client.send(request(&format!("GET {place}/give/?9000000000"), &[]));
+        client.send(request(&format!("GET {prefix}/give/?9000000000"), &[]));
         client.bytes(100_000);
         drop(client);
         marks(&server.folder, &["init m", "end m"]);
         let mut client = server.connect();
-        client.send(request(&format!("POST {place}/count/"), &["Content-Length: 5"]) + "12");
+        client.send(request(&format!("POST {prefix}/count/"), &["Content-Length: 5"]) + "12");
         assert_eq!(server.get("/").text(), "a page");
         drop(client);
         marks(&server.folder, &["init m", "end m", "end m"]);
@@ -331,33 +331,33 @@ fn a_request_ends_for_its_controller_after_a_disconnect() {
 
 #[test]
 fn a_reload_loads_a_changed_library_and_keeps_the_old_one_for_its_requests() {
-    for (place, other) in [("", "/n"), ("/i", "/i")] {
-        changes_at(place, other);
+    for (prefix, other) in [("", "/n"), ("/i", "/i")] {
+        changes_at(prefix, other);
     }
 }
 
 /// `other`: another path that uses the same library.
-fn changes_at(place: &str, other: &str) {
+fn changes_at(prefix: &str, other: &str) {
     let folder = Folder::with(&[("www/index.html", "a page")]);
     marked(&folder, "l.so", "first", &[]);
-    let places: &[&str] = if place == other { &[place] } else { &[place, other] };
-    let text = site_at(places, "l.so", &["hello", "give"]);
+    let prefixes: &[&str] = if prefix == other { &[prefix] } else { &[prefix, other] };
+    let text = site_below(prefixes, "l.so", &["hello", "give"]);
     let server = Running::start(folder, &text);
     let mut client = server.connect();
-    assert_eq!(client.get(&format!("{place}/hello/")).text(), "hello from first");
+    assert_eq!(client.get(&format!("{prefix}/hello/")).text(), "hello from first");
     // A reload without a change keeps the library and all its state.
     server.reload(&text).expect("a reload");
-    assert_eq!(client.get(&format!("{place}/hello/")).text(), "hello from first");
+    assert_eq!(client.get(&format!("{prefix}/hello/")).text(), "hello from first");
     let mut slow = server.connect();
-    slow.send(request(&format!("GET {place}/give/?9000000"), &[]));
+    slow.send(request(&format!("GET {prefix}/give/?9000000"), &[]));
     slow.head();
     // Overwritten in place: the running library does not run on this file.
     marked(&server.folder, "new.so", "second", &[]);
     let new = fs::read(server.folder.path("new.so")).expect("a library");
     server.folder.write("l.so", &new);
-    assert_eq!(client.get(&format!("{place}/hello/")).text(), "hello from first");
+    assert_eq!(client.get(&format!("{prefix}/hello/")).text(), "hello from first");
     server.reload(&text).expect("a reload");
-    eventually("hello from second", || client.get(&format!("{place}/hello/")).text());
+    eventually("hello from second", || client.get(&format!("{prefix}/hello/")).text());
     marks(&server.folder, &["init first", "init second"]);
     assert_eq!(client.get(&format!("{other}/hello/")).text(), "hello from second");
     let body = slow.rest_of_chunks();
@@ -391,9 +391,9 @@ fn a_library_of_a_later_minor_version_loads() {
     let folder = Folder::with(&[("www/index.html", "a page")]);
     library::put(&folder, "l.so", &["LATER"]);
     let server = Running::start(folder, &site("l.so", &["hello", "echo"]));
-    for place in PLACES {
-        assert_eq!(server.get(&format!("{place}/hello/")).text(), "hello from one");
-        assert_eq!(server.get(&format!("{place}/echo/")).text(), "");
+    for prefix in PREFIXES {
+        assert_eq!(server.get(&format!("{prefix}/hello/")).text(), "hello from one");
+        assert_eq!(server.get(&format!("{prefix}/echo/")).text(), "");
     }
 }
 
@@ -436,10 +436,10 @@ fn an_invalid_controller_is_refused_with_its_span_and_changes_nothing() {
         let text =
             format!("[site.default]\nlisten = \"127.0.0.1:0\"\ncontroller = \"{controller}\"\nisolate = {isolate}\n");
         let error = server.reload(&text).expect_err(controller);
-        let place = format!("{}:", server.folder.path("rocknet.toml").display());
+        let span = format!("{}:", server.folder.path("rocknet.toml").display());
         assert!(error.contains(expected), "{controller}: {error}");
-        assert!(error.contains(&place), "{controller}: {error}");
-        assert_eq!(server.get("/hello/").text(), "hello from one", "behind {controller}");
+        assert!(error.contains(&span), "{controller}: {error}");
+        assert_eq!(server.get("/hello/").text(), "hello from one", "after {controller}");
         let found = Running::try_start(
             Folder::with(&[]),
             &text.replace(

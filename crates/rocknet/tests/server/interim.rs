@@ -28,7 +28,7 @@ impl Handler for SendsHints {
                 let mut fields = FieldList::default();
                 fields.add("Link", format!("</{number}.css>; rel=preload"));
                 fields.add("Content-Length", "5");
-                fields.add("Bad name", "which is told to the operator");
+                fields.add("Bad name", "which is reported to the operator");
                 fields.remove(if number == 1 { "nothing" } else { "bad name" });
                 interim.send_early_hints(fields).await;
             }

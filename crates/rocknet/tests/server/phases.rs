@@ -7,7 +7,7 @@ use rocknet::response::Response;
 use rocknet_proto::status::Status;
 
 use super::support::client::request;
-use super::support::fastcgi::{Next, Peer, SOCKET, record, response as fastcgi_response, say};
+use super::support::fastcgi::{Next, Peer, SOCKET, record, response as fastcgi_response, write_to};
 use super::support::handlers::Panics;
 use super::support::http2::Http2;
 use super::support::running::mount;
@@ -113,7 +113,7 @@ compress = false
     let _peer = Peer::start(&folder.path(SOCKET), |pending, stream| {
         let length = pending.variable("QUERY_STRING").parse().unwrap_or(0);
         let text = format!("Content-Type: text/html\r\n\r\n{}", "x".repeat(length));
-        say(stream, fastcgi_response(text.as_bytes()));
+        write_to(stream, fastcgi_response(text.as_bytes()));
         Next::Keep
     });
     let server = Running::start_with(folder, SITE, vec![mount("/embedded/", Text)]);

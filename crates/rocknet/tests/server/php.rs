@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use super::support::client::request;
-use super::support::fastcgi::{Next, Peer, ReceivedRequest, SOCKET, end, record, response, say, stderr, stdout};
+use super::support::fastcgi::{Next, Peer, ReceivedRequest, SOCKET, end, record, response, stderr, stdout, write_to};
 use super::support::http2::Http2;
 use super::support::{Folder, Running};
 
@@ -40,7 +40,7 @@ fn mirror(incoming: &ReceivedRequest) -> Vec<u8> {
 fn mirrored() -> (Running, Peer) {
     let folder = folder();
     let peer = Peer::start(&folder.path(SOCKET), |incoming, stream| {
-        say(stream, response(&mirror(incoming)));
+        write_to(stream, response(&mirror(incoming)));
         Next::Keep
     });
     (Running::site(folder, PHP), peer)
@@ -139,7 +139,7 @@ fn routes_and_other_keys_apply() {
     let folder = folder();
     folder.write("www/app.php", "<?php secret");
     let _peer = Peer::start(&folder.path(SOCKET), |incoming, stream| {
-        say(stream, response(&mirror(incoming)));
+        write_to(stream, response(&mirror(incoming)));
         Next::Keep
     });
     let keys = format!(
@@ -289,8 +289,8 @@ fn responses_are_forwarded_or_refused() {
     let texts = Arc::new(texts);
     let _peer = Peer::start(&folder.path(SOCKET), move |incoming, stream| {
         let number: usize = incoming.variable("QUERY_STRING").parse().expect("the number of a row");
-        say(stream, stderr(b"PHP message: oops\n"));
-        say(stream, response(texts[number].as_bytes()));
+        write_to(stream, stderr(b"PHP message: oops\n"));
+        write_to(stream, response(texts[number].as_bytes()));
         Next::Keep
     });
     let server = Running::site(folder, PHP);
@@ -360,11 +360,11 @@ fn responses_are_streamed_and_request_bodies_come_whole() {
             }
         }
         let wait = || goes.lock().expect("a lock").recv().expect("a word from the test");
-        say(&mut stream, stdout(b"A: b\r\n\r\nfirst"));
+        write_to(&mut stream, stdout(b"A: b\r\n\r\nfirst"));
         wait();
-        say(&mut stream, stdout(b"second"));
+        write_to(&mut stream, stdout(b"second"));
         wait();
-        say(&mut stream, end(0));
+        write_to(&mut stream, end(0));
     });
     let server = Running::site(folder, PHP);
     let mut client = server.connect();
@@ -386,7 +386,7 @@ fn responses_are_streamed_and_request_bodies_come_whole() {
 fn connections_are_kept_and_replaced() {
     let folder = folder();
     let peer = Peer::start(&folder.path(SOCKET), |incoming, stream| {
-        say(stream, response(b"A: b\r\n\r\nhello"));
+        write_to(stream, response(b"A: b\r\n\r\nhello"));
         if incoming.variable("QUERY_STRING") == "close" {
             Next::Close
         } else {
@@ -429,9 +429,9 @@ fn errors_have_a_status_and_in_dev_mode_a_hint() {
         let folder = folder();
         let _peer = Peer::start(&folder.path(SOCKET), |incoming, stream| {
             match incoming.variable("QUERY_STRING") {
-                "broken" => say(stream, "HTTP/1.1 400 Bad Request\r\n\r\n"),
-                "full" => say(stream, end(2)),
-                "half" => say(stream, stdout(b"A: b\r\n")),
+                "broken" => write_to(stream, "HTTP/1.1 400 Bad Request\r\n\r\n"),
+                "full" => write_to(stream, end(2)),
+                "half" => write_to(stream, stdout(b"A: b\r\n")),
                 _ => {}
             }
             Next::Close
@@ -475,7 +475,7 @@ fn a_missing_response_times_out() {
     let folder = folder();
     let _peer = Peer::start(&folder.path(SOCKET), |incoming, stream| {
         if incoming.variable("QUERY_STRING") == "half" {
-            say(stream, stdout(b"A: b\r\n"));
+            write_to(stream, stdout(b"A: b\r\n"));
         }
         // Sends nothing more until the server has closed.
         let _ = record(stream);
@@ -503,7 +503,7 @@ fn a_missing_response_times_out() {
 fn a_response_that_breaks_off_is_cut() {
     let folder = folder();
     let _peer = Peer::start(&folder.path(SOCKET), |_, stream| {
-        say(stream, stdout(b"A: b\r\n\r\nhello"));
+        write_to(stream, stdout(b"A: b\r\n\r\nhello"));
         Next::Close
     });
     let server = Running::site(folder, PHP);
@@ -520,24 +520,24 @@ fn a_disconnect_ends_the_script() {
     let _peer = Peer::raw(&folder.path(SOCKET), move |mut stream| {
         while let Ok(Some((kind, content))) = record(&mut stream) {
             if kind == 5 && content.is_empty() {
-                let _ = report.send("asked");
+                let _ = report.send("requested");
             }
         }
-        let _ = report.send("left");
+        let _ = report.send("disconnected");
     });
     let server = Running::site(folder, PHP);
     let mut client = server.connect();
     client.send(request("GET /a.php", &[]));
-    assert_eq!(reports.recv().expect("a request"), "asked");
+    assert_eq!(reports.recv().expect("a request"), "requested");
     drop(client);
-    assert_eq!(reports.recv().expect("an end"), "left");
+    assert_eq!(reports.recv().expect("an end"), "disconnected");
 }
 
 #[test]
 fn it_works_over_http2() {
     let folder = folder();
     let _peer = Peer::start(&folder.path(SOCKET), |pending, stream| {
-        say(stream, response(&mirror(pending)));
+        write_to(stream, response(&mirror(pending)));
         Next::Keep
     });
     let text = format!(

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::sync::mpsc;
 
 use super::support::client::request;
-use super::support::fastcgi::{Next, Peer, SOCKET, record, response, say, stderr, stdout};
+use super::support::fastcgi::{Next, Peer, SOCKET, record, response, stderr, stdout, write_to};
 use super::support::http2::Http2;
 use super::support::running::site;
 use super::support::{DEADLINE, Folder, Running};
@@ -28,7 +28,7 @@ fn a_response_that_ends_at_any_byte_is_an_error_or_seen_to_be_cut() {
         let (folder, length) = (folder(), sent.len());
         let _peer = Peer::start(&folder.path(SOCKET), move |pending, stream| {
             let limit = pending.variable("QUERY_STRING").parse::<usize>();
-            say(stream, &sent[..limit.expect("a number")]);
+            write_to(stream, &sent[..limit.expect("a number")]);
             Next::Close
         });
         let server = start(folder);
@@ -59,18 +59,18 @@ fn a_response_that_ends_at_any_byte_is_an_error_or_seen_to_be_cut() {
 #[test]
 fn a_reset_stream_ends_its_script() {
     let folder = folder();
-    let (limit, reports) = mpsc::channel();
+    let (report, reports) = mpsc::channel();
     let _peer = Peer::raw(&folder.path(SOCKET), move |mut stream| {
         while let Ok(Some((kind, content))) = record(&mut stream) {
             if kind == 5 && content.is_empty() {
                 break;
             }
         }
-        let _ = limit.send("asked");
-        say(&mut stream, stdout(b"X-A: b\r\n\r\n"));
+        let _ = report.send("requested");
+        write_to(&mut stream, stdout(b"X-A: b\r\n\r\n"));
         // More than all buffers in between hold.
         while stream.write_all(&stdout(&[b'x'; 60_000])).is_ok() {}
-        let _ = limit.send("left");
+        let _ = report.send("disconnected");
     });
     let server = start(folder);
     let mut client = TcpStream::connect(server.address()).expect("a connection");
@@ -85,9 +85,9 @@ fn a_reset_stream_ends_its_script() {
         };
         let incoming = [beginning, wire::get(stream, "/a.php")].concat();
         client.write_all(&incoming).expect("to be sent");
-        assert_eq!(reports.recv_timeout(DEADLINE), Ok("asked"));
+        assert_eq!(reports.recv_timeout(DEADLINE), Ok("requested"));
         client.write_all(&wire::rst(stream)).expect("to be sent");
-        assert_eq!(reports.recv_timeout(DEADLINE), Ok("left"), "{stream}");
+        assert_eq!(reports.recv_timeout(DEADLINE), Ok("disconnected"), "{stream}");
     }
     let _ = client.shutdown(std::net::Shutdown::Both);
     let _ = taking.join();

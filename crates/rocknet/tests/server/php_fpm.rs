@@ -154,7 +154,7 @@ fn scripts_run() {
     let expected: Vec<u8> = (0..300_u32).flat_map(|i| vec![b'a' + (i % 26) as u8; 10_000]).collect();
     assert!(response.body == expected, "{response:?}");
     assert_eq!(client.fetch("HEAD /large.php", &[]).status, 200);
-    assert_eq!(client.get("/").text(), "front /", "behind HEAD");
+    assert_eq!(client.get("/").text(), "front /", "after HEAD");
 }
 
 #[test]

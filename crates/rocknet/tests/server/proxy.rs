@@ -7,7 +7,7 @@ use std::sync::mpsc;
 
 use super::support::client::request;
 use super::support::http2::{Http2, whole};
-use super::support::upstream::{Next, Upstream, ok, say};
+use super::support::upstream::{Next, Upstream, ok, write_to};
 use super::support::{DEADLINE, Folder, Running};
 
 pub fn folder() -> Folder {
@@ -20,7 +20,7 @@ fn proxied(upstream: &Upstream, more: &str) -> Running {
 
 #[test]
 fn requests_are_rewritten_for_the_upstream() {
-    let upstream = Upstream::saying(ok("hello"));
+    let upstream = Upstream::responding_with(ok("hello"));
     let server = proxied(&upstream, "");
     let mut client = server.connect();
     for (line, fields, expected_line, present, absent) in [
@@ -190,7 +190,7 @@ fn responses_are_forwarded_unchanged() {
         ("no reason", "HTTP/1.1 200\r\nContent-Length: 1\r\n\r\nx", 200, &[], "x"),
     ];
     for (name, output, status, fields, content) in rows {
-        let upstream = Upstream::saying(*output);
+        let upstream = Upstream::responding_with(*output);
         let server = proxied(&upstream, "");
         let mut client = server.connect();
         for _ in 0..2 {
@@ -207,7 +207,7 @@ fn responses_are_forwarded_unchanged() {
         "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabc",
     ] {
         let upstream = Upstream::start(move |_, stream| {
-            say(stream, output);
+            write_to(stream, output);
             Next::Close
         });
         let server = proxied(&upstream, "");
@@ -221,7 +221,7 @@ fn responses_are_forwarded_unchanged() {
 
 #[test]
 fn responses_without_a_body() {
-    let upstream = Upstream::saying("HTTP/1.1 200 OK\r\nContent-Length: 12345\r\nX-A: 1\r\n\r\n");
+    let upstream = Upstream::responding_with("HTTP/1.1 200 OK\r\nContent-Length: 12345\r\nX-A: 1\r\n\r\n");
     let server = proxied(&upstream, "");
     let mut client = server.connect();
     for _ in 0..2 {
@@ -237,7 +237,7 @@ fn responses_without_a_body() {
 fn request_bodies_are_streamed() {
     let upstream = Upstream::start(|pending, stream| {
         let output = format!("{} {:?}", pending.content.len(), pending.field("Content-Length"));
-        say(stream, ok(&output));
+        write_to(stream, ok(&output));
         Next::Keep
     });
     let server = proxied(&upstream, "");
@@ -310,9 +310,9 @@ fn large_responses_stream_in_both_versions() {
     ] {
         let is_logged = head.contains("Length");
         let upstream = Upstream::start(move |_, stream| {
-            say(stream, &head);
+            write_to(stream, &head);
             for _ in 0..SIZE / 1000 {
-                say(stream, [b'z'; 1000]);
+                write_to(stream, [b'z'; 1000]);
             }
             if is_logged { Next::Keep } else { Next::Close }
         });
@@ -345,16 +345,16 @@ fn events_are_not_buffered() {
     let (more, wanted) = mpsc::channel::<()>();
     let wanted = std::sync::Arc::new(std::sync::Mutex::new(wanted));
     let upstream = Upstream::start(move |_, stream| {
-        say(
+        write_to(
             stream,
             "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n",
         );
         for number in 0..3 {
-            say(stream, format!("8\r\ndata: {number}\n\r\n"));
+            write_to(stream, format!("8\r\ndata: {number}\n\r\n"));
             // The next piece is sent when the last was seen.
             let _ = wanted.lock().expect("one reader").recv();
         }
-        say(stream, "0\r\n\r\n");
+        write_to(stream, "0\r\n\r\n");
         Next::Keep
     });
     let server = proxied(&upstream, "");
@@ -380,10 +380,10 @@ fn interim_responses_precede_the_response() {
             "HTTP/1.1 102 Processing\r\nX-A: 1\r\n\r\n",
             "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\nConnection: X-B\r\nX-B: 1\r\n\r\n",
         ] {
-            say(stream, interim);
+            write_to(stream, interim);
             let _ = wanted.recv();
         }
-        say(stream, ok("a page"));
+        write_to(stream, ok("a page"));
         Next::Keep
     });
     let text = format!(
@@ -421,7 +421,10 @@ fn interim_responses_precede_the_response() {
 
 #[test]
 fn routes_rank_by_specificity() {
-    let (one, two) = (Upstream::saying(ok("one")), Upstream::saying(ok("two")));
+    let (one, two) = (
+        Upstream::responding_with(ok("one")),
+        Upstream::responding_with(ok("two")),
+    );
     let keys = format!(
         "{}\n[site.default.route.\"/api/*\"]\n{}\n[site.default.route.\"/api/files/*\"]\nroot = \"www\"\n[site.default.route.\"/index.html\"]\nproxy = false\n",
         one.key(),
@@ -456,7 +459,7 @@ fn routes_rank_by_specificity() {
 
 #[test]
 fn requests_are_edited_as_configured() {
-    let upstream = Upstream::saying(ok("hello"));
+    let upstream = Upstream::responding_with(ok("hello"));
     let keys = format!(
         "headers = {{ \"X-From\" = \"here\" }}\n[site.default.route.\"/api/v1/*\"]\nproxy = {{ to = \"{}\", strip = \"/api/v1/\", \
          headers = {{ Host = \"app.internal:81\", \"X-Key\" = \"secret\", Cookie = \"\", \"X-Forwarded-Host\" = \"\" }} }}\n",
@@ -539,7 +542,7 @@ fn a_disconnect_ends_the_request() {
 
 #[test]
 fn names_are_resolved_without_delaying_the_start() {
-    let upstream = Upstream::saying(ok("by name"));
+    let upstream = Upstream::responding_with(ok("by name"));
     let port = upstream.url().rsplit(':').next().expect("a port").to_owned();
     let keys = format!(
         "proxy = \"http://localhost:{port}\"\n[site.default.route.\"/none\"]\nproxy = \"http://no-such-name.invalid\"\n"

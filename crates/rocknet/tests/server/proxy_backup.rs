@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::proxy_balance::{balanced, held, until};
 use super::support::client::request;
-use super::support::upstream::{Next, Upstream, ok, say};
+use super::support::upstream::{Next, Upstream, ok, write_to};
 use super::support::{Client, DEADLINE};
 
 /// An upstream that responds with its name while it is healthy, and otherwise closes each connection without a
@@ -19,7 +19,7 @@ fn switchable(name: &'static str) -> (Upstream, Arc<AtomicBool>) {
         if !well.load(Ordering::SeqCst) {
             return Next::Close;
         }
-        say(stream, ok(name));
+        write_to(stream, ok(name));
         Next::Keep
     });
     (upstream, is_well)
@@ -43,7 +43,7 @@ fn all(client: &mut Client, count: usize, expected: &str) {
 fn a_backup_is_used_only_while_no_other_upstream_is_available() {
     for balance in ["random_two", "round_robin", "least_conn", "ip_hash", "uri"] {
         let ((one, one_is_well), (two, two_is_well)) = (switchable("share"), switchable("share"));
-        let backup = Upstream::saying(ok("backup"));
+        let backup = Upstream::responding_with(ok("backup"));
         let to = with_backup(&[&one, &two], &backup);
         let server = balanced(
             &to,
@@ -70,7 +70,7 @@ fn a_backup_is_used_only_while_no_other_upstream_is_available() {
 
 #[test]
 fn a_request_refused_by_the_only_upstream_goes_to_the_backup() {
-    let backup = Upstream::saying(ok("backup"));
+    let backup = Upstream::responding_with(ok("backup"));
     let to = format!(
         "[\"http://127.0.0.1:1\", {{ url = \"{}\", backup = true }}]",
         backup.url()
@@ -92,7 +92,7 @@ fn health_checks_switch_to_the_backup_and_back() {
     let well = Arc::clone(&is_well);
     let share = Upstream::start(move |incoming, stream: &mut TcpStream| {
         let is_ill = incoming.line.starts_with("GET /up ") && !well.load(Ordering::SeqCst);
-        say(
+        write_to(
             stream,
             match is_ill {
                 true => "HTTP/1.1 503 Ill\r\nContent-Length: 0\r\n\r\n".to_owned(),
@@ -101,7 +101,7 @@ fn health_checks_switch_to_the_backup_and_back() {
         );
         Next::Keep
     });
-    let backup = Upstream::saying(ok("backup"));
+    let backup = Upstream::responding_with(ok("backup"));
     let health = "health = { path = \"/up\", interval = \"100ms\", rise = 1, fall = 1 }";
     let server = balanced(&with_backup(&[&share], &backup), &format!("{health}, sticky = \"at\""));
     let mut client = server.connect();
@@ -125,7 +125,7 @@ fn health_checks_switch_to_the_backup_and_back() {
 #[test]
 fn requests_wait_for_full_upstreams_instead_of_using_the_backup() {
     let (share, arrivals, go) = held();
-    let backup = Upstream::saying(ok("backup"));
+    let backup = Upstream::responding_with(ok("backup"));
     let server = balanced(&with_backup(&[&share], &backup), "connections = 1, queue = \"20s\"");
     let (mut one, mut two) = (server.connect(), server.connect());
     one.send(request("GET /", &[]));

@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 use rustix::net::sockopt::set_socket_linger;
 
 use super::support::client::request;
-use super::support::upstream::{Next, Upstream, ok, say};
+use super::support::upstream::{Next, Upstream, ok, write_to};
 use super::support::{Client, DEADLINE, Folder, Running};
 
 /// Upstreams that respond with their number.
 pub fn numbered(count: usize) -> Vec<Upstream> {
     (0..count)
-        .map(|number| Upstream::saying(ok(&number.to_string())))
+        .map(|number| Upstream::responding_with(ok(&number.to_string())))
         .collect()
 }
 
@@ -84,7 +84,7 @@ fn a_silent_close_is_retried_where_that_is_safe() {
         Next::Close
     });
     for lost in [closes, resets] {
-        let all = [lost, Upstream::saying(ok("well"))];
+        let all = [lost, Upstream::responding_with(ok("well"))];
         let server = balanced(&list(&all), "balance = \"round_robin\", fails = 100");
         let mut client = server.connect();
         for method in ["GET", "PUT", "DELETE"] {
@@ -134,7 +134,7 @@ pub fn held() -> (Upstream, Receiver<()>, Sender<()>) {
     let upstream = Upstream::start(move |_, stream| {
         let _ = arrived.send(());
         let _ = signal.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        say(stream, ok("held"));
+        write_to(stream, ok("held"));
         Next::Keep
     });
     (upstream, arrivals, go)
@@ -143,7 +143,7 @@ pub fn held() -> (Upstream, Receiver<()>, Sender<()>) {
 #[test]
 fn the_least_loaded_upstream_is_chosen() {
     let (busy, arrivals, go) = held();
-    let idle = Upstream::saying(ok("idle"));
+    let idle = Upstream::responding_with(ok("idle"));
     for balance in ["least_conn", "random_two"] {
         let to = format!("[\"{}\", \"{}\"]", busy.url(), idle.url());
         let server = balanced(&to, &format!("balance = \"{balance}\""));
@@ -181,11 +181,11 @@ fn a_failed_upstream_is_paused_and_probed() {
     let moody = Upstream::start(move |_, stream: &mut TcpStream| {
         count.fetch_add(1, Ordering::SeqCst);
         if !broken.load(Ordering::SeqCst) {
-            say(stream, ok("moody"));
+            write_to(stream, ok("moody"));
         }
         Next::Close
     });
-    let steady = Upstream::saying(ok("steady"));
+    let steady = Upstream::responding_with(ok("steady"));
     let to = format!("[\"{}\", \"{}\"]", moody.url(), steady.url());
     let server = balanced(&to, "balance = \"round_robin\", fails = 2, fail_time = \"1s\"");
     let mut client = server.connect();
@@ -210,10 +210,10 @@ fn a_recovered_upstream_gets_requests_gradually() {
             if broken.load(Ordering::SeqCst) {
                 return Next::Close;
             }
-            say(stream, ok("b"));
+            write_to(stream, ok("b"));
             Next::Keep
         });
-        let steady = Upstream::saying(ok("s"));
+        let steady = Upstream::responding_with(ok("s"));
         let to = format!("[\"{}\", \"{}\"]", back.url(), steady.url());
         let keys = format!("balance = \"{balance}\", fails = 1, fail_time = \"100ms\", slow_start = \"1h\"");
         let server = balanced(&to, &keys);
@@ -374,7 +374,7 @@ fn routes_that_share_an_upstream_share_its_queue_by_priority() {
 #[test]
 fn a_reload_changes_upstreams_and_cuts_no_request() {
     let (old, arrivals, go) = held();
-    let new = Upstream::saying(ok("new"));
+    let new = Upstream::responding_with(ok("new"));
     let text = |url: &str| {
         format!(
             "[server]\nworkers = 1\nevents = {{ wait = \"20ms\" }}\n[site.default]\nlisten = \"127.0.0.1:0\"\nproxy = \"{url}\"\n"

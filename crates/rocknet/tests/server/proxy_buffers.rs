@@ -5,7 +5,7 @@ use std::sync::mpsc;
 
 use super::support::client::request;
 use super::support::http2::Http2;
-use super::support::upstream::{Next, Upstream, ok, say};
+use super::support::upstream::{Next, Upstream, ok, write_to};
 use super::support::{DEADLINE, Folder, Running};
 
 fn proxied(upstream: &Upstream, keys: &str) -> Running {
@@ -24,8 +24,8 @@ const LARGE: usize = 24 << 20;
 fn an_upstream_is_free_before_the_client_has_read_the_response() {
     let (sent, received) = mpsc::channel();
     let upstream = Upstream::start(move |_, stream| {
-        say(stream, format!("HTTP/1.1 200 OK\r\nContent-Length: {LARGE}\r\n\r\n"));
-        say(stream, vec![b'x'; LARGE]);
+        write_to(stream, format!("HTTP/1.1 200 OK\r\nContent-Length: {LARGE}\r\n\r\n"));
+        write_to(stream, vec![b'x'; LARGE]);
         let _ = sent.send(());
         Next::Keep
     });
@@ -49,8 +49,8 @@ fn an_upstream_is_free_before_the_client_has_read_the_response() {
 fn no_more_than_the_limit_is_buffered() {
     let (sent, received) = mpsc::channel();
     let upstream = Upstream::start(move |_, stream| {
-        say(stream, format!("HTTP/1.1 200 OK\r\nContent-Length: {LARGE}\r\n\r\n"));
-        say(stream, vec![b'x'; LARGE]);
+        write_to(stream, format!("HTTP/1.1 200 OK\r\nContent-Length: {LARGE}\r\n\r\n"));
+        write_to(stream, vec![b'x'; LARGE]);
         let _ = sent.send(());
         Next::Keep
     });
@@ -98,9 +98,9 @@ fn buffered_responses_are_unchanged() {
             let upstream = Upstream::start(move |_, stream| {
                 // In two parts, so that the response begins before it is whole.
                 let head = sent.find("\r\n\r\n").expect("a head") + 4;
-                say(stream, &sent[..head]);
+                write_to(stream, &sent[..head]);
                 let _ = wanted.lock().expect("one reader").recv();
-                say(stream, &sent[head..]);
+                write_to(stream, &sent[head..]);
                 Next::Close
             });
             let server = proxied(&upstream, keys);
@@ -128,7 +128,7 @@ fn buffered_responses_are_unchanged() {
 #[test]
 fn upstreams_do_not_wait_for_slow_clients() {
     let upstream = Upstream::start(|incoming, stream| {
-        say(
+        write_to(
             stream,
             ok(&format!(
                 "{} {:?}",
@@ -175,7 +175,7 @@ fn upstreams_do_not_wait_for_slow_clients() {
 
 #[test]
 fn a_buffered_body_goes_to_the_next_upstream_if_one_is_unreachable() {
-    let upstream = Upstream::saying(ok("here"));
+    let upstream = Upstream::responding_with(ok("here"));
     let text = format!(
         "[site.default]\nlisten = \"127.0.0.1:0\"\nproxy = {{ to = [\"http://127.0.0.1:1\", \"{}\"], request_buffering = true, fails = 0 }}\n",
         upstream.url()

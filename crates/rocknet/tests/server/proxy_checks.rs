@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::proxy_balance::{balanced, list, until};
 use super::support::DEADLINE;
-use super::support::upstream::{Next, Upstream, ok, say};
+use super::support::upstream::{Next, Upstream, ok, write_to};
 
 #[test]
 fn health_checks_mark_upstreams_down_and_up() {
@@ -19,7 +19,7 @@ fn health_checks_mark_upstreams_down_and_up() {
             ("GET /up?x=1 HTTP/1.1", false) => "HTTP/1.1 503 Ill\r\nContent-Length: 0\r\n\r\n".to_owned(),
             _ => ok("checked"),
         };
-        say(stream, output);
+        write_to(stream, output);
         Next::Keep
     });
     let health = "health = { path = \"/up?x=1\", status = 204, interval = \"100ms\", rise = 1, fall = 1 }";
@@ -34,7 +34,7 @@ fn health_checks_mark_upstreams_down_and_up() {
     is_well.store(false, Ordering::SeqCst);
     let other = Upstream::start(|incoming, stream| {
         let is_check = incoming.line.starts_with("GET /up");
-        say(
+        write_to(
             stream,
             if is_check {
                 "HTTP/1.1 204 Fine\r\n\r\n".to_owned()
@@ -76,7 +76,7 @@ fn health_checks_connect_like_requests() {
                 let all = ["Host", "X-Key", "User-Agent", "X-Gone"];
                 let _ = received.send(all.map(|name| incoming.field(name).map(str::to_owned)));
             }
-            say(stream, ok("here"));
+            write_to(stream, ok("here"));
             Next::Keep
         });
         let server = balanced(

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::net::sockopt::set_socket_linger;
 
 use super::support::client::request;
-use super::support::upstream::{Next, Upstream, ok, say};
+use super::support::upstream::{Next, Upstream, ok, write_to};
 use super::support::{DEADLINE, Folder, Running};
 
 fn proxied(upstream: &Upstream) -> Running {
@@ -73,7 +73,7 @@ fn a_response_that_ends_at_any_byte_is_an_error_or_seen_to_be_cut() {
                     .nth(2)
                     .and_then(|number| number.parse().ok());
                 let length: usize = limit.expect("a number");
-                say(stream, &sent[..length]);
+                write_to(stream, &sent[..length]);
                 if is_abrupt {
                     abruptly(stream);
                 }
@@ -117,7 +117,7 @@ fn an_endless_head_is_refused_soon() {
     let upstream = Upstream::raw(move |mut stream: TcpStream| {
         let _counted = counted.count();
         let _ = stream.read(&mut [0; 4096]);
-        say(&mut stream, "HTTP/1.1 200 OK\r\n");
+        write_to(&mut stream, "HTTP/1.1 200 OK\r\n");
         let line = format!("X-A: {}\r\n", "a".repeat(1000));
         while stream.write_all(line.as_bytes()).is_ok() {
             count.fetch_add(line.len(), Ordering::SeqCst);
@@ -157,7 +157,7 @@ fn a_client_that_disconnects_at_any_byte_ends_its_request() {
     }
 }
 
-/// Responds until the proxy stops reading: `/limit` with a length, other paths without.
+/// Responds until the proxy stops reading: `/sized` with a length, other paths without.
 fn endless() -> (Upstream, OpenConnections) {
     let open = OpenConnections::default();
     let counted = open.clone();
@@ -165,11 +165,11 @@ fn endless() -> (Upstream, OpenConnections) {
         let _counted = counted.count();
         let mut incoming = [0; 4096];
         let _ = stream.read(&mut incoming);
-        let head = match incoming.starts_with(b"GET /told") {
+        let head = match incoming.starts_with(b"GET /sized") {
             true => "HTTP/1.1 200 OK\r\nContent-Length: 1000000000000\r\n\r\n",
             false => "HTTP/1.1 200 OK\r\n\r\n",
         };
-        say(&mut stream, head);
+        write_to(&mut stream, head);
         while stream.write_all(&[b'x'; 65_536]).is_ok() {}
     });
     (upstream, open)
@@ -179,7 +179,7 @@ fn endless() -> (Upstream, OpenConnections) {
 fn a_client_that_disconnects_within_a_response_ends_it() {
     let (upstream, open) = endless();
     let server = proxied(&upstream);
-    for target in ["/told", "/open"] {
+    for target in ["/sized", "/open"] {
         for taken in [0, 1, 1000, 1_000_000] {
             for is_abrupt in [false, true] {
                 let mut client = TcpStream::connect(server.address()).expect("a connection");
@@ -218,6 +218,6 @@ fn an_upstream_that_dies_during_a_request_body_is_an_error() {
         client.send_anyway(vec![b'x'; 1_000_000]);
         assert_eq!(client.response().status, 502, "after {amount} bytes");
     }
-    let upstream = Upstream::saying(ok("alive"));
+    let upstream = Upstream::responding_with(ok("alive"));
     assert_eq!(proxied(&upstream).get("/").text(), "alive");
 }

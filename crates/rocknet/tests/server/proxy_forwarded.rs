@@ -16,7 +16,7 @@ fn behind_a_proxy(upstream: &Upstream, server: &str, proxy: &str) -> Running {
 
 #[test]
 fn the_configured_fields_name_the_origin() {
-    let upstream = Upstream::saying(ok("hello"));
+    let upstream = Upstream::responding_with(ok("hello"));
     let fields = [
         "Host: a.test",
         "X-Forwarded-For: 192.0.2.1, 2001:db8::1",
@@ -78,7 +78,7 @@ fn the_configured_fields_name_the_origin() {
 
 #[test]
 fn fields_of_trusted_proxies_are_used() {
-    let upstream = Upstream::saying(ok("hello"));
+    let upstream = Upstream::responding_with(ok("hello"));
     let server = behind_a_proxy(&upstream, "", "connect = \"3s\"");
     let fields = [
         "X-Forwarded-For: 192.0.2.1",
@@ -102,7 +102,7 @@ fn fields_of_trusted_proxies_are_used() {
 
 #[test]
 fn no_field_can_spoof_one_that_the_proxy_sets() {
-    let upstream = Upstream::saying(ok("hello"));
+    let upstream = Upstream::responding_with(ok("hello"));
     // CGI-like gateways map `-` and `_` of a field name to the same variable.
     let fields = [
         "X_Forwarded_For: 192.0.2.1",

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::support::client::request;
-use super::support::upstream::{Next, Upstream, ok, say};
+use super::support::upstream::{Next, Upstream, ok, write_to};
 use super::support::{Folder, Running};
 
 /// Timeouts that no test here reaches.
@@ -54,7 +54,7 @@ fn garbage_is_502_and_never_forwarded() {
         let sent = sent.to_owned();
         let shown: String = sent.chars().take(60).collect();
         let upstream = Upstream::start(move |_, stream| {
-            say(stream, &sent);
+            write_to(stream, &sent);
             Next::Close
         });
         let server = proxied(&to(&upstream), PATIENT, "prod");
@@ -69,7 +69,7 @@ fn garbage_is_502_and_never_forwarded() {
 #[test]
 fn no_path_bypasses_the_rules() {
     let upstream = Upstream::start(|incoming, stream| {
-        say(stream, ok(&incoming.line));
+        write_to(stream, ok(&incoming.line));
         Next::Keep
     });
     let key = upstream.key();
@@ -110,9 +110,9 @@ fn a_cut_response_is_seen_to_be_cut() {
             let _ = stream.read(&mut buffer);
             // In two parts: the first begins a response.
             let (first, second) = sent.split_at(sent.len() - 2);
-            say(&mut stream, first);
+            write_to(&mut stream, first);
             let _ = stream.read(&mut [0]).is_err();
-            say(&mut stream, second);
+            write_to(&mut stream, second);
         });
         // The second part never comes: the upstream stalls until `idle` has passed.
         let server = proxied(&to(&upstream), SOON, "prod");
@@ -125,7 +125,7 @@ fn a_cut_response_is_seen_to_be_cut() {
         let upstream = Upstream::raw(move |mut stream: TcpStream| {
             let mut buffer = [0; 4096];
             let _ = stream.read(&mut buffer);
-            say(&mut stream, sent);
+            write_to(&mut stream, sent);
             let _ = stream.shutdown(Shutdown::Write);
             let _ = stream.read(&mut buffer);
         });
@@ -155,7 +155,7 @@ fn timeouts_and_refused_connections_are_distinguished() {
         let mut buffer = [0; 4096];
         let _ = stream.read(&mut buffer);
         for byte in "HTTP/1.1 200 OK\r\n".bytes().cycle().take(10_000) {
-            say(&mut stream, [byte]);
+            write_to(&mut stream, [byte]);
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
     });
@@ -196,7 +196,7 @@ fn a_silently_closed_connection_is_replaced_where_that_is_safe() {
         let mut buffer = [0; 4096];
         let _ = stream.read(&mut buffer);
         count.fetch_add(1, Ordering::SeqCst);
-        say(&mut stream, ok("once"));
+        write_to(&mut stream, ok("once"));
         let _ = stream.read(&mut buffer);
     });
     let server = proxied(&to(&upstream), PATIENT, "prod");
@@ -212,7 +212,7 @@ fn a_silently_closed_connection_is_replaced_where_that_is_safe() {
 
 #[test]
 fn the_next_upstream_is_tried_if_one_is_unreachable() {
-    let upstream = Upstream::saying(ok("here"));
+    let upstream = Upstream::responding_with(ok("here"));
     let server = proxied(
         &format!("[\"http://127.0.0.1:1\", \"{}\"]", upstream.url()),
         PATIENT,
@@ -227,7 +227,7 @@ fn the_next_upstream_is_tried_if_one_is_unreachable() {
     client.response().expect("POST", 200, &[]);
     assert_eq!(upstream.last().content, b"abc");
     let server = proxied("[\"http://127.0.0.1:1\", \"http://127.0.0.1:2\"]", PATIENT, "prod");
-    server.get("/").expect("nobody", 502, &[]);
+    server.get("/").expect("no upstream", 502, &[]);
 }
 
 #[test]
@@ -235,7 +235,7 @@ fn a_response_may_come_before_the_request_is_complete() {
     let upstream = Upstream::raw(|mut stream: TcpStream| {
         let mut buffer = [0; 4096];
         let _ = stream.read(&mut buffer);
-        say(
+        write_to(
             &mut stream,
             "HTTP/1.1 413 Too Much\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno",
         );

@@ -301,7 +301,7 @@ fn other_protocols_and_early_ends_are_errors() {
         std::thread::park_timeout(std::time::Duration::from_secs(60));
         drop(stream);
     });
-    let plain = Upstream::saying(ok("hello"));
+    let plain = Upstream::responding_with(ok("hello"));
     let gone = Upstream::raw(drop);
     let garbage = Upstream::raw(|mut stream: TcpStream| {
         let _ = stream.write_all(&[0xff; 100]);

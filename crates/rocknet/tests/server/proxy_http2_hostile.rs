@@ -61,14 +61,14 @@ fn sending(first: &'static [UpstreamFrame], then: &'static [UpstreamFrame], go: 
                 frames.and_then(|(frames, _)| frames.iter().find(|frame| frame.kind == HEADERS).map(|f| f.stream));
         }
         let stream_id = incoming.expect("a request");
-        let say = |stream: &mut TcpStream, all: &[UpstreamFrame]| {
+        let write_to = |stream: &mut TcpStream, all: &[UpstreamFrame]| {
             let bytes: Vec<u8> = all.iter().flat_map(|sent| sent.frames(stream_id)).collect();
             let _ = stream.write_all(&bytes);
         };
-        say(&mut stream, first);
+        write_to(&mut stream, first);
         if let Some(go) = &*go.lock().expect("a word from the test") {
             let _ = go.recv();
-            say(&mut stream, then);
+            write_to(&mut stream, then);
         }
         let _ = stream.read_to_end(&mut Vec::new());
     })

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::sync::mpsc;
 
 use super::support::client::request;
-use super::support::upstream::{Next, ReceivedRequest, Upstream, ok, say};
+use super::support::upstream::{Next, ReceivedRequest, Upstream, ok, write_to};
 use super::support::{DEADLINE, Folder, Running};
 
 /// Reports each request that it gets.
@@ -13,7 +13,7 @@ fn reporting() -> (Upstream, mpsc::Receiver<ReceivedRequest>) {
     let (seen, all) = mpsc::channel();
     let upstream = Upstream::start(move |incoming, stream| {
         let _ = seen.send(incoming.clone());
-        say(stream, ok("of the copy"));
+        write_to(stream, ok("of the copy"));
         Next::Keep
     });
     (upstream, all)
@@ -29,7 +29,7 @@ fn mirrored(upstream: &Upstream, mirror: &str) -> Running {
 
 #[test]
 fn mirrors_get_exact_copies() {
-    let upstream = Upstream::saying(ok("real"));
+    let upstream = Upstream::responding_with(ok("real"));
     let (copies, seen) = reporting();
     let server = mirrored(
         &upstream,
@@ -81,7 +81,7 @@ fn mirrors_get_exact_copies() {
 
 #[test]
 fn requests_do_not_wait_for_mirrors() {
-    let upstream = Upstream::saying(ok("real"));
+    let upstream = Upstream::responding_with(ok("real"));
     let silent = Upstream::raw(|mut stream: TcpStream| {
         let _ = stream.read_to_end(&mut Vec::new());
     });
@@ -101,7 +101,7 @@ fn requests_do_not_wait_for_mirrors() {
 
 #[test]
 fn a_share_of_requests_is_mirrored() {
-    let upstream = Upstream::saying(ok("real"));
+    let upstream = Upstream::responding_with(ok("real"));
     let (copies, seen) = reporting();
     let server = mirrored(&upstream, &format!("{{ to = \"{}\", share = \"50%\" }}", copies.url()));
     let mut client = server.connect();

@@ -1,7 +1,7 @@
 //! Replacements of upstream responses by a site: its own error pages, and files that responses name.
 
 use super::support::client::request;
-use super::support::upstream::{Next, Upstream, say};
+use super::support::upstream::{Next, Upstream, write_to};
 use super::support::{Folder, Running};
 
 fn folder() -> Folder {
@@ -26,7 +26,7 @@ fn scripted() -> Upstream {
             .replace("%20", " ")
             .replace("::", ": ")
             .replace("UP", "..");
-        say(
+        write_to(
             stream,
             format!("HTTP/1.1 {output}\r\nContent-Length: 5\r\n\r\n{}", "other"),
         );
@@ -181,7 +181,7 @@ fn accel_redirects_of_upstreams_are_followed_where_allowed() {
 #[test]
 fn a_tunnel_ignores_accel_redirects() {
     let upstream = Upstream::start(|_, stream| {
-        say(
+        write_to(
             stream,
             "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: echo\r\nX-Accel-Redirect: /plain.txt\r\n\r\nhello",
         );

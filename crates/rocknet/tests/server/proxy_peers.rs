@@ -15,8 +15,8 @@ fn nginx(folder: &Folder) -> Peer {
              access_log off;\nclient_body_temp_path {here}body;\nproxy_temp_path {here}p;\nfastcgi_temp_path {here}f;\n\
              scgi_temp_path {here}s;\nuwsgi_temp_path {here}u;\nclient_max_body_size 100m;\nserver {{\nlisten unix:{here}announced.sock proxy_protocol;\n\
              location / {{ return 200 \"$proxy_protocol_addr $proxy_protocol_port\"; }}\n}}\nserver {{\nlisten unix:{here}nginx.sock;\n\
-             root {here}files;\nlocation /told {{ return 200 \"$host $http_x_forwarded_for $request_uri\"; }}\n\
-             location /upload {{ client_body_in_file_only off; proxy_pass http://unix:{here}nginx.sock:/told; }}\n}}\n}}\n"
+             root {here}files;\nlocation /client {{ return 200 \"$host $http_x_forwarded_for $request_uri\"; }}\n\
+             location /upload {{ client_body_in_file_only off; proxy_pass http://unix:{here}nginx.sock:/client; }}\n}}\n}}\n"
         ),
     );
     let arguments = [
@@ -37,7 +37,7 @@ fn haproxy(folder: &Folder) -> Peer {
         "haproxy.cfg",
         format!(
             "defaults\n mode http\n timeout connect 5s\n timeout client 60s\n timeout server 60s\n\
-             frontend announced\n bind unix@{here}told.sock accept-proxy\n\
+             frontend announced\n bind unix@{here}client.sock accept-proxy\n\
              http-request return status 200 content-type text/plain lf-string \"%[src] %[src_port]\"\n\
              frontend http2\n bind unix@{here}http2.sock proto h2\n default_backend behind\n\
              frontend http1\n bind unix@{here}http1.sock\n default_backend behind\n\
@@ -69,7 +69,7 @@ fn fetch_all(server: &Running, large: &[u8]) {
         200,
         &["Content-Length: 5", "ETag", "Last-Modified", "Server: RockNet"],
     );
-    assert_eq!(client.get("/told?x=1").text(), "localhost 127.0.0.1 /told?x=1");
+    assert_eq!(client.get("/client?x=1").text(), "localhost 127.0.0.1 /client?x=1");
     client.get("/none").expect("missing", 404, &["Content-Type: text/html"]);
     client.get("/dir").expect("a folder", 301, &["Location"]);
     let response = client.fetch("GET /large", &["Range: bytes=4-7"]);
@@ -87,7 +87,7 @@ fn fetch_all(server: &Running, large: &[u8]) {
     client.send(vec![b'u'; 20_000_000]);
     assert_eq!(
         client.response().expect("upload", 200, &[]).text(),
-        "localhost 127.0.0.1 /told"
+        "localhost 127.0.0.1 /client"
     );
     let mut client = Http2::to(server.address());
     assert!(client.get("/large").content == large);
@@ -150,5 +150,5 @@ fn nginx_gets_the_client_by_the_proxy_protocol() {
 fn haproxy_gets_the_client_by_the_proxy_protocol() {
     let folder = Folder::with(&[]);
     let _haproxy = haproxy(&folder);
-    check_announced_client(folder, "told.sock");
+    check_announced_client(folder, "client.sock");
 }

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::net::TcpStream;
 use std::sync::mpsc;
 
-use super::support::upstream::{Upstream, ok, say};
+use super::support::upstream::{Upstream, ok, write_to};
 use super::support::{DEADLINE, Folder, Running};
 
 /// Trusts this machine as a proxy, and announces its clients to the upstream at `to`.
@@ -18,7 +18,7 @@ fn announcing(to: &str, keys: &str) -> Running {
 
 #[test]
 fn another_rocknet_gets_the_client_address() {
-    let upstream = Upstream::saying(ok("hello"));
+    let upstream = Upstream::responding_with(ok("hello"));
     let text = format!(
         "[server]\nworkers = 1\nevents = {{ wait = \"20ms\" }}\nproxy_protocol = [\"127.0.0.1\"]\n\
          [site.default]\nlisten = \"127.0.0.1:0\"\nproxy = \"{}\"\n",
@@ -60,7 +60,7 @@ fn each_request_has_its_own_connection_with_a_header() {
             head.push(byte[0]);
         }
         let _ = heads.send(String::from_utf8_lossy(&head).into_owned());
-        say(&mut stream, ok("hello"));
+        write_to(&mut stream, ok("hello"));
         // Not closed from here, because a proxy with kept connections would reuse it.
         let _ = stream.read(&mut byte);
     });

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::time::Instant;
 
 use super::proxy_balance::{balanced, list, numbered, until};
-use super::support::upstream::{Upstream, say};
+use super::support::upstream::{Upstream, write_to};
 use super::support::{DEADLINE, Folder, ReceivedResponse, Running};
 
 #[test]
@@ -40,7 +40,7 @@ fn clients_of_a_removed_upstream_stay_with_another() {
     let once = std::thread::spawn(move || {
         let (mut stream, _) = gone.accept().expect("a client");
         let _ = stream.read(&mut [0; 4096]);
-        say(
+        write_to(
             &mut stream,
             "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 1\r\n\r\n1",
         );

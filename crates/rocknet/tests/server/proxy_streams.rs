@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 
 use super::support::http2::{Http2, speak_in_turn};
-use super::support::upstream::{Upstream, say};
+use super::support::upstream::{Upstream, write_to};
 use super::support::{Folder, Running};
 
 /// A proxy that accepts HTTP/2 clients as well.
@@ -58,7 +58,7 @@ fn with_trailers(trailers: &'static str) -> Upstream {
                 0 => String::new(),
                 length => format!("{length:x}\r\n{came}\r\n"),
             };
-            say(
+            write_to(
                 &mut stream,
                 format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{content}0\r\n{trailers}\r\n"),
             );
@@ -182,17 +182,17 @@ fn echo() -> Upstream {
     Upstream::raw(|mut stream: TcpStream| {
         let mut reader = BufReader::new(stream.try_clone().expect("a second handle"));
         while !head(&mut reader).is_empty() {
-            say(&mut stream, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+            write_to(&mut stream, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
             while let Some(data) = chunk(&mut reader) {
                 if data.is_empty() {
                     head_or_end(&mut reader);
                     break;
                 }
-                say(&mut stream, format!("{:x}\r\n", data.len()));
-                say(&mut stream, &data);
-                say(&mut stream, "\r\n");
+                write_to(&mut stream, format!("{:x}\r\n", data.len()));
+                write_to(&mut stream, &data);
+                write_to(&mut stream, "\r\n");
             }
-            say(&mut stream, "0\r\n\r\n");
+            write_to(&mut stream, "0\r\n\r\n");
         }
     })
 }
@@ -304,7 +304,7 @@ fn a_response_completed_first_ends_the_request() {
     let upstream = Upstream::raw(|mut stream: TcpStream| {
         let mut reader = BufReader::new(stream.try_clone().expect("a second handle"));
         head(&mut reader);
-        say(
+        write_to(
             &mut stream,
             "HTTP/1.1 413 Content Too Large\r\nContent-Length: 4\r\n\r\nmuch",
         );

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use http::Request;
 
 use super::support::client::request;
-use super::support::fastcgi::{Next, Peer, SOCKET, record, response, say};
+use super::support::fastcgi::{Next, Peer, SOCKET, record, response, write_to};
 use super::support::http2::Http2;
 use super::support::{Folder, Running};
 
@@ -35,7 +35,7 @@ fn start() -> (Running, Peer) {
             return Next::Close;
         }
         let text = format!("Content-Type: text/plain\r\n\r\n{}", incoming.content.len());
-        say(stream, response(text.as_bytes()));
+        write_to(stream, response(text.as_bytes()));
         Next::Keep
     });
     (Running::start(folder, SITE), peer)

@@ -1,7 +1,7 @@
 //! Rules of a site as clients see them: rewrites, redirects, fixed responses, and cached results of them.
 
 use super::support::client::request;
-use super::support::fastcgi::{Next, Peer, SOCKET, response, say};
+use super::support::fastcgi::{Next, Peer, SOCKET, response, write_to};
 use super::support::http2::Http2;
 use super::support::upstream::{Upstream, ok};
 use super::support::{Folder, Running};
@@ -113,7 +113,7 @@ fn an_application_sees_the_rewritten_and_the_requested_path() {
     let _peer = Peer::start(&folder.path(SOCKET), |incoming, stream| {
         let names = ["SCRIPT_NAME", "QUERY_STRING", "REQUEST_URI"];
         let message: Vec<_> = names.iter().map(|name| incoming.variable(name)).collect();
-        say(
+        write_to(
             stream,
             response(format!("Content-Type: text/plain\r\n\r\n{}", message.join(" ")).as_bytes()),
         );
@@ -130,7 +130,7 @@ fn an_application_sees_the_rewritten_and_the_requested_path() {
 
 #[test]
 fn an_upstream_gets_the_rewritten_path() {
-    let upstream = Upstream::saying(ok("hello"));
+    let upstream = Upstream::responding_with(ok("hello"));
     let rule = "rule = [{ path = \"/page/*\", rewrite = \"/run?page={*}\" }]";
     let server = Running::site(folder(), &format!("{}\n{rule}", upstream.key()));
     let mut client = server.connect();

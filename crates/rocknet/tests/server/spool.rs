@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use super::support::client::{Client, request};
-use super::support::fastcgi::{self, Next, Peer, say};
+use super::support::fastcgi::{self, Next, Peer, write_to};
 use super::support::gateway::GatewayProtocol;
 use super::support::http2::Http2;
 use super::support::upstream::{self, Upstream, ok};
@@ -61,13 +61,13 @@ impl Servers {
         fs::set_permissions(folder.path("www/cgi-bin/count.py"), fs::Permissions::from_mode(0o755)).expect("a mode");
         let by_records = |name: &str| {
             Peer::start(&folder.path(name), |incoming, stream| {
-                say(stream, fastcgi::response(&description(incoming)));
+                write_to(stream, fastcgi::response(&description(incoming)));
                 Next::Keep
             })
         };
         let plain = |protocol: GatewayProtocol, name: &str| {
             protocol.start(&folder.path(name), |incoming, stream| {
-                say(stream, description(incoming))
+                write_to(stream, description(incoming))
             })
         };
         let peers = vec![
@@ -299,7 +299,7 @@ fn an_application_may_take_a_body_slowly() {
             std::thread::sleep(due.saturating_sub(begun.elapsed()));
         }
         let output = format!("X-A: b\r\n\r\n{got} {}", begun.elapsed() > TIMEOUT);
-        say(&mut stream, fastcgi::response(output.as_bytes()));
+        write_to(&mut stream, fastcgi::response(output.as_bytes()));
     });
     let text = format!(
         "{SERVER}[limits]\nanswer_timeout = \"1s\"\n[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n\
@@ -318,7 +318,7 @@ fn an_application_may_take_a_body_slowly() {
 fn routes_and_folders_have_their_own_settings() {
     let folder = Folder::with(&[("www/a.php", "<?php")]);
     let _peer = Peer::start(&folder.path("php.sock"), |incoming, stream| {
-        say(stream, fastcgi::response(&description(incoming)));
+        write_to(stream, fastcgi::response(&description(incoming)));
         Next::Keep
     });
     fs::create_dir(folder.path("spool")).expect("a folder");
@@ -367,7 +367,7 @@ fn lengths(incoming: &upstream::ReceivedRequest) -> String {
 #[test]
 fn a_proxy_buffers_whole_bodies_where_configured() {
     let upstream = Upstream::start(|incoming, stream| {
-        upstream::say(stream, ok(&lengths(incoming)));
+        upstream::write_to(stream, ok(&lengths(incoming)));
         upstream::Next::Keep
     });
     let server = proxied(&format!("\"{}\"", upstream.url()), "connect = \"3s\"");
@@ -405,7 +405,7 @@ fn a_buffered_body_keeps_its_trailers() {
             }
         }
         let _ = output.send(String::from_utf8_lossy(&all).into_owned());
-        upstream::say(&mut stream, ok("done"));
+        upstream::write_to(&mut stream, ok("done"));
     });
     let server = proxied(&format!("\"{}\"", upstream.url()), "connect = \"3s\"");
     let mut client = server.connect();
@@ -453,7 +453,7 @@ fn a_buffered_body_is_retried_with_another_upstream() {
         upstream::Next::Close
     });
     let good = Upstream::start(|incoming, stream| {
-        upstream::say(stream, ok(&lengths(incoming)));
+        upstream::write_to(stream, ok(&lengths(incoming)));
         upstream::Next::Keep
     });
     let to = format!("[\"{}\", {{ url = \"{}\", backup = true }}]", failing.url(), good.url());

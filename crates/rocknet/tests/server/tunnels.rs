@@ -42,7 +42,7 @@ impl Handler for OpensTunnels {
         let protocol = incoming.upgrade.map(|name| String::from_utf8_lossy(name).into_owned());
         let (agrees, anyway) = (protocol.is_some(), exchange.path.ends_with("/anyway"));
         if !agrees && !anyway || exchange.path.ends_with("/page") {
-            let text = format!("a page, asked for {protocol:?}");
+            let text = format!("a page, requested protocol {protocol:?}");
             return respond_with(async move { Response::new(Status::OK).body(text.into_bytes()) });
         }
         let (ours, theirs) = UnixStream::pair().expect("a pair");
@@ -285,7 +285,7 @@ fn a_stop_closes_tunnels_in_time_and_orderly() {
 #[test]
 fn only_upgrade_requests_get_a_tunnel() {
     let (server, _peers) = start("");
-    let none = "a page, asked for None";
+    let none = "a page, requested protocol None";
     for (line, fields, status, expected) in [
         ("GET /join/x", &[][..], 200, none),
         ("GET /join/x", &["Upgrade: echo"], 200, none),
@@ -300,7 +300,7 @@ fn only_upgrade_requests_get_a_tunnel() {
             "GET /join/page",
             &UPGRADE,
             200,
-            "a page, asked for Some(\"echo, other\")",
+            "a page, requested protocol Some(\"echo, other\")",
         ),
         ("GET /", &UPGRADE, 200, "root"),
     ] {
@@ -413,7 +413,7 @@ fn a_reset_stream_ends_its_peer() {
     let (mut to, mut from, peer) = joined_http2(&mut client, &mut peers);
     drop(peer);
     assert_eq!(client.wait(all(&mut from)).expect("an end"), b"");
-    to.send_data(Bytes::from_static(b"nobody hears it"), false)
+    to.send_data(Bytes::from_static(b"never received"), false)
         .expect("sent");
     let reason = client.wait(std::future::poll_fn(|context| to.poll_reset(context)));
     assert_eq!(reason.expect("a reset"), h2::Reason::CONNECT_ERROR);

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 
-use super::support::upstream::{Next, Upstream, ok, say};
+use super::support::upstream::{Next, Upstream, ok, write_to};
 use super::support::{DEADLINE, Folder, Running};
 
 fn proxy(keys: &str) -> Running {
@@ -17,11 +17,11 @@ fn an_upstream_that_failed_for_one_server_is_used_by_the_other() {
     let first = Upstream::start(move |_, stream| match broken.load(Ordering::SeqCst) {
         true => Next::Close,
         false => {
-            say(stream, ok("first"));
+            write_to(stream, ok("first"));
             Next::Keep
         }
     });
-    let second = Upstream::saying(ok("second"));
+    let second = Upstream::responding_with(ok("second"));
     let keys = format!(
         "to = [\"{}\", \"{}\"], balance = \"round_robin\", fails = 1, fail_time = \"1h\"",
         first.url(),
@@ -51,7 +51,7 @@ fn a_slot_taken_by_one_server_is_not_taken_from_the_other() {
             let _ = arrived.send(());
             let _ = released.lock().expect("a lock").recv();
         }
-        say(stream, ok("here"));
+        write_to(stream, ok("here"));
         Next::Keep
     });
     let keys = format!("to = \"{}\", connections = 1, queue = \"100ms\"", upstream.url());

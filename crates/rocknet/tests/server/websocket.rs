@@ -8,7 +8,7 @@ use bytes::Bytes;
 use h2::ext::Protocol;
 
 use super::support::http2::Http2;
-use super::support::upstream::{Next, ReceivedRequest, Upstream, ok, say};
+use super::support::upstream::{Next, ReceivedRequest, Upstream, ok, write_to};
 use super::support::{Client, Folder, Running};
 
 const SERVER: &str =
@@ -32,7 +32,7 @@ fn start(upstream: &Upstream) -> Running {
 /// Accepts any requested upgrade, greets in the same write, and echoes until the other side ends.
 fn echo(incoming: &ReceivedRequest, stream: &mut TcpStream) -> Next {
     let Some(protocol) = incoming.field("Upgrade") else {
-        say(stream, ok("no upgrade"));
+        write_to(stream, ok("no upgrade"));
         return Next::Keep;
     };
     let accept = match incoming.field("Sec-WebSocket-Key") {
@@ -42,13 +42,13 @@ fn echo(incoming: &ReceivedRequest, stream: &mut TcpStream) -> Next {
     let head = format!(
         "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: {protocol}\r\n{accept}X-Kept: yes\r\n\r\n"
     );
-    say(stream, [head.as_bytes(), HELLO].concat());
+    write_to(stream, [head.as_bytes(), HELLO].concat());
     let mut room = [0; 4096];
     while let Ok(got) = stream.read(&mut room) {
         if got == 0 {
             break;
         }
-        say(stream, &room[..got]);
+        write_to(stream, &room[..got]);
     }
     Next::Close
 }
@@ -192,7 +192,7 @@ fn the_upstream_sees_the_same_over_http_2() {
 /// An upstream that responds to a handshake with these bytes.
 fn responding(bytes: &'static str) -> Upstream {
     Upstream::start(move |_, stream| {
-        say(stream, bytes);
+        write_to(stream, bytes);
         let _ = stream.shutdown(Shutdown::Write);
         Next::Close
     })

@@ -138,7 +138,7 @@ fn a_silent_client_does_not_delay_a_stop() {
     TlsClient::new(authority.roots(), "a.test")
         .client(server.address())
         .get("/")
-        .expect("behind", 200, &[]);
+        .expect("the next connection", 200, &[]);
     assert!(server.stop(), "it was waited for");
     let mut rest = Vec::new();
     silent.read_to_end(&mut rest).unwrap();

@@ -83,7 +83,7 @@ pub fn open(address: SocketAddr, config: &Arc<ClientConfig>, name: &str) -> io::
 
 impl Tls {
     /// Certificate that the server presented.
-    pub fn shown(&self) -> CertificateDer<'static> {
+    pub fn peer_certificate(&self) -> CertificateDer<'static> {
         let chain = self.0.conn.peer_certificates().expect("a chain");
         chain[0].clone().into_owned()
     }

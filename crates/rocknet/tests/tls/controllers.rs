@@ -6,7 +6,7 @@ use super::certs::{Authority, Kind, Leaf};
 use super::client::TlsClient;
 use super::support::{Folder, Running, library};
 
-const PLACES: [(&str, &str); 3] = [
+const ROUTES: [(&str, &str); 3] = [
     ("worker", "run_on = \"worker\""),
     ("network", "run_on = \"network\""),
     ("process", "isolate = true"),
@@ -20,10 +20,10 @@ fn start(authority: &Authority, clients: &Authority) -> Running {
         "[site.\"a.test\"]\nlisten = [\"127.0.0.1:0\", \"unix:plain.sock\"]\n\
          tls = { cert = \"a.pem\", key = \"a.key\", client_ca = \"clients.pem\", client = \"optional\" }\n",
     );
-    for (place, how) in PLACES {
+    for (route, how) in ROUTES {
         let library = library::plain().display();
         text.push_str(&format!(
-            "[site.\"a.test\".route.\"/{place}\"]\ncontroller = \"{library}:mirror\"\n{how}\n"
+            "[site.\"a.test\".route.\"/{route}\"]\ncontroller = \"{library}:mirror\"\n{how}\n"
         ));
     }
     Running::start(folder, &text)
@@ -57,8 +57,8 @@ fn controllers_see_the_handshake_and_the_client() {
             "TLSv1.2"
         };
         let mut client = super::support::Client::over(tls);
-        for (place, _) in PLACES {
-            let text = client.fetch(&format!("GET /{place}"), &["Host: a.test"]).text();
+        for (route, _) in ROUTES {
+            let text = client.fetch(&format!("GET /{route}"), &["Host: a.test"]).text();
             let lines: Vec<&str> = text.lines().collect();
             let optional = |name: &str, value: Option<&str>| match value {
                 Some(value) => format!("{name}={value}"),
@@ -73,7 +73,7 @@ fn controllers_see_the_handshake_and_the_client() {
                 optional("name", sni.then_some("a.test")),
                 optional("certificate", own.map(|_| "CN=bob")),
             ] {
-                assert!(lines.contains(&&*line), "{place}: {line} is not in {text}");
+                assert!(lines.contains(&&*line), "{route}: {line} is not in {text}");
             }
         }
     }

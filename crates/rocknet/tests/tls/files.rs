@@ -63,7 +63,7 @@ fn common_file_orders_load_and_others_are_reported() {
         &key.replace('\n', "\r\n"),
         names,
     );
-    check("key behind a certificate", cert, &format!("{cert}{key}"), names);
+    check("key after a certificate", cert, &format!("{cert}{key}"), names);
     check(
         "key and certificate in both",
         &format!("{key}{cert}"),
@@ -185,13 +185,13 @@ fn a_changed_file_is_loaded_and_a_broken_one_is_not() {
         "[site.\"a.test\"]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\ntls = { cert = \"x.pem\", key = \"x.key\" }",
     );
     let certificates = std::sync::Arc::clone(server.server().certificates());
-    let shown = || {
+    let peer_certificate = || {
         TlsClient::new(authority.roots(), "a.test")
             .open(server.address())
             .expect("a handshake")
-            .shown()
+            .peer_certificate()
     };
-    assert_eq!(shown(), first.der);
+    assert_eq!(peer_certificate(), first.der);
     // An open connection goes on.
     let mut old = TlsClient::new(authority.roots(), "a.test").client(server.address());
     old.get("/").expect("before", 200, &[]);
@@ -199,7 +199,7 @@ fn a_changed_file_is_loaded_and_a_broken_one_is_not() {
     let second = authority.leaf(Kind::Rsa, &["a.test"]);
     second.write(&server.folder, "x");
     certificates.maintain();
-    assert_eq!(shown(), second.der);
+    assert_eq!(peer_certificate(), second.der);
     old.get("/").expect("meanwhile", 200, &[]);
 
     for broken in [
@@ -209,23 +209,23 @@ fn a_changed_file_is_loaded_and_a_broken_one_is_not() {
     ] {
         server.folder.write("x.pem", broken);
         certificates.maintain();
-        assert_eq!(shown(), second.der, "{broken:?}");
+        assert_eq!(peer_certificate(), second.der, "{broken:?}");
         let refused = server.server().reload(server.server().snapshot().config.clone());
         let why = refused.expect_err("broken files").to_string();
         assert!(
             why.starts_with("site a.test: ") && why.contains("x."),
             "{broken:?}: {why}"
         );
-        assert_eq!(shown(), second.der, "{broken:?}");
+        assert_eq!(peer_certificate(), second.der, "{broken:?}");
         let snapshot = server.server().snapshot();
         assert_eq!(snapshot.certificate_errors().count(), 1, "{broken:?}");
     }
     server.folder.remove("x.pem");
     certificates.maintain();
-    assert_eq!(shown(), second.der);
+    assert_eq!(peer_certificate(), second.der);
     first.write(&server.folder, "x");
     certificates.maintain();
-    assert_eq!(shown(), first.der);
+    assert_eq!(peer_certificate(), first.der);
     assert_eq!(server.server().snapshot().certificate_errors().count(), 0);
 }
 

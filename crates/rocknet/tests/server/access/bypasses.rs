@@ -7,9 +7,9 @@ use h2::Reason;
 use h2::ext::Protocol;
 
 use super::{SERVER, auth, basic, fetch, over_http1, over_http2};
-use crate::support::fastcgi::{Next as AfterResponse, Peer, SOCKET, response, say as send_records};
+use crate::support::fastcgi::{Next as AfterResponse, Peer, SOCKET, response, write_to as send_records};
 use crate::support::http2::Http2;
-use crate::support::upstream::{Next, Upstream, ok, say};
+use crate::support::upstream::{Next, Upstream, ok, write_to};
 use crate::support::{Folder, Running, library};
 use crate::wire::{self, GOAWAY};
 
@@ -243,7 +243,7 @@ fn programs_with_path_info() {
 
 #[test]
 fn proxied_paths_that_an_upstream_would_decode() {
-    let upstream = Upstream::saying(ok(INSIDE));
+    let upstream = Upstream::responding_with(ok(INSIDE));
     let open = "route.\"/both\" = { auth = false }\n";
     let keys = format!(
         "{}\n{}{open}",
@@ -294,7 +294,7 @@ fn proxied_paths_that_an_upstream_would_decode() {
 fn upgrades_and_extended_connect() {
     let upstream = Upstream::start(|pending, stream| {
         let protocol = pending.field("Upgrade").unwrap_or("none");
-        say(
+        write_to(
             stream,
             format!("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: {protocol}\r\n\r\n{INSIDE}"),
         );

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Instant;
 
-use super::{eventually, marked, marks, site_at};
+use super::{eventually, marked, marks, site_below};
 use crate::support::client::request;
 use crate::support::{Client, DEADLINE, Folder, Running, library};
 
@@ -21,7 +21,7 @@ fn start_in(folder: Folder, more: &str) -> Running {
         library::put(&folder, "l.so", &[]);
     }
     let server = "[server]\nworkers = 2\nblocking_threads = 2\nevents = { wait = \"20ms\", connections = 16 }\n";
-    Running::start(folder, &format!("{server}{more}{}", site_at(&["/i"], "l.so", NAMES)))
+    Running::start(folder, &format!("{server}{more}{}", site_below(&["/i"], "l.so", NAMES)))
 }
 
 /// Process that serves requests now.
@@ -139,7 +139,7 @@ fn a_library_that_crashes_at_start_is_refused_and_the_server_survives() {
     let folder = Folder::with(&[("www/index.html", "a page")]);
     library::put(&folder, "crashes.so", &["CRASHES"]);
     let server = start_in(folder, "");
-    let text = site_at(&["/i"], "crashes.so", &["hello"]);
+    let text = site_below(&["/i"], "crashes.so", &["hello"]);
     let error = server.reload(&text).expect_err("a reload");
     assert!(
         error.contains("its process ended while it was loaded (signal: 6 (SIGABRT)"),

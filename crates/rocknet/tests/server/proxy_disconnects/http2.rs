@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use super::{ANSWERS, OpenConnections, abruptly, endless, proxied};
 use crate::support::DEADLINE;
 use crate::support::http2::Http2;
-use crate::support::upstream::{Next, Upstream, say};
+use crate::support::upstream::{Next, Upstream, write_to};
 use crate::wire::{self, RST_STREAM};
 
 #[test]
@@ -16,7 +16,7 @@ fn a_response_that_ends_at_any_byte_is_an_error_or_a_reset() {
             let upstream = Upstream::start(move |incoming, stream| {
                 let message = incoming.line.split(['/', ' ']).nth(2);
                 let length: usize = message.and_then(|number| number.parse().ok()).expect("a number");
-                say(stream, &sent[..length]);
+                write_to(stream, &sent[..length]);
                 if is_abrupt {
                     abruptly(stream);
                 }
@@ -104,7 +104,7 @@ fn a_client_that_disconnects_within_a_response_ends_it() {
     let (upstream, open) = endless();
     let server = proxied(&upstream);
     let mut left = Vec::new();
-    for target in ["/told", "/open"] {
+    for target in ["/sized", "/open"] {
         for how in DISCONNECTS {
             // The second client has never opened its window: nothing is sent when it disconnects.
             for (beginning, taken) in [(wire::open_beginning(), 1_000_000), (wire::beginning(&[]), 60_000)] {
@@ -125,7 +125,7 @@ fn a_cut_stream_affects_no_other() {
     let upstream = Upstream::start(|incoming, stream| {
         let is_cut = incoming.line.contains("/cut");
         let length = if is_cut { 50 } else { 5 };
-        say(
+        write_to(
             stream,
             format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\nabcde"),
         );

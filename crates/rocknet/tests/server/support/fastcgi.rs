@@ -157,6 +157,6 @@ pub fn response(text: &[u8]) -> Vec<u8> {
 }
 
 /// Sends, and ignores the error if the peer has closed.
-pub fn say(stream: &mut UnixStream, bytes: impl AsRef<[u8]>) {
+pub fn write_to(stream: &mut UnixStream, bytes: impl AsRef<[u8]>) {
     let _ = stream.write_all(bytes.as_ref());
 }

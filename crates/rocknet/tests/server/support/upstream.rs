@@ -60,10 +60,10 @@ impl Upstream {
     }
 
     /// Responds to each request with these bytes, and keeps the connection.
-    pub fn saying(response: impl Into<Vec<u8>>) -> Upstream {
+    pub fn responding_with(response: impl Into<Vec<u8>>) -> Upstream {
         let response = response.into();
         Upstream::start(move |_, stream| {
-            say(stream, &response);
+            write_to(stream, &response);
             Next::Keep
         })
     }
@@ -164,7 +164,7 @@ fn line(reader: &mut impl BufRead) -> io::Result<Option<String>> {
 }
 
 /// Sends, and ignores the error if the peer has closed.
-pub fn say(stream: &mut TcpStream, bytes: impl AsRef<[u8]>) {
+pub fn write_to(stream: &mut TcpStream, bytes: impl AsRef<[u8]>) {
     let _ = stream.write_all(bytes.as_ref());
 }
 
