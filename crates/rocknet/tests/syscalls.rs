@@ -50,7 +50,7 @@ const CROWD_CALLS: u64 = 800;
 
 #[test]
 fn with_io_uring_a_response_costs_two_calls_shared_by_concurrent_requests() {
-    if let Some(trouble) = rocknet_io::runtime::ring_trouble() {
+    if let Some(trouble) = rocknet_io::runtime::io_uring_unavailable() {
         skip(Need::IoUring, &trouble);
         return;
     }

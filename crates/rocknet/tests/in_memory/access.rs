@@ -32,7 +32,7 @@ fn request(password: &str) -> String {
 
 fn fetch(server: &TestServer, password: &str) -> String {
     let mut client = server.connect();
-    client.peer.say(request(password).as_bytes()).end();
+    client.peer.send(request(password).as_bytes()).end();
     client.run_to_end();
     client.received()
 }

@@ -32,7 +32,7 @@ fn end_with(server: &TestServer, http2: bool, end: End, bytes: u64) -> TestClien
             .send(&wire::get(1, "/small.txt"));
     } else {
         client = server.connect();
-        client.peer.say(GET.as_bytes());
+        client.peer.send(GET.as_bytes());
     }
     client.settle();
     assert!(!client.peer.received().is_empty());
@@ -74,7 +74,7 @@ fn a_connection_ends_soon_after_its_client_has_acknowledged_everything() {
             let what = format!("HTTP/2 {http2}, {end:?}, {bytes}");
             let mut client = end_with(&server, http2, end, bytes);
             assert_eq!(client.is_over(), is_over, "{what}");
-            client.peer.leave_unacknowledged(0);
+            client.peer.set_unacknowledged(0);
             let ticks = ticks_left(&server, &mut client);
             assert!(ticks <= 1, "{what}: {ticks} ticks");
             assert!(!client.peer.is_reset(), "{what}");

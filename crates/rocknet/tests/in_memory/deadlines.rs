@@ -267,7 +267,7 @@ fn every_wait_ends_at_its_deadline_and_not_before() {
 fn a_connection_past_its_maximum_age_closes_with_its_next_response() {
     let server = TestServer::new("keep_alive = \"2h\"\nconnection_age = \"1m\"").warm();
     let mut client = server.connect();
-    client.peer.say(GET.as_bytes());
+    client.peer.send(GET.as_bytes());
     client.settle();
     assert!(
         !client.received().contains("Connection: close"),

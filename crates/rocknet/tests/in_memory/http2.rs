@@ -8,7 +8,7 @@ use crate::wire::{self, DATA, END_HEADERS, END_STREAM, Frame, HEADERS, PING, RST
 const STREAM_WINDOW: usize = 256 * 1024;
 
 fn frames_received(client: &TestClient) -> Vec<Frame> {
-    wire::frames(&client.peer.heard()).0
+    wire::frames(&client.peer.received()).0
 }
 
 fn has_end(client: &TestClient, stream: u32) -> bool {
@@ -20,7 +20,7 @@ fn has_end(client: &TestClient, stream: u32) -> bool {
 /// A client that has requested more than it reads: its new requests wait until it reads more.
 fn blocked(server: &TestServer) -> TestClient {
     let mut client = server.connect_http2();
-    client.peer.say(&wire::open_beginning());
+    client.peer.send(&wire::open_beginning());
     client.settle();
     client.peer.accept(0);
     client.peer.send(&wire::get(1, "/large.bin"));
@@ -32,7 +32,7 @@ fn blocked(server: &TestServer) -> TestClient {
 fn a_client_that_only_writes_is_processed() {
     let server = TestServer::new("").warm();
     let mut client = blocked(&server);
-    let before = client.peer.heard().len();
+    let before = client.peer.received().len();
     let content: Vec<u8> = (0..STREAM_WINDOW).map(|at| at as u8).collect();
     client.peer.send(&wire::post(3, "/echo"));
     for piece in wire::content(3, &content).chunks(10_000) {
@@ -43,13 +43,13 @@ fn a_client_that_only_writes_is_processed() {
     for &stream in &streams {
         client.peer.send(&wire::get(stream, "/small.txt"));
     }
-    client.peer.say(&wire::frame(PING, 0, 0, "whatever"));
+    client.peer.send(&wire::frame(PING, 0, 0, "whatever"));
     // A request that is cancelled while it waits gets no response.
-    client.peer.say(&wire::rst(streams[50]));
+    client.peer.send(&wire::rst(streams[50]));
     client.settle();
-    assert_eq!(client.peer.unreceived(), 0, "all of it is read");
-    assert_eq!(client.peer.heard().len(), before, "and no response could be sent");
-    client.peer.take_all();
+    assert_eq!(client.peer.unread(), 0, "all of it is read");
+    assert_eq!(client.peer.received().len(), before, "and no response could be sent");
+    client.peer.accept_all();
     client.run_until(|client| {
         [1, 3]
             .iter()
@@ -128,7 +128,7 @@ fn queued_heads_are_bounded() {
         (120_000..=360_000).contains(&unread),
         "256 KiB are kept, the rest is left: {unread}"
     );
-    client.peer.take_all();
+    client.peer.accept_all();
     client.run_until(|client| incoming.iter().all(|&stream| has_end(client, stream)));
 }
 
@@ -136,7 +136,7 @@ fn queued_heads_are_bounded() {
 fn a_client_that_never_reads_is_cut() {
     let server = TestServer::new("send_stall = \"1s\"").warm();
     let mut client = blocked(&server);
-    client.peer.say(&wire::get(3, "/small.txt"));
+    client.peer.send(&wire::get(3, "/small.txt"));
     client.settle();
     assert!(!client.is_over());
     server.pass(5);
@@ -149,8 +149,8 @@ fn a_window_opened_byte_by_byte_is_not_followed_and_times_out() {
     let mut client = server.connect_http2();
     client
         .peer
-        .say(&wire::beginning(&[(wire::INITIAL_WINDOW_SIZE, 1)]))
-        .say(&wire::get(1, "/large.bin"));
+        .send(&wire::beginning(&[(wire::INITIAL_WINDOW_SIZE, 1)]))
+        .send(&wire::get(1, "/large.bin"));
     client.run_until(|client| !wire::content_of(&frames_received(client), 1).is_empty());
     let pieces = |client: &TestClient| {
         frames_received(client)
@@ -184,7 +184,7 @@ fn a_window_opened_byte_by_byte_is_not_followed_and_times_out() {
 fn a_client_that_ends_its_side_gets_the_queued_responses() {
     let server = TestServer::new("").warm();
     let mut client = server.connect_http2();
-    client.peer.say(&wire::open_beginning());
+    client.peer.send(&wire::open_beginning());
     client.settle();
     client.peer.accept(0);
     client.peer.send(&wire::get(1, "/small.txt"));
@@ -201,7 +201,7 @@ fn a_client_that_ends_its_side_gets_the_queued_responses() {
 fn a_body_in_small_pieces_arrives_whole() {
     let server = TestServer::new("").warm();
     let mut client = server.connect_http2();
-    client.peer.say(&wire::open_beginning()).say(&wire::post(1, "/echo"));
+    client.peer.send(&wire::open_beginning()).send(&wire::post(1, "/echo"));
     client.settle();
     let pieces: Vec<u8> = (0..50_000).flat_map(|at| wire::frame(DATA, 0, 1, [at as u8])).collect();
     for piece in pieces.chunks(60_000) {
@@ -217,7 +217,7 @@ fn a_body_in_small_pieces_arrives_whole() {
 /// Requests 20 background files of 70 KB on a link that takes their heads and little more.
 fn blocked_by_bulk(server: &TestServer) -> TestClient {
     let mut client = server.connect_http2();
-    client.peer.say(&wire::open_beginning());
+    client.peer.send(&wire::open_beginning());
     client.settle();
     client.peer.accept(20_000);
     let requests = (0..BULK).map(|number| {
@@ -233,7 +233,7 @@ const BULK: u32 = 20;
 
 /// Bytes that the client reads, in small steps, until the response of a stream has ended.
 fn taken_until_end(client: &mut TestClient, stream: u32) -> usize {
-    let before = client.peer.heard().len();
+    let before = client.peer.received().len();
     while !has_end(client, stream) {
         client.peer.accept(2000);
         client.settle();
@@ -288,7 +288,7 @@ fn a_late_urgent_response_waits_for_little() {
 fn the_send_limit_is_set_only_on_connections_that_send_much() {
     let server = TestServer::new("").warm();
     let mut client = server.connect_http2();
-    client.peer.say(&wire::open_beginning());
+    client.peer.send(&wire::open_beginning());
     for number in 0..100 {
         client.peer.send(&wire::get(1 + 2 * number, "/small.txt"));
         client.settle();
@@ -299,7 +299,7 @@ fn the_send_limit_is_set_only_on_connections_that_send_much() {
     client.run_until(|client| has_end(client, 201));
     assert_eq!(client.peer.unsent_limit(), (Some(64 * 1024), 1));
     // A connection error: the end of a TLS session must not wait for the limit.
-    client.peer.say(&wire::frame(wire::DATA, 0, 0, b"x"));
+    client.peer.send(&wire::frame(wire::DATA, 0, 0, b"x"));
     client.run_until(|client| client.peer.is_shut_down());
     assert_eq!(client.peer.unsent_limit(), (None, 2));
 }

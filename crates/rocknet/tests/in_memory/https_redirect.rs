@@ -7,7 +7,7 @@ use crate::wire;
 #[track_caller]
 fn check(server: &TestServer, request: &str, expected: &str) {
     let mut client = server.connect();
-    client.peer.say(request.as_bytes()).end();
+    client.peer.send(request.as_bytes()).end();
     client.run_to_end();
     let received = client.received();
     let status = received.get(9..12).unwrap_or_default();
@@ -117,15 +117,15 @@ fn responses_in_the_clear_never_carry_hsts() {
 fn queued_requests_are_redirected_too() {
     let server = server("", true);
     let mut client = server.connect_http2();
-    client.peer.say(&wire::open_beginning());
+    client.peer.send(&wire::open_beginning());
     client.settle();
     client.peer.accept(0);
     for stream in [1, 3] {
         client.peer.send(&wire::get(stream, "/small.txt"));
         client.settle();
     }
-    client.peer.take_all();
-    let responses = |client: &TestClient| wire::frames(&client.peer.heard()).0;
+    client.peer.accept_all();
+    let responses = |client: &TestClient| wire::frames(&client.peer.received()).0;
     let ended = |client: &TestClient, stream| {
         let is_end = |frame: &wire::Frame| frame.stream == stream && frame.ends_stream();
         responses(client).iter().any(is_end)

@@ -19,7 +19,7 @@ fn continue_100_is_sent_once_and_only_where_the_body_is_read() {
         .send(b"POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n");
     client.settle();
     assert_eq!(client.received(), "HTTP/1.1 100 Continue\r\n\r\n");
-    client.peer.say(b"hel").pause().say(b"lo");
+    client.peer.send(b"hel").pause().send(b"lo");
     client.settle();
     assert!(
         client
@@ -45,7 +45,7 @@ fn a_refusal_follows_a_100_continue_that_did_not_fit() {
     let server = TestServer::new("").warm();
     for room in [0, 5, 24, 25, 26] {
         let mut client = server.connect();
-        client.peer.take(room).say(REQUEST);
+        client.peer.accept(room).send(REQUEST);
         client.settle();
         client.peer.accept_all();
         client.settle();
@@ -64,7 +64,7 @@ fn a_client_that_disconnects_ends_only_its_connection() {
     for cut in (0..requests.len()).step_by(3) {
         for error in [None, Some(ErrorKind::ConnectionReset)] {
             let mut client = server.connect();
-            client.peer.say(&requests[..cut]);
+            client.peer.send(&requests[..cut]);
             match error {
                 Some(error) => client.peer.fail_recv(error),
                 None => client.peer.end(),
@@ -73,7 +73,7 @@ fn a_client_that_disconnects_ends_only_its_connection() {
             assert!(client.is_over() && client.peer.is_dropped(), "{error:?} at {cut}");
         }
         let mut client = server.connect();
-        client.peer.say(&requests).take(cut);
+        client.peer.send(&requests).accept(cut);
         client.settle();
         client.peer.fail_send(ErrorKind::BrokenPipe);
         client.settle();
@@ -105,7 +105,7 @@ fn a_panicking_handler_ends_only_its_exchange_with_500() {
         assert!(client.is_over(), "{path}");
     }
     let mut client = server.connect();
-    client.peer.say(b"GET /small.txt HTTP/1.1\r\nHost: h\r\n\r\n").end();
+    client.peer.send(b"GET /small.txt HTTP/1.1\r\nHost: h\r\n\r\n").end();
     client.settle();
     assert!(client.received().starts_with("HTTP/1.1 200 "), "{}", client.received());
     assert_eq!(server.worker.counters.panics.get(), 2);
@@ -115,12 +115,12 @@ fn a_panicking_handler_ends_only_its_exchange_with_500() {
 fn a_stopping_worker_serves_received_requests_and_closes_idle_connections() {
     let server = TestServer::new("").warm();
     let (mut idle, mut waiting, mut half) = (server.connect(), server.connect(), server.connect());
-    idle.peer.say(GET.as_bytes());
-    half.peer.say(b"GET /small.txt HT");
+    idle.peer.send(GET.as_bytes());
+    half.peer.send(b"GET /small.txt HT");
     for client in [&mut idle, &mut waiting, &mut half] {
         client.settle();
     }
-    waiting.peer.say(GET.as_bytes());
+    waiting.peer.send(GET.as_bytes());
     // A stop lets the event loop poll the sockets once more before it wakes the connections that seem idle.
     let runtime = Runtime::new(64).expect("a loop");
     runtime.block_on(async {
@@ -161,12 +161,12 @@ fn a_stopping_worker_serves_received_requests_and_closes_idle_connections() {
 fn a_head_is_sent_together_with_the_first_bytes_of_its_body() {
     let server = TestServer::new("").warm();
     let mut client = server.connect();
-    client.peer.say(b"GET /stops HTTP/1.1\r\nHost: h\r\n\r\n");
+    client.peer.send(b"GET /stops HTTP/1.1\r\nHost: h\r\n\r\n");
     client.settle();
     let received = client.received();
     assert!(received.starts_with("HTTP/1.1 200 OK\r\n"), "{received}");
     assert_eq!(received.matches("5\r\npiece\r\n").count(), 3, "{received}");
-    assert_eq!(client.peer.heard_in_steps(), 3, "{received}");
+    assert_eq!(client.peer.write_count(), 3, "{received}");
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn a_response_that_fails_at_once_is_seen_to_be_cut() {
         client.peer.send(b"GET /fails HTTP/1.1\r\nHost: h\r\n\r\n");
         client.settle();
         let received = client.received();
-        assert!(client.is_over() && client.peer.is_gone(), "{received}");
+        assert!(client.is_over() && client.peer.is_dropped(), "{received}");
         match room {
             None => assert!(
                 received.starts_with("HTTP/1.1 200 OK\r\n") && received.ends_with("\r\n\r\n"),
@@ -191,7 +191,7 @@ fn a_response_that_fails_at_once_is_seen_to_be_cut() {
     }
     // No state is left that affects other connections.
     let mut client = server.connect();
-    client.peer.say(GET.as_bytes());
+    client.peer.send(GET.as_bytes());
     client.settle();
     assert!(
         client.received().starts_with("HTTP/1.1 200 OK\r\n"),
@@ -223,7 +223,7 @@ fn pipelined_bytes_before_a_response_are_bounded() {
     let server = TestServer::new("").warm();
     let head = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n");
     let mut client = server.connect();
-    client.peer.say(head("/silent").as_bytes());
+    client.peer.send(head("/silent").as_bytes());
     client.settle();
     client.peer.send(&[b'x'; MUCH]);
     client.settle();
@@ -232,7 +232,7 @@ fn pipelined_bytes_before_a_response_are_bounded() {
 
     // It is answered in its turn: the response for a path not requested before has to be waited for.
     let mut client = server.connect();
-    client.peer.say(head("/never-requested").as_bytes());
+    client.peer.send(head("/never-requested").as_bytes());
     client.settle();
     client.peer.send(head("/small.txt").repeat(500).as_bytes()).end();
     client.run_to_end();
@@ -255,7 +255,7 @@ fn a_hanging_disk_times_out() {
         })
         .collect();
     let mut client = server.connect();
-    client.peer.say(GET.as_bytes());
+    client.peer.send(GET.as_bytes());
     client.settle();
     server.pass(9 * 4);
     client.settle();
@@ -295,7 +295,7 @@ fn a_response_delimited_by_the_close_is_cut_by_a_reset() {
     }
     // A worker that ends closes its connections.
     let mut client = server.connect();
-    client.peer.say(b"GET /stops HTTP/1.0\r\n\r\n");
+    client.peer.send(b"GET /stops HTTP/1.0\r\n\r\n");
     client.settle();
     let peer = client.peer.clone();
     drop(client);

@@ -50,12 +50,12 @@ fn an_unread_body_is_discarded_up_to_a_bound() {
 fn bytes_after_the_last_response_are_read_up_to_a_bound() {
     let server = TestServer::new("").warm();
     let mut client = server.connect();
-    client.peer.say(b"BAD\r\n\r\n");
+    client.peer.send(b"BAD\r\n\r\n");
     client.settle();
     assert_eq!(statuses(&client), ["400"]);
     assert!(client.peer.is_shut_down() && !client.is_over());
     say_in_pieces(&mut client, &vec![b'x'; LINGERED]);
     assert!(!client.is_over(), "a client that is still sending gets its response");
-    client.peer.say(b"x");
+    client.peer.send(b"x");
     assert!(client.settle().is_over(), "a client that never stops is cut");
 }

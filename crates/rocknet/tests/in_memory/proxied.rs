@@ -23,7 +23,7 @@ struct Upstreams {
     /// Name of the upstream that refuses connections.
     down: Option<&'static str>,
     /// Connection attempts, with the peer of each that succeeded.
-    dialed: Vec<(String, Option<Peer>)>,
+    dialed: Vec<(String, Option<SimPeer>)>,
 }
 
 thread_local! {
@@ -73,7 +73,7 @@ impl Proxied {
     /// A client that has sent a request.
     fn client(&self) -> TestClient {
         let mut client = self.server.connect();
-        client.peer.say(GET.as_bytes());
+        client.peer.send(GET.as_bytes());
         client.settle();
         client
     }
@@ -102,7 +102,7 @@ fn chosen_upstream() -> Option<String> {
             .dialed
             .iter()
             .filter_map(|(name, peer)| Some((name, peer.as_ref()?)));
-        let mut chosen = open.filter(|(_, peer)| !peer.heard().is_empty());
+        let mut chosen = open.filter(|(_, peer)| !peer.received().is_empty());
         let name = chosen.next().map(|(name, _)| name.clone());
         assert!(chosen.next().is_none(), "more than one");
         name

@@ -50,7 +50,7 @@ fn reference(server: &TestServer, requests: &[u8]) -> Vec<u8> {
     let mut client = fetch(server, requests, usize::MAX, Arrival::Lent);
     client.settle();
     assert!(client.is_over(), "{}", client.received());
-    client.peer.take_heard()
+    client.peer.take_received()
 }
 
 #[test]
@@ -126,11 +126,11 @@ fn a_stop_at_any_byte_of_the_output_gives_the_same_output() {
     for chunk in [1, 40, usize::MAX] {
         for stop in 0..expected.len() {
             let mut client = fetch(&server, &requests, chunk, Arrival::Lent);
-            client.peer.take(stop);
+            client.peer.accept(stop);
             client.settle();
             assert!(!client.is_over(), "over before its responses were read at {stop}");
-            assert_eq!(client.peer.heard().len(), stop);
-            client.peer.take_all();
+            assert_eq!(client.peer.received().len(), stop);
+            client.peer.accept_all();
             client.settle();
             assert!(
                 client.is_over() && *client.peer.received() == expected[..],
@@ -154,7 +154,7 @@ fn short_writes_and_small_windows_give_the_same_output() {
         (1000, 777),
     ] {
         let mut client = fetch(&server, &requests, usize::MAX, Arrival::Lent);
-        client.peer.step(step);
+        client.peer.limit_writes(step);
         let mut rounds = 0;
         while !client.is_over() {
             client.peer.accept(window);

@@ -169,8 +169,8 @@ impl Handler for OpensTunnels {
 
 /// A peer that, on receiving an `x`, sends more than a client takes at once.
 struct SendsMuch {
-    splice: Splice<Sim>,
-    peer: Peer,
+    splice: Splice<SimLink>,
+    peer: SimPeer,
     sent: usize,
 }
 
@@ -182,9 +182,9 @@ impl Tunnel for SendsMuch {
         scratch: Scratch<'_>,
     ) -> Poll<std::io::Result<()>> {
         let polled = self.splice.poll(context, client, scratch);
-        let requested = self.peer.heard().iter().filter(|&&byte| byte == b'x').count();
+        let requested = self.peer.received().iter().filter(|&&byte| byte == b'x').count();
         for _ in self.sent..requested {
-            self.peer.say(&[b'y'; 100_000]);
+            self.peer.send(&[b'y'; 100_000]);
             context.waker().wake_by_ref();
         }
         self.sent = requested;
@@ -299,8 +299,8 @@ impl TestServer {
         ConnectionCore::new(OpenConnection::new(&self.worker), link, Client::Local, None)
     }
 
-    fn connect_with(&self, connect: impl FnOnce(Sim) -> Pin<Box<dyn Future<Output = ()>>>) -> TestClient {
-        let (link, peer) = sim::pipe();
+    fn connect_with(&self, connect: impl FnOnce(SimLink) -> Pin<Box<dyn Future<Output = ()>>>) -> TestClient {
+        let (link, peer) = sim::pair();
         let woken = Arc::new(Woken {
             flag: AtomicBool::new(true),
             thread: thread::current(),
@@ -379,6 +379,6 @@ impl TestClient {
     }
 
     pub fn received(&self) -> String {
-        String::from_utf8_lossy(&self.peer.heard()).into_owned()
+        String::from_utf8_lossy(&self.peer.received()).into_owned()
     }
 }

@@ -54,7 +54,7 @@ fn a_controller_route_for_one_path_is_cached_by_the_worker() {
             assert!(response.ends_with(HELLO), "{path}{query}: {response}");
         }
         let mut client = server.connect_http2();
-        client.peer.say(&wire::open_beginning()).say(&wire::get(1, path));
+        client.peer.send(&wire::open_beginning()).send(&wire::get(1, path));
         client.run_until(|client| content(client) == b"hello from one");
         // The entry applies to requests without a body and with a method that reads.
         let response = fetch(&server, &format!("POST {path}"), "");
@@ -65,7 +65,7 @@ fn a_controller_route_for_one_path_is_cached_by_the_worker() {
 }
 
 fn content(client: &TestClient) -> Vec<u8> {
-    wire::content_of(&wire::frames(&client.peer.heard()).0, 1)
+    wire::content_of(&wire::frames(&client.peer.received()).0, 1)
 }
 
 #[test]

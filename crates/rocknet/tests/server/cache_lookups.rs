@@ -166,7 +166,7 @@ fn files_on_disk_are_read_by_a_thread_without_io_uring() {
 
 #[test]
 fn files_on_disk_are_read_by_io_uring() {
-    if let Some(trouble) = ring_trouble() {
+    if let Some(trouble) = io_uring_unavailable() {
         skip(Need::IoUring, &trouble);
         return;
     }
@@ -183,7 +183,7 @@ fn files_on_disk_are_read_by_io_uring() {
     }
     let mut number = 0;
     let attempt = || {
-        let cache = TestCache::new(&folder.path(""), Runtime::on_ring(64).expect("a ring"));
+        let cache = TestCache::new(&folder.path(""), Runtime::with_io_uring(64).expect("a ring"));
         let before = cache.jobs();
         assert!(is_forgotten(), "the file system keeps in memory what it dropped before");
         assert_eq!(content(&cache.look_up("/sub/a.txt")), b"text");
